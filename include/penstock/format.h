@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/format.h - data sets on disk: describe, write, merge, look into, verify.
+ *
+ * A data set is a directory: `manifest.json`, which a person can read, and `*.pstk` shards.
+ * FORMAT.md has every byte. Records have named fields; sample ids count them from 0 in the order
+ * in which they were added, whatever the shards.
+ *
+ *   struct pstk_field fields[] = {{.name = "jpg", .kind = PSTK_FIELD_IMAGE},
+ *                                 {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64}};
+ *   struct pstk_writer_settings s;
+ *   pstk_writer_settings_init(&s, sizeof s);
+ *   s.path = "train"; s.fields = fields; s.n_fields = 2;
+ *   struct pstk_writer *w;
+ *   if (pstk_writer_open(&w, &s, &err) < 0) ...
+ *   struct pstk_value v[] = {{jpeg, jpeg_size}, {&label, 8}};
+ *   pstk_writer_add(w, v, 2, &err);                       // any number of times
+ *   pstk_writer_commit(&w, &err);                         // only now does the data set exist
+ */
+#ifndef PENSTOCK_FORMAT_H
+#define PENSTOCK_FORMAT_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PSTK_FORMAT_VERSION 1
+#define PSTK_MAX_FIELDS 64
+#define PSTK_MAX_DIMS 8
+#define PSTK_MAX_NAME 64 /* bytes of a field name, the terminating 0 included */
+
+/* ---- schema -------------------------------------------------------------------------------- */
+
+enum pstk_field_kind {
+    PSTK_FIELD_BYTES = 1,
+    PSTK_FIELD_UTF8 = 2,
+    PSTK_FIELD_IMAGE = 3,  /* its encoding is written in each record */
+    PSTK_FIELD_SCALAR = 4, /* one element of dtype */
+    PSTK_FIELD_NDARRAY = 5 /* elements of dtype, C order, little-endian */
+};
+
+/* How a field's bytes are stored. A record whose field does not shrink is stored with NONE. */
+enum pstk_codec {
+    PSTK_CODEC_NONE = 0,
+    PSTK_CODEC_ZSTD = 1, /* one zstd frame, with the shard's dictionary for the field if it has one */
+    PSTK_CODEC_PLANES = 2 /* reserved for JPEG coefficient planes; refused by this version */
+};
+
+/*
+ * One field of the schema. Scalars, and ndarrays of fixed shape without codec of at most 4096
+ * bytes, are stored inside the record head, so that reading them needs no other byte of the record.
+ * An ndarray with one variable dimension (0 in shape) has its length derived from its size; with
+ * several, its bytes begin with n_dims u64, the shape.
+ */
+struct pstk_field {
+    char name[PSTK_MAX_NAME]; /* [A-Za-z0-9_.-]+ */
+    uint32_t kind;            /* enum pstk_field_kind */
+    uint32_t dtype;           /* enum pstk_dtype; 0 unless SCALAR or NDARRAY */
+    uint32_t codec;           /* enum pstk_codec wished for; SCALAR: NONE */
+    int32_t codec_level;      /* zstd level; 0 = 3 */
+    uint32_t n_dims;          /* NDARRAY: 1..PSTK_MAX_DIMS; else 0 */
+    uint32_t reserved;        /* 0 */
+    uint64_t shape[PSTK_MAX_DIMS]; /* elements; 0 = variable */
+};
+
+/* ---- writer -------------------------------------------------------------------------------- */
+
+struct pstk_writer; /* opaque; one thread at a time */
+
+struct pstk_writer_settings {
+    uint32_t size;            /* sizeof, set by init */
+    uint32_t field_size;      /* sizeof(struct pstk_field), set by init */
+    const char *path;         /* directory to make; copies */
+    const struct pstk_field *fields; /* copies */
+    uint32_t n_fields;
+    uint32_t part;            /* this writer is part `part` ... */
+    uint32_t n_parts;         /* ... of n_parts (0 = 1), each into its own directory, for merge */
+    uint32_t n_threads;       /* compression threads, 0 = 1; the bytes written do not depend on it */
+    uint64_t shard_size;      /* close a shard before it passes this many bytes; 0 = 256 MiB */
+    uint32_t dictionary_size; /* zstd dictionary trained on the first records where their mean is
+                                 below 16 KiB: its size in bytes; 0 = 112640; 1 = no dictionary */
+    uint32_t overwrite;       /* 1: replace an existing data set when committing */
+    const char *note;         /* kept in the manifest for people ("penstock pack ..."), or NULL */
+    const char *const *names; /* class names kept in the manifest, or NULL; copies */
+    uint64_t n_names;
+};
+
+/* One value of a record: bytes in the form that the field's kind says. */
+struct pstk_value {
+    const void *data; /* borrows */
+    uint64_t size;    /* bytes */
+};
+
+/* Fill `s` with defaults. `size` is sizeof *s. */
+PSTK_API void pstk_writer_settings_init(struct pstk_writer_settings *s, uint32_t size);
+/* Begin a data set. Returns owned in *out; on failure *out is NULL. What is written lies in
+ * files with temporary names until commit. EEXIST: the path holds a data set and !overwrite. */
+PSTK_API int pstk_writer_open(struct pstk_writer **out, const struct pstk_writer_settings *s,
+                              struct pstk_error *err);
+/* Append one record of `n_values` values, in schema order; they are copied. Image values are probed:
+ * what is no JPEG or PNG header (or, for raw pixels, see pstk_writer_add_pixels) is EBADMSG, and
+ * the record is not added. After any error but EBADMSG, EINVAL and EFBIG only abort may follow. */
+PSTK_API int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *values,
+                             uint32_t n_values, struct pstk_error *err);
+/* The same for records whose field number `field` holds decoded RGB pixels of height x width x 3. */
+PSTK_API int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
+                                    uint32_t n_values, uint32_t field, uint32_t height,
+                                    uint32_t width, struct pstk_error *err);
+/* Return the number of records added. */
+PSTK_API uint64_t pstk_writer_n_samples(const struct pstk_writer *w);
+/* Finish: flush, fsync, rename, manifest last. Frees and nulls *w on success and on failure. */
+PSTK_API int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err);
+/* Give up: remove what was written, free, null *w. NULL is fine. */
+PSTK_API void pstk_writer_abort(struct pstk_writer **w);
+
+/* Join parts (data sets of the same schema, part 0..n-1 of n) into `out`: shards are hard-linked,
+ * or copied where linking is refused; sample ids are those of a single pack. */
+PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out,
+                        struct pstk_error *err);
+
+/* Check that bytes are a whole image that this library decodes without any warning: decode all.
+ * Fills *width and *height (may be NULL) in pixels. 0, EBADMSG, ENOTSUP or EFBIG. */
+PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels,
+                              uint32_t *width, uint32_t *height, struct pstk_error *err);
+
+/* ---- looking into a data set --------------------------------------------------------------- */
+
+struct pstk_dataset; /* opaque; any number of threads may call get at once */
+
+struct pstk_dataset_info {
+    uint32_t size;        /* sizeof, set by the caller */
+    uint32_t n_fields;
+    uint64_t n_samples;
+    uint64_t n_shards;
+    uint64_t bytes;       /* all shards and dictionaries */
+    uint64_t n_names;     /* class names */
+    uint32_t format_version;
+    uint32_t reserved;
+    char identity[40];    /* hex digest of schema and content; the same for any sharding */
+};
+
+/* What a field's records reach at most, and sum to; for sizing and for reports. */
+struct pstk_field_stats {
+    uint32_t size;         /* sizeof, set by the caller */
+    uint32_t max_width;    /* pixels; images only */
+    uint32_t max_height;   /* pixels; images only */
+    uint32_t reserved;
+    uint64_t max_stored_size; /* bytes of one value as stored */
+    uint64_t max_plain_size;  /* bytes of one value decompressed */
+    uint64_t stored_bytes;    /* sum */
+    uint64_t plain_bytes;     /* sum */
+    uint64_t n_encoding[8];   /* records by enum pstk_encoding */
+    uint64_t n_codec[4];      /* records by enum pstk_codec */
+};
+
+/* Open a data set for reading single records. Returns owned. */
+PSTK_API int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err);
+/* Close and null; NULL is fine. */
+PSTK_API void pstk_dataset_close(struct pstk_dataset **d);
+/* Copy out what is known of the data set. */
+PSTK_API int pstk_dataset_get_info(const struct pstk_dataset *d, struct pstk_dataset_info *info);
+/* Copy out field `i` of the schema and its statistics (either may be NULL). */
+PSTK_API int pstk_dataset_get_field(const struct pstk_dataset *d, uint32_t i,
+                                    struct pstk_field *field, struct pstk_field_stats *stats);
+/* Class name i, or NULL; lives as long as d. */
+PSTK_API const char *pstk_dataset_name(const struct pstk_dataset *d, uint64_t i);
+/* Read one field of one record, checked and decompressed. Returns owned bytes in *data (free with
+ * pstk_free) and their size. *encoding (may be NULL) is enum pstk_encoding. */
+PSTK_API int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
+                              void **data, uint64_t *size, uint32_t *encoding,
+                              struct pstk_error *err);
+PSTK_API void pstk_free(void *data);
+
+/* Called for each damaged place that verify finds, in order; `bad->message` says what. A non-zero
+ * result stops verify, which returns ECANCELED. */
+typedef int (*pstk_verify_fn)(void *user, const struct pstk_error *bad);
+/* Called now and then; a non-zero result stops. */
+typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
+
+/* Read and check every byte of a data set: manifest, headers, index pages, heads, fields, padding,
+ * decompression; with `decode` != 0 also decode every image in full. Returns the number of damaged
+ * places (0 = whole, at most INT32_MAX), or a negative error when it cannot be read as a data set. */
+PSTK_API int64_t pstk_verify(const char *path, int decode, uint32_t n_threads, pstk_verify_fn on_bad,
+                             pstk_progress_fn on_progress, void *user, struct pstk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arena: a worker's scratch memory. L0. One mapping made at open; allocation moves a mark, reset
+ * moves it back. Pages are touched only as they are used. One thread.
+ */
+#ifndef PSTK_ARENA_H
+#define PSTK_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pstk__arena {
+    uint8_t *base; /* owned mapping */
+    size_t size;   /* bytes */
+    size_t used;   /* mark; <= size */
+    size_t peak;   /* highest mark since open */
+};
+
+/* Map `size` bytes. 0 or -ENOMEM (arena is then empty and may be closed). */
+int pstk__arena_open(struct pstk__arena *a, size_t size);
+void pstk__arena_close(struct pstk__arena *a);
+/* 64-byte aligned, not zeroed; NULL when the arena is full. */
+void *pstk__arena_get(struct pstk__arena *a, size_t size);
+/* Everything allocated after `mark` (an earlier a->used) is given back. */
+void pstk__arena_reset(struct pstk__arena *a, size_t mark);
+
+#endif

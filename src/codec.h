@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codec: how a field's bytes are stored. L2; the only user of zstd. A table by enum pstk_codec:
+ * `planes` has its place in it and is refused by name in this version.
+ */
+#ifndef PSTK_CODEC_H
+#define PSTK_CODEC_H
+
+#include <penstock/format.h>
+
+struct pstk__dictionary; /* a digested zstd dictionary for decoding, shared between threads */
+
+/* Digest; copies bytes. Returns owned. */
+int pstk__dictionary_open(struct pstk__dictionary **out, const void *data, uint64_t size,
+                          struct pstk_error *err);
+void pstk__dictionary_close(struct pstk__dictionary *d);
+
+/* A thread's decoder, in `memory` of pstk__decoder_size() bytes, 64-byte aligned, borrowed for its
+ * life. Never allocates. NULL when the memory is too small. */
+struct pstk__decoder;
+uint64_t pstk__decoder_size(void);
+struct pstk__decoder *pstk__decoder_init(void *memory, uint64_t size);
+
+/* "none", "zstd", "planes", or "?" */
+const char *pstk__codec_name(uint32_t codec);
+/* 1 when this build decodes it. */
+int pstk__codec_known(uint32_t codec);
+/* Decode `size` stored bytes into exactly plain_size bytes at `out`. 0, EBADMSG or ENOTSUP, with a
+ * message that names no place (the caller adds it). dictionary may be NULL. */
+int pstk__codec_decode(struct pstk__decoder *d, uint32_t codec,
+                       const struct pstk__dictionary *dictionary, const void *data, uint64_t size,
+                       void *out, uint64_t plain_size, struct pstk_error *err);
+
+/* A thread's encoder (allocates; for the writer). */
+struct pstk__encoder;
+int pstk__encoder_open(struct pstk__encoder **out, int level, const void *dictionary,
+                       uint64_t dictionary_size, struct pstk_error *err);
+void pstk__encoder_close(struct pstk__encoder *e);
+/* Most bytes that encoding `size` bytes can take. */
+uint64_t pstk__encoder_bound(uint64_t size);
+/* Encode into out; returns the stored size, or <0. */
+int64_t pstk__encoder_encode(struct pstk__encoder *e, const void *data, uint64_t size, void *out,
+                             uint64_t out_size, struct pstk_error *err);
+/* Train a dictionary of at most `capacity` bytes on samples laid end to end. Returns its size, or 0
+ * when they do not lend themselves to one. */
+uint64_t pstk__dictionary_train(void *out, uint64_t capacity, const void *samples,
+                                const size_t *sizes, uint32_t n);
+
+#endif

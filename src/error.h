@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* error: one line fails. L0. Pure but for the caller's struct. */
+#ifndef PSTK_ERROR_H
+#define PSTK_ERROR_H
+
+#include <penstock/types.h>
+
+/*
+ * Write code and message (printf format) into err, unless err is NULL; clear its places (shard,
+ * record, ...) first. Returns code, so that a function fails in one line.
+ */
+int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The same for a native errno value (> 0): picks the code nearest to it, appends strerror. */
+int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Set the place of an error that was just written: shard file name (copied, may be NULL), record,
+ * byte range. Returns err->code, or code when err is NULL. */
+int pstk__fail_at(struct pstk_error *err, int code, const char *shard, uint64_t record,
+                  uint64_t offset, uint64_t length);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image: decoders by encoding, behind one table. L2. A decoder gives the rows of a box of the image
+ * as packed RGB, top to bottom, identical to the same box of a full decode by Pillow
+ * (Image.open(f).convert("RGB")).
+ */
+#ifndef PSTK_IMAGE_H
+#define PSTK_IMAGE_H
+
+#include "arena.h"
+#include <penstock/types.h>
+
+#define PSTK__MAX_PIXELS 178956970u /* Pillow's decompression bomb limit */
+
+struct pstk__image_info {
+    uint32_t encoding;    /* enum pstk_encoding */
+    uint32_t width;       /* pixels, as coded */
+    uint32_t height;
+    uint32_t orientation; /* EXIF, 1..8; 1 when there is none */
+};
+
+/* Pixels [left, left + width) x [top, top + height) of an image as coded. Not empty. */
+struct pstk__box {
+    uint32_t left, top, width, height;
+};
+
+/* Takes the rows of a box, in order; box.width * 3 bytes each, borrowed for the call. */
+struct pstk__row_sink {
+    void (*row)(void *user, const uint8_t *rgb);
+    void *user;
+};
+
+struct pstk__image_state; /* one worker's decoders, made once */
+
+/* One decoder. */
+struct pstk__image_decoder {
+    uint32_t encoding;
+    const char *name;
+    /* Read the header alone. Pure. EBADMSG: not this encoding or damaged; ENOTSUP; EFBIG: more than
+     * max_pixels pixels. */
+    int (*probe)(const void *data, uint64_t size, uint64_t max_pixels,
+                 struct pstk__image_info *info, struct pstk_error *err);
+    /* Decode a box. `info` is what the record says; a header that differs is EBADMSG, and so is any
+     * warning of the library (truncated data, ...). Allocates from the state's arena only. */
+    int (*decode)(struct pstk__image_state *state, const void *data, uint64_t size,
+                  const struct pstk__image_info *info, const struct pstk__box *box,
+                  const struct pstk__row_sink *sink, struct pstk_error *err);
+};
+
+/* The decoder of an encoding, NULL when there is none. */
+const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding);
+/* Find the encoding by the first bytes (JPEG: Pillow's rules) and probe. */
+int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
+                      struct pstk__image_info *info, struct pstk_error *err);
+
+/* Bytes of arena that decoding images up to this size may need beyond what open took: progressive
+ * and interlaced images are held whole. An upper bound, derived in a comment. */
+uint64_t pstk__image_scratch(uint32_t max_width, uint32_t max_height);
+/* Make a worker's decoders; borrows the arena for its life. Returns owned. After this, decode never
+ * calls malloc. */
+int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,
+                           struct pstk_error *err);
+void pstk__image_state_close(struct pstk__image_state *s);
+/* "libjpeg-turbo 2.1.5" or the like. Static storage. */
+const char *pstk__image_library(void);
+
+/* The entries, for image.c alone. */
+extern const struct pstk__image_decoder pstk__image_jpeg;
+extern const struct pstk__image_decoder pstk__image_png;
+extern const struct pstk__image_decoder pstk__image_pixels;
+#endif

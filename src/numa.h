@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * numa: which cores and nodes this process may use, and memory near them. L1; the only user of
+ * hwloc. Honours the affinity mask, the cgroup CPU quota, and local rank / local world (the cores
+ * are divided in order, whole nodes first where they divide). Works on synthetic and XML topologies:
+ * then threads are planned but not pinned, and memory is not bound.
+ */
+#ifndef PSTK_NUMA_H
+#define PSTK_NUMA_H
+
+#include <penstock/types.h>
+
+#define PSTK__MAX_NODES 64
+#define PSTK__MAX_WORKERS 1024
+
+struct pstk__numa; /* opaque: the loaded topology and its plan */
+
+struct pstk__numa_config {
+    const char *topology; /* hwloc synthetic string, path of an XML file, or NULL: this machine */
+    uint32_t local_rank, local_world;
+    uint32_t n_workers; /* wanted, 0 = as many as cores (quota included) */
+    int pin;            /* pin threads */
+};
+
+/* Load the topology, plan the workers. Returns owned in *out. */
+int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
+                    struct pstk_error *err);
+void pstk__numa_close(struct pstk__numa *n);
+/* Planned: nodes in use (>= 1), workers in all (>= 1), the node of a worker (< nodes in use). */
+uint32_t pstk__numa_n_nodes(const struct pstk__numa *n);
+uint32_t pstk__numa_n_workers(const struct pstk__numa *n);
+uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker);
+/* OS index of the core that a worker is planned on (for tests and doctor). */
+uint32_t pstk__numa_worker_cpu(const struct pstk__numa *n, uint32_t worker);
+/* Cores in the affinity mask, and after the quota. */
+uint32_t pstk__numa_n_cores(const struct pstk__numa *n);
+/* Called by a thread on itself: pin it to its worker's core. 0 or a native errno; an unpinned plan
+ * returns 0. */
+int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker);
+/* Called by a thread on itself: bind it to all the planned cores of a node. */
+int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
+/* Map `size` zeroed bytes, page aligned, bound to a node when there are several. NULL when memory is
+ * not to be had; *bound is set to 0 when binding was refused (memory is still given). */
+void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *bound);
+void pstk__numa_unmap(void *p, size_t size);
+
+/* What the cgroup (v2 or v1) and the machine grant: cores as a fraction (0 = no quota), bytes of
+ * memory. `root` is "/" outside tests, which give a directory with proc/ and sys/ below it. */
+double pstk__cgroup_cpus(const char *root);
+uint64_t pstk__cgroup_memory(const char *root);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * random: counter-based random numbers and mathematics of a fixed sequence. L0, pure.
+ * The same bits on every machine: no libm, compiled with -ffp-contract=off.
+ */
+#ifndef PSTK_RANDOM_H
+#define PSTK_RANDOM_H
+
+#include <stdint.h>
+
+/* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). */
+void pstk__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* What a random draw depends on, and nothing else. */
+struct pstk__random_key {
+    uint64_t seed;
+    uint64_t epoch;
+    uint64_t sample_id;
+    uint32_t data_set;   /* of a mixture; 0 */
+    uint32_t occurrence; /* of the sample in its epoch; 0, substitutes count as themselves */
+    uint32_t group;      /* random group of the output */
+    uint32_t op;         /* index of the operation in the output's list */
+};
+
+/* A stream of draws for one key. Plain data. */
+struct pstk__random {
+    uint32_t key[2];
+    uint32_t counter[4];
+    uint32_t block[4];
+    uint32_t n_left; /* unused words of block */
+};
+
+void pstk__random_init(struct pstk__random *r, const struct pstk__random_key *key);
+uint32_t pstk__random_u32(struct pstk__random *r);
+uint64_t pstk__random_u64(struct pstk__random *r);
+/* Uniform in [0, 1), 53 bits. */
+double pstk__random_unit(struct pstk__random *r);
+/* lo + (hi - lo) * unit. */
+double pstk__random_uniform(struct pstk__random *r, double lo, double hi);
+/* Uniform in [0, n), n >= 1, without bias. */
+uint64_t pstk__random_below(struct pstk__random *r, uint64_t n);
+
+/* Mix a 64-bit word (the finaliser of SplitMix64). */
+uint64_t pstk__mix64(uint64_t x);
+
+/* exp and natural logarithm, within 2 ulp on [-50, 50] and on (0, 1e300), the same everywhere. */
+double pstk__exp(double x);
+double pstk__log(double x);
+/* Round half to even, as Python's round. */
+double pstk__rint_even(double x);
+
+#endif

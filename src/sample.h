@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample: one record -> one row of every output tensor. L2. The plan is compiled once at open and
+ * read-only; a worker has its own state and allocates nothing.
+ */
+#ifndef PSTK_SAMPLE_H
+#define PSTK_SAMPLE_H
+
+#include "format.h"
+#include "image.h"
+#include "op.h"
+#include "pixel.h"
+
+#define PSTK__MAX_OUTPUTS 64
+
+/* One compiled output. */
+struct pstk__output {
+    struct pstk_output settings; /* deep copy: name, ops owned by the plan; field NULL */
+    char name[PSTK_MAX_NAME];
+    uint32_t field;              /* of the schema */
+    uint32_t n_dims;             /* of the batch tensor, rows included */
+    int64_t shape[10];           /* shape[0] = batch_size */
+    int64_t strides[10];         /* elements */
+    uint64_t row_size;           /* bytes of one row; ragged: most bytes of one row */
+    uint64_t budget;             /* ragged: bytes a batch may have; else batch_size * row_size */
+    uint32_t height, width;      /* image */
+    void *table;                 /* image, float dtypes: 3 x 256, owned */
+};
+
+struct pstk__plan {
+    const struct pstk__source *source; /* borrowed */
+    uint32_t n_outputs;
+    uint32_t batch_size;
+    struct pstk__output outputs[PSTK__MAX_OUTPUTS];
+    const struct pstk__pixel_kernels *kernels;
+    uint64_t max_pixels;
+    uint64_t scratch_size; /* arena bytes a worker needs */
+    uint32_t head_only;    /* 1: no output needs more than the record head */
+    uint64_t seed;
+};
+
+/* Compile settings against a source: every wrong thing is EINVAL / ENOTSUP naming the setting (and
+ * listing the fields there are). Returns owned. */
+int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
+                    const struct pstk__source *source, struct pstk_error *err);
+void pstk__plan_close(struct pstk__plan *p);
+
+/* One worker's state. */
+struct pstk__sampler;
+int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan,
+                       struct pstk_error *err);
+void pstk__sampler_close(struct pstk__sampler *s);
+
+/* Where one row of one output goes. */
+struct pstk__row {
+    void *data;             /* row_size bytes (ragged: room for that many) */
+    uint64_t size;          /* out, ragged: bytes written */
+    struct pstk_crop *crop; /* out, or NULL */
+};
+
+struct pstk__sample_key {
+    uint64_t sample_id; /* of the record given: a substitute is augmented as itself */
+    uint64_t epoch;
+    uint64_t position;
+};
+
+/* Write row r of each output: rows[plan->n_outputs]. On failure the rows' content is undefined, and
+ * err names shard, record, range and reason. */
+int pstk__sample_write(struct pstk__sampler *s, const struct pstk__record *record, uint32_t shard,
+                       const struct pstk__sample_key *key, struct pstk__row *rows,
+                       struct pstk_error *err);
+
+#endif

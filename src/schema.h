@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema: the fields of a record and where they lie in a record head. L2, pure. */
+#ifndef PSTK_SCHEMA_H
+#define PSTK_SCHEMA_H
+
+#include <penstock/format.h>
+
+#define PSTK__FIXED_MAX 4096    /* bytes of an ndarray that still lies in the head */
+#define PSTK__RECORD_HEAD 16    /* bytes before the entries */
+#define PSTK__RECORD_ENTRY 24   /* bytes of one entry */
+
+/* Derived members follow from `fields`; pstk__schema_init computes them. */
+struct pstk__schema {
+    struct pstk_field fields[PSTK_MAX_FIELDS];
+    uint32_t n_fields;
+    uint32_t n_entries;                      /* fields with an entry: those not in the head */
+    uint32_t head_size;                      /* bytes of every record head */
+    uint32_t crc;                            /* CRC32C of the canonical text, see FORMAT.md */
+    int32_t entry[PSTK_MAX_FIELDS];          /* entry number, -1 = in the head */
+    uint32_t fixed_offset[PSTK_MAX_FIELDS];  /* from the head's start; 0 when not in the head */
+    uint32_t fixed_size[PSTK_MAX_FIELDS];    /* bytes; 0 when not in the head */
+};
+
+/* Check and copy the fields (names, kinds, dtypes, shapes, duplicates), derive the rest. */
+int pstk__schema_init(struct pstk__schema *s, const struct pstk_field *fields, uint32_t n_fields,
+                      struct pstk_error *err);
+/* Number of the field of that name, -1 when there is none. */
+int pstk__schema_find(const struct pstk__schema *s, const char *name);
+/* Names of all fields, comma-separated, for messages. Always terminated. */
+void pstk__schema_names(const struct pstk__schema *s, char *text, uint32_t size);
+
+#endif

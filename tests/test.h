@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test: one C file, one program, TAP on standard output (meson: protocol 'tap').
+ *
+ *   TEST(crc_of_nothing_is_zero) { CHECK_EQ(pstk__crc32c(0, "", 0), 0); }
+ *   int main(void)
+ *   {
+ *       const struct test_case cases[] = {CASE(crc_of_nothing_is_zero)};
+ *       return RUN_CASES(cases);
+ *   }
+ *
+ * Names state the fact that the test establishes. A failed CHECK ends its test, not the program.
+ */
+#ifndef PSTK_TEST_H
+#define PSTK_TEST_H
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct test_state {
+    int n_run, n_failed;
+    int failed;         /* the running test */
+    char skip[160];     /* why the running test is skipped, or "" */
+};
+
+static struct test_state test_state;
+
+struct test_case {
+    const char *name;
+    void (*run)(void);
+};
+
+#define TEST(name) static void test_##name(void)
+#define CASE(name) {#name, test_##name}
+
+#define CHECK(cond)                                                                                \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            printf("# %s:%d: not so: %s\n", __FILE__, __LINE__, #cond);                            \
+            test_state.failed = 1;                                                                 \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
+#define CHECK_EQ(a, b)                                                                             \
+    do {                                                                                           \
+        long long a_ = (long long)(a), b_ = (long long)(b);                                        \
+        if (a_ != b_) {                                                                            \
+            printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #a, a_, b_);             \
+            test_state.failed = 1;                                                                 \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
+#define CHECK_STR(a, b)                                                                            \
+    do {                                                                                           \
+        const char *a_ = (a), *b_ = (b);                                                           \
+        if (strcmp(a_, b_) != 0) {                                                                 \
+            printf("# %s:%d: %s is \"%s\", not \"%s\"\n", __FILE__, __LINE__, #a, a_, b_);         \
+            test_state.failed = 1;                                                                 \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
+/* Leave the test as skipped, with one line saying what is missing. */
+#define SKIP(...)                                                                                  \
+    do {                                                                                           \
+        snprintf(test_state.skip, sizeof test_state.skip, __VA_ARGS__);                            \
+        return;                                                                                    \
+    } while (0)
+
+static int test_main(const struct test_case *cases, int n)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("1..%d\n", n);
+    for (int i = 0; i < n; i++) {
+        test_state.failed = 0;
+        test_state.skip[0] = 0;
+        cases[i].run();
+        test_state.n_run++;
+        test_state.n_failed += test_state.failed;
+        if (test_state.failed)
+            printf("not ok %d - %s\n", i + 1, cases[i].name);
+        else if (test_state.skip[0])
+            printf("ok %d - %s # SKIP %s\n", i + 1, cases[i].name, test_state.skip);
+        else
+            printf("ok %d - %s\n", i + 1, cases[i].name);
+    }
+    return test_state.n_failed != 0;
+}
+
+#define RUN_CASES(cases) test_main(cases, (int)(sizeof(cases) / sizeof((cases)[0])))
+
+#endif
