@@ -321,6 +321,7 @@ struct pstk_stats {
     uint64_t n_reads;
     uint64_t n_index_hits;
     uint64_t n_index_misses;
+    uint64_t n_slow_reads;  /* rows whose read-ahead failed and that were read again, one by one */
     uint64_t slot_memory;   /* bytes */
     uint64_t io_memory;     /* bytes */
     uint64_t index_memory;  /* bytes */

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// penstock.hpp - thin C++17 over penstock.h: what C returns is thrown, what C leases is released.
+//
+//   pstk_settings s = penstock::settings();
+//   s.path = "train"; s.batch_size = 256; s.outputs = outputs; s.n_outputs = 2;
+//   penstock::Loader loader(s);
+//   for (int epoch = 0; epoch < 90; epoch++)
+//       for (penstock::Batch &batch : loader.epoch(epoch))
+//           train_step(batch.tensor(0).data, batch.tensor(1).data);
+//
+// Nothing is hidden: structs and enumerators are those of penstock.h, and get() gives the C object.
+// The rules of penstock.h hold, those on threads as well.
+#ifndef PENSTOCK_PENSTOCK_HPP
+#define PENSTOCK_PENSTOCK_HPP
+
+#include <penstock/penstock.h>
+
+#include <exception>
+#include <utility>
+
+namespace penstock
+{
+
+// PSTK_IMAGENET_MEAN and PSTK_IMAGENET_STD are compound literals, which C++ has not.
+inline constexpr float imagenet_mean[3] = {0.485f, 0.456f, 0.406f};
+inline constexpr float imagenet_std[3] = {0.229f, 0.224f, 0.225f};
+
+// A failure of any call below; what() is the sentence of the library.
+class Error : public std::exception
+{
+  public:
+    explicit Error(const pstk_error &detail) noexcept : detail_(detail)
+    {
+    }
+    const char *what() const noexcept override
+    {
+        return detail_.message[0] ? detail_.message : pstk_strerror(detail_.code);
+    }
+    int code() const noexcept // enum pstk_result
+    {
+        return detail_.code;
+    }
+    const pstk_error &detail() const noexcept
+    {
+        return detail_;
+    }
+
+  private:
+    pstk_error detail_;
+};
+
+// The defaults, to be filled in.
+inline pstk_settings settings() noexcept
+{
+    pstk_settings s;
+    pstk_settings_init(&s, sizeof s);
+    return s;
+}
+
+// The lease of one batch, or of none: at the end of an epoch. It outlives its loader where it must.
+class Batch
+{
+  public:
+    Batch() noexcept = default;
+    // Takes over a lease; `stream` is handed to pstk_release.
+    explicit Batch(pstk_batch *batch, void *stream = nullptr) noexcept
+        : batch_(batch), stream_(stream)
+    {
+    }
+    Batch(Batch &&other) noexcept
+        : batch_(std::exchange(other.batch_, nullptr)), stream_(other.stream_)
+    {
+    }
+    Batch &operator=(Batch &&other) noexcept
+    {
+        if (this != &other) {
+            release();
+            batch_ = std::exchange(other.batch_, nullptr);
+            stream_ = other.stream_;
+        }
+        return *this;
+    }
+    Batch(const Batch &) = delete;
+    Batch &operator=(const Batch &) = delete;
+    ~Batch()
+    {
+        release();
+    }
+
+    explicit operator bool() const noexcept // is there one?
+    {
+        return batch_ != nullptr;
+    }
+    const pstk_batch *operator->() const noexcept
+    {
+        return batch_;
+    }
+    const pstk_batch *get() const noexcept
+    {
+        return batch_;
+    }
+    const pstk_tensor &tensor(uint32_t i) const noexcept // i < n_tensors, as the outputs
+    {
+        return batch_->tensors[i];
+    }
+    void release() noexcept // ends the lease early
+    {
+        pstk_release(&batch_, stream_);
+    }
+
+  private:
+    pstk_batch *batch_ = nullptr;
+    void *stream_ = nullptr;
+};
+
+class Loader
+{
+  public:
+    class Epoch;
+
+    explicit Loader(const pstk_settings &s)
+    {
+        pstk_error err = no_error();
+        check(pstk_open(&loader_, &s, &err), err);
+    }
+    Loader(Loader &&other) noexcept : loader_(std::exchange(other.loader_, nullptr))
+    {
+    }
+    Loader &operator=(Loader &&other) noexcept
+    {
+        if (this != &other) {
+            close();
+            loader_ = std::exchange(other.loader_, nullptr);
+        }
+        return *this;
+    }
+    Loader(const Loader &) = delete;
+    Loader &operator=(const Loader &) = delete;
+    ~Loader()
+    {
+        close();
+    }
+
+    // The next batch, or an empty one at the end of the epoch. See pstk_next.
+    Batch next(void *stream = nullptr, int64_t timeout_ns = -1)
+    {
+        pstk_error err = no_error();
+        pstk_batch *batch = nullptr;
+        int result = pstk_next(loader_, &batch, stream, timeout_ns, &err);
+        check(result, err);
+        return result == 1 ? Batch(batch, stream) : Batch();
+    }
+    void seek(uint64_t epoch, uint64_t position = 0)
+    {
+        pstk_error err = no_error();
+        check(pstk_seek(loader_, epoch, position, &err), err);
+    }
+    // Seek to the start of an epoch; its batches, for a range-based for.
+    Epoch epoch(uint64_t epoch, void *stream = nullptr);
+
+    std::pair<uint64_t, uint64_t> cursor() const // epoch, position
+    {
+        pstk_error err = no_error();
+        std::pair<uint64_t, uint64_t> cursor{};
+        check(pstk_get_cursor(loader_, &cursor.first, &cursor.second), err);
+        return cursor;
+    }
+    pstk_stats stats() const
+    {
+        pstk_error err = no_error();
+        pstk_stats stats{};
+        stats.size = sizeof stats;
+        check(pstk_get_stats(loader_, &stats), err);
+        return stats;
+    }
+    uint64_t n_batches() const noexcept
+    {
+        return pstk_n_batches(loader_);
+    }
+    uint64_t n_samples() const noexcept
+    {
+        return pstk_n_samples(loader_);
+    }
+    void interrupt() noexcept
+    {
+        pstk_interrupt(loader_);
+    }
+    void close() noexcept
+    {
+        pstk_close(&loader_);
+    }
+    pstk_loader *get() const noexcept
+    {
+        return loader_;
+    }
+
+  private:
+    static pstk_error no_error() noexcept
+    {
+        pstk_error err;
+        pstk_error_init(&err, sizeof err);
+        return err;
+    }
+    // Some calls have no place for detail: then the code is all there is.
+    static void check(int result, pstk_error &err)
+    {
+        if (result >= 0)
+            return;
+        err.code = result;
+        throw Error(err);
+    }
+
+    pstk_loader *loader_ = nullptr;
+};
+
+// The batches of one epoch: each is released before the next is asked for, unless it is moved out.
+class Loader::Epoch
+{
+  public:
+    struct End {
+    };
+    class Iterator
+    {
+      public:
+        explicit Iterator(Epoch *epoch) noexcept : epoch_(epoch)
+        {
+        }
+        Batch &operator*() const noexcept
+        {
+            return epoch_->batch_;
+        }
+        Iterator &operator++()
+        {
+            epoch_->advance();
+            return *this;
+        }
+        bool operator!=(End) const noexcept
+        {
+            return !epoch_->is_over_;
+        }
+
+      private:
+        Epoch *epoch_;
+    };
+
+    Epoch(Loader &loader, void *stream) noexcept : loader_(&loader), stream_(stream)
+    {
+    }
+    Iterator begin()
+    {
+        advance();
+        return Iterator(this);
+    }
+    End end() const noexcept
+    {
+        return {};
+    }
+
+  private:
+    void advance()
+    {
+        batch_.release();
+        batch_ = loader_->next(stream_);
+        is_over_ = !batch_;
+    }
+
+    Loader *loader_;
+    void *stream_;
+    Batch batch_;
+    bool is_over_ = false;
+};
+
+inline Loader::Epoch Loader::epoch(uint64_t epoch, void *stream)
+{
+    seek(epoch, 0);
+    return Epoch(*this, stream);
+}
+
+} // namespace penstock
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch: the slots, and who has them. L2.
+ *
+ *   FREE -> FILLING -> READY -> LEASED -> FREE          (host; a device adds COPYING and its own)
+ *             |          |
+ *             +----------+--> FREE   dropped by a seek or at close
+ *
+ * One function per arrow, each asserting the old state. Memory is made at open: each slot's tensors
+ * lie in one mapping on its node. The pool outlives the loader while batches are leased: it is
+ * counted, one for the loader and one for each lease.
+ */
+#ifndef PSTK_BATCH_H
+#define PSTK_BATCH_H
+
+#include "device.h"
+#include "gate.h"
+#include "numa.h"
+#include "sample.h"
+
+#include <pthread.h>
+
+enum pstk__slot_state {
+    PSTK__SLOT_FREE = 0,
+    PSTK__SLOT_FILLING = 1,
+    PSTK__SLOT_READY = 2,
+    PSTK__SLOT_LEASED = 3,
+};
+
+/* One slot. While FILLING: rows belong to the workers that hold their jobs, `failed` to the lock,
+ * the rest to the last worker of the countdown. READY: to the window. LEASED: to the consumer. */
+struct pstk__slot {
+    struct pstk_batch batch; /* first member: what the consumer sees */
+    struct pstk__slots *pool;
+    _Atomic uint32_t state;  /* enum pstk__slot_state */
+    uint32_t node;           /* whose memory it is */
+    uint64_t seq;            /* number of the batch in the loader's stream */
+    uint64_t generation;     /* of the stream: batches of an older one are dropped */
+    _Atomic uint32_t n_jobs_left; /* the countdown: who brings it to 0 finishes the slot */
+    _Atomic uint32_t n_substituted;
+
+    uint8_t *memory;         /* mapping of all tensors, owned */
+    uint64_t memory_size;    /* bytes */
+    struct pstk_tensor tensors[PSTK__MAX_OUTPUTS];
+    int64_t *offsets[PSTK__MAX_OUTPUTS]; /* ragged: batch_size + 1, in memory; while filling,
+                                            offsets[i + 1] is the size of row i */
+    uint64_t *sample_ids;    /* batch_size, in memory */
+    uint64_t *substitute_ids;/* batch_size, in memory */
+    struct pstk_crop *crops; /* n_outputs * batch_size, in memory; NULL when not asked for */
+
+    pthread_mutex_t lock;    /* guards the two below */
+    uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
+    struct pstk_error error; /* of that row */
+};
+
+/* All slots of a loader. */
+struct pstk__slots {
+    const struct pstk__plan *plan; /* used at open only */
+    const struct pstk__device_ops *device_ops;
+    struct pstk__device *device;   /* owned */
+    struct pstk__slot *slots;      /* n_slots, owned */
+    uint32_t n_slots, n_nodes;
+    uint32_t batch_size, n_outputs;
+    uint64_t row_size[PSTK__MAX_OUTPUTS];
+    uint64_t budget[PSTK__MAX_OUTPUTS]; /* ragged only */
+    char (*names)[PSTK_MAX_NAME];  /* of the tensors, owned: batches outlive the plan */
+    _Atomic uint32_t n_refs;       /* loader + leases */
+    _Atomic uint32_t n_leased;
+    pthread_mutex_t lock;          /* guards free lists */
+    uint32_t *free_list[PSTK__MAX_NODES]; /* slot indices, stacks of n_slots, owned */
+    uint32_t n_free[PSTK__MAX_NODES];
+    struct pstk__gate *room[PSTK__MAX_NODES]; /* knocked when a slot becomes free; NULL once the
+                                                 loader is gone; borrowed */
+    int owner;                     /* process id: a fork's child may not touch us */
+};
+
+struct pstk__slots_config {
+    const struct pstk__plan *plan;   /* borrowed for the call */
+    struct pstk__numa *numa;         /* likewise */
+    const struct pstk__device_ops *device_ops;
+    int32_t device_index;
+    uint32_t n_slots, n_nodes;
+    uint32_t with_crops;
+};
+
+/* Bytes of one slot. Overflow-safe: UINT64_MAX when it cannot be. */
+uint64_t pstk__slot_size(const struct pstk__plan *plan, uint32_t with_crops);
+
+/* Make all slots, FREE, dealt round robin to the nodes. Sets *bound to 0 when memory could not be
+ * bound. Returns owned with one reference, the loader's. */
+int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *c, int *bound,
+                     struct pstk_error *err);
+/* Give up a reference; the last one frees all. */
+void pstk__slots_unref(struct pstk__slots *s);
+
+/* FREE -> FILLING: a free slot of the node, or NULL. Rows of ids are not set. */
+struct pstk__slot *pstk__slot_begin(struct pstk__slots *s, uint32_t node);
+/* Record that a row failed; the lowest row's error stays. Any worker. */
+void pstk__slot_fail(struct pstk__slot *s, uint32_t row, const struct pstk_error *err);
+/* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
+void pstk__slot_done(struct pstk__slot *s);
+/* READY -> LEASED: takes a reference. */
+int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err);
+/* LEASED -> FREE: gives the reference back. Any thread. */
+void pstk__slot_release(struct pstk__slot *s, void *stream);
+/* FILLING or READY -> FREE: what a seek or a failure made void. */
+void pstk__slot_drop(struct pstk__slot *s);
+/* Where row `row` of each output is: rows[n_outputs]. */
+void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows);
+/* After a row was written: note the sizes of its ragged outputs. */
+void pstk__slot_note(struct pstk__slot *s, uint32_t row, const struct pstk__row *rows);
+
+#endif

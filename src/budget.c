@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "budget.h"
+
+#include "batch.h"
+#include "error.h"
+
+#define MIB (1024.0 * 1024.0)
+#define JOB_BYTES (64u << 10)  /* of records in a job: some 50 us of work, beside 1 us of hand-over */
+#define JOB_ROWS 64u
+#define RING_MIN (4u << 20)
+#define INDEX_AUTO (64u << 20)
+#define DEPTH_AUTO 128u
+#define DEPTH_MAX 4096u
+#define SLOTS_AUTO 4u
+#define SLOTS_MAX 4096u
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t min64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t whole_pages(uint64_t size)
+{
+    return (size + PSTK__PAGE_SIZE - 1) / PSTK__PAGE_SIZE * PSTK__PAGE_SIZE;
+}
+
+/* Mean bytes that are read of a record. */
+static uint64_t mean_read(const struct pstk__plan *plan)
+{
+    const struct pstk__source *s = plan->source;
+    if (plan->head_only || s->n_samples == 0)
+        return s->schema.head_size;
+    return max64(1, s->bytes / s->n_samples);
+}
+
+static uint32_t rows_per_job(const struct pstk__plan *plan, uint32_t n_workers)
+{
+    uint64_t rows = JOB_BYTES / mean_read(plan);
+    /* Small batches are still divided: two jobs a worker, so that none waits for one long job. */
+    rows = min64(rows, plan->batch_size / (2 * (uint64_t)n_workers));
+    return (uint32_t)max64(1, min64(rows, JOB_ROWS));
+}
+
+/* Slots: enough that some rows a worker are always under way; at least 4. */
+static uint32_t auto_slots(const struct pstk__plan *plan, uint32_t n_workers)
+{
+    uint64_t for_workers = 2 + 4 * (uint64_t)n_workers / plan->batch_size;
+    return (uint32_t)max64(SLOTS_AUTO, min64(for_workers, 64));
+}
+
+static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
+                      const struct pstk__plan *plan, uint32_t n_workers, struct pstk_error *err)
+{
+    b->slot_size = pstk__slot_size(plan, s->with_crops);
+    b->n_slots = s->n_slots ? s->n_slots : auto_slots(plan, n_workers);
+    if (b->n_slots < 2 || b->n_slots > SLOTS_MAX)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "n_slots is %u: must be 2 to %u",
+                          b->n_slots, SLOTS_MAX);
+    uint64_t fit = b->slot_size ? b->limit / b->slot_size : b->n_slots;
+    if (!s->n_slots && fit >= 2)
+        b->n_slots = (uint32_t)min64(b->n_slots, fit);
+    if (fit < b->n_slots)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "n_slots: %u slots of %.1f MiB are over max_memory, %.1f MiB: lower "
+                          "n_slots or batch_size, or raise max_memory",
+                          b->n_slots, (double)b->slot_size / MIB, (double)b->limit / MIB);
+    return 0;
+}
+
+/* I/O memory of a node: twice what is in flight at the mean size, and room for two of the largest
+ * reads (the ring gives a job at most half of itself), within what is left. */
+static uint64_t ring_size(const struct pstk__budget *b, const struct pstk_settings *s,
+                          const struct pstk__plan *plan, uint32_t n_nodes, uint64_t left)
+{
+    if (s->io_memory)
+        return whole_pages(max64(s->io_memory / n_nodes, 2 * PSTK__PAGE_SIZE));
+    uint64_t largest = plan->head_only ? plan->source->schema.head_size
+                                       : plan->source->limits.max_size;
+    uint64_t read = mean_read(plan) + 2 * PSTK__PAGE_SIZE;
+    uint64_t want = max64(2 * b->depth * read, 2 * (largest + 2 * PSTK__PAGE_SIZE));
+    uint64_t most = max64(left / 2 / n_nodes, RING_MIN);
+    return whole_pages(max64(RING_MIN, min64(want, most)));
+}
+
+static uint64_t index_size(const struct pstk__budget *b, const struct pstk_settings *s,
+                           const struct pstk__plan *plan, uint32_t n_nodes)
+{
+    /* A job's rows pin one page each until all are there; two jobs, so that reading goes on. */
+    uint64_t least = 2 * (uint64_t)b->rows_per_job;
+    uint64_t want = (s->index_memory ? s->index_memory : INDEX_AUTO) / n_nodes / PSTK__PAGE_SIZE;
+    uint64_t all = max64(plan->source->n_pages, 1);
+    return max64(least, min64(want, all)) * PSTK__PAGE_SIZE;
+}
+
+int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
+                      const struct pstk__plan *plan, uint32_t n_nodes, uint32_t n_workers,
+                      uint64_t machine_memory, struct pstk_error *err)
+{
+    uint32_t local_world = s->local_world ? s->local_world : 1;
+    *b = (struct pstk__budget){0};
+    b->limit = s->max_memory ? s->max_memory : machine_memory / 4 * 3 / local_world;
+    b->rows_per_job = rows_per_job(plan, n_workers);
+    b->depth = s->queue_depth ? s->queue_depth : DEPTH_AUTO;
+    if (b->depth > DEPTH_MAX)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "queue_depth is %u: at most %u",
+                          b->depth, DEPTH_MAX);
+    int r = slots_init(b, s, plan, n_workers, err);
+    if (r < 0)
+        return r;
+    uint64_t left = b->limit - b->n_slots * b->slot_size;
+    b->ring_size = ring_size(b, s, plan, n_nodes, left);
+    b->index_size = index_size(b, s, plan, n_nodes);
+    b->spare_size = whole_pages(plan->source->limits.max_size);
+    if (n_nodes * (b->ring_size + b->index_size) > left)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "max_memory: slots (%u x %.1f MiB) leave %.1f MiB for io_memory and "
+                          "index_memory, which need %.1f MiB: lower n_slots, or raise max_memory",
+                          b->n_slots, (double)b->slot_size / MIB, (double)left / MIB,
+                          (double)(n_nodes * (b->ring_size + b->index_size)) / MIB);
+    return 0;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public loader: settings checked, hops opened in order, batches handed out. L4. */
+#include <penstock/penstock.h>
+
+#include "budget.h"
+#include "clock.h"
+#include "error.h"
+#include "stage.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SETTINGS_SIZE_MAX 65536u
+
+struct pstk_loader {
+    struct pstk__pipeline pipeline;
+    struct pstk__budget budget;
+    struct pstk__counters consumer;
+    uint64_t returned_ns; /* when next last returned a batch; 0 = not yet */
+    int owner;            /* process id: a fork's child may not use us */
+};
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+void pstk_settings_init(struct pstk_settings *s, uint32_t size)
+{
+    if (!s || size < offsetof(struct pstk_settings, path))
+        return;
+    memset(s, 0, size);
+    s->size = size;
+    s->output_size = sizeof(struct pstk_output);
+    s->op_size = sizeof(struct pstk_op);
+    s->batch_size = 1;
+    if (size >= offsetof(struct pstk_settings, local_world) + sizeof s->local_world)
+        s->world = s->local_world = 1;
+}
+
+/* Copy the caller's settings, which may be of an older or a newer library. */
+static int settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
+                         struct pstk_error *err)
+{
+    if (!from || from->size < offsetof(struct pstk_settings, n_outputs) ||
+        from->size > SETTINGS_SIZE_MAX)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "settings: not initialised, call pstk_settings_init first");
+    for (uint32_t i = sizeof *to; i < from->size; i++)
+        if (((const uint8_t *)from)[i] != 0)
+            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                              "settings: one of a newer penstock is set, which version %s does "
+                              "not know",
+                              pstk_version());
+    pstk_settings_init(to, sizeof *to);
+    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
+    to->size = sizeof *to;
+    if (!to->world)
+        to->world = 1;
+    if (!to->local_world)
+        to->local_world = 1;
+    return 0;
+}
+
+/* A setting with its largest value. */
+struct range {
+    const char *name;
+    uint64_t value, max;
+};
+
+static int settings_check(const struct pstk_settings *s, struct pstk_error *err)
+{
+    const struct range ranges[] = {
+        {"order", s->order, PSTK_ORDER_SEQUENTIAL},
+        {"last", s->last, PSTK_LAST_SHORT},
+        {"reader", s->reader, PSTK_READER_THREADS},
+        {"io", s->io, PSTK_IO_BUFFERED},
+        {"bad_sample", s->bad_sample, PSTK_BAD_SUBSTITUTE},
+        {"variant", s->variant, PSTK_VARIANT_AVX512},
+        {"with_crops", s->with_crops, 1},
+        {"pin_threads", s->pin_threads, 1},
+        {"rank", s->rank, s->world - 1},
+        {"local_rank", s->local_rank, s->local_world - 1},
+        {"n_threads", s->n_threads, PSTK__MAX_WORKERS},
+    };
+    if (!s->path || !s->path[0])
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path: not set");
+    if (!s->batch_size)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "batch_size: is 0, must be at least 1");
+    if (!s->outputs || !s->n_outputs)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "outputs: none given");
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].value > ranges[i].max)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: is %llu, at most %llu",
+                              ranges[i].name, (unsigned long long)ranges[i].value,
+                              (unsigned long long)ranges[i].max);
+    if (!pstk__device_ops(s->device))
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "device: this build has no entry for device kind %u", s->device);
+    return 0;
+}
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+static int open_source(struct pstk__pipeline *p, struct pstk_error *err)
+{
+    struct pstk_settings *s = &p->settings;
+    int r = pstk_dataset_open(&p->dataset, s->path, err);
+    if (r < 0)
+        return r;
+    p->source = pstk__dataset_source(p->dataset);
+    if (s->max_record_size && p->source->limits.max_size > s->max_record_size)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "%s has records of up to %llu bytes, over max_record_size (%llu)",
+                          s->path, (unsigned long long)p->source->limits.max_size,
+                          (unsigned long long)s->max_record_size);
+    p->partition = (struct pstk__partition){.n = p->source->n_samples,
+                                            .batch_size = s->batch_size,
+                                            .rank = s->rank,
+                                            .world = s->world,
+                                            .last = s->last};
+    if (pstk__partition_n_batches(&p->partition, 0) == 0)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "batch_size: %u rows for each of %u ranks are more than the %llu samples "
+                          "of %s, and last=drop leaves no batch",
+                          s->batch_size, s->world, (unsigned long long)p->partition.n, s->path);
+    if (s->position > p->partition.n)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "position: %llu is past the %llu samples of %s",
+                          (unsigned long long)s->position, (unsigned long long)p->partition.n,
+                          s->path);
+    return pstk__plan_open(&p->plan, s, p->source, err);
+}
+
+/* Direct reads when the data set is larger than the page cache could hold, or when forced. */
+static int choose_io(struct pstk__pipeline *p, uint64_t machine_memory, struct pstk_error *err)
+{
+    const struct pstk_settings *s = &p->settings;
+    p->direct = s->io == PSTK_IO_DIRECT ||
+                (s->io == PSTK_IO_AUTO && p->source->bytes > machine_memory / 2);
+    p->memory_align = 64;
+    p->offset_align = 1;
+    if (!p->direct)
+        return 0;
+    char path[4096];
+    uint32_t memory_align = 0, offset_align = 0;
+    int r = p->source->format->shard_path(p->source, 0, path, sizeof path);
+    if (r == 0)
+        r = pstk__direct_align(path, &memory_align, &offset_align);
+    if (r == 0 && memory_align <= PSTK__PAGE_SIZE && offset_align <= PSTK__PAGE_SIZE) {
+        p->memory_align = memory_align > 64 ? memory_align : 64;
+        p->offset_align = offset_align ? offset_align : 1;
+        return 0;
+    }
+    if (s->io == PSTK_IO_DIRECT)
+        return pstk__fail_errno(err, r < 0 ? -r : 95, PSTK_STAGE_OPEN,
+                                "io: direct reads were forced, but %s refuses O_DIRECT; use auto or "
+                                "buffered",
+                                path);
+    p->direct = 0;
+    atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NO_DIRECT, memory_order_relaxed);
+    return 0;
+}
+
+static int open_machine(struct pstk_loader *l, struct pstk_error *err)
+{
+    struct pstk__pipeline *p = &l->pipeline;
+    const struct pstk_settings *s = &p->settings;
+    struct pstk__numa_config c = {.topology = s->topology,
+                                  .local_rank = s->local_rank,
+                                  .local_world = s->local_world,
+                                  .n_workers = s->n_threads,
+                                  .pin = !s->pin_threads};
+    int r = pstk__numa_open(&p->numa, &c, err);
+    if (r < 0)
+        return r;
+    uint64_t memory = pstk__cgroup_memory("/");
+    p->n_nodes = pstk__numa_n_nodes(p->numa);
+    p->n_workers = pstk__numa_n_workers(p->numa);
+    r = choose_io(p, memory, err);
+    if (r == 0)
+        r = pstk__budget_init(&l->budget, s, p->plan, p->n_nodes, p->n_workers, memory, err);
+    if (r < 0)
+        return r;
+    if (p->n_nodes > l->budget.n_slots)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "n_slots: %u slots for %u NUMA nodes, at least one each is needed",
+                          l->budget.n_slots, p->n_nodes);
+    p->rows_per_job = l->budget.rows_per_job;
+    p->depth = l->budget.depth;
+    p->spare_size = l->budget.spare_size;
+    return 0;
+}
+
+static int open_slots(struct pstk_loader *l, struct pstk_error *err)
+{
+    struct pstk__pipeline *p = &l->pipeline;
+    const struct pstk_settings *s = &p->settings;
+    struct pstk__slots_config c = {.plan = p->plan,
+                                   .numa = p->numa,
+                                   .device_ops = pstk__device_ops(s->device),
+                                   .device_index = s->device_index,
+                                   .n_slots = l->budget.n_slots,
+                                   .n_nodes = p->n_nodes,
+                                   .with_crops = s->with_crops};
+    struct pstk__cursor start = {.epoch = s->epoch, .position = s->position};
+    int bound = 1, r = pstk__slots_open(&p->slots, &c, &bound, err);
+    if (!bound)
+        atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_BOUND, memory_order_relaxed);
+    if (r == 0)
+        r = pstk__window_open(&p->window, p->slots, &p->partition, start, err);
+    if (r < 0)
+        return r;
+    p->nodes = aligned_alloc(_Alignof(struct pstk__node), p->n_nodes * sizeof *p->nodes);
+    p->workers = aligned_alloc(_Alignof(struct pstk__worker), p->n_workers * sizeof *p->workers);
+    if (!p->nodes || !p->workers)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for %u workers",
+                          p->n_workers);
+    memset(p->nodes, 0, p->n_nodes * sizeof *p->nodes);
+    memset(p->workers, 0, p->n_workers * sizeof *p->workers);
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        p->nodes[i].ring_size = l->budget.ring_size;
+        p->nodes[i].index_size = l->budget.index_size;
+    }
+    return pstk__stage_start(p, err);
+}
+
+/* The one teardown: of a loader, or of as much of one as open got to. */
+static void loader_free(struct pstk_loader *l)
+{
+    struct pstk__pipeline *p = &l->pipeline;
+    if (p->nodes && p->workers)
+        pstk__stage_stop(p);
+    free(p->nodes);
+    free(p->workers);
+    pstk__window_close(&p->window);
+    if (p->slots)
+        pstk__slots_unref(p->slots);
+    pstk__numa_close(p->numa);
+    pstk__plan_close(p->plan);
+    pstk_dataset_close(&p->dataset);
+    free(l);
+}
+
+int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct pstk_error *err)
+{
+    if (!out)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out: is NULL");
+    *out = NULL;
+    struct pstk_settings settings = {0};
+    int r = settings_copy(&settings, s, err);
+    if (r == 0)
+        r = settings_check(&settings, err);
+    if (r < 0)
+        return r;
+    struct pstk_loader *l = aligned_alloc(_Alignof(struct pstk_loader), sizeof *l);
+    if (!l)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the loader");
+    memset(l, 0, sizeof *l);
+    l->owner = (int)getpid();
+    l->pipeline.settings = settings;
+    r = open_source(&l->pipeline, err);
+    if (r == 0)
+        r = open_machine(l, err);
+    if (r == 0)
+        r = open_slots(l, err);
+    if (r < 0) {
+        loader_free(l);
+        return r;
+    }
+    /* The caller's memory may go now. */
+    l->pipeline.settings.path = l->pipeline.settings.topology = NULL;
+    l->pipeline.settings.outputs = NULL;
+    *out = l;
+    return 0;
+}
+
+/* ---- use ------------------------------------------------------------------------------------- */
+
+static int usable(const struct pstk_loader *l, struct pstk_error *err)
+{
+    if (!l)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "loader: is NULL");
+    if (l->owner != (int)getpid())
+        return pstk__fail(err, PSTK_EPERM, PSTK_STAGE_CONSUMER,
+                          "this loader was opened before fork: open one in the child, or start the "
+                          "child by spawn");
+    return 0;
+}
+
+int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, int64_t timeout_ns,
+              struct pstk_error *err)
+{
+    if (!batch)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "batch: is NULL");
+    *batch = NULL;
+    int r = usable(l, err);
+    if (r < 0)
+        return r;
+    uint64_t now = pstk__clock_ns(), waited = 0;
+    if (l->returned_ns)
+        pstk__count(&l->consumer.busy_ns, now - l->returned_ns);
+    struct pstk__slot *s = NULL;
+    r = pstk__window_take(&l->pipeline.window, &s, stream, timeout_ns, &waited, err);
+    l->returned_ns = pstk__clock_ns();
+    pstk__count(&l->consumer.starved_ns, waited);
+    if (r == 1) {
+        *batch = &s->batch;
+        pstk__count(&l->consumer.n_items, 1);
+        pstk__count(&l->consumer.bytes, s->batch.n_valid); /* samples, here */
+    }
+    return r;
+}
+
+void pstk_release(struct pstk_batch **batch, void *stream)
+{
+    if (!batch || !*batch)
+        return;
+    /* The batch is the first member of its slot. */
+    struct pstk__slot *s = (struct pstk__slot *)(void *)*batch;
+    *batch = NULL;
+    if (s->pool->owner == (int)getpid())
+        pstk__slot_release(s, stream);
+}
+
+int pstk_seek(struct pstk_loader *l, uint64_t epoch, uint64_t position, struct pstk_error *err)
+{
+    int r = usable(l, err);
+    if (r < 0)
+        return r;
+    if (position > l->pipeline.partition.n)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                          "position: %llu is past the %llu samples of the data set",
+                          (unsigned long long)position,
+                          (unsigned long long)l->pipeline.partition.n);
+    pstk__window_seek(&l->pipeline.window,
+                      (struct pstk__cursor){.epoch = epoch, .position = position});
+    return 0;
+}
+
+int pstk_get_cursor(const struct pstk_loader *l, uint64_t *epoch, uint64_t *position)
+{
+    int r = usable(l, NULL);
+    if (r < 0)
+        return r;
+    /* The window's lock is part of it; nothing that the caller can see changes. */
+    struct pstk__window *w = &((struct pstk_loader *)(uintptr_t)l)->pipeline.window;
+    struct pstk__cursor c = pstk__window_cursor(w);
+    if (epoch)
+        *epoch = c.epoch;
+    if (position)
+        *position = c.position;
+    return 0;
+}
+
+uint64_t pstk_n_batches(const struct pstk_loader *l)
+{
+    return l ? pstk__partition_n_batches(&l->pipeline.partition, 0) : 0;
+}
+
+uint64_t pstk_n_samples(const struct pstk_loader *l)
+{
+    return l ? l->pipeline.partition.n : 0;
+}
+
+void pstk_interrupt(struct pstk_loader *l)
+{
+    if (l)
+        pstk__window_interrupt(&l->pipeline.window);
+}
+
+void pstk_close(struct pstk_loader **loader)
+{
+    if (!loader || !*loader)
+        return;
+    struct pstk_loader *l = *loader;
+    *loader = NULL;
+    if (l->owner == (int)getpid())
+        loader_free(l);
+}
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
+{
+    const struct pstk__pipeline *p = &l->pipeline;
+    s->rungs = atomic_load_explicit(&p->rungs, memory_order_relaxed);
+    s->reader = p->nodes[0].reader_kind;
+    s->direct = p->direct && !(s->rungs & PSTK_RUNG_NO_DIRECT);
+    s->registered = s->reader == PSTK_READER_IO_URING && !(s->rungs & PSTK_RUNG_NO_FIXED_BUFFERS);
+    s->n_threads = p->n_workers;
+    s->n_slots = l->budget.n_slots;
+    s->n_nodes = p->n_nodes;
+    s->queue_depth = p->depth;
+    s->rows_per_job = p->rows_per_job;
+    s->variant = p->plan->kernels->variant;
+    s->n_substituted = get(&p->n_substituted);
+    s->slot_memory = l->budget.n_slots * l->budget.slot_size;
+    s->io_memory = p->n_nodes * l->budget.ring_size;
+    s->index_memory = p->n_nodes * l->budget.index_size;
+    s->scratch_memory = p->n_workers * (p->plan->scratch_size + p->spare_size);
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct pstk__counters *c = &p->nodes[i].counters;
+        pstk__stats_add(&s->stage_reader, c);
+        s->bytes_read += get(&c->bytes);
+        s->n_reads += get(&c->n_items);
+        s->n_index_hits += get(&c->n_hits);
+        s->n_index_misses += get(&c->n_misses);
+    }
+    for (uint32_t i = 0; i < p->n_workers; i++) {
+        pstk__stats_add(&s->stage_workers, &p->workers[i].counters);
+        s->n_slow_reads += get(&p->workers[i].counters.n_slow);
+    }
+    pstk__stats_add(&s->stage_consumer, &l->consumer);
+    s->n_batches = get(&l->consumer.n_items);
+    s->n_samples = get(&l->consumer.bytes);
+    s->limit = pstk__stats_limit(s);
+}
+
+int pstk_get_stats(const struct pstk_loader *l, struct pstk_stats *stats)
+{
+    if (!l || !stats || stats->size < sizeof stats->size || l->owner != (int)getpid())
+        return PSTK_EINVAL;
+    struct pstk_stats s = {.size = sizeof s};
+    uint32_t size = stats->size;
+    stats_fill(l, &s);
+    memset(stats, 0, size);
+    memcpy(stats, &s, size < sizeof s ? size : sizeof s);
+    stats->size = size;
+    return 0;
+}

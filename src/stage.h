@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stage: the threads, and the only place where the hops of different threads meet. L3.
+ *
+ *   reader thread, one per node            workers, pinned to the node
+ *   claim -> plan -> issue -> reap  --jobs-->  parse -> sample -> last one: slot done -> window
+ *     ^ slots free, I/O memory free, jobs free ------------------'
+ *
+ * A job is a run of rows of one batch. Planning finds each row's extent (index pages are read ahead,
+ * many in flight); issuing takes I/O memory and starts the reads, jobs strictly in claim order, so
+ * the oldest job always gets on. Back-pressure comes from the pools alone: slots, I/O memory, jobs.
+ *
+ * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
+ * memory) is read again by the worker on the slow path, which either gets it or says what is wrong.
+ */
+#ifndef PSTK_STAGE_H
+#define PSTK_STAGE_H
+
+#include "dataset.h"
+#include "files.h"
+#include "index.h"
+#include "numa.h"
+#include "queue.h"
+#include "reader.h"
+#include "ring.h"
+#include "stats.h"
+#include "window.h"
+
+#define PSTK__ATTEMPTS 8 /* substitutes tried for a bad sample */
+
+/* One row of a job, between plan and sample. */
+struct pstk__row_io {
+    struct pstk__extent extent;
+    struct pstk__page *page; /* pinned while the extent is not known yet */
+    const uint8_t *data;     /* in the job's piece of the ring, once read */
+    uint32_t slow;           /* 1: leave it to the slow path */
+};
+
+struct pstk__job;
+
+/* One read: a run of rows of a job that lie close together in a shard. */
+struct pstk__span {
+    struct pstk__read read;
+    struct pstk__job *job;
+    uint32_t shard;
+    uint32_t first, n;    /* rows of the job */
+    uint32_t file;        /* pinned slot of the file table, while in flight */
+    uint64_t begin, end;  /* bytes of the shard that the rows need */
+};
+
+/* Owned by: the reader (planned, in flight), then a worker, then the free list. */
+struct pstk__job {
+    struct pstk__slot *slot;
+    struct pstk__node *node;
+    uint32_t first_row, n_rows;
+    uint32_t n_planned;          /* rows whose page is pinned or extent known */
+    uint32_t n_spans, next_span; /* all, and the next to be queued; 0 until issued */
+    uint32_t n_left;             /* spans not reaped */
+    uint32_t laid_out;           /* 1: spans and memory_size are known */
+    uint64_t memory_size;        /* bytes of the ring that its spans take; 0 = none is read fast */
+    struct pstk__piece *piece;   /* NULL when no row is read fast */
+    struct pstk__row_io *rows;   /* rows_per_job */
+    struct pstk__span *spans;    /* rows_per_job */
+    struct pstk__job *next;      /* planned list */
+};
+
+/* One NUMA node: a reader thread and the workers that it feeds. */
+struct pstk__node {
+    struct pstk__pipeline *pipeline;
+    uint32_t number;
+    pthread_t thread;
+    int running;                 /* the thread was started and not joined */
+    _Atomic int started;         /* 0: not yet; 1: runs; <0: failed, see start_error */
+    struct pstk_error start_error;
+    struct pstk__gate room;      /* slots, I/O memory or jobs became free; closing */
+    _Atomic uint32_t wants_memory; /* 1: knock also when a job gives its memory back */
+    struct pstk__queue *work;    /* to the workers */
+    struct pstk__queue *idle;    /* free jobs */
+    struct pstk__job *jobs;      /* n_jobs, owned */
+    uint32_t n_jobs;
+    struct pstk__row_io *rows;   /* of all jobs, owned */
+    struct pstk__span *spans;    /* of all jobs, owned */
+    void *io_memory;             /* ring, then index pages; owned mapping */
+    uint64_t ring_size, index_size; /* bytes */
+    uint32_t reader_kind;        /* enum pstk_reader_kind that open got; constant once started */
+    struct pstk__counters counters;
+
+    /* the reader thread's own */
+    struct pstk__reader *reader;
+    struct pstk__files *files;
+    struct pstk__index *index;
+    struct pstk__ring ring;
+    struct pstk__order order;
+    uint64_t order_epoch;
+    int order_ready;
+    struct pstk__slot *claimed;  /* slot whose rows are being made into jobs */
+    uint32_t next_row;           /* of it */
+    struct pstk__job *first, *last; /* listed jobs, in claim order */
+    struct pstk__job *plan;      /* first listed job that is not fully planned, or NULL */
+    uint32_t n_listed;           /* rows in the list */
+    uint32_t n_in_flight;
+    uint32_t rungs;              /* that this node took; published to the pipeline */
+};
+
+struct pstk__worker {
+    struct pstk__pipeline *pipeline;
+    struct pstk__node *node;
+    uint32_t number;
+    pthread_t thread;
+    int running;
+    struct pstk__sampler *sampler;
+    uint8_t *spare;              /* slow path: room for the largest record; mapped, untouched */
+    struct pstk__counters counters;
+};
+
+/* All that the threads share. Owned by the loader; read-only while they run, but for the parts with
+ * locks or atomics of their own. */
+struct pstk__pipeline {
+    struct pstk_settings settings; /* defaults filled in; pointers into the plan or NULL */
+    struct pstk_dataset *dataset;
+    const struct pstk__source *source;
+    struct pstk__plan *plan;
+    struct pstk__numa *numa;
+    struct pstk__slots *slots;
+    struct pstk__window window;
+    struct pstk__partition partition;
+    uint32_t n_nodes, n_workers;
+    struct pstk__node *nodes;      /* n_nodes, owned */
+    struct pstk__worker *workers;  /* n_workers, owned */
+    uint32_t rows_per_job;
+    uint32_t depth;                /* reads in flight per node */
+    int direct;                    /* wish; rungs say what came of it */
+    uint32_t memory_align, offset_align; /* of direct reads; 64 and 1 when buffered */
+    struct pstk__gate started;     /* knocked by each reader thread once it runs or failed */
+    uint64_t spare_size;           /* bytes of a worker's spare buffer */
+    _Atomic uint32_t rungs;        /* enum pstk_rung */
+    _Atomic uint64_t n_substituted;
+    _Atomic int closing;
+};
+
+/* Build pools and start all threads; returns when all run, or after the same teardown that stop
+ * does. p's members above `nodes` are set. */
+int pstk__stage_start(struct pstk__pipeline *p, struct pstk_error *err);
+/* Stop and join all threads, free what start made. Half-started is fine. */
+void pstk__stage_stop(struct pstk__pipeline *p);
+
+/* Thread bodies (stage_read.c, stage_work.c). */
+void *pstk__stage_read(void *node);
+void *pstk__stage_work(void *worker);
+
+/* The last job of a slot is done: FILLING -> READY -> window, or dropped when it is stale. */
+void pstk__stage_finish(struct pstk__pipeline *p, struct pstk__slot *slot);
+
+#endif

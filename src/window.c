@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "window.h"
+
+#include "clock.h"
+#include "error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+int pstk__window_open(struct pstk__window *w, struct pstk__slots *slots,
+                      const struct pstk__partition *p, struct pstk__cursor start,
+                      struct pstk_error *err)
+{
+    *w = (struct pstk__window){
+        .slots = slots, .partition = *p, .claim = start, .deliver = start};
+    pstk__gate_init(&w->delivery);
+    w->ready = calloc(slots->n_slots, sizeof *w->ready);
+    if (!w->ready || pthread_mutex_init(&w->lock, NULL) != 0) {
+        free(w->ready);
+        w->ready = NULL;
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the window");
+    }
+    return 0;
+}
+
+void pstk__window_close(struct pstk__window *w)
+{
+    if (!w->ready)
+        return;
+    pthread_mutex_destroy(&w->lock);
+    free(w->ready);
+    w->ready = NULL;
+}
+
+/* Positions past the last batch of an epoch are the start of the next one. Open made sure that a
+ * whole epoch has a batch, so this ends. */
+static struct pstk__cursor normal(const struct pstk__window *w, struct pstk__cursor c)
+{
+    if (pstk__partition_n_batches(&w->partition, c.position) == 0)
+        return (struct pstk__cursor){.epoch = c.epoch + 1};
+    return c;
+}
+
+void pstk__window_claim(struct pstk__window *w, struct pstk__slot *s)
+{
+    pthread_mutex_lock(&w->lock);
+    w->claim = normal(w, w->claim);
+    uint64_t global = pstk__partition_global(&w->partition);
+    uint64_t position = w->claim.position, rest = w->partition.n - position;
+    s->seq = w->claim_seq++;
+    s->generation = atomic_load_explicit(&w->generation, memory_order_relaxed);
+    s->batch.epoch = w->claim.epoch;
+    s->batch.position = position;
+    s->batch.next_position = rest < global ? w->partition.n : position + global;
+    s->batch.index = position / global;
+    s->batch.n_valid = pstk__partition_n_valid(&w->partition, position);
+    w->claim.position = s->batch.next_position;
+    pthread_mutex_unlock(&w->lock);
+}
+
+int pstk__window_stale(struct pstk__window *w, const struct pstk__slot *s)
+{
+    /* Relaxed: a late look only means that some work is done for nothing. */
+    return atomic_load_explicit(&w->generation, memory_order_relaxed) != s->generation;
+}
+
+void pstk__window_put(struct pstk__window *w, struct pstk__slot *s)
+{
+    pthread_mutex_lock(&w->lock);
+    int stale = pstk__window_stale(w, s);
+    int next = !stale && s->seq == w->deliver_seq;
+    if (!stale)
+        w->ready[s->seq % w->slots->n_slots] = s;
+    pthread_mutex_unlock(&w->lock);
+    if (stale)
+        pstk__slot_drop(s);
+    else if (next) /* the consumer waits for none but this one */
+        pstk__gate_knock(&w->delivery);
+}
+
+void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->fatal) {
+        w->failed = w->fatal = 1;
+        w->error = *err;
+    }
+    pthread_mutex_unlock(&w->lock);
+    pstk__gate_knock(&w->delivery);
+}
+
+static int sticky(const struct pstk__window *w, struct pstk_error *err)
+{
+    if (err)
+        *err = w->error;
+    return w->error.code;
+}
+
+/* With the lock: what can be said at once: a result of take, or -EAGAIN: wait. */
+static int try_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+                    struct pstk_error *err)
+{
+    if (w->failed)
+        return sticky(w, err);
+    struct pstk__slot **place = &w->ready[w->deliver_seq % w->slots->n_slots], *s = *place;
+    if (!s)
+        return -EAGAIN;
+    assert(s->seq == w->deliver_seq);
+    int bad = s->failed_row != UINT32_MAX;
+    if (!bad && pstk__slot_lease(s, stream, &w->error) < 0) {
+        w->failed = 1;
+        return sticky(w, err);
+    }
+    *place = NULL;
+    w->deliver_seq++;
+    if (bad) {
+        /* The cursor stays at this batch: seeking behind it, or to it again, is the caller's. */
+        w->failed = 1;
+        w->error = s->error;
+        pstk__slot_drop(s);
+        return sticky(w, err);
+    }
+    w->deliver = (struct pstk__cursor){s->batch.epoch, s->batch.next_position};
+    *out = s;
+    return 1;
+}
+
+/* What to say when nothing is ready: an interrupt, every slot leased, time over; 0: wait. */
+static int why_not(struct pstk__window *w, int64_t left_ns, struct pstk_error *err)
+{
+    if (atomic_exchange_explicit(&w->interrupted, 0, memory_order_acquire))
+        return pstk__fail(err, PSTK_EINTR, PSTK_STAGE_CONSUMER, "interrupted while waiting");
+    uint32_t n_leased = atomic_load_explicit(&w->slots->n_leased, memory_order_relaxed);
+    if (n_leased == w->slots->n_slots)
+        return pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
+                          "all %u slots are leased: release a batch first, or raise n_slots",
+                          w->slots->n_slots);
+    if (left_ns == 0)
+        return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
+                          "no batch was ready within the timeout");
+    return 0;
+}
+
+static int wait_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+                     int64_t timeout_ns, struct pstk_error *err)
+{
+    uint64_t start = pstk__clock_ns();
+    for (;;) {
+        uint32_t ticket = pstk__gate_ticket(&w->delivery);
+        pthread_mutex_lock(&w->lock);
+        int r = try_take(w, out, stream, err);
+        pthread_mutex_unlock(&w->lock);
+        if (r != -EAGAIN)
+            return r;
+        int64_t left = -1;
+        if (timeout_ns >= 0) {
+            uint64_t passed = pstk__clock_ns() - start;
+            left = passed < (uint64_t)timeout_ns ? timeout_ns - (int64_t)passed : 0;
+        }
+        r = why_not(w, left, err);
+        if (r < 0)
+            return r;
+        pstk__gate_wait(&w->delivery, ticket, left);
+    }
+}
+
+int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+                      int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err)
+{
+    *out = NULL;
+    pthread_mutex_lock(&w->lock);
+    struct pstk__cursor next = normal(w, w->deliver);
+    int at_end = !w->failed && next.epoch != w->deliver.epoch;
+    if (at_end)
+        w->deliver = next;
+    int r = at_end ? 0 : try_take(w, out, stream, err);
+    pthread_mutex_unlock(&w->lock);
+    if (r != -EAGAIN)
+        return r;
+    uint64_t start = pstk__clock_ns();
+    r = wait_take(w, out, stream, timeout_ns, err);
+    *waited_ns += pstk__clock_ns() - start;
+    return r;
+}
+
+void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to)
+{
+    pthread_mutex_lock(&w->lock);
+    to = normal(w, to);
+    struct pstk__cursor at = normal(w, w->deliver);
+    if (!w->failed && at.epoch == to.epoch && at.position == to.position) {
+        w->deliver = to;
+        pthread_mutex_unlock(&w->lock);
+        return;
+    }
+    if (!w->fatal)
+        w->failed = 0;
+    w->claim = w->deliver = to;
+    w->deliver_seq = w->claim_seq;
+    atomic_fetch_add_explicit(&w->generation, 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < w->slots->n_slots; i++) {
+        if (w->ready[i])
+            pstk__slot_drop(w->ready[i]);
+        w->ready[i] = NULL;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+struct pstk__cursor pstk__window_cursor(struct pstk__window *w)
+{
+    pthread_mutex_lock(&w->lock);
+    struct pstk__cursor c = w->deliver;
+    pthread_mutex_unlock(&w->lock);
+    return c;
+}
+
+void pstk__window_interrupt(struct pstk__window *w)
+{
+    /* Release: pairs with the exchange in why_not. */
+    atomic_store_explicit(&w->interrupted, 1, memory_order_release);
+    pstk__gate_knock(&w->delivery);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * window: the ordered stream of batches between those who fill them and the one who takes them. L2.
+ *
+ * Readers claim the next batch of the stream for a slot they hold; workers put finished slots in, in
+ * any order; the consumer takes them out in order. The stream runs on from epoch to epoch. A seek
+ * begins a new generation: batches of an older one are dropped wherever they are.
+ *
+ * Invariants: deliver_seq <= claim_seq; every batch in [deliver_seq, claim_seq) holds a slot of this
+ * generation, so claim_seq - deliver_seq <= n_slots and ready[seq % n_slots] never collides.
+ */
+#ifndef PSTK_WINDOW_H
+#define PSTK_WINDOW_H
+
+#include "batch.h"
+#include "order.h"
+
+/* A place in the stream of batches. */
+struct pstk__cursor {
+    uint64_t epoch;
+    uint64_t position; /* global sample position */
+};
+
+struct pstk__window {
+    struct pstk__slots *slots;       /* borrowed */
+    struct pstk__partition partition;
+    struct pstk__gate delivery;      /* knocked when a batch was put in, at interrupt, at close */
+    _Atomic uint32_t interrupted;    /* 1: the next wait returns EINTR */
+    _Atomic uint64_t generation;     /* written under the lock */
+    pthread_mutex_t lock;            /* guards all below */
+    struct pstk__cursor claim;       /* of the next batch to be claimed */
+    struct pstk__cursor deliver;     /* of the next batch to be delivered */
+    uint64_t claim_seq, deliver_seq;
+    struct pstk__slot **ready;       /* n_slots, owned */
+    int failed;                      /* != 0: sticky `error` is what next returns */
+    int fatal;                       /* failed for good: a seek does not help */
+    struct pstk_error error;
+};
+
+int pstk__window_open(struct pstk__window *w, struct pstk__slots *slots,
+                      const struct pstk__partition *p, struct pstk__cursor start,
+                      struct pstk_error *err);
+void pstk__window_close(struct pstk__window *w);
+
+/* Reader: give slot s (FILLING) the next batch of the stream: seq, generation, epoch, position,
+ * next_position, index, n_valid. */
+void pstk__window_claim(struct pstk__window *w, struct pstk__slot *s);
+/* 1: the slot's batch was made void by a seek. */
+int pstk__window_stale(struct pstk__window *w, const struct pstk__slot *s);
+/* Last worker: the slot is READY; drops it if it is stale. */
+void pstk__window_put(struct pstk__window *w, struct pstk__slot *s);
+/* A hop failed as a whole: every later take returns this error. */
+void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err);
+
+/* Consumer: take the next batch, leased: 1; 0 at the end of the epoch; ENOBUFS, ETIMEDOUT, EINTR or
+ * the stream's error. *waited_ns grows by the time waited. */
+int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+                      int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err);
+/* Consumer: go elsewhere. */
+void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to);
+struct pstk__cursor pstk__window_cursor(struct pstk__window *w);
+/* Safe in a signal handler. */
+void pstk__window_interrupt(struct pstk__window *w);
+
+#endif
