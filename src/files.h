@@ -11,7 +11,8 @@
 struct pstk__files;
 
 /* capacity: slots, >= 1. direct: open for O_DIRECT; where the file system refuses, files are
- * buffered and *rungs gets PSTK_RUNG_NO_DIRECT (at acquire). borrows source and rungs for its life. */
+ * buffered and *rungs gets PSTK_RUNG_NO_DIRECT (at acquire). borrows source and rungs for its life.
+ */
 int pstk__files_open(struct pstk__files **out, const struct pstk__source *source, uint32_t capacity,
                      int direct, uint32_t *rungs, struct pstk_error *err);
 /* Pin the file of a shard: *slot and *fd. Opens and checks it if need be. 1: the slot holds a new
@@ -21,7 +22,8 @@ int pstk__files_acquire(struct pstk__files *f, uint32_t shard, uint32_t *slot, i
 void pstk__files_release(struct pstk__files *f, uint32_t slot);
 /* Closes all. NULL is fine. */
 void pstk__files_close(struct pstk__files *f);
-/* The number of slots that suits n_shards and RLIMIT_NOFILE. */
+/* The number of slots that suits n_shards and RLIMIT_NOFILE, for all tables of the process
+ * together: several readers divide it. */
 uint32_t pstk__files_capacity(uint64_t n_shards);
 
 #endif

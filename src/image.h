@@ -3,6 +3,9 @@
  * image: decoders by encoding, behind one table. L2. A decoder gives the rows of a box of the image
  * as packed RGB, top to bottom, identical to the same box of a full decode by Pillow
  * (Image.open(f).convert("RGB")).
+ *
+ * A box decode reads no further than the box's last row: damage below it goes unseen. A box that
+ * ends at the image's last row sees all, and so does pstk_image_check, which packing calls.
  */
 #ifndef PSTK_IMAGE_H
 #define PSTK_IMAGE_H
@@ -24,7 +27,8 @@ struct pstk__box {
     uint32_t left, top, width, height;
 };
 
-/* Takes the rows of a box, in order; box.width * 3 bytes each, borrowed for the call. */
+/* Takes the rows of a box, in order; box.width * 3 bytes each, borrowed for the call. It may not
+ * allocate from the decoder's arena: decode gives back what was allocated since its start. */
 struct pstk__row_sink {
     void (*row)(void *user, const uint8_t *rgb);
     void *user;
@@ -41,7 +45,8 @@ struct pstk__image_decoder {
     int (*probe)(const void *data, uint64_t size, uint64_t max_pixels,
                  struct pstk__image_info *info, struct pstk_error *err);
     /* Decode a box. `info` is what the record says; a header that differs is EBADMSG, and so is any
-     * warning of the library (truncated data, ...). Allocates from the state's arena only. */
+     * warning of the library that means damaged pixels (truncated data, ...); EINVAL: the box does
+     * not lie in the image. Allocates from the state's arena only, and gives all of it back. */
     int (*decode)(struct pstk__image_state *state, const void *data, uint64_t size,
                   const struct pstk__image_info *info, const struct pstk__box *box,
                   const struct pstk__row_sink *sink, struct pstk_error *err);
@@ -64,8 +69,33 @@ void pstk__image_state_close(struct pstk__image_state *s);
 /* "libjpeg-turbo 2.1.5" or the like. Static storage. */
 const char *pstk__image_library(void);
 
-/* The entries, for image.c alone. */
+/* ---- between image.c and the decoders ------------------------------------------------------- */
+
+struct pstk__jpeg; /* a libjpeg object and what it needs, in jpeg/decode.c */
+
+struct pstk__image_state {
+    struct pstk__arena *arena; /* borrowed */
+    struct pstk__jpeg *jpeg;   /* owned */
+};
+
 extern const struct pstk__image_decoder pstk__image_jpeg;
 extern const struct pstk__image_decoder pstk__image_png;
 extern const struct pstk__image_decoder pstk__image_pixels;
+
+/* Make the libjpeg object, reused from image to image. Returns owned. */
+int pstk__jpeg_open(struct pstk__jpeg **out, struct pstk__arena *arena, struct pstk_error *err);
+void pstk__jpeg_close(struct pstk__jpeg *j);
+uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height);
+const char *pstk__jpeg_library(void);
+uint64_t pstk__png_scratch(uint32_t max_width, uint32_t max_height);
+
+/* Orientation in a TIFF structure as Exif has it (from its byte order mark on); 1 when there is
+ * none or it is damaged. Pure. */
+uint32_t pstk__image_orientation(const uint8_t *tiff, uint64_t size);
+/* Checks that every decoder begins with: 0, or EINVAL when the box does not lie in the image. */
+int pstk__image_check_box(const struct pstk__image_info *info, const struct pstk__box *box,
+                          struct pstk_error *err);
+/* 0, EBADMSG for no pixels, or EFBIG for more than max_pixels. */
+int pstk__image_check_size(const char *name, uint32_t width, uint32_t height, uint64_t max_pixels,
+                           struct pstk_error *err);
 #endif

@@ -8,6 +8,8 @@
 #ifndef PSTK_NUMA_H
 #define PSTK_NUMA_H
 
+#include "cgroup.h"
+
 #include <penstock/types.h>
 
 #define PSTK__MAX_NODES 64
@@ -32,10 +34,12 @@ uint32_t pstk__numa_n_workers(const struct pstk__numa *n);
 uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker);
 /* OS index of the core that a worker is planned on (for tests and doctor). */
 uint32_t pstk__numa_worker_cpu(const struct pstk__numa *n, uint32_t worker);
-/* Cores in the affinity mask, and after the quota. */
+/* Cores in the affinity mask. */
 uint32_t pstk__numa_n_cores(const struct pstk__numa *n);
-/* Called by a thread on itself: pin it to its worker's core. 0 or a native errno; an unpinned plan
- * returns 0. */
+/* Of those, what local rank and quota leave to this process: the automatic number of workers. */
+uint32_t pstk__numa_n_usable(const struct pstk__numa *n);
+/* Called by a thread on itself: pin it to its worker's core, or, where there are fewer workers than
+ * cores, to the planned cores of its node. 0 or a native errno; an unpinned plan returns 0. */
 int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker);
 /* Called by a thread on itself: bind it to all the planned cores of a node. */
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
@@ -43,10 +47,5 @@ int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
  * not to be had; *bound is set to 0 when binding was refused (memory is still given). */
 void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *bound);
 void pstk__numa_unmap(void *p, size_t size);
-
-/* What the cgroup (v2 or v1) and the machine grant: cores as a fraction (0 = no quota), bytes of
- * memory. `root` is "/" outside tests, which give a directory with proc/ and sys/ below it. */
-double pstk__cgroup_cpus(const char *root);
-uint64_t pstk__cgroup_memory(const char *root);
 
 #endif

@@ -10,7 +10,11 @@
 #include "image.h"
 #include <penstock/penstock.h>
 
-/* Weights of one axis: output i reads input [first[i], first[i] + n[i]) with weights[i * n_taps]. */
+/*
+ * Weights of one axis: output i reads input [first[i], first[i] + n[i]) with weights[i * n_taps].
+ * first and first + n never fall; 1 <= n[i] <= n_taps, some n[i] = n_taps; the weights of an output
+ * are >= 0, sum to 2^22 but for rounding, and are 0 from n[i] to n_taps.
+ */
 struct pstk__axis {
     uint32_t n_out;  /* outputs of the window */
     uint32_t n_taps; /* row length of weights */
@@ -59,7 +63,7 @@ void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const fl
 struct pstk__resize {
     const struct pstk__pixel_kernels *kernels;
     struct pstk__axis x, y;
-    uint32_t n_ring;      /* rows kept: y.n_taps at most */
+    uint32_t n_ring;      /* rows kept: y.n_taps */
     uint32_t n_in;        /* input rows taken, counted from y.begin */
     uint32_t n_out;       /* output rows finished */
     uint8_t **ring;       /* n_ring rows of x.n_out * 3 bytes */
@@ -83,8 +87,17 @@ int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
                        const struct pstk__pixel_kernels *kernels,
                        const struct pstk__resize_config *c);
 void pstk__resize_row(struct pstk__resize *r, const uint8_t *rgb);
-/* Bytes of arena that begin takes at most for images up to this size. */
-uint64_t pstk__resize_scratch(uint32_t max_width, uint32_t max_height, uint32_t out_width,
-                              uint32_t out_height);
+/* What bounds the resizes of an output: no image is larger than max_in, none is resized to less than
+ * min_out, no window is larger than max_window. */
+struct pstk__resize_bounds {
+    uint32_t max_in_width, max_in_height;
+    uint32_t min_out_width, min_out_height;
+    uint32_t max_window_width, max_window_height;
+};
+/* Bytes of arena that begin takes at most within these bounds. */
+uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *b);
+
+/* The entries, for pixel.c alone. */
+extern const struct pstk__pixel_kernels pstk__pixel_c;
 
 #endif

@@ -15,23 +15,25 @@
 /* One read. Owned by the caller; from queue until reaped, untouched. */
 struct pstk__read {
     int fd;
-    uint32_t file;     /* slot of the file table in which fd was set */
-    uint64_t offset;   /* bytes; multiple of the device's alignment when direct */
-    void *buffer;      /* inside config.buffers when those are registered and `fixed` */
-    uint32_t size;     /* bytes wanted; < 2^31 */
-    uint32_t fixed;    /* 1: buffer lies in config.buffers */
-    int32_t result;    /* out: bytes read, or a negative native errno */
-    uint32_t done;     /* backend's: bytes so far */
+    uint32_t file;           /* slot of the file table in which fd was set */
+    uint64_t offset;         /* bytes; multiple of the device's alignment when direct */
+    void *buffer;            /* inside config.buffers when those are registered and `fixed` */
+    uint32_t size;           /* bytes wanted; < 2^31 */
+    uint32_t fixed;          /* 1: buffer lies in config.buffers */
+    int32_t result;          /* out: bytes read, or a negative native errno */
+    uint32_t done;           /* backend's: bytes so far */
     struct pstk__read *next; /* backend's: its lists */
-    uint64_t user;     /* the caller's */
+    uint64_t user;           /* the caller's */
+    uint16_t n_refused;      /* backend's: EINTR and EAGAIN in a row */
+    uint16_t stalled;        /* backend's: 1 after an attempt that came no further than `done` */
 };
 
 struct pstk__reader_config {
-    uint32_t kind;       /* enum pstk_reader_kind */
-    uint32_t depth;      /* reads that may be queued and not reaped; 1..4096 */
-    uint32_t n_files;    /* slots of the file table */
-    uint32_t n_threads;  /* of the pread pool; 0 = min(depth, 16) */
-    void *buffers;       /* one region that most reads go to; NULL = none */
+    uint32_t kind;         /* enum pstk_reader_kind */
+    uint32_t depth;        /* reads that may be queued and not reaped; 1..4096 */
+    uint32_t n_files;      /* slots of the file table */
+    uint32_t n_threads;    /* of the pread pool; 0 = min(depth, 16) */
+    void *buffers;         /* one region that most reads go to; NULL = none */
     uint64_t buffers_size; /* bytes */
 };
 
@@ -65,6 +67,37 @@ struct pstk__reader {
 
 extern const struct pstk__reader_ops pstk__reader_uring;
 extern const struct pstk__reader_ops pstk__reader_threads;
+
+/*
+ * For backends. One read is one or more attempts:
+ *     begin -> (attempt from start on -> result -> finished?) ... -> finished
+ * pstk__reader_result is the only place where what the kernel answered becomes what a read gives;
+ * it lies in reader.c, away from its callers, so that a test's linker can put itself between
+ * (--wrap) and shorten, interrupt and fail reads of either backend.
+ */
+/* Before the first attempt. */
+static inline void pstk__reader_begin(struct pstk__read *read)
+{
+    read->done = 0;
+    read->n_refused = 0;
+    read->stalled = 0;
+    read->next = NULL;
+}
+/* Where the next attempt starts, in bytes after read->offset. Never past `done`. */
+static inline uint32_t pstk__reader_start(const struct pstk__read *read)
+{
+    /* O_DIRECT wants offset, address and size in multiples of the device's alignment, and ours are
+     * when the read began so. The largest power of two that divides all three is then a multiple of
+     * it, whatever it is, so the attempt goes on at a multiple of that (at most a page: larger
+     * blocks than pages are read through the page cache). Reads at odd places, which only a
+     * buffered file takes, get 1: they go on exactly where they stopped. */
+    uint64_t bits = read->offset | (uintptr_t)read->buffer | read->size | 4096;
+    uint32_t align = (uint32_t)(bits & (~bits + 1));
+    return read->stalled ? read->done : read->done & ~(align - 1);
+}
+/* An attempt gave `got` bytes or a negative errno. 1: the read is finished, its result is set;
+ * 0: try again from pstk__reader_start. */
+int pstk__reader_result(struct pstk__read *read, int32_t got);
 
 /* Open the backend asked for; AUTO tries io_uring, then threads (rung NO_IO_URING). */
 int pstk__reader_open(struct pstk__reader **out, const struct pstk__reader_config *c,

@@ -15,11 +15,14 @@
 
 /* One compiled output. */
 struct pstk__output {
-    struct pstk_output settings; /* deep copy: name, ops owned by the plan; field NULL */
+    struct pstk_output settings; /* deep copy: name and ops are the two below; field NULL */
     char name[PSTK_MAX_NAME];
+    struct pstk_op *ops;         /* owned; NULL when there are none */
     uint32_t field;              /* of the schema */
+    uint32_t is_first;           /* 1: no output before it reads the same field */
+    uint32_t next;               /* the next output that reads the same field, or n_outputs */
     uint32_t n_dims;             /* of the batch tensor, rows included */
-    int64_t shape[10];           /* shape[0] = batch_size */
+    int64_t shape[10];           /* shape[0] = batch_size; ragged: the budget */
     int64_t strides[10];         /* elements */
     uint64_t row_size;           /* bytes of one row; ragged: most bytes of one row */
     uint64_t budget;             /* ragged: bytes a batch may have; else batch_size * row_size */
@@ -64,8 +67,15 @@ struct pstk__sample_key {
     uint64_t position;
 };
 
-/* Write row r of each output: rows[plan->n_outputs]. On failure the rows' content is undefined, and
- * err names shard, record, range and reason. */
+/*
+ * Write row r of each output: rows[plan->n_outputs]. On failure the rows' content is undefined, and
+ * err names sample, shard, record, range and reason. Each field is checked, decompressed and decoded
+ * once, whatever the number of outputs that read it.
+ *
+ * The crop of an image row is the box that its resize read; without a resize, the window that it
+ * shows, which may begin left of or above the image. A centre crop behind a resize does not narrow
+ * it. Rows of other kinds have the crop 0.
+ */
 int pstk__sample_write(struct pstk__sampler *s, const struct pstk__record *record, uint32_t shard,
                        const struct pstk__sample_key *key, struct pstk__row *rows,
                        struct pstk_error *err);

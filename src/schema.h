@@ -28,5 +28,8 @@ int pstk__schema_init(struct pstk__schema *s, const struct pstk_field *fields, u
 int pstk__schema_find(const struct pstk__schema *s, const char *name);
 /* Names of all fields, comma-separated, for messages. Always terminated. */
 void pstk__schema_names(const struct pstk__schema *s, char *text, uint32_t size);
+/* "bytes", "utf8", ... , or "?"; and back, 0 when there is none. */
+const char *pstk__field_kind_name(uint32_t kind);
+uint32_t pstk__field_kind_parse(const char *name);
 
 #endif

@@ -150,11 +150,11 @@ void *pstk__stage_work(void *worker)
         uint32_t n_rows = j->n_rows;
         for (uint32_t i = 0; i < n_rows && !pstk__window_stale(&p->window, j->slot); i++)
             write_row(w, j, i);
+        pstk__count(&w->counters.n_items, n_rows); /* before the batch can be delivered */
         finish_job(w, j);
         uint64_t now = pstk__clock_ns();
         pstk__count(&w->counters.busy_ns, now - mark - waited);
         pstk__count(&w->counters.starved_ns, waited);
-        pstk__count(&w->counters.n_items, n_rows);
         mark = now;
         waited = 0;
     }

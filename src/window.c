@@ -187,9 +187,8 @@ int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *str
 void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to)
 {
     pthread_mutex_lock(&w->lock);
-    to = normal(w, to);
-    struct pstk__cursor at = normal(w, w->deliver);
-    if (!w->failed && at.epoch == to.epoch && at.position == to.position) {
+    struct pstk__cursor at = normal(w, w->deliver), want = normal(w, to);
+    if (!w->failed && at.epoch == want.epoch && at.position == want.position) {
         w->deliver = to;
         pthread_mutex_unlock(&w->lock);
         return;

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# Only forwards; the work is in meson and scripts/.
+BUILD ?= build
+
+.PHONY: build demo test benchmark format install clean
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+demo: build
+	@scripts/demo $(BUILD)
+
+test:
+	@scripts/deps test
+	@scripts/test
+
+benchmark: build
+	@meson test -C $(BUILD) --benchmark --verbose
+
+format:
+	@scripts/deps test
+	@scripts/sources | xargs clang-format -i
+
+install: build
+	@meson install -C $(BUILD)
+
+clean:
+	rm -rf build build-* demo
+
+$(BUILD)/build.ninja:
+	@scripts/deps build
+	@meson setup $(BUILD)

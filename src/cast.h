@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cast: one element from one dtype to another, by value, by integer arithmetic. L0, pure. */
+#ifndef PSTK_CAST_H
+#define PSTK_CAST_H
+
+#include <penstock/types.h>
+
+/* Round to nearest, ties to even; overflow gives infinity, NaN stays NaN. */
+uint16_t pstk__f16_from_f32(float value);
+uint16_t pstk__bf16_from_f32(float value);
+/* Exact. */
+float pstk__f32_from_f16(uint16_t bits);
+
+/* 1 when every value of `from` is one of `to`. */
+int pstk__cast_fits(uint32_t from, uint32_t to);
+/* Cast one element; pstk__cast_fits(from, to) holds. Neither pointer needs to be aligned. */
+void pstk__cast(void *out, uint32_t to, const void *in, uint32_t from);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command: what a subcommand is, and the exit statuses that scripts rely on. The command sees the
+ * library through include/penstock/ alone.
+ */
+#ifndef PSTK_CLI_COMMAND_H
+#define PSTK_CLI_COMMAND_H
+
+enum status {
+    STATUS_OK = 0,
+    STATUS_DAMAGED = 1, /* damaged data, refused input, a failing machine */
+    STATUS_USAGE = 2,   /* usage, path, file type, an intact but newer version */
+    STATUS_SIGNAL = 128 /* plus the signal's number: 130 for Ctrl-C */
+};
+
+struct command {
+    const char *name;
+    const char *summary; /* one line, for the list of commands */
+    const char *help;    /* the whole text of `penstock NAME --help` */
+    int (*run)(const struct command *self, int argc, char **argv); /* returns an exit status */
+};
+
+extern const struct command command_pack;
+extern const struct command command_merge;
+extern const struct command command_info;
+extern const struct command command_verify;
+extern const struct command command_get;
+extern const struct command command_show;
+extern const struct command command_bench;
+extern const struct command command_order;
+extern const struct command command_doctor;
+
+#endif

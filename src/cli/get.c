@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* get: one field of one record, raw, to standard output. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <penstock/format.h>
+
+#include "command.h"
+#include "message.h"
+#include "options.h"
+
+static const struct option table[] = {{"help", no_argument, NULL, 'h'}, OPTION_END};
+
+static const char help[] =
+    "usage: penstock get DATA ID FIELD\n"
+    "\n"
+    "Write one field of record ID (from 0) to standard output, raw: an image file as it was\n"
+    "packed, text without newline, scalars and arrays little-endian. Its checksums are checked.\n"
+    "\n"
+    "examples:\n"
+    "  penstock get train 1700 jpg > 1700.jpg\n"
+    "  penstock get train 1700 key\n"
+    "  penstock get train 1700 cls | od -An -t d8\n"
+    "\n"
+    "exit status: 0; 1 the record is damaged; 2 wrong usage, path, id or field\n";
+
+/* Number of the field of that name, or -1 after having said which there are. */
+static int find_field(const struct pstk_dataset *d, uint32_t n_fields, const char *name)
+{
+    struct pstk_field fields[PSTK_MAX_FIELDS];
+    const char *names[PSTK_MAX_FIELDS + 1];
+    char list[512] = "";
+    size_t n = 0;
+    for (uint32_t i = 0; i < n_fields; i++) {
+        if (pstk_dataset_get_field(d, i, &fields[i], NULL) < 0)
+            return -1;
+        if (strcmp(fields[i].name, name) == 0)
+            return (int)i;
+        names[i] = fields[i].name;
+        if (n < sizeof list)
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", names[i]);
+    }
+    names[n_fields] = NULL;
+    const char *near = option_nearest(name, names);
+    if (near)
+        message_say("no field '%s'; did you mean '%s'?", name, near);
+    else
+        message_say("no field '%s'; there are: %s", name, list);
+    return -1;
+}
+
+static int get(struct pstk_dataset *d, const char *path, const char *id_text, const char *name)
+{
+    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_error err;
+    uint64_t id, size;
+    void *data;
+    pstk_error_init(&err, sizeof err);
+    int r = pstk_dataset_get_info(d, &info);
+    if (r < 0)
+        return message_status(r);
+    if (option_count("ID", id_text, (struct range){0, info.n_samples - (info.n_samples > 0)}, &id) <
+        0)
+        return STATUS_USAGE;
+    int field = find_field(d, info.n_fields, name);
+    if (field < 0)
+        return STATUS_USAGE;
+    if (pstk_dataset_get(d, id, (uint32_t)field, &data, &size, NULL, &err) < 0)
+        return message_refuse(&err, path);
+    size_t n = size ? fwrite(data, 1, size, stdout) : 0;
+    pstk_free(data);
+    if (n == size)
+        return message_finish(STATUS_OK);
+    message_say("cannot write to standard output: %s", strerror(errno));
+    return STATUS_DAMAGED;
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
+    struct pstk_dataset *d;
+    struct pstk_error err;
+    if (options_next(&o) < 0 || options_operands(&o, 3, 3, "DATA, ID and FIELD") < 0)
+        return o.status;
+    const char *path = options_operand(&o, 0);
+    pstk_error_init(&err, sizeof err);
+    if (pstk_dataset_open(&d, path, &err) < 0)
+        return message_refuse(&err, path);
+    int status = get(d, path, options_operand(&o, 1), options_operand(&o, 2));
+    pstk_dataset_close(&d);
+    return status;
+}
+
+const struct command command_get = {"get", "write one field of one record to standard output", help,
+                                    run};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "interrupt.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <penstock/penstock.h>
+
+#include "command.h"
+#include "message.h"
+
+/* A signal handler gets no argument: this is the one place with mutable globals. All three are
+ * lock-free atomics, which is what a handler may touch. */
+static _Atomic int seen;
+static _Atomic(struct pstk_loader *) attached;
+static _Atomic(const char *) words;
+
+static void write_text(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0)
+        return; /* nobody is left to be told */
+}
+
+static void on_signal(int number)
+{
+    atomic_store(&seen, number);
+    const char *last = atomic_load(&words);
+    if (last) {
+        write_text("\npenstock: interrupted: ");
+        write_text(last);
+        write_text("\n");
+        _exit(STATUS_SIGNAL + number);
+    }
+    struct pstk_loader *loader = atomic_load(&attached);
+    if (loader)
+        pstk_interrupt(loader);
+}
+
+void interrupt_install(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction action, old;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = on_signal;
+        sigemptyset(&action.sa_mask);
+        action.sa_flags = (int)SA_RESETHAND; /* the second one kills */
+        /* A shell that runs us in the background has SIGINT ignored: leave it so. */
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
+}
+
+int interrupt_seen(void)
+{
+    return atomic_load(&seen);
+}
+
+int interrupt_status(void)
+{
+    return STATUS_SIGNAL + atomic_load(&seen);
+}
+
+int interrupt_say(const char *what)
+{
+    message_say("interrupted: %s", what);
+    return interrupt_status();
+}
+
+void interrupt_attach(struct pstk_loader *loader)
+{
+    atomic_store(&attached, loader);
+}
+
+static void mask(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(how, &set, NULL);
+}
+
+void interrupt_block(void)
+{
+    mask(SIG_BLOCK);
+}
+
+void interrupt_unblock(void)
+{
+    mask(SIG_UNBLOCK);
+}
+
+void interrupt_at_once(const char *last_words)
+{
+    atomic_store(&words, last_words);
+}

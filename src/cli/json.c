@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <penstock/types.h>
+
+#include "command.h"
+#include "message.h"
+
+static json_t *have(json_t *value)
+{
+    if (!value)
+        message_no_memory();
+    return value;
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, have(value)) < 0)
+        message_no_memory();
+}
+
+/* Text from a file system may be no UTF-8, which JSON cannot hold: its odd bytes become '?'. */
+static json_t *text_value(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    char *copy = strdup(text);
+    if (!copy)
+        message_no_memory();
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    value = json_string(copy);
+    free(copy);
+    return have(value);
+}
+
+static json_t *count_value(uint64_t value)
+{
+    return value > INT64_MAX ? json_null() : json_integer((json_int_t)value);
+}
+
+json_t *json_make_object(void)
+{
+    return have(json_object());
+}
+
+json_t *json_make_array(void)
+{
+    return have(json_array());
+}
+
+void json_put_text(json_t *object, const char *key, const char *text)
+{
+    set(object, key, text ? text_value(text) : json_null());
+}
+
+void json_put_count(json_t *object, const char *key, uint64_t value)
+{
+    set(object, key, count_value(value));
+}
+
+void json_put_real(json_t *object, const char *key, double value)
+{
+    set(object, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+void json_put_bool(json_t *object, const char *key, int value)
+{
+    set(object, key, json_boolean(value));
+}
+
+void json_put_null(json_t *object, const char *key)
+{
+    set(object, key, json_null());
+}
+
+void json_put(json_t *object, const char *key, json_t *takes)
+{
+    set(object, key, takes);
+}
+
+void json_append(json_t *array, json_t *takes)
+{
+    if (json_array_append_new(array, have(takes)) < 0)
+        message_no_memory();
+}
+
+void json_append_text(json_t *array, const char *text)
+{
+    json_append(array, text_value(text));
+}
+
+void json_append_count(json_t *array, uint64_t value)
+{
+    json_append(array, count_value(value));
+}
+
+int json_print(json_t *takes, int status)
+{
+    int r = json_dumpf(takes, stdout, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    json_decref(takes);
+    if (r < 0 || putchar('\n') == EOF) {
+        message_say("cannot write to standard output");
+        return STATUS_DAMAGED;
+    }
+    return message_finish(status);
+}
+
+void json_drop(json_t *takes)
+{
+    json_decref(takes);
+}
+
+json_t *json_take_first(json_t *takes)
+{
+    json_t *first = json_incref(have(json_array_get(takes, 0)));
+    json_decref(takes);
+    return first;
+}

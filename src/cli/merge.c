@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge: parts that several packs wrote become one data set. */
+#include <stdio.h>
+
+#include <penstock/format.h>
+
+#include "command.h"
+#include "interrupt.h"
+#include "json.h"
+#include "message.h"
+#include "options.h"
+#include "unit.h"
+
+#define OPT_JSON 256
+
+static const struct option table[] = {
+    {"json", no_argument, NULL, OPT_JSON}, {"help", no_argument, NULL, 'h'}, OPTION_END};
+
+static const char help[] =
+    "usage: penstock merge PART... OUT [--json]\n"
+    "\n"
+    "Join the parts that `penstock pack --part I/N` wrote, all N of them, into the data set OUT.\n"
+    "Shards are linked, not written again (copied where linking is refused), and the sample ids\n"
+    "are those of a single pack.\n"
+    "\n"
+    "example:\n"
+    "  penstock merge part0 part1 part2 part3 train\n"
+    "\n"
+    "exit status: 0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit\n";
+
+static int report(const char *out, uint32_t n_parts, double seconds, int json)
+{
+    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset *d;
+    struct pstk_error err;
+    char n[UNIT_SIZE], shards[UNIT_SIZE], time[UNIT_SIZE];
+    pstk_error_init(&err, sizeof err);
+    if (pstk_dataset_open(&d, out, &err) < 0)
+        return message_refuse(&err, out);
+    int r = pstk_dataset_get_info(d, &info);
+    pstk_dataset_close(&d);
+    if (r < 0)
+        return message_status(r);
+    if (json) {
+        struct json_t *o = json_make_object();
+        json_put_text(o, "path", out);
+        json_put_count(o, "n_parts", n_parts);
+        json_put_count(o, "n_samples", info.n_samples);
+        json_put_count(o, "n_shards", info.n_shards);
+        json_put_count(o, "bytes", info.bytes);
+        json_put_text(o, "identity", info.identity);
+        return json_print(o, STATUS_OK);
+    }
+    printf("merged %u parts: %s samples in %s shard%s, in %s\n", n_parts,
+           unit_count(n, info.n_samples), unit_count(shards, info.n_shards),
+           info.n_shards == 1 ? "" : "s", unit_seconds(time, seconds));
+    printf("next: penstock bench %s\n", out);
+    return message_finish(STATUS_OK);
+}
+
+static int run(const struct command *self, int argc, char **argv)
+{
+    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
+    struct pstk_error err;
+    int c, json = 0;
+    while ((c = options_next(&o)) > 0)
+        json = 1;
+    if (c < 0 || options_operands(&o, 2, 0, "PART... and OUT") < 0)
+        return o.status;
+    int n = options_n_operands(&o);
+    const char *out = options_operand(&o, n - 1);
+    const char *const *parts = (const char *const *)(argv + optind);
+    double start = unit_now();
+    interrupt_install();
+    interrupt_at_once("the parts are as they were; merge them again");
+    pstk_error_init(&err, sizeof err);
+    int r = pstk_merge(parts, (uint32_t)(n - 1), out, &err);
+    interrupt_at_once(NULL);
+    if (r == PSTK_EEXIST)
+        return message_usage("%s is a data set already; remove it, or merge into another folder",
+                             out);
+    if (r < 0)
+        return message_refuse(&err, out);
+    return report(out, (uint32_t)(n - 1), unit_now() - start, json);
+}
+
+const struct command command_merge = {"merge", "join the parts of a data set", help, run};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+
+#define MAX_NAMES 64 /* options of one command, or commands */
+#define MAX_WORD 32  /* longer words are not guessed at */
+
+/* Edit distance with swaps of neighbours; both words shorter than MAX_WORD. */
+static int distance(const char *a, const char *b)
+{
+    int rows[3][MAX_WORD + 1];
+    int n = (int)strlen(a), m = (int)strlen(b);
+    for (int j = 0; j <= m; j++)
+        rows[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = rows[i % 3];
+        const int *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = up[j - 1] + (a[i - 1] != b[j - 1]);
+            if (up[j] + 1 < best)
+                best = up[j] + 1;
+            if (now[j - 1] + 1 < best)
+                best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                up2[j - 2] + 1 < best)
+                best = up2[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return rows[n % 3][m];
+}
+
+const char *option_nearest(const char *text, const char *const *names)
+{
+    const char *nearest = NULL;
+    size_t length = strlen(text);
+    int best = length <= 3   ? 1
+               : length <= 6 ? 2
+                             : 3; /* more than a third wrong is no typing slip */
+    if (length == 0 || length >= MAX_WORD)
+        return NULL;
+    for (; *names; names++) {
+        int d = strlen(*names) < MAX_WORD ? distance(text, *names) : best + 1;
+        if (d <= best) {
+            nearest = *names;
+            best = d - 1;
+        }
+    }
+    return nearest;
+}
+
+static int unknown_option(const struct options *o)
+{
+    if (optopt && isprint(optopt) && !strchr("-", optopt)) {
+        const char *word = o->argv[optind - 1];
+        if (word[0] != '-' || word[1] != '-')
+            return message_usage("%s has no option -%c; `penstock %s --help` lists them",
+                                 o->command->name, optopt, o->command->name);
+    }
+    const char *names[MAX_NAMES + 1];
+    char word[256];
+    int n = 0;
+    for (const struct option *t = o->table; t->name && n < MAX_NAMES; t++)
+        names[n++] = t->name;
+    names[n] = NULL;
+    const char *typed = o->argv[optind - 1];
+    snprintf(word, sizeof word, "%s", typed + strspn(typed, "-"));
+    word[strcspn(word, "=")] = 0;
+    const char *near = option_nearest(word, names);
+    if (near)
+        return message_usage("%s has no option --%s; did you mean --%s?", o->command->name, word,
+                             near);
+    return message_usage("%s has no option --%s; `penstock %s --help` lists them", o->command->name,
+                         word, o->command->name);
+}
+
+int options_next(struct options *o)
+{
+    char letters[32];
+    opterr = 0;
+    optopt = 0;
+    snprintf(letters, sizeof letters, ":h%s", o->letters);
+    int c = getopt_long(o->argc, o->argv, letters, o->table, NULL);
+    if (c == -1)
+        return 0;
+    if (c == 'h') {
+        fputs(o->command->help, stdout);
+        o->status = message_finish(STATUS_OK);
+        return -1;
+    }
+    if (c == ':') {
+        o->status = message_usage("%s: %s needs a value", o->command->name, o->argv[optind - 1]);
+        return -1;
+    }
+    if (c == '?') {
+        /* optopt holds the code of a long option that was given a value it does not take */
+        for (const struct option *t = o->table; optopt && t->name; t++) {
+            if (t->val == optopt && t->has_arg == no_argument) {
+                o->status = message_usage("%s: --%s takes no value", o->command->name, t->name);
+                return -1;
+            }
+        }
+        o->status = unknown_option(o);
+        return -1;
+    }
+    return c;
+}
+
+int options_operands(struct options *o, int n_min, int n_max, const char *names)
+{
+    int n = options_n_operands(o);
+    if (n < n_min) {
+        o->status = message_usage("%s needs %s; `penstock %s --help` shows examples",
+                                  o->command->name, names, o->command->name);
+        return -1;
+    }
+    if (n_max && n > n_max) {
+        o->status = message_usage("%s takes %s, but there is also '%s'", o->command->name, names,
+                                  options_operand(o, n_max));
+        return -1;
+    }
+    return 0;
+}
+
+const char *options_operand(const struct options *o, int i)
+{
+    return o->argv[optind + i];
+}
+
+int options_n_operands(const struct options *o)
+{
+    return o->argc - optind;
+}
+
+/* Read a decimal number at *text; moves *text behind it. */
+static int read_count(const char **text, uint64_t *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)**text))
+        return -1;
+    errno = 0;
+    unsigned long long value = strtoull(*text, &end, 10);
+    if (errno)
+        return -1;
+    *text = end;
+    *out = value;
+    return 0;
+}
+
+int option_count(const char *option, const char *text, struct range range, uint64_t *out)
+{
+    const char *rest = text;
+    uint64_t value;
+    if (read_count(&rest, &value) == 0 && !*rest && value >= range.min && value <= range.max) {
+        *out = value;
+        return 0;
+    }
+    if (range.max == UINT64_MAX)
+        message_say("%s wants a whole number from %llu up, not '%s'", option,
+                    (unsigned long long)range.min, text);
+    else
+        message_say("%s wants a whole number from %llu to %llu, not '%s'", option,
+                    (unsigned long long)range.min, (unsigned long long)range.max, text);
+    return -1;
+}
+
+int option_count32(const char *option, const char *text, struct range range, uint32_t *out)
+{
+    uint64_t value;
+    if (range.max > UINT32_MAX)
+        range.max = UINT32_MAX;
+    if (option_count(option, text, range, &value) < 0)
+        return -1;
+    *out = (uint32_t)value;
+    return 0;
+}
+
+/* Shift of a size's suffix, -1 when it is none; moves *text behind it. */
+static int read_suffix(const char **text)
+{
+    static const char letters[] = "KMGT";
+    if (!**text)
+        return 0;
+    const char *letter = strchr(letters, toupper((unsigned char)**text));
+    if (!letter)
+        return -1;
+    (*text)++;
+    if (**text == 'i')
+        (*text)++;
+    if (**text == 'B')
+        (*text)++;
+    return 10 * (int)(letter - letters + 1);
+}
+
+int option_bytes(const char *option, const char *text, struct range range, uint64_t *out)
+{
+    const char *rest = text;
+    uint64_t value;
+    int shift = -1;
+    if (read_count(&rest, &value) == 0)
+        shift = read_suffix(&rest);
+    if (shift >= 0 && !*rest && value <= UINT64_MAX >> shift && value << shift >= range.min &&
+        value << shift <= range.max) {
+        *out = value << shift;
+        return 0;
+    }
+    message_say("%s wants a size such as 256M (from %llu to %llu bytes), not '%s'", option,
+                (unsigned long long)range.min, (unsigned long long)range.max, text);
+    return -1;
+}
+
+int option_real(const char *option, const char *text, double min, double max, double *out)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end != text && !*end && isfinite(value) && value >= min && value <= max) {
+        *out = value;
+        return 0;
+    }
+    message_say("%s wants a number from %g to %g, not '%s'", option, min, max, text);
+    return -1;
+}
+
+int option_choice(const char *option, const char *text, const struct choice *choices, uint32_t *out)
+{
+    char list[256] = "";
+    size_t n = 0;
+    for (const struct choice *c = choices; c->name; c++) {
+        if (strcmp(c->name, text) == 0) {
+            *out = c->value;
+            return 0;
+        }
+        if (n < sizeof list)
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", c->name);
+    }
+    message_say("%s is one of %s, not '%s'", option, list, text);
+    return -1;
+}
+
+const char *option_choice_name(const struct choice *choices, uint32_t value)
+{
+    for (; choices->name; choices++)
+        if (choices->value == value)
+            return choices->name;
+    return "?";
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report: what a benchmark found, for people and as JSON. */
+#ifndef PSTK_CLI_REPORT_H
+#define PSTK_CLI_REPORT_H
+
+#include "pipeline.h"
+
+/* One run of bench. */
+struct report {
+    const struct pipeline *pipeline;
+    uint64_t n_samples, n_batches; /* delivered */
+    uint64_t bytes_out;            /* of tensors, valid rows */
+    double seconds;                /* from the first next to the last release */
+    uint32_t digest;
+    int with_digest;
+    int with_ceilings;
+    uint64_t rss_peak; /* bytes */
+    uint32_t n_usable; /* cores that this process may use, 0 = unknown */
+    struct pstk_stats stats;
+    struct pstk_ceilings ceilings;
+};
+
+/* Print to standard output; return an exit status. */
+int report_text(const struct report *r);
+int report_json(const struct report *r);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sheet.h"
+
+#include <errno.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "message.h"
+
+#define GAP 4                          /* pixels */
+#define MAX_CANVAS (UINT64_C(1) << 30) /* bytes */
+
+int sheet_open(struct sheet *s, uint32_t side, uint64_t n)
+{
+    memset(s, 0, sizeof *s);
+    uint64_t n_columns = 1;
+    while (n_columns * n_columns < n)
+        n_columns++;
+    uint64_t n_rows = (n + n_columns - 1) / n_columns;
+    uint64_t width = n_columns * (side + GAP) - GAP, height = n_rows * (side + GAP) - GAP;
+    if (width * height * 3 > MAX_CANVAS)
+        return message_usage("%llu pictures of %u pixels make too large a sheet; take fewer, or a "
+                             "smaller --size",
+                             (unsigned long long)n, side);
+    s->side = side;
+    s->n_columns = (uint32_t)n_columns;
+    s->n_rows = (uint32_t)n_rows;
+    s->width = (uint32_t)width;
+    s->height = (uint32_t)height;
+    s->pixels = malloc(width * height * 3);
+    if (!s->pixels)
+        message_no_memory();
+    memset(s->pixels, 255, width * height * 3);
+    return 0;
+}
+
+void sheet_put(struct sheet *s, uint64_t i, const void *pixels)
+{
+    size_t row = (size_t)s->side * 3;
+    size_t top = (size_t)(i / s->n_columns) * (s->side + GAP);
+    size_t left = (size_t)(i % s->n_columns) * (s->side + GAP);
+    for (size_t y = 0; y < s->side; y++)
+        memcpy(s->pixels + ((top + y) * s->width + left) * 3,
+               (const unsigned char *)pixels + y * row, row);
+}
+
+static int write_png(const struct sheet *s, FILE *file, const char *path)
+{
+    png_image image;
+    memset(&image, 0, sizeof image);
+    image.version = PNG_IMAGE_VERSION;
+    image.width = s->width;
+    image.height = s->height;
+    image.format = PNG_FORMAT_RGB;
+    if (png_image_write_to_stdio(&image, file, 0, s->pixels, 0, NULL) && fflush(file) == 0)
+        return 0;
+    message_say("cannot write %s: %s", path, image.message[0] ? image.message : strerror(errno));
+    return STATUS_DAMAGED;
+}
+
+int sheet_write(const struct sheet *s, const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return write_png(s, stdout, "standard output");
+    FILE *file = fopen(path, "wbe");
+    if (!file)
+        return message_usage("cannot write %s: %s", path, strerror(errno));
+    int status = write_png(s, file, path);
+    if (fclose(file) != 0 && status == 0) {
+        message_say("cannot write %s: %s", path, strerror(errno));
+        status = STATUS_DAMAGED;
+    }
+    if (status)
+        unlink(path); /* half a picture is worse than none */
+    return status;
+}
+
+void sheet_close(struct sheet *s)
+{
+    free(s->pixels);
+    s->pixels = NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sheet: pictures side by side on one canvas, written as a PNG file. */
+#ifndef PSTK_CLI_SHEET_H
+#define PSTK_CLI_SHEET_H
+
+#include <stdint.h>
+
+/* One picture fills the canvas exactly; several lie in a grid with gaps between them. */
+struct sheet {
+    uint32_t side; /* pixels of a picture's sides */
+    uint32_t n_columns, n_rows;
+    uint32_t width, height; /* pixels of the canvas */
+    unsigned char *pixels;  /* owned, height x width x 3, RGB */
+};
+
+/* Make room for n pictures. 0, or an exit status after having said what is wrong. */
+int sheet_open(struct sheet *s, uint32_t side, uint64_t n);
+/* Put picture number i: side x side x 3 bytes, borrows. */
+void sheet_put(struct sheet *s, uint64_t i, const void *pixels);
+/* Write to a file, "-" for standard output. 0 or an exit status. */
+int sheet_write(const struct sheet *s, const char *path);
+void sheet_close(struct sheet *s);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file: plain synchronous reads, whole or at an offset. L0. For the slow paths. */
+#ifndef PSTK_FILE_H
+#define PSTK_FILE_H
+
+#include <penstock/types.h>
+
+/* Read `size` bytes at `offset`; continues short reads and EINTR. Returns the number of bytes read,
+ * fewer than size only at the end of the file, or a negative native errno. */
+int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset);
+
+/* Open a regular file for reading; never waits, whatever lies at `path`. Returns the descriptor, or
+ * a negative native errno; EISDIR and EINVAL: not a regular file. */
+int pstk__file_open(const char *path);
+
+/* Read a whole regular file of at most max_size bytes. Returns owned bytes (free()), never NULL. */
+int pstk__file_load(const char *path, uint64_t max_size, void **bytes, uint64_t *size,
+                    struct pstk_error *err);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image.h"
+
+#include "error.h"
+
+#include <penstock/format.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct pstk__image_decoder *const decoders[] = {&pstk__image_jpeg, &pstk__image_png,
+                                                             &pstk__image_pixels};
+
+const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding)
+{
+    for (size_t i = 0; i < sizeof decoders / sizeof decoders[0]; i++)
+        if (decoders[i]->encoding == encoding)
+            return decoders[i];
+    return NULL;
+}
+
+int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
+                      struct pstk__image_info *info, struct pstk_error *err)
+{
+    static const uint8_t jpeg_start[3] = {0xff, 0xd8, 0xff};
+    static const uint8_t png_start[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+    if (size >= sizeof jpeg_start && memcmp(data, jpeg_start, sizeof jpeg_start) == 0)
+        return pstk__image_jpeg.probe(data, size, max_pixels, info, err);
+    if (size >= sizeof png_start && memcmp(data, png_start, sizeof png_start) == 0)
+        return pstk__image_png.probe(data, size, max_pixels, info, err);
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                      "%llu bytes that begin neither like a JPEG nor like a PNG file",
+                      (unsigned long long)size);
+}
+
+/* ---- shared checks -------------------------------------------------------------------------- */
+
+int pstk__image_check_box(const struct pstk__image_info *info, const struct pstk__box *box,
+                          struct pstk_error *err)
+{
+    if (box->width > 0 && box->width <= info->width && box->left <= info->width - box->width &&
+        box->height > 0 && box->height <= info->height && box->top <= info->height - box->height)
+        return 0;
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE,
+                      "box of %u x %u pixels at left %u, top %u is not inside the image of %u x %u",
+                      box->width, box->height, box->left, box->top, info->width, info->height);
+}
+
+int pstk__image_check_size(const char *name, uint32_t width, uint32_t height, uint64_t max_pixels,
+                           struct pstk_error *err)
+{
+    if (width == 0 || height == 0)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "%s of %u x %u pixels has none",
+                          name, width, height);
+    if ((uint64_t)width * height > max_pixels)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_DECODE,
+                          "%s of %u x %u pixels is over the limit of %llu pixels; raise max_pixels "
+                          "if it is no mistake",
+                          name, width, height, (unsigned long long)max_pixels);
+    return 0;
+}
+
+/* ---- Exif ----------------------------------------------------------------------------------- */
+
+static uint32_t read_number(const uint8_t *p, uint32_t n_bytes, int little)
+{
+    uint32_t value = 0;
+    for (uint32_t i = 0; i < n_bytes; i++)
+        value = value << 8 | p[little ? n_bytes - 1 - i : i];
+    return value;
+}
+
+uint32_t pstk__image_orientation(const uint8_t *tiff, uint64_t size)
+{
+    enum { ENTRY_SIZE = 12, TAG_ORIENTATION = 0x112, TYPE_SHORT = 3, TYPE_LONG = 4 };
+
+    if (size < 8)
+        return 1;
+    int little = tiff[0] == 'I';
+    uint32_t mark = (uint32_t)tiff[2] << 8 | tiff[3];
+    if (memcmp(tiff, little ? "II" : "MM", 2) != 0 || (mark != 0x2a && mark != 0x2a00))
+        return 1; /* 42 in the wrong byte order is forgiven, as Pillow does */
+    uint64_t at = read_number(tiff + 4, 4, little);
+    if (at > size - 2)
+        return 1;
+    uint64_t n_entries = read_number(tiff + at, 2, little);
+    at += 2;
+    for (uint64_t i = 0; i < n_entries && at <= size && size - at >= ENTRY_SIZE; i++) {
+        const uint8_t *entry = tiff + at;
+        at += ENTRY_SIZE;
+        if (read_number(entry, 2, little) != TAG_ORIENTATION)
+            continue;
+        uint32_t type = read_number(entry + 2, 2, little);
+        uint32_t value = 0;
+        if (read_number(entry + 4, 4, little) == 1 && (type == TYPE_SHORT || type == TYPE_LONG))
+            value = read_number(entry + 8, type == TYPE_SHORT ? 2 : 4, little);
+        return value >= 1 && value <= 8 ? value : 1;
+    }
+    return 1;
+}
+
+/* ---- decoded pixels ------------------------------------------------------------------------- */
+
+static int pixels_probe(const void *data, uint64_t size, uint64_t max_pixels,
+                        struct pstk__image_info *info, struct pstk_error *err)
+{
+    (void)data;
+    (void)size;
+    (void)max_pixels;
+    (void)info;
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                      "decoded pixels have no header; their size must come with them");
+}
+
+static int pixels_decode(struct pstk__image_state *state, const void *data, uint64_t size,
+                         const struct pstk__image_info *info, const struct pstk__box *box,
+                         const struct pstk__row_sink *sink, struct pstk_error *err)
+{
+    (void)state;
+    int r = pstk__image_check_box(info, box, err);
+    if (r < 0)
+        return r;
+    uint64_t stride = (uint64_t)info->width * 3; /* below 2^34, so times height could overflow */
+    if (size / stride != info->height || size % stride != 0)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "decoded image of %u x %u pixels has %llu bytes, not 3 a pixel",
+                          info->width, info->height, (unsigned long long)size);
+    const uint8_t *row = (const uint8_t *)data + box->top * stride + (uint64_t)box->left * 3;
+    for (uint32_t y = 0; y < box->height; y++, row += stride)
+        sink->row(sink->user, row);
+    return 0;
+}
+
+const struct pstk__image_decoder pstk__image_pixels = {
+    .encoding = PSTK_ENCODING_PIXELS,
+    .name = "pixels",
+    .probe = pixels_probe,
+    .decode = pixels_decode,
+};
+
+/* ---- state ---------------------------------------------------------------------------------- */
+
+uint64_t pstk__image_scratch(uint32_t max_width, uint32_t max_height)
+{
+    /* One image is decoded at a time, and its memory is given back: the larger bound holds. */
+    uint64_t jpeg = pstk__jpeg_scratch(max_width, max_height);
+    uint64_t png = pstk__png_scratch(max_width, max_height);
+    return jpeg > png ? jpeg : png;
+}
+
+int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,
+                           struct pstk_error *err)
+{
+    *out = NULL;
+    struct pstk__image_state *s = calloc(1, sizeof *s);
+    if (!s)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for an image decoder");
+    s->arena = arena;
+    int r = pstk__jpeg_open(&s->jpeg, arena, err);
+    if (r < 0) {
+        pstk__image_state_close(s);
+        return r;
+    }
+    *out = s;
+    return 0;
+}
+
+void pstk__image_state_close(struct pstk__image_state *s)
+{
+    if (!s)
+        return;
+    pstk__jpeg_close(s->jpeg);
+    free(s);
+}
+
+const char *pstk__image_library(void)
+{
+    return pstk__jpeg_library();
+}
+
+/* ---- the whole image, checked --------------------------------------------------------------- */
+
+static void drop_row(void *user, const uint8_t *rgb)
+{
+    (void)user;
+    (void)rgb;
+}
+
+static int decode_all(const void *data, uint64_t size, const struct pstk__image_info *info,
+                      struct pstk_error *err)
+{
+    const struct pstk__row_sink nowhere = {.row = drop_row};
+    const struct pstk__box all = {.width = info->width, .height = info->height};
+    struct pstk__arena arena = {0};
+    struct pstk__image_state *state = NULL;
+
+    int r = pstk__arena_open(&arena, pstk__image_scratch(info->width, info->height));
+    if (r < 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
+                          "no memory to decode an image of %u x %u pixels", info->width,
+                          info->height);
+    r = pstk__image_state_open(&state, &arena, err);
+    if (r == 0)
+        r = pstk__image_decoder(info->encoding)->decode(state, data, size, info, &all, &nowhere,
+                                                        err);
+    pstk__image_state_close(state);
+    pstk__arena_close(&arena);
+    return r;
+}
+
+int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
+                     uint32_t *height, struct pstk_error *err)
+{
+    struct pstk__image_info info;
+
+    if (!data)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE, "data is NULL");
+    int r = pstk__image_probe(data, size, max_pixels, &info, err);
+    if (r < 0)
+        return r;
+    if (width)
+        *width = info.width;
+    if (height)
+        *height = info.height;
+    return decode_all(data, size, &info, err);
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crc32c.h"
+#include "error.h"
+#include "file.h"
+#include "manifest.h"
+#include "record.h"
+#include "shard.h"
+#include "staging.h"
+#include "tally.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One part, and where its dictionaries are in the list of the whole. */
+struct part {
+    const char *path;               /* borrowed */
+    struct pstk__manifest manifest; /* owned */
+    uint32_t *dictionaries;         /* owned; number in the merged manifest of each */
+    struct pstk__identity identity; /* of its shards' headers, joined */
+};
+
+struct merge {
+    struct part *parts; /* owned; sorted by part number */
+    uint32_t n_parts;
+    struct pstk__manifest manifest; /* of the whole */
+    struct pstk__staging staging;
+};
+
+/* ---- do the parts belong together? ------------------------------------------------------------- */
+
+static int load_parts(struct merge *g, const char *const *paths, struct pstk_error *err)
+{
+    g->parts = calloc(g->n_parts, sizeof *g->parts);
+    if (!g->parts)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory");
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        if (!paths[i] || !*paths[i])
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "parts[%u] is empty", i);
+        struct part *p = &g->parts[i];
+        p->path = paths[i];
+        int r = pstk__manifest_load(&p->manifest, p->path, err);
+        if (r < 0)
+            return r;
+        p->dictionaries = calloc((size_t)p->manifest.n_dictionaries + 1, sizeof *p->dictionaries);
+        if (!p->dictionaries)
+            return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "%s: out of memory", p->path);
+    }
+    return 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    uint32_t x = ((const struct part *)a)->manifest.part, y = ((const struct part *)b)->manifest.part;
+    return (x > y) - (x < y);
+}
+
+/* Sorted by part number, the parts must be 0, 1, ... n - 1 of n. */
+static int check_complete(struct merge *g, struct pstk_error *err)
+{
+    for (uint32_t i = 0; i < g->n_parts; i++) {
+        const struct pstk__manifest *m = &g->parts[i].manifest;
+        if (m->n_parts != g->parts[0].manifest.n_parts)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s is part of %u, %s of %u: they were not packed together",
+                              g->parts[0].path, g->parts[0].manifest.n_parts, g->parts[i].path,
+                              m->n_parts);
+    }
+    qsort(g->parts, g->n_parts, sizeof *g->parts, compare_parts);
+    for (uint32_t i = 1; i < g->n_parts; i++)
+        if (g->parts[i].manifest.part == g->parts[i - 1].manifest.part)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s and %s are both part %u: give each part once",
+                              g->parts[i - 1].path, g->parts[i].path, g->parts[i].manifest.part);
+    uint32_t n = g->parts[0].manifest.n_parts;
+    for (uint32_t i = 0; i < n; i++)
+        if (i >= g->n_parts || g->parts[i].manifest.part != i)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "part %u of %u is missing: give all parts", i, n);
+    return 0;
+}
+
+static int check_same(const struct part *a, const struct part *b, struct pstk_error *err)
+{
+    const struct pstk__manifest *x = &a->manifest, *y = &b->manifest;
+    int same = x->schema.crc == y->schema.crc && x->schema.n_fields == y->schema.n_fields;
+    for (uint32_t i = 0; same && i < x->schema.n_fields; i++) /* level included */
+        same = memcmp(&x->schema.fields[i], &y->schema.fields[i], sizeof x->schema.fields[i]) == 0;
+    if (!same)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "%s and %s have different fields, codecs or levels: pack all parts with "
+                          "the same settings",
+                          a->path, b->path);
+    same = x->n_names == y->n_names;
+    for (uint64_t i = 0; same && i < x->n_names; i++)
+        same = strcmp(x->names[i], y->names[i]) == 0;
+    if (!same)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "%s and %s have different class names: pack all parts from the same "
+                          "folders",
+                          a->path, b->path);
+    return 0;
+}
+
+/* ---- identity -------------------------------------------------------------------------------- */
+
+static int file_path(char path[4096], const char *directory, const char *file,
+                     struct pstk_error *err)
+{
+    int n = snprintf(path, 4096, "%s/%s", directory, file);
+    return n > 0 && n < 4096 ? 0
+                             : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                          "%s: the path is too long", directory);
+}
+
+/* A shard's header tells its identity; that it is the shard of the manifest is checked on the way,
+ * so that no stranger is linked. */
+static int join_shard(struct part *p, const struct pstk__manifest_shard *s, struct pstk_error *err)
+{
+    char path[4096];
+    uint8_t bytes[PSTK__HEADER_SIZE];
+    struct pstk__shard_header h;
+    int r = file_path(path, p->path, s->file, err);
+    if (r < 0)
+        return r;
+    int fd = pstk__file_open(path);
+    if (fd < 0)
+        return pstk__fail_errno(err, -fd, PSTK_STAGE_SHARD, "%s: cannot be opened", path);
+    int64_t n = pstk__file_pread(fd, bytes, sizeof bytes, 0);
+    off_t size = lseek(fd, 0, SEEK_END);
+    close(fd);
+    if (n < 0)
+        return pstk__fail_errno(err, (int)-n, PSTK_STAGE_SHARD, "%s: cannot be read", path);
+    if (n < (int64_t)sizeof bytes || size < 0 || (uint64_t)size != s->bytes)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                          "%s: has %lld bytes, its manifest says %llu; verify the part", path,
+                          (long long)size, (unsigned long long)s->bytes);
+    r = pstk__shard_header_check(&h, bytes, path, err);
+    if (r < 0)
+        return r;
+    if (h.crc != s->header_crc || h.n_records != s->n_records || h.file_size != s->bytes ||
+        h.schema_crc != p->manifest.schema.crc)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                          "%s: is not the shard that its manifest lists; verify the part", path);
+    struct pstk__identity id = {.lane = {h.identity[0], h.identity[1]}, .n = h.n_records};
+    pstk__identity_join(&p->identity, &id);
+    return 0;
+}
+
+static int join_identity(struct part *p, struct pstk_error *err)
+{
+    char text[40];
+    for (uint32_t i = 0; i < p->manifest.n_shards; i++) {
+        int r = join_shard(p, &p->manifest.shards[i], err);
+        if (r < 0)
+            return r;
+    }
+    pstk__identity_text(&p->identity, p->manifest.schema.crc, text);
+    if (strcmp(text, p->manifest.identity) != 0)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+                          "%s: its shards have the identity %s, its manifest says %s; verify it",
+                          p->path, text, p->manifest.identity);
+    return 0;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+/* Link a file under its own name, or with the part before it where that name is taken. */
+static int link_file(struct merge *g, const struct part *p, const char *file,
+                     char name[PSTK__MAX_FILE_NAME + 1], struct pstk_error *err)
+{
+    char from[4096];
+    int r = file_path(from, p->path, file, err);
+    if (r < 0)
+        return r;
+    snprintf(name, PSTK__MAX_FILE_NAME + 1, "%s", file);
+    r = pstk__staging_link(&g->staging, from, name, err);
+    if (r != PSTK_EEXIST)
+        return r;
+    int n = snprintf(name, PSTK__MAX_FILE_NAME + 1, "p%u-%s", p->manifest.part, file);
+    if (n > 0 && n <= PSTK__MAX_FILE_NAME)
+        r = pstk__staging_link(&g->staging, from, name, err);
+    return r != PSTK_EEXIST ? r
+                            : pstk__fail(err, r, PSTK_STAGE_WRITE,
+                                         "%s: the file %s is there already; rename the shards of "
+                                         "one part",
+                                         g->staging.path, file);
+}
+
+static int load_dictionary(const struct part *p, const struct pstk__manifest_dictionary *d,
+                           void **bytes, struct pstk_error *err)
+{
+    char path[4096];
+    uint64_t size;
+    int r = file_path(path, p->path, d->file, err);
+    if (r == 0)
+        r = pstk__file_load(path, PSTK__MAX_DICTIONARY, bytes, &size, err);
+    if (r < 0)
+        return r;
+    if (size == d->bytes && pstk__crc32c(0, *bytes, size) == d->crc)
+        return 0;
+    free(*bytes);
+    *bytes = NULL;
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                      "%s: is not the dictionary that its manifest lists; verify the part", path);
+}
+
+/* Is dictionary d of part p already among those of the parts before? Bytes decide, not checksums. */
+static int find_dictionary(const struct merge *g, const struct part *p,
+                           const struct pstk__manifest_dictionary *d, const void *bytes,
+                           uint32_t *found, struct pstk_error *err)
+{
+    for (const struct part *q = g->parts; q < p; q++) {
+        for (uint32_t i = 0; i < q->manifest.n_dictionaries; i++) {
+            const struct pstk__manifest_dictionary *e = &q->manifest.dictionaries[i];
+            void *other = NULL;
+            if (e->crc != d->crc || e->bytes != d->bytes || e->field != d->field)
+                continue;
+            int r = load_dictionary(q, e, &other, err);
+            int same = r == 0 && memcmp(bytes, other, d->bytes) == 0;
+            free(other);
+            *found = q->dictionaries[i];
+            if (r < 0 || same)
+                return r < 0 ? r : 1;
+        }
+    }
+    return 0;
+}
+
+static int add_dictionary(struct merge *g, struct part *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__manifest_dictionary d = p->manifest.dictionaries[i];
+    char name[PSTK__MAX_FILE_NAME + 1];
+    void *bytes;
+    int r = load_dictionary(p, &d, &bytes, err);
+    if (r < 0)
+        return r;
+    r = find_dictionary(g, p, &d, bytes, &p->dictionaries[i], err);
+    free(bytes);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    p->dictionaries[i] = g->manifest.n_dictionaries;
+    r = link_file(g, p, d.file, name, err);
+    d.file = name;
+    return r < 0 ? r : pstk__manifest_add_dictionary(&g->manifest, &d, err);
+}
+
+static int add_shard(struct merge *g, const struct part *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__manifest_shard s = p->manifest.shards[i];
+    uint32_t dictionaries[PSTK_MAX_FIELDS]; /* at most one a field: the manifest was checked */
+    char name[PSTK__MAX_FILE_NAME + 1];
+    for (uint32_t k = 0; k < s.n_dictionaries; k++)
+        dictionaries[k] = p->dictionaries[s.dictionaries[k]];
+    s.dictionaries = dictionaries;
+    int r = link_file(g, p, s.file, name, err);
+    s.file = name;
+    return r < 0 ? r : pstk__manifest_add_shard(&g->manifest, &s, err);
+}
+
+static int add_part(struct merge *g, struct part *p, struct pstk_error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < p->manifest.n_dictionaries; i++)
+        r = add_dictionary(g, p, i, err);
+    for (uint32_t i = 0; r == 0 && i < p->manifest.n_shards; i++)
+        r = add_shard(g, p, i, err);
+    pstk__tally_join(g->manifest.stats, p->manifest.stats, p->manifest.schema.n_fields);
+    return r;
+}
+
+static int begin_manifest(struct merge *g, struct pstk_error *err)
+{
+    const struct pstk__manifest *first = &g->parts[0].manifest;
+    struct pstk__identity id = {{0}, 0};
+    g->manifest.schema = first->schema;
+    g->manifest.part = 0;
+    g->manifest.n_parts = 1;
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        pstk__identity_join(&id, &g->parts[i].identity);
+    pstk__identity_text(&id, first->schema.crc, g->manifest.identity);
+    int r = pstk__manifest_set_note(&g->manifest, first->note, err);
+    return r < 0 ? r
+                 : pstk__manifest_set_names(&g->manifest, (const char *const *)first->names,
+                                            first->n_names, err);
+}
+
+static int commit(struct merge *g, struct pstk_error *err)
+{
+    char *bytes = NULL;
+    uint64_t size = 0;
+    int r = pstk__manifest_print(&g->manifest, &bytes, &size, err);
+    if (r == 0)
+        r = pstk__staging_commit(&g->staging, bytes, size, err);
+    free(bytes);
+    return r;
+}
+
+/* All that can be wrong with the parts is found before anything is written. */
+static int run(struct merge *g, const char *const *paths, const char *out, struct pstk_error *err)
+{
+    int r = load_parts(g, paths, err);
+    if (r == 0)
+        r = check_complete(g, err);
+    for (uint32_t i = 1; r == 0 && i < g->n_parts; i++)
+        r = check_same(&g->parts[0], &g->parts[i], err);
+    for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
+        r = join_identity(&g->parts[i], err);
+    if (r == 0)
+        r = begin_manifest(g, err);
+    if (r == 0)
+        r = pstk__staging_open(&g->staging, out, 0, err);
+    for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
+        r = add_part(g, &g->parts[i], err);
+    return r < 0 ? r : commit(g, err);
+}
+
+int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, struct pstk_error *err)
+{
+    if (!parts || n_parts == 0)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "parts is empty: name the parts");
+    if (!out || !*out)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is empty: name a directory");
+    struct merge g = {.n_parts = n_parts, .staging = {.dir = -1}};
+    int r = run(&g, parts, out, err);
+    pstk__staging_close(&g.staging);
+    for (uint32_t i = 0; g.parts && i < n_parts; i++) {
+        pstk__manifest_free(&g.parts[i].manifest);
+        free(g.parts[i].dictionaries);
+    }
+    free(g.parts);
+    pstk__manifest_free(&g.manifest);
+    return r;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pixel_c: the kernels in plain C, the reference for every other variant. They are written so that
+ * a compiler without any CPU flag makes them fast: 64-bit products that carry two channels, and
+ * 16-bit factors where the compiler vectorises.
+ */
+#include "pixel.h"
+
+#include <string.h>
+
+#define PRECISION 22               /* bits of a weight; Pillow's PRECISION_BITS for 8-bit pixels */
+#define ONE (1u << PRECISION)      /* the weight 1 */
+#define HALF (1u << (PRECISION - 1))
+#define CHANNELS 3u
+
+/* A sum of products stays below 2^32: 255 * (2^22 + n_taps / 2) + 2^21, n_taps < 2^18. */
+static inline uint8_t rounded(uint32_t sum)
+{
+    return (uint8_t)(sum >> PRECISION);
+}
+
+/* ---- horizontal ---------------------------------------------------------------------------- */
+
+/*
+ * One output pixel of `taps` inputs. Red and blue go through one 64-bit product, red in the low half,
+ * blue in the high: neither sum reaches 2^32, so nothing is carried over. Reads 1 byte beyond
+ * the last tap.
+ */
+static inline __attribute__((always_inline)) void pixel_fast(uint8_t *out, const uint8_t *in,
+                                                             const int32_t *weights, uint32_t taps)
+{
+    uint64_t rb = (uint64_t)HALF << 32 | HALF;
+    uint32_t g = HALF;
+    for (uint32_t k = 0; k < taps; k++, in += CHANNELS) {
+        uint32_t x = in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+        uint32_t w = (uint32_t)weights[k];
+        rb += ((x | (uint64_t)x << 16) & 0x000000ff000000ffull) * w;
+        g += (x >> 8 & 0xff) * w;
+    }
+    out[0] = rounded((uint32_t)rb);
+    out[1] = rounded(g);
+    out[2] = rounded((uint32_t)(rb >> 32));
+}
+
+/* The same, byte by byte: nothing is read beyond the last tap. */
+static void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
+{
+    uint32_t sum[CHANNELS] = {HALF, HALF, HALF};
+    for (uint32_t k = 0; k < taps; k++, in += CHANNELS)
+        for (uint32_t c = 0; c < CHANNELS; c++)
+            sum[c] += in[c] * (uint32_t)weights[k];
+    for (uint32_t c = 0; c < CHANNELS; c++)
+        out[c] = rounded(sum[c]);
+}
+
+/* Outputs [0, n), all with the same number of taps (zero weights fill up), which the compiler knows. */
+static inline __attribute__((always_inline)) void row_fast(uint8_t *out, const uint8_t *in,
+                                                           const struct pstk__axis *a, uint32_t n,
+                                                           uint32_t taps)
+{
+    const uint32_t *first = a->first;
+    const int32_t *weights = a->weights;
+    for (uint32_t i = 0; i < n; i++)
+        pixel_fast(out + (size_t)CHANNELS * i, in + (size_t)CHANNELS * (first[i] - a->begin),
+                   weights + (size_t)taps * i, taps);
+}
+
+static void row_c(uint8_t *out, const uint8_t *in, const struct pstk__axis *a)
+{
+    const uint32_t taps = a->n_taps;
+    uint32_t n = a->n_out;
+    if (taps == 1 && a->end - a->begin == n && (uint32_t)a->weights[0] == ONE) {
+        memcpy(out, in, (size_t)CHANNELS * n); /* equal size */
+        return;
+    }
+    /* Where n_taps inputs and one more exist, all outputs take the same road, without branches. */
+    while (n > 0 && a->end - a->first[n - 1] <= taps)
+        n--;
+    switch (taps) {
+    case 2:
+        row_fast(out, in, a, n, 2);
+        break;
+    case 3:
+        row_fast(out, in, a, n, 3);
+        break;
+    case 4:
+        row_fast(out, in, a, n, 4);
+        break;
+    case 5:
+        row_fast(out, in, a, n, 5);
+        break;
+    case 6:
+        row_fast(out, in, a, n, 6);
+        break;
+    default:
+        row_fast(out, in, a, n, taps);
+        break;
+    }
+    for (; n < a->n_out; n++)
+        pixel_exact(out + (size_t)CHANNELS * n, in + (size_t)CHANNELS * (a->first[n] - a->begin),
+                    a->weights + (size_t)taps * n, a->n[n]);
+}
+
+/* ---- vertical ------------------------------------------------------------------------------ */
+
+#define LOW_BITS 11 /* a weight is high * 2^11 + low; both factors and a pixel fit 16 bits signed */
+#define BLOCK 512   /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
+
+static inline int16_t low(int32_t w)
+{
+    return (int16_t)(w & ((1 << LOW_BITS) - 1));
+}
+
+static inline int16_t high(int32_t w)
+{
+    return (int16_t)(w >> LOW_BITS);
+}
+
+/* Sums are modulo 2^32, and the whole sum is below it: no order of adding can go wrong. */
+static void column_2(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t size)
+{
+    const uint8_t *a = rows[0], *b = rows[1];
+    const int16_t la = low(w[0]), ha = high(w[0]), lb = low(w[1]), hb = high(w[1]);
+    for (uint32_t i = 0; i < size; i++) {
+        const int16_t pa = a[i], pb = b[i];
+        uint32_t l = (uint32_t)(pa * la) + (uint32_t)(pb * lb);
+        uint32_t h = (uint32_t)(pa * ha) + (uint32_t)(pb * hb);
+        out[i] = rounded(HALF + l + (h << LOW_BITS));
+    }
+}
+
+static void column_3(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t size)
+{
+    const uint8_t *a = rows[0], *b = rows[1], *c = rows[2];
+    const int16_t la = low(w[0]), ha = high(w[0]), lb = low(w[1]), hb = high(w[1]);
+    const int16_t lc = low(w[2]), hc = high(w[2]);
+    for (uint32_t i = 0; i < size; i++) {
+        const int16_t pa = a[i], pb = b[i], pc = c[i];
+        uint32_t l = (uint32_t)(pa * la) + (uint32_t)(pb * lb) + (uint32_t)(pc * lc);
+        uint32_t h = (uint32_t)(pa * ha) + (uint32_t)(pb * hb) + (uint32_t)(pc * hc);
+        out[i] = rounded(HALF + l + (h << LOW_BITS));
+    }
+}
+
+/* Add two rows to the sums of a block. */
+static void block_add(uint32_t *restrict l, uint32_t *restrict h, const uint8_t *a,
+                      const uint8_t *b, const int16_t w[4], uint32_t size)
+{
+    const int16_t la = w[0], ha = w[1], lb = w[2], hb = w[3];
+    for (uint32_t i = 0; i < size; i++) {
+        const int16_t pa = a[i], pb = b[i];
+        l[i] += (uint32_t)(pa * la) + (uint32_t)(pb * lb);
+        h[i] += (uint32_t)(pa * ha) + (uint32_t)(pb * hb);
+    }
+}
+
+static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t n, uint32_t size)
+{
+    uint32_t l[BLOCK], h[BLOCK];
+    for (uint32_t at = 0; at < size; at += BLOCK) {
+        const uint32_t m = size - at < BLOCK ? size - at : BLOCK;
+        for (uint32_t i = 0; i < m; i++) {
+            l[i] = HALF;
+            h[i] = 0;
+        }
+        for (uint32_t k = 0; k < n; k += 2) {
+            const uint32_t j = k + 1 < n ? k + 1 : k; /* an odd last row pairs with weight 0 */
+            const int32_t wj = k + 1 < n ? w[j] : 0;
+            const int16_t parts[4] = {low(w[k]), high(w[k]), low(wj), high(wj)};
+            block_add(l, h, rows[k] + at, rows[j] + at, parts, m);
+        }
+        for (uint32_t i = 0; i < m; i++)
+            out[at + i] = rounded(l[i] + (h[i] << LOW_BITS));
+    }
+}
+
+static void column_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weights, uint32_t n,
+                     uint32_t size)
+{
+    if (n == 1 && (uint32_t)weights[0] == ONE)
+        memcpy(out, rows[0], size);
+    else if (n == 2)
+        column_2(out, rows, weights, size);
+    else if (n == 3)
+        column_3(out, rows, weights, size);
+    else
+        column_n(out, rows, weights, n, size);
+}
+
+/* ---- finish -------------------------------------------------------------------------------- */
+
+static void finish_u8(uint8_t *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
+    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
+    if (f->layout == PSTK_NHWC && !f->flip) {
+        memcpy(out, rgb, (size_t)CHANNELS * f->width);
+        return;
+    }
+    if (f->flip)
+        rgb += (size_t)CHANNELS * (f->width - 1);
+    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
+        out[0] = rgb[0];
+        out[plane] = rgb[1];
+        out[2 * plane] = rgb[2];
+    }
+}
+
+static void finish_16(uint16_t *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    const uint16_t *r = f->table, *g = r + 256, *b = g + 256;
+    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
+    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
+    if (f->flip)
+        rgb += (size_t)CHANNELS * (f->width - 1);
+    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
+        out[0] = r[rgb[0]];
+        out[plane] = g[rgb[1]];
+        out[2 * plane] = b[rgb[2]];
+    }
+}
+
+static void finish_32(uint32_t *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    const uint32_t *r = f->table, *g = r + 256, *b = g + 256;
+    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
+    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
+    if (f->flip)
+        rgb += (size_t)CHANNELS * (f->width - 1);
+    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
+        out[0] = r[rgb[0]];
+        out[plane] = g[rgb[1]];
+        out[2 * plane] = b[rgb[2]];
+    }
+}
+
+static void finish_c(void *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    switch (pstk_dtype_size(f->dtype)) {
+    case 1:
+        finish_u8(out, rgb, f);
+        break;
+    case 2:
+        finish_16(out, rgb, f);
+        break;
+    default:
+        finish_32(out, rgb, f);
+        break;
+    }
+}
+
+const struct pstk__pixel_kernels pstk__pixel_c = {
+    .variant = PSTK_VARIANT_C,
+    .resize_row = row_c,
+    .resize_column = column_c,
+    .finish_row = finish_c,
+};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* value: the plain bytes of one field against what its schema says of them. L2, pure. The writer
+ * asks before it takes a value, verify after it has read one. */
+#ifndef PSTK_VALUE_H
+#define PSTK_VALUE_H
+
+#include <penstock/format.h>
+
+/* Size of scalars, shape of ndarrays, UTF-8 of utf8; bytes and images are always right. Returns
+ * NULL, or what is wrong, as a phrase in `text`. */
+const char *pstk__value_check(const struct pstk_field *field, const void *data, uint64_t size,
+                              char text[160]);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_image: any bytes as an image file. What the probe takes is decoded, a box of it that the bytes
+ * themselves choose, and then in full. No input may crash, hang, write past the sink's rows, leave
+ * the arena used, need more than the stated scratch, or fail with a code outside the contract.
+ */
+#include "image.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PIXELS 65536u /* a box of 256 x 256: keeps a run short, and large images refused */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct rows {
+    uint32_t size; /* bytes of a row */
+    uint32_t n;
+    uint32_t sum; /* so that every byte is read: uninitialised ones are seen by MSan */
+};
+
+static void take_row(void *user, const uint8_t *rgb)
+{
+    struct rows *rows = user;
+    rows->n++;
+    for (uint32_t i = 0; i < rows->size; i++)
+        rows->sum += rgb[i];
+}
+
+static void require(int fact)
+{
+    if (!fact)
+        abort();
+}
+
+static uint32_t hash_of(const uint8_t *data, size_t size)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < size; i++)
+        h = (h ^ data[i]) * 16777619u;
+    return h;
+}
+
+static int decode(struct pstk__image_state *state, const uint8_t *data, size_t size,
+                  const struct pstk__image_info *info, struct pstk__box box)
+{
+    struct rows rows = {.size = box.width * 3};
+    const struct pstk__row_sink sink = {.row = take_row, .user = &rows};
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    int r = pstk__image_decoder(info->encoding)->decode(state, data, size, info, &box, &sink, &err);
+    require(rows.n <= box.height && (r < 0 || rows.n == box.height));
+    require(r == 0 || r == PSTK_EBADMSG || r == PSTK_ENOTSUP || r == PSTK_EFBIG);
+    require(r == 0 || (err.code == r && err.stage == PSTK_STAGE_DECODE && err.message[0] != 0));
+    require(state->arena->used == 0);
+    return r;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct pstk__arena arena;
+    struct pstk__image_state *state;
+    struct pstk__image_info info;
+
+    if (pstk__image_probe(data, size, MAX_PIXELS, &info, NULL) < 0)
+        return 0;
+    require(info.width > 0 && info.height > 0 && info.orientation >= 1 && info.orientation <= 8);
+    require((uint64_t)info.width * info.height <= MAX_PIXELS);
+    require(pstk__arena_open(&arena, pstk__image_scratch(info.width, info.height)) == 0);
+    require(pstk__image_state_open(&state, &arena, NULL) == 0);
+    uint32_t h = hash_of(data, size);
+    struct pstk__box box = {.left = h % info.width, .top = (h >> 8) % info.height};
+    box.width = 1 + (h >> 16) % (info.width - box.left);
+    box.height = 1 + (h >> 4) % (info.height - box.top);
+    const struct pstk__box all = {.width = info.width, .height = info.height};
+    int r = decode(state, data, size, &info, box);
+    int whole = decode(state, data, size, &info, all);
+    require(whole < 0 || r == 0); /* a box sees no damage that the whole does not */
+    pstk__image_state_close(state);
+    pstk__arena_close(&arena);
+    return 0;
+}
