@@ -458,8 +458,9 @@ static void run(struct pstk__node *n)
                 atomic_store_explicit(&n->wants_memory, 0, memory_order_relaxed);
             armed = 0;
         } else if (!armed) {
-            atomic_store_explicit(&n->wants_memory, 1, memory_order_relaxed);
-            atomic_thread_fence(memory_order_seq_cst); /* pairs with the one in finish_job */
+            /* A read-modify-write, as in finish_job: either ours comes later and sees what the
+             * worker gave back, or the worker's does and sees ours. */
+            atomic_exchange_explicit(&n->wants_memory, 1, memory_order_acq_rel);
             armed = 1;
         } else if (n->n_in_flight == 0) {
             wait_for_room(n, ticket, &mark);

@@ -126,9 +126,9 @@ static void finish_job(struct pstk__worker *w, struct pstk__job *j)
     if (j->piece)
         pstk__ring_put(j->piece);
     pstk__queue_push(n->idle, j);
-    /* Pairs with the reader's store: it looks for room after it, we made room before this. */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&n->wants_memory, memory_order_relaxed))
+    /* A read-modify-write, in order with the reader's: it made its wish and then looks for room, we
+     * made room and then look for its wish. */
+    if (atomic_fetch_add_explicit(&n->wants_memory, 0, memory_order_acq_rel))
         pstk__gate_knock(&n->room);
     /* Release: our rows; acquire, for the last one: those of all the others. */
     if (atomic_fetch_sub_explicit(&s->n_jobs_left, 1, memory_order_acq_rel) == 1)

@@ -102,8 +102,6 @@ TEST(each_wrong_field_is_refused_naming_it)
         pstk_error_init(&err, sizeof err);
         CHECK_EQ(pstk__schema_init(&s, &wrong[i].field, 1, &err), wrong[i].code);
         CHECK(strstr(err.message, "fields[0]"));
-        if (!strstr(err.message, wrong[i].names))
-            printf("# %s: lacks %s\n", err.message, wrong[i].names);
         CHECK(strstr(err.message, wrong[i].names));
     }
 }

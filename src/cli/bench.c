@@ -172,10 +172,11 @@ static int consume(struct bench *b, struct pstk_loader *loader)
 }
 
 /* A run that would deliver nothing is refused, not reported as 0 samples/s. */
-static int check_length(struct bench *b, const struct pstk_loader *loader)
+static int check_length(struct bench *b)
 {
     const struct pipeline *p = &b->pipeline;
-    uint64_t n = pstk_n_batches(loader);
+    struct pstk_order_settings order = pipeline_order(p);
+    uint64_t n = pstk_order_n_batches(&order, 0);
     if (n == 0)
         return message_usage(
             "%s has %" PRIu64 " samples, too few for one batch of %u on %u rank%s; "
@@ -203,9 +204,7 @@ static int run_loader(struct bench *b)
     interrupt_unblock();
     if (r < 0)
         return message_refuse(&err, b->pipeline.path);
-    int status = check_length(b, loader);
-    if (status == 0)
-        status = consume(b, loader);
+    int status = consume(b, loader);
     b->report.stats.size = sizeof b->report.stats;
     if (status == 0 && (r = pstk_get_stats(loader, &b->report.stats)) < 0) {
         message_say("%s", pstk_strerror(r));
@@ -242,6 +241,8 @@ static int bench(struct bench *b, const char *path)
 {
     struct pstk_machine machine = {.size = sizeof machine};
     int status = pipeline_look(&b->pipeline, path);
+    if (status == 0)
+        status = check_length(b);
     if (status == 0)
         status = pipeline_build(&b->pipeline, 0);
     if (status == 0)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor: what this machine offers a loader; what is missing, what that costs, what to change. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <penstock/penstock.h>
 
@@ -54,7 +56,7 @@ static const char *errno_text(int32_t result)
 static void print_system(const struct pstk_machine *m)
 {
     char text[160], bytes[UNIT_SIZE];
-    printf("penstock %s on Linux %s, libjpeg %s\n\n", pstk_version(), m->kernel, m->libjpeg);
+    printf("penstock %s on Linux %s, %s\n\n", pstk_version(), m->kernel, m->libjpeg);
     line("processor", m->cpu);
     snprintf(text, sizeof text, "%s kernels", option_choice_name(variants, m->variant));
     line("features", text);
@@ -193,6 +195,8 @@ static int run(const struct command *self, int argc, char **argv)
     if (c < 0 || options_operands(&o, 0, 1, "one PATH") < 0)
         return o.status;
     const char *path = options_n_operands(&o) ? options_operand(&o, 0) : ".";
+    if (access(path, F_OK) < 0)
+        return message_usage("cannot look at %s: %s", path, strerror(errno));
     pstk_error_init(&err, sizeof err);
     if (pstk_get_machine(path, &m, &err) < 0)
         return message_refuse(&err, path);

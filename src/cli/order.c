@@ -86,15 +86,7 @@ static int order(struct pipeline *p, const char *path, uint64_t n, int json)
     int status = pipeline_look(p, path);
     if (status)
         return status;
-    struct pstk_order_settings s = {.size = sizeof s,
-                                    .order = p->order,
-                                    .n_samples = p->info.n_samples,
-                                    .seed = p->seed,
-                                    .epoch = p->epoch,
-                                    .batch_size = p->batch_size,
-                                    .rank = p->rank,
-                                    .world = p->world,
-                                    .last = p->last};
+    struct pstk_order_settings s = pipeline_order(p);
     uint64_t whole = pstk_order_n_batches(&s, 0);
     if (p->start_batch > whole)
         return message_usage("--start-batch %" PRIu64 " is past the end: the epoch has %" PRIu64

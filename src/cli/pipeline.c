@@ -159,6 +159,19 @@ int pipeline_look(struct pipeline *p, const char *path)
     return 0;
 }
 
+struct pstk_order_settings pipeline_order(const struct pipeline *p)
+{
+    return (struct pstk_order_settings){.size = sizeof(struct pstk_order_settings),
+                                        .order = p->order,
+                                        .n_samples = p->info.n_samples,
+                                        .seed = p->seed,
+                                        .epoch = p->epoch,
+                                        .batch_size = p->batch_size,
+                                        .rank = p->rank,
+                                        .world = p->world,
+                                        .last = p->last};
+}
+
 static uint32_t build_ops(struct pipeline *p)
 {
     uint32_t n = 0;

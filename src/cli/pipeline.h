@@ -104,6 +104,8 @@ void pipeline_init(struct pipeline *p);
 int pipeline_set(struct pipeline *p, int code, const char *value);
 /* Look into the data set; choose the batch size and the position. Returns 0 or an exit status. */
 int pipeline_look(struct pipeline *p, const char *path);
+/* After look: the order that these options describe. */
+struct pstk_order_settings pipeline_order(const struct pipeline *p);
 /* After look: build outputs (only the image, with `image_only`) and settings. Returns 0 or an exit
  * status. */
 int pipeline_build(struct pipeline *p, int image_only);

@@ -79,13 +79,13 @@ static void advise(const struct report *r, char *text, size_t size)
     case PSTK_LIMIT_DECODE:
         if (n < r->n_usable)
             snprintf(text, size,
-                     "decode: %u worker%s always busy, but %u cores may be used; try --threads %u",
-                     n, n == 1 ? " is" : "s are", r->n_usable, r->n_usable);
+                     "decode: the workers are busy all the time, but only %u of %u cores are used; "
+                     "try --threads %u",
+                     n, r->n_usable, r->n_usable);
         else
             snprintf(text, size,
-                     "decode: all %u worker%s always busy; more cores, or smaller images in the "
-                     "data set, would help",
-                     n, n == 1 ? " is" : "s are");
+                     "decode: the workers are busy all the time; more cores, or smaller images in "
+                     "the data set, would help");
         return;
     case PSTK_LIMIT_COPY:
         snprintf(text, size,
@@ -169,7 +169,7 @@ static void print_machine(const struct report *r)
     for (const struct choice *step = steps; step->name; step++)
         if (s->rungs & step->value)
             printf("              %s\n", step->name);
-    printf("  memory      %s at its peak: slots %s, reads %s, index %s, scratch %s\n",
+    printf("  memory      %s at its peak: slots %s, reads %s, index %s, scratch up to %s\n",
            unit_bytes(a, (double)r->rss_peak), unit_bytes(b, (double)s->slot_memory),
            unit_bytes(c, (double)s->io_memory), unit_bytes(d, (double)s->index_memory),
            unit_bytes(e, (double)s->scratch_memory));
