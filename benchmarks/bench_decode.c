@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_decode: JPEG decoding, one core, each file three ways in turn: plain libjpeg-turbo, the whole
- * image (the ceiling of loaders that decode everything); the whole image through the decoder table;
- * the box of a random resized crop (8..100 % of the area, ratio 3/4..4/3). Medians over turns, and
- * ratios, as one JSON line; seconds are the thread's CPU time, so that a busy machine disturbs them
- * less. The consumer takes rows and does nothing.
+ * bench_decode: JPEG decoding, one core, each file three ways in turn: plain libjpeg-turbo, the
+ * whole image (the ceiling of loaders that decode everything); the whole image through the decoder
+ * table; the box of a random resized crop (8..100 % of the area, ratio 3/4..4/3). Medians over
+ * turns, and ratios, as one JSON line; seconds are the thread's CPU time, so that a busy machine
+ * disturbs them less. The consumer takes rows and does nothing.
  *
  *   bench_decode [FOLDER] [TURNS]     without a folder: images that it makes itself
  */
@@ -95,8 +95,7 @@ static int table_box(struct bench *b, const struct file *f, struct pstk__box box
 
 static int table_whole(struct bench *b, const struct file *f)
 {
-    return table_box(b, f,
-                     (struct pstk__box){.width = f->info.width, .height = f->info.height});
+    return table_box(b, f, (struct pstk__box){.width = f->info.width, .height = f->info.height});
 }
 
 static int table_random(struct bench *b, const struct file *f)

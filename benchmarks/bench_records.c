@@ -16,13 +16,12 @@
 
 static void make_tokens(const char *path, uint64_t n)
 {
-    struct pstk_field fields[] = {
-        {.name = "tokens",
-         .kind = PSTK_FIELD_NDARRAY,
-         .dtype = PSTK_U16,
-         .n_dims = 1,
-         .shape = {TOKENS}},
-        {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64}};
+    struct pstk_field fields[] = {{.name = "tokens",
+                                   .kind = PSTK_FIELD_NDARRAY,
+                                   .dtype = PSTK_U16,
+                                   .n_dims = 1,
+                                   .shape = {TOKENS}},
+                                  {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64}};
     struct pstk_writer_settings s;
     struct pstk_writer *w;
     struct pstk_error err;
@@ -108,7 +107,8 @@ int main(int argc, char **argv)
     pstk_settings_init(&s, sizeof s);
     if (argc < 2)
         return fprintf(stderr, "usage: bench_records DIR [--records N] [--seconds S] [--runs R] "
-                               "[--threads T] [--batch-size B]\n"), 2;
+                               "[--threads T] [--batch-size B]\n"),
+               2;
     for (int i = 2; i + 1 < argc; i += 2) {
         n = strcmp(argv[i], "--records") ? n : strtoull(argv[i + 1], NULL, 10);
         seconds = strcmp(argv[i], "--seconds") ? seconds : atof(argv[i + 1]);

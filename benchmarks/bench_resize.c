@@ -135,7 +135,8 @@ int main(void)
     printf("%-44s %7.4f\n", "weights alone", weights);
     printf("%-44s %7.4f\n", "straightforward two passes, u8", plain);
     printf("%-44s %7.4f  %4.1f x\n", "penstock, u8 NHWC", u8, plain / u8);
-    printf("%-44s %7.4f  %4.1f x\n", "penstock, f16 NCHW normalised and flipped", half, plain / half);
+    printf("%-44s %7.4f  %4.1f x\n", "penstock, f16 NCHW normalised and flipped", half,
+           plain / half);
     if (getenv("PENSTOCK_BENCH_CROPS") != NULL) /* for bench_resize_pillow.py */
         for (uint32_t i = 0; i < N_CROPS; i++)
             printf("crop %u %u %u %u\n", b.crops[i].left, b.crops[i].top, b.crops[i].width,

@@ -77,9 +77,9 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
 {
     struct pstk__slot *s = &pool->slots[index];
     s->pool = pool;
-    s->node = index % c->n_nodes;
+    s->lane = index % c->n_lanes;
     uint64_t size = pstk__slot_size(c->plan, c->with_crops);
-    s->memory = pstk__numa_map(c->numa, size, s->node, bound);
+    s->memory = pstk__numa_map(c->numa, size, s->lane % c->n_nodes, bound);
     if (!s->memory)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for slot %u of %u (%llu bytes each): lower n_slots or "
@@ -110,7 +110,7 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
     int r = pool->device_ops->register_slot(pool->device, s->memory, size, err);
     if (r < 0)
         return r;
-    pool->free_list[s->node][pool->n_free[s->node]++] = index;
+    pool->free_list[s->lane][pool->n_free[s->lane]++] = index;
     return 0;
 }
 
@@ -123,7 +123,7 @@ static void slots_free(struct pstk__slots *p)
         pstk__numa_unmap(s->memory, s->memory_size);
         pthread_mutex_destroy(&s->lock);
     }
-    for (uint32_t n = 0; n < p->n_nodes; n++)
+    for (uint32_t n = 0; n < p->n_lanes; n++)
         free(p->free_list[n]);
     if (p->device)
         p->device_ops->close(p->device);
@@ -139,7 +139,7 @@ static int slots_fill(struct pstk__slots *p, const struct pstk__slots_config *c,
     p->slots = calloc(c->n_slots, sizeof *p->slots);
     p->names = calloc(c->plan->n_outputs ? c->plan->n_outputs : 1, sizeof *p->names);
     int ok = p->slots && p->names;
-    for (uint32_t n = 0; n < c->n_nodes; n++) {
+    for (uint32_t n = 0; n < c->n_lanes; n++) {
         p->free_list[n] = calloc(c->n_slots, sizeof **p->free_list);
         ok = ok && p->free_list[n];
     }
@@ -165,7 +165,7 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the slots");
     p->device_ops = c->device_ops;
     p->n_slots = c->n_slots;
-    p->n_nodes = c->n_nodes;
+    p->n_lanes = c->n_lanes;
     p->batch_size = c->plan->batch_size;
     p->n_outputs = c->plan->n_outputs;
     p->owner = (int)getpid();
@@ -202,19 +202,19 @@ static void push_free(struct pstk__slot *s)
 {
     struct pstk__slots *p = s->pool;
     pthread_mutex_lock(&p->lock);
-    p->free_list[s->node][p->n_free[s->node]++] = s->batch.slot;
+    p->free_list[s->lane][p->n_free[s->lane]++] = s->batch.slot;
     /* Under the lock: the loader takes its gates away under it before it frees them. */
-    if (p->room[s->node])
-        pstk__gate_knock(p->room[s->node]);
+    if (p->room[s->lane])
+        pstk__gate_knock(p->room[s->lane]);
     pthread_mutex_unlock(&p->lock);
 }
 
-struct pstk__slot *pstk__slot_begin(struct pstk__slots *p, uint32_t node)
+struct pstk__slot *pstk__slot_begin(struct pstk__slots *p, uint32_t lane)
 {
     pthread_mutex_lock(&p->lock);
     struct pstk__slot *s = NULL;
-    if (p->n_free[node] > 0)
-        s = &p->slots[p->free_list[node][--p->n_free[node]]];
+    if (p->n_free[lane] > 0)
+        s = &p->slots[p->free_list[lane][--p->n_free[lane]]];
     pthread_mutex_unlock(&p->lock);
     if (!s)
         return NULL;
@@ -238,9 +238,9 @@ void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows)
 {
     const struct pstk__slots *p = s->pool;
     for (uint32_t i = 0; i < p->n_outputs; i++)
-        rows[i] = (struct pstk__row){
-            .data = (uint8_t *)s->tensors[i].data + row * p->row_size[i],
-            .crop = s->crops ? &s->crops[(uint64_t)i * p->batch_size + row] : NULL};
+        rows[i] = (struct pstk__row){.data = (uint8_t *)s->tensors[i].data + row * p->row_size[i],
+                                     .crop = s->crops ? &s->crops[(uint64_t)i * p->batch_size + row]
+                                                      : NULL};
 }
 
 void pstk__slot_note(struct pstk__slot *s, uint32_t row, const struct pstk__row *rows)
@@ -293,8 +293,7 @@ void pstk__slot_done(struct pstk__slot *s)
             memset((uint8_t *)s->tensors[i].data + n_valid * p->row_size[i], 0,
                    n_empty * p->row_size[i]);
         if (s->crops && n_empty)
-            memset(&s->crops[(uint64_t)i * p->batch_size + n_valid], 0,
-                   n_empty * sizeof *s->crops);
+            memset(&s->crops[(uint64_t)i * p->batch_size + n_valid], 0, n_empty * sizeof *s->crops);
     }
     s->batch.n_substituted = atomic_load_explicit(&s->n_substituted, memory_order_relaxed);
     change_state(s, PSTK__SLOT_FILLING, PSTK__SLOT_READY);

@@ -7,8 +7,8 @@
  *             +----------+--> FREE   dropped by a seek or at close
  *
  * One function per arrow, each asserting the old state. Memory is made at open: each slot's tensors
- * lie in one mapping on its node. The pool outlives the loader while batches are leased: it is
- * counted, one for the loader and one for each lease.
+ * lie in one mapping on its lane's node. The pool outlives the loader while batches are leased: it
+ * is counted, one for the loader and one for each lease.
  */
 #ifndef PSTK_BATCH_H
 #define PSTK_BATCH_H
@@ -19,6 +19,8 @@
 #include "sample.h"
 
 #include <pthread.h>
+
+#define PSTK__MAX_LANES 64 /* readers, each with its workers and slots: see stage.h */
 
 enum pstk__slot_state {
     PSTK__SLOT_FREE = 0,
@@ -32,20 +34,20 @@ enum pstk__slot_state {
 struct pstk__slot {
     struct pstk_batch batch; /* first member: what the consumer sees */
     struct pstk__slots *pool;
-    _Atomic uint32_t state;  /* enum pstk__slot_state */
-    uint32_t node;           /* whose memory it is */
-    uint64_t seq;            /* number of the batch in the loader's stream */
-    uint64_t generation;     /* of the stream: batches of an older one are dropped */
+    _Atomic uint32_t state;       /* enum pstk__slot_state */
+    uint32_t lane;                /* of the stage: who fills it */
+    uint64_t seq;                 /* number of the batch in the loader's stream */
+    uint64_t generation;          /* of the stream: batches of an older one are dropped */
     _Atomic uint32_t n_jobs_left; /* the countdown: who brings it to 0 finishes the slot */
     _Atomic uint32_t n_substituted;
 
-    uint8_t *memory;         /* mapping of all tensors, owned */
-    uint64_t memory_size;    /* bytes */
+    uint8_t *memory;      /* mapping of all tensors, owned */
+    uint64_t memory_size; /* bytes */
     struct pstk_tensor tensors[PSTK__MAX_OUTPUTS];
     int64_t *offsets[PSTK__MAX_OUTPUTS]; /* ragged: batch_size + 1, in memory; while filling,
                                             offsets[i + 1] is the size of row i */
-    uint64_t *sample_ids;    /* batch_size, in memory */
-    uint64_t *substitute_ids;/* batch_size, in memory */
+    uint64_t *sample_ids;                /* batch_size, in memory */
+    uint64_t *substitute_ids;            /* batch_size, in memory */
     struct pstk_crop *crops; /* n_outputs * batch_size, in memory; NULL when not asked for */
 
     pthread_mutex_t lock;    /* guards the two below */
@@ -57,44 +59,46 @@ struct pstk__slot {
 struct pstk__slots {
     const struct pstk__plan *plan; /* used at open only */
     const struct pstk__device_ops *device_ops;
-    struct pstk__device *device;   /* owned */
-    struct pstk__slot *slots;      /* n_slots, owned */
-    uint32_t n_slots, n_nodes;
+    struct pstk__device *device; /* owned */
+    struct pstk__slot *slots;    /* n_slots, owned */
+    uint32_t n_slots, n_lanes;
     uint32_t batch_size, n_outputs;
     uint64_t row_size[PSTK__MAX_OUTPUTS];
     uint64_t budget[PSTK__MAX_OUTPUTS]; /* ragged only */
-    char (*names)[PSTK_MAX_NAME];  /* of the tensors, owned: batches outlive the plan */
-    _Atomic uint32_t n_refs;       /* loader + leases */
+    char (*names)[PSTK_MAX_NAME];       /* of the tensors, owned: batches outlive the plan */
+    _Atomic uint32_t n_refs;            /* loader + leases */
     _Atomic uint32_t n_leased;
-    pthread_mutex_t lock;          /* guards free lists */
-    uint32_t *free_list[PSTK__MAX_NODES]; /* slot indices, stacks of n_slots, owned */
-    uint32_t n_free[PSTK__MAX_NODES];
-    struct pstk__gate *room[PSTK__MAX_NODES]; /* knocked when a slot becomes free; NULL once the
+    pthread_mutex_t lock;                 /* guards free lists */
+    uint32_t *free_list[PSTK__MAX_LANES]; /* slot indices, stacks of n_slots, owned */
+    uint32_t n_free[PSTK__MAX_LANES];
+    struct pstk__gate *room[PSTK__MAX_LANES]; /* knocked when a slot becomes free; NULL once the
                                                  loader is gone; borrowed */
-    int owner;                     /* process id: a fork's child may not touch us */
+    int owner;                                /* process id: a fork's child may not touch us */
 };
 
 struct pstk__slots_config {
-    const struct pstk__plan *plan;   /* borrowed for the call */
-    struct pstk__numa *numa;         /* likewise */
+    const struct pstk__plan *plan; /* borrowed for the call */
+    struct pstk__numa *numa;       /* likewise */
     const struct pstk__device_ops *device_ops;
     int32_t device_index;
-    uint32_t n_slots, n_nodes;
+    uint32_t n_slots;
+    uint32_t n_nodes;
+    uint32_t n_lanes; /* lane k lies on node k modulo n_nodes */
     uint32_t with_crops;
 };
 
 /* Bytes of one slot. Overflow-safe: UINT64_MAX when it cannot be. */
 uint64_t pstk__slot_size(const struct pstk__plan *plan, uint32_t with_crops);
 
-/* Make all slots, FREE, dealt round robin to the nodes. Sets *bound to 0 when memory could not be
+/* Make all slots, FREE, dealt round robin to the lanes. Sets *bound to 0 when memory could not be
  * bound. Returns owned with one reference, the loader's. */
 int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *c, int *bound,
                      struct pstk_error *err);
 /* Give up a reference; the last one frees all. */
 void pstk__slots_unref(struct pstk__slots *s);
 
-/* FREE -> FILLING: a free slot of the node, or NULL. Rows of ids are not set. */
-struct pstk__slot *pstk__slot_begin(struct pstk__slots *s, uint32_t node);
+/* FREE -> FILLING: a free slot of the lane, or NULL. Rows of ids are not set. */
+struct pstk__slot *pstk__slot_begin(struct pstk__slots *s, uint32_t lane);
 /* Record that a row failed; the lowest row's error stays. Any worker. */
 void pstk__slot_fail(struct pstk__slot *s, uint32_t row, const struct pstk_error *err);
 /* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */

@@ -9,20 +9,21 @@
 #include "sample.h"
 
 struct pstk__budget {
-    uint64_t limit;        /* bytes that all may take */
+    uint64_t limit; /* bytes that all may take */
     uint32_t n_slots;
+    uint32_t n_lanes;      /* a multiple of the nodes: see stage.h */
     uint32_t rows_per_job; /* run of rows handed from reader to worker at once */
-    uint32_t depth;        /* reads in flight per node */
+    uint32_t depth;        /* reads in flight per lane */
     uint64_t slot_size;    /* bytes of one slot */
-    uint64_t ring_size;    /* bytes of I/O memory per node, whole pages */
-    uint64_t index_size;   /* bytes of index cache per node, whole pages */
+    uint64_t ring_size;    /* bytes of I/O memory per lane, whole pages */
+    uint64_t index_size;   /* bytes of index cache per lane, whole pages */
     uint64_t spare_size;   /* bytes of a worker's slow-path buffer; mapped, touched when used */
 };
 
-/* machine_memory: bytes that the machine or cgroup has. EINVAL or ENOMEM names the setting that
- * asks too much. */
+/* workers_per_node: of the node with the fewest. machine_memory: bytes that the machine or cgroup
+ * has. EINVAL or ENOMEM names the setting that asks too much. */
 int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
-                      const struct pstk__plan *plan, uint32_t n_nodes, uint32_t n_workers,
+                      const struct pstk__plan *plan, uint32_t n_nodes, uint32_t workers_per_node,
                       uint64_t machine_memory, struct pstk_error *err);
 
 #endif

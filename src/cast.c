@@ -74,9 +74,9 @@ struct dtype_traits {
 };
 
 static const struct dtype_traits traits[] = {
-    [PSTK_U8] = {UNSIGNED, 8},   [PSTK_I8] = {SIGNED, 7},    [PSTK_U16] = {UNSIGNED, 16},
+    [PSTK_U8] = {UNSIGNED, 8},   [PSTK_I8] = {SIGNED, 7},     [PSTK_U16] = {UNSIGNED, 16},
     [PSTK_I16] = {SIGNED, 15},   [PSTK_U32] = {UNSIGNED, 32}, [PSTK_I32] = {SIGNED, 31},
-    [PSTK_U64] = {UNSIGNED, 64}, [PSTK_I64] = {SIGNED, 63},  [PSTK_F16] = {FLOATING, 11},
+    [PSTK_U64] = {UNSIGNED, 64}, [PSTK_I64] = {SIGNED, 63},   [PSTK_F16] = {FLOATING, 11},
     [PSTK_BF16] = {FLOATING, 8}, [PSTK_F32] = {FLOATING, 24}, [PSTK_F64] = {FLOATING, 53},
 };
 

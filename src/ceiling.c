@@ -20,10 +20,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define N_EXTENTS 16384u           /* records whose reads are repeated, at most */
-#define N_IMAGES 256u              /* images held in memory for the decode ceiling, at most */
-#define IMAGE_BYTES (256u << 20)   /* of them, at most */
-#define COPY_BYTES (64u << 20)     /* a thread's block for memcpy: past any private cache */
+#define N_EXTENTS 16384u         /* records whose reads are repeated, at most */
+#define N_IMAGES 256u            /* images held in memory for the decode ceiling, at most */
+#define IMAGE_BYTES (256u << 20) /* of them, at most */
+#define COPY_BYTES (64u << 20)   /* a thread's block for memcpy: past any private cache */
 
 /* ---- storage --------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ struct storage {
     uint8_t *memory;              /* depth buffers of `room` bytes */
     uint64_t room;
     uint32_t n, depth, rungs;
-    uint64_t align;               /* of direct reads; 1 when buffered */
+    uint64_t align; /* of direct reads; 1 when buffered */
 };
 
 /* The extents of up to N_EXTENTS records, chosen at random. */
@@ -160,8 +160,8 @@ static int storage_open(struct storage *t, const struct pstk_settings *s, int di
     uint64_t budget = pstk__cgroup_memory("/") / 8;
     while (t->depth > 1 && t->room * t->depth > budget)
         t->depth /= 2;
-    void *memory = mmap(NULL, t->room * t->depth, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, t->room * t->depth, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the ceilings");
     t->memory = memory;
@@ -186,7 +186,8 @@ static int measure_storage(struct pstk__source *source, const struct pstk_settin
     return r;
 }
 
-/* ---- decode and memory: threads that do one thing ---------------------------------------------- */
+/* ---- decode and memory: threads that do one thing ----------------------------------------------
+ */
 
 struct images {
     uint32_t n;
@@ -202,7 +203,7 @@ struct bench_thread {
     const struct images *images; /* NULL: copy memory instead */
     uint64_t until;
     uint32_t number;
-    double rate;                 /* out: images or bytes per second */
+    double rate; /* out: images or bytes per second */
 };
 
 static void ignore_row(void *user, const uint8_t *rgb)
@@ -264,8 +265,8 @@ static double copy_memory(uint64_t until)
 static void *bench_body(void *argument)
 {
     struct bench_thread *b = argument;
-    b->rate = b->images ? decode_images(b->images, b->number * 7919u, b->until)
-                        : copy_memory(b->until);
+    b->rate =
+        b->images ? decode_images(b->images, b->number * 7919u, b->until) : copy_memory(b->until);
     return NULL;
 }
 
@@ -327,7 +328,8 @@ static double measure_decode(struct pstk_dataset *d, uint32_t field, uint32_t n_
     return rate;
 }
 
-/* ---- the loader itself ------------------------------------------------------------------------- */
+/* ---- the loader itself -------------------------------------------------------------------------
+ */
 
 static int decode_nothing(void *user, const struct pstk_sample *sample, void *row,
                           uint64_t row_size)
@@ -368,7 +370,8 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     return r < 0 ? 0 : rate;
 }
 
-/* ---- all --------------------------------------------------------------------------------------- */
+/* ---- all ---------------------------------------------------------------------------------------
+ */
 
 /* The first output with a field that is an image, else the first output. */
 static const char *ceiling_field(const struct pstk_settings *s, const struct pstk__source *source,

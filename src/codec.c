@@ -12,8 +12,9 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* The largest window of zstd's levels (to 22). Decoding goes straight into the whole output, so that a
- * window costs no memory; a frame that wants more, and more than its content, is not of our making. */
+/* The largest window of zstd's levels (to 22). Decoding goes straight into the whole output, so
+ * that a window costs no memory; a frame that wants more, and more than its content, is not of our
+ * making. */
 #define WINDOW_MAX (1ull << 27)
 
 /* ---- dictionaries ---------------------------------------------------------------------------- */
@@ -61,7 +62,8 @@ struct pstk__decoder {
 
 /* The context begins at the next multiple of 64 behind the struct. */
 #define DECODER_HEAD 64
-_Static_assert(sizeof(struct pstk__decoder) <= DECODER_HEAD, "the context begins behind the struct");
+_Static_assert(sizeof(struct pstk__decoder) <= DECODER_HEAD,
+               "the context begins behind the struct");
 
 uint64_t pstk__decoder_size(void)
 {
@@ -129,8 +131,7 @@ static int decode_zstd(struct pstk__decoder *d, const struct pstk__dictionary *d
                           ZSTD_getErrorName(n));
     if (n != plain_size)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                          "zstd gave %zu bytes of it, not %llu", n,
-                          (unsigned long long)plain_size);
+                          "zstd gave %zu bytes of it, not %llu", n, (unsigned long long)plain_size);
     return 0;
 }
 
@@ -166,7 +167,8 @@ struct pstk__encoder {
  * of zstd's: records have their own, of the stored and of the plain bytes. */
 static size_t set_up(ZSTD_CCtx *c, int level, const void *dictionary, uint64_t dictionary_size)
 {
-    size_t r = ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level ? level : ZSTD_CLEVEL_DEFAULT);
+    size_t r =
+        ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level ? level : ZSTD_CLEVEL_DEFAULT);
     if (!ZSTD_isError(r))
         r = ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, 1);
     if (!ZSTD_isError(r))
@@ -217,10 +219,10 @@ int64_t pstk__encoder_encode(struct pstk__encoder *e, const void *data, uint64_t
 {
     size_t n = ZSTD_compress2(e->zstd, out, out_size, data, size);
     if (ZSTD_isError(n))
-        return pstk__fail(err, ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation ? PSTK_ENOMEM : PSTK_EFBIG,
-                          PSTK_STAGE_WRITE, "zstd cannot compress %llu bytes into %llu: %s",
-                          (unsigned long long)size, (unsigned long long)out_size,
-                          ZSTD_getErrorName(n));
+        return pstk__fail(
+            err, ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation ? PSTK_ENOMEM : PSTK_EFBIG,
+            PSTK_STAGE_WRITE, "zstd cannot compress %llu bytes into %llu: %s",
+            (unsigned long long)size, (unsigned long long)out_size, ZSTD_getErrorName(n));
     return (int64_t)n;
 }
 

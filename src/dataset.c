@@ -15,7 +15,7 @@
 
 /* A kept file. n_pins counts the reads under way on it; only unpinned ones are replaced. */
 struct open_file {
-    int fd;           /* -1: the place is free */
+    int fd; /* -1: the place is free */
     uint32_t shard;
     uint32_t n_pins;
     uint64_t used_at; /* the clock of the last use; the smallest goes first */
@@ -25,7 +25,7 @@ struct pstk_dataset {
     struct pstk__source *source; /* owned */
     pthread_mutex_t lock;        /* guards files and clock; never held during I/O */
     struct open_file files[N_FILES];
-    uint64_t clock;              /* counts uses */
+    uint64_t clock; /* counts uses */
 };
 
 /* A shard file for one read. */
@@ -140,15 +140,15 @@ static int find_file(struct pstk_dataset *d, uint32_t shard)
     return -1;
 }
 
-/* A place for one more file: free, or the one unused for longest; -1: all pinned. Under the lock. */
+/* A place for one more file: free, or the one unused for longest; -1: all pinned. Under the lock.
+ */
 static int find_place(const struct pstk_dataset *d)
 {
     int best = -1;
     for (int i = 0; i < N_FILES; i++) {
         if (d->files[i].fd < 0)
             return i;
-        if (d->files[i].n_pins == 0 &&
-            (best < 0 || d->files[i].used_at < d->files[best].used_at))
+        if (d->files[i].n_pins == 0 && (best < 0 || d->files[i].used_at < d->files[best].used_at))
             best = i;
     }
     return best;
@@ -184,8 +184,8 @@ static void keep_file(struct pstk_dataset *d, uint32_t shard, struct lease *leas
         *lease = (struct lease){.fd = d->files[slot].fd, .slot = slot};
     } else if ((slot = find_place(d)) >= 0) {
         to_close = d->files[slot].fd;
-        d->files[slot] = (struct open_file){
-            .fd = lease->fd, .shard = shard, .n_pins = 1, .used_at = ++d->clock};
+        d->files[slot] =
+            (struct open_file){.fd = lease->fd, .shard = shard, .n_pins = 1, .used_at = ++d->clock};
         lease->slot = slot;
     }
     pthread_mutex_unlock(&d->lock);
@@ -340,7 +340,8 @@ static int decode_field(const struct fetch *f, const struct pstk__record *r, uin
         code = pstk__codec_decode(decoder, v->codec, dictionary, v->data, v->stored_size, plain,
                                   v->plain_size, err);
         if (code < 0)
-            pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s", err ? err->message : "");
+            pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s",
+                              err ? err->message : "");
     }
     uint32_t crc = code == 0 ? pstk__crc32c(0, plain, v->plain_size) : 0;
     if (code == 0 && crc != v->plain_crc)
@@ -363,8 +364,9 @@ static int get_stored(const struct fetch *f, struct pstk__record *r, uint32_t fi
     void *stored = malloc(v->stored_size ? v->stored_size : 1);
     if (!stored)
         return no_memory(r, field, v->stored_size, err);
-    int code = v->stored_size ? read_exactly(f, stored, v->stored_size, r->file_offset + v->offset, err)
-                              : 0;
+    int code = v->stored_size
+                   ? read_exactly(f, stored, v->stored_size, r->file_offset + v->offset, err)
+                   : 0;
     v->data = stored;
     if (code == 0)
         code = pstk__record_check_field(r, field, err);
@@ -423,7 +425,9 @@ int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
 {
     if (!d || !data || !size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ, "%s is NULL",
-                          !d ? "d" : !data ? "data" : "size");
+                          !d      ? "d"
+                          : !data ? "data"
+                                  : "size");
     *data = NULL;
     *size = 0;
     const struct pstk__source *s = d->source;

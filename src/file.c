@@ -55,8 +55,9 @@ static int load(int fd, const char *path, uint64_t max_size, void **bytes, uint6
     if (fstat(fd, &st) < 0)
         return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot read %s", path);
     if ((uint64_t)st.st_size > max_size)
-        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN, "%s has %lld bytes; at most %llu are read",
-                          path, (long long)st.st_size, (unsigned long long)max_size);
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "%s has %lld bytes; at most %llu are read", path, (long long)st.st_size,
+                          (unsigned long long)max_size);
     void *buffer = malloc(st.st_size ? (size_t)st.st_size : 1);
     if (!buffer)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the %lld bytes of %s",

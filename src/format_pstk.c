@@ -30,9 +30,9 @@ struct shard_facts {
 #define TAG_KNOWN (1ull << 32)
 
 struct pstk_state {
-    struct pstk__manifest manifest;         /* its names were moved to the source */
-    uint64_t *first;                        /* owned, n_shards + 1: sample ids, rising; last: n_samples */
-    struct shard_facts *facts;              /* owned, n_shards */
+    struct pstk__manifest manifest; /* its names were moved to the source */
+    uint64_t *first;                /* owned, n_shards + 1: sample ids, rising; last: n_samples */
+    struct shard_facts *facts;      /* owned, n_shards */
     struct pstk__dictionary **dictionaries; /* owned, manifest.n_dictionaries; NULL: not opened */
 };
 
@@ -44,7 +44,8 @@ static int pstk_probe(const char *path, struct pstk_error *err)
     struct stat st;
     int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
     if (n < 0 || (size_t)n >= sizeof name)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...", path);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                          path);
     if (stat(name, &st) == 0)
         return 1;
     if (errno == ENOENT || errno == ENOTDIR)
@@ -168,8 +169,8 @@ static int fill(struct pstk__source *s, const char *path, struct pstk_error *err
     if (r < 0)
         return r;
     if (t->manifest.n_samples == 0)
-        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN, "%s is empty: a data set of 0 samples",
-                          path);
+        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
+                          "%s is empty: a data set of 0 samples", path);
     r = allocate(s, err);
     if (r < 0)
         return r;
@@ -210,7 +211,8 @@ static uint64_t index_offset(const struct pstk__manifest_shard *m)
 }
 
 /* The last shard whose first sample id is at most `id`. */
-static void pstk_locate(const struct pstk__source *s, uint64_t id, uint32_t *shard, uint64_t *record)
+static void pstk_locate(const struct pstk__source *s, uint64_t id, uint32_t *shard,
+                        uint64_t *record)
 {
     const struct pstk_state *t = s->state;
     uint32_t low = 0, n = t->manifest.n_shards;

@@ -201,8 +201,8 @@ static int decode_all(const void *data, uint64_t size, const struct pstk__image_
                           info->height);
     r = pstk__image_state_open(&state, &arena, err);
     if (r == 0)
-        r = pstk__image_decoder(info->encoding)->decode(state, data, size, info, &all, &nowhere,
-                                                        err);
+        r = pstk__image_decoder(info->encoding)
+                ->decode(state, data, size, info, &all, &nowhere, err);
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
     return r;

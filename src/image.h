@@ -16,8 +16,8 @@
 #define PSTK__MAX_PIXELS 178956970u /* Pillow's decompression bomb limit */
 
 struct pstk__image_info {
-    uint32_t encoding;    /* enum pstk_encoding */
-    uint32_t width;       /* pixels, as coded */
+    uint32_t encoding; /* enum pstk_encoding */
+    uint32_t width;    /* pixels, as coded */
     uint32_t height;
     uint32_t orientation; /* EXIF, 1..8; 1 when there is none */
 };

@@ -85,7 +85,8 @@ static int settings_check(const struct pstk_settings *s, struct pstk_error *err)
     if (!s->path || !s->path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path: not set");
     if (!s->batch_size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "batch_size: is 0, must be at least 1");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "batch_size: is 0, must be at least 1");
     if (!s->outputs || !s->n_outputs)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "outputs: none given");
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
@@ -124,10 +125,9 @@ static int open_source(struct pstk__pipeline *p, struct pstk_error *err)
                           "of %s, and last=drop leaves no batch",
                           s->batch_size, s->world, (unsigned long long)p->partition.n, s->path);
     if (s->position > p->partition.n)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "position: %llu is past the %llu samples of %s",
-                          (unsigned long long)s->position, (unsigned long long)p->partition.n,
-                          s->path);
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN, "position: %llu is past the %llu samples of %s",
+            (unsigned long long)s->position, (unsigned long long)p->partition.n, s->path);
     return pstk__plan_open(&p->plan, s, p->source, err);
 }
 
@@ -135,8 +135,8 @@ static int open_source(struct pstk__pipeline *p, struct pstk_error *err)
 static int choose_io(struct pstk__pipeline *p, uint64_t machine_memory, struct pstk_error *err)
 {
     const struct pstk_settings *s = &p->settings;
-    p->direct = s->io == PSTK_IO_DIRECT ||
-                (s->io == PSTK_IO_AUTO && p->source->bytes > machine_memory / 2);
+    p->direct =
+        s->io == PSTK_IO_DIRECT || (s->io == PSTK_IO_AUTO && p->source->bytes > machine_memory / 2);
     p->memory_align = 64;
     p->offset_align = 1;
     if (!p->direct)
@@ -152,13 +152,25 @@ static int choose_io(struct pstk__pipeline *p, uint64_t machine_memory, struct p
         return 0;
     }
     if (s->io == PSTK_IO_DIRECT)
-        return pstk__fail_errno(err, r < 0 ? -r : 95, PSTK_STAGE_OPEN,
-                                "io: direct reads were forced, but %s refuses O_DIRECT; use auto or "
-                                "buffered",
-                                path);
+        return pstk__fail_errno(
+            err, r < 0 ? -r : 95, PSTK_STAGE_OPEN,
+            "io: direct reads were forced, but %s refuses O_DIRECT; use auto or "
+            "buffered",
+            path);
     p->direct = 0;
     atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NO_DIRECT, memory_order_relaxed);
     return 0;
+}
+
+/* Workers of the node that has the fewest. */
+static uint32_t workers_per_node(const struct pstk__pipeline *p)
+{
+    uint32_t n[PSTK__MAX_NODES] = {0}, least = UINT32_MAX;
+    for (uint32_t i = 0; i < p->n_workers; i++)
+        n[pstk__numa_worker_node(p->numa, i)]++;
+    for (uint32_t i = 0; i < p->n_nodes; i++)
+        least = n[i] < least ? n[i] : least;
+    return least;
 }
 
 static int open_machine(struct pstk_loader *l, struct pstk_error *err)
@@ -178,13 +190,10 @@ static int open_machine(struct pstk_loader *l, struct pstk_error *err)
     p->n_workers = pstk__numa_n_workers(p->numa);
     r = choose_io(p, memory, err);
     if (r == 0)
-        r = pstk__budget_init(&l->budget, s, p->plan, p->n_nodes, p->n_workers, memory, err);
+        r = pstk__budget_init(&l->budget, s, p->plan, p->n_nodes, workers_per_node(p), memory, err);
     if (r < 0)
         return r;
-    if (p->n_nodes > l->budget.n_slots)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "n_slots: %u slots for %u NUMA nodes, at least one each is needed",
-                          l->budget.n_slots, p->n_nodes);
+    p->n_lanes = l->budget.n_lanes;
     p->rows_per_job = l->budget.rows_per_job;
     p->depth = l->budget.depth;
     p->spare_size = l->budget.spare_size;
@@ -201,6 +210,7 @@ static int open_slots(struct pstk_loader *l, struct pstk_error *err)
                                    .device_index = s->device_index,
                                    .n_slots = l->budget.n_slots,
                                    .n_nodes = p->n_nodes,
+                                   .n_lanes = p->n_lanes,
                                    .with_crops = s->with_crops};
     struct pstk__cursor start = {.epoch = s->epoch, .position = s->position};
     int bound = 1, r = pstk__slots_open(&p->slots, &c, &bound, err);
@@ -210,16 +220,16 @@ static int open_slots(struct pstk_loader *l, struct pstk_error *err)
         r = pstk__window_open(&p->window, p->slots, &p->partition, start, err);
     if (r < 0)
         return r;
-    p->nodes = aligned_alloc(_Alignof(struct pstk__node), p->n_nodes * sizeof *p->nodes);
+    p->lanes = aligned_alloc(_Alignof(struct pstk__lane), p->n_lanes * sizeof *p->lanes);
     p->workers = aligned_alloc(_Alignof(struct pstk__worker), p->n_workers * sizeof *p->workers);
-    if (!p->nodes || !p->workers)
+    if (!p->lanes || !p->workers)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for %u workers",
                           p->n_workers);
-    memset(p->nodes, 0, p->n_nodes * sizeof *p->nodes);
+    memset(p->lanes, 0, p->n_lanes * sizeof *p->lanes);
     memset(p->workers, 0, p->n_workers * sizeof *p->workers);
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        p->nodes[i].ring_size = l->budget.ring_size;
-        p->nodes[i].index_size = l->budget.index_size;
+    for (uint32_t i = 0; i < p->n_lanes; i++) {
+        p->lanes[i].ring_size = l->budget.ring_size;
+        p->lanes[i].index_size = l->budget.index_size;
     }
     return pstk__stage_start(p, err);
 }
@@ -228,9 +238,9 @@ static int open_slots(struct pstk_loader *l, struct pstk_error *err)
 static void loader_free(struct pstk_loader *l)
 {
     struct pstk__pipeline *p = &l->pipeline;
-    if (p->nodes && p->workers)
+    if (p->lanes && p->workers)
         pstk__stage_stop(p);
-    free(p->nodes);
+    free(p->lanes);
     free(p->workers);
     pstk__window_close(&p->window);
     if (p->slots)
@@ -389,7 +399,7 @@ static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
 {
     const struct pstk__pipeline *p = &l->pipeline;
     s->rungs = atomic_load_explicit(&p->rungs, memory_order_relaxed);
-    s->reader = p->nodes[0].reader_kind;
+    s->reader = p->lanes[0].reader_kind;
     s->direct = p->direct && !(s->rungs & PSTK_RUNG_NO_DIRECT);
     s->registered = s->reader == PSTK_READER_IO_URING && !(s->rungs & PSTK_RUNG_NO_FIXED_BUFFERS);
     s->n_threads = p->n_workers;
@@ -400,11 +410,11 @@ static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
     s->variant = p->plan->kernels->variant;
     s->n_substituted = get(&p->n_substituted);
     s->slot_memory = l->budget.n_slots * l->budget.slot_size;
-    s->io_memory = p->n_nodes * l->budget.ring_size;
-    s->index_memory = p->n_nodes * l->budget.index_size;
+    s->io_memory = p->n_lanes * l->budget.ring_size;
+    s->index_memory = p->n_lanes * l->budget.index_size;
     s->scratch_memory = p->n_workers * (p->plan->scratch_size + p->spare_size);
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const struct pstk__counters *c = &p->nodes[i].counters;
+    for (uint32_t i = 0; i < p->n_lanes; i++) {
+        const struct pstk__counters *c = &p->lanes[i].counters;
         pstk__stats_add(&s->stage_reader, c);
         s->bytes_read += get(&c->bytes);
         s->n_reads += get(&c->n_items);

@@ -28,10 +28,10 @@ struct file_system {
 };
 
 static const struct file_system file_systems[] = {
-    {EXT4_SUPER_MAGIC, "ext4"},     {XFS_MAGIC, "xfs"},       {BTRFS_SUPER_MAGIC, "btrfs"},
-    {TMPFS_MAGIC, "tmpfs"},         {NFS_SUPER_MAGIC, "nfs"}, {OVERLAYFS_SUPER_MAGIC, "overlay"},
-    {F2FS_SUPER_MAGIC, "f2fs"},     {ZFS_MAGIC, "zfs"},       {LUSTRE_MAGIC, "lustre"},
-    {GPFS_MAGIC, "gpfs"},           {FUSE_SUPER_MAGIC, "fuse"}, {RAMFS_MAGIC, "ramfs"},
+    {EXT4_SUPER_MAGIC, "ext4"}, {XFS_MAGIC, "xfs"},         {BTRFS_SUPER_MAGIC, "btrfs"},
+    {TMPFS_MAGIC, "tmpfs"},     {NFS_SUPER_MAGIC, "nfs"},   {OVERLAYFS_SUPER_MAGIC, "overlay"},
+    {F2FS_SUPER_MAGIC, "f2fs"}, {ZFS_MAGIC, "zfs"},         {LUSTRE_MAGIC, "lustre"},
+    {GPFS_MAGIC, "gpfs"},       {FUSE_SUPER_MAGIC, "fuse"}, {RAMFS_MAGIC, "ramfs"},
 };
 
 static void get_file_system(const char *path, struct pstk_machine *m)

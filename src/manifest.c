@@ -91,8 +91,8 @@ int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manife
         __builtin_add_overflow(m->n_samples, s->n_records, &n_samples) ||
         __builtin_add_overflow(m->bytes, s->bytes, &bytes))
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                          "shard %s: %llu records, %llu bytes, %u dictionaries are too many", s->file,
-                          (unsigned long long)s->n_records, (unsigned long long)s->bytes,
+                          "shard %s: %llu records, %llu bytes, %u dictionaries are too many",
+                          s->file, (unsigned long long)s->n_records, (unsigned long long)s->bytes,
                           s->n_dictionaries);
     size_t size = s->n_dictionaries * sizeof *s->dictionaries;
     char *file = strdup(s->file);
@@ -170,8 +170,7 @@ static int check_dictionary(const struct check *c, uint32_t i)
     if (!d->file || !pstk__manifest_file_name_ok(d->file))
         return WRONG(c, "dictionaries[%u].file \"%.200s\" is no name of a dictionary", i,
                      d->file ? d->file : "");
-    if (d->field >= c->m->schema.n_fields ||
-        c->m->schema.fields[d->field].codec != PSTK_CODEC_ZSTD)
+    if (d->field >= c->m->schema.n_fields || c->m->schema.fields[d->field].codec != PSTK_CODEC_ZSTD)
         return WRONG(c, "dictionaries[%u].field is no field whose codec is zstd", i);
     if (d->bytes < 1 || d->bytes > PSTK__MAX_DICTIONARY)
         return WRONG(c, "dictionaries[%u].bytes is %llu, not 1 to 16 MiB", i,
@@ -241,8 +240,8 @@ static int check_unique(const struct check *c)
     return r;
 }
 
-/* Sums cannot overflow: fewer than 2^32 shards of at most 2^44 bytes and 2^32 records give below 2^76
- * in theory, so they are added with a check. */
+/* Sums cannot overflow: fewer than 2^32 shards of at most 2^44 bytes and 2^32 records give below
+ * 2^76 in theory, so they are added with a check. */
 static int check_sums(const struct check *c)
 {
     const struct pstk__manifest *m = c->m;
@@ -332,7 +331,8 @@ int pstk__manifest_load(struct pstk__manifest *m, const char *path, struct pstk_
     char name[PATH_MAX];
     int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
     if (n < 0 || (size_t)n >= sizeof name)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...", path);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                          path);
     void *bytes;
     uint64_t size;
     r = pstk__file_load(name, PSTK__MANIFEST_MAX, &bytes, &size, err);

@@ -10,10 +10,10 @@
 #include "schema.h"
 
 #define PSTK__MANIFEST_FILE "manifest.json"
-#define PSTK__MANIFEST_MAX (1ull << 30)  /* bytes of the file */
-#define PSTK__MAX_FILE_NAME 200          /* bytes of a shard's or dictionary's name */
-#define PSTK__MAX_SAMPLES (1ull << 40)   /* records of a data set */
-#define PSTK__MAX_DICTIONARY (1u << 24)  /* bytes of a dictionary file */
+#define PSTK__MANIFEST_MAX (1ull << 30) /* bytes of the file */
+#define PSTK__MAX_FILE_NAME 200         /* bytes of a shard's or dictionary's name */
+#define PSTK__MAX_SAMPLES (1ull << 40)  /* records of a data set */
+#define PSTK__MAX_DICTIONARY (1u << 24) /* bytes of a dictionary file */
 
 struct pstk__manifest_dictionary {
     char *file;     /* owned */
@@ -23,9 +23,9 @@ struct pstk__manifest_dictionary {
 };
 
 struct pstk__manifest_shard {
-    char *file;             /* owned; no two files of a manifest have one name */
-    uint64_t n_records;     /* 1 .. 2^32-1 */
-    uint64_t bytes;         /* of the file; a multiple of 4096, at most 2^44 */
+    char *file;         /* owned; no two files of a manifest have one name */
+    uint64_t n_records; /* 1 .. 2^32-1 */
+    uint64_t bytes;     /* of the file; a multiple of 4096, at most 2^44 */
     uint32_t header_crc;
     uint32_t index_crc;
     uint32_t n_dictionaries;
@@ -42,7 +42,7 @@ struct pstk__manifest {
     uint64_t n_names;
     struct pstk__manifest_dictionary *dictionaries; /* owned */
     uint32_t n_dictionaries, dictionary_capacity;
-    struct pstk__manifest_shard *shards;            /* owned */
+    struct pstk__manifest_shard *shards; /* owned */
     uint32_t n_shards, shard_capacity;
     uint64_t n_samples; /* sum of shards[].n_records, <= PSTK__MAX_SAMPLES */
     uint64_t bytes;     /* sum over shards and dictionaries */

@@ -74,8 +74,8 @@ fail_key(struct parse *p, const char *key, const char *fmt, ...)
     if (vsnprintf(what, sizeof what, fmt, args) < 0)
         what[0] = 0;
     va_end(args);
-    p->code = pstk__manifest_wrong(p->name, PSTK_EBADMSG, p->err, "the key %s%.64s %s", where, key,
-                                   what);
+    p->code =
+        pstk__manifest_wrong(p->name, PSTK_EBADMSG, p->err, "the key %s%.64s %s", where, key, what);
 }
 
 /* A key of its type, or NULL. */
@@ -243,8 +243,8 @@ static void parse_field_stats(struct parse *p, json_t *o, uint32_t kind, struct 
 static void check_field_keys(struct parse *p, json_t *o, uint32_t kind)
 {
     static const char *const keys[] = {
-        "max_width",  "max_height",   "name",        "kind",      "codec",  "level", "max_stored",
-        "max_plain",  "stored_bytes", "plain_bytes", "encodings", "codecs", "dtype", "shape",
+        "max_width", "max_height",   "name",        "kind",      "codec",  "level", "max_stored",
+        "max_plain", "stored_bytes", "plain_bytes", "encodings", "codecs", "dtype", "shape",
     };
     const size_t n = sizeof keys / sizeof keys[0];
     switch (kind) {
@@ -399,8 +399,8 @@ static void parse_version(struct parse *p, json_t *top)
 static void parse_top(struct parse *p, json_t *top)
 {
     static const char *const keys[] = {
-        "format", "version", "identity", "n_samples", "n_shards",     "bytes",  "part",
-        "n_parts", "note",   "fields",   "names",     "dictionaries", "shards", "crc32c"};
+        "format",  "version", "identity", "n_samples", "n_shards",     "bytes",  "part",
+        "n_parts", "note",    "fields",   "names",     "dictionaries", "shards", "crc32c"};
     struct pstk__manifest *m = p->m;
     parse_version(p, top);
     if (p->code == 0)
@@ -443,10 +443,11 @@ static int check_tail(const char *bytes, uint64_t size, const char *name, struct
     if (whole)
         memcpy(hex, tail + before, 8);
     if (!whole || parse_hex(hex, &said) < 0)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%s does not end with its checksum: it is cut short, was edited, or is no "
-                          "penstock manifest",
-                          name);
+        return pstk__fail(
+            err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+            "%s does not end with its checksum: it is cut short, was edited, or is no "
+            "penstock manifest",
+            name);
     uint32_t crc = pstk__crc32c(0, bytes, size - TAIL_SIZE);
     if (crc != said)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
@@ -546,7 +547,8 @@ static void print_counts(struct text *t, const char *key, const uint64_t *counts
     text_print(t, "}");
 }
 
-static void print_field(struct text *t, const struct pstk_field *f, const struct pstk_field_stats *s)
+static void print_field(struct text *t, const struct pstk_field *f,
+                        const struct pstk_field_stats *s)
 {
     text_print(t, "{\"name\":\"%s\",\"kind\":\"%s\"", f->name, pstk__field_kind_name(f->kind));
     if (f->dtype)
@@ -555,7 +557,8 @@ static void print_field(struct text *t, const struct pstk_field *f, const struct
         text_print(t, "%s%llu%s", d ? "," : ",\"shape\":[", (unsigned long long)f->shape[d],
                    d + 1 == f->n_dims ? "]" : "");
     text_print(t, ",\"codec\":\"%s\",\"level\":%d", pstk__codec_name(f->codec), f->codec_level);
-    text_print(t, ",\"max_stored\":%llu,\"max_plain\":%llu,\"stored_bytes\":%llu,\"plain_bytes\":%llu",
+    text_print(t,
+               ",\"max_stored\":%llu,\"max_plain\":%llu,\"stored_bytes\":%llu,\"plain_bytes\":%llu",
                (unsigned long long)s->max_stored_size, (unsigned long long)s->max_plain_size,
                (unsigned long long)s->stored_bytes, (unsigned long long)s->plain_bytes);
     if (f->kind == PSTK_FIELD_IMAGE)

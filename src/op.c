@@ -120,8 +120,8 @@ static void resize_exact(const struct pstk_op *op, struct pstk__random *r, struc
     resize_to(g, op->width, op->height);
 }
 
-/* The longer side is cut to an integer, not rounded: torchvision's int(s * long / short). It is below
- * 2^32, and its quotient too coarse for a double to round up to the next integer. */
+/* The longer side is cut to an integer, not rounded: torchvision's int(s * long / short). It is
+ * below 2^32, and its quotient too coarse for a double to round up to the next integer. */
 static void resize_shorter(const struct pstk_op *op, struct pstk__random *r,
                            struct pstk__geometry *g)
 {

@@ -18,10 +18,10 @@
 struct pstk__geometry {
     uint32_t image_width, image_height;
     struct pstk__box source;
-    uint32_t out_width, out_height;   /* after resize; = source size before any */
-    int64_t window_left, window_top;  /* in the resized image */
+    uint32_t out_width, out_height;  /* after resize; = source size before any */
+    int64_t window_left, window_top; /* in the resized image */
     uint32_t window_width, window_height;
-    uint32_t resized;                 /* 1: a resizing op was applied */
+    uint32_t resized; /* 1: a resizing op was applied */
     uint32_t flip;
 };
 

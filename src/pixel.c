@@ -22,8 +22,7 @@ static struct filter filter_of(uint32_t in, uint32_t out)
 {
     const double scale = (double)in / out;
     const double reach = scale < 1.0 ? 1.0 : scale;
-    return (struct filter){
-        .scale = scale, .support = reach, .filterscale = 1.0 / reach, .in = in};
+    return (struct filter){.scale = scale, .support = reach, .filterscale = 1.0 / reach, .in = in};
 }
 
 static double triangle(double x)
@@ -44,10 +43,11 @@ static double weight_of(const struct filter *f, double center, uint32_t x)
 }
 
 /*
- * Inputs [*first, *first + *n) of an output. Those at the ends whose weight is exactly 0 are left out:
- * that changes no sum, and makes a resize to the same size read one input for each output. The input
- * nearest to the centre has a weight of at least 1/2, so n >= 1. Weights on either side
- * of the centre move one way with it, so neither end ever falls from one output to the next.
+ * Inputs [*first, *first + *n) of an output. Those at the end whose weight is exactly 0 are left
+ * out: that changes no sum, and makes a resize to the same size read one input for each output.
+ * (Pillow's beginning has no such inputs.) The input nearest to the centre has a weight of at least
+ * 1/2, so n >= 1. Beyond the centre weights rise with it, so the end never falls from one output to
+ * the next; nor does the beginning.
  */
 static void span_of(const struct filter *f, uint32_t i, uint32_t *first, uint32_t *n)
 {
@@ -55,8 +55,6 @@ static void span_of(const struct filter *f, uint32_t i, uint32_t *first, uint32_
     const double from = center - f->support + 0.5, to = center + f->support + 0.5;
     uint32_t lo = from < 0.0 ? 0 : (uint32_t)from;
     uint32_t hi = to > f->in ? f->in : (uint32_t)to;
-    while (lo + 1 < hi && weight_of(f, center, lo) == 0.0)
-        lo++;
     while (lo + 1 < hi && weight_of(f, center, hi - 1) == 0.0)
         hi--;
     *first = lo;
@@ -131,10 +129,8 @@ int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
                        const struct pstk__pixel_kernels *kernels,
                        const struct pstk__resize_config *c)
 {
-    *r = (struct pstk__resize){.kernels = kernels,
-                               .finish = c->finish,
-                               .out = c->out,
-                               .out_stride = c->out_stride};
+    *r = (struct pstk__resize){
+        .kernels = kernels, .finish = c->finish, .out = c->out, .out_stride = c->out_stride};
     const struct pstk__box *w = &c->window;
     int rc = pstk__axis_init(&r->x, arena, c->in_width, c->out_width, w->left, w->width);
     if (rc == 0)
@@ -176,8 +172,8 @@ static void row_out(struct pstk__resize *r)
     r->n_out++;
 }
 
-/* A row overwrites the one n_ring = n_taps before it: outputs that need that one are finished, since
- * none needs more than n_taps rows and first never falls. */
+/* A row overwrites the one n_ring = n_taps before it: outputs that need that one are finished,
+ * since none needs more than n_taps rows and first never falls. */
 void pstk__resize_row(struct pstk__resize *r, const uint8_t *rgb)
 {
     const struct pstk__axis *y = &r->y;

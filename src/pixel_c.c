@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#define PRECISION 22               /* bits of a weight; Pillow's PRECISION_BITS for 8-bit pixels */
-#define ONE (1u << PRECISION)      /* the weight 1 */
+#define PRECISION 22          /* bits of a weight; Pillow's PRECISION_BITS for 8-bit pixels */
+#define ONE (1u << PRECISION) /* the weight 1 */
 #define HALF (1u << (PRECISION - 1))
 #define CHANNELS 3u
 
@@ -22,8 +22,8 @@ static inline uint8_t rounded(uint32_t sum)
 /* ---- horizontal ---------------------------------------------------------------------------- */
 
 /*
- * One output pixel of `taps` inputs. Red and blue go through one 64-bit product, red in the low half,
- * blue in the high: neither sum reaches 2^32, so nothing is carried over. Reads 1 byte beyond
+ * One output pixel of `taps` inputs. Red and blue go through one 64-bit product, red in the low
+ * half, blue in the high: neither sum reaches 2^32, so nothing is carried over. Reads 1 byte beyond
  * the last tap.
  */
 static inline __attribute__((always_inline)) void pixel_fast(uint8_t *out, const uint8_t *in,
@@ -53,10 +53,10 @@ static void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights,
         out[c] = rounded(sum[c]);
 }
 
-/* Outputs [0, n), all with the same number of taps (zero weights fill up), which the compiler knows. */
-static inline __attribute__((always_inline)) void row_fast(uint8_t *out, const uint8_t *in,
-                                                           const struct pstk__axis *a, uint32_t n,
-                                                           uint32_t taps)
+/* Outputs [0, n), all with the same number of taps (zero weights fill up), which the compiler
+ * knows. */
+static inline __attribute__((always_inline)) void
+row_fast(uint8_t *out, const uint8_t *in, const struct pstk__axis *a, uint32_t n, uint32_t taps)
 {
     const uint32_t *first = a->first;
     const int32_t *weights = a->weights;
@@ -103,7 +103,8 @@ static void row_c(uint8_t *out, const uint8_t *in, const struct pstk__axis *a)
 
 /* ---- vertical ------------------------------------------------------------------------------ */
 
-#define LOW_BITS 11 /* a weight is high * 2^11 + low; both factors and a pixel fit 16 bits signed */
+#define LOW_BITS 11 /* a weight is high * 2^11 + low; both factors and a pixel fit 16 bits signed  \
+                     */
 #define BLOCK 512   /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
 
 static inline int16_t low(int32_t w)

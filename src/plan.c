@@ -9,18 +9,19 @@
 #include <string.h>
 
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
-#define MAX_ROW (1ull << 40)     /* bytes of one row or of a callback's scratch: more is a mistake */
-#define MAX_BUDGET (1ull << 46)  /* bytes of one output of a batch, below any address space */
-#define NAMES_SIZE 400           /* bytes of the list of fields in a message */
+#define MAX_ROW (1ull << 40)    /* bytes of one row or of a callback's scratch: more is a mistake */
+#define MAX_BUDGET (1ull << 46) /* bytes of one output of a batch, below any address space */
+#define NAMES_SIZE 400          /* bytes of the list of fields in a message */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
 
-/* ---- copying ---------------------------------------------------------------------------------- */
+/* ---- copying ----------------------------------------------------------------------------------
+ */
 
 /*
- * Copy an element that is `size` bytes in the caller's header into ours: what the caller's lacks is 0.
- * 0 when the caller's is newer and says something there that this version does not know.
+ * Copy an element that is `size` bytes in the caller's header into ours: what the caller's lacks is
+ * 0. 0 when the caller's is newer and says something there that this version does not know.
  */
 static int element_copy(void *out, size_t out_size, const void *in, size_t size)
 {
@@ -56,7 +57,8 @@ static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct
     return 0;
 }
 
-/* ---- fields ----------------------------------------------------------------------------------- */
+/* ---- fields -----------------------------------------------------------------------------------
+ */
 
 static int field_find(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
@@ -107,7 +109,8 @@ static int name_copy(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* ---- one function for each kind of output ------------------------------------------------------ */
+/* ---- one function for each kind of output ------------------------------------------------------
+ */
 
 static const struct pstk_field *field_of(const struct pstk__plan *p, uint32_t i)
 {
@@ -188,7 +191,8 @@ static int compile_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     if (o->settings.dtype == 0)
         o->settings.dtype = f->dtype;
     if (!pstk__cast_fits(f->dtype, o->settings.dtype))
-        return FAIL(i, PSTK_EINVAL, ".dtype: not every %s of field '%s' is a %s; choose a wider one",
+        return FAIL(i, PSTK_EINVAL,
+                    ".dtype: not every %s of field '%s' is a %s; choose a wider one",
                     pstk_dtype_name(f->dtype), f->name, pstk_dtype_name(o->settings.dtype));
     o->n_dims = 1;
     o->shape[0] = p->batch_size;
@@ -258,8 +262,8 @@ static int compile_callback(struct pstk__plan *p, uint32_t i, struct pstk_error 
 }
 
 static int (*const compilers[])(struct pstk__plan *p, uint32_t i, struct pstk_error *err) = {
-    [PSTK_OUTPUT_IMAGE] = compile_image,   [PSTK_OUTPUT_SCALAR] = compile_scalar,
-    [PSTK_OUTPUT_TENSOR] = compile_tensor, [PSTK_OUTPUT_BYTES] = compile_bytes,
+    [PSTK_OUTPUT_IMAGE] = compile_image,       [PSTK_OUTPUT_SCALAR] = compile_scalar,
+    [PSTK_OUTPUT_TENSOR] = compile_tensor,     [PSTK_OUTPUT_BYTES] = compile_bytes,
     [PSTK_OUTPUT_CALLBACK] = compile_callback,
 };
 
@@ -282,7 +286,8 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
     return 0;
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------------------
+ */
 
 /* Sizes, strides and budget from the shape. Every factor is checked before it is multiplied. */
 static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
@@ -300,7 +305,8 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     o->strides[0] = (int64_t)elements;
     o->row_size = elements * element_size;
     if (o->row_size > MAX_BUDGET / p->batch_size)
-        return FAIL(i, PSTK_EFBIG, ": a batch of %u rows of %llu bytes is too large; lower batch_size",
+        return FAIL(i, PSTK_EFBIG,
+                    ": a batch of %u rows of %llu bytes is too large; lower batch_size",
                     p->batch_size, (unsigned long long)o->row_size);
     o->budget = p->batch_size * o->row_size;
     return 0;
@@ -313,9 +319,10 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     const uint64_t wanted = o->settings.bytes_per_batch;
     o->row_size = most;
     if (wanted != 0 && wanted < most)
-        return FAIL(i, PSTK_EINVAL,
-                    ".bytes_per_batch is %llu; the largest value of field '%s' alone has %llu bytes",
-                    (unsigned long long)wanted, field_of(p, i)->name, (unsigned long long)most);
+        return FAIL(
+            i, PSTK_EINVAL,
+            ".bytes_per_batch is %llu; the largest value of field '%s' alone has %llu bytes",
+            (unsigned long long)wanted, field_of(p, i)->name, (unsigned long long)most);
     if (wanted > MAX_BUDGET || most > MAX_BUDGET / p->batch_size)
         return FAIL(i, PSTK_EFBIG,
                     ": a batch of %u rows of up to %llu bytes is too large; lower batch_size or "
@@ -329,8 +336,8 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 
 /*
  * What an image output takes of the arena, for the largest image of its field: its resize, a black
- * row for padding, and, where images are turned upright, the needed box as coded and one turned row.
- * Turned images may have width and height swapped.
+ * row for padding, and, where images are turned upright, the needed box as coded and one turned
+ * row. Turned images may have width and height swapped.
  */
 static uint64_t image_scratch(const struct pstk__plan *p, const struct pstk__output *o)
 {
@@ -389,7 +396,8 @@ static uint64_t scratch_size(const struct pstk__plan *p)
     return ALIGN(pstk__decoder_size()) + most;
 }
 
-/* ---- plan ------------------------------------------------------------------------------------- */
+/* ---- plan -------------------------------------------------------------------------------------
+ */
 
 static int compile_output(struct pstk__plan *p, const struct pstk_settings *s, uint32_t i,
                           struct pstk_error *err)
@@ -401,7 +409,8 @@ static int compile_output(struct pstk__plan *p, const struct pstk_settings *s, u
     if (rc < 0)
         return rc;
     if (!known)
-        return FAIL(i, PSTK_ENOTSUP, " uses a setting that is newer than this library (%s); update it",
+        return FAIL(i, PSTK_ENOTSUP,
+                    " uses a setting that is newer than this library (%s); update it",
                     pstk_version());
     const uint32_t kind = o->settings.kind;
     if (kind >= sizeof compilers / sizeof compilers[0] || compilers[kind] == NULL)

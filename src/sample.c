@@ -10,9 +10,11 @@
 #include <string.h>
 
 #define CHANNELS 3u
-#define CALLBACK_DRAWS UINT32_MAX /* the `op` of a callback's draws: no operation has this index */
+#define CALLBACK_DRAWS UINT32_MAX /* the `op` of a callback's draws: no operation has this index   \
+                                   */
 
-/* ---- orientation ------------------------------------------------------------------------------ */
+/* ---- orientation ------------------------------------------------------------------------------
+ */
 
 /* How an upright pixel (x, y) is found in the image as coded: swapped, then mirrored. EXIF 2.3, tag
  * 0x0112. */
@@ -25,7 +27,8 @@ static const struct turn turns[9] = {
     [5] = {1, 0, 0}, [6] = {1, 0, 1}, [7] = {1, 1, 1}, [8] = {1, 1, 0},
 };
 
-/* ---- state ------------------------------------------------------------------------------------ */
+/* ---- state ------------------------------------------------------------------------------------
+ */
 
 /* One image output of the sample under way. */
 struct job {
@@ -34,8 +37,8 @@ struct job {
     struct pstk__box box; /* of the image as coded: what the resize reads */
     uint32_t turned;      /* 1: rows are collected in `coded`, and turned when all are there */
     struct turn turn;
-    uint8_t *coded; /* box.width x box.height pixels, arena */
-    uint8_t *row;   /* one upright row, arena */
+    uint8_t *coded;  /* box.width x box.height pixels, arena */
+    uint8_t *row;    /* one upright row, arena */
     uint32_t n_rows; /* rows of box taken */
 };
 
@@ -111,7 +114,8 @@ static int no_scratch(const struct work *w, struct pstk_error *err)
                              (unsigned long long)w->s->plan->scratch_size);
 }
 
-/* ---- the field's bytes -------------------------------------------------------------------------*/
+/* ---- the field's bytes
+ * -------------------------------------------------------------------------*/
 
 /* Decompress w->view into the arena and check the result. */
 static int field_decode(struct work *w, uint32_t shard, struct pstk_error *err)
@@ -154,7 +158,8 @@ static int field_check(struct work *w, uint32_t shard, struct pstk_error *err)
     return 0;
 }
 
-/* ---- rows that pass through -------------------------------------------------------------------- */
+/* ---- rows that pass through --------------------------------------------------------------------
+ */
 
 static int size_wrong(const struct work *w, uint64_t wanted, struct pstk_error *err)
 {
@@ -212,7 +217,8 @@ static int write_scalar(struct work *w, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-/* ---- callbacks --------------------------------------------------------------------------------- */
+/* ---- callbacks ---------------------------------------------------------------------------------
+ */
 
 static struct pstk__random_key key_of(const struct work *w, const struct pstk__output *o)
 {
@@ -270,7 +276,8 @@ static int write_callback(struct work *w, uint32_t i, struct pstk_error *err)
     return code;
 }
 
-/* ---- images: geometry --------------------------------------------------------------------------- */
+/* ---- images: geometry ---------------------------------------------------------------------------
+ */
 
 /* The part of the resized image that the window shows. A window may reach outside, and, where one
  * centre crop pads and the next cuts, even miss it by the rounding of both. */
@@ -304,7 +311,8 @@ static struct pstk__box coded_box(const struct pstk__box *b, struct turn t,
 {
     struct pstk__box c = *b;
     if (t.swap)
-        c = (struct pstk__box){.left = b->top, .top = b->left, .width = b->height, .height = b->width};
+        c = (struct pstk__box){
+            .left = b->top, .top = b->left, .width = b->height, .height = b->width};
     if (t.mirror_x)
         c.left = info->width - c.left - c.width;
     if (t.mirror_y)
@@ -329,7 +337,8 @@ static void tell_crop(struct pstk_crop *crop, const struct pstk__geometry *g)
     crop->width = (int32_t)g->window_width;
 }
 
-/* ---- images: one output ------------------------------------------------------------------------- */
+/* ---- images: one output -------------------------------------------------------------------------
+ */
 
 /* What a row of output `o` is made by; `inside` is the width that the resize gives. */
 static struct pstk__finish finish_of(const struct pstk__output *o, const struct pstk__geometry *g,
@@ -374,8 +383,8 @@ static int turn_begin(struct work *w, struct job *j)
         return 0;
     j->turned = 1;
     j->coded = pstk__arena_get(&w->s->arena, (size_t)CHANNELS * b->width * b->height);
-    j->row = pstk__arena_get(&w->s->arena,
-                             (size_t)CHANNELS * (j->turn.swap ? b->height : b->width));
+    j->row =
+        pstk__arena_get(&w->s->arena, (size_t)CHANNELS * (j->turn.swap ? b->height : b->width));
     return j->coded != NULL && j->row != NULL ? 0 : PSTK_ENOMEM;
 }
 
@@ -429,7 +438,8 @@ static int job_begin(struct work *w, uint32_t i, const struct pstk__image_info *
     return turn_begin(w, j);
 }
 
-/* ---- images: rows ------------------------------------------------------------------------------- */
+/* ---- images: rows -------------------------------------------------------------------------------
+ */
 
 /* Row y of the box as coded goes to the outputs that need it. The decoder calls this. */
 static void take_row(void *user, const uint8_t *rgb)
@@ -478,16 +488,17 @@ static struct pstk__box union_box(const struct pstk__sampler *s)
         const struct pstk__box *b = &s->jobs[k].box;
         const uint32_t left = b->left < u.left ? b->left : u.left;
         const uint32_t top = b->top < u.top ? b->top : u.top;
-        const uint32_t right = b->left + b->width > u.left + u.width ? b->left + b->width
-                                                                     : u.left + u.width;
-        const uint32_t end = b->top + b->height > u.top + u.height ? b->top + b->height
-                                                                   : u.top + u.height;
+        const uint32_t right =
+            b->left + b->width > u.left + u.width ? b->left + b->width : u.left + u.width;
+        const uint32_t end =
+            b->top + b->height > u.top + u.height ? b->top + b->height : u.top + u.height;
         u = (struct pstk__box){left, top, right - left, end - top};
     }
     return u;
 }
 
-/* ---- images: one field --------------------------------------------------------------------------- */
+/* ---- images: one field
+ * --------------------------------------------------------------------------- */
 
 static int image_fail(const struct work *w, int code, const struct pstk_error *inner,
                       struct pstk_error *err)
@@ -573,7 +584,8 @@ static int write_images(struct work *w, uint32_t i, struct pstk_error *err)
     return w->s->n_jobs > 0 ? image_decode(w, d, &info, err) : 0;
 }
 
-/* ---- one record --------------------------------------------------------------------------------- */
+/* ---- one record ---------------------------------------------------------------------------------
+ */
 
 static int write_output(struct work *w, uint32_t i, struct pstk_error *err)
 {

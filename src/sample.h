@@ -17,17 +17,17 @@
 struct pstk__output {
     struct pstk_output settings; /* deep copy: name and ops are the two below; field NULL */
     char name[PSTK_MAX_NAME];
-    struct pstk_op *ops;         /* owned; NULL when there are none */
-    uint32_t field;              /* of the schema */
-    uint32_t is_first;           /* 1: no output before it reads the same field */
-    uint32_t next;               /* the next output that reads the same field, or n_outputs */
-    uint32_t n_dims;             /* of the batch tensor, rows included */
-    int64_t shape[10];           /* shape[0] = batch_size; ragged: the budget */
-    int64_t strides[10];         /* elements */
-    uint64_t row_size;           /* bytes of one row; ragged: most bytes of one row */
-    uint64_t budget;             /* ragged: bytes a batch may have; else batch_size * row_size */
-    uint32_t height, width;      /* image */
-    void *table;                 /* image, float dtypes: 3 x 256, owned */
+    struct pstk_op *ops;    /* owned; NULL when there are none */
+    uint32_t field;         /* of the schema */
+    uint32_t is_first;      /* 1: no output before it reads the same field */
+    uint32_t next;          /* the next output that reads the same field, or n_outputs */
+    uint32_t n_dims;        /* of the batch tensor, rows included */
+    int64_t shape[10];      /* shape[0] = batch_size; ragged: the budget */
+    int64_t strides[10];    /* elements */
+    uint64_t row_size;      /* bytes of one row; ragged: most bytes of one row */
+    uint64_t budget;        /* ragged: bytes a batch may have; else batch_size * row_size */
+    uint32_t height, width; /* image */
+    void *table;            /* image, float dtypes: 3 x 256, owned */
 };
 
 struct pstk__plan {
@@ -69,8 +69,8 @@ struct pstk__sample_key {
 
 /*
  * Write row r of each output: rows[plan->n_outputs]. On failure the rows' content is undefined, and
- * err names sample, shard, record, range and reason. Each field is checked, decompressed and decoded
- * once, whatever the number of outputs that read it.
+ * err names sample, shard, record, range and reason. Each field is checked, decompressed and
+ * decoded once, whatever the number of outputs that read it.
  *
  * The crop of an image row is the box that its resize read; without a resize, the window that it
  * shows, which may begin left of or above the image. A centre crop behind a resize does not narrow

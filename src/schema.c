@@ -76,13 +76,14 @@ static int check_shape(const struct pstk_field *f, uint32_t i, struct pstk_error
                           i, f->name, f->dtype, kind_names[f->kind]);
     if (is_array ? f->n_dims < 1 || f->n_dims > PSTK_MAX_DIMS : f->n_dims != 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "fields[%u] \"%s\": n_dims is %u; an ndarray has 1 to %d, the others 0", i,
-                          f->name, f->n_dims, PSTK_MAX_DIMS);
+                          "fields[%u] \"%s\": n_dims is %u; an ndarray has 1 to %d, the others 0",
+                          i, f->name, f->n_dims, PSTK_MAX_DIMS);
     for (uint32_t d = 0; d < f->n_dims; d++)
         if (f->shape[d] > VALUE_MAX)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "fields[%u] \"%s\": shape[%u] is %llu, over the 2^32-1 bytes of a record",
-                              i, f->name, d, (unsigned long long)f->shape[d]);
+            return pstk__fail(
+                err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                "fields[%u] \"%s\": shape[%u] is %llu, over the 2^32-1 bytes of a record", i,
+                f->name, d, (unsigned long long)f->shape[d]);
     if (is_array && shape_size(f) == UINT64_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": shape has more than the 2^32-1 bytes of a record", i,
@@ -98,7 +99,8 @@ static int check_codec(const struct pstk_field *f, uint32_t i, struct pstk_error
                           f->name, f->codec, pstk__codec_name(f->codec));
     if (f->kind == PSTK_FIELD_SCALAR && f->codec != PSTK_CODEC_NONE)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "fields[%u] \"%s\": a scalar has no codec; set codec to none", i, f->name);
+                          "fields[%u] \"%s\": a scalar has no codec; set codec to none", i,
+                          f->name);
     if (f->codec_level < LEVEL_MIN || f->codec_level > LEVEL_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": codec_level is %d; zstd has %d to %d, 0 means 3", i,
@@ -109,17 +111,19 @@ static int check_codec(const struct pstk_field *f, uint32_t i, struct pstk_error
 static int check_field(const struct pstk_field *f, uint32_t i, struct pstk_error *err)
 {
     if (!name_ok(f->name))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "fields[%u]: the name \"%.*s\" is no field name: 1 to %d of the characters "
-                          "A-Z a-z 0-9 _ . -",
-                          i, PSTK_MAX_NAME - 1, f->name, PSTK_MAX_NAME - 1);
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "fields[%u]: the name \"%.*s\" is no field name: 1 to %d of the characters "
+            "A-Z a-z 0-9 _ . -",
+            i, PSTK_MAX_NAME - 1, f->name, PSTK_MAX_NAME - 1);
     if (f->kind < PSTK_FIELD_BYTES || f->kind > PSTK_FIELD_NDARRAY)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": kind %u is none of enum pstk_field_kind", i, f->name,
                           f->kind);
     if (f->reserved != 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "fields[%u] \"%s\": reserved is %u, it must be 0", i, f->name, f->reserved);
+                          "fields[%u] \"%s\": reserved is %u, it must be 0", i, f->name,
+                          f->reserved);
     int r = check_shape(f, i, err);
     return r < 0 ? r : check_codec(f, i, err);
 }
@@ -198,9 +202,10 @@ int pstk__schema_init(struct pstk__schema *s, const struct pstk_field *fields, u
         if (r < 0)
             return r;
         if (pstk__schema_find(s, fields[i].name) >= 0)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "fields[%u]: there is a field named \"%s\" before it; names are unique",
-                              i, fields[i].name);
+            return pstk__fail(
+                err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                "fields[%u]: there is a field named \"%s\" before it; names are unique", i,
+                fields[i].name);
         copy_field(&s->fields[i], &fields[i]);
         s->n_fields = i + 1;
     }

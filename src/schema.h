@@ -5,20 +5,20 @@
 
 #include <penstock/format.h>
 
-#define PSTK__FIXED_MAX 4096    /* bytes of an ndarray that still lies in the head */
-#define PSTK__RECORD_HEAD 16    /* bytes before the entries */
-#define PSTK__RECORD_ENTRY 24   /* bytes of one entry */
+#define PSTK__FIXED_MAX 4096  /* bytes of an ndarray that still lies in the head */
+#define PSTK__RECORD_HEAD 16  /* bytes before the entries */
+#define PSTK__RECORD_ENTRY 24 /* bytes of one entry */
 
 /* Derived members follow from `fields`; pstk__schema_init computes them. */
 struct pstk__schema {
     struct pstk_field fields[PSTK_MAX_FIELDS];
     uint32_t n_fields;
-    uint32_t n_entries;                      /* fields with an entry: those not in the head */
-    uint32_t head_size;                      /* bytes of every record head */
-    uint32_t crc;                            /* CRC32C of the canonical text, see FORMAT.md */
-    int32_t entry[PSTK_MAX_FIELDS];          /* entry number, -1 = in the head */
-    uint32_t fixed_offset[PSTK_MAX_FIELDS];  /* from the head's start; 0 when not in the head */
-    uint32_t fixed_size[PSTK_MAX_FIELDS];    /* bytes; 0 when not in the head */
+    uint32_t n_entries;                     /* fields with an entry: those not in the head */
+    uint32_t head_size;                     /* bytes of every record head */
+    uint32_t crc;                           /* CRC32C of the canonical text, see FORMAT.md */
+    int32_t entry[PSTK_MAX_FIELDS];         /* entry number, -1 = in the head */
+    uint32_t fixed_offset[PSTK_MAX_FIELDS]; /* from the head's start; 0 when not in the head */
+    uint32_t fixed_size[PSTK_MAX_FIELDS];   /* bytes; 0 when not in the head */
 };
 
 /* Check and copy the fields (names, kinds, dtypes, shapes, duplicates), derive the rest. */

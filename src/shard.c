@@ -152,14 +152,15 @@ int pstk__shard_header_check(struct pstk__shard_header *h, const void *bytes, co
     };
     if (pstk__shard_header_derive(h, NULL) < 0)
         return FAIL_BYTES(err, name, AT_N_RECORDS, 16,
-                          "%s: the header cannot be true: %llu records, data end at byte %llu", name,
-                          (unsigned long long)h->n_records, (unsigned long long)h->data_end);
+                          "%s: the header cannot be true: %llu records, data end at byte %llu",
+                          name, (unsigned long long)h->n_records, (unsigned long long)h->data_end);
     if (h->index_offset != pstk__get64(b + AT_INDEX_OFFSET) ||
         h->file_size != pstk__get64(b + AT_FILE_SIZE) || h->n_pages != pstk__get64(b + AT_N_PAGES))
-        return FAIL_BYTES(err, name, AT_INDEX_OFFSET, 24,
-                          "%s: the header contradicts itself: index offset, file size and number of "
-                          "pages do not follow from %llu records and data end %llu",
-                          name, (unsigned long long)h->n_records, (unsigned long long)h->data_end);
+        return FAIL_BYTES(
+            err, name, AT_INDEX_OFFSET, 24,
+            "%s: the header contradicts itself: index offset, file size and number of "
+            "pages do not follow from %llu records and data end %llu",
+            name, (unsigned long long)h->n_records, (unsigned long long)h->data_end);
     if (h->identity[0] >= IDENTITY_PRIME || h->identity[1] >= IDENTITY_PRIME)
         return FAIL_BYTES(err, name, AT_IDENTITY, 16,
                           "%s: the header's identity lanes are out of range", name);
@@ -253,7 +254,8 @@ int pstk__page_check(const struct pstk__page_place *p, const void *bytes, struct
                          pstk__get32(b + PAGE_NUMBER), pstk__get32(b + PAGE_TAG), p->tag);
     uint64_t n_pages = pstk__shard_n_pages(p->n_records);
     if (p->page >= n_pages)
-        return FAIL_PAGE(err, p, "is one too many: the shard has %llu", (unsigned long long)n_pages);
+        return FAIL_PAGE(err, p, "is one too many: the shard has %llu",
+                         (unsigned long long)n_pages);
     int last = p->page + 1 == n_pages;
     uint64_t n = p->n_records - (uint64_t)p->page * PSTK__PAGE_RECORDS;
     n = last ? n : PSTK__PAGE_RECORDS;

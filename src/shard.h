@@ -9,10 +9,10 @@
 
 #include "schema.h"
 
-#define PSTK__HEADER_SIZE 4096                /* bytes; also where the first record begins */
-#define PSTK__INDEX_PAGE 4096                 /* bytes of one index page, and the file's alignment */
-#define PSTK__PAGE_RECORDS 509                /* records that one index page tells of */
-#define PSTK__MAX_SHARD_SIZE (1ull << 44)     /* bytes of a shard file */
+#define PSTK__HEADER_SIZE 4096            /* bytes; also where the first record begins */
+#define PSTK__INDEX_PAGE 4096             /* bytes of one index page, and the file's alignment */
+#define PSTK__PAGE_RECORDS 509            /* records that one index page tells of */
+#define PSTK__MAX_SHARD_SIZE (1ull << 44) /* bytes of a shard file */
 #define PSTK__MAX_SHARD_RECORDS 0xffffffffull /* records of a shard */
 #define PSTK__MAX_RECORD_SIZE 0xffffffffull   /* bytes of a record */
 
@@ -26,9 +26,9 @@ struct pstk__shard_header {
     uint64_t index_offset; /* bytes: of index page 0 */
     uint64_t file_size;    /* bytes */
     uint64_t n_pages;
-    uint32_t index_crc;    /* CRC of the page CRCs in order, see pstk__page_crc */
-    uint32_t crc;          /* of the header: its last word */
-    uint64_t identity[2];  /* lanes of the shard's records, < 2^61 - 1 */
+    uint32_t index_crc;   /* CRC of the page CRCs in order, see pstk__page_crc */
+    uint32_t crc;         /* of the header: its last word */
+    uint64_t identity[2]; /* lanes of the shard's records, < 2^61 - 1 */
 };
 
 /* Index pages of a shard of so many records. */

@@ -22,42 +22,42 @@ void pstk__stage_finish(struct pstk__pipeline *p, struct pstk__slot *slot)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Slots are dealt round robin to the nodes. */
-static uint32_t slots_of_node(const struct pstk__pipeline *p, uint32_t node)
+/* Slots are dealt round robin to the lanes. */
+static uint32_t slots_of_lane(const struct pstk__pipeline *p, uint32_t lane)
 {
-    return p->slots->n_slots / p->n_nodes + (node < p->slots->n_slots % p->n_nodes);
+    return p->slots->n_slots / p->n_lanes + (lane < p->slots->n_slots % p->n_lanes);
 }
 
-static int node_init(struct pstk__pipeline *p, struct pstk__node *n, struct pstk_error *err)
+static int lane_init(struct pstk__pipeline *p, struct pstk__lane *l, struct pstk_error *err)
 {
     uint64_t per_batch = (p->plan->batch_size + p->rows_per_job - 1) / p->rows_per_job;
     /* Listed rows are bounded (rows_ahead), and issued ones by the slots: more jobs than both
      * together are never out at once. */
-    uint64_t n_jobs = slots_of_node(p, n->number) * per_batch;
+    uint64_t n_jobs = slots_of_lane(p, l->number) * per_batch;
     uint64_t n_rows = n_jobs * p->rows_per_job;
     int bound = 1;
     if (n_jobs > UINT32_MAX / 2)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "batch_size: %u rows in %u slots are too many jobs", p->plan->batch_size,
                           p->slots->n_slots);
-    n->n_jobs = (uint32_t)n_jobs;
-    n->jobs = calloc(n_jobs, sizeof *n->jobs);
-    n->rows = calloc(n_rows, sizeof *n->rows);
-    n->spans = calloc(n_rows, sizeof *n->spans);
-    n->work = pstk__queue_open(n->n_jobs);
-    n->idle = pstk__queue_open(n->n_jobs);
-    n->io_memory = pstk__numa_map(p->numa, n->ring_size + n->index_size, n->number, &bound);
+    l->n_jobs = (uint32_t)n_jobs;
+    l->jobs = calloc(n_jobs, sizeof *l->jobs);
+    l->rows = calloc(n_rows, sizeof *l->rows);
+    l->spans = calloc(n_rows, sizeof *l->spans);
+    l->work = pstk__queue_open(l->n_jobs);
+    l->idle = pstk__queue_open(l->n_jobs);
+    l->io_memory = pstk__numa_map(p->numa, l->ring_size + l->index_size, l->node, &bound);
     if (!bound)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_BOUND, memory_order_relaxed);
-    if (!n->jobs || !n->rows || !n->spans || !n->work || !n->idle || !n->io_memory)
+    if (!l->jobs || !l->rows || !l->spans || !l->work || !l->idle || !l->io_memory)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for %llu jobs and %llu bytes of I/O memory",
                           (unsigned long long)n_jobs,
-                          (unsigned long long)(n->ring_size + n->index_size));
-    for (uint32_t i = 0; i < n->n_jobs; i++) {
-        n->jobs[i].rows = n->rows + (uint64_t)i * p->rows_per_job;
-        n->jobs[i].spans = n->spans + (uint64_t)i * p->rows_per_job;
-        pstk__queue_push(n->idle, &n->jobs[i]);
+                          (unsigned long long)(l->ring_size + l->index_size));
+    for (uint32_t i = 0; i < l->n_jobs; i++) {
+        l->jobs[i].rows = l->rows + (uint64_t)i * p->rows_per_job;
+        l->jobs[i].spans = l->spans + (uint64_t)i * p->rows_per_job;
+        pstk__queue_push(l->idle, &l->jobs[i]);
     }
     return 0;
 }
@@ -91,16 +91,16 @@ static int thread_start(pthread_t *thread, void *(*body)(void *), void *argument
 }
 
 /* Wait until a reader thread runs or has failed. */
-static int node_started(struct pstk__pipeline *p, struct pstk__node *n, struct pstk_error *err)
+static int lane_started(struct pstk__pipeline *p, struct pstk__lane *l, struct pstk_error *err)
 {
     for (;;) {
         uint32_t ticket = pstk__gate_ticket(&p->started);
-        int started = atomic_load_explicit(&n->started, memory_order_acquire);
+        int started = atomic_load_explicit(&l->started, memory_order_acquire);
         if (started > 0)
             return 0;
         if (started < 0) {
             if (err)
-                *err = n->start_error;
+                *err = l->start_error;
             return started;
         }
         pstk__gate_wait(&p->started, ticket, -1);
@@ -110,39 +110,51 @@ static int node_started(struct pstk__pipeline *p, struct pstk__node *n, struct p
 static int start_all(struct pstk__pipeline *p, struct pstk_error *err)
 {
     int r = 0;
-    for (uint32_t i = 0; r == 0 && i < p->n_nodes; i++)
-        r = node_init(p, &p->nodes[i], err);
+    for (uint32_t i = 0; r == 0 && i < p->n_lanes; i++)
+        r = lane_init(p, &p->lanes[i], err);
     for (uint32_t i = 0; r == 0 && i < p->n_workers; i++)
         r = worker_init(p, &p->workers[i], err);
     for (uint32_t i = 0; r == 0 && i < p->n_workers; i++) {
         r = thread_start(&p->workers[i].thread, pstk__stage_work, &p->workers[i], err);
         p->workers[i].running = r == 0;
     }
-    for (uint32_t i = 0; r == 0 && i < p->n_nodes; i++) {
-        p->slots->room[i] = &p->nodes[i].room;
-        r = thread_start(&p->nodes[i].thread, pstk__stage_read, &p->nodes[i], err);
-        p->nodes[i].running = r == 0;
+    for (uint32_t i = 0; r == 0 && i < p->n_lanes; i++) {
+        p->slots->room[i] = &p->lanes[i].room;
+        r = thread_start(&p->lanes[i].thread, pstk__stage_read, &p->lanes[i], err);
+        p->lanes[i].running = r == 0;
         if (r == 0)
-            r = node_started(p, &p->nodes[i], err);
+            r = lane_started(p, &p->lanes[i], err);
     }
     return r;
+}
+
+/* Lane k lies on node k modulo n_nodes; a node's workers are dealt round robin to its lanes, of
+ * which each gets one, since no node has more lanes than workers. */
+static struct pstk__lane *worker_lane(struct pstk__pipeline *p, uint32_t *n_of_node,
+                                      uint32_t worker)
+{
+    uint32_t node = pstk__numa_worker_node(p->numa, worker);
+    uint32_t n_here = p->n_lanes / p->n_nodes; /* lanes of every node */
+    return &p->lanes[node + p->n_nodes * (n_of_node[node]++ % n_here)];
 }
 
 int pstk__stage_start(struct pstk__pipeline *p, struct pstk_error *err)
 {
     pstk__gate_init(&p->started);
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        struct pstk__node *n = &p->nodes[i];
-        n->pipeline = p;
-        n->number = i;
-        pstk__gate_init(&n->room);
-        pstk_error_init(&n->start_error, sizeof n->start_error);
+    for (uint32_t i = 0; i < p->n_lanes; i++) {
+        struct pstk__lane *l = &p->lanes[i];
+        l->pipeline = p;
+        l->number = i;
+        l->node = i % p->n_nodes;
+        pstk__gate_init(&l->room);
+        pstk_error_init(&l->start_error, sizeof l->start_error);
     }
+    uint32_t n_of_node[PSTK__MAX_NODES] = {0};
     for (uint32_t i = 0; i < p->n_workers; i++) {
         struct pstk__worker *w = &p->workers[i];
         w->pipeline = p;
         w->number = i;
-        w->node = &p->nodes[pstk__numa_worker_node(p->numa, i)];
+        w->lane = worker_lane(p, n_of_node, i);
     }
     int r = start_all(p, err);
     if (r < 0)
@@ -150,34 +162,34 @@ int pstk__stage_start(struct pstk__pipeline *p, struct pstk_error *err)
     return r;
 }
 
-static void node_close(struct pstk__node *n)
+static void lane_close(struct pstk__lane *l)
 {
-    pstk__queue_close(n->work);
-    pstk__queue_close(n->idle);
-    pstk__ring_close(&n->ring);
-    if (n->io_memory)
-        pstk__numa_unmap(n->io_memory, n->ring_size + n->index_size);
-    free(n->spans);
-    free(n->rows);
-    free(n->jobs);
-    n->work = n->idle = NULL;
-    n->io_memory = NULL;
-    n->spans = NULL;
-    n->rows = NULL;
-    n->jobs = NULL;
+    pstk__queue_close(l->work);
+    pstk__queue_close(l->idle);
+    pstk__ring_close(&l->ring);
+    if (l->io_memory)
+        pstk__numa_unmap(l->io_memory, l->ring_size + l->index_size);
+    free(l->spans);
+    free(l->rows);
+    free(l->jobs);
+    l->work = l->idle = NULL;
+    l->io_memory = NULL;
+    l->spans = NULL;
+    l->rows = NULL;
+    l->jobs = NULL;
 }
 
 void pstk__stage_stop(struct pstk__pipeline *p)
 {
     atomic_store_explicit(&p->closing, 1, memory_order_release);
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        struct pstk__node *n = &p->nodes[i];
-        pstk__gate_knock(&n->room);
-        if (n->running)
-            pthread_join(n->thread, NULL);
-        n->running = 0;
-        if (n->work)
-            pstk__queue_shut(n->work);
+    for (uint32_t i = 0; i < p->n_lanes; i++) {
+        struct pstk__lane *l = &p->lanes[i];
+        pstk__gate_knock(&l->room);
+        if (l->running)
+            pthread_join(l->thread, NULL);
+        l->running = 0;
+        if (l->work)
+            pstk__queue_shut(l->work);
     }
     for (uint32_t i = 0; i < p->n_workers; i++) {
         struct pstk__worker *w = &p->workers[i];
@@ -193,6 +205,6 @@ void pstk__stage_stop(struct pstk__pipeline *p)
     pthread_mutex_lock(&p->slots->lock);
     memset(p->slots->room, 0, sizeof p->slots->room); /* leased slots come back without us */
     pthread_mutex_unlock(&p->slots->lock);
-    for (uint32_t i = 0; i < p->n_nodes; i++)
-        node_close(&p->nodes[i]);
+    for (uint32_t i = 0; i < p->n_lanes; i++)
+        lane_close(&p->lanes[i]);
 }

@@ -2,13 +2,19 @@
 /*
  * stage: the threads, and the only place where the hops of different threads meet. L3.
  *
- *   reader thread, one per node            workers, pinned to the node
+ *   reader thread, one per lane            workers of the lane, pinned to its node
  *   claim -> plan -> issue -> reap  --jobs-->  parse -> sample -> last one: slot done -> window
  *     ^ slots free, I/O memory free, jobs free ------------------'
  *
- * A job is a run of rows of one batch. Planning finds each row's extent (index pages are read ahead,
- * many in flight); issuing takes I/O memory and starts the reads, jobs strictly in claim order, so
- * the oldest job always gets on. Back-pressure comes from the pools alone: slots, I/O memory, jobs.
+ * A lane is a reader and the workers that it feeds. A NUMA node has one lane; it has one for each
+ * worker where records are so small that reading one costs more than the rest of its way: then one
+ * reader a node would be what limits. Lanes claim whole batches, whoever has a slot free comes
+ * next.
+ *
+ * A job is a run of rows of one batch. Planning finds each row's extent (index pages are read
+ * ahead, many in flight); issuing takes I/O memory and starts the reads, jobs strictly in claim
+ * order, so the oldest job always gets on. Back-pressure comes from the pools alone: slots, I/O
+ * memory, jobs.
  *
  * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
  * memory) is read again by the worker on the slow path, which either gets it or says what is wrong.
@@ -43,15 +49,15 @@ struct pstk__span {
     struct pstk__read read;
     struct pstk__job *job;
     uint32_t shard;
-    uint32_t first, n;    /* rows of the job */
-    uint32_t file;        /* pinned slot of the file table, while in flight */
-    uint64_t begin, end;  /* bytes of the shard that the rows need */
+    uint32_t first, n;   /* rows of the job */
+    uint32_t file;       /* pinned slot of the file table, while in flight */
+    uint64_t begin, end; /* bytes of the shard that the rows need */
 };
 
 /* Owned by: the reader (planned, in flight), then a worker, then the free list. */
 struct pstk__job {
     struct pstk__slot *slot;
-    struct pstk__node *node;
+    struct pstk__lane *lane;
     uint32_t first_row, n_rows;
     uint32_t n_planned;          /* rows whose page is pinned or extent known */
     uint32_t n_spans, next_span; /* all, and the next to be queued; 0 until issued */
@@ -64,25 +70,26 @@ struct pstk__job {
     struct pstk__job *next;      /* planned list */
 };
 
-/* One NUMA node: a reader thread and the workers that it feeds. */
-struct pstk__node {
+/* A reader thread and the workers that it feeds. */
+struct pstk__lane {
     struct pstk__pipeline *pipeline;
     uint32_t number;
+    uint32_t node; /* NUMA node that it lies on */
     pthread_t thread;
-    int running;                 /* the thread was started and not joined */
-    _Atomic int started;         /* 0: not yet; 1: runs; <0: failed, see start_error */
+    int running;         /* the thread was started and not joined */
+    _Atomic int started; /* 0: not yet; 1: runs; <0: failed, see start_error */
     struct pstk_error start_error;
-    struct pstk__gate room;      /* slots, I/O memory or jobs became free; closing */
+    struct pstk__gate room;        /* slots, I/O memory or jobs became free; closing */
     _Atomic uint32_t wants_memory; /* 1: knock also when a job gives its memory back */
-    struct pstk__queue *work;    /* to the workers */
-    struct pstk__queue *idle;    /* free jobs */
-    struct pstk__job *jobs;      /* n_jobs, owned */
+    struct pstk__queue *work;      /* to the workers */
+    struct pstk__queue *idle;      /* free jobs */
+    struct pstk__job *jobs;        /* n_jobs, owned */
     uint32_t n_jobs;
-    struct pstk__row_io *rows;   /* of all jobs, owned */
-    struct pstk__span *spans;    /* of all jobs, owned */
-    void *io_memory;             /* ring, then index pages; owned mapping */
+    struct pstk__row_io *rows;      /* of all jobs, owned */
+    struct pstk__span *spans;       /* of all jobs, owned */
+    void *io_memory;                /* ring, then index pages; owned mapping */
     uint64_t ring_size, index_size; /* bytes */
-    uint32_t reader_kind;        /* enum pstk_reader_kind that open got; constant once started */
+    uint32_t reader_kind;           /* enum pstk_reader_kind that open got; constant once started */
     struct pstk__counters counters;
 
     /* the reader thread's own */
@@ -93,23 +100,23 @@ struct pstk__node {
     struct pstk__order order;
     uint64_t order_epoch;
     int order_ready;
-    struct pstk__slot *claimed;  /* slot whose rows are being made into jobs */
-    uint32_t next_row;           /* of it */
+    struct pstk__slot *claimed;     /* slot whose rows are being made into jobs */
+    uint32_t next_row;              /* of it */
     struct pstk__job *first, *last; /* listed jobs, in claim order */
-    struct pstk__job *plan;      /* first listed job that is not fully planned, or NULL */
-    uint32_t n_listed;           /* rows in the list */
+    struct pstk__job *plan;         /* first listed job that is not fully planned, or NULL */
+    uint32_t n_listed;              /* rows in the list */
     uint32_t n_in_flight;
-    uint32_t rungs;              /* that this node took; published to the pipeline */
+    uint32_t rungs; /* that this lane took; published to the pipeline */
 };
 
 struct pstk__worker {
     struct pstk__pipeline *pipeline;
-    struct pstk__node *node;
+    struct pstk__lane *lane;
     uint32_t number;
     pthread_t thread;
     int running;
     struct pstk__sampler *sampler;
-    uint8_t *spare;              /* slow path: room for the largest record; mapped, untouched */
+    uint8_t *spare; /* slow path: room for the largest record; mapped, untouched */
     struct pstk__counters counters;
 };
 
@@ -125,27 +132,28 @@ struct pstk__pipeline {
     struct pstk__window window;
     struct pstk__partition partition;
     uint32_t n_nodes, n_workers;
-    struct pstk__node *nodes;      /* n_nodes, owned */
-    struct pstk__worker *workers;  /* n_workers, owned */
+    uint32_t n_lanes;             /* a multiple of n_nodes, at most n_slots */
+    struct pstk__lane *lanes;     /* n_lanes, owned */
+    struct pstk__worker *workers; /* n_workers, owned */
     uint32_t rows_per_job;
-    uint32_t depth;                /* reads in flight per node */
-    int direct;                    /* wish; rungs say what came of it */
+    uint32_t depth;                      /* reads in flight per lane */
+    int direct;                          /* wish; rungs say what came of it */
     uint32_t memory_align, offset_align; /* of direct reads; 64 and 1 when buffered */
-    struct pstk__gate started;     /* knocked by each reader thread once it runs or failed */
-    uint64_t spare_size;           /* bytes of a worker's spare buffer */
-    _Atomic uint32_t rungs;        /* enum pstk_rung */
+    struct pstk__gate started;           /* knocked by each reader thread once it runs or failed */
+    uint64_t spare_size;                 /* bytes of a worker's spare buffer */
+    _Atomic uint32_t rungs;              /* enum pstk_rung */
     _Atomic uint64_t n_substituted;
     _Atomic int closing;
 };
 
 /* Build pools and start all threads; returns when all run, or after the same teardown that stop
- * does. p's members above `nodes` are set. */
+ * does. p's members but for what the threads make are set. */
 int pstk__stage_start(struct pstk__pipeline *p, struct pstk_error *err);
 /* Stop and join all threads, free what start made. Half-started is fine. */
 void pstk__stage_stop(struct pstk__pipeline *p);
 
 /* Thread bodies (stage_read.c, stage_work.c). */
-void *pstk__stage_read(void *node);
+void *pstk__stage_read(void *lane);
 void *pstk__stage_work(void *worker);
 
 /* The last job of a slot is done: FILLING -> READY -> window, or dropped when it is stale. */

@@ -50,8 +50,8 @@ static int write_slow(struct pstk__worker *w, const struct pstk__job *j, uint32_
     struct pstk__pipeline *p = w->pipeline;
     struct pstk__record record;
     uint32_t shard;
-    int r = pstk__dataset_read(p->dataset, sample_id, w->spare, p->spare_size, &record, &shard,
-                               err);
+    int r =
+        pstk__dataset_read(p->dataset, sample_id, w->spare, p->spare_size, &record, &shard, err);
     if (r < 0)
         return r;
     return write_record(w, j, row, sample_id, &record, shard, err);
@@ -121,15 +121,15 @@ static void write_row(struct pstk__worker *w, const struct pstk__job *j, uint32_
 
 static void finish_job(struct pstk__worker *w, struct pstk__job *j)
 {
-    struct pstk__node *n = j->node;
+    struct pstk__lane *l = j->lane;
     struct pstk__slot *s = j->slot;
     if (j->piece)
         pstk__ring_put(j->piece);
-    pstk__queue_push(n->idle, j);
+    pstk__queue_push(l->idle, j);
     /* A read-modify-write, in order with the reader's: it made its wish and then looks for room, we
      * made room and then look for its wish. */
-    if (atomic_fetch_add_explicit(&n->wants_memory, 0, memory_order_acq_rel))
-        pstk__gate_knock(&n->room);
+    if (atomic_fetch_add_explicit(&l->wants_memory, 0, memory_order_acq_rel))
+        pstk__gate_knock(&l->room);
     /* Release: our rows; acquire, for the last one: those of all the others. */
     if (atomic_fetch_sub_explicit(&s->n_jobs_left, 1, memory_order_acq_rel) == 1)
         pstk__stage_finish(w->pipeline, s);
@@ -146,7 +146,7 @@ void *pstk__stage_work(void *worker)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_PINNED, memory_order_relaxed);
     uint64_t mark = pstk__clock_ns(), waited = 0;
     struct pstk__job *j;
-    while ((j = pstk__queue_pop(w->node->work, &waited))) {
+    while ((j = pstk__queue_pop(w->lane->work, &waited))) {
         uint32_t n_rows = j->n_rows;
         for (uint32_t i = 0; i < n_rows && !pstk__window_stale(&p->window, j->slot); i++)
             write_row(w, j, i);

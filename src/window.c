@@ -12,8 +12,7 @@ int pstk__window_open(struct pstk__window *w, struct pstk__slots *slots,
                       const struct pstk__partition *p, struct pstk__cursor start,
                       struct pstk_error *err)
 {
-    *w = (struct pstk__window){
-        .slots = slots, .partition = *p, .claim = start, .deliver = start};
+    *w = (struct pstk__window){.slots = slots, .partition = *p, .claim = start, .deliver = start};
     pstk__gate_init(&w->delivery);
     w->ready = calloc(slots->n_slots, sizeof *w->ready);
     if (!w->ready || pthread_mutex_init(&w->lock, NULL) != 0) {

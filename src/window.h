@@ -2,12 +2,12 @@
 /*
  * window: the ordered stream of batches between those who fill them and the one who takes them. L2.
  *
- * Readers claim the next batch of the stream for a slot they hold; workers put finished slots in, in
- * any order; the consumer takes them out in order. The stream runs on from epoch to epoch. A seek
- * begins a new generation: batches of an older one are dropped wherever they are.
+ * Readers claim the next batch of the stream for a slot they hold; workers put finished slots in,
+ * in any order; the consumer takes them out in order. The stream runs on from epoch to epoch. A
+ * seek begins a new generation: batches of an older one are dropped wherever they are.
  *
- * Invariants: deliver_seq <= claim_seq; every batch in [deliver_seq, claim_seq) holds a slot of this
- * generation, so claim_seq - deliver_seq <= n_slots and ready[seq % n_slots] never collides.
+ * Invariants: deliver_seq <= claim_seq; every batch in [deliver_seq, claim_seq) holds a slot of
+ * this generation, so claim_seq - deliver_seq <= n_slots and ready[seq % n_slots] never collides.
  */
 #ifndef PSTK_WINDOW_H
 #define PSTK_WINDOW_H
@@ -22,18 +22,18 @@ struct pstk__cursor {
 };
 
 struct pstk__window {
-    struct pstk__slots *slots;       /* borrowed */
+    struct pstk__slots *slots; /* borrowed */
     struct pstk__partition partition;
-    struct pstk__gate delivery;      /* knocked when a batch was put in, at interrupt, at close */
-    _Atomic uint32_t interrupted;    /* 1: the next wait returns EINTR */
-    _Atomic uint64_t generation;     /* written under the lock */
-    pthread_mutex_t lock;            /* guards all below */
-    struct pstk__cursor claim;       /* of the next batch to be claimed */
-    struct pstk__cursor deliver;     /* of the next batch to be delivered */
+    struct pstk__gate delivery;   /* knocked when a batch was put in, at interrupt, at close */
+    _Atomic uint32_t interrupted; /* 1: the next wait returns EINTR */
+    _Atomic uint64_t generation;  /* written under the lock */
+    pthread_mutex_t lock;         /* guards all below */
+    struct pstk__cursor claim;    /* of the next batch to be claimed */
+    struct pstk__cursor deliver;  /* of the next batch to be delivered */
     uint64_t claim_seq, deliver_seq;
-    struct pstk__slot **ready;       /* n_slots, owned */
-    int failed;                      /* != 0: sticky `error` is what next returns */
-    int fatal;                       /* failed for good: a seek does not help */
+    struct pstk__slot **ready; /* n_slots, owned */
+    int failed;                /* != 0: sticky `error` is what next returns */
+    int fatal;                 /* failed for good: a seek does not help */
     struct pstk_error error;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg_writer: JPEG files of every kind, made by libjpeg, and libjpeg's own full decode of them, for
- * the tests of the decoders. The reference allocates as libjpeg likes and crops nothing.
+ * jpeg_writer: JPEG files of every kind, made by libjpeg, and libjpeg's own full decode of them,
+ * for the tests of the decoders. The reference allocates as libjpeg likes and crops nothing.
  */
 #ifndef PSTK_TEST_JPEG_WRITER_H
 #define PSTK_TEST_JPEG_WRITER_H
@@ -19,8 +19,8 @@ struct jpeg_spec {
     int progressive;  /* 1: standard script; 2: only the first scans, so that blocks get smoothed */
     int restart;      /* MCUs between restart markers, 0 none */
     int arithmetic;
-    int interleaved;  /* 0: one scan a component, 1: one scan */
-    int rgb;          /* 1: RGB without transform, 4 components: CMYK instead of YCCK */
+    int interleaved; /* 0: one scan a component, 1: one scan */
+    int rgb;         /* 1: RGB without transform, 4 components: CMYK instead of YCCK */
     int quality;
 };
 
@@ -107,7 +107,8 @@ static uint8_t *jpeg_write(const struct jpeg_spec *spec, size_t *size)
 }
 
 /* libjpeg's full decode as RGB, CMYK by Pillow's formula. Returns the pixels, to be freed. */
-__attribute__((unused)) static uint8_t *jpeg_reference(const uint8_t *data, size_t size, uint32_t *width, uint32_t *height)
+__attribute__((unused)) static uint8_t *jpeg_reference(const uint8_t *data, size_t size,
+                                                       uint32_t *width, uint32_t *height)
 {
     struct jpeg_decompress_struct c;
     struct jpeg_error_mgr errors;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * png_writer: PNG files of every kind, made by libpng from samples that a function of the place gives,
- * so that what a decoder must make of them follows from the same function, without a decoder.
+ * png_writer: PNG files of every kind, made by libpng from samples that a function of the place
+ * gives, so that what a decoder must make of them follows from the same function, without a
+ * decoder.
  */
 #ifndef PSTK_TEST_PNG_WRITER_H
 #define PSTK_TEST_PNG_WRITER_H
@@ -39,7 +40,8 @@ static uint8_t png_palette_byte(uint32_t index, uint32_t channel)
 }
 
 /* What Pillow makes of a pixel. */
-__attribute__((unused)) static uint8_t png_expected(const struct png_spec *s, uint32_t x, uint32_t y, uint32_t channel)
+__attribute__((unused)) static uint8_t png_expected(const struct png_spec *s, uint32_t x,
+                                                    uint32_t y, uint32_t channel)
 {
     if (s->color == PNG_COLOR_TYPE_PALETTE)
         return png_palette_byte(png_sample(s, x, y, 0), channel);
@@ -94,8 +96,8 @@ static uint8_t *png_write(const struct png_spec *s, size_t *size)
     png_set_IHDR(png, info, s->width, s->height, s->depth, s->color,
                  s->interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, 0, 0);
     for (uint32_t i = 0; i < 256; i++)
-        palette[i] = (png_color){png_palette_byte(i, 0), png_palette_byte(i, 1),
-                                 png_palette_byte(i, 2)};
+        palette[i] =
+            (png_color){png_palette_byte(i, 0), png_palette_byte(i, 1), png_palette_byte(i, 2)};
     if (s->color == PNG_COLOR_TYPE_PALETTE)
         png_set_PLTE(png, info, palette, n_colors);
     if (s->transparent && !(s->color & PNG_COLOR_MASK_ALPHA))

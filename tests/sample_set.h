@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample_set: a small data set for tests, made anew in a temporary directory: an image as raw pixels
- * of varied size, a label, a token array, a text of varied length.
+ * sample_set: a small data set for tests, made anew in a temporary directory: an image as raw
+ * pixels of varied size, a label, a token array, a text of varied length.
  */
 #ifndef PSTK_TEST_SAMPLE_SET_H
 #define PSTK_TEST_SAMPLE_SET_H
@@ -67,17 +67,17 @@ static inline int sample_set_add(struct pstk_writer *w, uint64_t i, struct pstk_
 }
 
 /* Write n samples to `path`; exits with a message when that fails. */
-static inline void sample_set_make(const char *path, uint64_t n, uint64_t shard_size, uint32_t codec)
+static inline void sample_set_make(const char *path, uint64_t n, uint64_t shard_size,
+                                   uint32_t codec)
 {
-    struct pstk_field fields[] = {
-        {.name = "img", .kind = PSTK_FIELD_IMAGE, .codec = codec},
-        {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
-        {.name = "tokens",
-         .kind = PSTK_FIELD_NDARRAY,
-         .dtype = PSTK_U16,
-         .n_dims = 1,
-         .shape = {SAMPLE_SET_TOKENS}},
-        {.name = "text", .kind = PSTK_FIELD_UTF8, .codec = codec}};
+    struct pstk_field fields[] = {{.name = "img", .kind = PSTK_FIELD_IMAGE, .codec = codec},
+                                  {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
+                                  {.name = "tokens",
+                                   .kind = PSTK_FIELD_NDARRAY,
+                                   .dtype = PSTK_U16,
+                                   .n_dims = 1,
+                                   .shape = {SAMPLE_SET_TOKENS}},
+                                  {.name = "text", .kind = PSTK_FIELD_UTF8, .codec = codec}};
     struct pstk_error err;
     struct pstk_writer_settings s;
     struct pstk_writer *w;

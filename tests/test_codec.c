@@ -6,7 +6,8 @@
 /* The same bytes each time: short texts that repeat each other. */
 static size_t make_text(char *out, size_t size, uint32_t seed)
 {
-    static const char *const words[] = {"pressure ", "pipe ", "turbine ", "water ", "valve ", "gate "};
+    static const char *const words[] = {"pressure ", "pipe ",  "turbine ",
+                                        "water ",    "valve ", "gate "};
     size_t n = 0;
     uint32_t x = seed * 2654435761u + 1;
     while (n + 10 < size) {
@@ -47,8 +48,9 @@ TEST(what_was_encoded_decodes_to_itself)
         int64_t n = encode(stored, sizeof stored, text, size, NULL, 0);
         CHECK(n > 0);
         memset(plain, 0xee, sizeof plain);
-        CHECK_EQ(pstk__codec_decode(d, PSTK_CODEC_ZSTD, NULL, stored, (uint64_t)n, plain, size, NULL),
-                 0);
+        CHECK_EQ(
+            pstk__codec_decode(d, PSTK_CODEC_ZSTD, NULL, stored, (uint64_t)n, plain, size, NULL),
+            0);
         CHECK(memcmp(plain, text, size) == 0);
     }
     free(memory);
@@ -63,7 +65,8 @@ TEST(a_wrong_plain_size_is_refused_before_decoding)
     struct pstk__decoder *d = make_decoder(&memory);
     struct pstk_error err = {0};
     memset(plain, 0xee, sizeof plain);
-    CHECK_EQ(pstk__codec_decode(d, 1, NULL, stored, (uint64_t)n, plain, size - 1, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk__codec_decode(d, 1, NULL, stored, (uint64_t)n, plain, size - 1, &err),
+             PSTK_EBADMSG);
     CHECK(strstr(err.message, "holds"));
     CHECK_EQ((uint8_t)plain[0], 0xee);
     CHECK_EQ(pstk__codec_decode(d, 0, NULL, text, 10, plain, 11, &err), PSTK_EBADMSG);
@@ -138,8 +141,8 @@ TEST(a_trained_dictionary_is_the_same_each_time_and_makes_short_records_shorter)
     int same = memcmp(plain, text, plain_size) == 0;
     struct pstk_error err = {0};
     int none = pstk__codec_decode(d, 1, NULL, with, (uint64_t)n_with, plain, plain_size, &err);
-    int plain_frame = pstk__codec_decode(d, 1, dictionary, without, (uint64_t)n_without, plain,
-                                         plain_size, NULL);
+    int plain_frame =
+        pstk__codec_decode(d, 1, dictionary, without, (uint64_t)n_without, plain, plain_size, NULL);
     pstk__dictionary_close(dictionary);
     free(memory);
     CHECK_EQ(r, 0);

@@ -128,8 +128,9 @@ TEST(decoded_pixels_come_out_as_they_are)
             const struct pstk__box box = {left, top, 5 - left, 4 - top};
             struct rows rows = {pixels + (top * 5 + left) * 3, 15, box.width * 3, 0, 0};
             const struct pstk__row_sink sink = {compare_row, &rows};
-            CHECK_EQ(pstk__image_pixels.decode(NULL, pixels, sizeof pixels, &info, &box, &sink,
-                                               &err), 0);
+            CHECK_EQ(
+                pstk__image_pixels.decode(NULL, pixels, sizeof pixels, &info, &box, &sink, &err),
+                0);
             CHECK_EQ(rows.n, box.height);
             CHECK_EQ(rows.n_different, 0);
         }
@@ -145,7 +146,7 @@ TEST(decoded_pixels_come_out_as_they_are)
 TEST(a_box_outside_the_image_is_refused)
 {
     static const struct pstk__box boxes[] = {
-        {0, 0, 0, 1}, {0, 0, 1, 0}, {5, 0, 1, 1}, {0, 4, 1, 1}, {4, 0, 2, 1},
+        {0, 0, 0, 1}, {0, 0, 1, 0}, {5, 0, 1, 1}, {0, 4, 1, 1},          {4, 0, 2, 1},
         {0, 3, 1, 2}, {0, 0, 6, 1}, {0, 0, 1, 5}, {UINT32_MAX, 0, 2, 1}, {0, UINT32_MAX, 1, 2}};
     static const uint32_t encodings[] = {PSTK_ENCODING_JPEG, PSTK_ENCODING_PNG,
                                          PSTK_ENCODING_PIXELS};
@@ -170,17 +171,18 @@ TEST(a_box_outside_the_image_is_refused)
 static uint32_t orientation_of(int little, uint32_t type, uint32_t count, uint32_t value)
 {
     uint8_t t[34] = {0};
-    const uint32_t fields[][3] = {/* offset, bytes, value */
-                                  {2, 2, 42},     {4, 4, 8},   {8, 2, 2},    {10, 2, 0x10f},
-                                  {12, 2, 2},     {14, 4, 1},  {22, 2, 0x112}, {24, 2, type},
-                                  {26, 4, count}, {30, type == 4 ? 4 : 2, value}};
+    const uint32_t fields[][3] = {
+        /* offset, bytes, value */
+        {2, 2, 42}, {4, 4, 8},      {8, 2, 2},     {10, 2, 0x10f}, {12, 2, 2},
+        {14, 4, 1}, {22, 2, 0x112}, {24, 2, type}, {26, 4, count}, {30, type == 4 ? 4 : 2, value}};
     memcpy(t, little ? "II" : "MM", 2);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         for (uint32_t k = 0; k < fields[i][1]; k++)
             t[fields[i][0] + k] =
                 (uint8_t)(fields[i][2] >> 8 * (little ? k : fields[i][1] - 1 - k));
     uint32_t whole = pstk__image_orientation(t, sizeof t);
-    for (size_t n = 0; n < sizeof t; n++) { /* cut anywhere: none, and nothing read behind the end */
+    for (size_t n = 0; n < sizeof t;
+         n++) { /* cut anywhere: none, and nothing read behind the end */
         uint8_t *part = malloc(n + 1);
         if (!part)
             return 0;

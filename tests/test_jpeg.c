@@ -468,34 +468,89 @@ TEST(tables_of_one_image_are_not_seen_by_the_next)
     free(file);
 }
 
-TEST(a_progressive_file_of_too_many_scans_is_refused)
+/* The first place at or behind `at` of a marker, either of two. */
+static size_t find_marker(const uint8_t *file, size_t size, size_t at, uint8_t one, uint8_t other)
+{
+    for (; at + 1 < size; at++)
+        if (file[at] == 0xff && (file[at + 1] == one || file[at + 1] == other))
+            return at;
+    return size;
+}
+
+/* Whether a file whose first DC scan comes n times decodes. */
+static int repeat_scan(uint32_t n)
 {
     struct jpeg_spec spec = plain;
     struct subject s;
-    size_t size, scan = 0, end = 0;
-    spec.n_components = 1;
-    spec.h = spec.v = 1;
-    spec.progressive = 1;
+    size_t size;
+    spec.progressive = 2; /* the DC scan has full precision: again and again is consistent */
     uint8_t *file = jpeg_write(&spec, &size);
-    for (size_t i = 2; i + 1 < size && end == 0; i++)
-        if (file[i] == 0xff && (file[i + 1] == 0xda || file[i + 1] == 0xc4) && scan == 0)
-            scan = i; /* from the first scan's tables on */
-    for (size_t i = scan; i + 1 < size; i++)
-        if (file[i] == 0xff && file[i + 1] == 0xd9)
-            end = i;
-    CHECK(scan > 0 && end > scan);
-    uint8_t *bomb = malloc(scan + (end - scan) * 300 + 2);
-    CHECK(bomb != NULL);
-    memcpy(bomb, file, scan);
-    uint8_t *at = bomb + scan;
-    for (int i = 0; i < 300; i++, at += end - scan)
+    size_t scan = find_marker(file, size, 2, 0xda, 0xda);
+    size_t end = find_marker(file, size, scan + 2, 0xc4, 0xda);
+    uint8_t *bomb = malloc(size + n * (end - scan));
+    if (!bomb || end == size)
+        return -1;
+    memcpy(bomb, file, end);
+    uint8_t *at = bomb + end;
+    for (uint32_t i = 1; i < n; i++, at += end - scan)
         memcpy(at, file + scan, end - scan);
-    memcpy(at, "\xff\xd9", 2);
-    CHECK(subject_open(&s, bomb, (size_t)(at + 2 - bomb)) == 0);
-    int r = decode_whole(&s);
-    CHECK(r == PSTK_EFBIG || r == PSTK_EBADMSG); /* repeating refinements is damage as well */
+    memcpy(at, file + end, size - end);
+    int r = subject_open(&s, bomb, (size_t)(at - bomb) + size - end);
+    if (r == 0)
+        r = decode_whole(&s);
     subject_close(&s);
     free(bomb);
+    free(file);
+    return r;
+}
+
+TEST(a_progressive_file_of_too_many_scans_is_refused)
+{
+    CHECK_EQ(repeat_scan(1), 0);
+    CHECK_EQ(repeat_scan(255), 0); /* and one of AC: 256 */
+    CHECK_EQ(repeat_scan(300), PSTK_EFBIG);
+}
+
+TEST(a_scan_that_ends_early_or_is_out_of_step_is_refused)
+{
+    struct jpeg_spec spec = plain;
+    struct subject s;
+    size_t size;
+    spec.restart = 2;
+    uint8_t *file = jpeg_write(&spec, &size);
+    CHECK(subject_open(&s, file, size) == 0);
+    size_t restart = find_marker(file, size, find_marker(file, size, 2, 0xda, 0xda), 0xd1, 0xd1);
+    CHECK(restart < size);
+    file[restart + 1] = 0xd4;
+    CHECK_EQ(decode_whole(&s), PSTK_EBADMSG);
+    file[restart + 1] = 0xd9;
+    CHECK_EQ(decode_whole(&s), PSTK_EBADMSG);
+    file[restart + 1] = 0xd1;
+    file[restart - 2] = 0xff; /* a marker where bits should be */
+    file[restart - 1] = 0xd9;
+    CHECK_EQ(decode_whole(&s), PSTK_EBADMSG);
+    subject_close(&s);
+    free(file);
+}
+
+TEST(oddities_that_leave_the_pixels_whole_are_no_damage)
+{
+    struct subject s;
+    uint32_t w, h;
+    size_t size;
+    uint8_t *file = jpeg_write(&plain, &size);
+    uint8_t *reference = jpeg_reference(file, size, &w, &h);
+    const struct pstk__box all = {.width = w, .height = h};
+    CHECK(subject_open(&s, file, size) == 0);
+    s.reference = reference;
+    file[11] = 7; /* a JFIF version to come */
+    CHECK_EQ(decode_box(&s, all), 0);
+    size_t scan = find_marker(file, size, 2, 0xda, 0xda);
+    CHECK_EQ(file[scan + 12], 63);
+    file[scan + 12] = 0; /* some encoders leave the spectral selection 0 */
+    CHECK_EQ(decode_box(&s, all), 0);
+    subject_close(&s);
+    free(reference);
     free(file);
 }
 
@@ -608,6 +663,8 @@ int main(void)
         CASE(a_header_that_differs_from_the_record_is_refused),
         CASE(tables_of_one_image_are_not_seen_by_the_next),
         CASE(a_progressive_file_of_too_many_scans_is_refused),
+        CASE(a_scan_that_ends_early_or_is_out_of_step_is_refused),
+        CASE(oddities_that_leave_the_pixels_whole_are_no_damage),
         CASE(an_arena_that_is_too_small_is_an_error_at_any_size),
         CASE(boxes_of_real_files_equal_those_of_full_decodes),
     };

@@ -530,7 +530,7 @@ TEST(statistics_add_up)
     pstk_close(&loader);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct test_case cases[] = {
         CASE(equals_oracle_for_threads_slots_batches_readers),
@@ -553,7 +553,8 @@ int main(int argc, char **argv)
         CASE(null_arguments_are_refused),
         CASE(statistics_add_up),
     };
-    if (argc > 1 && strcmp(argv[1], "--threads-reader") == 0)
+    const char *reader = getenv("PENSTOCK_TEST_READER");
+    if (reader && strcmp(reader, "threads") == 0)
         n_readers = 1;
     sample_set_path(path, sizeof path);
     sample_set_make(path, N_SAMPLES, 65536, PSTK_CODEC_ZSTD);

@@ -280,7 +280,7 @@ TEST(a_ragged_batch_over_its_budget_names_the_setting)
     pstk_close(&loader);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     const struct test_case cases[] = {
         CASE(damage_arrives_in_stream_order_and_stays),
@@ -291,7 +291,8 @@ int main(int argc, char **argv)
         CASE(a_users_decode_error_is_the_lowest_rows),
         CASE(a_ragged_batch_over_its_budget_names_the_setting),
     };
-    if (argc > 1 && strcmp(argv[1], "--threads-reader") == 0)
+    const char *reader = getenv("PENSTOCK_TEST_READER");
+    if (reader && strcmp(reader, "threads") == 0)
         reader_kind = PSTK_READER_THREADS;
     sample_set_path(path, sizeof path);
     sample_set_make(path, N_SAMPLES, 65536, PSTK_CODEC_NONE);

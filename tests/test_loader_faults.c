@@ -14,7 +14,15 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum fault { NO_FAULT, FAULT_MEMORY, FAULT_MMAP, FAULT_THREAD, FAULT_OPEN, FAULT_PREAD, FAULT_STAT };
+enum fault {
+    NO_FAULT,
+    FAULT_MEMORY,
+    FAULT_MMAP,
+    FAULT_THREAD,
+    FAULT_OPEN,
+    FAULT_PREAD,
+    FAULT_STAT
+};
 
 static _Atomic int fault_kind;
 static _Atomic long fault_left; /* calls of the kind until one fails; < 0: it failed */
@@ -46,16 +54,20 @@ void *__wrap_aligned_alloc(size_t align, size_t size)
     return fails(FAULT_MEMORY) ? NULL : __real_aligned_alloc(align, size);
 }
 
-void *__real_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset);
-void *__wrap_mmap(void *at, size_t size, int prot, int flags, int fd, off_t offset)
-{
-    if (fails(FAULT_MMAP)) {
-        errno = ENOMEM;
-        return MAP_FAILED;
+/* With and without _FILE_OFFSET_BITS=64, libc's names differ. */
+#define WRAP_MMAP(name)                                                                            \
+    void *__real_##name(void *at, size_t size, int prot, int flags, int fd, off_t offset);         \
+    void *__wrap_##name(void *at, size_t size, int prot, int flags, int fd, off_t offset);         \
+    void *__wrap_##name(void *at, size_t size, int prot, int flags, int fd, off_t offset)          \
+    {                                                                                              \
+        if (fails(FAULT_MMAP)) {                                                                   \
+            errno = ENOMEM;                                                                        \
+            return MAP_FAILED;                                                                     \
+        }                                                                                          \
+        return __real_##name(at, size, prot, flags, fd, offset);                                   \
     }
-    return __real_mmap(at, size, prot, flags, fd, offset);
-}
+WRAP_MMAP(mmap)
+WRAP_MMAP(mmap64)
 
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *u);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *u);
@@ -64,42 +76,51 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void
     return fails(FAULT_THREAD) ? EAGAIN : __real_pthread_create(t, a, f, u);
 }
 
-int __real_open(const char *file, int flags, ...);
-int __wrap_open(const char *file, int flags, ...);
-int __wrap_open(const char *file, int flags, ...)
-{
-    va_list list;
-    va_start(list, flags);
-    int mode = flags & O_CREAT ? va_arg(list, int) : 0;
-    va_end(list);
-    if (fails(FAULT_OPEN)) {
-        errno = EMFILE;
-        return -1;
+#define WRAP_OPEN(name)                                                                            \
+    int __real_##name(const char *file, int flags, ...);                                           \
+    int __wrap_##name(const char *file, int flags, ...);                                           \
+    int __wrap_##name(const char *file, int flags, ...)                                            \
+    {                                                                                              \
+        va_list list;                                                                              \
+        va_start(list, flags);                                                                     \
+        int mode = flags & O_CREAT ? va_arg(list, int) : 0;                                        \
+        va_end(list);                                                                              \
+        if (fails(FAULT_OPEN)) {                                                                   \
+            errno = EMFILE;                                                                        \
+            return -1;                                                                             \
+        }                                                                                          \
+        return __real_##name(file, flags, mode);                                                   \
     }
-    return __real_open(file, flags, mode);
-}
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
 
-ssize_t __real_pread(int fd, void *to, size_t size, off_t at);
-ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at);
-ssize_t __wrap_pread(int fd, void *to, size_t size, off_t at)
-{
-    if (fails(FAULT_PREAD)) {
-        errno = EIO;
-        return -1;
+#define WRAP_PREAD(name)                                                                           \
+    ssize_t __real_##name(int fd, void *to, size_t size, off_t at);                                \
+    ssize_t __wrap_##name(int fd, void *to, size_t size, off_t at);                                \
+    ssize_t __wrap_##name(int fd, void *to, size_t size, off_t at)                                 \
+    {                                                                                              \
+        if (fails(FAULT_PREAD)) {                                                                  \
+            errno = EIO;                                                                           \
+            return -1;                                                                             \
+        }                                                                                          \
+        return __real_##name(fd, to, size, at);                                                    \
     }
-    return __real_pread(fd, to, size, at);
-}
+WRAP_PREAD(pread)
+WRAP_PREAD(pread64)
 
-int __real_fstat(int fd, struct stat *st);
-int __wrap_fstat(int fd, struct stat *st);
-int __wrap_fstat(int fd, struct stat *st)
-{
-    if (fails(FAULT_STAT)) {
-        errno = EIO;
-        return -1;
+#define WRAP_FSTAT(name)                                                                           \
+    int __real_##name(int fd, struct stat *st);                                                    \
+    int __wrap_##name(int fd, struct stat *st);                                                    \
+    int __wrap_##name(int fd, struct stat *st)                                                     \
+    {                                                                                              \
+        if (fails(FAULT_STAT)) {                                                                   \
+            errno = EIO;                                                                           \
+            return -1;                                                                             \
+        }                                                                                          \
+        return __real_##name(fd, st);                                                              \
     }
-    return __real_fstat(fd, st);
-}
+WRAP_FSTAT(fstat)
+WRAP_FSTAT(fstat64)
 
 static char path[4200];
 
@@ -128,8 +149,7 @@ static int run_once(uint32_t reader, uint32_t *n)
         return err.message[0] && !loader ? r : 1;
     while ((r = pstk_next(loader, &b, NULL, 20000000000, &err)) == 1) {
         for (uint32_t i = 0; i < b->n_valid; i++)
-            *n += ((const int64_t *)b->tensors[0].data)[i] ==
-                  (int64_t)b->sample_ids[i] * 3 - 7;
+            *n += ((const int64_t *)b->tensors[0].data)[i] == (int64_t)b->sample_ids[i] * 3 - 7;
         pstk_release(&b, NULL);
     }
     pstk_close(&loader);

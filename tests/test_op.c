@@ -31,11 +31,10 @@ static struct pstk__box naive_box(uint32_t width, uint32_t height)
         const double aspect = exp(naive_uniform(log(ratio[0]), log(ratio[1])));
         const long w = lrint(sqrt(target * aspect)), h = lrint(sqrt(target / aspect));
         if (0 < w && w <= (long)width && 0 < h && h <= (long)height)
-            return (struct pstk__box){
-                .top = (uint32_t)naive_uniform(0, (double)(height - h + 1)),
-                .left = (uint32_t)naive_uniform(0, (double)(width - w + 1)),
-                .width = (uint32_t)w,
-                .height = (uint32_t)h};
+            return (struct pstk__box){.top = (uint32_t)naive_uniform(0, (double)(height - h + 1)),
+                                      .left = (uint32_t)naive_uniform(0, (double)(width - w + 1)),
+                                      .width = (uint32_t)w,
+                                      .height = (uint32_t)h};
     }
     return (struct pstk__box){.width = 0};
 }
@@ -73,8 +72,7 @@ TEST(random_crops_are_distributed_as_those_of_torchvision)
     for (uint64_t i = 0; i < N_DRAWS; i++) {
         struct pstk__random r;
         pstk__random_init(&r, &(struct pstk__random_key){.seed = 7, .sample_id = i});
-        const struct pstk__box b =
-            pstk__random_resized_crop_box(&r, WIDTH, HEIGHT, scale, ratio);
+        const struct pstk__box b = pstk__random_resized_crop_box(&r, WIDTH, HEIGHT, scale, ratio);
         CHECK(b.width > 0 && b.left + b.width <= WIDTH && b.top + b.height <= HEIGHT);
         count(&ours, &b);
         const struct pstk__box n = naive_box(WIDTH, HEIGHT);
@@ -135,8 +133,12 @@ TEST(where_ten_tries_fail_the_centred_box_stands_in)
 TEST(the_shorter_side_is_exact_and_the_longer_one_cut_down)
 {
     static const uint32_t wanted[][5] = {
-        {500, 375, 256, 341, 256}, {375, 500, 256, 256, 341}, {333, 500, 224, 224, 336},
-        {256, 256, 256, 256, 256}, {1, 65535, 65535, 65535, 4294836225u}, {3, 2, 1, 1, 1},
+        {500, 375, 256, 341, 256},
+        {375, 500, 256, 256, 341},
+        {333, 500, 224, 224, 336},
+        {256, 256, 256, 256, 256},
+        {1, 65535, 65535, 65535, 4294836225u},
+        {3, 2, 1, 1, 1},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         const uint32_t *w = wanted[i];
@@ -153,8 +155,8 @@ TEST(the_shorter_side_is_exact_and_the_longer_one_cut_down)
 TEST(a_centre_crop_begins_where_torchvision_begins)
 {
     static const int32_t wanted[][3] = {/* have, want, first */
-                                        {7, 4, 2},  {5, 4, 0},  {9, 4, 2},   {256, 224, 16},
-                                        {4, 4, 0},  {4, 7, -1}, {1, 4, -1},  {4, 6, -1},
+                                        {7, 4, 2},  {5, 4, 0},  {9, 4, 2},  {256, 224, 16},
+                                        {4, 4, 0},  {4, 7, -1}, {1, 4, -1}, {4, 6, -1},
                                         {11, 4, 4}, {3, 10, -3}};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         const struct pstk_op op = pstk_center_crop(3, (uint32_t)wanted[i][1]);
@@ -181,7 +183,8 @@ static uint32_t naive_row(const struct pstk_op *ops, uint32_t n, uint32_t width,
             continue;
         }
         const int32_t want = (int32_t)ops[j].width, have = (int32_t)width;
-        const int32_t left = want > have ? -((want - have) / 2) : (int32_t)rint((have - want) / 2.0);
+        const int32_t left =
+            want > have ? -((want - have) / 2) : (int32_t)rint((have - want) / 2.0);
         for (int32_t x = 0; x < want; x++)
             row[x] = x + left >= 0 && x + left < have ? from[x + left] : -1;
         width = ops[j].width;
@@ -294,7 +297,10 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
         {{pstk_random_resized_crop_range(8, 8, 0, NAN, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
         {{pstk_random_resized_crop_range(8, 8, 0, 1, 2, 1)}, 1, PSTK_U8, PSTK_EINVAL, "ratio"},
         {{pstk_random_resized_crop_range(8, 8, 0, 1, 0, 1)}, 1, PSTK_U8, PSTK_EINVAL, "ratio"},
-        {{pstk_random_resized_crop_range(8, 8, 0, 1, 1, INFINITY)}, 1, PSTK_U8, PSTK_EINVAL,
+        {{pstk_random_resized_crop_range(8, 8, 0, 1, 1, INFINITY)},
+         1,
+         PSTK_U8,
+         PSTK_EINVAL,
          "ratio"},
         {{pstk_random_resized_crop_range(8, 8, 0, 1, NAN, 1)}, 1, PSTK_U8, PSTK_EINVAL, "ratio"},
         {{crop, pstk_random_flip(1.1)}, 2, PSTK_U8, PSTK_EINVAL, "probability is 1.1"},
@@ -319,9 +325,11 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
 TEST(right_lists_are_taken_and_tell_their_size)
 {
     const struct pstk_op norm = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
-    const struct pstk_op train[] = {pstk_random_resized_crop(160, 224), pstk_random_flip(0.5), norm};
+    const struct pstk_op train[] = {pstk_random_resized_crop(160, 224), pstk_random_flip(0.5),
+                                    norm};
     const struct pstk_op test[] = {pstk_resize_shorter(256), pstk_center_crop(192, 224), norm};
-    const struct pstk_op turned[] = {pstk_resize(9, 8), pstk_random_flip(1), pstk_center_crop(20, 4)};
+    const struct pstk_op turned[] = {pstk_resize(9, 8), pstk_random_flip(1),
+                                     pstk_center_crop(20, 4)};
     uint32_t h = 0, w = 0;
     CHECK_EQ(pstk__ops_check(train, 3, PSTK_F16, &h, &w, NULL), 0);
     CHECK(h == 160 && w == 224);

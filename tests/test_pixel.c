@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pixel.h"
-#include "cast.h"
+#include "naive_pixel.h"
 #include "test.h"
-
-#include <math.h>
 
 static uint64_t state = 88172645463325252ull;
 
@@ -15,43 +13,6 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-/* ---- the oracle: Resample.c's formulas, whole image, no window, no trimming ------------------- */
-
-static void naive_pass(uint8_t *out, uint32_t n_out, uint32_t out_step, const uint8_t *in,
-                       uint32_t n_in, uint32_t in_step)
-{
-    const double scale = (double)n_in / n_out, support = scale < 1.0 ? 1.0 : scale;
-    const double ss = 1.0 / support;
-    for (uint32_t i = 0; i < n_out; i++) {
-        const double center = (i + 0.5) * scale;
-        int lo = (int)(center - support + 0.5), hi = (int)(center + support + 0.5);
-        lo = lo < 0 ? 0 : lo;
-        hi = hi > (int)n_in ? (int)n_in : hi;
-        double sum = 0;
-        for (int x = lo; x < hi; x++)
-            sum += fmax(0.0, 1.0 - fabs((x - lo + lo - center + 0.5) * ss));
-        for (uint32_t c = 0; c < 3; c++) {
-            int64_t v = 1 << 21;
-            for (int x = lo; x < hi; x++) {
-                const double w = fmax(0.0, 1.0 - fabs((x - center + 0.5) * ss)) / sum;
-                v += (int64_t)(int)(0.5 + w * (1 << 22)) * in[(size_t)x * in_step + c];
-            }
-            out[(size_t)i * out_step + c] = (uint8_t)(v >> 22);
-        }
-    }
-}
-
-static uint8_t *naive_resize(const uint8_t *in, uint32_t w, uint32_t h, uint32_t ow, uint32_t oh)
-{
-    uint8_t *wide = malloc((size_t)ow * h * 3), *out = malloc((size_t)ow * oh * 3);
-    for (uint32_t y = 0; y < h && wide && out; y++)
-        naive_pass(wide + (size_t)y * ow * 3, ow, 3, in + (size_t)y * w * 3, w, 3);
-    for (uint32_t x = 0; x < ow && wide && out; x++)
-        naive_pass(out + (size_t)x * 3, oh, ow * 3, wide + (size_t)x * 3, h, ow * 3);
-    free(wide);
-    return out;
-}
-
 static uint8_t *pixels_of(uint32_t w, uint32_t h, int extreme)
 {
     uint8_t *p = malloc((size_t)w * h * 3);
@@ -60,7 +21,8 @@ static uint8_t *pixels_of(uint32_t w, uint32_t h, int extreme)
     return p;
 }
 
-/* ---- resize ----------------------------------------------------------------------------------- */
+/* ---- resize -----------------------------------------------------------------------------------
+ */
 
 struct shape {
     uint32_t w, h, ow, oh;
@@ -90,8 +52,8 @@ static struct shape draw_shape(void)
 static int resize(const struct pstk__pixel_kernels *k, const struct shape *s, const uint8_t *in,
                   struct pstk__finish finish, void *out, uint64_t out_stride)
 {
-    const struct pstk__resize_bounds bounds = {s->w,  s->h,  s->ow, s->oh, s->window.width,
-                                               s->window.height};
+    const struct pstk__resize_bounds bounds = {
+        s->w, s->h, s->ow, s->oh, s->window.width, s->window.height};
     const struct pstk__resize_config config = {.in_width = s->w,
                                                .in_height = s->h,
                                                .out_width = s->ow,
@@ -213,34 +175,10 @@ TEST(an_arena_too_small_is_an_error)
     }
 }
 
-/* ---- finish ----------------------------------------------------------------------------------- */
+/* ---- finish -----------------------------------------------------------------------------------
+ */
 
 static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
-
-/* One value by float steps, each rounded; `volatile` keeps the compiler from folding them. */
-static uint32_t value_of(uint32_t dtype, uint8_t p, uint32_t c, const float *mean, const float *dev)
-{
-    volatile float v = (float)p / 255.0f;
-    uint32_t bits;
-    if (mean != NULL) {
-        v = v - mean[c];
-        v = v / dev[c];
-    }
-    const float f = v;
-    memcpy(&bits, &f, sizeof bits);
-    return dtype == PSTK_U8    ? p
-           : dtype == PSTK_F16 ? pstk__f16_from_f32(f)
-           : dtype == PSTK_BF16 ? pstk__bf16_from_f32(f)
-                                : bits;
-}
-
-static uint32_t element(const void *row, uint32_t dtype, uint64_t i)
-{
-    uint32_t v = 0;
-    const uint32_t size = pstk_dtype_size(dtype);
-    memcpy(&v, (const uint8_t *)row + i * size, size);
-    return v;
-}
 
 TEST(tables_hold_what_the_float_steps_give)
 {
@@ -250,8 +188,8 @@ TEST(tables_hold_what_the_float_steps_give)
             uint32_t table[768];
             pstk__finish_table(table, dtypes[d], plain ? NULL : mean, dev);
             for (uint32_t i = 0; i < 768; i++)
-                CHECK_EQ(element(table, dtypes[d], i),
-                         value_of(dtypes[d], (uint8_t)i, i / 256, plain ? NULL : mean, dev));
+                CHECK_EQ(naive_element(table, dtypes[d], i),
+                         naive_value(dtypes[d], (uint8_t)i, i / 256, plain ? NULL : mean, dev));
         }
 }
 
@@ -282,17 +220,19 @@ TEST(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_beside_them_is_wri
         for (uint32_t e = 0; e < n + 2; e++) {
             const uint32_t k = e - 1, x = nchw ? k % plane : k / 3, c = nchw ? k / plane : k % 3;
             if (e == 0 || e == n + 1 || x >= width) {
-                CHECK_EQ(element(out, dtype, e), untouched);
+                CHECK_EQ(naive_element(out, dtype, e), untouched);
                 continue;
             }
             const uint32_t from = flip ? width - 1 - x : x;
-            CHECK_EQ(element(out, dtype, e), value_of(dtype, rgb[from * 3 + c], c, mean, dev));
+            CHECK_EQ(naive_element(out, dtype, e),
+                     naive_value(dtype, rgb[from * 3 + c], c, mean, dev));
         }
         free(out);
     }
 }
 
-/* ---- variants --------------------------------------------------------------------------------- */
+/* ---- variants ---------------------------------------------------------------------------------
+ */
 
 TEST(the_variant_asked_for_is_the_one_given)
 {

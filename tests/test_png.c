@@ -26,8 +26,8 @@ static void compare_row(void *user, const uint8_t *rgb)
 {
     struct check *c = user;
     for (uint32_t i = 0; i < c->box.width * 3; i++)
-        c->n_different += rgb[i] != png_expected(c->spec, c->box.left + i / 3,
-                                                 c->box.top + c->n_rows, i % 3);
+        c->n_different +=
+            rgb[i] != png_expected(c->spec, c->box.left + i / 3, c->box.top + c->n_rows, i % 3);
     c->n_rows++;
 }
 
@@ -74,11 +74,11 @@ static int decode_whole(struct subject *s)
 static const struct {
     int color, depth;
 } kinds[] = {
-    {PNG_COLOR_TYPE_GRAY, 1},        {PNG_COLOR_TYPE_GRAY, 2},     {PNG_COLOR_TYPE_GRAY, 4},
-    {PNG_COLOR_TYPE_GRAY, 8},        {PNG_COLOR_TYPE_RGB, 8},      {PNG_COLOR_TYPE_RGB, 16},
-    {PNG_COLOR_TYPE_PALETTE, 1},     {PNG_COLOR_TYPE_PALETTE, 2},  {PNG_COLOR_TYPE_PALETTE, 4},
-    {PNG_COLOR_TYPE_PALETTE, 8},     {PNG_COLOR_TYPE_GRAY_ALPHA, 8}, {PNG_COLOR_TYPE_GRAY_ALPHA, 16},
-    {PNG_COLOR_TYPE_RGB_ALPHA, 8},   {PNG_COLOR_TYPE_RGB_ALPHA, 16},
+    {PNG_COLOR_TYPE_GRAY, 1},      {PNG_COLOR_TYPE_GRAY, 2},       {PNG_COLOR_TYPE_GRAY, 4},
+    {PNG_COLOR_TYPE_GRAY, 8},      {PNG_COLOR_TYPE_RGB, 8},        {PNG_COLOR_TYPE_RGB, 16},
+    {PNG_COLOR_TYPE_PALETTE, 1},   {PNG_COLOR_TYPE_PALETTE, 2},    {PNG_COLOR_TYPE_PALETTE, 4},
+    {PNG_COLOR_TYPE_PALETTE, 8},   {PNG_COLOR_TYPE_GRAY_ALPHA, 8}, {PNG_COLOR_TYPE_GRAY_ALPHA, 16},
+    {PNG_COLOR_TYPE_RGB_ALPHA, 8}, {PNG_COLOR_TYPE_RGB_ALPHA, 16},
 };
 
 /* Every box of an image of this kind and size. */
@@ -233,6 +233,11 @@ TEST(chunks_that_do_not_bear_on_the_pixels_cost_no_memory)
     insert_chunk(&s, s.size - 12, "fdAT", junk, 4096); /* before IEND */
     CHECK_EQ(decode_whole(&s), 0);
     CHECK_EQ(s.arena.peak, peak);
+    for (size_t i = 0; i < 12 + sizeof junk; i += 4099) { /* but their checksums count */
+        s.file[s.size - 12 - 4108 + i % 4108] ^= 4;
+        CHECK_EQ(decode_whole(&s), PSTK_EBADMSG);
+        s.file[s.size - 12 - 4108 + i % 4108] ^= 4;
+    }
     subject_close(&s);
 }
 

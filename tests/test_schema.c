@@ -48,8 +48,9 @@ TEST(an_array_of_4096_bytes_is_fixed_and_one_of_4097_is_not)
 
 TEST(the_crc_is_that_of_the_text_in_format_md)
 {
-    static const char text[] = "jpg image - none -\ncls scalar i64 none -\nbox ndarray f32 none 2,3\n"
-                               "txt utf8 - zstd -\nvar ndarray u16 none 0,4\n";
+    static const char text[] =
+        "jpg image - none -\ncls scalar i64 none -\nbox ndarray f32 none 2,3\n"
+        "txt utf8 - zstd -\nvar ndarray u16 none 0,4\n";
     struct pstk__schema s;
     CHECK_EQ(pstk__schema_init(&s, sample_fields, N_SAMPLE, NULL), 0);
     CHECK_EQ(s.crc, pstk__crc32c(0, text, sizeof text - 1));

@@ -82,10 +82,10 @@ TEST(hostile_header_values_with_a_right_checksum_are_refused)
         uint32_t at;
         uint64_t value;
     } edits[] = {
-        {24, 0},          {24, 1ull << 32}, {24, 1ull << 63},     {24, 1001 * 509}, {32, 4095},
-        {32, UINT64_MAX}, {32, 1ull << 45}, {40, 57344 + 4096},   {40, 0},          {48, 57344},
-        {48, 1ull << 63}, {56, 3},          {72, (1ull << 61) - 1}, {80, UINT64_MAX},
-        {68, 1},          {88, 1},          {4084, 1},
+        {24, 0},          {24, 1ull << 32}, {24, 1ull << 63},       {24, 1001 * 509}, {32, 4095},
+        {32, UINT64_MAX}, {32, 1ull << 45}, {40, 57344 + 4096},     {40, 0},          {48, 57344},
+        {48, 1ull << 63}, {56, 3},          {72, (1ull << 61) - 1}, {80, UINT64_MAX}, {68, 1},
+        {88, 1},          {4084, 1},
     };
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         uint8_t b[4096];
@@ -175,9 +175,15 @@ TEST(hostile_offsets_with_a_right_checksum_are_refused)
         uint32_t i;
         uint64_t value;
     } edits[] = {
-        {0, 4095},          {0, 4097},       {0, 0},          {5, 4096 + 200}, /* overlaps */
-        {5, UINT64_MAX},    {5, 1ull << 63}, {509, 1ull << 50}, {509, 4096 + 509 * 50 + 100000},
-        {5, 4096 + 300},                                    /* less than a head after it */
+        {0, 4095},
+        {0, 4097},
+        {0, 0},
+        {5, 4096 + 200}, /* overlaps */
+        {5, UINT64_MAX},
+        {5, 1ull << 63},
+        {509, 1ull << 50},
+        {509, 4096 + 509 * 50 + 100000},
+        {5, 4096 + 300}, /* less than a head after it */
     };
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         uint8_t b[4096];

@@ -194,26 +194,20 @@ static int check_length(struct bench *b)
 static int run_loader(struct bench *b)
 {
     struct pstk_loader *loader;
-    struct pstk_error err;
     struct rusage usage;
-    pstk_error_init(&err, sizeof err);
-    interrupt_block();
-    int r = pstk_open(&loader, &b->pipeline.settings, &err);
-    if (r == 0)
-        interrupt_attach(loader);
-    interrupt_unblock();
-    if (r < 0)
-        return message_refuse(&err, b->pipeline.path);
-    int status = consume(b, loader);
+    int status = pipeline_open(&b->pipeline, &loader);
+    if (status)
+        return status;
+    status = consume(b, loader);
     b->report.stats.size = sizeof b->report.stats;
-    if (status == 0 && (r = pstk_get_stats(loader, &b->report.stats)) < 0) {
+    int r = pstk_get_stats(loader, &b->report.stats);
+    if (status == 0 && r < 0) {
         message_say("%s", pstk_strerror(r));
         status = message_status(r);
     }
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         b->report.rss_peak = (uint64_t)usage.ru_maxrss * 1024;
-    interrupt_attach(NULL);
-    pstk_close(&loader);
+    pipeline_close(&loader);
     return status;
 }
 

@@ -51,7 +51,7 @@ static int report(const char *out, uint32_t n_parts, double seconds, int json)
         json_put_text(o, "identity", info.identity);
         return json_print(o, STATUS_OK);
     }
-    printf("merged %u parts: %s samples in %s shard%s, in %s\n", n_parts,
+    printf("merged %u part%s: %s samples in %s shard%s, in %s\n", n_parts, n_parts == 1 ? "" : "s",
            unit_count(n, info.n_samples), unit_count(shards, info.n_shards),
            info.n_shards == 1 ? "" : "s", unit_seconds(time, seconds));
     printf("next: penstock bench %s\n", out);
@@ -76,9 +76,6 @@ static int run(const struct command *self, int argc, char **argv)
     pstk_error_init(&err, sizeof err);
     int r = pstk_merge(parts, (uint32_t)(n - 1), out, &err);
     interrupt_at_once(NULL);
-    if (r == PSTK_EEXIST)
-        return message_usage("%s is a data set already; remove it, or merge into another folder",
-                             out);
     if (r < 0)
         return message_refuse(&err, out);
     return report(out, (uint32_t)(n - 1), unit_now() - start, json);

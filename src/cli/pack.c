@@ -152,6 +152,16 @@ static int set_option(struct pack *p, int code, const char *value)
     }
 }
 
+static int is_data_set(const char *path)
+{
+    char *manifest;
+    if (asprintf(&manifest, "%s/manifest.json", path) < 0)
+        message_no_memory();
+    int found = access(manifest, F_OK) == 0;
+    free(manifest);
+    return found;
+}
+
 /* A pack that was killed leaves .tmp-* files: it is begun again, and that is said. */
 static void say_if_leftovers(const char *out)
 {
@@ -210,7 +220,7 @@ static int open_writer(struct pack *p)
     interrupt_block();
     int r = pstk_writer_open(&p->writer, &s, &err);
     interrupt_unblock();
-    if (r == PSTK_EEXIST)
+    if (r == PSTK_EEXIST && is_data_set(p->out))
         return message_usage("%s is a data set already; --overwrite replaces it", p->out);
     return r < 0 ? message_refuse(&err, p->out) : 0;
 }
@@ -348,7 +358,8 @@ static int finish(struct pack *p)
     struct pstk_error err;
     if (interrupt_seen()) {
         pstk_writer_abort(&p->writer);
-        message_say("interrupted: nothing was packed, %s is not there", p->out);
+        message_say("interrupted: nothing was packed, %s %s", p->out,
+                    is_data_set(p->out) ? "is as it was" : "is no data set");
         return interrupt_status();
     }
     say_bad(p);
@@ -370,17 +381,25 @@ static int finish(struct pack *p)
     return status;
 }
 
+static void say_left_out(const struct pack *p)
+{
+    uint64_t n = p->tree.n_left_out;
+    if (n)
+        message_say("%llu image%s beside the class folders of %s %s left out, as ImageFolder does",
+                    (unsigned long long)n, n == 1 ? "" : "s", p->src, n == 1 ? "is" : "are");
+    n = p->tree.n_others;
+    if (n)
+        message_say("%llu file%s in %s %s", (unsigned long long)n, n == 1 ? "" : "s", p->src,
+                    n == 1 ? "has no image's name and is left out"
+                           : "have no image's name and are left out");
+}
+
 static int pack(struct pack *p)
 {
     int status = tree_scan(&p->tree, p->src, p->out);
     if (status)
         return status;
-    if (p->tree.n_left_out)
-        message_say("%llu images beside the class folders of %s are left out, as ImageFolder does",
-                    (unsigned long long)p->tree.n_left_out, p->src);
-    if (p->tree.n_others)
-        message_say("%llu files in %s are not named as images and are left out",
-                    (unsigned long long)p->tree.n_others, p->src);
+    say_left_out(p);
     /* at most 2^47 files by 2^16 parts: no overflow */
     p->first = p->part * p->tree.n_files / p->n_parts;
     p->n = (p->part + UINT64_C(1)) * p->tree.n_files / p->n_parts - p->first;

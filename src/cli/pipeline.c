@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "interrupt.h"
 #include "message.h"
 
 #define DEFAULT_BATCH 64
@@ -256,4 +257,24 @@ int pipeline_build(struct pipeline *p, int image_only)
     s->device = p->device;
     s->bad_sample = p->bad_sample;
     return 0;
+}
+
+int pipeline_open(const struct pipeline *p, struct pstk_loader **out)
+{
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    interrupt_block(); /* the loader's threads must not run our handler */
+    int r = pstk_open(out, &p->settings, &err);
+    if (r == 0)
+        interrupt_attach(*out);
+    interrupt_unblock();
+    if (r == PSTK_ENOTSUP && p->device != PSTK_HOST)
+        return message_usage("this build has no CUDA device; take --device host");
+    return r < 0 ? message_refuse(&err, p->path) : 0;
+}
+
+void pipeline_close(struct pstk_loader **loader)
+{
+    interrupt_attach(NULL);
+    pstk_close(loader);
 }

@@ -109,5 +109,8 @@ struct pstk_order_settings pipeline_order(const struct pipeline *p);
 /* After look: build outputs (only the image, with `image_only`) and settings. Returns 0 or an exit
  * status. */
 int pipeline_build(struct pipeline *p, int image_only);
+/* Open the loader of p->settings, which Ctrl-C then wakes. Returns 0 or an exit status. */
+int pipeline_open(const struct pipeline *p, struct pstk_loader **out);
+void pipeline_close(struct pstk_loader **loader);
 
 #endif

@@ -169,10 +169,10 @@ static void print_machine(const struct report *r)
     for (const struct choice *step = steps; step->name; step++)
         if (s->rungs & step->value)
             printf("              %s\n", step->name);
-    printf("  memory      %s at its peak: slots %s, reads %s, index %s, scratch up to %s\n",
-           unit_bytes(a, (double)r->rss_peak), unit_bytes(b, (double)s->slot_memory),
-           unit_bytes(c, (double)s->io_memory), unit_bytes(d, (double)s->index_memory),
-           unit_bytes(e, (double)s->scratch_memory));
+    printf("  memory      %s at its peak\n", unit_bytes(a, (double)r->rss_peak));
+    printf("              slots %s, reads %s, index %s, scratch up to %s\n",
+           unit_bytes(b, (double)s->slot_memory), unit_bytes(c, (double)s->io_memory),
+           unit_bytes(d, (double)s->index_memory), unit_bytes(e, (double)s->scratch_memory));
 }
 
 static void rate_text(char text[2 * UNIT_SIZE], double rate, int bytes)
@@ -200,6 +200,24 @@ static void print_ceilings(const struct report *r)
     }
 }
 
+/* Print a sentence in lines of at most 66 letters, aligned with what stands above. */
+static void print_wrapped(const char *title, const char *text)
+{
+    const int width = 66;
+    printf("\n  %-11s", title);
+    for (int column = 0; *text;) {
+        int length = (int)strcspn(text, " ");
+        if (column && column + 1 + length > width) {
+            printf("\n  %-11s", "");
+            column = 0;
+        }
+        printf(" %.*s", length, text);
+        column += length + 1;
+        text += length + strspn(text + length, " ");
+    }
+    putchar('\n');
+}
+
 int report_text(const struct report *r)
 {
     char advice[256];
@@ -210,7 +228,7 @@ int report_text(const struct report *r)
     print_machine(r);
     if (r->with_ceilings)
         print_ceilings(r);
-    printf("\n  limit: %s\n", advice);
+    print_wrapped("limit", advice);
     return message_finish(STATUS_OK);
 }
 

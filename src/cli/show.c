@@ -174,18 +174,11 @@ static int fetch(struct show *s, struct pstk_loader *loader)
 static int fetch_all(struct show *s)
 {
     struct pstk_loader *loader;
-    struct pstk_error err;
-    pstk_error_init(&err, sizeof err);
-    interrupt_block();
-    int r = pstk_open(&loader, &s->pipeline.settings, &err);
-    if (r == 0)
-        interrupt_attach(loader);
-    interrupt_unblock();
-    if (r < 0)
-        return message_refuse(&err, s->pipeline.path);
-    int status = fetch(s, loader);
-    interrupt_attach(NULL);
-    pstk_close(&loader);
+    int status = pipeline_open(&s->pipeline, &loader);
+    if (status)
+        return status;
+    status = fetch(s, loader);
+    pipeline_close(&loader);
     return status;
 }
 

@@ -3,13 +3,12 @@
  * JPEG by libjpeg-turbo: accurate integer DCT (ISLOW) and fancy upsampling, Pillow's pixels.
  *
  * What counts as damage. Pillow is silent about libjpeg's warnings; here those that mean missing or
- * guessed coefficients end the image (EBADMSG). Those that leave the pixels whole pass, as real files
- * have them:
- *   JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
+ * guessed coefficients end the image (EBADMSG). Those that leave the pixels whole pass, as real
+ * files have them: JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
  *   JWRN_NOT_SEQUENTIAL    a baseline scan header with zeroes in its (unused) spectral selection
  *   JWRN_EXTRANEOUS_DATA   bytes between a complete segment and the next marker, as cameras pad
- * The input ends where the bytes end: no end-of-image marker is made up. As with Pillow, only a file
- * whose last row came out complete may lack it.
+ * The input ends where the bytes end: no end-of-image marker is made up. As with Pillow, only a
+ * file whose last row came out complete may lack it.
  */
 #include "../error.h"
 #include "../image.h"
@@ -186,16 +185,15 @@ const char *pstk__jpeg_library(void)
 }
 
 /*
- * Bytes that an image of w x h pixels takes, with its at most 4 components at full size and sampling
- * factors of at most 4 (libjpeg's limits), 64 being the arena's and the rows' alignment:
+ * Bytes that an image of w x h pixels takes, with its at most 4 components at full size and
+ * sampling factors of at most 4 (libjpeg's limits), 64 being the arena's and the rows' alignment:
  *   coefficients, multi-scan files: blocks of 64 * 2 bytes, each side of a component being
  *     ceil(side / 8) rounded up to its factor: at most 3 more; and a pointer a row of blocks
  *   main controller: a component's rows of one iMCU and two row groups of context at most,
- *     4 * 8 + 2 * 4, twice the pointers; upsampler: 4 rows a component; smoothing and output: 8 rows
- *     of all; together 64 rows of w + 3 * 8 + 64 bytes a component
- *   our row of 4 bytes a pixel, counted among the 64
- *   tables: Huffman (derived: 1.5 KiB), quantisation, colour (4 KiB), range limits (1.4 KiB), MCU
- *     buffer (10 blocks), arithmetic statistics: below 96 KiB.
+ *     4 * 8 + 2 * 4, twice the pointers; upsampler: 4 rows a component; smoothing and output: 8
+ * rows of all; together 64 rows of w + 3 * 8 + 64 bytes a component our row of 4 bytes a pixel,
+ * counted among the 64 tables: Huffman (derived: 1.5 KiB), quantisation, colour (4 KiB), range
+ * limits (1.4 KiB), MCU buffer (10 blocks), arithmetic statistics: below 96 KiB.
  */
 uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height)
 {
@@ -288,8 +286,8 @@ static void decode_rows(struct pstk__jpeg *j, const struct job *job)
     int whole = is_smoothed(c); /* crop and skip would cut off the neighbours it looks at */
     JDIMENSION left = whole ? 0 : crop(c, box);
     uint32_t n_colors = (uint32_t)c->out_color_components;
-    JSAMPROW row = c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE,
-                                       (size_t)c->output_width * n_colors);
+    JSAMPROW row =
+        c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE, (size_t)c->output_width * n_colors);
     uint8_t *first = row + (size_t)(box->left - left) * n_colors;
 
     if (box->top > 0 && !whole)

@@ -125,7 +125,8 @@ static int read_segment(struct cursor *c, uint32_t marker, const uint8_t **bytes
     return 0;
 }
 
-/* Does an Exif segment begin with a TIFF byte order mark, also one of those that Pillow forgives? */
+/* Does an Exif segment begin with a TIFF byte order mark, also one of those that Pillow forgives?
+ */
 static int is_tiff(const uint8_t *s, uint32_t n)
 {
     return n >= 4 && s[0] == s[1] && (s[0] == 'I' || s[0] == 'M') &&

@@ -8,13 +8,14 @@
  * its own manager rounds sample rows to this, and so must any other. */
 #define ROW_ALIGN 64u
 
-/* Coefficients of one component, held whole: the tag is libjpeg's, the members are the manager's. */
+/* Coefficients of one component, held whole: the tag is libjpeg's, the members are the manager's.
+ */
 struct jvirt_barray_control {
-    JBLOCKARRAY rows;        /* NULL until realized */
+    JBLOCKARRAY rows; /* NULL until realized */
     JDIMENSION n_rows;
     JDIMENSION blocks_per_row;
-    JDIMENSION max_access;   /* rows per access at most */
-    boolean zeroed;          /* wished for */
+    JDIMENSION max_access; /* rows per access at most */
+    boolean zeroed;        /* wished for */
     struct jvirt_barray_control *next;
 };
 
@@ -23,8 +24,8 @@ static struct pstk__jpeg_memory *manager(j_common_ptr cinfo)
     return (struct pstk__jpeg_memory *)(void *)cinfo->mem;
 }
 
-/* libjpeg's pools are one here: tables that it would keep from image to image (JPOOL_PERMANENT) also
- * die with the image, so that no image can see those of the one before. */
+/* libjpeg's pools are one here: tables that it would keep from image to image (JPOOL_PERMANENT)
+ * also die with the image, so that no image can see those of the one before. */
 static void *get(j_common_ptr cinfo, uint64_t size)
 {
     void *p = size > SIZE_MAX / 2 ? NULL : pstk__arena_get(manager(cinfo)->arena, (size_t)size);

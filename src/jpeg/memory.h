@@ -12,8 +12,8 @@
 #include <jpeglib.h>
 
 struct pstk__jpeg_memory {
-    struct jpeg_memory_mgr pub;    /* first: libjpeg gives back a pointer to it */
-    struct pstk__arena *arena;     /* borrowed */
+    struct jpeg_memory_mgr pub;           /* first: libjpeg gives back a pointer to it */
+    struct pstk__arena *arena;            /* borrowed */
     struct jvirt_barray_control *barrays; /* requested for this image, newest first; arena */
 };
 

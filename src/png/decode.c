@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PNG by libpng, Pillow's pixels: gray and palette expanded, alpha and tRNS dropped (not blended),
- * no gamma, of 16-bit samples the high byte. 16-bit gray without alpha is refused: Pillow reads it as
- * integers, which its convert("RGB") clips at 255 or scales, depending on the version.
+ * no gamma, of 16-bit samples the high byte. 16-bit gray without alpha is refused: Pillow reads it
+ * as integers, which its convert("RGB") clips at 255 or scales, depending on the version.
  *
- * Any damage is an error: every chunk's CRC is checked (Pillow passes over those of image data), and
- * so is everything that libpng calls a warning or a benign error. Chunks that do not bear on the
- * pixels are read for their CRC only. What follows IEND is not looked at.
+ * Any damage is an error: every chunk's CRC is checked (Pillow passes over those of image data),
+ * and so is everything that libpng calls a warning or a benign error. Chunks that do not bear on
+ * the pixels are read for their CRC only. What follows IEND is not looked at.
  */
 #include "../error.h"
 #include "../image.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define SIGNATURE_SIZE 8
-#define IHDR_END 33 /* signature, then length, name, 13 bytes and CRC of IHDR */
+#define IHDR_END 33          /* signature, then length, name, 13 bytes and CRC of IHDR */
 #define MAX_SIDE 0x7fffffffu /* the format's limit */
 
 /* One image being decoded; on the stack of png_decode. */
@@ -154,7 +154,6 @@ static void begin_image(struct reader *r, const struct pstk__image_info *info)
         png_error(png, "out of memory");
     png_set_read_fn(png, r, read_bytes);
     png_set_benign_errors(png, 0);
-    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_user_limits(png, info->width, info->height); /* a larger one is refused unread */
     /* all but IHDR, PLTE, tRNS, IDAT and IEND; then tRNS, since transparency is dropped */
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
@@ -213,6 +212,7 @@ static int decode_guarded(struct reader *r, const struct job *job)
 {
     if (setjmp(r->escape))
         return -1;
+    /* on_error twice: a warning (a wrong CRC of a chunk that is passed over) is an error too */
     r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, on_error, on_error, r, get_memory,
                                       free_memory);
     if (!r->png) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_image: any bytes as an image file. What the probe takes is decoded, a box of it that the bytes
- * themselves choose, and then in full. No input may crash, hang, write past the sink's rows, leave
- * the arena used, need more than the stated scratch, or fail with a code outside the contract.
+ * fuzz_image: any bytes as an image file. What the probe takes is decoded, a box of it that the
+ * bytes themselves choose, and then in full. No input may crash, hang, write past the sink's rows,
+ * leave the arena used, need more than the stated scratch, or fail with a code outside the
+ * contract.
  */
 #include "image.h"
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * faults: the nth call of a kind fails. The program is linked with the linker's --wrap for each
+ * function below (see FAULTS_LINK_ARGS in tests/meson.build); calls inside shared libraries are not
+ * touched. Include in one file of a program.
+ */
+#ifndef PSTK_FAULTS_H
+#define PSTK_FAULTS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+enum fault_kind {
+    FAULT_NONE,
+    FAULT_MEMORY, /* malloc, calloc, realloc */
+    FAULT_WRITE,  /* pwrite */
+    FAULT_READ,   /* pread */
+    FAULT_SYNC,   /* fsync */
+    FAULT_RENAME, /* renameat */
+    FAULT_LINK,   /* linkat */
+    FAULT_OPEN,   /* open, openat, mkdir */
+    FAULT_THREAD, /* pthread_create */
+    N_FAULTS
+};
+
+static struct {
+    int kind;         /* set while no other thread runs */
+    int native;       /* errno to give */
+    int always;       /* 1: every call from the nth on fails */
+    atomic_int left;  /* calls before the one that fails */
+    atomic_int fired; /* calls that failed */
+} fault;
+
+static inline void fault_arm(int kind, int n, int native)
+{
+    fault.native = native;
+    fault.always = 0;
+    atomic_store(&fault.left, n);
+    atomic_store(&fault.fired, 0);
+    fault.kind = kind;
+}
+
+/* Returns how many calls failed. */
+static inline int fault_disarm(void)
+{
+    fault.kind = FAULT_NONE;
+    return atomic_load(&fault.fired);
+}
+
+static int fault_due(int kind)
+{
+    if (fault.kind != kind)
+        return 0;
+    int left = atomic_fetch_sub(&fault.left, 1);
+    if (left > 0 || (left < 0 && !fault.always))
+        return 0;
+    atomic_fetch_add(&fault.fired, 1);
+    errno = fault.native;
+    return 1;
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+    return fault_due(FAULT_MEMORY) ? NULL : __real_malloc(size);
+}
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fault_due(FAULT_MEMORY) ? NULL : __real_calloc(n, size);
+}
+
+void *__real_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void *__wrap_realloc(void *p, size_t size)
+{
+    return fault_due(FAULT_MEMORY) ? NULL : __real_realloc(p, size);
+}
+
+/* Both names: _FILE_OFFSET_BITS decides which of them a caller gets. */
+#define WRAP_IO(name, type, kind)                                                                  \
+    ssize_t __real_##name(int fd, type data, size_t size, off_t offset);                           \
+    ssize_t __wrap_##name(int fd, type data, size_t size, off_t offset);                           \
+    ssize_t __wrap_##name(int fd, type data, size_t size, off_t offset)                            \
+    {                                                                                              \
+        return fault_due(kind) ? -1 : __real_##name(fd, data, size, offset);                       \
+    }
+WRAP_IO(pwrite, const void *, FAULT_WRITE)
+WRAP_IO(pwrite64, const void *, FAULT_WRITE)
+WRAP_IO(pread, void *, FAULT_READ)
+WRAP_IO(pread64, void *, FAULT_READ)
+
+#define WRAP_OPEN(name)                                                                            \
+    int __real_##name(const char *path, int flags, mode_t mode);                                   \
+    int __wrap_##name(const char *path, int flags, mode_t mode);                                   \
+    int __wrap_##name(const char *path, int flags, mode_t mode)                                    \
+    {                                                                                              \
+        return fault_due(FAULT_OPEN) ? -1 : __real_##name(path, flags, mode);                      \
+    }
+WRAP_OPEN(open)
+WRAP_OPEN(open64)
+
+#define WRAP_OPENAT(name)                                                                          \
+    int __real_##name(int dir, const char *path, int flags, mode_t mode);                          \
+    int __wrap_##name(int dir, const char *path, int flags, mode_t mode);                          \
+    int __wrap_##name(int dir, const char *path, int flags, mode_t mode)                           \
+    {                                                                                              \
+        return fault_due(FAULT_OPEN) ? -1 : __real_##name(dir, path, flags, mode);                 \
+    }
+WRAP_OPENAT(openat)
+WRAP_OPENAT(openat64)
+
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    return fault_due(FAULT_OPEN) ? -1 : __real_mkdir(path, mode);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    return fault_due(FAULT_SYNC) ? -1 : __real_fsync(fd);
+}
+
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    return fault_due(FAULT_RENAME) ? -1 : __real_renameat(from_dir, from, to_dir, to);
+}
+
+int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    return fault_due(FAULT_LINK) ? -1 : __real_linkat(from_dir, from, to_dir, to, flags);
+}
+
+int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg)
+{
+    return fault_due(FAULT_THREAD) ? EAGAIN : __real_pthread_create(t, a, run, arg);
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_record: any bytes as a record of a schema with one field of each kind, as they are and with
+ * a right head checksum; then every field is checked and decoded, also where its checksum is wrong.
+ * Views lie within the bytes, and nothing is larger than the limits.
+ */
+#include "codec.h"
+#include "crc32c.h"
+#include "little.h"
+#include "record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MAX_PLAIN 4096
+
+static const struct pstk_field fields[] = {
+    {.name = "img", .kind = PSTK_FIELD_IMAGE},
+    {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_U16},
+    {.name = "txt", .kind = PSTK_FIELD_UTF8, .codec = PSTK_CODEC_ZSTD},
+    {.name = "fix", .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_U8, .n_dims = 1, .shape = {3}},
+};
+
+#define N_FIELDS (sizeof fields / sizeof fields[0])
+
+static void decode_field(const struct pstk__record *r, uint32_t i)
+{
+    const struct pstk__field_view *v = &r->fields[i];
+    uint8_t *plain = malloc(v->plain_size ? v->plain_size : 1);
+    void *memory = aligned_alloc(64, pstk__decoder_size());
+    struct pstk__decoder *d = pstk__decoder_init(memory, pstk__decoder_size());
+    if (plain && d) {
+        int code = pstk__codec_decode(d, v->codec, NULL, v->data, v->stored_size, plain,
+                                      v->plain_size, NULL);
+        if (code != 0 && code != PSTK_EBADMSG)
+            abort();
+    }
+    free(memory);
+    free(plain);
+}
+
+static void parse(const struct pstk__schema *s, const uint8_t *bytes, size_t size)
+{
+    struct pstk__record_limits limits = {.max_size = 1 << 20};
+    struct pstk__record_place place = {.shard = "x.pstk", .tag = 0, .number = 0, .size = size};
+    struct pstk__record r;
+    struct pstk_error err;
+    for (uint32_t i = 0; i < N_FIELDS; i++) {
+        limits.max_stored[i] = limits.max_plain[i] = MAX_PLAIN;
+        limits.max_width[i] = limits.max_height[i] = 64;
+    }
+    if (size >= 16) { /* of any shard and number */
+        place.tag = pstk__get32(bytes + 4);
+        place.number = pstk__get64(bytes + 8);
+    }
+    pstk_error_init(&err, sizeof err);
+    int code = pstk__record_parse(&r, s, &limits, &place, bytes, size, &err);
+    if (code < 0 && (code != err.code || err.message[0] == 0))
+        abort();
+    for (uint32_t i = 0; code == 0 && i < N_FIELDS; i++) {
+        const struct pstk__field_view *v = &r.fields[i];
+        if (!v->data || v->data < bytes || v->data + v->stored_size > bytes + size ||
+            v->plain_size > MAX_PLAIN || v->width > 64 || v->height > 64)
+            abort();
+        pstk__record_check_field(&r, i, &err);
+        if (!v->in_head)
+            decode_field(&r, i);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct pstk__schema s;
+    if (pstk__schema_init(&s, fields, N_FIELDS, NULL) < 0)
+        abort();
+    parse(&s, data, size);
+    if (size < s.head_size)
+        return 0;
+    uint8_t *sealed = malloc(size);
+    if (!sealed)
+        return 0;
+    memcpy(sealed, data, size);
+    pstk__put32(sealed, pstk__crc32c(0, sealed + 4, s.head_size - 4));
+    parse(&s, sealed, size);
+    /* Its entries' sizes made to fit, so that the bytes behind the head are reached. */
+    uint32_t rest = (uint32_t)(size - s.head_size), first = rest / 2;
+    pstk__put32(sealed + 16, first);
+    pstk__put32(sealed + 16 + 24, rest - first);
+    pstk__put32(sealed, pstk__crc32c(0, sealed + 4, s.head_size - 4));
+    parse(&s, sealed, size);
+    free(sealed);
+    return 0;
+}

@@ -1,0 +1,505 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A second reader of the penstock record format, written from FORMAT.md and from nothing else.
+
+    second_reader.py DATA [--json]          check every byte; print what there is
+    second_reader.py DATA --get ID FIELD    that field's plain bytes to standard output
+
+Standard library only. Fields stored with zstd are decompressed where a zstd is to be had (a module,
+or libzstd through ctypes); otherwise their stored checksum is what is checked, and the summary says
+so. Exit status: 0 whole, 1 damaged, 2 usage.
+"""
+import argparse
+import json
+import os
+import re
+import struct
+import sys
+
+HEADER = PAGE = 4096
+PAGE_RECORDS = 509
+FIXED_MAX = 4096
+ELEMENT = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8,
+           "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+CODECS = {0: "none", 1: "zstd"}
+ENCODINGS = {0: "none", 1: "jpeg", 2: "png", 3: "pixels"}
+MASK = (1 << 64) - 1
+
+
+class Damaged(Exception):
+    pass
+
+
+def need(condition, *what):
+    if not condition:
+        raise Damaged(" ".join(str(w) for w in what))
+
+
+# ---- checksum --------------------------------------------------------------------------------
+
+def crc_table():
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = (n >> 1) ^ (0x82F63B78 if n & 1 else 0)
+        table.append(n)
+    return table
+
+
+TABLE = crc_table()
+
+
+def crc32c(data):
+    crc, table = 0xFFFFFFFF, TABLE
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+# ---- identity --------------------------------------------------------------------------------
+
+P = (1 << 61) - 1
+SEED = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+BASE = (0x0FD3B5A9C1E57E2B % P, 0x1B873593CC9E2D51 % P)
+
+
+def mix(x):
+    x ^= x >> 30
+    x = x * 0xBF58476D1CE4E5B9 & MASK
+    x ^= x >> 27
+    x = x * 0x94D049BB133111EB & MASK
+    return x ^ (x >> 31)
+
+
+def hash_words(words, lane):
+    h = SEED[lane]
+    for w in words:
+        h = (mix(h ^ w) + SEED[lane]) & MASK
+    return h % P
+
+
+class Identity:
+    def __init__(self):
+        self.lanes, self.n = [0, 0], 0
+
+    def add(self, words):
+        for lane in (0, 1):
+            self.lanes[lane] = (self.lanes[lane] * BASE[lane] + hash_words(words, lane) + 1) % P
+        self.n += 1
+
+    def join(self, other):
+        for lane in (0, 1):
+            self.lanes[lane] = (self.lanes[lane] * pow(BASE[lane], other.n, P)
+                                + other.lanes[lane]) % P
+        self.n += other.n
+
+    def text(self, schema_crc):
+        return "%016x%016x" % (mix(self.lanes[0] ^ mix(self.n)),
+                               mix(self.lanes[1] ^ mix(schema_crc)))
+
+
+def fixed_words(data):
+    words = [len(data)]
+    for i in range(0, len(data), 8):
+        words.append(int.from_bytes(data[i:i + 8].ljust(8, b"\0"), "little"))
+    return words
+
+
+# ---- zstd, where there is one ----------------------------------------------------------------
+
+def find_zstd():
+    """A function (data, dictionary or None, plain size) -> bytes, or None."""
+    try:
+        from compression import zstd
+
+        def decompress(data, dictionary, size):
+            return zstd.decompress(data, zstd.ZstdDict(dictionary) if dictionary else None)
+        return decompress
+    except ImportError:
+        pass
+    import ctypes
+    import ctypes.util
+    try:
+        lib = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
+        lib.ZSTD_createDCtx.restype = ctypes.c_void_p
+        lib.ZSTD_decompress_usingDict.restype = ctypes.c_size_t
+        lib.ZSTD_decompress_usingDict.argtypes = [
+            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t,
+            ctypes.c_char_p, ctypes.c_size_t]
+        context = lib.ZSTD_createDCtx()
+    except (OSError, AttributeError):
+        return None
+
+    def decompress(data, dictionary, size):
+        out = ctypes.create_string_buffer(size + 1)
+        n = lib.ZSTD_decompress_usingDict(context, out, size, bytes(data), len(data), dictionary,
+                                          len(dictionary) if dictionary else 0)
+        need(n == size, "zstd gives", n, "bytes instead of", size)
+        return out.raw[:size]
+    return decompress
+
+
+ZSTD = find_zstd()
+
+# ---- manifest --------------------------------------------------------------------------------
+
+
+def check_keys(what, value, required):
+    need(isinstance(value, dict), what, "is no object")
+    missing, unknown = set(required) - set(value), set(value) - set(required)
+    need(not missing, what, "lacks", sorted(missing))
+    need(not unknown, what, "has unknown", sorted(unknown))
+
+
+def no_duplicates(pairs):
+    keys = [k for k, _ in pairs]
+    need(len(keys) == len(set(keys)), "duplicate key among", keys)
+    return dict(pairs)
+
+
+def load_manifest(directory):
+    with open(os.path.join(directory, "manifest.json"), "rb") as f:
+        raw = f.read()
+    end = re.fullmatch(rb',"crc32c":"([0-9a-f]{8})"}\n', raw[-22:])
+    need(end, "manifest.json does not end with its checksum")
+    need(int(end[1], 16) == crc32c(raw[:-22]), "manifest.json: checksum")
+    m = json.loads(raw.decode("utf-8"), object_pairs_hook=no_duplicates)
+    need(m.get("format") == "penstock", "manifest.json: format", m.get("format"))
+    need(m.get("version") == 1, "manifest.json: version", m.get("version"))
+    check_keys("manifest.json", m,
+               "format version identity n_samples n_shards bytes part n_parts note fields names "
+               "dictionaries shards crc32c".split())
+    return m
+
+
+class Field:
+    def __init__(self, m):
+        self.kind = m.get("kind")
+        need(self.kind in ("bytes", "utf8", "image", "scalar", "ndarray"), "kind", self.kind)
+        has_dtype = self.kind in ("scalar", "ndarray")
+        check_keys("field", m, ["name", "kind", "codec", "level", "max_stored", "max_plain",
+                                "stored_bytes", "plain_bytes", "encodings", "codecs"]
+                   + ["dtype"] * has_dtype + ["shape"] * (self.kind == "ndarray")
+                   + ["max_width", "max_height"] * (self.kind == "image"))
+        self.m, self.name, self.codec = m, m["name"], m["codec"]
+        need(re.fullmatch(r"[A-Za-z0-9_.-]{1,63}", self.name), "field name", self.name)
+        need(self.codec in CODECS.values(), "codec", self.codec)
+        self.dtype = m.get("dtype", "-")
+        self.shape = m.get("shape", [])
+        need(not has_dtype or self.dtype in ELEMENT, "dtype", self.dtype)
+        self.fixed_size = self.find_fixed_size()
+        self.fixed = self.fixed_size is not None
+        self.found = dict(max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0, encodings={},
+                          codecs={}, max_width=0, max_height=0)
+
+    def find_fixed_size(self):
+        if self.kind == "scalar":
+            return ELEMENT[self.dtype]
+        if self.kind != "ndarray" or self.codec != "none" or 0 in self.shape:
+            return None
+        size = ELEMENT[self.dtype]
+        for n in self.shape:
+            size *= n
+        return size if size <= FIXED_MAX else None
+
+    def schema_line(self):
+        shape = ",".join(str(n) for n in self.shape) or "-"
+        return f"{self.name} {self.kind} {self.dtype} {self.codec} {shape}\n"
+
+    def count(self, stored, plain, codec, encoding, width, height):
+        f = self.found
+        for key, value in (("max_stored", stored), ("max_plain", plain), ("max_width", width),
+                           ("max_height", height)):
+            f[key] = max(f[key], value)
+        f["stored_bytes"] += stored
+        f["plain_bytes"] += plain
+        for key, name in (("codecs", codec), ("encodings", encoding)):
+            f[key][name] = f[key].get(name, 0) + 1
+
+    def check_found(self):
+        for key, value in self.found.items():
+            if key in self.m:
+                need(self.m[key] == value, "manifest.json: field", self.name, key, self.m[key],
+                     "but found", value)
+
+    def check_value(self, data):
+        if self.kind == "utf8":
+            data.decode("utf-8")
+        if self.kind != "ndarray":
+            return
+        shape, element = list(self.shape), ELEMENT[self.dtype]
+        n_variable = shape.count(0)
+        if n_variable == 1:
+            unit = element
+            for n in shape:
+                unit *= n or 1
+            need(len(data) % unit == 0, self.name, "is no whole number of rows")
+            return
+        if n_variable > 1:
+            head = 8 * len(shape)
+            need(len(data) >= head, self.name, "has no room for its shape")
+            stored = struct.unpack_from("<%dQ" % len(shape), data)
+            for a, b in zip(shape, stored):
+                need(a in (0, b), self.name, "has another shape than the schema")
+            shape, data = stored, data[head:]
+        size = element
+        for n in shape:
+            size *= n
+        need(size == len(data), self.name, "has", len(data), "bytes, its shape", size)
+
+
+# ---- shards ----------------------------------------------------------------------------------
+
+class Data:
+    def __init__(self, directory):
+        self.directory = directory
+        m = self.m = load_manifest(directory)
+        self.fields = [Field(f) for f in m["fields"]]
+        names = [f.name for f in self.fields]
+        need(names and len(set(names)) == len(names), "field names", names)
+        self.schema_crc = crc32c("".join(f.schema_line() for f in self.fields).encode())
+        self.entries = [f for f in self.fields if not f.fixed]
+        self.entry_end = 16 + 24 * len(self.entries)
+        self.head_size = self.entry_end + sum(f.fixed_size for f in self.fields if f.fixed)
+        self.check_lists()
+        self.dictionaries = [self.load_dictionary(d) for d in m["dictionaries"]]
+        self.n_not_decompressed = 0
+
+    def check_lists(self):
+        m = self.m
+        for s in m["shards"]:
+            check_keys("shard", s, ["file", "n_records", "bytes", "header_crc32c", "index_crc32c",
+                                    "dictionaries"])
+        for d in m["dictionaries"]:
+            check_keys("dictionary", d, ["file", "field", "bytes", "crc32c"])
+        files = [x["file"] for x in m["shards"] + m["dictionaries"]]
+        need(len(set(files)) == len(files), "a file is listed twice")
+        for name in files:
+            need(re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", name), "file name", name)
+        need(m["n_shards"] == len(m["shards"]), "manifest.json: n_shards")
+        need(m["n_samples"] == sum(s["n_records"] for s in m["shards"]), "manifest.json: n_samples")
+        need(m["bytes"] == sum(x["bytes"] for x in m["shards"] + m["dictionaries"]),
+             "manifest.json: bytes")
+        need(0 <= m["part"] < m["n_parts"], "manifest.json: part")
+
+    def load_dictionary(self, d):
+        with open(os.path.join(self.directory, d["file"]), "rb") as f:
+            data = f.read()
+        need(len(data) == d["bytes"], d["file"], "size")
+        need("%08x" % crc32c(data) == d["crc32c"], d["file"], "checksum")
+        need(d["field"] in [f.name for f in self.fields], d["file"], "field", d["field"])
+        return data
+
+    def verify(self):
+        total, tags = Identity(), set()
+        for s in self.m["shards"]:
+            shard = Shard(self, s)
+            total.join(shard.verify())
+            tags.add(shard.tag)
+        for f in self.fields:
+            f.check_found()
+        need(len(tags) == len(self.m["shards"]), "two shards have the same tag")
+        need(total.n == self.m["n_samples"], "number of records")
+        need(total.text(self.schema_crc) == self.m["identity"], "identity is",
+             total.text(self.schema_crc), "not", self.m["identity"])
+
+    def get(self, sample_id, name):
+        need(0 <= sample_id < self.m["n_samples"], "no sample", sample_id)
+        need(name in [f.name for f in self.fields], "no field", name)
+        for s in self.m["shards"]:
+            if sample_id < s["n_records"]:
+                return Shard(self, s).get(sample_id, name)
+            sample_id -= s["n_records"]
+
+
+class Shard:
+    def __init__(self, data, m):
+        self.data, self.m, self.file = data, m, m["file"]
+        with open(os.path.join(data.directory, self.file), "rb") as f:
+            self.bytes = f.read()
+        self.dictionary = {}
+        for i in m["dictionaries"]:
+            name = data.m["dictionaries"][i]["field"]
+            need(name not in self.dictionary, self.file, "two dictionaries for", name)
+            self.dictionary[name] = data.dictionaries[i]
+        self.read_header()
+        self.read_index()
+
+    def need(self, condition, *what):
+        need(condition, self.file + ":", *what)
+
+    def read_header(self):
+        b, m = self.bytes, self.m
+        self.need(len(b) == m["bytes"] and len(b) >= HEADER + PAGE, "size", len(b))
+        (magic, version, flags, schema, self.tag, self.n, self.data_end, self.index_offset, size,
+         self.n_pages, self.index_crc, zero, lane0, lane1) = struct.unpack_from(
+             "<8sIIIIQQQQQIIQQ", b)
+        crc, = struct.unpack_from("<I", b, 4092)
+        self.lanes = [lane0, lane1]
+        self.need(magic == b"PSTKSHRD", "magic")
+        self.need(crc == crc32c(b[:4092]), "header checksum")
+        self.need("%08x" % crc == m["header_crc32c"], "header checksum in the manifest")
+        self.need(version == 1 and flags == 0 and zero == 0, "version or flags")
+        self.need(not any(b[88:4092]), "header zeros")
+        self.need(schema == self.data.schema_crc, "schema checksum")
+        self.need(self.n == m["n_records"] and 1 <= self.n < 1 << 32, "n_records")
+        self.need(self.n_pages == -(-self.n // PAGE_RECORDS), "n_pages")
+        self.need(self.index_offset == -(-self.data_end // PAGE) * PAGE, "index_offset")
+        self.need(size == len(b) == self.index_offset + self.n_pages * PAGE, "file_size")
+        self.need(not any(b[self.data_end:self.index_offset]), "padding")
+        self.need("%08x" % self.index_crc == m["index_crc32c"], "index checksum in the manifest")
+
+    def read_index(self):
+        self.offsets, crcs = [HEADER], b""
+        for p in range(self.n_pages):
+            page = self.bytes[self.index_offset + p * PAGE:][:PAGE]
+            crc, number, tag, n = struct.unpack_from("<4I", page)
+            self.need(crc == crc32c(page[4:]), "page", p, "checksum")
+            self.need(number == p and tag == self.tag, "page", p, "number or tag")
+            self.need(n == min(PAGE_RECORDS, self.n - p * PAGE_RECORDS), "page", p, "count")
+            offsets = struct.unpack_from("<510Q", page, 16)
+            self.need(not any(offsets[n + 1:]), "page", p, "zeros")
+            self.need(offsets[0] == self.offsets[-1], "page", p, "continues the one before")
+            self.offsets += offsets[1:n + 1]
+            crcs += page[:4]
+        self.need(crc32c(crcs) == self.index_crc, "index checksum")
+        self.need(self.offsets[-1] == self.data_end, "end of the last record")
+        for a, b in zip(self.offsets, self.offsets[1:]):
+            self.need(self.data.head_size <= b - a < 1 << 32, "record at", a, "has", b - a, "bytes")
+
+    def fields_of(self, k):
+        """(field, entry or None, stored bytes) of record k, head checked."""
+        record = self.bytes[self.offsets[k]:self.offsets[k + 1]]
+        crc, tag, number = struct.unpack_from("<IIQ", record)
+        self.need(crc == crc32c(record[4:self.data.head_size]), "record", k, "head checksum")
+        self.need(tag == self.tag and number == k, "record", k, "tag or number")
+        at_entry, at_fixed, at_data = 16, self.data.entry_end, self.data.head_size
+        for f in self.data.fields:
+            if f.fixed:
+                yield f, None, record[at_fixed:at_fixed + f.fixed_size]
+                at_fixed += f.fixed_size
+                continue
+            entry = struct.unpack_from("<4I2B3H", record, at_entry)
+            at_entry += 24
+            yield f, entry, record[at_data:at_data + entry[0]]
+            at_data += entry[0]
+        self.need(at_data == len(record), "record", k, "size")
+
+    def plain(self, k, f, entry, stored):
+        """Plain bytes of a field, checked; None where there is no zstd to be had."""
+        if entry is None:
+            return stored
+        stored_size, plain_size, stored_crc, plain_crc, codec, encoding, w, h, zero = entry
+        where = "record %d field %s" % (k, f.name)
+        self.need(len(stored) == stored_size, where, "stored size")
+        self.need(crc32c(stored) == stored_crc, where, "stored checksum")
+        self.need(zero == 0 and codec in CODECS and encoding in ENCODINGS, where, "entry")
+        self.need(codec == 0 or f.codec == "zstd", where, "codec", codec)
+        self.need((encoding != 0) == (f.kind == "image"), where, "encoding", encoding)
+        self.need((w != 0 and h != 0) if encoding else (w == h == 0), where, "width and height")
+        if codec == 0:
+            self.need(plain_size == stored_size and plain_crc == stored_crc, where, "plain size")
+            return stored
+        self.need(stored_size < plain_size, where, "compressed, yet larger")
+        if not ZSTD:
+            self.data.n_not_decompressed += 1
+            return None
+        plain = ZSTD(stored, self.dictionary.get(f.name), plain_size)
+        self.need(len(plain) == plain_size and crc32c(plain) == plain_crc, where, "plain checksum")
+        return plain
+
+    def check_image(self, k, f, entry, plain):
+        encoding, w, h = entry[5:8]
+        where = "record %d field %s" % (k, f.name)
+        if encoding == 3:
+            self.need(len(plain) == w * h * 3, where, "pixels")
+        elif encoding == 2:
+            self.need(plain[:8] == b"\x89PNG\r\n\x1a\n", where, "PNG signature")
+            self.need(struct.unpack_from(">II", plain, 16) == (w, h), where, "PNG size")
+        else:
+            self.need(plain[:2] == b"\xff\xd8", where, "JPEG signature")
+            self.need(jpeg_size(plain) == (w, h), where, "JPEG size", jpeg_size(plain))
+
+    def verify(self):
+        identity = Identity()
+        for k in range(self.n):
+            words = []
+            for f, entry, stored in self.fields_of(k):
+                plain = self.plain(k, f, entry, stored)
+                if plain is not None:
+                    f.check_value(plain)
+                if entry is None:
+                    words += fixed_words(stored)
+                    f.count(len(stored), len(stored), "none", "none", 0, 0)
+                    continue
+                if plain is not None and entry[5]:
+                    self.check_image(k, f, entry, plain)
+                words += [entry[1] | entry[3] << 32, entry[5]]
+                f.count(entry[0], entry[1], CODECS[entry[4]], ENCODINGS[entry[5]], entry[6],
+                        entry[7])
+            identity.add(words)
+        self.need(identity.lanes == self.lanes, "identity lanes")
+        return identity
+
+    def get(self, k, name):
+        for f, entry, stored in self.fields_of(k):
+            if f.name == name:
+                plain = self.plain(k, f, entry, stored)
+                need(plain is not None, "field", name, "is compressed, and there is no zstd here")
+                return plain
+
+
+def jpeg_size(data):
+    at = 2
+    while at + 9 <= len(data):
+        if data[at] != 0xFF:
+            return None
+        marker = data[at + 1]
+        if marker == 0xFF:
+            at += 1
+            continue
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            h, w = struct.unpack_from(">HH", data, at + 5)
+            return w, h
+        at += 2 + struct.unpack_from(">H", data, at + 2)[0]
+    return None
+
+
+# ---- command ---------------------------------------------------------------------------------
+
+def summary(data):
+    m = data.m
+    return {"n_samples": m["n_samples"], "n_shards": m["n_shards"], "bytes": m["bytes"],
+            "identity": m["identity"], "note": m["note"], "names": m["names"],
+            "schema_crc": "%08x" % data.schema_crc, "n_dictionaries": len(m["dictionaries"]),
+            "fields": [f.m for f in data.fields], "n_not_decompressed": data.n_not_decompressed}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data")
+    parser.add_argument("--get", nargs=2, metavar=("ID", "FIELD"))
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    try:
+        data = Data(args.data)
+        if args.get:
+            sys.stdout.buffer.write(data.get(int(args.get[0]), args.get[1]))
+            return 0
+        data.verify()
+    except (Damaged, OSError, ValueError, KeyError, TypeError, IndexError, struct.error) as e:
+        print(f"{args.data}: {type(e).__name__}: {e}", file=sys.stderr)
+        return 1
+    found = summary(data)
+    if args.json:
+        print(json.dumps(found, ensure_ascii=False))
+    else:
+        print("%(n_samples)d samples in %(n_shards)d shards, %(bytes)d bytes, identity %(identity)s"
+              % found)
+        if data.n_not_decompressed:
+            print(data.n_not_decompressed, "compressed values: stored checksum alone was checked")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
