@@ -103,9 +103,10 @@ static void row_c(uint8_t *out, const uint8_t *in, const struct pstk__axis *a)
 
 /* ---- vertical ------------------------------------------------------------------------------ */
 
-#define LOW_BITS 11 /* a weight is high * 2^11 + low; both factors and a pixel fit 16 bits signed  \
-                     */
-#define BLOCK 512   /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
+#define LOW_BITS                                                                                   \
+    11            /* a weight is high * 2^11 + low; both factors and a pixel fit 16 bits signed    \
+                   */
+#define BLOCK 512 /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
 
 static inline int16_t low(int32_t w)
 {

@@ -10,8 +10,9 @@
 #include <string.h>
 
 #define CHANNELS 3u
-#define CALLBACK_DRAWS UINT32_MAX /* the `op` of a callback's draws: no operation has this index   \
-                                   */
+#define CALLBACK_DRAWS                                                                             \
+    UINT32_MAX /* the `op` of a callback's draws: no operation has this index                      \
+                */
 
 /* ---- orientation ------------------------------------------------------------------------------
  */

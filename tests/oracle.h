@@ -55,7 +55,11 @@ static uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64_t posi
     pstk__order_init(&order, s->order, n, s->seed, epoch);
     uint32_t n_valid = 0;
     for (uint32_t i = 0; i < s->batch_size; i++) {
-        uint64_t k = position + i * world + s->rank;
+        /* The rank's first position at or after the batch's, then every world-th. */
+        uint64_t k = position;
+        while (k % world != s->rank)
+            k++;
+        k += i * world;
         if (k >= n && s->last == PSTK_LAST_PAD)
             k %= n;
         if (k < n)

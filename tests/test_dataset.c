@@ -25,10 +25,12 @@ ssize_t __wrap_pread(int fd, void *buffer, size_t size, off_t offset);
 
 /* 0: none; 1: reads come in single bytes, with EINTR and EAGAIN between; 2: EIO at the nth. */
 static int pread_mode;
+static _Atomic int n_preads;
 static int pread_left;
 
 ssize_t __wrap_pread(int fd, void *buffer, size_t size, off_t offset)
 {
+    atomic_fetch_add(&n_preads, 1);
     if (pread_mode == 1) {
         pread_left++;
         errno = pread_left % 3 == 0 ? EINTR : EAGAIN;
@@ -95,7 +97,7 @@ void *__wrap_aligned_alloc(size_t align, size_t size)
 /* ---- a data set ------------------------------------------------------------------------------ */
 
 #define N_SAMPLES 605
-static const uint32_t shard_records[2] = {600, 5};
+#define N_MANY 40 /* more shards than files are kept open */
 
 static const struct pstk_field fields[] = {
     {.name = "raw", .kind = PSTK_FIELD_BYTES},
@@ -178,9 +180,9 @@ static uint32_t make_record(struct maker *k, uint32_t tag, uint64_t number, uint
     return k->schema.head_size + n_raw + v[2].stored_size;
 }
 
-static void make_shard(struct maker *k, uint32_t s, uint64_t first_id)
+static void make_shard(struct maker *k, uint32_t s, uint64_t first_id, uint32_t n)
 {
-    uint32_t n = shard_records[s], numbers[] = {0};
+    uint32_t numbers[] = {0};
     uint8_t *bytes = calloc(1, 1 << 20);
     uint64_t offsets[601];
     struct pstk__shard_header h = {.schema_crc = k->schema.crc, .n_records = n};
@@ -224,7 +226,8 @@ static void make_manifest(struct maker *k)
     free(text);
 }
 
-static void make(struct maker *k)
+/* Everything but the shards. */
+static void begin(struct maker *k)
 {
     static const char *const names[] = {"one", "two"};
     memset(k, 0, sizeof *k);
@@ -240,18 +243,31 @@ static void make(struct maker *k)
             (struct pstk_field_stats){.max_stored_size = 250, .max_plain_size = 250};
     pstk__manifest_set_names(&k->manifest, names, 2, NULL);
     make_dictionary(k);
-    make_shard(k, 0, 0);
-    make_shard(k, 1, 600);
+}
+
+static void make(struct maker *k)
+{
+    begin(k);
+    make_shard(k, 0, 0, 600);
+    make_shard(k, 1, 600, 5);
     make_manifest(k);
+}
+
+static void remove_file(const struct maker *k, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", k->dir, name);
+    unlink(path);
 }
 
 static void unmake(struct maker *k)
 {
-    static const char *const files[] = {"manifest.json", "d.zdict", "s0.pstk", "s1.pstk"};
-    for (int i = 0; i < 4; i++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s/%s", k->dir, files[i]);
-        unlink(path);
+    remove_file(k, "manifest.json");
+    remove_file(k, "d.zdict");
+    for (int i = 0; i < N_MANY; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d.pstk", i);
+        remove_file(k, name);
     }
     rmdir(k->dir);
     pstk__encoder_close(k->encoder);
@@ -569,6 +585,58 @@ TEST(an_allocation_that_fails_anywhere_is_told_and_nothing_leaks)
     CHECK(right && n > 15);
 }
 
+TEST(an_intact_header_that_the_manifest_does_not_name_is_refused)
+{
+    struct maker k;
+    struct pstk_dataset *d;
+    struct pstk__shard_header h;
+    struct pstk_error err = {0};
+    uint8_t bytes[4096];
+    char path[128];
+    make(&k);
+    snprintf(path, sizeof path, "%s/s1.pstk", k.dir);
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && __real_pread(fd, bytes, 4096, 0) == 4096);
+    CHECK_EQ(pstk__shard_header_check(&h, bytes, "s1.pstk", NULL), 0);
+    h.identity[0] = 1;
+    pstk__shard_header_encode(&h, bytes);
+    CHECK(pwrite(fd, bytes, 4096, 0) == 4096 && close(fd) == 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    CHECK(!is_right(d, 600, &err));
+    CHECK(err.code == PSTK_EBADMSG && strstr(err.message, "checksum of its header"));
+    pstk_dataset_close(&d);
+    unmake(&k);
+}
+
+TEST(files_are_kept_open_and_replaced_by_those_used_later)
+{
+    struct maker k;
+    struct pstk_dataset *d;
+    int preads[3], n_right = 0;
+    void *data;
+    uint64_t size;
+    begin(&k);
+    for (uint32_t i = 0; i < N_MANY; i++)
+        make_shard(&k, i, i, 1);
+    make_manifest(&k);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+    for (uint64_t id = 0; id < N_MANY; id++)
+        n_right += is_right(d, id, NULL);
+    const uint64_t ids[3] = {N_MANY - 1, 0, 0}; /* kept; replaced long ago; kept again */
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&n_preads, 0);
+        CHECK_EQ(pstk_dataset_get(d, ids[i], 1, &data, &size, NULL, NULL), 0);
+        pstk_free(data);
+        preads[i] = atomic_load(&n_preads);
+    }
+    pstk_dataset_close(&d);
+    unmake(&k);
+    CHECK_EQ(n_right, N_MANY);
+    CHECK_EQ(preads[0], 2); /* index page, head */
+    CHECK_EQ(preads[1], 3); /* and the shard's header */
+    CHECK_EQ(preads[2], 2);
+}
+
 static void *read_all(void *user)
 {
     intptr_t n_wrong = 0;
@@ -612,6 +680,8 @@ int main(void)
         CASE(short_reads_and_interrupted_ones_are_continued),
         CASE(an_input_error_at_any_read_is_told_and_forgotten),
         CASE(an_allocation_that_fails_anywhere_is_told_and_nothing_leaks),
+        CASE(an_intact_header_that_the_manifest_does_not_name_is_refused),
+        CASE(files_are_kept_open_and_replaced_by_those_used_later),
         CASE(threads_read_at_once),
     };
     return RUN_CASES(cases);

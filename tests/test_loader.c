@@ -136,6 +136,10 @@ TEST(equals_oracle_from_every_position)
         s.epoch = position % 3;
         s.last = (uint32_t)(position % 3);
         CHECK(loader_equals_oracle(&s));
+        s.world = 3;
+        s.rank = (uint32_t)(position % 2);
+        s.batch_size = 2;
+        CHECK(loader_equals_oracle(&s));
     }
 }
 

@@ -44,7 +44,8 @@ enum pstk_field_kind {
 /* How a field's bytes are stored. A record whose field does not shrink is stored with NONE. */
 enum pstk_codec {
     PSTK_CODEC_NONE = 0,
-    PSTK_CODEC_ZSTD = 1, /* one zstd frame, with the shard's dictionary for the field if it has one */
+    PSTK_CODEC_ZSTD =
+        1, /* one zstd frame, with the shard's dictionary for the field if it has one */
     PSTK_CODEC_PLANES = 2 /* reserved for JPEG coefficient planes; refused by this version */
 };
 
@@ -55,13 +56,13 @@ enum pstk_codec {
  * several, its bytes begin with n_dims u64, the shape.
  */
 struct pstk_field {
-    char name[PSTK_MAX_NAME]; /* [A-Za-z0-9_.-]+ */
-    uint32_t kind;            /* enum pstk_field_kind */
-    uint32_t dtype;           /* enum pstk_dtype; 0 unless SCALAR or NDARRAY */
-    uint32_t codec;           /* enum pstk_codec wished for; SCALAR: NONE */
-    int32_t codec_level;      /* zstd level; 0 = 3 */
-    uint32_t n_dims;          /* NDARRAY: 1..PSTK_MAX_DIMS; else 0 */
-    uint32_t reserved;        /* 0 */
+    char name[PSTK_MAX_NAME];      /* [A-Za-z0-9_.-]+ */
+    uint32_t kind;                 /* enum pstk_field_kind */
+    uint32_t dtype;                /* enum pstk_dtype; 0 unless SCALAR or NDARRAY */
+    uint32_t codec;                /* enum pstk_codec wished for; SCALAR: NONE */
+    int32_t codec_level;           /* zstd level; 0 = 3 */
+    uint32_t n_dims;               /* NDARRAY: 1..PSTK_MAX_DIMS; else 0 */
+    uint32_t reserved;             /* 0 */
     uint64_t shape[PSTK_MAX_DIMS]; /* elements; 0 = variable */
 };
 
@@ -70,15 +71,15 @@ struct pstk_field {
 struct pstk_writer; /* opaque; one thread at a time */
 
 struct pstk_writer_settings {
-    uint32_t size;            /* sizeof, set by init */
-    uint32_t field_size;      /* sizeof(struct pstk_field), set by init */
-    const char *path;         /* directory to make; copies */
+    uint32_t size;                   /* sizeof, set by init */
+    uint32_t field_size;             /* sizeof(struct pstk_field), set by init */
+    const char *path;                /* directory to make; copies */
     const struct pstk_field *fields; /* copies */
     uint32_t n_fields;
-    uint32_t part;            /* this writer is part `part` ... */
-    uint32_t n_parts;         /* ... of n_parts (0 = 1), each into its own directory, for merge */
-    uint32_t n_threads;       /* compression threads, 0 = 1; the bytes written do not depend on it */
-    uint64_t shard_size;      /* close a shard before it passes this many bytes; 0 = 256 MiB */
+    uint32_t part;       /* this writer is part `part` ... */
+    uint32_t n_parts;    /* ... of n_parts (0 = 1), each into its own directory, for merge */
+    uint32_t n_threads;  /* compression threads, 0 = 1; the bytes written do not depend on it */
+    uint64_t shard_size; /* close a shard before it passes this many bytes; 0 = 256 MiB */
     uint32_t dictionary_size; /* zstd dictionary trained on the first records where their mean is
                                  below 16 KiB: its size in bytes; 0 = 112640; 1 = no dictionary */
     uint32_t overwrite;       /* 1: replace an existing data set when committing */
@@ -99,12 +100,14 @@ PSTK_API void pstk_writer_settings_init(struct pstk_writer_settings *s, uint32_t
  * files with temporary names until commit. EEXIST: the path holds a data set and !overwrite. */
 PSTK_API int pstk_writer_open(struct pstk_writer **out, const struct pstk_writer_settings *s,
                               struct pstk_error *err);
-/* Append one record of `n_values` values, in schema order; they are copied. Image values are probed:
- * what is no JPEG or PNG header (or, for raw pixels, see pstk_writer_add_pixels) is EBADMSG, and
- * the record is not added. After any error but EBADMSG, EINVAL and EFBIG only abort may follow. */
+/* Append one record of `n_values` values, in schema order; they are copied. Image values are
+ * probed: what is no JPEG or PNG header (or, for raw pixels, see pstk_writer_add_pixels) is
+ * EBADMSG, and the record is not added. After any error but EBADMSG, EINVAL and EFBIG only abort
+ * may follow. */
 PSTK_API int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *values,
                              uint32_t n_values, struct pstk_error *err);
-/* The same for records whose field number `field` holds decoded RGB pixels of height x width x 3. */
+/* The same for records whose field number `field` holds decoded RGB pixels of height x width x 3.
+ */
 PSTK_API int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
                                     uint32_t n_values, uint32_t field, uint32_t height,
                                     uint32_t width, struct pstk_error *err);
@@ -122,30 +125,30 @@ PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *
 
 /* Check that bytes are a whole image that this library decodes without any warning: decode all.
  * Fills *width and *height (may be NULL) in pixels. 0, EBADMSG, ENOTSUP or EFBIG. */
-PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels,
-                              uint32_t *width, uint32_t *height, struct pstk_error *err);
+PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
+                              uint32_t *height, struct pstk_error *err);
 
 /* ---- looking into a data set --------------------------------------------------------------- */
 
 struct pstk_dataset; /* opaque; any number of threads may call get at once */
 
 struct pstk_dataset_info {
-    uint32_t size;        /* sizeof, set by the caller */
+    uint32_t size; /* sizeof, set by the caller */
     uint32_t n_fields;
     uint64_t n_samples;
     uint64_t n_shards;
-    uint64_t bytes;       /* all shards and dictionaries */
-    uint64_t n_names;     /* class names */
+    uint64_t bytes;   /* all shards and dictionaries */
+    uint64_t n_names; /* class names */
     uint32_t format_version;
     uint32_t reserved;
-    char identity[40];    /* hex digest of schema and content; the same for any sharding */
+    char identity[40]; /* hex digest of schema and content; the same for any sharding */
 };
 
 /* What a field's records reach at most, and sum to; for sizing and for reports. */
 struct pstk_field_stats {
-    uint32_t size;         /* sizeof, set by the caller */
-    uint32_t max_width;    /* pixels; images only */
-    uint32_t max_height;   /* pixels; images only */
+    uint32_t size;       /* sizeof, set by the caller */
+    uint32_t max_width;  /* pixels; images only */
+    uint32_t max_height; /* pixels; images only */
     uint32_t reserved;
     uint64_t max_stored_size; /* bytes of one value as stored */
     uint64_t max_plain_size;  /* bytes of one value decompressed */
@@ -181,9 +184,11 @@ typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
 
 /* Read and check every byte of a data set: manifest, headers, index pages, heads, fields, padding,
  * decompression; with `decode` != 0 also decode every image in full. Returns the number of damaged
- * places (0 = whole, at most INT32_MAX), or a negative error when it cannot be read as a data set. */
-PSTK_API int64_t pstk_verify(const char *path, int decode, uint32_t n_threads, pstk_verify_fn on_bad,
-                             pstk_progress_fn on_progress, void *user, struct pstk_error *err);
+ * places (0 = whole, at most INT32_MAX), or a negative error when it cannot be read as a data set.
+ */
+PSTK_API int64_t pstk_verify(const char *path, int decode, uint32_t n_threads,
+                             pstk_verify_fn on_bad, pstk_progress_fn on_progress, void *user,
+                             struct pstk_error *err);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,8 @@
  *   1. If pstk_open succeeds, pstk_close must be called; if it fails, *out is NULL.
  *   2. Settings and all they point to are copied (user pointers of callbacks are kept as they are).
  *   3. Holding every slot makes pstk_next return ENOBUFS; it never hangs.
- *   4. An error arrives in stream order, after the batches before it, and stays until seek or close.
+ *   4. An error arrives in stream order, after the batches before it, and stays until seek or
+ * close.
  *   5. After open nothing is allocated; the memory used is in the statistics.
  *   6. One thread at a time calls next, seek and close; release, interrupt and get_stats may be
  *      called from any thread.
@@ -65,24 +66,25 @@ extern "C" {
 /* ---- settings ------------------------------------------------------------------------------ */
 
 enum pstk_output_kind {
-    PSTK_OUTPUT_IMAGE = 1,  /* [B, H, W, 3] or [B, 3, H, W] */
-    PSTK_OUTPUT_SCALAR = 2, /* [B]; a scalar field, cast to dtype where every value of it fits */
-    PSTK_OUTPUT_TENSOR = 3, /* [B, shape...]; an ndarray field of fixed shape, dtype unchanged */
-    PSTK_OUTPUT_BYTES = 4,  /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
+    PSTK_OUTPUT_IMAGE = 1,   /* [B, H, W, 3] or [B, 3, H, W] */
+    PSTK_OUTPUT_SCALAR = 2,  /* [B]; a scalar field, cast to dtype where every value of it fits */
+    PSTK_OUTPUT_TENSOR = 3,  /* [B, shape...]; an ndarray field of fixed shape, dtype unchanged */
+    PSTK_OUTPUT_BYTES = 4,   /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
     PSTK_OUTPUT_CALLBACK = 5 /* [B, shape...] of dtype, each row written by `decode` */
 };
 
 /* What a decode callback sees of its sample. All pointers borrow, for the call. */
 struct pstk_sample {
-    uint32_t size;      /* sizeof(struct pstk_sample) */
-    uint32_t encoding;  /* enum pstk_encoding of the field */
+    uint32_t size;     /* sizeof(struct pstk_sample) */
+    uint32_t encoding; /* enum pstk_encoding of the field */
     uint64_t sample_id;
     uint64_t epoch;
     uint64_t position;  /* in the epoch */
     const void *data;   /* the field's bytes, checked and decompressed */
     uint64_t data_size; /* bytes */
-    uint64_t random[2]; /* 128 random bits of this sample and output: the same for any threads */
-    void *scratch;      /* scratch_size bytes, 64-byte aligned, this worker's own */
+    uint64_t
+        random[2]; /* 128 random bits of this sample and random group: the same for any threads */
+    void *scratch; /* scratch_size bytes, 64-byte aligned, this worker's own */
     uint64_t scratch_size;
 };
 
@@ -102,20 +104,20 @@ struct pstk_output {
     const struct pstk_op *ops; /* image only, applied in this order; must fix the size */
     uint32_t random_group;     /* outputs of one group share their random draws (image and mask) */
     uint32_t exif_orientation; /* 1: turn JPEGs upright by EXIF before the ops; 0: as Pillow does */
-    uint64_t bytes_per_batch;  /* ragged: budget of one slot; 0 = batch_size * the field's maximum */
-    uint32_t n_dims;           /* callback: dimensions of one row */
+    uint64_t bytes_per_batch; /* ragged: budget of one slot; 0 = batch_size * the field's maximum */
+    uint32_t n_dims;          /* callback: dimensions of one row */
     uint32_t reserved;
-    uint64_t shape[8];         /* callback: shape of one row */
-    pstk_decode_fn decode;     /* callback */
-    void *user;                /* callback: handed through */
-    uint64_t scratch_size;     /* callback: bytes for each worker */
+    uint64_t shape[8];     /* callback: shape of one row */
+    pstk_decode_fn decode; /* callback */
+    void *user;            /* callback: handed through */
+    uint64_t scratch_size; /* callback: bytes for each worker */
 };
 
 enum pstk_order { PSTK_ORDER_FULL = 0, PSTK_ORDER_SEQUENTIAL = 1 };
 enum pstk_last {
-    PSTK_LAST_DROP = 0,  /* the last n mod G samples of the order are left out of the epoch */
-    PSTK_LAST_PAD = 1,   /* the last batch is filled up from the start of the epoch's order */
-    PSTK_LAST_SHORT = 2  /* the last batch has fewer valid rows, on some ranks perhaps none */
+    PSTK_LAST_DROP = 0, /* the last n mod G samples of the order are left out of the epoch */
+    PSTK_LAST_PAD = 1,  /* the last batch is filled up from the start of the epoch's order */
+    PSTK_LAST_SHORT = 2 /* the last batch has fewer valid rows, on some ranks perhaps none */
 };
 enum pstk_bad_sample {
     PSTK_BAD_ERROR = 0,      /* pstk_next returns the error */
@@ -125,25 +127,26 @@ enum pstk_reader_kind { PSTK_READER_AUTO = 0, PSTK_READER_IO_URING = 1, PSTK_REA
 enum pstk_io { PSTK_IO_AUTO = 0, PSTK_IO_DIRECT = 1, PSTK_IO_BUFFERED = 2 };
 enum pstk_device_kind { PSTK_HOST = 0, PSTK_CUDA = 1 };
 enum pstk_variant { /* of the kernels, for tests and bug reports */
-    PSTK_VARIANT_AUTO = 0,
-    PSTK_VARIANT_C = 1,
-    PSTK_VARIANT_AVX2 = 2,
-    PSTK_VARIANT_AVX512 = 3
+                    PSTK_VARIANT_AUTO = 0,
+                    PSTK_VARIANT_C = 1,
+                    PSTK_VARIANT_AVX2 = 2,
+                    PSTK_VARIANT_AVX512 = 3
 };
 
 /* Told of a bad sample for which another stands in. Called by worker threads, in no order. */
-typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad, uint64_t substitute_id);
+typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
+                                   uint64_t substitute_id);
 
 /* "auto" below: 0 lets the library choose; the choice is in pstk_stats. */
 struct pstk_settings {
-    uint32_t size;        /* sizeof, set by init */
-    uint32_t output_size; /* sizeof(struct pstk_output), set by init */
-    uint32_t op_size;     /* sizeof(struct pstk_op), set by init */
-    uint32_t batch_size;  /* rows for this rank; at least 1 */
-    const char *path;     /* the data set; copies */
+    uint32_t size;                     /* sizeof, set by init */
+    uint32_t output_size;              /* sizeof(struct pstk_output), set by init */
+    uint32_t op_size;                  /* sizeof(struct pstk_op), set by init */
+    uint32_t batch_size;               /* rows for this rank; at least 1 */
+    const char *path;                  /* the data set; copies */
     const struct pstk_output *outputs; /* copies */
     uint32_t n_outputs;
-    uint32_t order;       /* enum pstk_order */
+    uint32_t order; /* enum pstk_order */
     uint64_t seed;
     uint64_t epoch;       /* start here ... */
     uint64_t position;    /* ... at this global sample position */
@@ -158,19 +161,21 @@ struct pstk_settings {
     uint32_t io;          /* enum pstk_io; likewise */
     uint32_t queue_depth; /* reads in flight per reader; auto: 128 */
     uint64_t io_memory;   /* bytes of I/O buffers, all nodes; auto: from record sizes and depth */
-    uint64_t index_memory;/* bytes of index page cache, all nodes; auto: 64 MiB or the whole index */
-    uint64_t max_memory;  /* bytes that slots, buffers, caches and scratch may take; auto: 3/4 of
-                             what the machine or cgroup has, over local_world */
-    uint64_t max_pixels;  /* refuse larger images; auto: 178956970, Pillow's limit */
-    uint32_t bad_sample;  /* enum pstk_bad_sample */
-    uint32_t device;      /* enum pstk_device_kind */
+    uint64_t
+        index_memory;    /* bytes of index page cache, all nodes; auto: 64 MiB or the whole index */
+    uint64_t max_memory; /* bytes that slots, buffers, caches and scratch may take; auto: 3/4 of
+                            what the machine or cgroup has, over local_world */
+    uint64_t max_pixels; /* refuse larger images; auto: 178956970, Pillow's limit */
+    uint32_t bad_sample; /* enum pstk_bad_sample */
+    uint32_t device;     /* enum pstk_device_kind */
     int32_t device_index; /* of that kind */
     uint32_t with_crops;  /* 1: batches tell crops and flips */
     uint32_t pin_threads; /* 0: pin workers to cores; 1: leave them to the scheduler */
     uint32_t variant;     /* enum pstk_variant */
-    const char *topology; /* hwloc synthetic description or XML file for tests; NULL = this machine */
+    const char
+        *topology; /* hwloc synthetic description or XML file for tests; NULL = this machine */
     pstk_bad_sample_fn on_bad_sample; /* NULL, or told of every substitution */
-    void *user;           /* handed to on_bad_sample */
+    void *user;                       /* handed to on_bad_sample */
     uint64_t max_record_size; /* bytes: refuse data sets with larger records; auto: 4 GiB - 1 */
 };
 
@@ -179,14 +184,14 @@ struct pstk_settings {
 /* One tensor of a batch, in the slot's memory. Rows beyond n_valid are zero. */
 struct pstk_tensor {
     const char *name;
-    void *data;        /* 64-byte aligned; on the device asked for */
-    uint64_t size;     /* bytes in use */
-    uint32_t dtype;    /* enum pstk_dtype */
-    uint32_t layout;   /* enum pstk_layout; image only */
+    void *data;      /* 64-byte aligned; on the device asked for */
+    uint64_t size;   /* bytes in use */
+    uint32_t dtype;  /* enum pstk_dtype */
+    uint32_t layout; /* enum pstk_layout; image only */
     uint32_t n_dims;
-    uint32_t kind;     /* enum pstk_output_kind */
-    int64_t shape[10]; /* shape[0] = batch_size; ragged: [bytes in use] */
-    int64_t strides[10]; /* in elements */
+    uint32_t kind;          /* enum pstk_output_kind */
+    int64_t shape[10];      /* shape[0] = batch_size; ragged: [bytes in use] */
+    int64_t strides[10];    /* in elements */
     const int64_t *offsets; /* ragged: batch_size + 1 offsets into data, on the host; else NULL */
 };
 
@@ -200,20 +205,21 @@ struct pstk_crop {
 
 /* A batch. Owned by the library, leased to the caller; do not write to the struct. */
 struct pstk_batch {
-    uint32_t size;      /* sizeof(struct pstk_batch) of the library */
+    uint32_t size; /* sizeof(struct pstk_batch) of the library */
     uint32_t n_tensors;
     const struct pstk_tensor *tensors; /* in the order of the outputs */
-    uint32_t n_rows;    /* batch_size */
-    uint32_t n_valid;   /* rows that are samples; the others are zero */
+    uint32_t n_rows;                   /* batch_size */
+    uint32_t n_valid;                  /* rows that are samples; the others are zero */
     uint64_t epoch;
-    uint64_t position;  /* global position of the batch's first sample over all ranks */
-    uint64_t next_position; /* with `epoch`: the cursor to save once this batch is consumed */
-    uint64_t index;     /* position / (batch_size * world) */
-    const uint64_t *sample_ids;    /* n_valid; of the sample asked for, also where one stands in */
-    const uint64_t *substitute_ids;/* n_valid; the id that stands in, or PSTK_NONE */
-    const struct pstk_crop *crops; /* n_outputs runs of batch_size, or NULL: crops[output * n_rows + row] */
+    uint64_t position;          /* global position of the batch's first sample over all ranks */
+    uint64_t next_position;     /* with `epoch`: the cursor to save once this batch is consumed */
+    uint64_t index;             /* position / (batch_size * world) */
+    const uint64_t *sample_ids; /* n_valid; of the sample asked for, also where one stands in */
+    const uint64_t *substitute_ids; /* n_valid; the id that stands in, or PSTK_NONE */
+    const struct pstk_crop
+        *crops; /* n_outputs runs of batch_size, or NULL: crops[output * n_rows + row] */
     uint32_t n_substituted;
-    uint32_t slot;      /* slot index, < n_slots */
+    uint32_t slot; /* slot index, < n_slots */
 };
 
 /* ---- the loader ---------------------------------------------------------------------------- */
@@ -230,9 +236,11 @@ PSTK_API int pstk_open(struct pstk_loader **out, const struct pstk_settings *s,
  * the host. Waits at most timeout_ns nanoseconds, for ever if negative: ETIMEDOUT. */
 PSTK_API int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *stream,
                        int64_t timeout_ns, struct pstk_error *err);
-/* End the lease; nulls *batch. `stream`: the stream whose work uses the batch. NULL batch is fine. */
+/* End the lease; nulls *batch. `stream`: the stream whose work uses the batch. NULL batch is fine.
+ */
 PSTK_API void pstk_release(struct pstk_batch **batch, void *stream);
-/* Go to a position of an epoch, O(1). Where the loader already is, nothing is lost. Clears an error. */
+/* Go to a position of an epoch, O(1). Where the loader already is, nothing is lost. Clears an
+ * error. */
 PSTK_API int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position,
                        struct pstk_error *err);
 /* Copy out the cursor: the (epoch, position) of the batch that pstk_next will deliver next. */
@@ -241,7 +249,8 @@ PSTK_API int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, 
 PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
 /* Number of samples of the data set. */
 PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);
-/* Make a pstk_next that waits, or the next one that would, return EINTR. Safe in a signal handler. */
+/* Make a pstk_next that waits, or the next one that would, return EINTR. Safe in a signal handler.
+ */
 PSTK_API void pstk_interrupt(struct pstk_loader *loader);
 /* Stop, join all threads, free; null *loader. Leased batches stay valid until released. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
@@ -250,15 +259,15 @@ PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* The order of a data set of n samples; what a loader with the same values delivers. */
 struct pstk_order_settings {
-    uint32_t size;       /* sizeof */
-    uint32_t order;      /* enum pstk_order */
+    uint32_t size;  /* sizeof */
+    uint32_t order; /* enum pstk_order */
     uint64_t n_samples;
     uint64_t seed;
     uint64_t epoch;
     uint32_t batch_size;
     uint32_t rank;
-    uint32_t world;      /* 0 = 1 */
-    uint32_t last;       /* enum pstk_last */
+    uint32_t world; /* 0 = 1 */
+    uint32_t last;  /* enum pstk_last */
 };
 
 #define PSTK_ORDER_VERSION 1 /* changes whenever an order would */
@@ -282,50 +291,50 @@ struct pstk_stage_stats {
     uint32_t reserved;
 };
 
-enum pstk_limit { /* what keeps the loader from being faster */
-    PSTK_LIMIT_UNKNOWN = 0, /* too little time to say */
-    PSTK_LIMIT_STORAGE = 1,
-    PSTK_LIMIT_DECODE = 2,
-    PSTK_LIMIT_COPY = 3,
-    PSTK_LIMIT_CONSUMER = 4,
-    PSTK_LIMIT_READER = 5 /* the reader thread itself (per-record cost) */
+enum pstk_limit {                         /* what keeps the loader from being faster */
+                  PSTK_LIMIT_UNKNOWN = 0, /* too little time to say */
+                  PSTK_LIMIT_STORAGE = 1,
+                  PSTK_LIMIT_DECODE = 2,
+                  PSTK_LIMIT_COPY = 3,
+                  PSTK_LIMIT_CONSUMER = 4,
+                  PSTK_LIMIT_READER = 5 /* the reader thread itself (per-record cost) */
 };
 
-enum pstk_rung { /* steps down that were taken: bits */
-    PSTK_RUNG_NO_IO_URING = 1,     /* io_uring refused: threads read */
-    PSTK_RUNG_NO_FIXED_BUFFERS = 2,/* buffers not registered (RLIMIT_MEMLOCK) */
-    PSTK_RUNG_NO_FIXED_FILES = 4,  /* files not registered */
-    PSTK_RUNG_NO_DIRECT = 8,       /* O_DIRECT refused by the file system */
-    PSTK_RUNG_NO_SINGLE_ISSUER = 16, /* kernel older than 6.0 */
-    PSTK_RUNG_NOT_PINNED = 32,     /* threads could not be pinned */
-    PSTK_RUNG_NOT_BOUND = 64       /* memory could not be bound to its node */
+enum pstk_rung {                                  /* steps down that were taken: bits */
+                 PSTK_RUNG_NO_IO_URING = 1,       /* io_uring refused: threads read */
+                 PSTK_RUNG_NO_FIXED_BUFFERS = 2,  /* buffers not registered (RLIMIT_MEMLOCK) */
+                 PSTK_RUNG_NO_FIXED_FILES = 4,    /* files not registered */
+                 PSTK_RUNG_NO_DIRECT = 8,         /* O_DIRECT refused by the file system */
+                 PSTK_RUNG_NO_SINGLE_ISSUER = 16, /* kernel older than 6.0 */
+                 PSTK_RUNG_NOT_PINNED = 32,       /* threads could not be pinned */
+                 PSTK_RUNG_NOT_BOUND = 64         /* memory could not be bound to its node */
 };
 
 struct pstk_stats {
-    uint32_t size;          /* sizeof, set by the caller */
-    uint32_t reader;        /* enum pstk_reader_kind in use */
-    uint32_t direct;        /* 1: O_DIRECT */
-    uint32_t registered;    /* 1: I/O buffers registered */
-    uint32_t rungs;         /* bits of enum pstk_rung */
-    uint32_t n_threads;     /* workers */
+    uint32_t size;       /* sizeof, set by the caller */
+    uint32_t reader;     /* enum pstk_reader_kind in use */
+    uint32_t direct;     /* 1: O_DIRECT */
+    uint32_t registered; /* 1: I/O buffers registered */
+    uint32_t rungs;      /* bits of enum pstk_rung */
+    uint32_t n_threads;  /* workers */
     uint32_t n_slots;
-    uint32_t n_nodes;       /* NUMA nodes in use */
+    uint32_t n_nodes; /* NUMA nodes in use */
     uint32_t queue_depth;
     uint32_t rows_per_job;
-    uint32_t variant;       /* enum pstk_variant in use */
-    uint32_t limit;         /* enum pstk_limit: the verdict */
-    uint64_t n_samples;     /* delivered */
-    uint64_t n_batches;     /* delivered */
+    uint32_t variant;   /* enum pstk_variant in use */
+    uint32_t limit;     /* enum pstk_limit: the verdict */
+    uint64_t n_samples; /* delivered */
+    uint64_t n_batches; /* delivered */
     uint64_t n_substituted;
-    uint64_t bytes_read;    /* asked of the storage, rounding and index pages included */
+    uint64_t bytes_read; /* asked of the storage, rounding and index pages included */
     uint64_t n_reads;
     uint64_t n_index_hits;
     uint64_t n_index_misses;
-    uint64_t n_slow_reads;  /* rows whose read-ahead failed and that were read again, one by one */
-    uint64_t slot_memory;   /* bytes */
-    uint64_t io_memory;     /* bytes */
-    uint64_t index_memory;  /* bytes */
-    uint64_t scratch_memory;/* bytes of all workers, reserved; touched only as images need it */
+    uint64_t n_slow_reads;   /* rows whose read-ahead failed and that were read again, one by one */
+    uint64_t slot_memory;    /* bytes */
+    uint64_t io_memory;      /* bytes */
+    uint64_t index_memory;   /* bytes */
+    uint64_t scratch_memory; /* bytes of all workers, reserved; touched only as images need it */
     struct pstk_stage_stats stage_reader;
     struct pstk_stage_stats stage_workers;
     struct pstk_stage_stats stage_consumer; /* busy: between next and next; starved: inside next */
@@ -338,26 +347,26 @@ PSTK_API int pstk_get_stats(const struct pstk_loader *loader, struct pstk_stats 
 
 /* What this machine offers a loader. -1 = could not be found out. */
 struct pstk_machine {
-    uint32_t size;              /* sizeof, set by the caller */
-    uint32_t n_cores;           /* in this process's affinity mask */
-    uint32_t n_usable;          /* after the cgroup CPU quota: the automatic number of workers */
-    uint32_t n_nodes;           /* NUMA nodes with those cores */
-    uint64_t memory;            /* bytes: of the machine, or its cgroup's limit if lower */
-    uint64_t memlock;           /* RLIMIT_MEMLOCK in bytes, UINT64_MAX = unlimited */
-    uint64_t open_files;        /* RLIMIT_NOFILE */
-    double cpu_quota;           /* cores granted by the cgroup; 0 = no quota */
-    int32_t io_uring;           /* 1, 0, or a negative errno that io_uring_queue_init gave */
-    int32_t fixed_buffers;      /* 1 when 64 MiB of buffers can be registered, or -errno */
-    int32_t single_issuer;      /* 1 when IORING_SETUP_SINGLE_ISSUER and DEFER_TASKRUN work */
-    int32_t direct;             /* 1 when O_DIRECT works on the path, or -errno */
+    uint32_t size;                /* sizeof, set by the caller */
+    uint32_t n_cores;             /* in this process's affinity mask */
+    uint32_t n_usable;            /* after the cgroup CPU quota: the automatic number of workers */
+    uint32_t n_nodes;             /* NUMA nodes with those cores */
+    uint64_t memory;              /* bytes: of the machine, or its cgroup's limit if lower */
+    uint64_t memlock;             /* RLIMIT_MEMLOCK in bytes, UINT64_MAX = unlimited */
+    uint64_t open_files;          /* RLIMIT_NOFILE */
+    double cpu_quota;             /* cores granted by the cgroup; 0 = no quota */
+    int32_t io_uring;             /* 1, 0, or a negative errno that io_uring_queue_init gave */
+    int32_t fixed_buffers;        /* 1 when 64 MiB of buffers can be registered, or -errno */
+    int32_t single_issuer;        /* 1 when IORING_SETUP_SINGLE_ISSUER and DEFER_TASKRUN work */
+    int32_t direct;               /* 1 when O_DIRECT works on the path, or -errno */
     uint32_t direct_memory_align; /* bytes */
     uint32_t direct_offset_align; /* bytes */
-    uint32_t variant;           /* the best enum pstk_variant of this CPU */
-    int32_t n_cuda_devices;     /* -1: built without CUDA or no driver */
-    char kernel[64];            /* release */
-    char cpu[64];               /* model name */
-    char file_system[32];       /* of the path: "ext4", ... */
-    char libjpeg[32];           /* version of the linked library */
+    uint32_t variant;             /* the best enum pstk_variant of this CPU */
+    int32_t n_cuda_devices;       /* -1: built without CUDA or no driver */
+    char kernel[64];              /* release */
+    char cpu[64];                 /* model name */
+    char file_system[32];         /* of the path: "ext4", ... */
+    char libjpeg[32];             /* version of the linked library */
 };
 
 /* Find out about this machine; `path` (may be NULL) is where data would lie. borrows. */
@@ -366,13 +375,13 @@ PSTK_API int pstk_get_machine(const char *path, struct pstk_machine *machine,
 
 /* What the parts could do alone. 0 = not measured (no such field, or no time). */
 struct pstk_ceilings {
-    uint32_t size;                       /* sizeof, set by the caller */
+    uint32_t size; /* sizeof, set by the caller */
     uint32_t reserved;
-    double storage_bytes_per_second;     /* reads of the same extents at the same depth, no checks */
+    double storage_bytes_per_second; /* reads of the same extents at the same depth, no checks */
     double storage_reads_per_second;
-    double decode_samples_per_second;    /* libjpeg-turbo, full decode, n_threads threads */
-    double memory_bytes_per_second;      /* memcpy by n_threads threads, of blocks past the cache */
-    double loader_samples_per_second;    /* the same loader with an output that decodes nothing */
+    double decode_samples_per_second; /* libjpeg-turbo, full decode, n_threads threads */
+    double memory_bytes_per_second;   /* memcpy by n_threads threads, of blocks past the cache */
+    double loader_samples_per_second; /* the same loader with an output that decodes nothing */
 };
 
 /* Measure the ceilings for a loader with these settings, `seconds` at most for all. */

@@ -83,25 +83,26 @@ enum pstk_stage {
  * `struct pstk_error *` accepts NULL. Set `size` once with pstk_error_init.
  */
 struct pstk_error {
-    uint32_t size;           /* sizeof(struct pstk_error) of the caller */
-    int32_t code;            /* enum pstk_result */
-    int32_t stage;           /* enum pstk_stage */
-    int32_t native;          /* errno, libjpeg message code, ... ; 0 when there is none */
-    uint64_t sample_id;      /* PSTK_NONE when it concerns no sample */
-    uint64_t record;         /* record number within the shard, or PSTK_NONE */
-    uint64_t offset;         /* first byte of the damaged range in the shard file, or PSTK_NONE */
-    uint64_t length;         /* its length in bytes, 0 when unknown */
-    uint64_t epoch;          /* PSTK_NONE outside a loader */
-    uint64_t position;       /* global sample position in the epoch, or PSTK_NONE */
-    char shard[256];         /* file name of the shard, or "" */
-    char message[768];       /* one sentence: what happened, where, what to do */
+    uint32_t size;      /* sizeof(struct pstk_error) of the caller */
+    int32_t code;       /* enum pstk_result */
+    int32_t stage;      /* enum pstk_stage */
+    int32_t native;     /* errno, libjpeg message code, ... ; 0 when there is none */
+    uint64_t sample_id; /* PSTK_NONE when it concerns no sample */
+    uint64_t record;    /* record number within the shard, or PSTK_NONE */
+    uint64_t offset;    /* first byte of the damaged range in the shard file, or PSTK_NONE */
+    uint64_t length;    /* its length in bytes, 0 when unknown */
+    uint64_t epoch;     /* PSTK_NONE outside a loader */
+    uint64_t position;  /* global sample position in the epoch, or PSTK_NONE */
+    char shard[256];    /* file name of the shard, or "" */
+    char message[768];  /* one sentence: what happened, where, what to do */
 };
 
 /* Clear `err` and set its size. */
 PSTK_API void pstk_error_init(struct pstk_error *err, uint32_t size);
 /* Return the short text of a result code; never NULL; static storage. */
 PSTK_API const char *pstk_strerror(int code);
-/* Return the name of a result code as in the list above ("PSTK_EIO"); never NULL; static storage. */
+/* Return the name of a result code as in the list above ("PSTK_EIO"); never NULL; static storage.
+ */
 PSTK_API const char *pstk_error_name(int code);
 /* Return the library's version, "0.1.0"; static storage. */
 PSTK_API const char *pstk_version(void);
