@@ -152,8 +152,8 @@ static int encode_all(struct pstk__block *b, const struct pstk__schema *schema,
             plain += v[i].plain_size;
             if (schema->entry[i] < 0)
                 continue;
-            int64_t n = encode_value(&v[i], encoders->field[i], b->stored + used, bound - used,
-                                     &b->error);
+            int64_t n =
+                encode_value(&v[i], encoders->field[i], b->stored + used, bound - used, &b->error);
             if (n < 0)
                 return (int)n;
             used += (uint64_t)n;

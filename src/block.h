@@ -11,21 +11,21 @@
 
 /* A block is closed when its values reach this: large enough that handing it over costs nothing
  * beside the compression, small enough to keep all threads busy. */
-#define PSTK__BLOCK_SIZE (1u << 20)    /* bytes */
+#define PSTK__BLOCK_SIZE (1u << 20) /* bytes */
 #define PSTK__BLOCK_RECORDS 4096
 
 struct pstk__block {
-    uint8_t *plain;                 /* owned; the values of all records end to end */
-    uint64_t plain_size;            /* bytes */
+    uint8_t *plain;      /* owned; the values of all records end to end */
+    uint64_t plain_size; /* bytes */
     uint64_t plain_capacity;
-    uint8_t *stored;                /* owned; what was compressed */
+    uint8_t *stored; /* owned; what was compressed */
     uint64_t stored_capacity;
     struct pstk__field_view *views; /* owned; n_fields a record; data is set by encode */
     uint32_t n_records;
     uint32_t record_capacity;
-    int done;                       /* guarded by the writer's lock */
-    int result;                     /* of encode */
-    struct pstk_error error;        /* of encode */
+    int done;                /* guarded by the writer's lock */
+    int result;              /* of encode */
+    struct pstk_error error; /* of encode */
 };
 
 /* One thread's encoders, by field; NULL where the field has none. */

@@ -139,12 +139,23 @@ static void storage_close(struct storage *t)
     free(t->extents);
 }
 
+/* Offset alignment of direct reads, as the loader would choose it. */
+static uint64_t direct_align(const struct pstk__source *source)
+{
+    char path[4096];
+    uint32_t memory_align, offset_align;
+    if (source->format->shard_path(source, 0, path, sizeof path) < 0 ||
+        pstk__direct_align(path, &memory_align, &offset_align) < 0 || offset_align == 0)
+        return 4096;
+    return offset_align;
+}
+
 static int storage_open(struct storage *t, const struct pstk_settings *s, int direct,
                         struct pstk_error *err)
 {
     uint32_t n_files = pstk__files_capacity(t->source->n_shards);
     t->depth = s->queue_depth ? s->queue_depth : 128;
-    t->align = direct ? 4096 : 1;
+    t->align = direct ? direct_align(t->source) : 1;
     t->room = 4096;
     t->n = t->source->n_samples < N_EXTENTS ? (uint32_t)t->source->n_samples : N_EXTENTS;
     t->extents = calloc(t->n, sizeof *t->extents);

@@ -24,7 +24,8 @@ struct pstk__encode_window {
     struct pstk__encode_config config;
     struct lane *lanes;        /* owned; n_threads */
     struct pstk__block **ring; /* owned, and the blocks in it */
-    struct pstk__block *spare; /* owned; one emptied block, so that the steady state reuses memory */
+    struct pstk__block
+        *spare; /* owned; one emptied block, so that the steady state reuses memory */
     uint64_t capacity;
     uint64_t head;      /* caller's thread only */
     uint64_t tail;      /* guarded by lock; written by the caller's thread */
@@ -122,8 +123,8 @@ int pstk__encode_window_open(struct pstk__encode_window **out,
     w->capacity = (uint64_t)config->n_threads * BLOCKS_PER_THREAD;
     w->lanes = calloc(config->n_threads, sizeof *w->lanes);
     w->ring = calloc(w->capacity, sizeof *w->ring);
-    int r = w->lanes && w->ring ? 0
-                                : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "out of memory");
+    int r =
+        w->lanes && w->ring ? 0 : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "out of memory");
     for (uint32_t i = 0; r == 0 && i < config->n_threads; i++) {
         w->lanes[i].window = w;
         r = open_encoders(&w->lanes[i], config, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * encode: the compression threads of a writer. L2. Blocks go in in order, are encoded by any thread,
- * and come out in the same order, in the caller's thread. At most 4 blocks a thread, and 256 MiB of
- * values or one block, are under way. With one thread no thread is made.
+ * encode: the compression threads of a writer. L2. Blocks go in in order, are encoded by any
+ * thread, and come out in the same order, in the caller's thread. At most 4 blocks a thread, and
+ * 256 MiB of values or one block, are under way. With one thread no thread is made.
  */
 #ifndef PSTK_ENCODE_H
 #define PSTK_ENCODE_H
@@ -12,7 +12,7 @@
 struct pstk__encode_window;
 
 struct pstk__encode_dictionary {
-    void *bytes;   /* NULL: none */
+    void *bytes; /* NULL: none */
     uint64_t size;
 };
 

@@ -28,7 +28,8 @@ struct merge {
     struct pstk__staging staging;
 };
 
-/* ---- do the parts belong together? ------------------------------------------------------------- */
+/* ---- do the parts belong together? -------------------------------------------------------------
+ */
 
 static int load_parts(struct merge *g, const char *const *paths, struct pstk_error *err)
 {
@@ -52,7 +53,8 @@ static int load_parts(struct merge *g, const char *const *paths, struct pstk_err
 
 static int compare_parts(const void *a, const void *b)
 {
-    uint32_t x = ((const struct part *)a)->manifest.part, y = ((const struct part *)b)->manifest.part;
+    uint32_t x = ((const struct part *)a)->manifest.part,
+             y = ((const struct part *)b)->manifest.part;
     return (x > y) - (x < y);
 }
 
@@ -206,7 +208,8 @@ static int load_dictionary(const struct part *p, const struct pstk__manifest_dic
                       "%s: is not the dictionary that its manifest lists; verify the part", path);
 }
 
-/* Is dictionary d of part p already among those of the parts before? Bytes decide, not checksums. */
+/* Is dictionary d of part p already among those of the parts before? Bytes decide, not checksums.
+ */
 static int find_dictionary(const struct merge *g, const struct part *p,
                            const struct pstk__manifest_dictionary *d, const void *bytes,
                            uint32_t *found, struct pstk_error *err)

@@ -124,7 +124,8 @@ void pstk__shard_verifier_close(struct pstk__shard_verifier *v)
 
 /* ---- telling of damage ----------------------------------------------------------------------- */
 
-/* Hand v->bad to the sink; the shard and the sample are added where the check could not know them. */
+/* Hand v->bad to the sink; the shard and the sample are added where the check could not know them.
+ */
 static int tell(struct pstk__shard_verifier *v)
 {
     struct pstk_error *b = &v->bad;
@@ -342,8 +343,8 @@ static int check_record(struct pstk__shard_verifier *v, const struct pstk__shard
     if (r < 0)
         return r;
     const uint8_t *bytes = at(&v->records, place->file_offset);
-    if (pstk__record_parse(&record, schema, &v->input->limits, place, bytes, place->size,
-                           &v->bad) < 0)
+    if (pstk__record_parse(&record, schema, &v->input->limits, place, bytes, place->size, &v->bad) <
+        0)
         return tell(v);
     for (uint32_t i = 0; i < schema->n_fields; i++) {
         r = check_field(v, &record, i, err);
@@ -394,8 +395,8 @@ static int tell_page(struct pstk__shard_verifier *v, struct walk *k, uint64_t p)
     pstk__fail(&v->bad, code, PSTK_STAGE_SHARD,
                "%.600s; records %" PRIu64 " to %" PRIu64 " cannot be read", why, first,
                first + n - 1);
-    pstk__fail_at(&v->bad, code, v->shard->file, PSTK_NONE,
-                  h->index_offset + p * PSTK__INDEX_PAGE, PSTK__INDEX_PAGE);
+    pstk__fail_at(&v->bad, code, v->shard->file, PSTK_NONE, h->index_offset + p * PSTK__INDEX_PAGE,
+                  PSTK__INDEX_PAGE);
     k->end = 0;
     k->n_bad = 1;
     return tell(v);
@@ -435,8 +436,8 @@ static int check_page(struct pstk__shard_verifier *v, struct walk *k, uint64_t p
         return tell_page(v, k, p);
     }
     uint64_t first = p * PSTK__PAGE_RECORDS, left = h->n_records - first;
-    k->end = pstk__page_offset(page, left < PSTK__PAGE_RECORDS ? (uint32_t)left
-                                                               : PSTK__PAGE_RECORDS);
+    k->end =
+        pstk__page_offset(page, left < PSTK__PAGE_RECORDS ? (uint32_t)left : PSTK__PAGE_RECORDS);
     return check_records(v, h, first, page, err);
 }
 
@@ -497,10 +498,11 @@ static int compare_header(struct pstk__shard_verifier *v, const struct pstk__sha
                           "has %" PRIu64 " bytes by its header, the manifest says %" PRIu64,
                           h->file_size, s->bytes);
     if (h->crc != s->header_crc || h->index_crc != s->index_crc)
-        return tell_bytes(v, PSTK_EBADMSG, 0, PSTK__HEADER_SIZE,
-                          "the header is not the one that the manifest lists: its checksum is %08x, "
-                          "not %08x",
-                          h->crc, s->header_crc);
+        return tell_bytes(
+            v, PSTK_EBADMSG, 0, PSTK__HEADER_SIZE,
+            "the header is not the one that the manifest lists: its checksum is %08x, "
+            "not %08x",
+            h->crc, s->header_crc);
     return 1;
 }
 
@@ -615,8 +617,8 @@ static int open_file(struct pstk__shard_verifier *v, struct pstk_error *err)
 }
 
 int pstk__shard_verifier_run(struct pstk__shard_verifier *v, uint32_t shard,
-                             const struct pstk__verify_sink *sink,
-                             struct pstk__verify_found *found, struct pstk_error *err)
+                             const struct pstk__verify_sink *sink, struct pstk__verify_found *found,
+                             struct pstk_error *err)
 {
     memset(found, 0, sizeof *found);
     pstk_error_init(&v->bad, sizeof v->bad);

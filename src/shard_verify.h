@@ -43,8 +43,8 @@ int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
 /* Check shard number `shard`. Damage goes to the sink; an error is only what keeps from looking
  * (no memory, no file descriptor) and ECANCELED. */
 int pstk__shard_verifier_run(struct pstk__shard_verifier *v, uint32_t shard,
-                             const struct pstk__verify_sink *sink,
-                             struct pstk__verify_found *found, struct pstk_error *err);
+                             const struct pstk__verify_sink *sink, struct pstk__verify_found *found,
+                             struct pstk_error *err);
 /* NULL is fine. */
 void pstk__shard_verifier_close(struct pstk__shard_verifier *v);
 

@@ -70,8 +70,8 @@ int pstk__shard_writer_begin(struct pstk__shard_writer *w, const char *name, uin
 
 static int flush(struct pstk__shard_writer *w, struct pstk_error *err)
 {
-    int r = pstk__staging_write(w->staging, w->name, w->fd, w->buffer, w->n_buffered, w->flushed,
-                                err);
+    int r =
+        pstk__staging_write(w->staging, w->name, w->fd, w->buffer, w->n_buffered, w->flushed, err);
     if (r < 0)
         return r;
     w->flushed += w->n_buffered;

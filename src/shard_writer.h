@@ -18,13 +18,13 @@ struct pstk__shard_writer {
     char name[PSTK__MAX_FILE_NAME + 1]; /* of the open shard */
     int fd;                             /* owned; -1: no shard is open */
     uint32_t tag;
-    struct pstk__identity identity;     /* of the open shard; n: its records */
-    uint64_t *offsets;                  /* owned; [0..n], then the end */
-    uint64_t capacity;                  /* of offsets */
-    uint8_t *buffer;                    /* owned */
-    uint64_t n_buffered;                /* bytes in buffer */
-    uint64_t flushed;                   /* file offset of the buffer's first byte */
-    uint8_t *head;                      /* owned; schema->head_size bytes */
+    struct pstk__identity identity; /* of the open shard; n: its records */
+    uint64_t *offsets;              /* owned; [0..n], then the end */
+    uint64_t capacity;              /* of offsets */
+    uint8_t *buffer;                /* owned */
+    uint64_t n_buffered;            /* bytes in buffer */
+    uint64_t flushed;               /* file offset of the buffer's first byte */
+    uint8_t *head;                  /* owned; schema->head_size bytes */
 };
 
 int pstk__shard_writer_open(struct pstk__shard_writer *w, struct pstk__staging *staging,

@@ -409,7 +409,8 @@ static int reap(struct pstk__lane *l, int wait)
 /* One round. <0: the backend failed. Else how many things it got done. */
 static int advance(struct pstk__lane *l, uint64_t *mark)
 {
-    int progress = claim_slot(l) | list_jobs(l);
+    int progress = claim_slot(l);
+    progress |= list_jobs(l);
     progress |= plan_jobs(l);
     progress |= issue_jobs(l);
     int r = l->reader->ops->submit(l->reader);

@@ -36,8 +36,8 @@ static int is_content(const char *name)
 static int fail_path(const struct pstk__staging *s, int native, const char *what, const char *name,
                      struct pstk_error *err)
 {
-    const char *advice = native == ENOSPC || native == EDQUOT ? "; free some space and run again"
-                                                              : "";
+    const char *advice =
+        native == ENOSPC || native == EDQUOT ? "; free some space and run again" : "";
     return pstk__fail_errno(err, native, PSTK_STAGE_WRITE, "%s: cannot %s %s%s", s->path, what,
                             name, advice);
 }
@@ -466,7 +466,8 @@ int pstk__staging_commit(struct pstk__staging *s, const void *manifest, uint64_t
     if (r < 0)
         return r;
     s->committed = 1;
-    /* Until this sync a power failure may bring the old manifest back: its shards stay till then. */
+    /* Until this sync a power failure may bring the old manifest back: its shards stay till then.
+     */
     r = sync_directory(s, err);
     if (r < 0 || !s->replaces)
         return r;

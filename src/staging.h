@@ -12,8 +12,9 @@
 
 #include <penstock/types.h>
 
-#define PSTK__STAGING_NAME 240 /* bytes of a file name, the terminating 0 included; with
-                                  ".tmp-" before it still below NAME_MAX = 255 */
+#define PSTK__STAGING_NAME                                                                         \
+    240 /* bytes of a file name, the terminating 0 included; with                                  \
+           ".tmp-" before it still below NAME_MAX = 255 */
 
 struct pstk__staging {
     char *path;          /* owned, as the caller gave it, for messages */
@@ -24,7 +25,7 @@ struct pstk__staging {
     uint32_t generation; /* in the names of what is written, so that it meets no older file */
     char **names;        /* owned; files made here, final names */
     uint64_t n_names;
-    uint64_t capacity;   /* of names */
+    uint64_t capacity; /* of names */
 };
 
 /* Make or take over the directory. EEXIST: it holds a data set and !overwrite, or files that are

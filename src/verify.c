@@ -35,7 +35,8 @@ struct verify {
     void *user;
 };
 
-/* ---- telling the caller ------------------------------------------------------------------------ */
+/* ---- telling the caller ------------------------------------------------------------------------
+ */
 
 static int tell(void *user, const struct pstk_error *bad)
 {
@@ -72,7 +73,8 @@ static int canceled(struct pstk_error *err)
     return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_CONSUMER, "verify was stopped by its caller");
 }
 
-/* ---- dictionaries ------------------------------------------------------------------------------ */
+/* ---- dictionaries ------------------------------------------------------------------------------
+ */
 
 static int check_dictionary(struct verify *v, uint32_t i, struct pstk_error *err)
 {
@@ -93,8 +95,9 @@ static int check_dictionary(struct verify *v, uint32_t i, struct pstk_error *err
         return tell_file(v, d->file, "the dictionary cannot be read: %s", why.message);
     uint32_t crc = pstk__crc32c(0, bytes, size);
     if (size != d->bytes)
-        r = tell_file(v, d->file, "the dictionary has %" PRIu64 " bytes, the manifest says %" PRIu64,
-                      size, d->bytes);
+        r = tell_file(v, d->file,
+                      "the dictionary has %" PRIu64 " bytes, the manifest says %" PRIu64, size,
+                      d->bytes);
     else if (crc != d->crc)
         r = tell_file(v, d->file, "the dictionary has the checksum %08x, the manifest says %08x",
                       crc, d->crc);
@@ -106,7 +109,8 @@ static int check_dictionary(struct verify *v, uint32_t i, struct pstk_error *err
     return r == PSTK_ECANCELED ? canceled(err) : r;
 }
 
-/* ---- opening, closing ---------------------------------------------------------------------------- */
+/* ---- opening, closing
+ * ---------------------------------------------------------------------------- */
 
 static void set_limits(struct pstk__record_limits *l, const struct pstk__manifest *m)
 {
@@ -133,8 +137,7 @@ static int open_input(struct verify *v, const char *path, int decode, struct pst
     v->input.decode = decode;
     set_limits(&v->input.limits, m);
     v->first = calloc((size_t)m->n_shards + 1, sizeof *v->first);
-    v->input.dictionaries =
-        calloc((size_t)m->n_dictionaries + 1, sizeof *v->input.dictionaries);
+    v->input.dictionaries = calloc((size_t)m->n_dictionaries + 1, sizeof *v->input.dictionaries);
     if (!v->first || !v->input.dictionaries)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "%s: out of memory", path);
     v->input.first = v->first;
@@ -160,7 +163,8 @@ static void join(struct verify *v, const struct pstk__verify_found *found)
     pstk__tally_join(v->total.stats, found->stats, v->manifest.schema.n_fields);
 }
 
-/* ---- one thread ------------------------------------------------------------------------------- */
+/* ---- one thread -------------------------------------------------------------------------------
+ */
 
 static int verify_alone(struct verify *v, struct pstk_error *err)
 {
@@ -180,7 +184,8 @@ static int verify_alone(struct verify *v, struct pstk_error *err)
     return r;
 }
 
-/* ---- several threads ---------------------------------------------------------------------------- */
+/* ---- several threads ----------------------------------------------------------------------------
+ */
 
 /* What is found in one shard, on its way to the caller. All guarded by crew.lock, but found, which
  * belongs to the thread until done. */
@@ -208,7 +213,7 @@ struct crew {
 
 struct member {
     struct crew *crew;
-    struct slot *slot; /* of the shard at hand */
+    struct slot *slot;                     /* of the shard at hand */
     struct pstk__shard_verifier *verifier; /* owned */
     pthread_t thread;
     int running;
@@ -245,8 +250,7 @@ static void *run_member(void *arg)
 {
     struct member *m = arg;
     struct crew *c = m->crew;
-    const struct pstk__verify_sink sink = {
-        .bad = queue_bad, .progress = queue_progress, .user = m};
+    const struct pstk__verify_sink sink = {.bad = queue_bad, .progress = queue_progress, .user = m};
     uint32_t n_shards = c->verify->manifest.n_shards;
     pthread_mutex_lock(&c->lock);
     for (;;) {
@@ -258,8 +262,8 @@ static void *run_member(void *arg)
         m->slot = &c->slots[shard % c->n_slots];
         pthread_mutex_unlock(&c->lock);
         pstk_error_init(&m->slot->error, sizeof m->slot->error);
-        int r = pstk__shard_verifier_run(m->verifier, shard, &sink, &m->slot->found,
-                                         &m->slot->error);
+        int r =
+            pstk__shard_verifier_run(m->verifier, shard, &sink, &m->slot->found, &m->slot->error);
         pthread_mutex_lock(&c->lock);
         m->slot->result = r;
         m->slot->done = 1;
@@ -269,7 +273,8 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-/* Hand on what waits in a slot. Enters and leaves with the lock held, not holding it in callbacks. */
+/* Hand on what waits in a slot. Enters and leaves with the lock held, not holding it in callbacks.
+ */
 static int tell_slot(struct crew *c, struct slot *slot, struct pstk_error *copy)
 {
     uint32_t n = slot->n_bads;
@@ -411,15 +416,17 @@ static int verify_together(struct verify *v, uint32_t n_threads, struct pstk_err
     return r;
 }
 
-/* ---- the manifest against what was found ------------------------------------------------------- */
+/* ---- the manifest against what was found -------------------------------------------------------
+ */
 
 /* One number of a field. */
 static int compare(struct verify *v, uint32_t i, const char *key, uint64_t said, uint64_t found)
 {
     if (said == found)
         return 0;
-    return tell_file(v, PSTK__MANIFEST_FILE, "%s of field %s is %" PRIu64 ", the records have %" PRIu64,
-                     key, v->manifest.schema.fields[i].name, said, found);
+    return tell_file(v, PSTK__MANIFEST_FILE,
+                     "%s of field %s is %" PRIu64 ", the records have %" PRIu64, key,
+                     v->manifest.schema.fields[i].name, said, found);
 }
 
 static int compare_field(struct verify *v, uint32_t i)

@@ -27,9 +27,10 @@
 #define DICTIONARY_SHARE 16        /* a dictionary is at most 1/16 of what it was trained on */
 #define SAMPLES_PER_DICTIONARY 100 /* zstd's advice: train on 100 times the dictionary's size */
 #define HELD_MAX (64u << 20)       /* bytes of records held back for training */
-#define VIEW_SIZE 48               /* bytes counted for a held value beside its own: a constant, so
-                                      that no machine decides otherwise */
-#define SMALL_VALUE (16u << 10)    /* mean bytes below which a dictionary is worth it */
+#define VIEW_SIZE                                                                                  \
+    48                          /* bytes counted for a held value beside its own: a constant, so   \
+                                   that no machine decides otherwise */
+#define SMALL_VALUE (16u << 10) /* mean bytes below which a dictionary is worth it */
 #define MAX_THREADS 1024
 #define MAX_SIDE 65535 /* pixels: the record head has 16 bits for it */
 
@@ -349,13 +350,10 @@ static int put_dictionary(struct pstk_writer *w, uint32_t field, const void *byt
                           struct pstk_error *err)
 {
     char stem[PSTK_MAX_NAME + 16], name[PSTK__MAX_FILE_NAME + 1];
-    struct pstk__manifest_dictionary d = {.file = name,
-                                          .field = field,
-                                          .crc = pstk__crc32c(0, bytes, size),
-                                          .bytes = size};
+    struct pstk__manifest_dictionary d = {
+        .file = name, .field = field, .crc = pstk__crc32c(0, bytes, size), .bytes = size};
     const char *field_name = w->manifest.schema.fields[field].name;
-    snprintf(stem, sizeof stem, "%s%s-%08x", field_name[0] == '.' ? "_" : "",
-             field_name, d.crc);
+    snprintf(stem, sizeof stem, "%s%s-%08x", field_name[0] == '.' ? "_" : "", field_name, d.crc);
     int r = pstk__staging_name(&w->staging, name, sizeof name, stem, ".zdict", err);
     if (r == 0)
         r = pstk__staging_put(&w->staging, name, bytes, size, err);
@@ -560,8 +558,8 @@ static int add(struct pstk_writer *w, const struct pstk_value *values, uint32_t 
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
                           "n_values is %u: a record of this data set has %u", n_values,
                           schema->n_fields);
-    if (pixels && (pixels_field >= schema->n_fields ||
-                   schema->fields[pixels_field].kind != PSTK_FIELD_IMAGE))
+    if (pixels &&
+        (pixels_field >= schema->n_fields || schema->fields[pixels_field].kind != PSTK_FIELD_IMAGE))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "field %u is no image field",
                           pixels_field);
     memset(views, 0, schema->n_fields * sizeof *views);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 struct fixture {
-    char dir[200];            /* owned: removed by fixture_close */
-    struct pstk_error err;    /* of the last call */
+    char dir[200];         /* owned: removed by fixture_close */
+    struct pstk_error err; /* of the last call */
 };
 
 #define FIXTURE_FIELDS 4
@@ -56,12 +56,12 @@ static inline void fixture_close(struct fixture *f)
     fixture_remove(f->dir);
 }
 
-/* "DIR/NAME", valid until the eighth call after it. */
+/* "DIR/NAME", valid until the 64th call after it. */
 static inline const char *fixture_path(const struct fixture *f, const char *name)
 {
-    static char paths[8][300];
+    static char paths[64][300];
     static unsigned turn;
-    char *p = paths[turn++ % 8];
+    char *p = paths[turn++ % 64];
     snprintf(p, 300, "%.200s/%.90s", f->dir, name);
     return p;
 }

@@ -193,7 +193,7 @@ TEST(a_damaged_record_is_named_and_the_others_are_checked)
     fixture_open(&f);
     const char *path = fixture_path(&f, "d");
     CHECK_EQ(write_many(&f, path), 0);
-    flip(path, "shard-000001.pstk", 4096 + 9, 1);     /* head of record 0 */
+    flip(path, "shard-000001.pstk", 4096 + 9, 1);      /* head of record 0 */
     flip(path, "shard-000001.pstk", 4096 + 400, 0x80); /* somewhere in it or behind */
     flip(path, "shard-000002.pstk", 9000, 4);
     CHECK_EQ(verify(t, path, 0, 1), 2); /* what lies behind a damaged head belongs to it */

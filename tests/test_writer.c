@@ -416,11 +416,28 @@ TEST(what_does_not_shrink_is_stored_as_it_is)
 TEST(utf8_is_what_unicode_says)
 {
     const struct pstk_field field = {.kind = PSTK_FIELD_UTF8};
-    const char *good[] = {"", "ascii only, and long", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
-                          "\xed\x9f\xbf", "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
-    const char *bad[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xe0\x9f\xbf", "\xed\xa0\x80",
-                         "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82",
-                         "12345678\xff", "\xe2\x28\xa1", "\xf0\x90\x80"};
+    const char *good[] = {"",
+                          "ascii only, and long",
+                          "\xc2\x80",
+                          "\xdf\xbf",
+                          "\xe0\xa0\x80",
+                          "\xed\x9f\xbf",
+                          "\xee\x80\x80",
+                          "\xf0\x90\x80\x80",
+                          "\xf4\x8f\xbf\xbf"};
+    const char *bad[] = {"\x80",
+                         "\xc0\x80",
+                         "\xc1\xbf",
+                         "\xc2",
+                         "\xe0\x9f\xbf",
+                         "\xed\xa0\x80",
+                         "\xf0\x8f\xbf\xbf",
+                         "\xf4\x90\x80\x80",
+                         "\xf5\x80\x80\x80",
+                         "\xe2\x82",
+                         "12345678\xff",
+                         "\xe2\x28\xa1",
+                         "\xf0\x90\x80"};
     char text[160];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         CHECK(!pstk__value_check(&field, good[i], strlen(good[i]), text));

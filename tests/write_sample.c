@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * write_sample OUT [N_RECORDS [N_THREADS [SHARD_SIZE [PART N_PARTS]]]]: a data set that has every
- * kind of field, every codec, every shape of ndarray. The content is a pure function of the record's
- * number, so that a second reader can be checked against the same function.
+ * kind of field, every codec, every shape of ndarray. The content is a pure function of the
+ * record's number, so that a second reader can be checked against the same function.
  */
 #include "tiny_images.h"
 
@@ -167,7 +167,8 @@ int main(int argc, char **argv)
     s.n_names = 3;
     uint64_t n = number(argc, argv, 2, 1200);
     int r = pstk_writer_open(&w, &s, &err);
-    /* Part i of n holds the records [N i / n, N (i + 1) / n): what a single pack would hold there. */
+    /* Part i of n holds the records [N i / n, N (i + 1) / n): what a single pack would hold there.
+     */
     for (uint64_t k = n * s.part / s.n_parts; r == 0 && k < n * (s.part + 1) / s.n_parts; k++)
         r = add(w, k, &err);
     if (r == 0)

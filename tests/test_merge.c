@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "faults.h"
+#include "fixture.h"
+
+#define N_RECORDS 300
+
+/* What is the same in all parts of these tests. */
+static void part_settings(struct pstk_writer_settings *s, const char *path, uint32_t i, uint32_t n)
+{
+    fixture_settings(s, path);
+    s->part = i;
+    s->n_parts = n;
+    s->shard_size = 64 << 10;
+    s->dictionary_size = 256;
+}
+
+/* Part i of n of records 0 .. N_RECORDS - 1. */
+static int write_part(struct fixture *f, const char *path, uint32_t i, uint32_t n)
+{
+    struct pstk_writer_settings s;
+    part_settings(&s, path, i, n);
+    return fixture_write(&s, N_RECORDS * i / n, N_RECORDS * (i + 1) / n, 500, &f->err);
+}
+
+/* n parts, at p0, p1, ...; paths[8] are filled. */
+static int write_parts(struct fixture *f, const char **paths, uint32_t n)
+{
+    static char names[8][300];
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < n; i++) {
+        snprintf(names[i], sizeof names[i], "%s/p%u", f->dir, i);
+        paths[i] = names[i];
+        r = write_part(f, paths[i], i, n);
+    }
+    return r;
+}
+
+static int same_records(const char *a, const char *b)
+{
+    struct pstk_dataset *x = NULL, *y = NULL;
+    int same = pstk_dataset_open(&x, a, NULL) == 0 && pstk_dataset_open(&y, b, NULL) == 0;
+    for (uint64_t k = 0; same && k < N_RECORDS; k++) {
+        for (uint32_t i = 0; same && i < FIXTURE_FIELDS; i++) {
+            void *p = NULL, *q = NULL;
+            uint64_t n = 0, m = 1;
+            same = pstk_dataset_get(x, k, i, &p, &n, NULL, NULL) == 0 &&
+                   pstk_dataset_get(y, k, i, &q, &m, NULL, NULL) == 0 && n == m &&
+                   memcmp(p, q, n) == 0;
+            pstk_free(p);
+            pstk_free(q);
+        }
+    }
+    pstk_dataset_close(&x);
+    pstk_dataset_close(&y);
+    return same;
+}
+
+TEST(merged_parts_are_a_single_pack_whatever_their_order)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    const char *parts[8];
+    char single[40], merged[40], out[300];
+    uint64_t n;
+    fixture_open(&f);
+    const char *whole = fixture_path(&f, "whole");
+    part_settings(&s, whole, 0, 1);
+    CHECK_EQ(fixture_write(&s, 0, N_RECORDS, 500, &f.err), 0);
+    CHECK_EQ(fixture_identity(whole, single, &n), 0);
+    CHECK_EQ(write_parts(&f, parts, 4), 0);
+    snprintf(out, sizeof out, "%s/out", f.dir);
+    static const int orders[3][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
+    for (int k = 0; k < 3; k++) {
+        const char *order[4];
+        for (int i = 0; i < 4; i++)
+            order[i] = parts[orders[k][i]];
+        CHECK_EQ(pstk_merge(order, 4, out, &f.err), 0);
+        CHECK_EQ(fixture_identity(out, merged, &n), 0);
+        CHECK_STR(single, merged);
+        CHECK_EQ(n, N_RECORDS);
+        CHECK_EQ(fixture_verify(out), 0);
+        CHECK(same_records(out, fixture_path(&f, "whole")));
+        fixture_remove(out);
+    }
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(fixture_verify(parts[i]), 0);
+    fixture_close(&f);
+}
+
+TEST(shards_are_linked_and_copied_where_links_are_refused)
+{
+    struct fixture f;
+    const char *parts[8];
+    struct stat a, b;
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 2), 0);
+    const char *out = fixture_path(&f, "out");
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), 0);
+    CHECK_EQ(stat(fixture_path(&f, "p0/part-00000-of-00002-000000.pstk"), &a), 0);
+    CHECK_EQ(stat(fixture_path(&f, "out/part-00000-of-00002-000000.pstk"), &b), 0);
+    CHECK_EQ(a.st_ino, b.st_ino);
+    const int refusals[] = {EXDEV, EPERM, EMLINK, EOPNOTSUPP};
+    for (int i = 0; i < 4; i++) {
+        const char *copy = fixture_path(&f, "copy");
+        fault_arm(FAULT_LINK, 0, refusals[i]);
+        fault.always = 1;
+        CHECK_EQ(pstk_merge(parts, 2, copy, &f.err), 0);
+        CHECK(fault_disarm() > 2);
+        CHECK(fixture_same(out, copy));
+        CHECK_EQ(stat(fixture_path(&f, "copy/part-00000-of-00002-000000.pstk"), &b), 0);
+        CHECK(a.st_ino != b.st_ino);
+        fixture_remove(copy);
+    }
+    fixture_close(&f);
+}
+
+TEST(missing_double_and_foreign_parts_are_named)
+{
+    struct fixture f;
+    const char *p[8];
+    char other[300];
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, p, 3), 0);
+    snprintf(other, sizeof other, "%s/other", f.dir);
+    CHECK_EQ(write_part(&f, other, 1, 2), 0);
+    const char *out = fixture_path(&f, "out");
+    const char *no_middle[] = {p[0], p[2]}, *no_last[] = {p[1], p[0]};
+    const char *twice[] = {p[0], p[1], p[2], p[1]}, *foreign[] = {p[0], p[1], other};
+    const char *none[] = {p[0], fixture_path(&f, "nothing"), p[2]};
+    CHECK_EQ(pstk_merge(no_middle, 2, out, &f.err), PSTK_EINVAL);
+    CHECK(strstr(f.err.message, "part 1 of 3 is missing") != NULL);
+    CHECK_EQ(pstk_merge(no_last, 2, out, &f.err), PSTK_EINVAL);
+    CHECK(strstr(f.err.message, "part 2 of 3 is missing") != NULL);
+    CHECK_EQ(pstk_merge(twice, 4, out, &f.err), PSTK_EINVAL);
+    CHECK(strstr(f.err.message, "both part 1") != NULL);
+    CHECK_EQ(pstk_merge(foreign, 3, out, &f.err), PSTK_EINVAL);
+    CHECK(strstr(f.err.message, "other is part") || strstr(f.err.message, "other of 2"));
+    CHECK_EQ(pstk_merge(none, 3, out, &f.err), PSTK_ENOENT);
+    CHECK_EQ(pstk_merge(NULL, 3, out, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(p, 0, out, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(p, 3, "", &f.err), PSTK_EINVAL);
+    CHECK_EQ(fixture_count(out), -1);
+    fixture_close(&f);
+}
+
+TEST(parts_of_other_settings_are_refused)
+{
+    static const char *const names[2][2] = {{"cat", "dog"}, {"cat", "cow"}};
+    struct fixture f;
+    struct pstk_writer_settings s;
+    struct pstk_field fields[FIXTURE_FIELDS];
+    char paths[2][300];
+    const char *parts[2] = {paths[0], paths[1]};
+    fixture_open(&f);
+    const char *out = fixture_path(&f, "out");
+    for (uint32_t i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/n%u", f.dir, i);
+        part_settings(&s, paths[i], i, 2);
+        s.names = names[i];
+        s.n_names = 2;
+        CHECK_EQ(fixture_write(&s, i, i + 1, 10, &f.err), 0);
+    }
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EINVAL);
+    CHECK(strstr(f.err.message, "class names") != NULL);
+    for (uint32_t k = 0; k < 3; k++) { /* another level, codec, name */
+        memcpy(fields, fixture_fields, sizeof fields);
+        fields[1].codec_level = k == 0 ? 7 : 0;
+        fields[1].codec = k == 1 ? PSTK_CODEC_NONE : PSTK_CODEC_ZSTD;
+        memcpy(fields[3].name, k == 2 ? "ix" : "id", 3);
+        part_settings(&s, paths[1], 1, 2);
+        s.fields = fields;
+        s.overwrite = 1;
+        s.names = names[0];
+        s.n_names = 2;
+        CHECK_EQ(fixture_write(&s, 1, 2, 10, &f.err), 0);
+        CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EINVAL);
+        CHECK(strstr(f.err.message, "fields, codecs or levels") != NULL);
+    }
+    CHECK_EQ(fixture_count(out), -1);
+    fixture_close(&f);
+}
+
+TEST(equal_dictionaries_become_one)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    char paths[2][300];
+    const char *parts[2] = {paths[0], paths[1]};
+    fixture_open(&f);
+    const char *out = fixture_path(&f, "out");
+    for (uint32_t i = 0; i < 2; i++) { /* the same records twice: the same dictionary */
+        snprintf(paths[i], sizeof paths[i], "%s/p%u", f.dir, i);
+        part_settings(&s, paths[i], i, 2);
+        s.shard_size = 0;
+        CHECK_EQ(fixture_write(&s, 0, 100, 10, &f.err), 0);
+        CHECK_EQ(fixture_count(paths[i]), 3);
+    }
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), 0);
+    CHECK_EQ(fixture_count(out), 4); /* manifest, two shards, one dictionary */
+    CHECK_EQ(fixture_verify(out), 0);
+    fixture_close(&f);
+}
+
+TEST(an_empty_part_adds_nothing)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    char paths[2][300];
+    const char *parts[2] = {paths[0], paths[1]};
+    fixture_open(&f);
+    const char *out = fixture_path(&f, "out");
+    for (uint32_t i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/p%u", f.dir, i);
+        part_settings(&s, paths[i], i, 2);
+        CHECK_EQ(fixture_write(&s, 0, i ? 0 : 3, 10, &f.err), 0);
+    }
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), 0);
+    CHECK_EQ(fixture_verify(out), 0);
+    fixture_close(&f);
+}
+
+TEST(what_stands_in_the_way_is_kept)
+{
+    struct fixture f;
+    const char *parts[8];
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 2), 0);
+    CHECK_EQ(pstk_merge(parts, 2, parts[0], &f.err), PSTK_EEXIST);
+    CHECK_EQ(fixture_verify(parts[0]), 0);
+    const char *out = fixture_path(&f, "out");
+    CHECK_EQ(mkdir(out, 0777), 0);
+    fixture_put(out, "notes.txt", "mine");
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EEXIST);
+    CHECK_EQ(fixture_count(out), 1);
+    fixture_close(&f);
+}
+
+TEST(a_damaged_part_is_refused)
+{
+    struct fixture f;
+    const char *parts[8];
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 2), 0);
+    const char *out = fixture_path(&f, "out");
+    const char *shard = fixture_path(&f, "p1/part-00001-of-00002-000000.pstk");
+    int fd = open(shard, O_RDWR);
+    CHECK(fd >= 0);
+    CHECK_EQ(pwrite(fd, "\x01", 1, 100), 1);
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EBADMSG);
+    CHECK_EQ(pwrite(fd, "\x00", 1, 100), 1);
+    CHECK_EQ(ftruncate(fd, 8192), 0);
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EBADMSG);
+    CHECK(strstr(f.err.message, "part-00001") && strstr(f.err.message, "8192"));
+    close(fd);
+    unlink(shard);
+    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_ENOENT);
+    CHECK_EQ(fixture_count(out), -1);
+    fixture_close(&f);
+}
+
+/* Fail the nth call of a kind for n = 0, 1, ... until none fails. */
+static int sweep(struct fixture *f, const char **parts, int kind, int native)
+{
+    int ok = 1, n = 0, fds = fixture_n_fds();
+    char out[300];
+    snprintf(out, sizeof out, "%s/out", f->dir);
+    for (; ok; n++) {
+        fault_arm(kind, n, native);
+        int r = pstk_merge(parts, 2, out, &f->err);
+        int fired = fault_disarm();
+        ok = fixture_n_fds() == fds && (fired ? r < 0 && f->err.message[0] : r == 0) &&
+             fixture_none_or_whole(out) && (r == 0 || !fixture_exists(out, "x"));
+        if (!ok)
+            printf("# kind %d, call %d: %d %s\n", kind, n, r, f->err.message);
+        fixture_remove(out);
+        if (!fired)
+            break;
+    }
+    return ok && n > 0 && fixture_verify(parts[0]) == 0 && fixture_verify(parts[1]) == 0;
+}
+
+TEST(any_call_may_fail)
+{
+    struct fixture f;
+    const char *parts[8];
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 2), 0);
+    CHECK(sweep(&f, parts, FAULT_MEMORY, ENOMEM));
+    CHECK(sweep(&f, parts, FAULT_WRITE, ENOSPC));
+    CHECK(sweep(&f, parts, FAULT_READ, EIO));
+    CHECK(sweep(&f, parts, FAULT_SYNC, EIO));
+    CHECK(sweep(&f, parts, FAULT_RENAME, EIO));
+    CHECK(sweep(&f, parts, FAULT_LINK, ENOSPC));
+    CHECK(sweep(&f, parts, FAULT_OPEN, EMFILE));
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(merged_parts_are_a_single_pack_whatever_their_order),
+        CASE(shards_are_linked_and_copied_where_links_are_refused),
+        CASE(missing_double_and_foreign_parts_are_named),
+        CASE(parts_of_other_settings_are_refused),
+        CASE(equal_dictionaries_become_one),
+        CASE(an_empty_part_adds_nothing),
+        CASE(what_stands_in_the_way_is_kept),
+        CASE(a_damaged_part_is_refused),
+        CASE(any_call_may_fail),
+    };
+    return RUN_CASES(cases);
+}
