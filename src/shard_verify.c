@@ -75,6 +75,15 @@ static int grow(uint8_t **bytes, uint64_t *capacity, uint64_t size, struct pstk_
     return 0;
 }
 
+/* One read of a small data set needs no large block. */
+static uint64_t block_size(const struct pstk__manifest *m)
+{
+    uint64_t size = PSTK__HEADER_SIZE;
+    for (uint32_t i = 0; i < m->n_shards && size < BLOCK_SIZE; i++)
+        size = m->shards[i].bytes > size ? m->shards[i].bytes : size;
+    return size < BLOCK_SIZE ? size : BLOCK_SIZE;
+}
+
 int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
                               const struct pstk__verify_input *input, struct pstk_error *err)
 {
@@ -85,7 +94,7 @@ int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
     v->input = input;
     v->fd = -1;
     uint64_t size = (pstk__decoder_size() + 63) / 64 * 64;
-    int r = grow(&v->records.bytes, &v->records.capacity, BLOCK_SIZE, err);
+    int r = grow(&v->records.bytes, &v->records.capacity, block_size(input->manifest), err);
     if (r == 0)
         r = grow(&v->pages.bytes, &v->pages.capacity, PAGES_PER_READ * PSTK__INDEX_PAGE, err);
     if (r == 0) {

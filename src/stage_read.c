@@ -78,9 +78,8 @@ static int list_jobs(struct pstk__lane *l)
 /* Pin the file of a shard for one read. 1: pinned; 0: try later; <0: it cannot be had. */
 static int acquire_file(struct pstk__lane *l, uint32_t shard, uint32_t *file, int *fd)
 {
-    struct pstk_error err;
     uint32_t before = l->rungs;
-    int r = pstk__files_acquire(l->files, shard, file, fd, &err);
+    int r = pstk__files_acquire(l->files, shard, file, fd, NULL); /* the slow path says why */
     if (l->rungs != before)
         atomic_fetch_or_explicit(&l->pipeline->rungs, l->rungs, memory_order_relaxed);
     if (r == PSTK_EBUSY)

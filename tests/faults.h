@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * faults: the nth call of a kind fails. The program is linked with the linker's --wrap for each
- * function below (see FAULTS_LINK_ARGS in tests/meson.build); calls inside shared libraries are not
+ * function below (`faults` in tests/meson.build); calls inside shared libraries are not
  * touched. Include in one file of a program.
  */
 #ifndef PSTK_FAULTS_H

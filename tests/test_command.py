@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The `penstock` command as a user types it. usage: test_command.py PENSTOCK; TAP on stdout.
+"""The `penstock` command as a user types it. usage: test_command.py PENSTOCK [WORD]; TAP on stdout;
+with WORD only the tests that have it in their names.
 
 Needs Pillow for the pictures. With PENSTOCK_TEST_IMAGES = a folder of images, pixels are compared
 over all of them, too.
@@ -788,11 +789,12 @@ def a_closed_or_full_output_is_no_crash(world):
 
 
 def main():
-    print("1..%d" % len(TESTS))
+    tests = [t for t in TESTS if len(sys.argv) < 3 or sys.argv[2] in t.__name__]
+    print("1..%d" % len(tests))
     world, failed = None, 0
     try:
         world = World()
-        for number, case in enumerate(TESTS, 1):
+        for number, case in enumerate(tests, 1):
             name = case.__name__.replace("_", " ")
             try:
                 case(world)

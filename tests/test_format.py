@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_format.py WRITE_SAMPLE: the second reader agrees with what the C writer wrote. TAP.
+"""test_format.py: the second reader agrees with what the C writer wrote. TAP. PENSTOCK_WRITE_SAMPLE (or
+the first argument) is the program tests/write_sample.c.
 
 The content of each record is computed here once more, so that the values are compared and not only
 their checksums.
@@ -15,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import second_reader  # noqa: E402
 
-WRITE_SAMPLE = sys.argv[1]
+WRITE_SAMPLE = os.environ.get("PENSTOCK_WRITE_SAMPLE") or sys.argv[1]
 
 
 def write(*arguments):

@@ -61,7 +61,7 @@ TEST(merged_parts_are_a_single_pack_whatever_their_order)
     struct pstk_writer_settings s;
     const char *parts[8];
     char single[40], merged[40], out[300];
-    uint64_t n;
+    uint64_t n = 0;
     fixture_open(&f);
     const char *whole = fixture_path(&f, "whole");
     part_settings(&s, whole, 0, 1);

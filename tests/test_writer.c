@@ -98,7 +98,7 @@ TEST(identity_does_not_depend_on_shards_or_dictionaries)
     struct fixture f;
     struct pstk_writer_settings s;
     char a[40], b[40];
-    uint64_t n;
+    uint64_t n = 0;
     fixture_open(&f);
     fixture_settings(&s, fixture_path(&f, "a"));
     s.shard_size = SMALL_SHARD;
@@ -230,7 +230,7 @@ TEST(a_data_set_is_replaced_only_when_asked_and_as_a_whole)
     struct pstk_writer_settings s;
     struct pstk_writer *w;
     char before[40], now[40];
-    uint64_t n;
+    uint64_t n = 0;
     fixture_open(&f);
     fixture_settings(&s, fixture_path(&f, "d"));
     s.shard_size = SMALL_SHARD;
