@@ -182,6 +182,8 @@ TARGET INLINE uint64_t tail(uint64_t state, uint8_t *to, const uint8_t *p, size_
 TARGET INLINE uint32_t run(uint32_t crc, uint8_t *to, const uint8_t *p, size_t size)
 {
     uint64_t state = ~crc;
+    if (size == 0)
+        return crc; /* p may be NULL then */
     while (size >= MIN_THREE) {
         size_t n = size / 24 < MAX_WORDS ? size / 24 : MAX_WORDS;
         state = three_streams(state, to, p, n);

@@ -32,13 +32,13 @@ struct pstk__source {
     struct pstk_field_stats stats[PSTK_MAX_FIELDS];
     uint64_t n_samples;
     uint64_t n_shards;
-    uint64_t n_pages;          /* index pages in all */
-    uint64_t bytes;            /* shards and dictionaries */
+    uint64_t n_pages; /* index pages in all */
+    uint64_t bytes;   /* shards and dictionaries */
     char identity[40];
-    char *path;                /* owned */
-    char **names;              /* class names, owned */
+    char *path;   /* owned */
+    char **names; /* class names, owned */
     uint64_t n_names;
-    void *state;               /* the format's own */
+    void *state; /* the format's own */
 };
 
 struct pstk__format {
@@ -70,7 +70,8 @@ struct pstk__format {
     /* Path of a shard file, and its name alone for messages (static in s). */
     int (*shard_path)(const struct pstk__source *s, uint32_t shard, char *path, size_t size);
     const char *(*shard_name)(const struct pstk__source *s, uint32_t shard);
-    /* Check a freshly opened shard file (buffered fd): size, header, agreement with the manifest. */
+    /* Check a freshly opened shard file (buffered fd): size, header, agreement with the manifest.
+     */
     int (*shard_check)(const struct pstk__source *s, uint32_t shard, int fd,
                        struct pstk_error *err);
 };

@@ -10,7 +10,9 @@
 #include "schema.h"
 
 #define PSTK__MANIFEST_FILE "manifest.json"
-#define PSTK__MANIFEST_MAX (1ull << 30) /* bytes of the file */
+#define PSTK__MANIFEST_MAX                                                                         \
+    (256u << 20) /* bytes of the file: over a million shards; its parsed tree is some ten          \
+                  times that */
 #define PSTK__MAX_FILE_NAME 200         /* bytes of a shard's or dictionary's name */
 #define PSTK__MAX_SAMPLES (1ull << 40)  /* records of a data set */
 #define PSTK__MAX_DICTIONARY (1u << 24) /* bytes of a dictionary file */

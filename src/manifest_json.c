@@ -635,7 +635,7 @@ int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t 
         return t.failed ? pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
                                      "no memory to print the manifest")
                         : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,
-                                     "the manifest has over 1 GiB; use larger shards");
+                                     "the manifest has over 256 MiB; use larger shards");
     }
     *bytes = t.data;
     *size = t.size;

@@ -2,8 +2,8 @@
 /*
  * numa: which cores and nodes this process may use, and memory near them. L1; the only user of
  * hwloc. Honours the affinity mask, the cgroup CPU quota, and local rank / local world (the cores
- * are divided in order, whole nodes first where they divide). Works on synthetic and XML topologies:
- * then threads are planned but not pinned, and memory is not bound.
+ * are divided in order, whole nodes first where they divide). Works on synthetic and XML
+ * topologies: then threads are planned but not pinned, and memory is not bound.
  */
 #ifndef PSTK_NUMA_H
 #define PSTK_NUMA_H
@@ -43,8 +43,8 @@ uint32_t pstk__numa_n_usable(const struct pstk__numa *n);
 int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker);
 /* Called by a thread on itself: bind it to all the planned cores of a node. */
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
-/* Map `size` zeroed bytes, page aligned, bound to a node when there are several. NULL when memory is
- * not to be had; *bound is set to 0 when binding was refused (memory is still given). */
+/* Map `size` zeroed bytes, page aligned, bound to a node when there are several. NULL when memory
+ * is not to be had; *bound is set to 0 when binding was refused (memory is still given). */
 void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *bound);
 void pstk__numa_unmap(void *p, size_t size);
 

@@ -17,7 +17,7 @@
 
 /* The order of one epoch. Plain data; init is O(min(n, PSTK__ORDER_TABLE)). */
 struct pstk__order {
-    uint32_t kind; /* enum pstk_order */
+    uint32_t kind;                  /* enum pstk_order */
     uint32_t left_bits, right_bits; /* Feistel halves: 2^(left+right) >= n */
     uint64_t n;
     uint64_t keys[PSTK__ORDER_ROUNDS];
@@ -29,12 +29,13 @@ void pstk__order_init(struct pstk__order *o, uint32_t kind, uint64_t n, uint64_t
 /* Sample id at position k < n. */
 uint64_t pstk__order_at(const struct pstk__order *o, uint64_t k);
 
-/* How positions become batches: which rows rank `rank` of `world` has in the batch at a position. */
+/* How positions become batches: which rows rank `rank` of `world` has in the batch at a position.
+ */
 struct pstk__partition {
     uint64_t n;          /* samples */
     uint64_t batch_size; /* per rank, <= UINT32_MAX */
     uint64_t rank, world;
-    uint32_t last;       /* enum pstk_last */
+    uint32_t last; /* enum pstk_last */
 };
 
 /* Samples a global batch takes: batch_size * world. */

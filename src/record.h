@@ -11,17 +11,18 @@
 
 /* One field of one record. */
 struct pstk__field_view {
-    const uint8_t *data;  /* stored bytes, borrowed from the buffer; NULL when only the head was read */
+    const uint8_t
+        *data; /* stored bytes, borrowed from the buffer; NULL when only the head was read */
     uint32_t stored_size; /* bytes */
     uint32_t plain_size;  /* bytes after decompression */
     uint32_t stored_crc;
     uint32_t plain_crc;
-    uint8_t codec;        /* enum pstk_codec */
-    uint8_t encoding;     /* enum pstk_encoding */
-    uint16_t width;       /* pixels; images only */
+    uint8_t codec;    /* enum pstk_codec */
+    uint8_t encoding; /* enum pstk_encoding */
+    uint16_t width;   /* pixels; images only */
     uint16_t height;
-    uint32_t offset;      /* from the record's start */
-    uint32_t in_head;     /* 1: data is final, the head's CRC covers it */
+    uint32_t offset;  /* from the record's start */
+    uint32_t in_head; /* 1: data is final, the head's CRC covers it */
 };
 
 struct pstk__record {
@@ -35,7 +36,7 @@ struct pstk__record {
 
 /* What a record may not exceed: from the manifest and the settings. */
 struct pstk__record_limits {
-    uint64_t max_size;                          /* of the whole record */
+    uint64_t max_size; /* of the whole record */
     uint64_t max_stored[PSTK_MAX_FIELDS];
     uint64_t max_plain[PSTK_MAX_FIELDS];
     uint32_t max_width[PSTK_MAX_FIELDS];
@@ -59,7 +60,8 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
                        uint64_t available, struct pstk_error *err);
 /* Check the stored bytes of field i against its CRC. */
 int pstk__record_check_field(const struct pstk__record *r, uint32_t i, struct pstk_error *err);
-/* Name damage in field i of r: shard, record, byte range of the field. Returns EBADMSG or `code`. */
+/* Name damage in field i of r: shard, record, byte range of the field. Returns EBADMSG or `code`.
+ */
 int pstk__record_fail(const struct pstk__record *r, uint32_t i, int code, int stage,
                       struct pstk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
@@ -69,7 +71,8 @@ int pstk__record_fail(const struct pstk__record *r, uint32_t i, int code, int st
 void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t number,
                        const struct pstk__field_view *views, void *head);
 
-/* Two lanes of the content identity of one record, and of a run of records (FORMAT.md, Identity). */
+/* Two lanes of the content identity of one record, and of a run of records (FORMAT.md, Identity).
+ */
 struct pstk__identity {
     uint64_t lane[2]; /* < 2^61 - 1 */
     uint64_t n;       /* records */

@@ -3,6 +3,7 @@
 #ifndef PSTK_FIXTURE_H
 #define PSTK_FIXTURE_H
 
+#include "crc32c.h"
 #include "test.h"
 #include "tiny_images.h"
 
@@ -212,6 +213,31 @@ static inline int64_t fixture_verify(const char *path)
 static inline int fixture_none_or_whole(const char *path)
 {
     return !fixture_exists(path, "manifest.json") || fixture_verify(path) == 0;
+}
+
+/* Replace a text in the manifest by one of the same length, and mend its checksum. */
+static inline int fixture_edit_manifest(const char *directory, const char *from, const char *to)
+{
+    char path[600], crc[9];
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/manifest.json", directory);
+    uint8_t *bytes = fixture_load(path, &size);
+    if (!bytes || size < 22 || strlen(from) != strlen(to))
+        return -1;
+    bytes[size] = 0;
+    char *at = strstr((char *)bytes, from);
+    int r = -1;
+    if (at) {
+        memcpy(at, to, strlen(to));
+        snprintf(crc, sizeof crc, "%08x", pstk__crc32c(0, bytes, size - 22));
+        memcpy(bytes + size - 22 + 11, crc, 8);
+        FILE *f = fopen(path, "w");
+        r = f && fwrite(bytes, 1, size, f) == size ? 0 : -1;
+        if (f)
+            fclose(f);
+    }
+    free(bytes);
+    return r;
 }
 
 static inline int fixture_n_fds(void)

@@ -434,7 +434,7 @@ class Shard:
                     continue
                 if plain is not None and entry[5]:
                     self.check_image(k, f, entry, plain)
-                words += [entry[1] | entry[3] << 32, entry[5]]
+                words += [entry[1] | entry[3] << 32, entry[5] | entry[6] << 16 | entry[7] << 32]
                 f.count(entry[0], entry[1], CODECS[entry[4]], ENCODINGS[entry[5]], entry[6],
                         entry[7])
             identity.add(words)

@@ -22,8 +22,8 @@
 
 struct test_state {
     int n_run, n_failed;
-    int failed;         /* the running test */
-    char skip[160];     /* why the running test is skipped, or "" */
+    int failed;     /* the running test */
+    char skip[160]; /* why the running test is skipped, or "" */
 };
 
 static struct test_state test_state;
@@ -34,7 +34,10 @@ struct test_case {
 };
 
 #define TEST(name) static void test_##name(void)
-#define CASE(name) {#name, test_##name}
+#define CASE(name)                                                                                 \
+    {                                                                                              \
+#name, test_##name                                                                         \
+    }
 
 #define CHECK(cond)                                                                                \
     do {                                                                                           \

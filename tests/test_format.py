@@ -122,10 +122,12 @@ def identity_is_of_the_content(directory):
 
 def parts_join_to_the_whole(directory):
     whole = second_reader.Data(write(os.path.join(directory, "whole"), 90))
+    paths = []
     total = second_reader.Identity()
     for i in range(3):
         part = second_reader.Data(write(os.path.join(directory, "part%d" % i), 90, 1, 256 << 10, i, 3))
         part.verify()
+        paths.append(part.directory)
         assert (part.m["part"], part.m["n_parts"]) == (i, 3)
         for m in part.m["shards"]:
             shard = second_reader.Shard(part, m)
@@ -133,6 +135,12 @@ def parts_join_to_the_whole(directory):
             run.lanes, run.n = list(shard.lanes), shard.n
             total.join(run)
     assert total.text(whole.schema_crc) == whole.m["identity"]
+    merged = os.path.join(directory, "merged")
+    write("--merge", merged, *reversed(paths))
+    data = second_reader.Data(merged)
+    data.verify()
+    assert data.m["identity"] == whole.m["identity"] and data.m["n_parts"] == 1
+    check_content(data, 90)
 
 
 def index_pages_continue_each_other(directory):

@@ -7,6 +7,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdatomic.h>
 
 extern void *__libc_malloc(size_t size);

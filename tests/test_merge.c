@@ -258,6 +258,23 @@ TEST(a_damaged_part_is_refused)
     fixture_close(&f);
 }
 
+TEST(a_part_whose_manifest_lies_is_refused)
+{
+    struct fixture f;
+    const char *parts[8];
+    char identity[40], wrong[40];
+    uint64_t n = 0;
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 2), 0);
+    CHECK_EQ(fixture_identity(parts[1], identity, &n), 0);
+    memcpy(wrong, identity, sizeof wrong);
+    wrong[31] = wrong[31] == '0' ? '1' : '0';
+    CHECK_EQ(fixture_edit_manifest(parts[1], identity, wrong), 0);
+    CHECK_EQ(pstk_merge(parts, 2, fixture_path(&f, "out"), &f.err), PSTK_EBADMSG);
+    CHECK(strstr(f.err.message, "identity") != NULL);
+    fixture_close(&f);
+}
+
 /* Fail the nth call of a kind for n = 0, 1, ... until none fails. */
 static int sweep(struct fixture *f, const char **parts, int kind, int native)
 {
@@ -306,6 +323,7 @@ int main(void)
         CASE(an_empty_part_adds_nothing),
         CASE(what_stands_in_the_way_is_kept),
         CASE(a_damaged_part_is_refused),
+        CASE(a_part_whose_manifest_lies_is_refused),
         CASE(any_call_may_fail),
     };
     return RUN_CASES(cases);

@@ -291,8 +291,13 @@ static void identity_by_the_book(uint64_t lane[2], const struct sample *s)
     static const uint64_t c[2] = {0x9E3779B97F4A7C15u, 0xC2B2AE3D27D4EB4Fu};
     static const uint64_t base[2] = {0x0FD3B5A9C1E57E2Bu, 0x1B873593CC9E2D51u};
     const unsigned __int128 p = ((unsigned __int128)1 << 61) - 1;
-    const uint64_t words[] = {18 | (uint64_t)s->views[0].plain_crc << 32, 3, 4, 1234567,
-                              5 | (uint64_t)s->views[2].plain_crc << 32,  0};
+    const struct pstk__field_view *image = &s->views[0];
+    const uint64_t words[] = {18 | (uint64_t)image->plain_crc << 32,
+                              3 | (uint64_t)image->width << 16 | (uint64_t)image->height << 32,
+                              4,
+                              1234567,
+                              5 | (uint64_t)s->views[2].plain_crc << 32,
+                              0};
     for (int l = 0; l < 2; l++) {
         uint64_t h = c[l];
         for (int i = 0; i < 6; i++)

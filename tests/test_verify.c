@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "crc32c.h"
 #include "faults.h"
 #include "fixture.h"
 
@@ -336,31 +335,6 @@ TEST(the_caller_can_stop_it)
     fixture_close(&f);
 }
 
-/* Replace a text in the manifest by one of the same length, and mend its checksum. */
-static int edit_manifest(const char *directory, const char *from, const char *to)
-{
-    char path[600], crc[9];
-    size_t size = 0;
-    snprintf(path, sizeof path, "%s/manifest.json", directory);
-    uint8_t *bytes = fixture_load(path, &size);
-    if (!bytes || size < 22 || strlen(from) != strlen(to))
-        return -1;
-    bytes[size] = 0;
-    char *at = strstr((char *)bytes, from);
-    int r = -1;
-    if (at) {
-        memcpy(at, to, strlen(to));
-        snprintf(crc, sizeof crc, "%08x", pstk__crc32c(0, bytes, size - 22));
-        memcpy(bytes + size - 22 + 11, crc, 8);
-        FILE *f = fopen(path, "w");
-        r = f && fwrite(bytes, 1, size, f) == size ? 0 : -1;
-        if (f)
-            fclose(f);
-    }
-    free(bytes);
-    return r;
-}
-
 TEST(a_manifest_that_lies_is_found)
 {
     static const char *const edits[][2] = {
@@ -379,10 +353,10 @@ TEST(a_manifest_that_lies_is_found)
     const char *path = fixture_path(&f, "d");
     CHECK_EQ(write_many(&f, path), 0);
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
-        CHECK_EQ(edit_manifest(path, edits[i][0], edits[i][1]), 0);
+        CHECK_EQ(fixture_edit_manifest(path, edits[i][0], edits[i][1]), 0);
         CHECK(verify(t, path, 0, 1) > 0);
         CHECK_STR(t->bads[0].shard, i < 7 ? "manifest.json" : "shard-000000.pstk");
-        CHECK_EQ(edit_manifest(path, edits[i][1], edits[i][0]), 0);
+        CHECK_EQ(fixture_edit_manifest(path, edits[i][1], edits[i][0]), 0);
         CHECK_EQ(verify(t, path, 0, 1), 0);
     }
     char identity[40], wrong[40];
@@ -390,7 +364,7 @@ TEST(a_manifest_that_lies_is_found)
     CHECK_EQ(fixture_identity(path, identity, &n), 0);
     memcpy(wrong, identity, sizeof wrong);
     wrong[3] = wrong[3] == '0' ? '1' : '0';
-    CHECK_EQ(edit_manifest(path, identity, wrong), 0);
+    CHECK_EQ(fixture_edit_manifest(path, identity, wrong), 0);
     CHECK_EQ(verify(t, path, 0, 1), 1);
     CHECK(strstr(t->bads[0].message, "identity") != NULL);
     free(t);

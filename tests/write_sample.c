@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * write_sample --merge OUT PART...: pstk_merge.
  * write_sample OUT [N_RECORDS [N_THREADS [SHARD_SIZE [PART N_PARTS]]]]: a data set that has every
  * kind of field, every codec, every shape of ndarray. The content is a pure function of the
  * record's number, so that a second reader can be checked against the same function.
@@ -144,6 +145,16 @@ static uint64_t number(int argc, char **argv, int i, uint64_t otherwise)
     return argc > i ? strtoull(argv[i], NULL, 10) : otherwise;
 }
 
+static int merge(const char *out, char **parts, uint32_t n_parts)
+{
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    int r = pstk_merge((const char *const *)parts, n_parts, out, &err);
+    if (r < 0)
+        fprintf(stderr, "write_sample: %s\n", err.message);
+    return r < 0;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const names[] = {"cat", "dog", "größe"};
@@ -153,6 +164,8 @@ int main(int argc, char **argv)
     pstk_error_init(&err, sizeof err);
     if (argc < 2)
         return fprintf(stderr, "usage: write_sample OUT [N [THREADS [SHARD_SIZE [PART N]]]]\n"), 2;
+    if (argc > 3 && strcmp(argv[1], "--merge") == 0)
+        return merge(argv[2], argv + 3, (uint32_t)argc - 3);
     pstk_writer_settings_init(&s, sizeof s);
     s.path = argv[1];
     s.fields = fields;
