@@ -323,6 +323,8 @@ void pstk__slot_release(struct pstk__slot *s, void *stream)
 
 void pstk__slot_drop(struct pstk__slot *s)
 {
-    atomic_store_explicit(&s->state, PSTK__SLOT_FREE, memory_order_release);
+    uint32_t old = atomic_exchange_explicit(&s->state, PSTK__SLOT_FREE, memory_order_acq_rel);
+    assert(old == PSTK__SLOT_FILLING || old == PSTK__SLOT_READY);
+    (void)old;
     push_free(s);
 }

@@ -120,6 +120,12 @@ int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
     if (b->depth > DEPTH_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "queue_depth is %u: at most %u",
                           b->depth, DEPTH_MAX);
+    if (s->io_memory > b->limit || s->index_memory > b->limit)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: %llu bytes are over max_memory, %llu",
+            s->io_memory > b->limit ? "io_memory" : "index_memory",
+            (unsigned long long)(s->io_memory > b->limit ? s->io_memory : s->index_memory),
+            (unsigned long long)b->limit);
     int r = slots_init(b, s, plan, workers_per_node * n_nodes, err);
     if (r < 0)
         return r;

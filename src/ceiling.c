@@ -13,6 +13,7 @@
 #include "numa.h"
 #include "order.h"
 #include "reader.h"
+#include "settings.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #define N_EXTENTS 16384u         /* records whose reads are repeated, at most */
 #define N_IMAGES 256u            /* images held in memory for the decode ceiling, at most */
 #define IMAGE_BYTES (256u << 20) /* of them, at most */
+#define READ_MAX (1u << 30)      /* bytes of a read: a larger record's start stands for it */
 #define COPY_BYTES (64u << 20)   /* a thread's block for memcpy: past any private cache */
 
 /* ---- storage --------------------------------------------------------------------------------- */
@@ -68,6 +70,8 @@ static int storage_extents(struct storage *t, struct pstk_error *err)
         r = f->extent(t->source, shard, record, page, 0, &t->extents[i], err);
         if (r < 0)
             return r;
+        if (t->extents[i].size > READ_MAX)
+            t->extents[i].size = READ_MAX;
         if (t->extents[i].size + 2 * t->align > t->room)
             t->room = t->extents[i].size + 2 * t->align;
     }
@@ -93,7 +97,13 @@ static int storage_queue(struct storage *t, uint32_t i, struct pstk__read *read)
     return 0;
 }
 
-static int storage_run(struct storage *t, double seconds, struct pstk_ceilings *out)
+static int storage_failed(struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ, "the reads of the storage ceiling failed");
+}
+
+static int storage_run(struct storage *t, double seconds, struct pstk_ceilings *out,
+                       struct pstk_error *err)
 {
     uint64_t start = pstk__clock_ns(), until = start + (uint64_t)(seconds * 1e9), bytes = 0, n = 0;
     struct pstk__read *done[64];
@@ -102,15 +112,15 @@ static int storage_run(struct storage *t, double seconds, struct pstk_ceilings *
         struct pstk__read *r = &t->reads[next];
         *r = (struct pstk__read){.buffer = t->memory + next * t->room, .fixed = 1};
         if (storage_queue(t, next, r) < 0)
-            return PSTK_EIO;
+            return storage_failed(err);
     }
     int failed = 0;
     while (in_flight > 0) {
         if (t->reader->ops->submit(t->reader) < 0)
-            return PSTK_EIO;
+            return storage_failed(err);
         int n_done = t->reader->ops->reap(t->reader, done, 64, 1);
         if (n_done < 0)
-            return PSTK_EIO;
+            return storage_failed(err);
         int more = pstk__clock_ns() < until && !failed;
         for (int i = 0; i < n_done; i++) {
             failed |= done[i]->result < 0;
@@ -153,8 +163,10 @@ static uint64_t direct_align(const struct pstk__source *source)
 static int storage_open(struct storage *t, const struct pstk_settings *s, int direct,
                         struct pstk_error *err)
 {
-    uint32_t n_files = pstk__files_capacity(t->source->n_shards);
-    t->depth = s->queue_depth ? s->queue_depth : 128;
+    uint32_t n_files = pstk__files_capacity(t->source->n_shards, 1);
+    t->depth = s->queue_depth && s->queue_depth <= 4096 ? s->queue_depth : 128;
+    if (n_files < t->source->n_shards && t->depth > n_files)
+        t->depth = n_files; /* every read in flight pins a file */
     t->align = direct ? direct_align(t->source) : 1;
     t->room = 4096;
     t->n = t->source->n_samples < N_EXTENTS ? (uint32_t)t->source->n_samples : N_EXTENTS;
@@ -192,7 +204,7 @@ static int measure_storage(struct pstk__source *source, const struct pstk_settin
                  (s->io == PSTK_IO_AUTO && source->bytes > pstk__cgroup_memory("/") / 2);
     int r = storage_open(&t, s, direct, err);
     if (r == 0)
-        r = storage_run(&t, seconds, out);
+        r = storage_run(&t, seconds, out, err);
     storage_close(&t);
     return r;
 }
@@ -212,7 +224,7 @@ struct images {
 struct bench_thread {
     pthread_t thread;
     const struct images *images; /* NULL: copy memory instead */
-    uint64_t until;
+    uint64_t ns;                 /* how long to run, once it is ready */
     uint32_t number;
     double rate; /* out: images or bytes per second */
 };
@@ -222,7 +234,7 @@ static void ignore_row(void *user, const uint8_t *rgb)
     (void)user, (void)rgb;
 }
 
-static double decode_images(const struct images *set, uint32_t first, uint64_t until)
+static double decode_images(const struct images *set, uint32_t first, uint64_t ns)
 {
     const struct pstk__row_sink sink = {.row = ignore_row};
     uint32_t width = 1, height = 1;
@@ -237,7 +249,7 @@ static double decode_images(const struct images *set, uint32_t first, uint64_t u
     if (pstk__arena_open(&arena, pstk__image_scratch(width, height) + (8u << 20)) < 0)
         return 0;
     if (pstk__image_state_open(&state, &arena, NULL) == 0) {
-        uint64_t start = pstk__clock_ns(), now = start, n = 0;
+        uint64_t start = pstk__clock_ns(), until = start + ns, now = start, n = 0;
         size_t mark = arena.used;
         for (; now < until; n++, now = pstk__clock_ns()) {
             uint32_t i = (first + (uint32_t)n) % set->n;
@@ -247,26 +259,26 @@ static double decode_images(const struct images *set, uint32_t first, uint64_t u
                 ->decode(state, set->image[i].data, set->image[i].size, info, &box, &sink, NULL);
             pstk__arena_reset(&arena, mark);
         }
-        rate = (double)n * 1e9 / (double)(now - start);
+        rate = n ? (double)n * 1e9 / (double)(now - start) : 0;
     }
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
     return rate;
 }
 
-static double copy_memory(uint64_t until)
+static double copy_memory(uint64_t ns)
 {
     uint8_t *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
     double rate = 0;
     if (from && to) {
         memset(from, 1, COPY_BYTES);
         memset(to, 2, COPY_BYTES);
-        uint64_t start = pstk__clock_ns(), now = start, n = 0;
+        uint64_t start = pstk__clock_ns(), until = start + ns, now = start, n = 0;
         for (; now < until; n++, now = pstk__clock_ns()) {
             memcpy(to, from, COPY_BYTES);
             from[n % COPY_BYTES] = to[0]; /* keeps the copy from being left out */
         }
-        rate = (double)n * COPY_BYTES * 1e9 / (double)(now - start);
+        rate = n ? (double)n * COPY_BYTES * 1e9 / (double)(now - start) : 0;
     }
     free(from);
     free(to);
@@ -276,8 +288,7 @@ static double copy_memory(uint64_t until)
 static void *bench_body(void *argument)
 {
     struct bench_thread *b = argument;
-    b->rate =
-        b->images ? decode_images(b->images, b->number * 7919u, b->until) : copy_memory(b->until);
+    b->rate = b->images ? decode_images(b->images, b->number * 7919u, b->ns) : copy_memory(b->ns);
     return NULL;
 }
 
@@ -285,12 +296,11 @@ static void *bench_body(void *argument)
 static double run_threads(const struct images *images, uint32_t n, double seconds)
 {
     struct bench_thread *threads = calloc(n, sizeof *threads);
-    uint64_t until = pstk__clock_ns() + (uint64_t)(seconds * 1e9);
+    uint64_t ns = (uint64_t)(seconds * 1e9);
     double rate = 0;
     uint32_t started = 0;
     for (; threads && started < n; started++) {
-        threads[started] =
-            (struct bench_thread){.images = images, .until = until, .number = started};
+        threads[started] = (struct bench_thread){.images = images, .ns = ns, .number = started};
         if (pthread_create(&threads[started].thread, NULL, bench_body, &threads[started]) != 0)
             break;
     }
@@ -420,16 +430,20 @@ static uint32_t ceiling_threads(const struct pstk_settings *s)
     return n;
 }
 
-int pstk_measure_ceilings(const struct pstk_settings *s, double seconds,
+int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
                           struct pstk_ceilings *ceilings, struct pstk_error *err)
 {
-    if (!s || !s->path || !s->outputs || !ceilings || ceilings->size < sizeof ceilings->size ||
-        !(seconds > 0))
+    if (!ceilings || ceilings->size < sizeof ceilings->size || !(seconds > 0))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "ceilings: settings, seconds or size is not set");
+                          "ceilings: seconds or size is not set");
     struct pstk_dataset *d;
     struct pstk_ceilings c = {.size = sizeof c};
-    int r = pstk_dataset_open(&d, s->path, err);
+    struct pstk_settings own_settings = {0}, *s = &own_settings;
+    int r = pstk__settings_copy(s, settings, err);
+    if (r == 0)
+        r = pstk__settings_check(s, err);
+    if (r == 0)
+        r = pstk_dataset_open(&d, s->path, err);
     if (r < 0)
         return r;
     const struct pstk__source *source = pstk__dataset_source(d);

@@ -173,3 +173,13 @@ int pstk__fail_at(struct pstk_error *err, int code, const char *shard, uint64_t 
     err->length = length;
     return err->code;
 }
+
+int pstk__fail_copy(struct pstk_error *err, const struct pstk_error *from)
+{
+    if (writable(err)) {
+        uint32_t size = err->size;
+        *err = *from;
+        err->size = size;
+    }
+    return from->code;
+}

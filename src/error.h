@@ -21,4 +21,8 @@ int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *
 int pstk__fail_at(struct pstk_error *err, int code, const char *shard, uint64_t record,
                   uint64_t offset, uint64_t length);
 
+/* Hand an error on to the caller's struct, which may be NULL and keeps its size. Returns
+ * from->code. */
+int pstk__fail_copy(struct pstk_error *err, const struct pstk_error *from);
+
 #endif

@@ -234,12 +234,11 @@ void pstk__files_close(struct pstk__files *f)
     free(f);
 }
 
-uint32_t pstk__files_capacity(uint64_t n_shards)
+uint32_t pstk__files_capacity(uint64_t n_shards, uint32_t n_tables)
 {
-    /* Half of the limit: the program has files of its own. */
     struct rlimit limit;
     uint64_t n = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 2 : 128;
-    n = n < MAX_SLOTS ? n : MAX_SLOTS;
+    n = (n < MAX_SLOTS ? n : MAX_SLOTS) / n_tables;
     n = n < n_shards ? n : n_shards;
     return n < 1 ? 1 : (uint32_t)n;
 }

@@ -22,8 +22,8 @@ int pstk__files_acquire(struct pstk__files *f, uint32_t shard, uint32_t *slot, i
 void pstk__files_release(struct pstk__files *f, uint32_t slot);
 /* Closes all. NULL is fine. */
 void pstk__files_close(struct pstk__files *f);
-/* The number of slots that suits n_shards and RLIMIT_NOFILE, for all tables of the process
- * together: several readers divide it. */
-uint32_t pstk__files_capacity(uint64_t n_shards);
+/* The number of slots that suits n_shards and RLIMIT_NOFILE for each of n_tables tables that read
+ * all the shards: half of the limit in all, as the program has files of its own. */
+uint32_t pstk__files_capacity(uint64_t n_shards, uint32_t n_tables);
 
 #endif

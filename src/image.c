@@ -140,12 +140,17 @@ const struct pstk__image_decoder pstk__image_pixels = {
 
 /* ---- state ---------------------------------------------------------------------------------- */
 
-uint64_t pstk__image_scratch(uint32_t max_width, uint32_t max_height)
+uint64_t pstk__image_scratch_within(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     /* One image is decoded at a time, and its memory is given back: the larger bound holds. */
-    uint64_t jpeg = pstk__jpeg_scratch(max_width, max_height);
-    uint64_t png = pstk__png_scratch(max_width, max_height);
+    uint64_t jpeg = pstk__jpeg_scratch(max_width, max_height, max_pixels);
+    uint64_t png = pstk__png_scratch(max_width, max_height, max_pixels);
     return jpeg > png ? jpeg : png;
+}
+
+uint64_t pstk__image_scratch(uint32_t width, uint32_t height)
+{
+    return pstk__image_scratch_within(width, height, (uint64_t)width * height);
 }
 
 int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,

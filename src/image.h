@@ -59,8 +59,11 @@ int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       struct pstk__image_info *info, struct pstk_error *err);
 
 /* Bytes of arena that decoding images up to this size may need beyond what open took: progressive
- * and interlaced images are held whole. An upper bound, derived in a comment. */
-uint64_t pstk__image_scratch(uint32_t max_width, uint32_t max_height);
+ * and interlaced images are held whole. An upper bound, derived in a comment; no image has more
+ * than max_pixels, so a wide one and a high one do not add up to a huge one. */
+uint64_t pstk__image_scratch_within(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
+/* The same for one image of this size. */
+uint64_t pstk__image_scratch(uint32_t width, uint32_t height);
 /* Make a worker's decoders; borrows the arena for its life. Returns owned. After this, decode never
  * calls malloc. */
 int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,
@@ -85,9 +88,9 @@ extern const struct pstk__image_decoder pstk__image_pixels;
 /* Make the libjpeg object, reused from image to image. Returns owned. */
 int pstk__jpeg_open(struct pstk__jpeg **out, struct pstk__arena *arena, struct pstk_error *err);
 void pstk__jpeg_close(struct pstk__jpeg *j);
-uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height);
+uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
 const char *pstk__jpeg_library(void);
-uint64_t pstk__png_scratch(uint32_t max_width, uint32_t max_height);
+uint64_t pstk__png_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
 
 /* Orientation in a TIFF structure as Exif has it (from its byte order mark on); 1 when there is
  * none or it is damaged. Pure. */

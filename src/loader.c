@@ -5,14 +5,13 @@
 #include "budget.h"
 #include "clock.h"
 #include "error.h"
+#include "settings.h"
 #include "stage.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define SETTINGS_SIZE_MAX 65536u
 
 struct pstk_loader {
     struct pstk__pipeline pipeline;
@@ -21,84 +20,6 @@ struct pstk_loader {
     uint64_t returned_ns; /* when next last returned a batch; 0 = not yet */
     int owner;            /* process id: a fork's child may not use us */
 };
-
-/* ---- settings -------------------------------------------------------------------------------- */
-
-void pstk_settings_init(struct pstk_settings *s, uint32_t size)
-{
-    if (!s || size < offsetof(struct pstk_settings, path))
-        return;
-    memset(s, 0, size);
-    s->size = size;
-    s->output_size = sizeof(struct pstk_output);
-    s->op_size = sizeof(struct pstk_op);
-    s->batch_size = 1;
-    if (size >= offsetof(struct pstk_settings, local_world) + sizeof s->local_world)
-        s->world = s->local_world = 1;
-}
-
-/* Copy the caller's settings, which may be of an older or a newer library. */
-static int settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
-                         struct pstk_error *err)
-{
-    if (!from || from->size < offsetof(struct pstk_settings, n_outputs) ||
-        from->size > SETTINGS_SIZE_MAX)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "settings: not initialised, call pstk_settings_init first");
-    for (uint32_t i = sizeof *to; i < from->size; i++)
-        if (((const uint8_t *)from)[i] != 0)
-            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                              "settings: one of a newer penstock is set, which version %s does "
-                              "not know",
-                              pstk_version());
-    pstk_settings_init(to, sizeof *to);
-    memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
-    to->size = sizeof *to;
-    if (!to->world)
-        to->world = 1;
-    if (!to->local_world)
-        to->local_world = 1;
-    return 0;
-}
-
-/* A setting with its largest value. */
-struct range {
-    const char *name;
-    uint64_t value, max;
-};
-
-static int settings_check(const struct pstk_settings *s, struct pstk_error *err)
-{
-    const struct range ranges[] = {
-        {"order", s->order, PSTK_ORDER_SEQUENTIAL},
-        {"last", s->last, PSTK_LAST_SHORT},
-        {"reader", s->reader, PSTK_READER_THREADS},
-        {"io", s->io, PSTK_IO_BUFFERED},
-        {"bad_sample", s->bad_sample, PSTK_BAD_SUBSTITUTE},
-        {"variant", s->variant, PSTK_VARIANT_AVX512},
-        {"with_crops", s->with_crops, 1},
-        {"pin_threads", s->pin_threads, 1},
-        {"rank", s->rank, s->world - 1},
-        {"local_rank", s->local_rank, s->local_world - 1},
-        {"n_threads", s->n_threads, PSTK__MAX_WORKERS},
-    };
-    if (!s->path || !s->path[0])
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path: not set");
-    if (!s->batch_size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "batch_size: is 0, must be at least 1");
-    if (!s->outputs || !s->n_outputs)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "outputs: none given");
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (ranges[i].value > ranges[i].max)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: is %llu, at most %llu",
-                              ranges[i].name, (unsigned long long)ranges[i].value,
-                              (unsigned long long)ranges[i].max);
-    if (!pstk__device_ops(s->device))
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "device: this build has no entry for device kind %u", s->device);
-    return 0;
-}
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
@@ -257,9 +178,9 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out: is NULL");
     *out = NULL;
     struct pstk_settings settings = {0};
-    int r = settings_copy(&settings, s, err);
+    int r = pstk__settings_copy(&settings, s, err);
     if (r == 0)
-        r = settings_check(&settings, err);
+        r = pstk__settings_check(&settings, err);
     if (r < 0)
         return r;
     struct pstk_loader *l = aligned_alloc(_Alignof(struct pstk_loader), sizeof *l);
@@ -433,7 +354,10 @@ static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
 
 int pstk_get_stats(const struct pstk_loader *l, struct pstk_stats *stats)
 {
-    if (!l || !stats || stats->size < sizeof stats->size || l->owner != (int)getpid())
+    int r = usable(l, NULL);
+    if (r < 0)
+        return r;
+    if (!stats || stats->size < sizeof stats->size)
         return PSTK_EINVAL;
     struct pstk_stats s = {.size = sizeof s};
     uint32_t size = stats->size;

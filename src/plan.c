@@ -389,7 +389,8 @@ static uint64_t scratch_size(const struct pstk__plan *p)
             if (o->settings.kind != PSTK_OUTPUT_IMAGE)
                 continue;
             size += image_scratch(p, o);
-            image = pstk__image_scratch(limits->max_width[field], limits->max_height[field]);
+            image = pstk__image_scratch_within(limits->max_width[field], limits->max_height[field],
+                                               p->max_pixels);
         }
         most = size + image > most ? size + image : most;
     }

@@ -13,11 +13,11 @@ struct pstk__queue; /* opaque */
 
 /* Returns owned, or NULL when memory or a lock is not to be had. */
 struct pstk__queue *pstk__queue_open(uint32_t capacity);
-/* Append; wakes one waiter if there is one. After close: ignored, returns -1; else 0. */
+/* Append; wakes one waiter if there is one. After shut: ignored, returns -1; else 0. */
 int pstk__queue_push(struct pstk__queue *q, void *item);
 /* Append n items at once under one lock; wakes as many waiters. 0 or -1 as push. */
 int pstk__queue_push_many(struct pstk__queue *q, void *const *items, uint32_t n);
-/* Take the oldest; waits. NULL once closed (at once, also if items are left). *waited_ns, if not
+/* Take the oldest; waits. NULL once shut (at once, also if items are left). *waited_ns, if not
  * NULL, is increased by the time spent waiting. */
 void *pstk__queue_pop(struct pstk__queue *q, uint64_t *waited_ns);
 /* Take the oldest, or NULL at once. */

@@ -107,6 +107,10 @@ static int align_by_fd(int fd, uint32_t *memory_align, uint32_t *offset_align)
     if (fd < 0)
         return -errno;
     int r = fstat(fd, &st) < 0 ? -errno : 0;
+    /* And some accept the flag and refuse the read. */
+    _Alignas(4096) uint8_t page[4096];
+    if (r == 0 && pread(fd, page, sizeof page, 0) < 0 && (errno == EINVAL || errno == EOPNOTSUPP))
+        r = -errno;
     close(fd); /* read only, or unlinked and empty: nothing can be lost */
     if (r < 0)
         return r;

@@ -98,11 +98,8 @@ static int lane_started(struct pstk__pipeline *p, struct pstk__lane *l, struct p
         int started = atomic_load_explicit(&l->started, memory_order_acquire);
         if (started > 0)
             return 0;
-        if (started < 0) {
-            if (err)
-                *err = l->start_error;
-            return started;
-        }
+        if (started < 0)
+            return pstk__fail_copy(err, &l->start_error);
         pstk__gate_wait(&p->started, ticket, -1);
     }
 }

@@ -14,7 +14,8 @@
  * A job is a run of rows of one batch. Planning finds each row's extent (index pages are read
  * ahead, many in flight); issuing takes I/O memory and starts the reads, jobs strictly in claim
  * order, so the oldest job always gets on. Back-pressure comes from the pools alone: slots, I/O
- * memory, jobs.
+ * memory, jobs. While reads are in flight and nothing else can be done, the reader waits for them
+ * alone: what becomes free meanwhile is seen when one has come.
  *
  * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
  * memory) is read again by the worker on the slow path, which either gets it or says what is wrong.

@@ -32,6 +32,7 @@ static int claim_slot(struct pstk__lane *l)
     if (!s)
         return 0;
     pstk__window_claim(&p->window, s);
+    /* Open keeps batches below 2^31 rows: no overflow. */
     uint32_t n_jobs = (s->batch.n_valid + p->rows_per_job - 1) / p->rows_per_job;
     atomic_store_explicit(&s->n_jobs_left, n_jobs, memory_order_relaxed);
     if (n_jobs == 0)
@@ -442,8 +443,10 @@ static void run(struct pstk__lane *l)
     struct pstk__pipeline *p = l->pipeline;
     uint64_t mark = pstk__clock_ns();
     int armed = 0; /* workers knock for memory too; only a round begun after that may wait */
-    while (!atomic_load_explicit(&p->closing, memory_order_acquire)) {
-        uint32_t ticket = pstk__gate_ticket(&l->room);
+    for (;;) {
+        uint32_t ticket = pstk__gate_ticket(&l->room); /* before any look at what it tells of */
+        if (atomic_load_explicit(&p->closing, memory_order_acquire))
+            return;
         int r = advance(l, &mark);
         if (r < 0) {
             struct pstk_error err;
@@ -468,16 +471,23 @@ static void run(struct pstk__lane *l)
     }
 }
 
+/* Threads of a lane's pread pool: 16 a node, so that many lanes are not many times as many. */
+static uint32_t pread_threads(const struct pstk__pipeline *p)
+{
+    uint32_t n = 16 * p->n_nodes / p->n_lanes;
+    n = n < p->depth ? n : p->depth;
+    return n ? n : 1;
+}
+
 static int open_lane(struct pstk__lane *l, struct pstk_error *err)
 {
     struct pstk__pipeline *p = l->pipeline;
-    uint32_t n_files = pstk__files_capacity(p->source->n_shards) / p->n_lanes;
-    if (n_files == 0)
-        n_files = 1;
+    uint32_t n_files = pstk__files_capacity(p->source->n_shards, p->n_lanes);
     uint8_t *pages = (uint8_t *)l->io_memory + l->ring_size;
     struct pstk__reader_config c = {.kind = p->settings.reader,
                                     .depth = p->depth,
                                     .n_files = n_files,
+                                    .n_threads = pread_threads(p),
                                     .buffers = l->io_memory,
                                     .buffers_size = l->ring_size + l->index_size};
     int r = pstk__reader_open(&l->reader, &c, &l->rungs, err);

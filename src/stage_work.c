@@ -71,7 +71,7 @@ static uint64_t substitute_id(const struct pstk__source *source, uint64_t id, ui
     return first + (record + step) % n;
 }
 
-/* Stand in for a bad sample. 0, or the bad sample's own error, now saying that none stood in. */
+/* Stand in for a bad sample. 0, or the bad sample's own code when no other would do either. */
 static int substitute(struct pstk__worker *w, const struct pstk__job *j, uint32_t row,
                       struct pstk_error *bad)
 {
@@ -95,6 +95,21 @@ static int substitute(struct pstk__worker *w, const struct pstk__job *j, uint32_
     return bad->code;
 }
 
+/* Is it the sample that is bad, or the machine? Only the former may be stood in for: batches would
+ * depend on open files and free memory otherwise. An unreadable sector counts as the sample's. */
+static int sample_is_bad(const struct pstk_error *err)
+{
+    switch (err->code) {
+    case PSTK_EBADMSG:
+    case PSTK_EFBIG:
+    case PSTK_ENOTSUP:
+    case PSTK_EIO:
+        return 1;
+    default:
+        return err->stage == PSTK_STAGE_DECODE && err->code != PSTK_ENOMEM;
+    }
+}
+
 static void write_row(struct pstk__worker *w, const struct pstk__job *j, uint32_t i)
 {
     struct pstk__slot *s = j->slot;
@@ -114,7 +129,8 @@ static void write_row(struct pstk__worker *w, const struct pstk__job *j, uint32_
     err.sample_id = id;
     err.epoch = s->batch.epoch;
     err.position = row_position(w->pipeline, s, row);
-    if (w->pipeline->settings.bad_sample == PSTK_BAD_SUBSTITUTE && substitute(w, j, row, &err) == 0)
+    if (w->pipeline->settings.bad_sample == PSTK_BAD_SUBSTITUTE && sample_is_bad(&err) &&
+        substitute(w, j, row, &err) == 0)
         return;
     pstk__slot_fail(s, row, &err);
 }

@@ -81,19 +81,10 @@ void pstk__window_put(struct pstk__window *w, struct pstk__slot *s)
 void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err)
 {
     pthread_mutex_lock(&w->lock);
-    if (!w->fatal) {
-        w->failed = w->fatal = 1;
-        w->error = *err;
-    }
+    if (!w->fatal.code)
+        w->fatal = *err;
     pthread_mutex_unlock(&w->lock);
     pstk__gate_knock(&w->delivery);
-}
-
-static int sticky(const struct pstk__window *w, struct pstk_error *err)
-{
-    if (err)
-        *err = w->error;
-    return w->error.code;
 }
 
 /* With the lock: what can be said at once: a result of take, or -EAGAIN: wait. */
@@ -101,15 +92,15 @@ static int try_take(struct pstk__window *w, struct pstk__slot **out, void *strea
                     struct pstk_error *err)
 {
     if (w->failed)
-        return sticky(w, err);
+        return pstk__fail_copy(err, &w->error);
     struct pstk__slot **place = &w->ready[w->deliver_seq % w->slots->n_slots], *s = *place;
     if (!s)
-        return -EAGAIN;
+        return w->fatal.code ? pstk__fail_copy(err, &w->fatal) : -EAGAIN;
     assert(s->seq == w->deliver_seq);
     int bad = s->failed_row != UINT32_MAX;
     if (!bad && pstk__slot_lease(s, stream, &w->error) < 0) {
         w->failed = 1;
-        return sticky(w, err);
+        return pstk__fail_copy(err, &w->error);
     }
     *place = NULL;
     w->deliver_seq++;
@@ -118,7 +109,7 @@ static int try_take(struct pstk__window *w, struct pstk__slot **out, void *strea
         w->failed = 1;
         w->error = s->error;
         pstk__slot_drop(s);
-        return sticky(w, err);
+        return pstk__fail_copy(err, &w->error);
     }
     w->deliver = (struct pstk__cursor){s->batch.epoch, s->batch.next_position};
     *out = s;
@@ -192,8 +183,7 @@ void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to)
         pthread_mutex_unlock(&w->lock);
         return;
     }
-    if (!w->fatal)
-        w->failed = 0;
+    w->failed = 0;
     w->claim = w->deliver = to;
     w->deliver_seq = w->claim_seq;
     atomic_fetch_add_explicit(&w->generation, 1, memory_order_relaxed);

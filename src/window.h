@@ -24,7 +24,8 @@ struct pstk__cursor {
 struct pstk__window {
     struct pstk__slots *slots; /* borrowed */
     struct pstk__partition partition;
-    struct pstk__gate delivery;   /* knocked when a batch was put in, at interrupt, at close */
+    struct pstk__gate delivery;   /* knocked when the batch that comes next was put in, when a
+                                     hop failed, at interrupt */
     _Atomic uint32_t interrupted; /* 1: the next wait returns EINTR */
     _Atomic uint64_t generation;  /* written under the lock */
     pthread_mutex_t lock;         /* guards all below */
@@ -33,8 +34,8 @@ struct pstk__window {
     uint64_t claim_seq, deliver_seq;
     struct pstk__slot **ready; /* n_slots, owned */
     int failed;                /* != 0: sticky `error` is what next returns */
-    int fatal;                 /* failed for good: a seek does not help */
     struct pstk_error error;
+    struct pstk_error fatal; /* code != 0: a hop failed for good, no more batches come */
 };
 
 int pstk__window_open(struct pstk__window *w, struct pstk__slots *slots,
@@ -49,7 +50,7 @@ void pstk__window_claim(struct pstk__window *w, struct pstk__slot *s);
 int pstk__window_stale(struct pstk__window *w, const struct pstk__slot *s);
 /* Last worker: the slot is READY; drops it if it is stale. */
 void pstk__window_put(struct pstk__window *w, struct pstk__slot *s);
-/* A hop failed as a whole: every later take returns this error. */
+/* A hop failed as a whole: once what is ready was taken, every take returns this error. */
 void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err);
 
 /* Consumer: take the next batch, leased: 1; 0 at the end of the epoch; ENOBUFS, ETIMEDOUT, EINTR or

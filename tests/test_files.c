@@ -312,12 +312,13 @@ TEST(the_capacity_leaves_half_of_the_limit_of_open_files)
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
     low = (struct rlimit){.rlim_cur = 64, .rlim_max = old.rlim_max};
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
-    uint32_t many = pstk__files_capacity(1000000), few = pstk__files_capacity(3);
-    uint32_t none = pstk__files_capacity(0);
+    uint32_t many = pstk__files_capacity(1000000, 1), few = pstk__files_capacity(3, 8);
+    uint32_t none = pstk__files_capacity(0, 1), shared = pstk__files_capacity(1000000, 8);
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
     CHECK_EQ(many, 32);
     CHECK_EQ(few, 3);
     CHECK_EQ(none, 1);
+    CHECK_EQ(shared, 4);
 }
 
 TEST(any_allocation_may_fail_at_open)

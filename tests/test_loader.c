@@ -450,6 +450,9 @@ SPOIL(device_index, s->device_index = 3)
 SPOIL(position, s->position = N_SAMPLES + 1)
 SPOIL(depth, s->queue_depth = 1000000)
 SPOIL(size, s->size = 3)
+SPOIL(huge_batch, s->batch_size = UINT32_MAX)
+SPOIL(io_memory, s->io_memory = UINT64_MAX)
+SPOIL(index_memory, s->index_memory = UINT64_MAX - 1)
 SPOIL(record_size, s->max_record_size = 100)
 
 TEST(misuse_names_the_setting)
@@ -472,6 +475,9 @@ TEST(misuse_names_the_setting)
         {"position", PSTK_EINVAL, spoil_position},
         {"queue_depth", PSTK_EINVAL, spoil_depth},
         {"settings", PSTK_EINVAL, spoil_size},
+        {"batch_size", PSTK_EINVAL, spoil_huge_batch},
+        {"io_memory", PSTK_EINVAL, spoil_io_memory},
+        {"index_memory", PSTK_EINVAL, spoil_index_memory},
         {"max_record_size", PSTK_EFBIG, spoil_record_size},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

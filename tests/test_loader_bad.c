@@ -234,6 +234,13 @@ static int refuse_decode(void *user, const struct pstk_sample *sample, void *row
     return sample->sample_id % 5 == *(uint64_t *)user ? PSTK_EBADMSG : 0;
 }
 
+static int no_memory_decode(void *user, const struct pstk_sample *sample, void *row, uint64_t size)
+{
+    (void)user;
+    memset(row, 0, size);
+    return sample->sample_id == 1 ? PSTK_ENOMEM : 0;
+}
+
 TEST(a_users_decode_error_is_the_lowest_rows)
 {
     uint64_t rest = 2; /* of 5: samples 2, 7, 12, ... are refused */
@@ -280,6 +287,52 @@ TEST(a_ragged_batch_over_its_budget_names_the_setting)
     pstk_close(&loader);
 }
 
+TEST(an_error_is_never_written_past_its_size)
+{
+    uint64_t rest = 0;
+    struct pstk_output o = {.field = "cls",
+                            .kind = PSTK_OUTPUT_CALLBACK,
+                            .dtype = PSTK_U8,
+                            .n_dims = 1,
+                            .shape = {1},
+                            .decode = refuse_decode,
+                            .user = &rest};
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    uint8_t bytes[sizeof(struct pstk_error)];
+    struct pstk_error *small = malloc(64); /* exact, so that ASan sees a write behind it */
+    CHECK(small);
+    pstk_error_init(small, 64);
+    s.outputs = &o;
+    s.n_outputs = 1;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    memcpy(bytes, small, 64);
+    CHECK_EQ(pstk_next(loader, &b, NULL, -1, small), PSTK_EBADMSG);
+    CHECK_EQ(memcmp(bytes, small, 64), 0);
+    free(small);
+    pstk_close(&loader);
+}
+
+TEST(failures_of_the_machine_are_not_stood_in_for)
+{
+    struct pstk_output o = {.field = "cls",
+                            .kind = PSTK_OUTPUT_CALLBACK,
+                            .dtype = PSTK_U8,
+                            .n_dims = 1,
+                            .shape = {1},
+                            .decode = no_memory_decode};
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    s.outputs = &o;
+    s.n_outputs = 1;
+    s.bad_sample = PSTK_BAD_SUBSTITUTE;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), PSTK_ENOMEM);
+    pstk_close(&loader);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -290,6 +343,8 @@ int main(void)
         CASE(a_shard_cut_under_a_running_loader_is_an_error),
         CASE(a_users_decode_error_is_the_lowest_rows),
         CASE(a_ragged_batch_over_its_budget_names_the_setting),
+        CASE(an_error_is_never_written_past_its_size),
+        CASE(failures_of_the_machine_are_not_stood_in_for),
     };
     const char *reader = getenv("PENSTOCK_TEST_READER");
     if (reader && strcmp(reader, "threads") == 0)

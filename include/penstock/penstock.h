@@ -153,17 +153,20 @@ struct pstk_settings {
     uint32_t rank;        /* of `world` processes */
     uint32_t world;       /* 0 = 1 */
     uint32_t local_rank;  /* of `local_world` processes on this machine: they share its cores, */
-    uint32_t local_world; /* memory and readers evenly; 0 = 1 */
+    uint32_t local_world; /* memory and readers evenly; 0 = 1. Where the launcher binds each process
+                            to cores of its own already, leave it at 1, or they are divided twice */
     uint32_t last;        /* enum pstk_last */
     uint32_t n_threads;   /* workers; auto: the cores this process may use, quota included */
-    uint32_t n_slots;     /* batches in memory; auto: 4, at most as memory allows; at least 2 */
+    uint32_t n_slots;     /* batches in memory; auto: 4, more where batches are few rows or
+                            records small, at most as memory allows; at least 2 */
     uint32_t reader;      /* enum pstk_reader_kind; a forced one that is refused is an error */
-    uint32_t io;          /* enum pstk_io; likewise */
+    uint32_t io;          /* enum pstk_io; likewise,
+                            at open; a file that refuses later only sets its rung */
     uint32_t queue_depth; /* reads in flight per reader; auto: 128 */
     uint64_t io_memory;   /* bytes of I/O buffers, all nodes; auto: from record sizes and depth */
     uint64_t
         index_memory;    /* bytes of index page cache, all nodes; auto: 64 MiB or the whole index */
-    uint64_t max_memory; /* bytes that slots, buffers, caches and scratch may take; auto: 3/4 of
+    uint64_t max_memory; /* bytes that slots, I/O buffers and index caches may take; auto: 3/4 of
                             what the machine or cgroup has, over local_world */
     uint64_t max_pixels; /* refuse larger images; auto: 178956970, Pillow's limit */
     uint32_t bad_sample; /* enum pstk_bad_sample */
@@ -243,7 +246,8 @@ PSTK_API void pstk_release(struct pstk_batch **batch, void *stream);
  * error. */
 PSTK_API int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position,
                        struct pstk_error *err);
-/* Copy out the cursor: the (epoch, position) of the batch that pstk_next will deliver next. */
+/* Copy out the cursor: behind the batch that was delivered last. At the end of an epoch that is its
+ * last position, from where pstk_next gives 0 and goes on with the next epoch. */
 PSTK_API int pstk_get_cursor(const struct pstk_loader *loader, uint64_t *epoch, uint64_t *position);
 /* Number of batches of a whole epoch, the same on every rank. */
 PSTK_API uint64_t pstk_n_batches(const struct pstk_loader *loader);
@@ -252,7 +256,8 @@ PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);
 /* Make a pstk_next that waits, or the next one that would, return EINTR. Safe in a signal handler.
  */
 PSTK_API void pstk_interrupt(struct pstk_loader *loader);
-/* Stop, join all threads, free; null *loader. Leased batches stay valid until released. */
+/* Stop, join all threads, free; null *loader. Waits for reads that the storage has not answered
+ * yet. Leased batches stay valid until released. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* ---- order, without a loader --------------------------------------------------------------- */
@@ -286,7 +291,8 @@ struct pstk_stage_stats {
     uint64_t busy_ns;    /* working */
     uint64_t starved_ns; /* waiting for what comes before it */
     uint64_t blocked_ns; /* waiting for room behind it */
-    uint64_t n_items;    /* reader: reads; workers: samples; consumer: batches */
+    uint64_t n_items;    /* reader: reads; workers: rows, those given up by a seek too;
+                            consumer: batches */
     uint32_t n_threads;
     uint32_t reserved;
 };
@@ -384,7 +390,8 @@ struct pstk_ceilings {
     double loader_samples_per_second; /* the same loader with an output that decodes nothing */
 };
 
-/* Measure the ceilings for a loader with these settings, `seconds` at most for all. */
+/* Measure the ceilings for a loader with these settings: `seconds` for all of them together,
+ * reading the images to decode and opening files not counted. */
 PSTK_API int pstk_measure_ceilings(const struct pstk_settings *s, double seconds,
                                    struct pstk_ceilings *ceilings, struct pstk_error *err);
 

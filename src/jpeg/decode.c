@@ -188,17 +188,20 @@ const char *pstk__jpeg_library(void)
  * Bytes that an image of w x h pixels takes, with its at most 4 components at full size and
  * sampling factors of at most 4 (libjpeg's limits), 64 being the arena's and the rows' alignment:
  *   coefficients, multi-scan files: blocks of 64 * 2 bytes, each side of a component being
- *     ceil(side / 8) rounded up to its factor: at most 3 more; and a pointer a row of blocks
+ *     ceil(side / 8) rounded up to its factor: at most 3 more; and a pointer a row of blocks.
+ *     (w / 8 + 4) (h / 8 + 4) = w h / 64 + (w + h) / 2 + 16, in which w h is at most max_pixels
  *   main controller: a component's rows of one iMCU and two row groups of context at most,
  *     4 * 8 + 2 * 4, twice the pointers; upsampler: 4 rows a component; smoothing and output: 8
  * rows of all; together 64 rows of w + 3 * 8 + 64 bytes a component our row of 4 bytes a pixel,
  * counted among the 64 tables: Huffman (derived: 1.5 KiB), quantisation, colour (4 KiB), range
  * limits (1.4 KiB), MCU buffer (10 blocks), arithmetic statistics: below 96 KiB.
  */
-uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height)
+uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     uint64_t across = (uint64_t)max_width / 8 + 4, down = (uint64_t)max_height / 8 + 4;
-    uint64_t coefficients = 4 * (across * down * sizeof(JBLOCK) + down * sizeof(void *) + 128);
+    uint64_t blocks = max_pixels / 64 + ((uint64_t)max_width + max_height) / 2 + 18;
+    blocks = across * down < blocks ? across * down : blocks;
+    uint64_t coefficients = 4 * (blocks * sizeof(JBLOCK) + down * sizeof(void *) + 128);
     uint64_t rows = 4 * 64 * ((uint64_t)max_width + 24 + 64);
     return coefficients + rows + (96u << 10);
 }

@@ -267,10 +267,11 @@ static int png_decode(struct pstk__image_state *state, const void *data, uint64_
  * more; our row; libpng's structs, zlib's state and window (7 and 32 KiB), and libpng's read buffer
  * for one chunk and inflate's tables: below 128 KiB.
  */
-uint64_t pstk__png_scratch(uint32_t max_width, uint32_t max_height)
+uint64_t pstk__png_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     uint64_t row = (uint64_t)max_width * 3 + 64;
-    uint64_t pixels = row * max_height;
+    uint64_t area = (uint64_t)max_width * max_height;
+    uint64_t pixels = 3 * (area < max_pixels ? area : max_pixels) + 64 * (uint64_t)max_height;
     uint64_t buffers = 2 * (8 * ((uint64_t)max_width + 8) + 128) + row;
     return pixels + buffers + (128u << 10);
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* settings: what the caller asked for, made ours. L4. */
+#ifndef PSTK_SETTINGS_H
+#define PSTK_SETTINGS_H
+
+#include <penstock/penstock.h>
+
+/* Copy the caller's settings, which may be of an older or a newer library; unset ones get their
+ * defaults. Pointers still point to the caller's memory. EINVAL, ENOTSUP. */
+int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
+                        struct pstk_error *err);
+/* Check what needs no data set: ranges, what must be set. EINVAL or ENOTSUP names the setting. */
+int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err);
+
+#endif
