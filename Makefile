@@ -7,7 +7,8 @@ BUILD ?= build
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-demo: build
+demo: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) src/cli/penstock tests/make_images examples/example_loader
 	@scripts/demo $(BUILD)
 
 test:
