@@ -2,48 +2,49 @@
 /*
  * Records without pixels: what the reader, the checks and the hand-over cost.
  *
- *   bench_records DIR [--records N] [--seconds S] [--runs R] [--threads T]
+ *   bench_records DIR [--bytes N] [--records N] [--seconds S] [--runs R] [--threads T]
+ *                 [--batch-size B]
  *
- * Makes (and keeps) DIR/tokens: N records of 2048 bytes (u16 tokens) and a label, and measures, in
- * turn, R times: full random order from the page cache against memcpy and against bare reads; the
- * same sequential; the loader with an output that decodes nothing; and direct from the disk.
+ * Makes (and keeps) DIR/tokens-N: records of N bytes (2048; u16 tokens) and a label, 1 GB of them
+ * or as many as asked for, and measures, in turn, R times: full random order from the page cache
+ * against memcpy and against bare reads; the same sequential; the loader with an output that
+ * decodes nothing; and direct from the disk, against bare direct reads.
  */
 #include "bench.h"
 
 #include <sys/stat.h>
 
-#define TOKENS 1024
-
-static void make_tokens(const char *path, uint64_t n)
+static void make_tokens(const char *path, uint64_t n, uint32_t n_tokens)
 {
     struct pstk_field fields[] = {{.name = "tokens",
                                    .kind = PSTK_FIELD_NDARRAY,
                                    .dtype = PSTK_U16,
                                    .n_dims = 1,
-                                   .shape = {TOKENS}},
+                                   .shape = {n_tokens}},
                                   {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64}};
     struct pstk_writer_settings s;
     struct pstk_writer *w;
     struct pstk_error err;
-    uint16_t tokens[TOKENS];
+    uint16_t *tokens = malloc(n_tokens * sizeof *tokens);
     pstk_error_init(&err, sizeof err);
     pstk_writer_settings_init(&s, sizeof s);
     s.path = path;
     s.fields = fields;
     s.n_fields = 2;
     s.overwrite = 1;
-    if (pstk_writer_open(&w, &s, &err) < 0)
+    if (!tokens || pstk_writer_open(&w, &s, &err) < 0)
         bench_die("writer", &err);
     for (uint64_t i = 0; i < n; i++) {
         int64_t label = (int64_t)i;
-        for (uint32_t k = 0; k < TOKENS; k++)
+        for (uint32_t k = 0; k < n_tokens; k++)
             tokens[k] = (uint16_t)(i * 31 + k * 7);
-        struct pstk_value v[] = {{tokens, sizeof tokens}, {&label, sizeof label}};
+        struct pstk_value v[] = {{tokens, n_tokens * sizeof *tokens}, {&label, sizeof label}};
         if (pstk_writer_add(w, v, 2, &err) < 0)
             bench_die("add", &err);
     }
     if (pstk_writer_commit(&w, &err) < 0)
         bench_die("commit", &err);
+    free(tokens);
 }
 
 static int decode_nothing(void *user, const struct pstk_sample *sample, void *row, uint64_t size)
@@ -98,7 +99,8 @@ static void run_once(struct figures *f, struct pstk_settings s, double seconds)
 
 int main(int argc, char **argv)
 {
-    uint64_t n = 500000;
+    uint64_t n = 0;
+    uint32_t bytes = 2048;
     double seconds = 2;
     int runs = 3;
     struct pstk_settings s;
@@ -110,6 +112,7 @@ int main(int argc, char **argv)
                                "[--threads T] [--batch-size B]\n"),
                2;
     for (int i = 2; i + 1 < argc; i += 2) {
+        bytes = strcmp(argv[i], "--bytes") ? bytes : (uint32_t)atoi(argv[i + 1]);
         n = strcmp(argv[i], "--records") ? n : strtoull(argv[i + 1], NULL, 10);
         seconds = strcmp(argv[i], "--seconds") ? seconds : atof(argv[i + 1]);
         runs = strcmp(argv[i], "--runs") ? runs : atoi(argv[i + 1]);
@@ -117,10 +120,11 @@ int main(int argc, char **argv)
         s.batch_size = strcmp(argv[i], "--batch-size") ? s.batch_size : (uint32_t)atoi(argv[i + 1]);
     }
     mkdir(argv[1], 0777);
-    snprintf(path, sizeof path, "%s/tokens", argv[1]);
+    bytes = bytes < 2 ? 2 : bytes / 2 * 2;
+    snprintf(path, sizeof path, "%s/tokens-%u", argv[1], bytes);
     struct pstk_dataset *d;
     if (pstk_dataset_open(&d, path, NULL) < 0)
-        make_tokens(path, n);
+        make_tokens(path, n ? n : 1000000000u / bytes, bytes / 2);
     else
         pstk_dataset_close(&d);
     s.path = path;
@@ -134,10 +138,11 @@ int main(int argc, char **argv)
         bench_add(&cost, 1e9 / f.empty.value[i]);
     struct bench_runs copied = {0};
     for (int i = 0; i < f.memory.n; i++)
-        bench_add(&copied, f.memory.value[i] / 2048);
-    printf("records of 2048 bytes, batch %u, %d runs of %.1f s: median (lowest..highest)\n",
+        bench_add(&copied, f.memory.value[i] / bytes);
+    printf("records of %u bytes, batch %u, %d runs of %.1f s: median (lowest..highest)\n", bytes,
            s.batch_size, runs, seconds);
-    bench_line("full random order, page cache", &f.full, "records/s", NULL, 1e6);
+    bench_line("full random order, page cache", &f.full, "records/s", &copied,
+               bytes == 2048 ? 1e6 : 0.8);
     bench_line("  beside bare reads, no checks", &f.reads, "reads/s", NULL, 0);
     bench_line("sequential, page cache", &f.sequential, "records/s", &copied, 0.8);
     bench_line("  beside memcpy of as many bytes", &copied, "records/s", NULL, 0);

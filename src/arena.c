@@ -67,6 +67,8 @@ void *pstk__arena_get(struct pstk__arena *a, size_t size)
     uint8_t *p = a->base + a->used;
     unpoison(p, size);
     a->used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (a->used > a->high)
+        a->high = a->used;
     if (a->used > a->peak)
         a->peak = a->used;
     return p;
@@ -77,4 +79,17 @@ void pstk__arena_reset(struct pstk__arena *a, size_t mark)
     assert(mark <= a->used && mark % ALIGNMENT == 0);
     poison(a->base + mark, a->used - mark);
     a->used = mark;
+}
+
+void pstk__arena_trim(struct pstk__arena *a, size_t keep)
+{
+    if (a->high <= keep || a->used > keep)
+        return;
+    long page = sysconf(_SC_PAGESIZE);
+    size_t page_size = page > 0 ? (size_t)page : 4096;
+    size_t begin = (keep + page_size - 1) / page_size * page_size;
+    size_t end = (a->high + page_size - 1) / page_size * page_size;
+    if (begin < end)
+        (void)madvise(a->base + begin, end - begin, MADV_DONTNEED); /* refused: they stay */
+    a->high = a->used;
 }

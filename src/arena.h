@@ -14,6 +14,7 @@ struct pstk__arena {
     size_t size;   /* bytes */
     size_t used;   /* mark; <= size */
     size_t peak;   /* highest mark since open */
+    size_t high;   /* highest mark since the last trim */
 };
 
 /* Map `size` bytes. 0 or -ENOMEM (arena is then empty and may be closed). */
@@ -23,5 +24,9 @@ void pstk__arena_close(struct pstk__arena *a);
 void *pstk__arena_get(struct pstk__arena *a, size_t size);
 /* Everything allocated after `mark` (an earlier a->used) is given back. */
 void pstk__arena_reset(struct pstk__arena *a, size_t mark);
+
+/* Give pages beyond `keep` bytes back to the kernel if they were used since the last trim: one huge
+ * image shall not stay resident for ever. Nothing beyond keep is allocated now. */
+void pstk__arena_trim(struct pstk__arena *a, size_t keep);
 
 #endif

@@ -221,6 +221,7 @@ struct pstk__slot *pstk__slot_begin(struct pstk__slots *p, uint32_t lane)
     change_state(s, PSTK__SLOT_FREE, PSTK__SLOT_FILLING);
     s->failed_row = UINT32_MAX;
     atomic_store_explicit(&s->n_substituted, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->n_bytes, 0, memory_order_relaxed);
     return s;
 }
 

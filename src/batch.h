@@ -40,6 +40,7 @@ struct pstk__slot {
     uint64_t generation;          /* of the stream: batches of an older one are dropped */
     _Atomic uint32_t n_jobs_left; /* the countdown: who brings it to 0 finishes the slot */
     _Atomic uint32_t n_substituted;
+    _Atomic uint64_t n_bytes; /* read for it */
 
     uint8_t *memory;      /* mapping of all tensors, owned */
     uint64_t memory_size; /* bytes */

@@ -21,7 +21,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define N_EXTENTS 16384u         /* records whose reads are repeated, at most */
+#define N_EXTENTS 524288u        /* records whose reads are repeated, at most */
+#define RUN 256u                 /* neighbours among them */
 #define N_IMAGES 256u            /* images held in memory for the decode ceiling, at most */
 #define IMAGE_BYTES (256u << 20) /* of them, at most */
 #define READ_MAX (1u << 30)      /* bytes of a read: a larger record's start stands for it */
@@ -33,54 +34,66 @@ struct storage {
     struct pstk__source *source;
     struct pstk__files *files;
     struct pstk__reader *reader;
-    struct pstk__extent *extents; /* n, in random order */
+    struct pstk__extent *extents; /* n */
     struct pstk__read *reads;     /* depth */
     uint8_t *memory;              /* depth buffers of `room` bytes */
     uint64_t room;
     uint32_t n, depth, rungs;
-    uint64_t align; /* of direct reads; 1 when buffered */
+    struct pstk__order order; /* of the extents */
+    uint64_t align;           /* of direct reads; 1 when buffered */
 };
 
-/* The extents of up to N_EXTENTS records, chosen at random. */
+/* Read and check the index page of a record. */
+static int storage_page(struct storage *t, const struct pstk__extent *at, uint8_t *page,
+                        struct pstk_error *err)
+{
+    uint32_t file;
+    int fd, r = pstk__files_acquire(t->files, at->shard, &file, &fd, err);
+    if (r < 0)
+        return r;
+    ssize_t n = pread(fd, page, PSTK__PAGE_SIZE, (off_t)at->offset);
+    pstk__files_release(t->files, file);
+    if (n != PSTK__PAGE_SIZE)
+        return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ, "could not read an index page");
+    return t->source->format->page_check(t->source, at, page, err);
+}
+
+/* Extents of up to N_EXTENTS records: runs of RUN records from random places, so that one page
+ * tells of many. They are read in random order. */
 static int storage_extents(struct storage *t, struct pstk_error *err)
 {
     const struct pstk__format *f = t->source->format;
-    struct pstk__order order;
     _Alignas(4096) uint8_t page[PSTK__PAGE_SIZE];
-    pstk__order_init(&order, PSTK_ORDER_FULL, t->source->n_samples, 1, 0);
-    for (uint32_t i = 0; i < t->n; i++) {
-        struct pstk__extent at;
-        uint32_t shard, file;
-        uint64_t record;
-        int fd, r;
-        f->locate(t->source, pstk__order_at(&order, i), &shard, &record);
-        f->page(t->source, shard, record, &at);
-        if (at.size) {
-            r = pstk__files_acquire(t->files, shard, &file, &fd, err);
+    uint64_t n_runs = (t->source->n_samples + RUN - 1) / RUN, run = 0;
+    struct pstk__extent have = {.size = 0};
+    struct pstk__order order;
+    pstk__order_init(&order, PSTK_ORDER_FULL, n_runs, 1, 0);
+    for (uint32_t n = 0; n < t->n && run < n_runs; run++) {
+        uint64_t id = pstk__order_at(&order, run) * RUN, end = id + RUN;
+        for (; id < end && id < t->source->n_samples && n < t->n; id++, n++) {
+            struct pstk__extent at, *e = &t->extents[n];
+            uint32_t shard;
+            uint64_t record;
+            int r = 0;
+            f->locate(t->source, id, &shard, &record);
+            f->page(t->source, shard, record, &at);
+            if (at.size && (at.shard != have.shard || at.offset != have.offset || !have.size))
+                r = storage_page(t, &at, page, err);
+            have = at;
+            if (r == 0)
+                r = f->extent(t->source, shard, record, page, 0, e, err);
             if (r < 0)
                 return r;
-            ssize_t got = pread(fd, page, sizeof page, (off_t)at.offset);
-            pstk__files_release(t->files, file);
-            if (got != (ssize_t)sizeof page)
-                return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ, "could not read an index page");
-            r = f->page_check(t->source, &at, page, err);
-            if (r < 0)
-                return r;
+            e->size = e->size < READ_MAX ? e->size : READ_MAX;
+            t->room = e->size + 2 * t->align > t->room ? e->size + 2 * t->align : t->room;
         }
-        r = f->extent(t->source, shard, record, page, 0, &t->extents[i], err);
-        if (r < 0)
-            return r;
-        if (t->extents[i].size > READ_MAX)
-            t->extents[i].size = READ_MAX;
-        if (t->extents[i].size + 2 * t->align > t->room)
-            t->room = t->extents[i].size + 2 * t->align;
     }
     return 0;
 }
 
 static int storage_queue(struct storage *t, uint32_t i, struct pstk__read *read)
 {
-    const struct pstk__extent *e = &t->extents[i % t->n];
+    const struct pstk__extent *e = &t->extents[pstk__order_at(&t->order, i % t->n)];
     uint64_t begin = e->offset / t->align * t->align;
     uint64_t end = (e->offset + e->size + t->align - 1) / t->align * t->align;
     uint32_t file;
@@ -170,6 +183,7 @@ static int storage_open(struct storage *t, const struct pstk_settings *s, int di
     t->align = direct ? direct_align(t->source) : 1;
     t->room = 4096;
     t->n = t->source->n_samples < N_EXTENTS ? (uint32_t)t->source->n_samples : N_EXTENTS;
+    pstk__order_init(&t->order, PSTK_ORDER_FULL, t->n, 2, 0);
     t->extents = calloc(t->n, sizeof *t->extents);
     t->reads = calloc(t->depth, sizeof *t->reads);
     if (!t->extents || !t->reads)

@@ -17,9 +17,15 @@ struct pstk_loader {
     struct pstk__pipeline pipeline;
     struct pstk__budget budget;
     struct pstk__counters consumer;
-    uint64_t returned_ns; /* when next last returned a batch; 0 = not yet */
-    int owner;            /* process id: a fork's child may not use us */
+    _Atomic uint64_t n_samples; /* delivered */
+    uint64_t returned_ns;       /* when next last returned a batch; 0 = not yet */
+    int owner;                  /* process id: a fork's child may not use us */
 };
+
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
@@ -237,7 +243,8 @@ int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, in
     if (r == 1) {
         *batch = &s->batch;
         pstk__count(&l->consumer.n_items, 1);
-        pstk__count(&l->consumer.bytes, s->batch.n_valid); /* samples, here */
+        pstk__count(&l->n_samples, s->batch.n_valid);
+        pstk__count(&l->consumer.bytes, get(&s->n_bytes));
     }
     return r;
 }
@@ -311,11 +318,6 @@ void pstk_close(struct pstk_loader **loader)
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-static uint64_t get(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
 static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
 {
     const struct pstk__pipeline *p = &l->pipeline;
@@ -348,7 +350,8 @@ static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
     }
     pstk__stats_add(&s->stage_consumer, &l->consumer);
     s->n_batches = get(&l->consumer.n_items);
-    s->n_samples = get(&l->consumer.bytes);
+    s->n_samples = get(&l->n_samples);
+    s->bytes_delivered = get(&l->consumer.bytes);
     s->limit = pstk__stats_limit(s);
 }
 

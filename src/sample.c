@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEEP_RESIDENT (16u << 20) /* bytes of a worker's arena that stay after a huge image */
 #define CHANNELS 3u
 #define CALLBACK_DRAWS                                                                             \
     UINT32_MAX /* the `op` of a callback's draws: no operation has this index                      \
@@ -611,6 +612,7 @@ static int write_field(struct work *w, uint32_t i, uint32_t shard, struct pstk_e
     w->field = p->outputs[i].field;
     w->view = &w->record->fields[w->field];
     pstk__arena_reset(&w->s->arena, w->s->mark);
+    pstk__arena_trim(&w->s->arena, KEEP_RESIDENT);
     int rc = write_lone_copy(w, i, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;

@@ -377,6 +377,9 @@ static void page_done(struct pstk__lane *l, struct pstk__page *page)
 static void span_done(struct pstk__lane *l, struct pstk__span *s)
 {
     pstk__files_release(l->files, s->file);
+    if (s->read.result > 0)
+        atomic_fetch_add_explicit(&s->job->slot->n_bytes, (uint64_t)s->read.result,
+                                  memory_order_relaxed);
     /* A file may end inside the aligned read, but not before the last row's end. */
     if (s->read.result < 0 || (uint64_t)s->read.result < s->end - s->read.offset)
         fail_span(s);

@@ -16,6 +16,7 @@ struct jpeg_spec {
     uint32_t width, height;
     int n_components; /* 1, 3 or 4 */
     int h, v;         /* sampling factors of the first component (and the fourth) */
+    int h3;           /* horizontal factor of the third component, 0 = 1 */
     int progressive;  /* 1: standard script; 2: only the first scans, so that blocks get smoothed */
     int restart;      /* MCUs between restart markers, 0 none */
     int arithmetic;
@@ -85,6 +86,8 @@ static uint8_t *jpeg_write(const struct jpeg_spec *spec, size_t *size)
         c.comp_info[i].h_samp_factor = i == 0 || i == 3 ? spec->h : 1;
         c.comp_info[i].v_samp_factor = i == 0 || i == 3 ? spec->v : 1;
     }
+    if (spec->h3)
+        c.comp_info[2].h_samp_factor = spec->h3;
     c.restart_interval = (unsigned)spec->restart;
     c.arith_code = spec->arithmetic;
     jpeg_set_scans(&c, spec, scans);

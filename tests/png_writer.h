@@ -18,6 +18,7 @@ struct png_spec {
     int depth; /* bits a sample */
     int interlaced;
     int transparent; /* 1: a tRNS chunk where the colour type allows it */
+    int n_colors;    /* of the palette, 0: as many as the indices need */
 };
 
 struct png_bytes {
@@ -43,8 +44,11 @@ static uint8_t png_palette_byte(uint32_t index, uint32_t channel)
 __attribute__((unused)) static uint8_t png_expected(const struct png_spec *s, uint32_t x,
                                                     uint32_t y, uint32_t channel)
 {
-    if (s->color == PNG_COLOR_TYPE_PALETTE)
-        return png_palette_byte(png_sample(s, x, y, 0), channel);
+    if (s->color == PNG_COLOR_TYPE_PALETTE) {
+        uint32_t index = png_sample(s, x, y, 0);
+        int is_short = s->n_colors && index >= (uint32_t)s->n_colors;
+        return is_short ? (uint8_t)index : png_palette_byte(index, channel);
+    }
     uint32_t v = png_sample(s, x, y, s->color & PNG_COLOR_MASK_COLOR ? channel : 0);
     return (uint8_t)(s->depth == 16 ? v >> 8 : v * 255 / ((1u << s->depth) - 1));
 }
@@ -90,9 +94,10 @@ static uint8_t *png_write(const struct png_spec *s, size_t *size)
     png_color palette[256];
     png_byte alpha[4] = {0, 128, 255, 3};
     png_color_16 key = {.gray = 1, .red = 1, .green = 2, .blue = 3};
-    int n_colors = s->depth == 8 ? 200 : 1 << (s->depth & 7);
+    int n_colors = s->n_colors ? s->n_colors : s->depth == 8 ? 200 : 1 << (s->depth & 7);
 
     png_set_write_fn(png, &out, png_take, png_no_flush);
+    png_set_check_for_invalid_index(png, 0);
     png_set_IHDR(png, info, s->width, s->height, s->depth, s->color,
                  s->interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, 0, 0);
     for (uint32_t i = 0; i < 256; i++)

@@ -116,6 +116,24 @@ TEST(a_large_arena_takes_no_memory_until_it_is_used)
     pstk__arena_close(&a);
 }
 
+TEST(trim_gives_back_what_lies_beyond_and_keeps_the_rest)
+{
+    struct pstk__arena a;
+    CHECK_EQ(pstk__arena_open(&a, 1 << 20), 0);
+    uint8_t *p = pstk__arena_get(&a, 1 << 20);
+    CHECK(p);
+    memset(p, 1, 1 << 20);
+    pstk__arena_trim(&a, 65536); /* in use: nothing happens */
+    CHECK_EQ(p[(1 << 20) - 1], 1);
+    pstk__arena_reset(&a, 0);
+    pstk__arena_trim(&a, 65536);
+    p = pstk__arena_get(&a, 1 << 20);
+    CHECK_EQ(p[65535], 1);
+    CHECK_EQ(p[65536], 0);
+    CHECK_EQ(p[(1 << 20) - 1], 0);
+    pstk__arena_close(&a);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -126,6 +144,7 @@ int main(void)
         CASE(more_than_there_is_is_refused_and_leaves_an_empty_arena),
         CASE(an_arena_of_nothing_gives_nothing),
         CASE(a_large_arena_takes_no_memory_until_it_is_used),
+        CASE(trim_gives_back_what_lies_beyond_and_keeps_the_rest),
     };
     return RUN_CASES(cases);
 }

@@ -191,6 +191,18 @@ TEST(a_box_equals_that_of_a_full_decode_whatever_the_sampling)
     }
 }
 
+TEST(a_narrow_box_of_mixed_sampling_equals_that_of_a_full_decode)
+{
+    static const uint32_t sizes[][2] = {{6, 75}, {19, 20}, {40, 9}};
+    for (int h3 = 2; h3 <= 4; h3 += 2)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            struct jpeg_spec spec = {.n_components = 3, .interleaved = 1, .h = 4, .v = 1, .h3 = h3};
+            spec.width = sizes[i][0];
+            spec.height = sizes[i][1];
+            CHECK(spec_boxes(&spec) == 0);
+        }
+}
+
 TEST(a_box_of_a_progressive_file_equals_that_of_a_full_decode)
 {
     for (size_t i = 0; i < 4; i++)
@@ -648,6 +660,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_box_equals_that_of_a_full_decode_whatever_the_sampling),
+        CASE(a_narrow_box_of_mixed_sampling_equals_that_of_a_full_decode),
         CASE(a_box_of_a_progressive_file_equals_that_of_a_full_decode),
         CASE(a_box_of_a_file_with_one_scan_a_component_equals_that_of_a_full_decode),
         CASE(a_box_of_a_gray_file_equals_that_of_a_full_decode),

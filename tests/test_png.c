@@ -114,6 +114,23 @@ TEST(every_kind_gives_the_pixels_that_were_written)
             }
 }
 
+TEST(indices_past_a_short_palette_are_grays_as_in_pillow)
+{
+    for (int depth = 1; depth <= 8; depth *= 2)
+        for (int interlaced = 0; interlaced < 2; interlaced++) {
+            const struct png_spec spec = {.width = 40,
+                                          .height = 30,
+                                          .color = PNG_COLOR_TYPE_PALETTE,
+                                          .depth = depth,
+                                          .interlaced = interlaced,
+                                          .n_colors = depth == 1 ? 1 : 3};
+            struct subject s;
+            CHECK_EQ(subject_open(&s, &spec), 0);
+            CHECK_EQ(decode_whole(&s), 0);
+            subject_close(&s);
+        }
+}
+
 TEST(a_box_equals_that_of_the_image)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -312,6 +329,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(every_kind_gives_the_pixels_that_were_written),
+        CASE(indices_past_a_short_palette_are_grays_as_in_pillow),
         CASE(a_box_equals_that_of_the_image),
         CASE(gray_of_16_bits_is_refused),
         CASE(a_file_cut_anywhere_is_refused),

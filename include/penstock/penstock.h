@@ -119,6 +119,9 @@ enum pstk_last {
     PSTK_LAST_PAD = 1,  /* the last batch is filled up from the start of the epoch's order */
     PSTK_LAST_SHORT = 2 /* the last batch has fewer valid rows, on some ranks perhaps none */
 };
+/* What becomes of a sample that cannot be read or decoded. Of a JPEG only what the crop reaches is
+ * decoded, so damage below it goes unseen in that epoch (the pixels given are right, checksums are
+ * always checked); pstk_image_check, which `penstock pack` applies to every file, decodes all. */
 enum pstk_bad_sample {
     PSTK_BAD_ERROR = 0,      /* pstk_next returns the error */
     PSTK_BAD_SUBSTITUTE = 1, /* another sample of the same shard stands in, counted, reported */
@@ -198,7 +201,11 @@ struct pstk_tensor {
     const int64_t *offsets; /* ragged: batch_size + 1 offsets into data, on the host; else NULL */
 };
 
-/* Where a row was cut from: in pixels of the decoded image (after EXIF orientation, if asked). */
+/* Where a row was cut from: in pixels of the decoded image (after EXIF orientation, if asked). With
+ * a resizing op it is the source of the whole resize: torchvision's (top, left, height, width) of a
+ * RandomResizedCrop, the whole image for a resize, also where a centre crop follows. Without one it
+ * is what is shown; top and left are negative where a centre crop pads. All 0 for outputs that are
+ * no images. */
 struct pstk_crop {
     int32_t top, left, height, width;
     uint32_t image_height, image_width;
@@ -327,12 +334,13 @@ struct pstk_stats {
     uint32_t n_nodes; /* NUMA nodes in use */
     uint32_t queue_depth;
     uint32_t rows_per_job;
-    uint32_t variant;   /* enum pstk_variant in use */
-    uint32_t limit;     /* enum pstk_limit: the verdict */
-    uint64_t n_samples; /* delivered */
-    uint64_t n_batches; /* delivered */
+    uint32_t variant;         /* enum pstk_variant in use */
+    uint32_t limit;           /* enum pstk_limit: the verdict */
+    uint64_t n_samples;       /* delivered */
+    uint64_t bytes_delivered; /* read for the batches delivered; index pages not counted */
+    uint64_t n_batches;       /* delivered */
     uint64_t n_substituted;
-    uint64_t bytes_read; /* asked of the storage, rounding and index pages included */
+    uint64_t bytes_read; /* by the storage, all of it: read ahead, rounding, index pages */
     uint64_t n_reads;
     uint64_t n_index_hits;
     uint64_t n_index_misses;

@@ -117,7 +117,7 @@ class Batch
 class Loader
 {
   public:
-    class Epoch;
+    class Epoch; // borrows its Loader, which must not move meanwhile
 
     explicit Loader(const pstk_settings &s)
     {

@@ -58,10 +58,9 @@ static void print_system(const struct pstk_machine *m)
     char text[160], bytes[UNIT_SIZE];
     printf("penstock %s on Linux %s, %s\n\n", pstk_version(), m->kernel, m->libjpeg);
     line("processor", m->cpu);
-    snprintf(text, sizeof text, "%s kernels", option_choice_name(variants, m->variant));
+    snprintf(text, sizeof text, "%s (the kernels of this version are plain C)",
+             option_choice_name(variants, m->variant));
     line("features", text);
-    if (m->variant == PSTK_VARIANT_C)
-        remark("no AVX2: resizing images takes several times longer");
     snprintf(text, sizeof text, "%u for this process, on %u NUMA node%s", m->n_cores, m->n_nodes,
              m->n_nodes == 1 ? "" : "s");
     line("cores", text);

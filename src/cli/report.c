@@ -56,8 +56,8 @@ static void list_ceilings(const struct report *r, struct ceiling c[N_CEILINGS])
     const struct pstk_ceilings *m = &r->ceilings;
     double samples = per_second(r, (double)r->n_samples);
     c[0] = (struct ceiling){"storage", "storage, raw reads of these records",
-                            m->storage_bytes_per_second, per_second(r, (double)r->stats.bytes_read),
-                            1};
+                            m->storage_bytes_per_second,
+                            per_second(r, (double)r->stats.bytes_delivered), 1};
     c[1] = (struct ceiling){"decode", "decode, libjpeg-turbo alone, whole images",
                             m->decode_samples_per_second, samples, 0};
     c[2] = (struct ceiling){"memory", "memory, copies of the size of the batches",
@@ -130,7 +130,7 @@ static void print_throughput(const struct report *r)
     char a[UNIT_SIZE], b[UNIT_SIZE], c[UNIT_SIZE], d[UNIT_SIZE];
     printf("\n  %s samples/s   %s/s read\n",
            unit_count(a, (uint64_t)(per_second(r, (double)r->n_samples) + 0.5)),
-           unit_bytes(b, per_second(r, (double)r->stats.bytes_read)));
+           unit_bytes(b, per_second(r, (double)r->stats.bytes_delivered)));
     printf("  %s samples in %s batches, %s", unit_count(a, r->n_samples),
            unit_count(b, r->n_batches), unit_seconds(c, r->seconds));
     if (r->stats.n_substituted)
@@ -297,7 +297,7 @@ int report_json(const struct report *r)
     json_put_real(o, "samples_per_second", per_second(r, (double)r->n_samples));
     json_put_count(o, "samples", r->n_samples);
     json_put_real(o, "seconds", r->seconds);
-    json_put_count(o, "bytes_read", s->bytes_read);
+    json_put_count(o, "bytes_read", s->bytes_delivered);
     json_put_count(o, "bytes_out", r->bytes_out);
     json_put_count(o, "threads", s->n_threads);
     json_put_count(o, "slots", s->n_slots);

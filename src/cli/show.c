@@ -21,6 +21,7 @@ enum { OPT_IDS = 256, OPT_JSON };
 
 static const struct option table[] = {PIPELINE_IMAGE_OPTIONS,
                                       PIPELINE_SEED_OPTIONS,
+                                      PIPELINE_ORDER_OPTIONS,
                                       PIPELINE_RUN_OPTIONS,
                                       {"ids", required_argument, NULL, OPT_IDS},
                                       {"output", required_argument, NULL, 'o'},
@@ -42,6 +43,8 @@ static const char help[] =
     "  --flip P            flip with this probability (0.5 with random crops, else 0)\n"
     "  --seed S --epoch E  whose crops (0, 0)\n"
     "  --threads, --slots, --reader, --io, --device, --on-bad   as in bench\n"
+    "  --batch-size, --start-batch, --order, --rank, --world, --last   taken and without effect:\n"
+    "                      what becomes of a sample does not depend on where it comes\n"
     "  --json              print one JSON object: crop [top, left, height, width] and flip; of\n"
     "                      several ids a list of them, samples\n"
     "\n"
@@ -225,6 +228,9 @@ static int show(struct show *s, const char *path)
     if (status)
         return status;
     p->settings.batch_size = 1;
+    p->settings.rank = 0;
+    p->settings.world = 1;
+    p->settings.last = PSTK_LAST_SHORT;
     p->settings.order = PSTK_ORDER_SEQUENTIAL;
     p->settings.position = s->ids[0];
     p->settings.with_crops = 1;

@@ -20,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fancy upsampling looks one chroma sample, two pixels, to each side: decoded and dropped. */
+/* Fancy upsampling looks one chroma sample, two pixels, to each side: decoded and dropped. (Not the
+ * whole condition: see crop.) */
 #define MARGIN 2u
 /* Every scan of a progressive file may cost a pass over all blocks in a few bytes of input; DALI's
  * limit. Encoders write about ten. */
@@ -277,6 +278,13 @@ static JDIMENSION crop(j_decompress_ptr c, const struct pstk__box *box)
     JDIMENSION left = box->left > MARGIN ? box->left - MARGIN : 0;
     uint32_t to_right = c->output_width - box->left - box->width;
     JDIMENSION width = box->left + box->width + (to_right < MARGIN ? to_right : MARGIN) - left;
+    /* Where a crop leaves some component fewer than two samples a row, libjpeg chooses the
+     * upsamplers of all components anew, and plain ones for those with two: three samples each at
+     * the least. */
+    JDIMENSION least = 2 * (JDIMENSION)c->max_h_samp_factor + 1;
+    least = least < c->output_width ? least : c->output_width;
+    width = width > least ? width : least;
+    left = width > c->output_width - left ? c->output_width - width : left;
     if (width < c->output_width)
         jpeg_crop_scanline(c, &left, &width);
     return left;

@@ -4,9 +4,10 @@
  * no gamma, of 16-bit samples the high byte. 16-bit gray without alpha is refused: Pillow reads it
  * as integers, which its convert("RGB") clips at 255 or scales, depending on the version.
  *
- * Any damage is an error: every chunk's CRC is checked (Pillow passes over those of image data),
- * and so is everything that libpng calls a warning or a benign error. Chunks that do not bear on
- * the pixels are read for their CRC only. What follows IEND is not looked at.
+ * Any damage is an error, but for a palette that is too short: every chunk's CRC is checked (Pillow
+ * passes over those of image data), and so is everything that libpng calls a warning or a benign
+ * error. Chunks that do not bear on the pixels are read for their CRC only. What follows IEND is
+ * not looked at.
  */
 #include "../error.h"
 #include "../image.h"
@@ -161,10 +162,24 @@ static void begin_image(struct reader *r, const struct pstk__image_info *info)
     png_read_info(png, r->info);
 }
 
+/* A palette may be shorter than its indices reach: the rest are grays, as in Pillow. Without this
+ * libpng would make them black, and look at the indices too late to object. */
+static void fill_palette(struct reader *r)
+{
+    png_color full[256], *palette = NULL;
+    int n = 0, n_all = 1 << png_get_bit_depth(r->png, r->info);
+    png_get_PLTE(r->png, r->info, &palette, &n);
+    for (int i = 0; i < n_all; i++)
+        full[i] = i < n ? palette[i] : (png_color){(png_byte)i, (png_byte)i, (png_byte)i};
+    png_set_PLTE(r->png, r->info, full, n_all);
+}
+
 static void choose_output(struct reader *r)
 {
     png_structp png = r->png;
     uint32_t color = png_get_color_type(png, r->info);
+    if (color == PNG_COLOR_TYPE_PALETTE)
+        fill_palette(r);
     if (png_get_bit_depth(png, r->info) == 16)
         png_set_strip_16(png);
     png_set_expand(png); /* palette to RGB, gray of fewer than 8 bits to 8 */
