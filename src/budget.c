@@ -40,12 +40,25 @@ static uint64_t mean_read(const struct pstk__plan *plan)
     return max64(1, s->bytes / s->n_samples);
 }
 
+/* 1: some output costs more than copying its field. */
+static int decodes(const struct pstk__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_outputs; i++) {
+        uint32_t kind = plan->outputs[i].settings.kind;
+        if (kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_CALLBACK)
+            return 1;
+    }
+    return 0;
+}
+
 /* Reading a small record costs a reader more than the rest of its way costs a worker (some 0.8 us
- * beside 0.3 us for 2 kB from the page cache): one reader for each worker then, else one a node. */
+ * beside 0.3 us for 2 kB from the page cache), and reading a large one that is only copied costs as
+ * much: one reader for each worker then, else one a node. */
 static uint32_t lanes_per_node(const struct pstk__plan *plan, uint32_t workers_per_node,
                                uint32_t n_nodes)
 {
-    uint32_t n = mean_read(plan) <= SMALL_RECORD ? workers_per_node : 1;
+    int copies = mean_read(plan) <= SMALL_RECORD || !decodes(plan);
+    uint32_t n = copies ? workers_per_node : 1;
     return (uint32_t)max64(1, min64(n, PSTK__MAX_LANES / n_nodes));
 }
 
@@ -57,18 +70,23 @@ static uint32_t rows_per_job(const struct pstk__plan *plan, uint32_t workers_per
     return (uint32_t)max64(1, min64(rows, JOB_ROWS));
 }
 
-/* Slots: enough that some rows a worker are always under way, and two a lane; at least 4. */
-static uint32_t auto_slots(const struct pstk__plan *plan, uint32_t n_workers, uint32_t n_lanes)
+/* Slots: enough that some rows a worker are always under way, and two a lane; at least 4. Where
+ * rows are only copied, storage is what may limit: enough rows that every lane's queue stays full
+ * while batches that are done but for a few rows wait for those. */
+static uint32_t auto_slots(const struct pstk__budget *b, const struct pstk__plan *plan,
+                           uint32_t n_workers)
 {
-    uint64_t for_workers = 2 + min64(62, 4 * (uint64_t)n_workers / plan->batch_size);
-    return (uint32_t)max64(SLOTS_AUTO, max64(for_workers, 2 * (uint64_t)n_lanes));
+    uint64_t n = 2 + 4 * (uint64_t)n_workers / plan->batch_size;
+    if (!decodes(plan))
+        n += 2 * (uint64_t)b->depth * b->n_lanes / plan->batch_size;
+    return (uint32_t)max64(max64(SLOTS_AUTO, min64(n, 64)), 2 * (uint64_t)b->n_lanes);
 }
 
 static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
                       const struct pstk__plan *plan, uint32_t n_workers, struct pstk_error *err)
 {
     b->slot_size = pstk__slot_size(plan, s->with_crops);
-    b->n_slots = s->n_slots ? s->n_slots : auto_slots(plan, n_workers, b->n_lanes);
+    b->n_slots = s->n_slots ? s->n_slots : auto_slots(b, plan, n_workers);
     if (b->n_slots < 2 || b->n_slots > SLOTS_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "n_slots is %u: must be 2 to %u",
                           b->n_slots, SLOTS_MAX);

@@ -7,7 +7,7 @@
  *     ^ slots free, I/O memory free, jobs free ------------------'
  *
  * A lane is a reader and the workers that it feeds. A NUMA node has one lane; it has one for each
- * worker where records are so small that reading one costs more than the rest of its way: then one
+ * worker where reading a record costs as much as the rest of its way: then one
  * reader a node would be what limits. Lanes claim whole batches, whoever has a slot free comes
  * next.
  *
