@@ -227,9 +227,13 @@ int64_t pstk__encoder_encode(struct pstk__encoder *e, const void *data, uint64_t
 }
 
 /* zstd's own trainer, on one thread: the same samples give the same dictionary. */
-uint64_t pstk__dictionary_train(void *out, uint64_t capacity, const void *samples,
-                                const size_t *sizes, uint32_t n)
+int pstk__dictionary_train(void *out, uint64_t capacity, const void *samples, const size_t *sizes,
+                           uint32_t n, uint64_t *size, struct pstk_error *err)
 {
-    size_t size = ZDICT_trainFromBuffer(out, capacity, samples, sizes, n);
-    return ZDICT_isError(size) ? 0 : size;
+    size_t got = ZDICT_trainFromBuffer(out, capacity, samples, sizes, n);
+    *size = ZDICT_isError(got) ? 0 : got;
+    if (ZDICT_isError(got) && ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
+                          "out of memory for training a dictionary");
+    return 0;
 }

@@ -41,9 +41,9 @@ uint64_t pstk__encoder_bound(uint64_t size);
 /* Encode into out; returns the stored size, or <0. */
 int64_t pstk__encoder_encode(struct pstk__encoder *e, const void *data, uint64_t size, void *out,
                              uint64_t out_size, struct pstk_error *err);
-/* Train a dictionary of at most `capacity` bytes on samples laid end to end. Returns its size, or 0
- * when they do not lend themselves to one. */
-uint64_t pstk__dictionary_train(void *out, uint64_t capacity, const void *samples,
-                                const size_t *sizes, uint32_t n);
+/* Train a dictionary of at most `capacity` bytes on samples laid end to end. *size: its size, 0
+ * when they do not lend themselves to one. 0 or ENOMEM. */
+int pstk__dictionary_train(void *out, uint64_t capacity, const void *samples, const size_t *sizes,
+                           uint32_t n, uint64_t *size, struct pstk_error *err);
 
 #endif

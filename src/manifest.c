@@ -162,6 +162,8 @@ struct check {
     struct pstk_error *err;
 };
 
+#define SUM_MAX (1ull << 62) /* bytes of a field in all: JSON readers have 63 bits */
+
 #define WRONG(c, ...) pstk__manifest_wrong((c)->name, (c)->code, (c)->err, __VA_ARGS__)
 
 static int check_dictionary(const struct check *c, uint32_t i)
@@ -271,6 +273,13 @@ static int check_field(const struct check *c, uint32_t i)
         return WRONG(c, "fields[%u].max_stored or max_plain is over 2^32-1 bytes", i);
     if (s->max_width > UINT16_MAX || s->max_height > UINT16_MAX)
         return WRONG(c, "fields[%u].max_width or max_height is over 65535 pixels", i);
+    /* What was added up over all records: so that sums of parts can be added in turn. */
+    const uint64_t n = c->m->n_samples;
+    if (s->stored_bytes > SUM_MAX || s->plain_bytes > SUM_MAX ||
+        s->stored_bytes / (n ? n : 1) > s->max_stored_size ||
+        s->plain_bytes / (n ? n : 1) > s->max_plain_size)
+        return WRONG(c, "fields[%u].stored_bytes or plain_bytes is more than its records can have",
+                     i);
     for (uint32_t k = 0; k < 8; k++)
         if (s->n_encoding[k] > c->m->n_samples)
             return WRONG(c, "fields[%u].encodings counts more records than there are", i);

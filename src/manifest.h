@@ -2,7 +2,7 @@
 /*
  * manifest: manifest.json as a struct, and back. L2; the only user of jansson.
  * A manifest that was parsed holds every invariant below; one that is to be printed is checked by
- * the same function. Memory is O(shards); while parsing, jansson's tree takes about 1 KiB a shard.
+ * the same function. Memory is O(shards); while parsing, jansson's tree takes about 2 KiB a shard.
  */
 #ifndef PSTK_MANIFEST_H
 #define PSTK_MANIFEST_H

@@ -16,6 +16,7 @@
 #include <string.h>
 
 /* ,"crc32c":"xxxxxxxx"} and a newline: the file's last bytes. */
+#define MAX_DEPTH 8 /* of lists and objects: a manifest has 4 */
 #define TAIL_SIZE 22
 #define TAIL_BEFORE ",\"crc32c\":\""
 #define TAIL_AFTER "\"}\n"
@@ -456,6 +457,30 @@ static int check_tail(const char *bytes, uint64_t size, const char *name, struct
     return 0;
 }
 
+/* jansson takes some 50 bytes a value and more a container, while an empty list is two bytes of
+ * text: refuse what is denser than a manifest can be. Its densest part is a shard's line: 13 values
+ * and containers in 130 bytes; long lists of names can be two bytes and a comma each. */
+static int check_density(const char *bytes, uint64_t size, const char *name, struct pstk_error *err)
+{
+    uint64_t containers = 0, depth = 0;
+    int in_text = 0;
+    for (uint64_t i = 0; i < size; i++) {
+        char c = bytes[i];
+        if (in_text && c == '\\')
+            i++;
+        else if (c == '"')
+            in_text = !in_text;
+        else if (!in_text && (c == '[' || c == '{'))
+            containers++, depth++;
+        else if (!in_text && (c == ']' || c == '}') && depth > 0)
+            depth--;
+        if (depth > MAX_DEPTH || containers > 256 + size / 32)
+            return pstk__manifest_wrong(name, PSTK_EBADMSG, err,
+                                        "more lists and objects than a manifest has");
+    }
+    return 0;
+}
+
 int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t size,
                          const char *name, struct pstk_error *err)
 {
@@ -465,6 +490,9 @@ int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t s
                           "%s has %llu bytes, which no manifest has", name,
                           (unsigned long long)size);
     int r = check_tail(bytes, size, name, err);
+    if (r < 0)
+        return r;
+    r = check_density(bytes, size, name, err);
     if (r < 0)
         return r;
     json_error_t why;

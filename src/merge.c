@@ -300,7 +300,8 @@ static int commit(struct merge *g, struct pstk_error *err)
     return r;
 }
 
-/* All that can be wrong with the parts is found before anything is written. */
+/* What is wrong with the parts' manifests one by one is found before anything is written; what is
+ * wrong with them together (over a limit of the whole), before the manifest is. */
 static int run(struct merge *g, const char *const *paths, const char *out, struct pstk_error *err)
 {
     int r = load_parts(g, paths, err);

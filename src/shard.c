@@ -42,10 +42,11 @@ uint64_t pstk__shard_n_pages(uint64_t n_records)
     return n_records / PSTK__PAGE_RECORDS + (n_records % PSTK__PAGE_RECORDS != 0);
 }
 
-uint32_t pstk__shard_tag(uint32_t part, uint32_t n_parts, uint64_t sequence)
+uint32_t pstk__shard_tag(uint32_t part, uint32_t n_parts, uint64_t sequence, uint32_t content)
 {
-    char text[64];
-    int n = snprintf(text, sizeof text, "%u/%u/%llu", part, n_parts, (unsigned long long)sequence);
+    char text[80];
+    int n = snprintf(text, sizeof text, "%u/%u/%llu/%08x", part, n_parts,
+                     (unsigned long long)sequence, content);
     return pstk__crc32c(0, text, (size_t)n);
 }
 

@@ -340,6 +340,14 @@ static int check_record(struct pstk__shard_verifier *v, const struct pstk__shard
                       place->size);
         return tell(v);
     }
+    if (place->size > v->input->limits.max_size) {
+        pstk__fail(&v->bad, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                   "%s: record %" PRIu64 " has %" PRIu64 " bytes, yet the manifest allows %" PRIu64,
+                   place->shard, place->number, place->size, v->input->limits.max_size);
+        pstk__fail_at(&v->bad, PSTK_EBADMSG, place->shard, place->number, place->file_offset,
+                      place->size);
+        return tell(v);
+    }
     uint64_t limit = h->data_end < v->file_size ? h->data_end : v->file_size;
     int r = fetch(v, &v->records, place->file_offset, place->size, limit, err);
     if (r > 0) {

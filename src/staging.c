@@ -2,6 +2,7 @@
 #include "staging.h"
 
 #include "error.h"
+#include "manifest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +16,8 @@
 
 #define MANIFEST "manifest.json"
 #define TEMPORARY ".tmp-"
-#define COPY_SIZE (1u << 20) /* bytes; large enough that system calls do not count */
+#define OURS "{\"format\":\"penstock\"," /* how every manifest of ours begins */
+#define COPY_SIZE (1u << 20)             /* bytes; large enough that system calls do not count */
 
 static int ends_with(const char *name, const char *suffix)
 {
@@ -23,14 +25,14 @@ static int ends_with(const char *name, const char *suffix)
     return n > m && memcmp(name + n - m, suffix, m) == 0;
 }
 
-static int is_temporary(const char *name)
-{
-    return strncmp(name, TEMPORARY, sizeof TEMPORARY - 1) == 0;
-}
-
 static int is_content(const char *name)
 {
     return name[0] != '.' && (ends_with(name, ".pstk") || ends_with(name, ".zdict"));
+}
+
+static void temporary_name(char temporary[256], const char *name)
+{
+    snprintf(temporary, 256, TEMPORARY "%.*s", PSTK__STAGING_NAME - 1, name);
 }
 
 static int fail_path(const struct pstk__staging *s, int native, const char *what, const char *name,
@@ -57,13 +59,6 @@ static DIR *open_entries(const struct pstk__staging *s)
     return d;
 }
 
-/* Only regular files are ours: a directory called x.pstk is a user's. */
-static int is_regular(const struct pstk__staging *s, const char *name)
-{
-    struct stat st;
-    return fstatat(s->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-}
-
 /* N of "STEM.gN.pstk", 0 where there is none. */
 static uint32_t generation_of(const char *name)
 {
@@ -80,9 +75,9 @@ static uint32_t generation_of(const char *name)
 /* What stands in the directory. */
 struct contents {
     int manifest;        /* 1: there is a manifest.json */
-    int content;         /* 1: there are shards or dictionaries */
-    uint32_t generation; /* highest */
-    char foreign[256];   /* first file that is not ours, or "" */
+    int content;         /* 1: something is named as a shard or dictionary, whatever it is */
+    uint32_t generation; /* highest of those */
+    char foreign[256];   /* first entry that is neither manifest nor journal, or "" */
 };
 
 static int scan(const struct pstk__staging *s, struct contents *c, struct pstk_error *err)
@@ -94,58 +89,77 @@ static int scan(const struct pstk__staging *s, struct contents *c, struct pstk_e
     struct dirent *e;
     while (errno = 0, (e = readdir(d)) != NULL) {
         const char *name = e->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+            strcmp(name, PSTK__JOURNAL_FILE) == 0)
             continue;
         if (strcmp(name, MANIFEST) == 0) {
             c->manifest = 1;
-        } else if (is_content(name) && is_regular(s, name)) {
+            continue;
+        }
+        if (is_content(name)) {
             uint32_t generation = generation_of(name);
             c->content = 1;
             c->generation = generation > c->generation ? generation : c->generation;
-        } else if (!(is_temporary(name) && is_regular(s, name)) && !c->foreign[0]) {
-            snprintf(c->foreign, sizeof c->foreign, "%s", name);
         }
+        if (!c->foreign[0])
+            snprintf(c->foreign, sizeof c->foreign, "%s", name);
     }
     int native = errno;
     closedir(d);
     return native ? fail_path(s, native, "read", "the directory", err) : 0;
 }
 
+/* 1: removed; 0: there was none. A directory of that name is a user's and stays. */
 static int remove_file(const struct pstk__staging *s, const char *name, struct pstk_error *err)
 {
-    if (unlinkat(s->dir, name, 0) < 0 && errno != ENOENT)
-        return fail_path(s, errno, "remove the leftover file", name, err);
-    return 0;
+    if (unlinkat(s->dir, name, 0) == 0)
+        return 1;
+    if (errno == ENOENT || errno == EISDIR || errno == EPERM)
+        return 0;
+    return fail_path(s, errno, "remove the leftover file", name, err);
 }
 
-static int compare_names(const void *a, const void *b)
+/* Files of the data set that stands here, by its manifest. */
+static int list_old(struct pstk__staging *s, struct pstk_error *err)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Needs names sorted. */
-static int made_here(const struct pstk__staging *s, char *name)
-{
-    return s->n_names && bsearch(&name, s->names, s->n_names, sizeof *s->names, compare_names);
-}
-
-/* Remove temporary files and, with `content`, also the shards and dictionaries not made here. */
-static int sweep(const struct pstk__staging *s, int content, struct pstk_error *err)
-{
-    DIR *d = open_entries(s);
-    if (!d)
-        return fail_path(s, errno, "read", "the directory", err);
+    struct pstk__manifest m;
+    struct pstk_error why;
+    pstk_error_init(&why, sizeof why);
+    if (pstk__manifest_load(&m, s->path, &why) < 0)
+        return pstk__fail(
+            err, PSTK_EEXIST, PSTK_STAGE_WRITE,
+            "%s: holds a data set whose manifest cannot be read, so its files are not "
+            "known: remove the directory yourself, or choose another (%s)",
+            s->path, why.message);
     int r = 0;
-    struct dirent *e;
-    while (r == 0 && (errno = 0, e = readdir(d)) != NULL) {
-        int ours = is_temporary(e->d_name) || (content && is_content(e->d_name));
-        if (ours && is_regular(s, e->d_name) && !made_here(s, e->d_name))
-            r = remove_file(s, e->d_name, err);
+    for (uint32_t i = 0; r == 0 && i < m.n_shards; i++)
+        r = pstk__names_add(&s->old_names, m.shards[i].file);
+    for (uint32_t i = 0; r == 0 && i < m.n_dictionaries; i++)
+        r = pstk__names_add(&s->old_names, m.dictionaries[i].file);
+    pstk__manifest_free(&m);
+    pstk__names_sort(&s->old_names);
+    return r < 0 ? pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", s->path) : 0;
+}
+
+/* Remove what the journal of a killed writer lists and the manifest here does not, then it. */
+static int sweep(struct pstk__staging *s, const struct pstk__names *left, struct pstk_error *err)
+{
+    int r = 0;
+    char temporary[256];
+    for (uint64_t i = 0; r >= 0 && i < left->n; i++) {
+        if (pstk__names_have(&s->old_names, left->names[i]))
+            continue;
+        temporary_name(temporary, left->names[i]);
+        for (int k = 0; r >= 0 && k < 2; k++) {
+            r = remove_file(s, k ? temporary : left->names[i], err);
+            s->n_leftovers += r == 1;
+        }
     }
-    if (r == 0 && errno)
-        r = fail_path(s, errno, "read", "the directory", err);
-    closedir(d);
-    return r;
+    if (r >= 0)
+        r = remove_file(s, TEMPORARY MANIFEST, err);
+    if (r >= 0)
+        r = remove_file(s, PSTK__JOURNAL_FILE, err);
+    return r < 0 ? r : 0;
 }
 
 /* A manifest.json of some other program must not be replaced. Damage does not matter here: ours
@@ -162,7 +176,7 @@ static int check_manifest_is_ours(const struct pstk__staging *s, struct pstk_err
     if (n < 0)
         return fail_path(s, native, "read", MANIFEST, err);
     text[n] = 0;
-    if (!strstr(text, "\"penstock\""))
+    if (strncmp(text, OURS, sizeof OURS - 1) != 0)
         return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
                           "%s: its manifest.json is not penstock's, so it is not replaced; choose "
                           "another directory",
@@ -170,6 +184,7 @@ static int check_manifest_is_ours(const struct pstk__staging *s, struct pstk_err
     return 0;
 }
 
+/* 1: locked; 0: the file system has no locks. */
 static int lock(struct pstk__staging *s, struct pstk_error *err)
 {
     struct stat here, there;
@@ -183,8 +198,7 @@ static int lock(struct pstk__staging *s, struct pstk_error *err)
                           "another directory",
                           s->path);
     }
-    /* Other failures are file systems that have no locks (Lustre without -o flock): the temporary
-     * files, created exclusively, then still keep two writers from mixing one file. */
+    int locked = r == 0; /* other failures: file systems without locks (Lustre without -o flock) */
     if (fstat(s->dir, &here) < 0)
         return fail_path(s, errno, "look at", "the directory", err);
     if (stat(s->path, &there) < 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev) {
@@ -192,37 +206,65 @@ static int lock(struct pstk__staging *s, struct pstk_error *err)
         return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_WRITE,
                           "%s: another writer is removing this directory; run again", s->path);
     }
-    return 0;
+    return locked;
 }
 
-static int take_over(struct pstk__staging *s, int overwrite, struct pstk_error *err)
+/* Look at what stands here, remove what a killed writer left, refuse what is in the way. */
+static int take_over(struct pstk__staging *s, int overwrite, int locked, struct pstk_error *err)
 {
     struct contents c;
+    struct pstk__names left = {0};
     int r = scan(s, &c, err);
-    if (r < 0)
-        return r;
-    if (c.manifest && !overwrite)
-        return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
-                          "%s: holds a data set already; choose another directory, or ask for it "
-                          "to be replaced",
-                          s->path);
-    if (!c.manifest && c.foreign[0])
-        return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
-                          "%s: is not empty and no data set (it holds %.200s); choose another "
-                          "directory",
-                          s->path, c.foreign);
-    if (c.manifest && (r = check_manifest_is_ours(s, err)) < 0)
-        return r;
+    if (r == 0 && c.manifest && !overwrite)
+        r = pstk__fail(
+            err, PSTK_EEXIST, PSTK_STAGE_WRITE,
+            "%s: holds a data set already; choose another directory, or ask for it to be "
+            "replaced",
+            s->path);
+    if (r == 0 && c.manifest)
+        r = check_manifest_is_ours(s, err);
+    if (r == 0 && c.manifest)
+        r = list_old(s, err);
+    if (r == 0)
+        r = pstk__journal_read(s->dir, s->path, &left, err);
+    if (r == 1 && !locked)
+        r = pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_WRITE,
+                       "%s: another writer may be at work here (this file system has no locks to "
+                       "tell); if none is, remove " PSTK__JOURNAL_FILE " and what it lists",
+                       s->path);
+    if (r == 1)
+        r = sweep(s, &left, err);
+    pstk__names_free(&left);
+    if (r == 0)
+        r = scan(s, &c, err);
+    if (r == 0 && !c.manifest && c.foreign[0])
+        r = pstk__fail(
+            err, PSTK_EEXIST, PSTK_STAGE_WRITE,
+            "%s: is not empty and no data set (it holds %.200s); choose another directory", s->path,
+            c.foreign);
     s->replaces = c.manifest;
-    s->generation = c.manifest && c.content ? c.generation + 1 : 0;
-    return sweep(s, !c.manifest, err);
+    s->generation = c.content ? c.generation + 1 : 0;
+    return r;
+}
+
+/* From here on a killed writer's files can be told from others. */
+static int begin_journal(struct pstk__staging *s, struct pstk_error *err)
+{
+    int r = pstk__journal_begin(&s->journal, s->dir, s->path, err);
+    if (r == PSTK_EEXIST)
+        return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_WRITE,
+                          "%s: another writer began in this directory at the same time", s->path);
+    s->has_journal = s->journal.fd >= 0;
+    for (uint64_t i = 0; r == 0 && i < s->old_names.n; i++)
+        r = pstk__journal_add(&s->journal, s->old_names.names[i], s->path, err);
+    return r;
 }
 
 int pstk__staging_open(struct pstk__staging *s, const char *path, int overwrite,
                        struct pstk_error *err)
 {
     memset(s, 0, sizeof *s);
-    s->dir = -1;
+    s->dir = s->journal.fd = -1;
     size_t length = strlen(path) + 1;
     s->path = malloc(length);
     if (!s->path)
@@ -238,10 +280,13 @@ int pstk__staging_open(struct pstk__staging *s, const char *path, int overwrite,
         if (s->dir < 0)
             r = fail_path(s, errno, "open", "the directory", err);
     }
+    int locked = r == 0 ? lock(s, err) : r;
+    if (locked >= 0)
+        r = take_over(s, overwrite, locked, err);
+    else
+        r = locked;
     if (r == 0)
-        r = lock(s, err);
-    if (r == 0)
-        r = take_over(s, overwrite, err);
+        r = begin_journal(s, err);
     if (r < 0)
         pstk__staging_close(s);
     return r;
@@ -258,29 +303,19 @@ int pstk__staging_name(const struct pstk__staging *s, char *name, size_t size, c
     return 0;
 }
 
-/* Remember a file before it exists, so that close removes it whatever happens then. */
+/* Remember a file before it exists, so that close removes it whatever happens then, and the next
+ * staging does if we are killed. */
 static int remember(struct pstk__staging *s, const char *name, struct pstk_error *err)
 {
-    if (s->n_names == s->capacity) {
-        uint64_t capacity = s->capacity ? 2 * s->capacity : 64;
-        char **names = realloc(s->names, capacity * sizeof *names);
-        if (!names)
-            return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", s->path);
-        s->names = names;
-        s->capacity = capacity;
-    }
-    size_t length = strlen(name) + 1;
-    char *copy = malloc(length);
-    if (!copy)
+    if (pstk__names_add(&s->made_names, name) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", s->path);
-    memcpy(copy, name, length);
-    s->names[s->n_names++] = copy;
-    return 0;
+    return pstk__journal_add(&s->journal, name, s->path, err);
 }
 
-static void temporary_name(char temporary[256], const char *name)
+/* The file that was remembered last is not ours after all. */
+static void forget(struct pstk__staging *s)
 {
-    snprintf(temporary, 256, TEMPORARY "%.*s", PSTK__STAGING_NAME - 1, name);
+    free(s->made_names.names[--s->made_names.n]);
 }
 
 static int create(struct pstk__staging *s, const char *name, int *fd, struct pstk_error *err)
@@ -288,7 +323,12 @@ static int create(struct pstk__staging *s, const char *name, int *fd, struct pst
     char temporary[256];
     temporary_name(temporary, name);
     *fd = openat(s->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return *fd < 0 ? fail_path(s, errno, "create", temporary, err) : 0;
+    if (*fd >= 0)
+        return 0;
+    int r = fail_path(s, errno, "create", temporary, err);
+    if (s->made_names.n && strcmp(s->made_names.names[s->made_names.n - 1], name) == 0)
+        forget(s);
+    return r;
 }
 
 int pstk__staging_create(struct pstk__staging *s, const char *name, int *fd, struct pstk_error *err)
@@ -325,6 +365,24 @@ static int close_file(const struct pstk__staging *s, const char *name, int *fd,
     return r < 0 && errno != EINTR ? fail_path(s, errno, "close", name, err) : 0;
 }
 
+/* Give a finished file its name. Only a manifest may replace one; what else has the name already is
+ * a user's and stays. */
+static int rename_file(const struct pstk__staging *s, const char *temporary, const char *name,
+                       struct pstk_error *err)
+{
+    if (strcmp(name, MANIFEST) == 0)
+        return renameat(s->dir, temporary, s->dir, name) < 0
+                   ? fail_path(s, errno, "rename to", name, err)
+                   : 0;
+    if (renameat2(s->dir, temporary, s->dir, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    /* File systems without the flag: a link refuses to replace, too. */
+    if ((errno != EINVAL && errno != ENOSYS) || linkat(s->dir, temporary, s->dir, name, 0) < 0 ||
+        unlinkat(s->dir, temporary, 0) < 0)
+        return fail_path(s, errno, "rename to", name, err);
+    return 0;
+}
+
 static int finish(struct pstk__staging *s, const char *name, int *fd, struct pstk_error *err)
 {
     char temporary[256];
@@ -336,9 +394,7 @@ static int finish(struct pstk__staging *s, const char *name, int *fd, struct pst
         return r;
     }
     int r = close_file(s, temporary, fd, err);
-    if (r == 0 && renameat(s->dir, temporary, s->dir, name) < 0)
-        r = fail_path(s, errno, "rename to", name, err);
-    return r;
+    return r < 0 ? r : rename_file(s, temporary, name, err);
 }
 
 int pstk__staging_publish(struct pstk__staging *s, const char *name, int *fd,
@@ -427,8 +483,7 @@ int pstk__staging_link(struct pstk__staging *s, const char *from, const char *na
     case EACCES:
         return copy_file(s, from, name, err);
     case EEXIST:
-        s->n_names--; /* it is not this call's, so close must not remove it for this call */
-        free(s->names[s->n_names]);
+        forget(s); /* it is not this call's, so close must not remove it for this call */
         return PSTK_EEXIST;
     default:
         return fail_path(s, errno, "link", from, err);
@@ -469,38 +524,40 @@ int pstk__staging_commit(struct pstk__staging *s, const void *manifest, uint64_t
     /* Until this sync a power failure may bring the old manifest back: its shards stay till then.
      */
     r = sync_directory(s, err);
-    if (r < 0 || !s->replaces)
-        return r;
-    if (s->n_names)
-        qsort(s->names, s->n_names, sizeof *s->names, compare_names);
-    return sweep(s, 1, err);
+    for (uint64_t i = 0; r >= 0 && i < s->old_names.n; i++)
+        r = remove_file(s, s->old_names.names[i], err);
+    if (r >= 0)
+        r = remove_file(s, PSTK__JOURNAL_FILE, err);
+    return r < 0 ? r : 0;
 }
 
 static void remove_made(struct pstk__staging *s)
 {
     char temporary[256];
-    for (uint64_t i = 0; i < s->n_names; i++) {
-        temporary_name(temporary, s->names[i]);
+    for (uint64_t i = 0; i < s->made_names.n; i++) {
+        temporary_name(temporary, s->made_names.names[i]);
         /* What cannot be removed belongs to no data set; the next writer here removes it. */
         (void)unlinkat(s->dir, temporary, 0);
-        (void)unlinkat(s->dir, s->names[i], 0);
+        (void)unlinkat(s->dir, s->made_names.names[i], 0);
     }
     (void)unlinkat(s->dir, TEMPORARY MANIFEST, 0);
+    (void)unlinkat(s->dir, PSTK__JOURNAL_FILE, 0);
 }
 
 void pstk__staging_close(struct pstk__staging *s)
 {
     if (s->dir >= 0) {
-        if (!s->committed)
+        if (!s->committed && s->has_journal)
             remove_made(s);
+        /* Under the lock, and refused when something of the user's is in it, as it must be. */
+        if (s->made && !s->committed)
+            (void)rmdir(s->path);
+        pstk__journal_close(&s->journal);
         close(s->dir);
     }
-    if (s->made && !s->committed)
-        (void)rmdir(s->path); /* refused when something of the user's is in it, as it must be */
-    for (uint64_t i = 0; i < s->n_names; i++)
-        free(s->names[i]);
-    free(s->names);
+    pstk__names_free(&s->made_names);
+    pstk__names_free(&s->old_names);
     free(s->path);
     memset(s, 0, sizeof *s);
-    s->dir = -1;
+    s->dir = s->journal.fd = -1;
 }

@@ -3,12 +3,17 @@
  * staging: the directory of a data set while it is being made. L2. Used by writer and merge.
  *
  * A file is created as `.tmp-NAME`, synced, and renamed to NAME; `manifest.json` comes last, and
- * only with it is there a data set. A killed process leaves files without a manifest; the next
- * staging of the same directory removes exactly such files, and refuses a directory with others.
- * The directory is locked (flock) from open to close. One thread.
+ * only with it is there a data set. A journal (journal.h) lists what is made, and what the data set
+ * that is replaced had. Of a killed process the next staging of the same directory removes exactly
+ * what its journal lists and the manifest there, if any, does not; a directory with other files in
+ * it but no data set is refused. The directory is locked (flock) from open to close; where the file
+ * system has no locks, a journal that stands there means that another writer may be at work, and
+ * nothing is removed. One thread.
  */
 #ifndef PSTK_STAGING_H
 #define PSTK_STAGING_H
+
+#include "journal.h"
 
 #include <penstock/types.h>
 
@@ -17,15 +22,17 @@
            ".tmp-" before it still below NAME_MAX = 255 */
 
 struct pstk__staging {
-    char *path;          /* owned, as the caller gave it, for messages */
-    int dir;             /* owned, holds the lock; -1 when closed */
-    int made;            /* 1: open made the directory, so abort removes it */
-    int replaces;        /* 1: a data set stands here until commit */
-    int committed;       /* 1: the manifest has its name; nothing is removed any more */
-    uint32_t generation; /* in the names of what is written, so that it meets no older file */
-    char **names;        /* owned; files made here, final names */
-    uint64_t n_names;
-    uint64_t capacity; /* of names */
+    char *path;           /* owned, as the caller gave it, for messages */
+    int dir;              /* owned, holds the lock; -1 when closed */
+    int made;             /* 1: open made the directory, so abort removes it */
+    int replaces;         /* 1: a data set stands here until commit */
+    int committed;        /* 1: the manifest has its name; nothing is removed any more */
+    uint32_t generation;  /* in the names of what is written, so that it meets no older file */
+    uint32_t n_leftovers; /* files of a killed writer that open removed */
+    int has_journal;      /* 1: the journal in the directory is ours */
+    struct pstk__journal journal;
+    struct pstk__names made_names; /* final names of the files made here */
+    struct pstk__names old_names;  /* files of the data set that is replaced; sorted */
 };
 
 /* Make or take over the directory. EEXIST: it holds a data set and !overwrite, or files that are

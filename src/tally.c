@@ -42,8 +42,11 @@ void pstk__tally_join(struct pstk_field_stats *a, const struct pstk_field_stats 
     for (uint32_t i = 0; i < n_fields; i++) {
         a[i].max_stored_size = max_u64(a[i].max_stored_size, b[i].max_stored_size);
         a[i].max_plain_size = max_u64(a[i].max_plain_size, b[i].max_plain_size);
-        a[i].stored_bytes += b[i].stored_bytes;
-        a[i].plain_bytes += b[i].plain_bytes;
+        /* Manifests keep each below 2^62; a sum that is not is refused by the next check. */
+        if (__builtin_add_overflow(a[i].stored_bytes, b[i].stored_bytes, &a[i].stored_bytes))
+            a[i].stored_bytes = UINT64_MAX;
+        if (__builtin_add_overflow(a[i].plain_bytes, b[i].plain_bytes, &a[i].plain_bytes))
+            a[i].plain_bytes = UINT64_MAX;
         a[i].max_width = max_u32(a[i].max_width, b[i].max_width);
         a[i].max_height = max_u32(a[i].max_height, b[i].max_height);
         for (uint32_t k = 0; k < 8; k++)

@@ -132,6 +132,9 @@ static int open_input(struct verify *v, const char *path, int decode, struct pst
     int r = pstk__manifest_load(m, path, err);
     if (r < 0)
         return r;
+    if (m->n_samples == 0 && m->n_parts == 1)
+        return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
+                          "%s is empty: a data set of 0 samples", path);
     v->input.path = path;
     v->input.manifest = m;
     v->input.decode = decode;

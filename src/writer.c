@@ -241,7 +241,20 @@ static int finish_shard(struct pstk_writer *w, struct pstk_error *err)
     return pstk__manifest_add_shard(&w->manifest, &shard, err);
 }
 
-static int begin_shard(struct pstk_writer *w, struct pstk_error *err)
+/* CRC of a record's content: of fixed fields' bytes and the other fields' plain CRCs. */
+static uint32_t content_crc(const struct pstk__schema *schema, const struct pstk__field_view *views)
+{
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < schema->n_fields; i++)
+        crc = schema->entry[i] < 0
+                  ? pstk__crc32c(crc, views[i].data, schema->fixed_size[i])
+                  : pstk__crc32c(crc, &views[i].plain_crc, sizeof views[i].plain_crc);
+    return crc;
+}
+
+/* `views`: of its first record. */
+static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *views,
+                       struct pstk_error *err)
 {
     char stem[64], name[PSTK__MAX_FILE_NAME + 1];
     const struct pstk__manifest *m = &w->manifest;
@@ -253,8 +266,9 @@ static int begin_shard(struct pstk_writer *w, struct pstk_error *err)
     int r = pstk__staging_name(&w->staging, name, sizeof name, stem, ".pstk", err);
     if (r < 0)
         return r;
+    uint32_t content = content_crc(&m->schema, views);
     return pstk__shard_writer_begin(&w->shards, name,
-                                    pstk__shard_tag(m->part, m->n_parts, sequence), err);
+                                    pstk__shard_tag(m->part, m->n_parts, sequence, content), err);
 }
 
 static int emit_record(struct pstk_writer *w, const struct pstk__field_view *views,
@@ -270,7 +284,7 @@ static int emit_record(struct pstk_writer *w, const struct pstk__field_view *vie
         if (w->shards.fd >= 0)
             r = finish_shard(w, err);
         if (r == 0)
-            r = begin_shard(w, err);
+            r = begin_shard(w, views, err);
     }
     if (r == 0)
         r = pstk__shard_writer_add(&w->shards, views, size, err);
@@ -374,7 +388,8 @@ static int train(struct pstk_writer *w, uint32_t field, struct pstk__encode_dict
     int r = 0;
     if (samples && sizes && dictionary) {
         uint32_t n_samples = gather(w, field, samples, sizes);
-        out->size = pstk__dictionary_train(dictionary, capacity, samples, sizes, n_samples);
+        r = pstk__dictionary_train(dictionary, capacity, samples, sizes, n_samples, &out->size,
+                                   err);
     } else {
         r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
                        "%s: out of memory for training a dictionary", w->staging.path);
@@ -567,6 +582,13 @@ static int add(struct pstk_writer *w, const struct pstk_value *values, uint32_t 
     if (r < 0)
         return r;
     r = append(w, values, views, plain_size, err);
+    /* The record was fine. A limit of the system (a file that grew too large, say) must not look
+     * like one of the record, after which adding may go on. */
+    if (r == PSTK_EINVAL || r == PSTK_EFBIG || r == PSTK_EBADMSG) {
+        r = PSTK_EIO;
+        if (err)
+            err->code = r;
+    }
     if (r < 0)
         w->failed = r;
     return r;
@@ -585,6 +607,11 @@ int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *value
     struct pstk__image_info pixels = {
         .encoding = PSTK_ENCODING_PIXELS, .width = width, .height = height, .orientation = 1};
     return add(w, values, n_values, field, &pixels, err);
+}
+
+uint64_t pstk_writer_n_leftovers(const struct pstk_writer *w)
+{
+    return w ? w->staging.n_leftovers : 0;
 }
 
 uint64_t pstk_writer_n_samples(const struct pstk_writer *w)

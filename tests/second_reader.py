@@ -291,14 +291,12 @@ class Data:
         return data
 
     def verify(self):
-        total, tags = Identity(), set()
+        total = Identity()
         for s in self.m["shards"]:
             shard = Shard(self, s)
             total.join(shard.verify())
-            tags.add(shard.tag)
         for f in self.fields:
             f.check_found()
-        need(len(tags) == len(self.m["shards"]), "two shards have the same tag")
         need(total.n == self.m["n_samples"], "number of records")
         need(total.text(self.schema_crc) == self.m["identity"], "identity is",
              total.text(self.schema_crc), "not", self.m["identity"])

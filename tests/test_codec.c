@@ -124,9 +124,11 @@ TEST(a_trained_dictionary_is_the_same_each_time_and_makes_short_records_shorter)
     static char samples[400 * 200], one[4096], two[4096];
     static size_t sizes[400];
     uint32_t n = make_samples(samples, sizes);
-    uint64_t size = pstk__dictionary_train(one, sizeof one, samples, sizes, n);
+    uint64_t size, again;
+    CHECK_EQ(pstk__dictionary_train(one, sizeof one, samples, sizes, n, &size, NULL), 0);
     CHECK(size > 256 && size <= sizeof one);
-    CHECK_EQ(pstk__dictionary_train(two, sizeof two, samples, sizes, n), size);
+    CHECK_EQ(pstk__dictionary_train(two, sizeof two, samples, sizes, n, &again, NULL), 0);
+    CHECK_EQ(again, size);
     CHECK(memcmp(one, two, size) == 0);
     char text[200], with[400], without[400], plain[200];
     size_t plain_size = make_text(text, sizeof text, 1000);
@@ -156,7 +158,9 @@ TEST(too_few_samples_train_nothing)
 {
     char out[4096];
     const size_t sizes[2] = {4, 4};
-    CHECK_EQ(pstk__dictionary_train(out, sizeof out, "abcdefgh", sizes, 2), 0);
+    uint64_t size = 1;
+    CHECK_EQ(pstk__dictionary_train(out, sizeof out, "abcdefgh", sizes, 2, &size, NULL), 0);
+    CHECK_EQ(size, 0);
 }
 
 TEST(what_is_no_dictionary_is_refused)

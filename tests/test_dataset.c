@@ -141,8 +141,10 @@ static void make_dictionary(struct maker *k)
         sizes[i] = make_text(i, samples + at);
         at += sizes[i];
     }
-    k->dictionary_size =
-        pstk__dictionary_train(k->dictionary, sizeof k->dictionary, samples, sizes, 1000);
+    int trained = pstk__dictionary_train(k->dictionary, sizeof k->dictionary, samples, sizes, 1000,
+                                         &k->dictionary_size, NULL);
+    if (trained < 0)
+        k->dictionary_size = 0;
     const struct pstk__manifest_dictionary d = {
         .file = name,
         .field = 2,
@@ -186,7 +188,7 @@ static void make_shard(struct maker *k, uint32_t s, uint64_t first_id, uint32_t 
     uint8_t *bytes = calloc(1, 1 << 20);
     uint64_t offsets[601];
     struct pstk__shard_header h = {.schema_crc = k->schema.crc, .n_records = n};
-    h.tag = pstk__shard_tag(0, 1, s);
+    h.tag = pstk__shard_tag(0, 1, s, 0);
     uint64_t at = PSTK__HEADER_SIZE;
     for (uint32_t i = 0; i < n; i++) {
         offsets[i] = at;

@@ -32,7 +32,7 @@ static int make_manifest(struct pstk__manifest *m)
                                                 .max_stored_size = 1000,
                                                 .max_plain_size = 2000,
                                                 .stored_bytes = 5000,
-                                                .plain_bytes = 1ull << 40,
+                                                .plain_bytes = 14000,
                                                 .n_codec = {3, 4}};
     m->stats[0].max_width = 640;
     m->stats[0].max_height = 480;

@@ -272,19 +272,35 @@ TEST(leftovers_are_removed_and_nothing_else)
     fixture_put(s.path, ".tmp-shard-000000.pstk", "x");
     fixture_put(s.path, "shard-000001.pstk", "x");
     fixture_put(s.path, "txt-00000000.zdict", "x");
-    CHECK_EQ(fixture_write(&s, 0, 3, 10, &f.err), 0);
+    fixture_put(s.path, ".tmp-writer",
+                "txt-00000000.zdict\nshard-000000.pstk\nshard-000001.pstk\n../f\nshard-00");
+    CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
+    CHECK_EQ(pstk_writer_n_leftovers(w), 3);
+    CHECK_EQ(fixture_add(w, 0, 10, &f.err), 0);
+    CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
     CHECK_EQ(fixture_count(s.path), 2);
     CHECK_EQ(fixture_verify(s.path), 0);
+
+    /* What no journal lists is a user's, whatever its name. */
+    const char *users[] = {"shard-000000.pstk", "txt-00000000.zdict", ".tmp-notes"};
+    for (size_t i = 0; i < 3; i++) {
+        s.path = fixture_path(&f, "u");
+        CHECK_EQ(mkdir(s.path, 0777), 0);
+        fixture_put(s.path, users[i], "x");
+        CHECK_EQ(pstk_writer_open(&w, &s, &f.err), PSTK_EEXIST);
+        CHECK(strstr(f.err.message, users[i]) != NULL);
+        CHECK_EQ(fixture_count(s.path), 1);
+        fixture_remove(s.path);
+    }
 
     const char *foreign[] = {"notes.txt", ".hidden", "x.pstk.bak", "manifest.json.old"};
     for (size_t i = 0; i < 4; i++) {
         s.path = fixture_path(&f, "e");
         CHECK_EQ(mkdir(s.path, 0777), 0);
         fixture_put(s.path, foreign[i], "x");
-        fixture_put(s.path, "a.pstk", "x");
         CHECK_EQ(pstk_writer_open(&w, &s, &f.err), PSTK_EEXIST);
         CHECK(strstr(f.err.message, foreign[i]) != NULL);
-        CHECK_EQ(fixture_count(s.path), 2);
+        CHECK_EQ(fixture_count(s.path), 1);
         fixture_remove(s.path);
     }
     s.path = fixture_path(&f, "g");
@@ -296,9 +312,37 @@ TEST(leftovers_are_removed_and_nothing_else)
     s.path = fixture_path(&f, "h");
     s.overwrite = 1;
     CHECK_EQ(mkdir(s.path, 0777), 0);
-    fixture_put(s.path, "manifest.json", "{\"name\": \"web app\"}");
+    fixture_put(s.path, "manifest.json", "{\"name\":\"app\",\"dependencies\":[\"penstock\"]}");
     CHECK_EQ(pstk_writer_open(&w, &s, &f.err), PSTK_EEXIST);
     CHECK_EQ(fixture_count(s.path), 1);
+    fixture_close(&f);
+}
+
+TEST(replacing_removes_what_the_old_data_set_had_and_nothing_else)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    struct pstk_writer *w;
+    char shard[1024], away[1100];
+    fixture_open(&f);
+    fixture_settings(&s, fixture_path(&f, "d"));
+    CHECK_EQ(fixture_write(&s, 0, 3, 10, &f.err), 0);
+    fixture_put(s.path, "mine.pstk", "x");
+    fixture_put(s.path, ".tmp-notes", "x");
+    s.overwrite = 1;
+    CHECK_EQ(fixture_write(&s, 5, 9, 10, &f.err), 0);
+    CHECK_EQ(fixture_count(s.path), 4); /* manifest, shard, mine.pstk, .tmp-notes */
+    CHECK_EQ(fixture_verify(s.path), 0);
+
+    /* A shard that is a symbolic link survives a replacement that is given up. */
+    snprintf(shard, sizeof shard, "%s/shard-000000.g1.pstk", s.path);
+    snprintf(away, sizeof away, "%s/moved.dat", s.path);
+    CHECK_EQ(rename(shard, away), 0);
+    CHECK_EQ(symlink("moved.dat", shard), 0);
+    CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
+    CHECK_EQ(fixture_add(w, 0, 10, &f.err), 0);
+    pstk_writer_abort(&w);
+    CHECK_EQ(fixture_verify(s.path), 0);
     fixture_close(&f);
 }
 
@@ -341,7 +385,7 @@ TEST(abort_leaves_nothing_behind)
     fixture_close(&f);
 }
 
-TEST(a_data_set_of_no_records_is_whole)
+TEST(a_part_of_no_records_is_whole_and_a_data_set_of_none_is_refused)
 {
     struct fixture f;
     struct pstk_writer_settings s;
@@ -349,6 +393,11 @@ TEST(a_data_set_of_no_records_is_whole)
     fixture_settings(&s, fixture_path(&f, "d"));
     CHECK_EQ(fixture_write(&s, 0, 0, 0, &f.err), 0);
     CHECK_EQ(fixture_count(s.path), 1);
+    CHECK_EQ(pstk_verify(s.path, 0, 1, NULL, NULL, NULL, &f.err), PSTK_ENODATA);
+    s.path = fixture_path(&f, "p");
+    s.part = 1;
+    s.n_parts = 3;
+    CHECK_EQ(fixture_write(&s, 0, 0, 0, &f.err), 0);
     CHECK_EQ(pstk_verify(s.path, 0, 1, NULL, NULL, NULL, &f.err), 0);
     fixture_close(&f);
 }
@@ -630,9 +679,10 @@ int main(void)
         CASE(wrong_settings_are_named),
         CASE(a_data_set_is_replaced_only_when_asked_and_as_a_whole),
         CASE(leftovers_are_removed_and_nothing_else),
+        CASE(replacing_removes_what_the_old_data_set_had_and_nothing_else),
         CASE(two_writers_at_once_are_refused),
         CASE(abort_leaves_nothing_behind),
-        CASE(a_data_set_of_no_records_is_whole),
+        CASE(a_part_of_no_records_is_whole_and_a_data_set_of_none_is_refused),
         CASE(small_values_get_a_dictionary_and_shrink_by_it),
         CASE(what_does_not_shrink_is_stored_as_it_is),
         CASE(utf8_is_what_unicode_says),

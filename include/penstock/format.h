@@ -111,9 +111,14 @@ PSTK_API int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *val
 PSTK_API int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
                                     uint32_t n_values, uint32_t field, uint32_t height,
                                     uint32_t width, struct pstk_error *err);
+/* Return the number of files of a writer that was killed in this directory that open removed: this
+ * one started over. */
+PSTK_API uint64_t pstk_writer_n_leftovers(const struct pstk_writer *w);
 /* Return the number of records added. */
 PSTK_API uint64_t pstk_writer_n_samples(const struct pstk_writer *w);
-/* Finish: flush, fsync, rename, manifest last. Frees and nulls *w on success and on failure. */
+/* Finish: flush, fsync, rename, manifest last. Frees and nulls *w on success and on failure. A
+ * failure after the manifest has its name (the last sync, the removal of what was replaced) leaves
+ * a whole data set, which may not survive a power failure. */
 PSTK_API int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err);
 /* Give up: remove what was written, free, null *w. NULL is fine. */
 PSTK_API void pstk_writer_abort(struct pstk_writer **w);
@@ -185,7 +190,7 @@ typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
 /* Read and check every byte of a data set: manifest, headers, index pages, heads, fields, padding,
  * decompression; with `decode` != 0 also decode every image in full. Returns the number of damaged
  * places (0 = whole, at most INT32_MAX), or a negative error when it cannot be read as a data set.
- */
+ * n_threads 0 is 1. */
 PSTK_API int64_t pstk_verify(const char *path, int decode, uint32_t n_threads,
                              pstk_verify_fn on_bad, pstk_progress_fn on_progress, void *user,
                              struct pstk_error *err);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack: a folder of images becomes a data set. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "feed.h"
 #include "interrupt.h"
 #include "json.h"
+#include "machine.h"
 #include "message.h"
 #include "options.h"
 #include "progress.h"
@@ -115,10 +115,10 @@ static int parse_compress(struct pack *p, const char *text)
 
 static int parse_part(struct pack *p, const char *text)
 {
-    unsigned part, n_parts;
+    unsigned part, n_parts; /* of at most seven digits each: no overflow */
     char rest;
-    if (strspn(text, "0123456789/") == strlen(text) && strlen(text) < 16 &&
-        sscanf(text, "%u/%u%c", &part, &n_parts, &rest) == 2 && part < n_parts &&
+    if (strspn(text, "0123456789/") == strlen(text) &&
+        sscanf(text, "%7u/%7u%c", &part, &n_parts, &rest) == 2 && part < n_parts &&
         n_parts <= MAX_PARTS) {
         p->part = part;
         p->n_parts = n_parts;
@@ -162,30 +162,6 @@ static int is_data_set(const char *path)
     return found;
 }
 
-/* A pack that was killed leaves .tmp-* files: it is begun again, and that is said. */
-static void say_if_leftovers(const char *out)
-{
-    DIR *dir = opendir(out);
-    struct dirent *e;
-    int found = 0;
-    if (!dir)
-        return;
-    while (!found && (e = readdir(dir)))
-        found = strncmp(e->d_name, ".tmp-", 5) == 0;
-    closedir(dir);
-    if (found)
-        message_say("%s has files of a pack that was stopped; starting over", out);
-}
-
-static uint32_t n_cores(void)
-{
-    struct pstk_machine m = {.size = sizeof m};
-    if (pstk_get_machine(NULL, &m, NULL) == 0 && m.n_usable > 0)
-        return m.n_usable < MAX_THREADS ? m.n_usable : MAX_THREADS;
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (uint32_t)n;
-}
-
 static int open_writer(struct pack *p)
 {
     struct pstk_field fields[3] = {{.name = "jpg",
@@ -216,12 +192,13 @@ static int open_writer(struct pack *p)
     s.note = "penstock pack";
     s.names = (const char *const *)p->tree.classes;
     s.n_names = p->tree.n_classes;
-    say_if_leftovers(p->out);
     interrupt_block();
     int r = pstk_writer_open(&p->writer, &s, &err);
     interrupt_unblock();
     if (r == PSTK_EEXIST && is_data_set(p->out))
         return message_usage("%s is a data set already; --overwrite replaces it", p->out);
+    if (r == 0 && pstk_writer_n_leftovers(p->writer) > 0)
+        message_say("%s has files of a pack that was stopped; starting over", p->out);
     return r < 0 ? message_refuse(&err, p->out) : 0;
 }
 
@@ -340,11 +317,14 @@ static int report(const struct pack *p, double seconds)
     struct pstk_error err;
     struct pstk_dataset_info info = {.size = sizeof info};
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&d, p->out, &err) < 0)
+    int r = pstk_dataset_open(&d, p->out, &err);
+    /* An empty part is one to merge and nothing else. */
+    if (r < 0 && !(r == PSTK_ENODATA && p->n_parts > 1))
         return message_refuse(&err, p->out);
-    int r = pstk_dataset_get_info(d, &info);
+    if (r == 0)
+        r = pstk_dataset_get_info(d, &info);
     pstk_dataset_close(&d);
-    if (r < 0)
+    if (r < 0 && r != PSTK_ENODATA)
         return message_status(r);
     if (p->json)
         print_json(p, &info, seconds);
@@ -367,7 +347,7 @@ static int finish(struct pack *p)
         message_say("nothing was packed; repair or remove them, or leave them out with --skip-bad");
         return STATUS_DAMAGED;
     }
-    if (p->n_bad == p->n && p->n > 0) {
+    if (p->n_bad == p->n && p->n_parts == 1) {
         pstk_writer_abort(&p->writer);
         message_say("nothing was packed: no image is left");
         return STATUS_DAMAGED;
@@ -404,10 +384,10 @@ static int pack(struct pack *p)
     p->first = p->part * p->tree.n_files / p->n_parts;
     p->n = (p->part + UINT64_C(1)) * p->tree.n_files / p->n_parts - p->first;
     if (p->n == 0)
-        return message_usage("part %u/%u has no images: %s holds only %llu", p->part, p->n_parts,
-                             p->src, (unsigned long long)p->tree.n_files);
+        message_say("part %u/%u gets no image: %s holds only %llu", p->part, p->n_parts, p->src,
+                    (unsigned long long)p->tree.n_files);
     if (p->n_threads == 0)
-        p->n_threads = n_cores();
+        p->n_threads = machine_n_cores(MAX_THREADS);
     status = open_writer(p);
     if (status == 0)
         status = feed_open(&p->feed, p->src, &p->tree, p->first, p->n, p->n_threads);

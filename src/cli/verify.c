@@ -7,6 +7,7 @@
 #include "command.h"
 #include "interrupt.h"
 #include "json.h"
+#include "machine.h"
 #include "message.h"
 #include "options.h"
 #include "progress.h"
@@ -147,7 +148,7 @@ static int run(const struct command *self, int argc, char **argv)
 {
     struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
     struct verify v = {.n_bad = 0};
-    uint32_t n_threads = 0;
+    uint32_t n_threads = 0; /* 0: all cores */
     int c, decode = 0, json = 0;
     while ((c = options_next(&o)) > 0) {
         if (c == OPT_DECODE)
@@ -161,7 +162,8 @@ static int run(const struct command *self, int argc, char **argv)
         return o.status;
     if (json)
         v.bad = json_make_array();
-    int status = verify(&v, options_operand(&o, 0), decode, n_threads);
+    int status =
+        verify(&v, options_operand(&o, 0), decode, n_threads ? n_threads : machine_n_cores(1024));
     json_drop(v.bad);
     return status;
 }

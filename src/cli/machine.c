@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine.h"
+
+#include <penstock/penstock.h>
+
+#include <unistd.h>
+
+uint32_t machine_n_cores(uint32_t most)
+{
+    struct pstk_machine m = {.size = sizeof m};
+    if (pstk_get_machine(NULL, &m, NULL) == 0 && m.n_usable > 0)
+        return m.n_usable < most ? m.n_usable : most;
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > (long)most ? most : (uint32_t)n;
+}
