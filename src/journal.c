@@ -89,6 +89,11 @@ int pstk__journal_add(struct pstk__journal *j, const char *name, const char *pat
         at += (size_t)n;
     }
     j->size += size;
+    return 0;
+}
+
+int pstk__journal_sync(struct pstk__journal *j, const char *path, struct pstk_error *err)
+{
     if (fsync(j->fd) < 0)
         return pstk__fail_errno(err, errno, PSTK_STAGE_WRITE, "%s: cannot sync " PSTK__JOURNAL_FILE,
                                 path);

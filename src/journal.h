@@ -34,9 +34,11 @@ struct pstk__journal {
 /* Begin one in the directory `dir`. EEXIST, without a message: there is one. `path` is for
  * messages, here and below. */
 int pstk__journal_begin(struct pstk__journal *j, int dir, const char *path, struct pstk_error *err);
-/* Add a name, on the medium when this returns. */
+/* Add a name. */
 int pstk__journal_add(struct pstk__journal *j, const char *name, const char *path,
                       struct pstk_error *err);
+/* All names added are on the medium when this returns: now their files may be made. */
+int pstk__journal_sync(struct pstk__journal *j, const char *path, struct pstk_error *err);
 /* Close; the file stays. Idempotent. */
 void pstk__journal_close(struct pstk__journal *j);
 /* Names that a journal in `dir` holds, added to *names; a last line that was cut is left out, as

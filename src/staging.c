@@ -257,7 +257,7 @@ static int begin_journal(struct pstk__staging *s, struct pstk_error *err)
     s->has_journal = s->journal.fd >= 0;
     for (uint64_t i = 0; r == 0 && i < s->old_names.n; i++)
         r = pstk__journal_add(&s->journal, s->old_names.names[i], s->path, err);
-    return r;
+    return r == 0 ? pstk__journal_sync(&s->journal, s->path, err) : r;
 }
 
 int pstk__staging_open(struct pstk__staging *s, const char *path, int overwrite,
@@ -309,7 +309,8 @@ static int remember(struct pstk__staging *s, const char *name, struct pstk_error
 {
     if (pstk__names_add(&s->made_names, name) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", s->path);
-    return pstk__journal_add(&s->journal, name, s->path, err);
+    int r = pstk__journal_add(&s->journal, name, s->path, err);
+    return r == 0 ? pstk__journal_sync(&s->journal, s->path, err) : r;
 }
 
 /* The file that was remembered last is not ours after all. */
