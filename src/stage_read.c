@@ -409,35 +409,30 @@ static int reap(struct pstk__lane *l, int wait)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* One round. <0: the backend failed. Else how many things it got done. */
-static int advance(struct pstk__lane *l, uint64_t *mark)
+/* One round. <0: the backend failed. Else how many things it got done. *waited_ns: time in which it
+ * waited for storage. */
+static int advance(struct pstk__lane *l, uint64_t *waited_ns)
 {
     int progress = claim_slot(l);
     progress |= list_jobs(l);
     progress |= plan_jobs(l);
     progress |= issue_jobs(l);
+    *waited_ns = 0;
     int r = l->reader->ops->submit(l->reader);
     if (r < 0)
         return r;
     int wait = !progress && l->n_in_flight > 0;
     uint64_t before = wait ? pstk__clock_ns() : 0;
     r = l->n_in_flight > 0 ? reap(l, wait) : 0;
-    if (wait) {
-        uint64_t now = pstk__clock_ns();
-        pstk__count(&l->counters.busy_ns, before - *mark);
-        pstk__count(&l->counters.starved_ns, now - before);
-        *mark = now;
-    }
+    *waited_ns = wait ? pstk__clock_ns() - before : 0;
     return r < 0 ? r : progress + r;
 }
 
 static void wait_for_room(struct pstk__lane *l, uint32_t ticket, uint64_t *mark)
 {
-    uint64_t before = pstk__clock_ns();
     pstk__gate_wait(&l->room, ticket, -1);
     uint64_t now = pstk__clock_ns();
-    pstk__count(&l->counters.busy_ns, before - *mark);
-    pstk__count(&l->counters.blocked_ns, now - before);
+    pstk__count(&l->counters.blocked_ns, now - *mark);
     *mark = now;
 }
 
@@ -450,7 +445,12 @@ static void run(struct pstk__lane *l)
         uint32_t ticket = pstk__gate_ticket(&l->room); /* before any look at what it tells of */
         if (atomic_load_explicit(&p->closing, memory_order_acquire))
             return;
-        int r = advance(l, &mark);
+        uint64_t waited = 0;
+        int r = advance(l, &waited);
+        uint64_t now = pstk__clock_ns();
+        pstk__count(&l->counters.busy_ns, now - mark - waited);
+        pstk__count(&l->counters.starved_ns, waited);
+        mark = now;
         if (r < 0) {
             struct pstk_error err;
             pstk_error_init(&err, sizeof err);
