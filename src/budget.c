@@ -9,6 +9,7 @@
     (64u << 10) /* of records in a job: some 50 us of work, beside 1 us of hand-over */
 #define JOB_ROWS 64u
 #define SMALL_RECORD (16u << 10)
+#define RING_AUTO (256u << 20) /* records of megabytes need no 128 reads in flight */
 #define RING_MIN (4u << 20)
 #define INDEX_AUTO (64u << 20)
 #define DEPTH_AUTO 128u
@@ -111,7 +112,8 @@ static uint64_t ring_size(const struct pstk__budget *b, const struct pstk_settin
     uint64_t largest =
         plan->head_only ? plan->source->schema.head_size : plan->source->limits.max_size;
     uint64_t read = mean_read(plan) + 2 * PSTK__PAGE_SIZE;
-    uint64_t want = max64(2 * b->depth * read, 2 * (largest + 2 * PSTK__PAGE_SIZE));
+    uint64_t want = min64(2 * b->depth * read, RING_AUTO);
+    want = max64(want, 2 * (largest + 2 * PSTK__PAGE_SIZE));
     uint64_t most = max64(left / 2 / b->n_lanes, RING_MIN);
     return whole_pages(max64(RING_MIN, min64(want, most)));
 }
