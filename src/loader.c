@@ -49,7 +49,8 @@ static int open_source(struct pstk__pipeline *p, struct pstk_error *err)
     if (pstk__partition_n_batches(&p->partition, 0) == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "batch_size: %u rows for each of %u ranks are more than the %llu samples "
-                          "of %s, and last=drop leaves no batch",
+                          "of %s, and last=drop leaves no batch: lower batch_size, or take "
+                          "last=pad or short",
                           s->batch_size, s->world, (unsigned long long)p->partition.n, s->path);
     if (s->position > p->partition.n)
         return pstk__fail(
