@@ -160,6 +160,20 @@ TEST(a_newer_version_is_named_before_its_keys_are_looked_at)
     CHECK(strstr(err.message, "another program"));
 }
 
+TEST(a_manifest_denser_than_any_is_refused_before_it_is_parsed)
+{
+    struct pstk_error err;
+    char dense[8192] = "\"x\":[", deep[256] = "\"x\":";
+    for (size_t n = strlen(dense); n + 20 < sizeof dense; n += 3)
+        memcpy(dense + n, "[],", 4);
+    strcat(dense, "0],\"names\"");
+    CHECK_EQ(parse_edited("\"names\"", dense, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "more lists and objects"));
+    memset(deep + strlen(deep), '[', 64);
+    CHECK_EQ(parse_edited("\"names\"", deep, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "more lists and objects"));
+}
+
 TEST(each_wrong_key_is_named)
 {
     static const struct {
@@ -350,6 +364,7 @@ int main(void)
         CASE(a_manifest_comes_back_as_it_was_printed),
         CASE(every_flipped_bit_and_every_cut_is_found),
         CASE(a_newer_version_is_named_before_its_keys_are_looked_at),
+        CASE(a_manifest_denser_than_any_is_refused_before_it_is_parsed),
         CASE(each_wrong_key_is_named),
         CASE(every_key_of_every_object_is_required),
         CASE(an_empty_data_set_has_a_manifest),
