@@ -73,9 +73,8 @@ static void resize(struct bench *b, const struct pstk__box *crop, uint32_t dtype
     struct pstk__resize r;
     if (pstk__resize_begin(&r, &b->arena, pstk__pixel_kernels(PSTK_VARIANT_AUTO), &config) < 0)
         abort();
-    for (uint32_t row = r.y.begin; row < r.y.end; row++)
-        pstk__resize_row(
-            &r, b->image + ((size_t)(crop->top + row) * IMAGE_WIDTH + crop->left + r.x.begin) * 3);
+    const size_t first = (size_t)(crop->top + r.y.begin) * IMAGE_WIDTH + crop->left + r.x.begin;
+    pstk__resize_rows(&r, b->image + first * 3, IMAGE_WIDTH * 3, r.y.end - r.y.begin);
 }
 
 static void axes(struct bench *b, const struct pstk__box *crop)

@@ -243,14 +243,17 @@ struct bench_thread {
     double rate; /* out: images or bytes per second */
 };
 
-static void ignore_row(void *user, const uint8_t *rgb)
+static void ignore_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
-    (void)user, (void)rgb;
+    (void)user;
+    (void)rgb;
+    (void)stride;
+    (void)n_rows;
 }
 
 static double decode_images(const struct images *set, uint32_t first, uint64_t ns)
 {
-    const struct pstk__row_sink sink = {.row = ignore_row};
+    const struct pstk__row_sink sink = {.rows = ignore_rows};
     uint32_t width = 1, height = 1;
     for (uint32_t i = 0; i < set->n; i++) {
         width = set->image[i].info.width > width ? set->image[i].info.width : width;

@@ -126,8 +126,7 @@ static int pixels_decode(struct pstk__image_state *state, const void *data, uint
                           "decoded image of %u x %u pixels has %llu bytes, not 3 a pixel",
                           info->width, info->height, (unsigned long long)size);
     const uint8_t *row = (const uint8_t *)data + box->top * stride + (uint64_t)box->left * 3;
-    for (uint32_t y = 0; y < box->height; y++, row += stride)
-        sink->row(sink->user, row);
+    sink->rows(sink->user, row, stride, box->height);
     return 0;
 }
 
@@ -185,16 +184,18 @@ const char *pstk__image_library(void)
 
 /* ---- the whole image, checked --------------------------------------------------------------- */
 
-static void drop_row(void *user, const uint8_t *rgb)
+static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     (void)user;
     (void)rgb;
+    (void)stride;
+    (void)n_rows;
 }
 
 static int decode_all(const void *data, uint64_t size, const struct pstk__image_info *info,
                       struct pstk_error *err)
 {
-    const struct pstk__row_sink nowhere = {.row = drop_row};
+    const struct pstk__row_sink nowhere = {.rows = drop_rows};
     const struct pstk__box all = {.width = info->width, .height = info->height};
     struct pstk__arena arena = {0};
     struct pstk__image_state *state = NULL;

@@ -27,10 +27,11 @@ struct pstk__box {
     uint32_t left, top, width, height;
 };
 
-/* Takes the rows of a box, in order; box.width * 3 bytes each, borrowed for the call. It may not
- * allocate from the decoder's arena: decode gives back what was allocated since its start. */
+/* Takes the rows of a box, in order, one or more a call: n_rows rows of box.width * 3 bytes,
+ * `stride` bytes apart, borrowed for the call; nothing is read beyond them. It may not allocate
+ * from the decoder's arena: decode gives back what was allocated since its start. */
 struct pstk__row_sink {
-    void (*row)(void *user, const uint8_t *rgb);
+    void (*rows)(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows);
     void *user;
 };
 

@@ -174,13 +174,19 @@ static void row_out(struct pstk__resize *r)
 
 /* A row overwrites the one n_ring = n_taps before it: outputs that need that one are finished,
  * since none needs more than n_taps rows and first never falls. */
-void pstk__resize_row(struct pstk__resize *r, const uint8_t *rgb)
+static void row_in(struct pstk__resize *r, const uint8_t *rgb)
 {
     const struct pstk__axis *y = &r->y;
     r->kernels->resize_row(r->ring[r->n_in % r->n_ring], rgb, &r->x);
     r->n_in++;
     while (r->n_out < y->n_out && y->first[r->n_out] + y->n[r->n_out] - y->begin <= r->n_in)
         row_out(r);
+}
+
+void pstk__resize_rows(struct pstk__resize *r, const uint8_t *rgb, uint64_t stride, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++, rgb += stride)
+        row_in(r, rgb);
 }
 
 /* ---- finish tables, kernels ----------------------------------------------------------------- */

@@ -88,7 +88,8 @@ struct pstk__resize_config {
 int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
                        const struct pstk__pixel_kernels *kernels,
                        const struct pstk__resize_config *c);
-void pstk__resize_row(struct pstk__resize *r, const uint8_t *rgb);
+/* The next n input rows, `stride` bytes apart; nothing is read beyond their pixels. */
+void pstk__resize_rows(struct pstk__resize *r, const uint8_t *rgb, uint64_t stride, uint32_t n);
 /* What bounds the resizes of an output: no image is larger than max_in, none is resized to less
  * than min_out, no window is larger than max_window. */
 struct pstk__resize_bounds {

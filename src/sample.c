@@ -41,7 +41,7 @@ struct job {
     struct turn turn;
     uint8_t *coded;  /* box.width x box.height pixels, arena */
     uint8_t *row;    /* one upright row, arena */
-    uint32_t n_rows; /* rows of box taken */
+    uint32_t n_rows; /* rows of `coded` */
 };
 
 struct pstk__sampler {
@@ -443,24 +443,33 @@ static int job_begin(struct work *w, uint32_t i, const struct pstk__image_info *
 /* ---- images: rows -------------------------------------------------------------------------------
  */
 
-/* Row y of the box as coded goes to the outputs that need it. The decoder calls this. */
-static void take_row(void *user, const uint8_t *rgb)
+/* The next n rows of a job's box. */
+static void job_take(struct job *j, const uint8_t *rgb, uint64_t stride, uint32_t n)
+{
+    if (!j->turned) {
+        pstk__resize_rows(&j->resize, rgb, stride, n);
+        return;
+    }
+    const size_t size = (size_t)CHANNELS * j->box.width;
+    for (uint32_t k = 0; k < n; k++, rgb += stride)
+        memcpy(j->coded + j->n_rows++ * size, rgb, size);
+}
+
+/* The next rows of the box as coded go to the outputs that need them. The decoder calls this. */
+static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct pstk__sampler *s = user;
-    const uint32_t y = s->box_top + s->n_rows++;
+    const uint32_t begin = s->box_top + s->n_rows, end = begin + n_rows;
     for (uint32_t k = 0; k < s->n_jobs; k++) {
         struct job *j = &s->jobs[k];
         const struct pstk__box *b = &j->box;
-        if (y < b->top || y - b->top >= b->height)
-            continue;
-        const uint8_t *from = rgb + (size_t)CHANNELS * (b->left - s->box_left);
-        const size_t size = (size_t)CHANNELS * b->width;
-        if (j->turned)
-            memcpy(j->coded + j->n_rows * size, from, size);
-        else
-            pstk__resize_row(&j->resize, from);
-        j->n_rows++;
+        const uint32_t lo = b->top > begin ? b->top : begin;
+        const uint32_t hi = b->top + b->height < end ? b->top + b->height : end;
+        if (lo < hi)
+            job_take(j, rgb + (lo - begin) * stride + (size_t)CHANNELS * (b->left - s->box_left),
+                     stride, hi - lo);
     }
+    s->n_rows += n_rows;
 }
 
 /* Push the collected box upright. In the box, as in the image, an upright (x, y) is swapped, then
@@ -478,7 +487,7 @@ static void turn_rows(struct job *j)
             cy = t.mirror_y ? h - 1 - cy : cy;
             memcpy(out, j->coded + ((size_t)cy * w + cx) * CHANNELS, CHANNELS);
         }
-        pstk__resize_row(&j->resize, j->row);
+        pstk__resize_rows(&j->resize, j->row, 0, 1);
     }
 }
 
@@ -545,7 +554,7 @@ static int image_decode(const struct work *w, const struct pstk__image_decoder *
 {
     struct pstk__sampler *s = w->s;
     const struct pstk__box box = union_box(s);
-    const struct pstk__row_sink sink = {.row = take_row, .user = s};
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = s};
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
     s->box_left = box.left;

@@ -207,10 +207,12 @@ static const uint8_t *at(const struct piece *p, uint64_t offset)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static void drop_row(void *user, const uint8_t *rgb)
+static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     (void)user;
     (void)rgb;
+    (void)stride;
+    (void)n_rows;
 }
 
 static int open_image(struct pstk__shard_verifier *v, const struct pstk__image_info *info,
@@ -232,7 +234,7 @@ static int decode_image(struct pstk__shard_verifier *v, const struct pstk__recor
 {
     const struct pstk__image_decoder *d = pstk__image_decoder(info->encoding);
     const struct pstk__box box = {.width = info->width, .height = info->height};
-    const struct pstk__row_sink sink = {.row = drop_row};
+    const struct pstk__row_sink sink = {.rows = drop_rows};
     struct pstk_error why;
     int result = open_image(v, info, err);
     if (result < 0)

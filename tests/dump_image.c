@@ -19,11 +19,13 @@ struct pixels {
     size_t used;
 };
 
-static void keep_row(void *user, const uint8_t *rgb)
+static void keep_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct pixels *p = user;
-    memcpy(p->data + p->used, rgb, p->row_size);
-    p->used += p->row_size;
+    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
+        memcpy(p->data + p->used, rgb, p->row_size);
+        p->used += p->row_size;
+    }
 }
 
 static uint8_t *read_file(const char *path, size_t *size)
@@ -51,7 +53,7 @@ static int decode(const uint8_t *data, size_t size, struct pstk__image_info *inf
 {
     struct pstk__arena arena = {0};
     struct pstk__image_state *state = NULL;
-    const struct pstk__row_sink sink = {.row = keep_row, .user = pixels};
+    const struct pstk__row_sink sink = {.rows = keep_rows, .user = pixels};
 
     int r = pstk__image_probe(data, size, PSTK__MAX_PIXELS, info, err);
     if (r < 0)

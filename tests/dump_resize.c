@@ -47,7 +47,7 @@ static int resize(const uint32_t job[8], const uint8_t *in, uint8_t *out)
         const uint8_t *from = in + ((size_t)y * job[0] + r.x.begin) * 3;
         for (size_t i = 0; i < row_size; i++)
             row[i] = from[i];
-        pstk__resize_row(&r, row);
+        pstk__resize_rows(&r, row, 0, 1);
     }
     if (rc == 0 && (row == NULL || r.n_out != job[7]))
         rc = -1;

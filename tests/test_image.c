@@ -47,11 +47,12 @@ void *realloc(void *p, size_t size)
 }
 #endif
 
-static void count_row(void *user, const uint8_t *rgb)
+static void count_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     uint32_t *n = user;
     (void)rgb;
-    ++*n;
+    (void)stride;
+    *n += n_rows;
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -108,11 +109,13 @@ struct rows {
     uint32_t n, n_different;
 };
 
-static void compare_row(void *user, const uint8_t *rgb)
+static void compare_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct rows *r = user;
-    r->n_different += memcmp(r->expected + r->n * r->stride, rgb, r->row_size) != 0;
-    r->n++;
+    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
+        r->n_different += memcmp(r->expected + r->n * r->stride, rgb, r->row_size) != 0;
+        r->n++;
+    }
 }
 
 TEST(decoded_pixels_come_out_as_they_are)
@@ -127,7 +130,7 @@ TEST(decoded_pixels_come_out_as_they_are)
         for (uint32_t top = 0; top < 4; top++) {
             const struct pstk__box box = {left, top, 5 - left, 4 - top};
             struct rows rows = {pixels + (top * 5 + left) * 3, 15, box.width * 3, 0, 0};
-            const struct pstk__row_sink sink = {compare_row, &rows};
+            const struct pstk__row_sink sink = {compare_rows, &rows};
             CHECK_EQ(
                 pstk__image_pixels.decode(NULL, pixels, sizeof pixels, &info, &box, &sink, &err),
                 0);
@@ -259,7 +262,7 @@ static uint32_t decode_all(struct pstk__image_state *state, struct files *f)
 {
     struct pstk_error err;
     uint32_t n = 0;
-    const struct pstk__row_sink sink = {count_row, &n};
+    const struct pstk__row_sink sink = {count_rows, &n};
     pstk_error_init(&err, sizeof err);
     for (int i = 0; i < N_FILES; i++) {
         const struct pstk__image_decoder *d = pstk__image_decoder(f->info[i].encoding);

@@ -27,14 +27,17 @@ struct check {
     uint32_t n_different;
 };
 
-static void compare_row(void *user, const uint8_t *rgb)
+static void compare_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct check *c = user;
-    const struct subject *s = c->subject;
-    size_t at = ((size_t)(c->box.top + c->n_rows) * s->info.width + c->box.left) * 3;
-    c->n_rows++;
-    if (c->n_rows > c->box.height || memcmp(s->reference + at, rgb, (size_t)c->box.width * 3) != 0)
-        c->n_different++;
+    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
+        const struct subject *s = c->subject;
+        size_t at = ((size_t)(c->box.top + c->n_rows) * s->info.width + c->box.left) * 3;
+        c->n_rows++;
+        if (c->n_rows > c->box.height ||
+            memcmp(s->reference + at, rgb, (size_t)c->box.width * 3) != 0)
+            c->n_different++;
+    }
 }
 
 /* Nothing may depend on what lay in the arena. */
@@ -68,7 +71,7 @@ static void subject_close(struct subject *s)
 static int decode_box(struct subject *s, struct pstk__box box)
 {
     struct check c = {.subject = s, .box = box};
-    const struct pstk__row_sink sink = {.row = compare_row, .user = &c};
+    const struct pstk__row_sink sink = {.rows = compare_rows, .user = &c};
     int r =
         pstk__image_jpeg.decode(s->state, s->file, s->file_size, &s->info, &box, &sink, &s->err);
     if (r == 0 && c.n_rows == box.height && c.n_different == 0 && s->arena.used == 0)
@@ -281,13 +284,15 @@ TEST(a_box_far_down_equals_that_of_a_full_decode)
 
 /* ---- damage --------------------------------------------------------------------------------- */
 
-static void drop_row(void *user, const uint8_t *rgb)
+static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     (void)user;
     (void)rgb;
+    (void)stride;
+    (void)n_rows;
 }
 
-static const struct pstk__row_sink nowhere = {.row = drop_row};
+static const struct pstk__row_sink nowhere = {.rows = drop_rows};
 
 static int decode_whole(struct subject *s)
 {

@@ -74,7 +74,7 @@ static int resize(const struct pstk__pixel_kernels *k, const struct shape *s, co
         if (row == NULL)
             return -1;
         memcpy(row, in + ((size_t)y * s->w + r.x.begin) * 3, size);
-        pstk__resize_row(&r, row);
+        pstk__resize_rows(&r, row, 0, 1);
         free(row);
     }
     bad |= r.n_out != s->window.height;

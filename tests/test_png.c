@@ -22,13 +22,15 @@ struct check {
     uint32_t n_different;
 };
 
-static void compare_row(void *user, const uint8_t *rgb)
+static void compare_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct check *c = user;
-    for (uint32_t i = 0; i < c->box.width * 3; i++)
-        c->n_different +=
-            rgb[i] != png_expected(c->spec, c->box.left + i / 3, c->box.top + c->n_rows, i % 3);
-    c->n_rows++;
+    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
+        for (uint32_t i = 0; i < c->box.width * 3; i++)
+            c->n_different +=
+                rgb[i] != png_expected(c->spec, c->box.left + i / 3, c->box.top + c->n_rows, i % 3);
+        c->n_rows++;
+    }
 }
 
 static int subject_open(struct subject *s, const struct png_spec *spec)
@@ -54,7 +56,7 @@ static void subject_close(struct subject *s)
 static int decode_box(struct subject *s, struct pstk__box box)
 {
     struct check c = {.spec = &s->spec, .box = box};
-    const struct pstk__row_sink sink = {.row = compare_row, .user = &c};
+    const struct pstk__row_sink sink = {.rows = compare_rows, .user = &c};
     int r = pstk__image_png.decode(s->state, s->file, s->size, &s->info, &box, &sink, &s->err);
     if (r < 0)
         return r;

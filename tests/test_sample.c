@@ -137,10 +137,12 @@ TEST(rows_of_compressed_fields_equal_the_oracle)
 /* ---- JPEG and its orientation -------------------------------------------------------------------
  */
 
-static void keep_row(void *user, const uint8_t *rgb)
+static void keep_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct image *m = user;
-    memcpy(m->rgb + (size_t)m->height++ * m->width * 3, rgb, (size_t)m->width * 3);
+    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
+        memcpy(m->rgb + (size_t)m->height++ * m->width * 3, rgb, (size_t)m->width * 3);
+    }
 }
 
 /* Full decode. */
@@ -151,7 +153,7 @@ static struct image decode_all(const uint8_t *data, size_t size, uint32_t width,
     struct pstk__image_state *state = NULL;
     const struct pstk__image_info info = {PSTK_ENCODING_JPEG, width, height, 1};
     const struct pstk__box box = {0, 0, width, height};
-    const struct pstk__row_sink sink = {keep_row, &m};
+    const struct pstk__row_sink sink = {keep_rows, &m};
     if (pstk__arena_open(&arena, pstk__image_scratch(width, height)) == 0 &&
         pstk__image_state_open(&state, &arena, NULL) == 0)
         pstk__image_decoder(PSTK_ENCODING_JPEG)

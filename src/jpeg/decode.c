@@ -309,7 +309,7 @@ static void decode_rows(struct pstk__jpeg *j, const struct job *job)
         jpeg_read_scanlines(c, &row, 1); /* 1, since input that ends leaves through the guard */
         if (n_colors == 4)
             cmyk_to_rgb(first, box->width);
-        job->sink->row(job->sink->user, first);
+        job->sink->rows(job->sink->user, first, 0, 1);
     }
 }
 

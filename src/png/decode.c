@@ -205,7 +205,7 @@ static void decode_plain(struct reader *r, const struct job *job)
     for (uint32_t y = 0; y < box->top + box->height; y++) {
         png_read_row(r->png, row, NULL);
         if (y >= box->top)
-            job->sink->row(job->sink->user, row + (size_t)box->left * 3);
+            job->sink->rows(job->sink->user, row + (size_t)box->left * 3, 0, 1);
     }
 }
 
@@ -218,8 +218,8 @@ static void decode_interlaced(struct reader *r, const struct job *job, int n_pas
     for (int pass = 0; pass < n_passes; pass++)
         for (uint32_t y = 0; y < job->info->height; y++)
             png_read_row(r->png, rows + y * stride, NULL);
-    for (uint32_t y = box->top; y < box->top + box->height; y++)
-        job->sink->row(job->sink->user, rows + y * stride + (size_t)box->left * 3);
+    job->sink->rows(job->sink->user, rows + box->top * stride + (size_t)box->left * 3, stride,
+                    box->height);
 }
 
 /* setjmp stands in a function of its own with nothing but pointers alive across it. */

@@ -20,12 +20,14 @@ struct rows {
     uint32_t sum; /* so that every byte is read: uninitialised ones are seen by MSan */
 };
 
-static void take_row(void *user, const uint8_t *rgb)
+static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct rows *rows = user;
-    rows->n++;
-    for (uint32_t i = 0; i < rows->size; i++)
-        rows->sum += rgb[i];
+    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
+        rows->n++;
+        for (uint32_t i = 0; i < rows->size; i++)
+            rows->sum += rgb[i];
+    }
 }
 
 static void require(int fact)
@@ -46,7 +48,7 @@ static int decode(struct pstk__image_state *state, const uint8_t *data, size_t s
                   const struct pstk__image_info *info, struct pstk__box box)
 {
     struct rows rows = {.size = box.width * 3};
-    const struct pstk__row_sink sink = {.row = take_row, .user = &rows};
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     int r = pstk__image_decoder(info->encoding)->decode(state, data, size, info, &box, &sink, &err);
