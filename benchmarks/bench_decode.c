@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     if (b.n_files == 0 || n_turns == 0 || n_turns > MAX_TURNS || !b.row)
         fprintf(stderr, "usage: bench_decode [FOLDER of JPEG files] [TURNS, 1..%u]\n", MAX_TURNS);
     else if (pstk__arena_open(&b.arena, pstk__image_scratch(b.max_width, b.max_height)) == 0 &&
-             pstk__image_state_open(&b.state, &b.arena, NULL) == 0)
+             pstk__image_state_open(&b.state, &b.arena, PSTK_VARIANT_AUTO, NULL) == 0)
         r = measure(&b, n_turns);
     jpeg_destroy_decompress(&b.plain);
     pstk__image_state_close(b.state);

@@ -1,29 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_resize: Pillow's bilinear resize to 224 x 224, one core, weights computed for every image;
- * beside it a straightforward two-pass loop with the same weights. Crop sizes are those of
- * RandomResizedCrop on 500 x 375 images. benchmarks/bench_resize_pillow.py measures Pillow on them.
+ * bench_resize: the pixel kernels of each variant that this CPU runs, one core,
+ * weights computed for every image: Pillow's bilinear resize to 224 x 224 of
+ * RandomResizedCrop's crops of 500 x 375 images and of 256 x 256 ones, the
+ * source in the cache (warm) or in memory (cold); its parts; the finish of rows
+ * by dtype and layout. All figures are taken in turn, several times over:
+ * medians. benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
  */
-#include "clock.h"
+#include "bench.h"
 #include "op.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define IMAGE_WIDTH 500u
-#define IMAGE_HEIGHT 375u
 #define N_CROPS 64u
 #define SIDE 224u
+#define N_ROUNDS 15
+#define COLD_SIZE (256u << 20) /* of sources: beyond what a cache keeps between two uses */
+#define MAX_CASES 64
+
+struct source {
+    const char *name;
+    uint32_t width, height;
+    struct pstk__box crops[N_CROPS];
+};
 
 struct bench {
     struct pstk__arena arena;
-    uint8_t *image; /* IMAGE_WIDTH x IMAGE_HEIGHT */
-    uint8_t *wide;  /* reference: rows after the horizontal pass */
-    void *out;
-    uint16_t table[768];
-    struct pstk__box crops[N_CROPS];
+    uint8_t *memory; /* COLD_SIZE */
+    uint8_t *wide;   /* reference: rows after the horizontal pass */
+    void *out;       /* SIDE x SIDE x 3 floats */
+    void *tables[4]; /* of u8, f16, bf16, f32 */
+    size_t cold;     /* of `memory`: what was not used for longest */
 };
+
+enum what { PLAIN, WEIGHTS, RESIZE, FINISH };
+
+/* One figure: what, by whom, on what. */
+struct bench_case {
+    char name[64];
+    enum what what;
+    const struct pstk__pixel_kernels *kernels;
+    const struct source *source;
+    uint32_t dtype, layout, flip, cold;
+    struct bench_runs runs;
+};
+
+static const char *const variants[4] = {"", "C", "AVX2", "AVX-512"};
+static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
+static const char *const dtype_names[4] = {"u8", "f16", "bf16", "f32"};
+
+static void axes(struct bench *b, const struct pstk__pixel_kernels *k, const struct pstk__box *crop,
+                 struct pstk__axis *x, struct pstk__axis *y)
+{
+    if (pstk__axis_init(x, &b->arena, k, crop->width, SIDE, 0, SIDE) < 0 ||
+        pstk__axis_init(y, &b->arena, k, crop->height, SIDE, 0, SIDE) < 0)
+        abort();
+}
 
 static void reference_pass(uint8_t *out, size_t out_step, const uint8_t *in, size_t in_step,
                            const struct pstk__axis *a)
@@ -33,114 +63,224 @@ static void reference_pass(uint8_t *out, size_t out_step, const uint8_t *in, siz
             uint32_t sum = 1u << 21;
             for (uint32_t k = 0; k < a->n[i]; k++)
                 sum += in[(a->first[i] + k) * in_step + c] *
-                       (uint32_t)a->weights[(size_t)i * a->n_taps + k];
+                       (uint32_t)a->weights[(size_t)k * a->n_out + i];
             out[i * out_step + c] = (uint8_t)(sum >> 22);
         }
 }
 
-static void reference(struct bench *b, const struct pstk__box *crop)
+static void reference(struct bench *b, const struct source *s, const struct pstk__box *crop)
 {
     struct pstk__axis x, y;
-    if (pstk__axis_init(&x, &b->arena, crop->width, SIDE, 0, SIDE) < 0 ||
-        pstk__axis_init(&y, &b->arena, crop->height, SIDE, 0, SIDE) < 0)
-        abort();
-    const uint8_t *in = b->image + ((size_t)crop->top * IMAGE_WIDTH + crop->left) * 3;
+    axes(b, pstk__pixel_kernels(PSTK_VARIANT_C), crop, &x, &y);
+    const uint8_t *in = b->memory + ((size_t)crop->top * s->width + crop->left) * 3;
     for (uint32_t r = 0; r < crop->height; r++)
-        reference_pass(b->wide + (size_t)r * SIDE * 3, 3, in + (size_t)r * IMAGE_WIDTH * 3, 3, &x);
+        reference_pass(b->wide + (size_t)r * SIDE * 3, 3, in + (size_t)r * s->width * 3, 3, &x);
     for (uint32_t i = 0; i < SIDE; i++)
         reference_pass((uint8_t *)b->out + (size_t)i * 3, SIDE * 3, b->wide + (size_t)i * 3,
                        SIDE * 3, &y);
 }
 
-static void resize(struct bench *b, const struct pstk__box *crop, uint32_t dtype)
+static struct pstk__finish finish_of(const struct bench *b, const struct bench_case *c)
 {
-    const int half = dtype == PSTK_F16;
+    return (struct pstk__finish){.dtype = c->dtype,
+                                 .layout = c->layout,
+                                 .flip = c->flip,
+                                 .width = SIDE,
+                                 .plane = SIDE * SIDE,
+                                 .table = b->tables[c->dtype == PSTK_U8     ? 0
+                                                    : c->dtype == PSTK_F16  ? 1
+                                                    : c->dtype == PSTK_BF16 ? 2
+                                                                            : 3]};
+}
+
+static uint64_t stride_of(const struct bench_case *c)
+{
+    return (uint64_t)SIDE * pstk_dtype_size(c->dtype) * (c->layout == PSTK_NCHW ? 1 : 3);
+}
+
+static void resize(struct bench *b, const struct bench_case *c, const uint8_t *image,
+                   const struct pstk__box *crop)
+{
+    const uint64_t stride = (uint64_t)c->source->width * 3;
     const struct pstk__resize_config config = {
         .in_width = crop->width,
         .in_height = crop->height,
         .out_width = SIDE,
         .out_height = SIDE,
         .window = {0, 0, SIDE, SIDE},
-        .finish = {.dtype = dtype,
-                   .layout = half ? PSTK_NCHW : PSTK_NHWC,
-                   .flip = half,
-                   .width = SIDE,
-                   .plane = SIDE * SIDE,
-                   .table = b->table},
+        .finish = finish_of(b, c),
         .out = b->out,
-        .out_stride = half ? SIDE * 2 : SIDE * 3,
+        .out_stride = stride_of(c),
     };
     struct pstk__resize r;
-    if (pstk__resize_begin(&r, &b->arena, pstk__pixel_kernels(PSTK_VARIANT_AUTO), &config) < 0)
+    if (pstk__resize_begin(&r, &b->arena, c->kernels, &config) < 0)
         abort();
-    const size_t first = (size_t)(crop->top + r.y.begin) * IMAGE_WIDTH + crop->left + r.x.begin;
-    pstk__resize_rows(&r, b->image + first * 3, IMAGE_WIDTH * 3, r.y.end - r.y.begin);
+    const uint8_t *first =
+        image + (crop->top + r.y.begin) * stride + ((size_t)crop->left + r.x.begin) * 3;
+    pstk__resize_rows(&r, first, stride, r.y.end - r.y.begin);
 }
 
-static void axes(struct bench *b, const struct pstk__box *crop)
+static void finish(struct bench *b, const struct bench_case *c)
 {
-    struct pstk__axis x, y;
-    if (pstk__axis_init(&x, &b->arena, crop->width, SIDE, 0, SIDE) < 0 ||
-        pstk__axis_init(&y, &b->arena, crop->height, SIDE, 0, SIDE) < 0)
+    struct pstk__finish f = finish_of(b, c);
+    void *lookup = pstk__arena_get(&b->arena, PSTK__LOOKUP_SIZE);
+    if (lookup == NULL)
         abort();
-}
-
-/* Milliseconds an image, best of several rounds. */
-static double measure(struct bench *b, int what)
-{
-    double best = 1e9;
-    for (int round = 0; round < 9; round++) {
-        const uint64_t begin = pstk__clock_ns();
-        for (uint32_t i = 0; i < N_CROPS; i++) {
-            pstk__arena_reset(&b->arena, 0);
-            if (what == 0)
-                reference(b, &b->crops[i]);
-            else if (what == 1)
-                axes(b, &b->crops[i]);
-            else
-                resize(b, &b->crops[i], what == 2 ? PSTK_U8 : PSTK_F16);
-        }
-        const double ms = (double)(pstk__clock_ns() - begin) / 1e6 / N_CROPS;
-        best = ms < best ? ms : best;
+    if (f.dtype != PSTK_U8) {
+        c->kernels->lookup_init(lookup, &f);
+        f.lookup = lookup;
     }
-    return best;
+    for (uint32_t y = 0; y < SIDE; y++)
+        c->kernels->finish_row((uint8_t *)b->out + y * stride_of(c),
+                               b->memory + (size_t)y * SIDE * 3, &f);
+}
+
+/* The next image that has not been used for long. */
+static const uint8_t *cold_image(struct bench *b, const struct source *s)
+{
+    const size_t size = (size_t)s->width * s->height * 3;
+    if (b->cold + size > COLD_SIZE)
+        b->cold = 0;
+    const uint8_t *image = b->memory + b->cold;
+    b->cold += size;
+    return image;
+}
+
+/* Milliseconds an image. */
+static double measure(struct bench *b, const struct bench_case *c)
+{
+    const double begin = bench_now();
+    for (uint32_t i = 0; i < N_CROPS; i++) {
+        struct pstk__axis x, y;
+        pstk__arena_reset(&b->arena, 0);
+        const struct pstk__box *crop = &c->source->crops[i];
+        if (c->what == PLAIN)
+            reference(b, c->source, crop);
+        else if (c->what == WEIGHTS)
+            axes(b, c->kernels, crop, &x, &y);
+        else if (c->what == RESIZE)
+            resize(b, c, c->cold ? cold_image(b, c->source) : b->memory, crop);
+        else
+            finish(b, c);
+    }
+    return (bench_now() - begin) * 1e3 / N_CROPS;
+}
+
+static void source_init(struct source *s, const char *name, uint32_t width, uint32_t height)
+{
+    struct pstk__random random;
+    pstk__random_init(&random, &(struct pstk__random_key){.seed = 1});
+    *s = (struct source){.name = name, .width = width, .height = height};
+    for (uint32_t i = 0; i < N_CROPS; i++)
+        s->crops[i] = pstk__random_resized_crop_box(&random, width, height, (double[2]){0.08, 1.0},
+                                                    (double[2]){3.0 / 4.0, 4.0 / 3.0});
+}
+
+static int open_bench(struct bench *b)
+{
+    b->memory = malloc(COLD_SIZE);
+    b->wide = malloc((size_t)1024 * SIDE * 3);
+    b->out = calloc((size_t)SIDE * SIDE * 3, sizeof(float));
+    if (b->memory == NULL || b->wide == NULL || b->out == NULL ||
+        pstk__arena_open(&b->arena, 4u << 20) < 0)
+        return -1;
+    uint64_t state = 1;
+    for (size_t i = 0; i + 8 <= COLD_SIZE; i += 8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        memcpy(b->memory + i, &state, 8);
+    }
+    for (uint32_t i = 1; i < 4; i++) {
+        b->tables[i] = malloc((size_t)768 * pstk_dtype_size(dtypes[i]));
+        if (b->tables[i] == NULL)
+            return -1;
+        pstk__finish_table(b->tables[i], dtypes[i], PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    }
+    return 0;
+}
+
+static void add(struct bench_case *cases, uint32_t *n, struct bench_case c)
+{
+    if (*n < MAX_CASES)
+        cases[(*n)++] = c;
+}
+
+static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
+                        const struct source sources[2])
+{
+    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(variant);
+    if (k == NULL)
+        return;
+    struct bench_case c = {.kernels = k, .source = &sources[0], .what = WEIGHTS};
+    snprintf(c.name, sizeof c.name, "%s: weights of both axes", variants[variant]);
+    add(cases, n, c);
+    c.what = RESIZE;
+    for (uint32_t i = 0; i < 8; i++) {
+        c.source = &sources[i / 4];
+        c.cold = i & 1;
+        c.layout = i & 2 ? PSTK_NCHW : PSTK_NHWC;
+        c.dtype = i & 2 ? PSTK_F16 : PSTK_U8;
+        c.flip = i >> 1 & 1;
+        snprintf(c.name, sizeof c.name, "%s: %s, %s, %s", variants[variant], c.source->name,
+                 c.cold ? "cold" : "warm", i & 2 ? "f16 NCHW flipped" : "u8 NHWC");
+        add(cases, n, c);
+    }
+    c.what = FINISH;
+    c.flip = 0;
+    for (uint32_t i = 1; i < 8; i++) {
+        c.dtype = dtypes[i / 2];
+        c.layout = i & 1 ? PSTK_NCHW : PSTK_NHWC;
+        snprintf(c.name, sizeof c.name, "%s: finish 224 x 224, %s %s", variants[variant],
+                 dtype_names[i / 2], i & 1 ? "NCHW" : "NHWC");
+        add(cases, n, c);
+    }
+}
+
+/* Beside each figure its ratio to the same of plain C. */
+static void report(const struct bench_case *cases, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const double ms = bench_median(&cases[i].runs);
+        const char *what = strchr(cases[i].name, ':');
+        printf("%-52s %7.4f", cases[i].name, ms);
+        for (uint32_t k = 0; k < i && what != NULL; k++)
+            if (strncmp(cases[k].name, "C:", 2) == 0 && strcmp(cases[k].name + 1, what) == 0)
+                printf("  %5.1f x C", bench_median(&cases[k].runs) / ms);
+        printf("\n");
+    }
 }
 
 int main(void)
 {
     static struct bench b;
-    b.image = malloc((size_t)IMAGE_WIDTH * IMAGE_HEIGHT * 3);
-    b.wide = malloc((size_t)IMAGE_HEIGHT * SIDE * 3);
-    b.out = malloc((size_t)SIDE * SIDE * 3 * 2);
-    if (b.image == NULL || b.wide == NULL || b.out == NULL ||
-        pstk__arena_open(&b.arena, 4u << 20) < 0)
+    static struct source sources[2];
+    static struct bench_case cases[MAX_CASES];
+    uint32_t n = 0;
+    if (open_bench(&b) < 0)
         return 1;
-    struct pstk__random random;
-    pstk__random_init(&random, &(struct pstk__random_key){.seed = 1});
-    for (size_t i = 0; i < (size_t)IMAGE_WIDTH * IMAGE_HEIGHT * 3; i++)
-        b.image[i] = (uint8_t)pstk__random_u32(&random);
-    double pixels = 0;
-    for (uint32_t i = 0; i < N_CROPS; i++) {
-        b.crops[i] = pstk__random_resized_crop_box(&random, IMAGE_WIDTH, IMAGE_HEIGHT,
-                                                   (double[2]){0.08, 1.0},
-                                                   (double[2]){3.0 / 4.0, 4.0 / 3.0});
-        pixels += (double)b.crops[i].width * b.crops[i].height / N_CROPS;
-    }
-    pstk__finish_table(b.table, PSTK_F16, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
-    const double plain = measure(&b, 0), weights = measure(&b, 1);
-    const double u8 = measure(&b, 2), half = measure(&b, 3);
-    printf("crops of %.0f pixels on average to %u x %u, ms an image, variant %u\n", pixels, SIDE,
-           SIDE, pstk__pixel_kernels(PSTK_VARIANT_AUTO)->variant);
-    printf("%-44s %7.4f\n", "weights alone", weights);
-    printf("%-44s %7.4f\n", "straightforward two passes, u8", plain);
-    printf("%-44s %7.4f  %4.1f x\n", "penstock, u8 NHWC", u8, plain / u8);
-    printf("%-44s %7.4f  %4.1f x\n", "penstock, f16 NCHW normalised and flipped", half,
-           plain / half);
+    source_init(&sources[0], "500 x 375", 500, 375);
+    source_init(&sources[1], "256 x 256", 256, 256);
+    add(cases, &n,
+        (struct bench_case){
+            .name = "straightforward two passes", .what = PLAIN, .source = &sources[0]});
+    for (uint32_t v = PSTK_VARIANT_C; v <= PSTK_VARIANT_AVX512; v++)
+        add_variant(cases, &n, v, sources);
+    for (int round = 0; round < N_ROUNDS; round++)
+        for (uint32_t i = 0; i < n; i++)
+            bench_add(&cases[i].runs, measure(&b, &cases[i]));
+    printf("ms an image, random crops resized to %u x %u\n", SIDE, SIDE);
+    report(cases, n);
     if (getenv("PENSTOCK_BENCH_CROPS") != NULL) /* for bench_resize_pillow.py */
-        for (uint32_t i = 0; i < N_CROPS; i++)
-            printf("crop %u %u %u %u\n", b.crops[i].left, b.crops[i].top, b.crops[i].width,
-                   b.crops[i].height);
-    free(b.image);
+        for (uint32_t i = 0; i < 2 * N_CROPS; i++) {
+            const struct source *s = &sources[i / N_CROPS];
+            const struct pstk__box *c = &s->crops[i % N_CROPS];
+            printf("crop %u %u %u %u %u %u\n", s->width, s->height, c->left, c->top, c->width,
+                   c->height);
+        }
+    for (uint32_t i = 1; i < 4; i++)
+        free(b.tables[i]);
+    free(b.memory);
     free(b.wide);
     free(b.out);
     pstk__arena_close(&b.arena);

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pillow on the crops of bench_resize, one core.
 
-Usage: bench_resize_pillow.py BENCH_RESIZE; prints that program's report, then Pillow's figure.
+Usage: bench_resize_pillow.py BENCH_RESIZE; prints that program's report with, where a line is of
+resizes from the cache, how many times as fast as Pillow that is.
 """
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -13,20 +15,36 @@ import numpy as np
 from PIL import Image, __version__ as version
 
 
-def main():
-    report = subprocess.run([sys.argv[1]], env={**os.environ, "PENSTOCK_BENCH_CROPS": "1"},
-                            check=True, capture_output=True, text=True).stdout.splitlines()
-    crops = [tuple(map(int, line.split()[1:])) for line in report if line.startswith("crop ")]
-    print("\n".join(line for line in report if not line.startswith("crop ")))
-    image = Image.fromarray(np.random.default_rng(1).integers(0, 256, (375, 500, 3), np.uint8))
+def pillow(crops, size):
+    image = Image.fromarray(np.random.default_rng(1).integers(0, 256, size[::-1] + (3,), np.uint8))
     cut = [image.crop((left, top, left + w, top + h)) for left, top, w, h in crops]
-    best = 1e9
-    for _ in range(9):
+    times = []
+    for _ in range(15):
         begin = time.perf_counter()
         for c in cut:
             c.resize((224, 224), Image.BILINEAR)
-        best = min(best, (time.perf_counter() - begin) / len(cut) * 1e3)
-    print(f"{'Pillow ' + version + ', u8':44s} {best:7.4f}")
+        times.append((time.perf_counter() - begin) / len(cut) * 1e3)
+    return statistics.median(times)
+
+
+def main():
+    report = subprocess.run([sys.argv[1]], env={**os.environ, "PENSTOCK_BENCH_CROPS": "1"},
+                            check=True, capture_output=True, text=True).stdout.splitlines()
+    crops = {}
+    for line in report:
+        if line.startswith("crop "):
+            width, height, *crop = map(int, line.split()[1:])
+            crops.setdefault((width, height), []).append(tuple(crop))
+    times = {f"{w} x {h}": pillow(c, (w, h)) for (w, h), c in crops.items()}
+    for line in report:
+        if line.startswith("crop "):
+            continue
+        for name, ms in times.items():
+            if f": {name}, warm" in line:
+                line += f"  {ms / float(line[52:].split()[0]):5.1f} x Pillow"
+        print(line)
+    for name, ms in times.items():
+        print(f"{'Pillow ' + version + ': ' + name:52s} {ms:7.4f}")
 
 
 if __name__ == "__main__":

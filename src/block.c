@@ -101,38 +101,83 @@ int pstk__block_full(const struct pstk__block *b)
     return b->plain_size >= PSTK__BLOCK_SIZE || b->n_records >= PSTK__BLOCK_RECORDS;
 }
 
-/* Bytes that the compressed values can take at most. */
+/* Bytes that the encoded values can take at most; planes are taken only where they are smaller. */
 static uint64_t stored_bound(const struct pstk__block *b, const struct pstk__schema *schema,
                              const struct pstk__encoders *encoders)
 {
     uint64_t size = 0;
     const struct pstk__field_view *v = b->views;
     for (uint32_t k = 0; k < b->n_records; k++, v += schema->n_fields)
-        for (uint32_t i = 0; i < schema->n_fields; i++)
+        for (uint32_t i = 0; i < schema->n_fields; i++) {
             if (encoders->field[i])
                 size += pstk__encoder_bound(v[i].plain_size);
+            else if (schema->fields[i].codec == PSTK_CODEC_PLANES)
+                size += v[i].plain_size;
+        }
     return size;
 }
 
-/* Fill in how one value is stored. What does not shrink is stored as it is. Returns the bytes of
- * `out` that were used, or <0. */
-static int64_t encode_value(struct pstk__field_view *v, struct pstk__encoder *encoder, uint8_t *out,
-                            uint64_t out_size, struct pstk_error *err)
+/* Where encoded values go. */
+struct output {
+    uint8_t *at;
+    uint64_t room;
+};
+
+static void put_stored(struct pstk__field_view *v, struct output *o, uint64_t size, uint8_t codec)
+{
+    v->data = o->at;
+    v->stored_size = (uint32_t)size;
+    v->stored_crc = pstk__crc32c(0, o->at, size);
+    v->codec = codec;
+    o->at += size;
+    o->room -= size;
+}
+
+static int encode_zstd(struct pstk__field_view *v, struct pstk__encoder *encoder, struct output *o,
+                       struct pstk_error *err)
+{
+    int64_t n = pstk__encoder_encode(encoder, v->data, v->plain_size, o->at, o->room, err);
+    if (n < 0)
+        return (int)n;
+    if (n < (int64_t)v->plain_size)
+        put_stored(v, o, (uint64_t)n, PSTK_CODEC_ZSTD);
+    return 0;
+}
+
+static int encode_planes(struct pstk__field_view *v, struct pstk__planes_encoder *encoder,
+                         int exact_only, struct output *o, struct pstk_error *err)
+{
+    struct pstk__planes_file file;
+    int r = pstk__planes_encode(encoder, v->data, v->plain_size, exact_only, &file, err);
+    if (r <= 0 || file.plain_size > UINT32_MAX)
+        return r < 0 ? r : 0;
+    if (file.equivalent) {
+        v->plain_size = (uint32_t)file.plain_size;
+        v->plain_crc = pstk__crc32c(0, file.plain, file.plain_size);
+        v->flags = PSTK__FIELD_EQUIVALENT;
+    }
+    memcpy(o->at, file.stored, file.stored_size);
+    put_stored(v, o, file.stored_size, PSTK_CODEC_PLANES);
+    return 0;
+}
+
+/* Fill in how one value is stored. What does not shrink is stored as it is. */
+static int encode_value(struct pstk__field_view *v, const struct pstk_field *field,
+                        struct pstk__encoder *zstd, struct pstk__planes_encoder *planes,
+                        struct output *o, struct pstk_error *err)
 {
     v->plain_crc = pstk__crc32c(0, v->data, v->plain_size);
     v->stored_crc = v->plain_crc;
     v->stored_size = v->plain_size;
     v->codec = PSTK_CODEC_NONE;
-    if (!encoder || v->plain_size == 0)
+    v->flags = 0;
+    if (v->plain_size == 0)
         return 0;
-    int64_t n = pstk__encoder_encode(encoder, v->data, v->plain_size, out, out_size, err);
-    if (n < 0 || n >= (int64_t)v->plain_size)
-        return n < 0 ? n : 0;
-    v->data = out;
-    v->stored_size = (uint32_t)n;
-    v->stored_crc = pstk__crc32c(0, out, (size_t)n);
-    v->codec = PSTK_CODEC_ZSTD;
-    return n;
+    if (zstd)
+        return encode_zstd(v, zstd, o, err);
+    if (field->codec == PSTK_CODEC_PLANES && v->encoding == PSTK_ENCODING_JPEG)
+        return encode_planes(v, planes, field->codec_level == 1, o, err);
+    return 0;
 }
 
 static int encode_all(struct pstk__block *b, const struct pstk__schema *schema,
@@ -145,18 +190,17 @@ static int encode_all(struct pstk__block *b, const struct pstk__schema *schema,
                           (unsigned long long)bound);
     const uint8_t *plain = b->plain;
     struct pstk__field_view *v = b->views;
-    uint64_t used = 0;
+    struct output o = {.at = b->stored, .room = bound};
     for (uint32_t k = 0; k < b->n_records; k++, v += schema->n_fields) {
         for (uint32_t i = 0; i < schema->n_fields; i++) {
             v[i].data = plain;
             plain += v[i].plain_size;
             if (schema->entry[i] < 0)
                 continue;
-            int64_t n =
-                encode_value(&v[i], encoders->field[i], b->stored + used, bound - used, &b->error);
-            if (n < 0)
-                return (int)n;
-            used += (uint64_t)n;
+            int r = encode_value(&v[i], &schema->fields[i], encoders->field[i], encoders->planes,
+                                 &o, &b->error);
+            if (r < 0)
+                return r;
         }
     }
     return 0;

@@ -7,6 +7,7 @@
 #define PSTK_BLOCK_H
 
 #include "codec.h"
+#include "planes/file.h"
 #include "record.h"
 
 /* A block is closed when its values reach this: large enough that handing it over costs nothing
@@ -28,9 +29,10 @@ struct pstk__block {
     struct pstk_error error; /* of encode */
 };
 
-/* One thread's encoders, by field; NULL where the field has none. */
+/* One thread's encoders. */
 struct pstk__encoders {
-    struct pstk__encoder *field[PSTK_MAX_FIELDS]; /* owned */
+    struct pstk__encoder *field[PSTK_MAX_FIELDS]; /* owned; by field; NULL: its codec is not zstd */
+    struct pstk__planes_encoder *planes;          /* owned; NULL: no field's codec is planes */
 };
 
 /* Room for one more record of `size` bytes of values; nothing is changed when it fails. */

@@ -265,7 +265,7 @@ static double decode_images(const struct images *set, uint32_t first, uint64_t n
     /* The state takes its own share of the arena when it opens. */
     if (pstk__arena_open(&arena, pstk__image_scratch(width, height) + (8u << 20)) < 0)
         return 0;
-    if (pstk__image_state_open(&state, &arena, NULL) == 0) {
+    if (pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL) == 0) {
         uint64_t start = pstk__clock_ns(), until = start + ns, now = start, n = 0;
         size_t mark = arena.used;
         for (; now < until; n++, now = pstk__clock_ns()) {
@@ -385,6 +385,7 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
                                  .dtype = PSTK_U8,
                                  .n_dims = 1,
                                  .shape = {1},
+                                 .stored = 1,
                                  .decode = decode_nothing};
     struct pstk_settings t = *s;
     struct pstk_loader *loader;

@@ -87,7 +87,7 @@ const char *pstk__codec_name(uint32_t codec)
 
 int pstk__codec_known(uint32_t codec)
 {
-    return codec == PSTK_CODEC_NONE || codec == PSTK_CODEC_ZSTD;
+    return codec <= PSTK_CODEC_PLANES;
 }
 
 /* Everything that a frame says of itself, before any of it is decoded. */
@@ -117,15 +117,9 @@ static int check_frame(const struct pstk__dictionary *dictionary, const void *da
     return 0;
 }
 
-static int decode_zstd(struct pstk__decoder *d, const struct pstk__dictionary *dictionary,
-                       const void *data, uint64_t size, void *out, uint64_t plain_size,
-                       struct pstk_error *err)
+/* What zstd said of a frame that should have plain_size bytes. */
+static int check_result(size_t n, uint64_t plain_size, struct pstk_error *err)
 {
-    int r = check_frame(dictionary, data, size, plain_size, err);
-    if (r < 0)
-        return r;
-    size_t n = ZSTD_decompress_usingDDict(d->zstd, out, plain_size, data, size,
-                                          dictionary ? dictionary->digest : NULL);
     if (ZSTD_isError(n))
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD, "zstd cannot decompress it: %s",
                           ZSTD_getErrorName(n));
@@ -133,6 +127,30 @@ static int decode_zstd(struct pstk__decoder *d, const struct pstk__dictionary *d
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                           "zstd gave %zu bytes of it, not %llu", n, (unsigned long long)plain_size);
     return 0;
+}
+
+static int decode_zstd(struct pstk__decoder *d, const struct pstk__dictionary *dictionary,
+                       const void *data, uint64_t size, void *out, uint64_t plain_size,
+                       struct pstk_error *err)
+{
+    int r = check_frame(dictionary, data, size, plain_size, err);
+    if (r < 0)
+        return r;
+    return check_result(ZSTD_decompress_usingDDict(d->zstd, out, plain_size, data, size,
+                                                   dictionary ? dictionary->digest : NULL),
+                        plain_size, err);
+}
+
+int pstk__codec_decode_prefixed(struct pstk__decoder *d, const void *prefix, uint64_t prefix_size,
+                                const void *data, uint64_t size, void *out, uint64_t plain_size,
+                                struct pstk_error *err)
+{
+    int r = check_frame(NULL, data, size, plain_size, err);
+    if (r < 0)
+        return r;
+    return check_result(
+        ZSTD_decompress_usingDict(d->zstd, out, plain_size, data, size, prefix, prefix_size),
+        plain_size, err);
 }
 
 int pstk__codec_decode(struct pstk__decoder *d, uint32_t codec,

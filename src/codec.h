@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec: how a field's bytes are stored. L2; the only user of zstd. A table by enum pstk_codec:
- * `planes` has its place in it and is refused by name in this version.
+ * codec: how bytes are stored. L2; the only user of zstd. Fields stored as planes are
+ * planes/file's.
  */
 #ifndef PSTK_CODEC_H
 #define PSTK_CODEC_H
@@ -23,13 +23,19 @@ struct pstk__decoder *pstk__decoder_init(void *memory, uint64_t size);
 
 /* "none", "zstd", "planes", or "?" */
 const char *pstk__codec_name(uint32_t codec);
-/* 1 when this build decodes it. */
+/* 1 when it is one that this build decodes. */
 int pstk__codec_known(uint32_t codec);
-/* Decode `size` stored bytes into exactly plain_size bytes at `out`. 0, EBADMSG or ENOTSUP, with a
- * message that names no place (the caller adds it). dictionary may be NULL. */
+/* Decode `size` stored bytes (none, zstd) into exactly plain_size bytes at `out`. 0, EBADMSG or
+ * ENOTSUP, with a message that names no place (the caller adds it). dictionary may be NULL. */
 int pstk__codec_decode(struct pstk__decoder *d, uint32_t codec,
                        const struct pstk__dictionary *dictionary, const void *data, uint64_t size,
                        void *out, uint64_t plain_size, struct pstk_error *err);
+
+/* Decode one zstd frame that was encoded with `prefix` as its raw dictionary: bytes that the
+ * content is likely to share with it. As pstk__codec_decode. */
+int pstk__codec_decode_prefixed(struct pstk__decoder *d, const void *prefix, uint64_t prefix_size,
+                                const void *data, uint64_t size, void *out, uint64_t plain_size,
+                                struct pstk_error *err);
 
 /* A thread's encoder (allocates; for the writer). */
 struct pstk__encoder;

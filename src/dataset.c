@@ -3,6 +3,7 @@
 
 #include "crc32c.h"
 #include "error.h"
+#include "field.h"
 #include "file.h"
 
 #include <limits.h>
@@ -333,12 +334,12 @@ static int decode_field(const struct fetch *f, const struct pstk__record *r, uin
     void *memory = aligned_alloc(64, size);
     void *plain = malloc(v->plain_size ? v->plain_size : 1);
     struct pstk__decoder *decoder = pstk__decoder_init(memory, size);
+    struct pstk__arena scratch = {0};
     int code = 0;
-    if (!plain || !decoder)
-        code = no_memory(r, field, size + v->plain_size, err);
+    if (!plain || !decoder || pstk__arena_open(&scratch, pstk__field_scratch(v)) < 0)
+        code = no_memory(r, field, size + v->plain_size + pstk__field_scratch(v), err);
     if (code == 0) {
-        code = pstk__codec_decode(decoder, v->codec, dictionary, v->data, v->stored_size, plain,
-                                  v->plain_size, err);
+        code = pstk__field_decode(decoder, v, dictionary, &scratch, plain, err);
         if (code < 0)
             pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s",
                               err ? err->message : "");
@@ -348,6 +349,7 @@ static int decode_field(const struct fetch *f, const struct pstk__record *r, uin
         code = pstk__record_fail(r, field, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                                  "decompressed, its checksum is %08x; the record head says %08x",
                                  crc, v->plain_crc);
+    pstk__arena_close(&scratch);
     free(memory);
     if (code < 0)
         free(plain);

@@ -65,6 +65,11 @@ static int open_encoders(struct lane *lane, const struct pstk__encode_config *c,
     for (uint32_t i = 0; i < c->schema->n_fields; i++) {
         const struct pstk_field *f = &c->schema->fields[i];
         const struct pstk__encode_dictionary *d = &c->dictionaries[i];
+        if (f->codec == PSTK_CODEC_PLANES && !lane->encoders.planes) {
+            int r = pstk__planes_encoder_open(&lane->encoders.planes, err);
+            if (r < 0)
+                return r;
+        }
         if (f->codec != PSTK_CODEC_ZSTD)
             continue;
         int level = f->codec_level ? f->codec_level : 3;
@@ -165,10 +170,12 @@ void pstk__encode_window_close(struct pstk__encode_window *w)
     }
     for (uint64_t i = w->head; i < w->tail; i++)
         pstk__block_close(w->ring[i % w->capacity]);
-    for (uint32_t i = 0; w->lanes && i < w->config.n_threads; i++)
+    for (uint32_t i = 0; w->lanes && i < w->config.n_threads; i++) {
         for (uint32_t f = 0; f < PSTK_MAX_FIELDS; f++)
             if (w->lanes[i].encoders.field[f])
                 pstk__encoder_close(w->lanes[i].encoders.field[f]);
+        pstk__planes_encoder_close(w->lanes[i].encoders.planes);
+    }
     pstk__block_close(w->spare);
     free(w->lanes);
     free(w->ring);

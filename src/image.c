@@ -2,6 +2,7 @@
 #include "image.h"
 
 #include "error.h"
+#include "jpeg/plain.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -144,7 +145,9 @@ uint64_t pstk__image_scratch_within(uint32_t max_width, uint32_t max_height, uin
     /* One image is decoded at a time, and its memory is given back: the larger bound holds. */
     uint64_t jpeg = pstk__jpeg_scratch(max_width, max_height, max_pixels);
     uint64_t png = pstk__png_scratch(max_width, max_height, max_pixels);
-    return jpeg > png ? jpeg : png;
+    uint64_t planes = pstk__planes_scratch(max_width, max_height);
+    uint64_t most = jpeg > png ? jpeg : png;
+    return most > planes ? most : planes;
 }
 
 uint64_t pstk__image_scratch(uint32_t width, uint32_t height)
@@ -153,7 +156,7 @@ uint64_t pstk__image_scratch(uint32_t width, uint32_t height)
 }
 
 int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,
-                           struct pstk_error *err)
+                           uint32_t variant, struct pstk_error *err)
 {
     *out = NULL;
     struct pstk__image_state *s = calloc(1, sizeof *s);
@@ -161,6 +164,8 @@ int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *a
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for an image decoder");
     s->arena = arena;
     int r = pstk__jpeg_open(&s->jpeg, arena, err);
+    if (r == 0)
+        r = pstk__planes_state_open(&s->planes, variant, err);
     if (r < 0) {
         pstk__image_state_close(s);
         return r;
@@ -173,6 +178,7 @@ void pstk__image_state_close(struct pstk__image_state *s)
 {
     if (!s)
         return;
+    pstk__planes_state_close(s->planes);
     pstk__jpeg_close(s->jpeg);
     free(s);
 }
@@ -205,12 +211,24 @@ static int decode_all(const void *data, uint64_t size, const struct pstk__image_
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
                           "no memory to decode an image of %u x %u pixels", info->width,
                           info->height);
-    r = pstk__image_state_open(&state, &arena, err);
+    r = pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, err);
     if (r == 0)
         r = pstk__image_decoder(info->encoding)
                 ->decode(state, data, size, info, &all, &nowhere, err);
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
+    return r;
+}
+
+/* 1: our own reader finds that libjpeg would decode it without a warning, in a fraction of the
+ * time. */
+static int is_plain_and_whole(const void *data, uint64_t size, const struct pstk__image_info *info)
+{
+    if (info->encoding != PSTK_ENCODING_JPEG)
+        return 0;
+    struct pstk__jpeg_plain *s = malloc(sizeof *s);
+    int r = s && pstk__jpeg_plain_open(s, data, size) && pstk__jpeg_plain_check(s);
+    free(s);
     return r;
 }
 
@@ -228,5 +246,5 @@ int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint3
         *width = info.width;
     if (height)
         *height = info.height;
-    return decode_all(data, size, &info, err);
+    return is_plain_and_whole(data, size, &info) ? 0 : decode_all(data, size, &info, err);
 }

@@ -11,7 +11,7 @@
 #define PSTK_IMAGE_H
 
 #include "arena.h"
-#include <penstock/types.h>
+#include <penstock/penstock.h>
 
 #define PSTK__MAX_PIXELS 178956970u /* Pillow's decompression bomb limit */
 
@@ -55,6 +55,8 @@ struct pstk__image_decoder {
 
 /* The decoder of an encoding, NULL when there is none. */
 const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding);
+/* The decoder of JPEGs stored as coefficient planes: it takes the stored bytes. */
+extern const struct pstk__image_decoder pstk__image_planes;
 /* Find the encoding by the first bytes (JPEG: Pillow's rules) and probe. */
 int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       struct pstk__image_info *info, struct pstk_error *err);
@@ -65,21 +67,24 @@ int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
 uint64_t pstk__image_scratch_within(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
 /* The same for one image of this size. */
 uint64_t pstk__image_scratch(uint32_t width, uint32_t height);
-/* Make a worker's decoders; borrows the arena for its life. Returns owned. After this, decode never
- * calls malloc. */
+/* Make a worker's decoders, with kernels of a variant (enum pstk_variant; AUTO: the best that runs
+ * here; ENOTSUP); borrows the arena for its life. Returns owned. After this, decode never calls
+ * malloc. */
 int pstk__image_state_open(struct pstk__image_state **out, struct pstk__arena *arena,
-                           struct pstk_error *err);
+                           uint32_t variant, struct pstk_error *err);
 void pstk__image_state_close(struct pstk__image_state *s);
 /* "libjpeg-turbo 2.1.5" or the like. Static storage. */
 const char *pstk__image_library(void);
 
 /* ---- between image.c and the decoders ------------------------------------------------------- */
 
-struct pstk__jpeg; /* a libjpeg object and what it needs, in jpeg/decode.c */
+struct pstk__jpeg;   /* a libjpeg object and what it needs, in jpeg/decode.c */
+struct pstk__planes; /* a reader of planes, in planes/decode.c */
 
 struct pstk__image_state {
-    struct pstk__arena *arena; /* borrowed */
-    struct pstk__jpeg *jpeg;   /* owned */
+    struct pstk__arena *arena;   /* borrowed */
+    struct pstk__jpeg *jpeg;     /* owned */
+    struct pstk__planes *planes; /* owned */
 };
 
 extern const struct pstk__image_decoder pstk__image_jpeg;
@@ -91,6 +96,9 @@ int pstk__jpeg_open(struct pstk__jpeg **out, struct pstk__arena *arena, struct p
 void pstk__jpeg_close(struct pstk__jpeg *j);
 uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
 const char *pstk__jpeg_library(void);
+int pstk__planes_state_open(struct pstk__planes **out, uint32_t variant, struct pstk_error *err);
+void pstk__planes_state_close(struct pstk__planes *p);
+uint64_t pstk__planes_scratch(uint32_t max_width, uint32_t max_height);
 uint64_t pstk__png_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels);
 
 /* Orientation in a TIFF structure as Exif has it (from its byte order mark on); 1 when there is

@@ -286,6 +286,8 @@ static int check_field(const struct check *c, uint32_t i)
     for (uint32_t k = 0; k < 4; k++)
         if (s->n_codec[k] > c->m->n_samples)
             return WRONG(c, "fields[%u].codecs counts more records than there are", i);
+    if (s->n_equivalent > s->n_codec[PSTK_CODEC_PLANES])
+        return WRONG(c, "fields[%u].equivalent counts more records than planes there are", i);
     return 0;
 }
 

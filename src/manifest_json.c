@@ -238,14 +238,17 @@ static void parse_field_stats(struct parse *p, json_t *o, uint32_t kind, struct 
     }
     parse_counts(p, o, "encodings", s->n_encoding, pstk__encoding_name, N_ENCODINGS);
     parse_counts(p, o, "codecs", s->n_codec, pstk__codec_name, N_CODECS);
+    if (kind == PSTK_FIELD_IMAGE)
+        s->n_equivalent = get_number(p, o, "equivalent", INT64_MAX);
 }
 
 /* Keys common to all kinds stand first; those of an image, a scalar and an ndarray follow. */
 static void check_field_keys(struct parse *p, json_t *o, uint32_t kind)
 {
     static const char *const keys[] = {
-        "max_width", "max_height",   "name",        "kind",      "codec",  "level", "max_stored",
-        "max_plain", "stored_bytes", "plain_bytes", "encodings", "codecs", "dtype", "shape",
+        "max_width",   "max_height", "equivalent", "name",      "kind",
+        "codec",       "level",      "max_stored", "max_plain", "stored_bytes",
+        "plain_bytes", "encodings",  "codecs",     "dtype",     "shape",
     };
     const size_t n = sizeof keys / sizeof keys[0];
     switch (kind) {
@@ -253,13 +256,13 @@ static void check_field_keys(struct parse *p, json_t *o, uint32_t kind)
         check_keys(p, o, keys, n - 2);
         break;
     case PSTK_FIELD_SCALAR:
-        check_keys(p, o, keys + 2, n - 3);
+        check_keys(p, o, keys + 3, n - 4);
         break;
     case PSTK_FIELD_NDARRAY:
-        check_keys(p, o, keys + 2, n - 2);
+        check_keys(p, o, keys + 3, n - 3);
         break;
     default:
-        check_keys(p, o, keys + 2, n - 4);
+        check_keys(p, o, keys + 3, n - 5);
     }
 }
 
@@ -593,6 +596,8 @@ static void print_field(struct text *t, const struct pstk_field *f,
         text_print(t, ",\"max_width\":%u,\"max_height\":%u", s->max_width, s->max_height);
     print_counts(t, "encodings", s->n_encoding, pstk__encoding_name, N_ENCODINGS);
     print_counts(t, "codecs", s->n_codec, pstk__codec_name, N_CODECS);
+    if (f->kind == PSTK_FIELD_IMAGE)
+        text_print(t, ",\"equivalent\":%llu", (unsigned long long)s->n_equivalent);
     text_print(t, "}");
 }
 

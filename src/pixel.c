@@ -3,126 +3,124 @@
 #include "pixel.h"
 
 #include "cast.h"
+#include "cpu.h"
 
-#define PRECISION 22
+#include <string.h>
+
 #define CHANNELS 3u
+#define MAX_DECODED_ROWS 16u /* more at a time do not come out of a decoder, warm */
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
 
-/* ---- weights ------------------------------------------------------------------------------- */
-
-/* What Pillow's precompute_coeffs (Resample.c) works with, by its names. */
-struct filter {
-    double scale;       /* inputs per output */
-    double support;     /* reach of the filter on each side, in inputs; >= 1 */
-    double filterscale; /* 1 / support: Pillow multiplies by it */
-    uint32_t in;
-};
-
-static struct filter filter_of(uint32_t in, uint32_t out)
-{
-    const double scale = (double)in / out;
-    const double reach = scale < 1.0 ? 1.0 : scale;
-    return (struct filter){.scale = scale, .support = reach, .filterscale = 1.0 / reach, .in = in};
-}
-
-static double triangle(double x)
-{
-    if (x < 0.0)
-        x = -x;
-    return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-static double center_of(const struct filter *f, uint32_t i)
-{
-    return (i + 0.5) * f->scale;
-}
-
-static double weight_of(const struct filter *f, double center, uint32_t x)
-{
-    return triangle((x - center + 0.5) * f->filterscale);
-}
+/* ---- weights -------------------------------------------------------------------------------- */
 
 /*
- * Inputs [*first, *first + *n) of an output. Those at the end whose weight is exactly 0 are left
- * out: that changes no sum, and makes a resize to the same size read one input for each output.
- * (Pillow's beginning has no such inputs.) The input nearest to the centre has a weight of at least
- * 1/2, so n >= 1. Beyond the centre weights rise with it, so the end never falls from one output to
- * the next; nor does the beginning.
+ * No output has more taps than this. The interval of length 2 * support around its centre holds at
+ * most ceil(2 * support) inputs, and rounding of its two ends may add one; support = max(1, in /
+ * out). Never less for more inputs or fewer outputs.
  */
-static void span_of(const struct filter *f, uint32_t i, uint32_t *first, uint32_t *n)
+static uint32_t taps_bound(uint32_t in, uint32_t out)
 {
-    const double center = center_of(f, i);
-    const double from = center - f->support + 0.5, to = center + f->support + 0.5;
-    uint32_t lo = from < 0.0 ? 0 : (uint32_t)from;
-    uint32_t hi = to > f->in ? f->in : (uint32_t)to;
-    while (lo + 1 < hi && weight_of(f, center, hi - 1) == 0.0)
-        hi--;
-    *first = lo;
-    *n = hi - lo;
+    const uint64_t length = in > out ? (2 * (uint64_t)in + out - 1) / out : 2;
+    return (uint32_t)(length + 1 < in ? length + 1 : in);
 }
 
-static void weights_of(const struct filter *f, uint32_t i, uint32_t first, uint32_t n, int32_t *w)
+static uint64_t weights_size(uint32_t n_rows, uint32_t n_out)
 {
-    const double center = center_of(f, i);
-    double sum = 0.0;
-    for (uint32_t k = 0; k < n; k++)
-        sum += weight_of(f, center, first + k);
-    for (uint32_t k = 0; k < n; k++)
-        w[k] = (int32_t)(0.5 + weight_of(f, center, first + k) / sum * (1 << PRECISION));
+    return ((uint64_t)n_rows + 3) / 4 * 4 * n_out * sizeof(int32_t) + PSTK__AXIS_SLACK;
 }
 
-int pstk__axis_init(struct pstk__axis *a, struct pstk__arena *arena, uint32_t in, uint32_t out,
+int pstk__axis_init(struct pstk__axis *a, struct pstk__arena *arena,
+                    const struct pstk__pixel_kernels *kernels, uint32_t in, uint32_t out,
                     uint32_t window, uint32_t n_out)
 {
-    const struct filter f = filter_of(in, out);
+    const double scale = (double)in / out, support = scale < 1.0 ? 1.0 : scale;
+    const struct pstk__filter f = {.scale = scale,
+                                   .support = support,
+                                   .filterscale = 1.0 / support,
+                                   .in = in,
+                                   .n_rows = taps_bound(in, out)};
     *a = (struct pstk__axis){.n_out = n_out};
     a->first = pstk__arena_get(arena, (size_t)n_out * sizeof *a->first);
     a->n = pstk__arena_get(arena, (size_t)n_out * sizeof *a->n);
-    if (a->first == NULL || a->n == NULL)
+    a->weights = pstk__arena_get(arena, weights_size(f.n_rows, n_out));
+    if (a->first == NULL || a->n == NULL || a->weights == NULL)
         return PSTK_ENOMEM;
-    for (uint32_t i = 0; i < n_out; i++) {
-        span_of(&f, window + i, &a->first[i], &a->n[i]);
-        if (a->n[i] > a->n_taps)
-            a->n_taps = a->n[i];
-    }
+    kernels->axis_weights(a, &f, window);
+    for (uint32_t i = 0; i < n_out; i++)
+        a->n_taps = a->n[i] > a->n_taps ? a->n[i] : a->n_taps;
+    for (uint32_t k = f.n_rows; k < (a->n_taps + 3) / 4 * 4; k++)
+        memset(a->weights + (size_t)k * n_out, 0, n_out * sizeof *a->weights);
     a->begin = a->first[0];
     a->end = a->first[n_out - 1] + a->n[n_out - 1];
-    a->weights = pstk__arena_get(arena, (size_t)n_out * a->n_taps * sizeof *a->weights);
-    if (a->weights == NULL)
+    return 0;
+}
+
+/* 1 when every output is the input under it: one tap each, as many inputs as outputs. */
+static uint32_t is_identity(const struct pstk__axis *a)
+{
+    return a->n_taps == 1 && a->end - a->begin == a->n_out;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* Slots that n_taps rows in a row may reach over: the first tap may be a slot's last row. */
+static uint32_t slots_of(const struct pstk__pixel_kernels *k, uint32_t n_taps)
+{
+    return n_taps < 2 ? 1 : (n_taps - 2) / k->slot_rows + 2;
+}
+
+static uint64_t slot_size(const struct pstk__pixel_kernels *k, uint32_t width)
+{
+    return ALIGN(((uint64_t)CHANNELS * width + PSTK__SLOT_PAD) * k->slot_unit);
+}
+
+static uint64_t scratch_count(const struct pstk__pixel_kernels *k, uint32_t n_slots)
+{
+    return (uint64_t)n_slots * k->slot_rows;
+}
+
+static uint64_t axis_scratch(uint32_t n_rows, uint32_t n_out)
+{
+    return 2 * ALIGN((uint64_t)n_out * sizeof(uint32_t)) + ALIGN(weights_size(n_rows, n_out));
+}
+
+static uint64_t kernels_scratch(const struct pstk__pixel_kernels *k,
+                                const struct pstk__resize_bounds *b)
+{
+    const uint32_t x_taps = taps_bound(b->max_in_width, b->min_out_width);
+    const uint32_t y_taps = taps_bound(b->max_in_height, b->min_out_height);
+    const uint32_t n_ring = slots_of(k, y_taps);
+    return ALIGN(k->across_size(b->max_window_width, x_taps)) + 2 * ALIGN(n_ring * sizeof(void *)) +
+           n_ring * slot_size(k, b->max_window_width) +
+           ALIGN(scratch_count(k, n_ring) * sizeof(int32_t)) +
+           (k->slot_rows - 1) * ALIGN((uint64_t)CHANNELS * b->max_in_width) + PSTK__LOOKUP_SIZE +
+           ALIGN((uint64_t)CHANNELS * b->max_window_width) +
+           axis_scratch(x_taps, b->max_window_width) + axis_scratch(y_taps, b->max_window_height);
+}
+
+static int ring_init(struct pstk__resize *r, struct pstk__arena *arena)
+{
+    const struct pstk__pixel_kernels *k = r->kernels;
+    r->n_ring = slots_of(k, r->y.n_taps);
+    r->ring = pstk__arena_get(arena, r->n_ring * sizeof *r->ring);
+    r->slots = pstk__arena_get(arena, r->n_ring * sizeof *r->slots);
+    r->scratch = pstk__arena_get(arena, scratch_count(k, r->n_ring) * sizeof *r->scratch);
+    if (r->ring == NULL || r->slots == NULL || r->scratch == NULL)
         return PSTK_ENOMEM;
-    for (uint32_t i = 0; i < n_out; i++) {
-        int32_t *w = a->weights + (size_t)i * a->n_taps;
-        weights_of(&f, window + i, a->first[i], a->n[i], w);
-        for (uint32_t k = a->n[i]; k < a->n_taps; k++)
-            w[k] = 0;
+    for (uint32_t i = 0; i < r->n_ring; i++) {
+        r->ring[i] = pstk__arena_get(arena, slot_size(k, r->x.n_out));
+        if (r->ring[i] == NULL)
+            return PSTK_ENOMEM;
     }
     return 0;
 }
 
-/* ---- resize -------------------------------------------------------------------------------- */
+/* ---- resize --------------------------------------------------------------------------------- */
 
-/* Inputs of one output: the interval [center - support, center + support] holds at most
- * 2 * support + 1 of them, support = max(1, in / out). */
-static uint64_t taps_bound(uint32_t in, uint32_t out)
+/* The finished rows are the window's own, u8 RGB from left to right. */
+static int is_plain(const struct pstk__finish *f)
 {
-    const uint64_t reach = in > out ? ((uint64_t)in + out - 1) / out : 1;
-    const uint64_t taps = 2 * reach + 1;
-    return taps < in ? taps : in;
-}
-
-static uint64_t axis_scratch(uint64_t taps, uint32_t n_out)
-{
-    return 2 * ALIGN((uint64_t)n_out * sizeof(uint32_t)) +
-           ALIGN((uint64_t)n_out * taps * sizeof(int32_t));
-}
-
-uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *b)
-{
-    const uint64_t x_taps = taps_bound(b->max_in_width, b->min_out_width);
-    const uint64_t y_taps = taps_bound(b->max_in_height, b->min_out_height);
-    const uint64_t row = ALIGN((uint64_t)CHANNELS * b->max_window_width);
-    return axis_scratch(x_taps, b->max_window_width) + axis_scratch(y_taps, b->max_window_height) +
-           2 * ALIGN(y_taps * sizeof(void *)) + (y_taps + 1) * row;
+    return f->dtype == PSTK_U8 && f->layout == PSTK_NHWC && !f->flip;
 }
 
 int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
@@ -132,61 +130,124 @@ int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
     *r = (struct pstk__resize){
         .kernels = kernels, .finish = c->finish, .out = c->out, .out_stride = c->out_stride};
     const struct pstk__box *w = &c->window;
-    int rc = pstk__axis_init(&r->x, arena, c->in_width, c->out_width, w->left, w->width);
+    int rc = pstk__axis_init(&r->x, arena, kernels, c->in_width, c->out_width, w->left, w->width);
     if (rc == 0)
-        rc = pstk__axis_init(&r->y, arena, c->in_height, c->out_height, w->top, w->height);
+        rc = pstk__axis_init(&r->y, arena, kernels, c->in_height, c->out_height, w->top, w->height);
     if (rc < 0)
         return rc;
-    r->n_ring = r->y.n_taps;
-    r->ring = pstk__arena_get(arena, r->n_ring * sizeof *r->ring);
-    r->tap_rows = pstk__arena_get(arena, r->n_ring * sizeof *r->tap_rows);
-    r->row = pstk__arena_get(arena, (size_t)CHANNELS * w->width);
-    if (r->ring == NULL || r->tap_rows == NULL || r->row == NULL)
-        return PSTK_ENOMEM;
-    for (uint32_t i = 0; i < r->n_ring; i++) {
-        r->ring[i] = pstk__arena_get(arena, (size_t)CHANNELS * w->width);
-        if (r->ring[i] == NULL)
+    if (r->finish.dtype != PSTK_U8) {
+        void *lookup = pstk__arena_get(arena, PSTK__LOOKUP_SIZE);
+        if (lookup == NULL)
             return PSTK_ENOMEM;
+        kernels->lookup_init(lookup, &r->finish);
+        r->finish.lookup = lookup;
     }
-    return 0;
+    r->identity = is_identity(&r->x) && is_identity(&r->y);
+    if (r->identity)
+        return 0;
+    while (1u << r->slot_shift < kernels->slot_rows)
+        r->slot_shift++;
+    r->held_stride = ALIGN((uint64_t)CHANNELS * (r->x.end - r->x.begin));
+    r->across = pstk__arena_get(arena, kernels->across_size(r->x.n_out, r->x.n_taps));
+    r->held = pstk__arena_get(arena, (kernels->slot_rows - 1) * r->held_stride);
+    r->row = pstk__arena_get(arena, (size_t)CHANNELS * w->width);
+    if (r->across == NULL || r->held == NULL || r->row == NULL)
+        return PSTK_ENOMEM;
+    r->finish.flip = kernels->across_init(r->across, &r->x, r->finish.flip);
+    return ring_init(r, arena);
 }
 
-/* Write output row n_out, all of whose inputs are in the ring. */
+/* Write output row n_out, all of whose inputs are in slots. */
 static void row_out(struct pstk__resize *r)
 {
     const struct pstk__axis *y = &r->y;
-    const uint32_t first = y->first[r->n_out] - y->begin, n = y->n[r->n_out];
-    const struct pstk__finish *f = &r->finish;
-    const int straight = f->dtype == PSTK_U8 && f->layout == PSTK_NHWC && !f->flip;
-    uint8_t *out = r->out + r->n_out * r->out_stride;
-    uint8_t *row = straight ? out : r->row;
-    uint32_t at = first % r->n_ring;
-    for (uint32_t k = 0; k < n; k++) {
-        r->tap_rows[k] = r->ring[at];
+    const uint32_t i = r->n_out, first = y->first[i] - y->begin;
+    const uint32_t slot = first >> r->slot_shift, last = (first + y->n[i] - 1) >> r->slot_shift;
+    const struct pstk__column column = {
+        .slots = r->slots,
+        .n_slots = last - slot + 1,
+        .lead = first - (slot << r->slot_shift),
+        .n_taps = y->n[i],
+        .stride = y->n_out,
+        .weights = y->weights + i,
+        .size = CHANNELS * r->x.n_out,
+        .scratch = r->scratch,
+    };
+    uint8_t *out = r->out + i * r->out_stride;
+    uint32_t at = slot % r->n_ring;
+    for (uint32_t k = 0; k < column.n_slots; k++) {
+        r->slots[k] = r->ring[at];
         at = at + 1 < r->n_ring ? at + 1 : 0;
     }
-    r->kernels->resize_column(row, r->tap_rows, y->weights + (size_t)r->n_out * y->n_taps, n,
-                              CHANNELS * r->x.n_out);
-    if (!straight)
-        r->kernels->finish_row(out, row, f);
+    if (is_plain(&r->finish)) {
+        r->kernels->resize_column(out, &column);
+    } else {
+        r->kernels->resize_column(r->row, &column);
+        r->kernels->finish_row(out, r->row, &r->finish);
+    }
     r->n_out++;
 }
 
-/* A row overwrites the one n_ring = n_taps before it: outputs that need that one are finished,
- * since none needs more than n_taps rows and first never falls. */
-static void row_in(struct pstk__resize *r, const uint8_t *rgb)
+/*
+ * A slot of n rows goes in. It overwrites the one n_ring slots before it: an output not yet written
+ * has its last tap in this slot or behind it, hence its first less than n_ring slots before.
+ */
+static void slot_in(struct pstk__resize *r, const uint8_t *const *rows, uint32_t n)
 {
     const struct pstk__axis *y = &r->y;
-    r->kernels->resize_row(r->ring[r->n_in % r->n_ring], rgb, &r->x);
-    r->n_in++;
+    r->kernels->resize_rows(r->ring[(r->n_in >> r->slot_shift) % r->n_ring], rows, r->across);
+    r->n_in += n;
     while (r->n_out < y->n_out && y->first[r->n_out] + y->n[r->n_out] - y->begin <= r->n_in)
         row_out(r);
 }
 
+/* As many of the next n rows as go with those held into one slot: how many. Where a slot does not
+ * fill up, they are held, unless no others will come. */
+static uint32_t rows_in(struct pstk__resize *r, const uint8_t *rgb, uint64_t stride, uint32_t n)
+{
+    const uint8_t *rows[PSTK__MAX_SLOT_ROWS];
+    const uint32_t slot_rows = r->kernels->slot_rows;
+    const uint32_t room = slot_rows - r->n_held, taken = n < room ? n : room;
+    const uint32_t n_rows = r->n_held + taken;
+    if (n_rows < slot_rows && r->n_in + n_rows < r->y.end - r->y.begin) {
+        for (uint32_t k = 0; k < taken; k++)
+            memcpy(r->held + r->n_held++ * r->held_stride, rgb + k * stride,
+                   (size_t)CHANNELS * (r->x.end - r->x.begin));
+        return taken;
+    }
+    for (uint32_t k = 0; k < slot_rows; k++) {
+        const uint32_t row = k < n_rows ? k : 0; /* behind the last row: no tap looks there */
+        rows[k] =
+            row < r->n_held ? r->held + row * r->held_stride : rgb + (row - r->n_held) * stride;
+    }
+    slot_in(r, rows, n_rows);
+    r->n_held = 0;
+    return taken;
+}
+
+/* Ask for the rows behind these. Each is no longer than a few lines of the cache, and not next to
+ * the one before: the CPU does not find out by itself where they are. */
+static void rows_ahead(const struct pstk__resize *r, const uint8_t *rgb, uint64_t stride)
+{
+    const size_t size = (size_t)CHANNELS * (r->x.end - r->x.begin);
+    for (uint32_t k = 0; k < r->kernels->slot_rows; k++, rgb += stride)
+        for (size_t at = 0; at < size; at += 64)
+            __builtin_prefetch(rgb + at);
+}
+
 void pstk__resize_rows(struct pstk__resize *r, const uint8_t *rgb, uint64_t stride, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++, rgb += stride)
-        row_in(r, rgb);
+    const uint32_t slot_rows = r->kernels->slot_rows;
+    if (r->identity) {
+        for (uint32_t i = 0; i < n; i++, r->n_out++)
+            r->kernels->finish_row(r->out + r->n_out * r->out_stride, rgb + i * stride, &r->finish);
+        return;
+    }
+    for (uint32_t i = 0; i < n;) {
+        if (n > MAX_DECODED_ROWS && n - i >= 2 * slot_rows)
+            rows_ahead(r, rgb + (i + slot_rows) * stride, stride);
+        i += rows_in(r, rgb + i * stride, stride, n - i);
+    }
 }
 
 /* ---- finish tables, kernels ----------------------------------------------------------------- */
@@ -209,15 +270,32 @@ void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const fl
     }
 }
 
+/* Worst first: all of them, whatever runs here. */
+static const struct pstk__pixel_kernels *const entries[] = {
+    &pstk__pixel_c,
+#if defined(__x86_64__)
+    &pstk__pixel_avx2,
+    &pstk__pixel_avx512,
+#endif
+};
+#define N_ENTRIES (sizeof entries / sizeof entries[0])
+
 const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant)
 {
-    /* Best last; an entry for another instruction set also asks pstk__cpu_variant. */
-    static const struct pstk__pixel_kernels *const entries[] = {&pstk__pixel_c};
-    const uint32_t n = sizeof entries / sizeof entries[0];
-    if (variant == PSTK_VARIANT_AUTO)
-        return entries[n - 1];
-    for (uint32_t i = 0; i < n; i++)
-        if (entries[i]->variant == variant)
+    const uint32_t best = pstk__cpu_variant();
+    for (size_t i = N_ENTRIES; i-- > 0;)
+        if (entries[i]->variant <= best &&
+            (variant == PSTK_VARIANT_AUTO || entries[i]->variant == variant))
             return entries[i];
     return NULL;
+}
+
+uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *b)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < N_ENTRIES; i++) {
+        const uint64_t size = kernels_scratch(entries[i], b);
+        most = size > most ? size : most;
+    }
+    return most;
 }

@@ -10,24 +10,38 @@
 #include "image.h"
 #include <penstock/penstock.h>
 
+/* A triangle filter over one axis, by the names of Pillow's precompute_coeffs. */
+struct pstk__filter {
+    double scale;       /* inputs per output */
+    double support;     /* reach of the filter on each side, in inputs; >= 1 */
+    double filterscale; /* 1 / support: Pillow multiplies by it */
+    uint32_t in;        /* inputs */
+    uint32_t n_rows;    /* rows of weights to be filled: no output has more taps */
+};
+
 /*
- * Weights of one axis: output i reads input [first[i], first[i] + n[i]) with weights[i * n_taps].
- * first and first + n never fall; 1 <= n[i] <= n_taps, some n[i] = n_taps; the weights of an output
- * are >= 0, sum to 2^22 but for rounding, and are 0 from n[i] to n_taps.
+ * Weights of one axis: output i reads input [first[i], first[i] + n[i]), tap k of it with weights[k
+ * * n_out + i]. first and first + n never fall; 1 <= n[i] <= n_taps, some n[i] = n_taps; the
+ * weights of an output are >= 0, sum to 2^22 but for rounding, and are 0 from n[i] to n_taps
+ * rounded up to 4. PSTK__AXIS_SLACK bytes behind the last weight may be read.
  */
+#define PSTK__AXIS_SLACK 64u
 struct pstk__axis {
     uint32_t n_out;   /* outputs of the window */
-    uint32_t n_taps;  /* row length of weights */
+    uint32_t n_taps;  /* taps of the output that has most */
     uint32_t begin;   /* first input needed by the window */
     uint32_t end;     /* one past the last input needed */
     uint32_t *first;  /* n_out, arena */
     uint32_t *n;      /* n_out, arena */
-    int32_t *weights; /* n_out * n_taps, 22-bit fixed point, arena */
+    int32_t *weights; /* rows of n_out, 22-bit fixed point, arena */
 };
 
-/* Weights for `in` pixels resized to `out`, for outputs [window, window + n_out) only. 0 or ENOMEM.
- */
-int pstk__axis_init(struct pstk__axis *a, struct pstk__arena *arena, uint32_t in, uint32_t out,
+struct pstk__pixel_kernels;
+
+/* Weights for `in` pixels resized to `out`, for outputs [window, window + n_out) only. 0 or
+ * ENOMEM. */
+int pstk__axis_init(struct pstk__axis *a, struct pstk__arena *arena,
+                    const struct pstk__pixel_kernels *kernels, uint32_t in, uint32_t out,
                     uint32_t window, uint32_t n_out);
 
 /* How a finished u8 RGB row becomes output elements: out = table[channel][value], 3 x 256 entries
@@ -39,17 +53,48 @@ struct pstk__finish {
     uint32_t width;    /* pixels of the output row */
     uint64_t plane;    /* elements between channels (NCHW) */
     const void *table; /* 3 x 256 elements of dtype */
+    /* What the kernels' lookup_init made of the table, or NULL: finish_row makes it for itself. */
+    const void *lookup;
+};
+#define PSTK__LOOKUP_SIZE 3072u /* bytes of a lookup, 64-byte aligned; no variant needs more */
+
+/* One row of bytes from the slots that hold its taps. */
+struct pstk__column {
+    const uint8_t *const *slots; /* in order */
+    uint32_t n_slots;
+    uint32_t lead;          /* rows of the first slot before the first tap */
+    uint32_t n_taps;        /* lead + n_taps <= n_slots * slot_rows */
+    uint32_t stride;        /* elements from one tap's weight to the next */
+    const int32_t *weights; /* first tap's; to a multiple of 4 behind the last, 0s are readable */
+    uint32_t size;          /* bytes of the row */
+    int32_t *scratch;       /* n_slots * slot_rows elements, contents lost */
 };
 
-/* The kernels of one variant. */
+/*
+ * The kernels of one variant. Rows go through the horizontal pass `slot_rows` at a time into a
+ * *slot*, which holds them interleaved, `slot_unit` bytes for each byte of a row, as the vertical
+ * pass of the variant wants them; slots are PSTK__SLOT_PAD row bytes longer than a row.
+ */
+#define PSTK__MAX_SLOT_ROWS 4u
+#define PSTK__SLOT_PAD 64u
 struct pstk__pixel_kernels {
-    uint32_t variant; /* enum pstk_variant */
-    /* One row: RGB in (pixel 0 is input axis->begin) -> RGB out, n_out pixels, rounded to u8. */
-    void (*resize_row)(uint8_t *out, const uint8_t *in, const struct pstk__axis *axis);
-    /* One output row from n rows of `size` bytes each with n weights. */
-    void (*resize_column)(uint8_t *out, const uint8_t *const *rows, const int32_t *weights,
-                          uint32_t n, uint32_t size);
-    /* One row of u8 RGB to its place: out is the first element of the row (NCHW: of its red plane).
+    uint32_t variant;   /* enum pstk_variant */
+    uint32_t slot_rows; /* a power of 2, <= PSTK__MAX_SLOT_ROWS */
+    uint32_t slot_unit;
+    /* Fill first, n and f->n_rows rows of weights for the outputs from `window` on. */
+    void (*axis_weights)(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window);
+    /* Bytes of an axis packed for resize_rows; never less for more outputs or taps. */
+    uint64_t (*across_size)(uint32_t n_out, uint32_t n_taps);
+    /* Pack an axis, with `flip` the outputs right to left; keeps the pointer to it. Returns the
+     * flip that is left for finish_row to do. */
+    uint32_t (*across_init)(void *across, const struct pstk__axis *axis, uint32_t flip);
+    /* slot_rows rows of RGB (pixel 0 is input axis->begin) to a slot of n_out pixels, rounded to
+     * u8. Nothing beyond the rows' last pixel is read. */
+    void (*resize_rows)(uint8_t *slot, const uint8_t *const *rows, const void *across);
+    void (*resize_column)(uint8_t *out, const struct pstk__column *c);
+    void (*lookup_init)(void *lookup, const struct pstk__finish *f);
+    /* One row of u8 RGB to its place: out is the first element of the row (NCHW:
+     * of its red plane).
      */
     void (*finish_row)(void *out, const uint8_t *rgb, const struct pstk__finish *f);
 };
@@ -65,15 +110,22 @@ void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const fl
 struct pstk__resize {
     const struct pstk__pixel_kernels *kernels;
     struct pstk__axis x, y;
-    uint32_t n_ring;          /* rows kept: y.n_taps */
-    uint32_t n_in;            /* input rows taken, counted from y.begin */
-    uint32_t n_out;           /* output rows finished */
-    uint8_t **ring;           /* n_ring rows of x.n_out * 3 bytes */
-    const uint8_t **tap_rows; /* y.n_taps pointers */
-    uint8_t *row;             /* one u8 output row */
+    uint32_t identity;   /* 1: rows only go through finish_row; from `across` on all is unset */
+    uint32_t slot_shift; /* slot_rows = 1 << slot_shift */
+    uint32_t n_in;       /* input rows in slots, counted from y.begin */
+    uint32_t n_held;     /* rows that wait for a slot's others, < slot_rows */
+    uint32_t n_out;      /* output rows finished */
     struct pstk__finish finish;
-    uint8_t *out;        /* first output row */
-    uint64_t out_stride; /* bytes between output rows */
+    uint8_t *out;          /* first output row */
+    uint64_t out_stride;   /* bytes between output rows */
+    void *across;          /* x as the kernels want it */
+    uint32_t n_ring;       /* slots kept: what the taps of one output may reach over */
+    uint8_t **ring;        /* n_ring slots */
+    const uint8_t **slots; /* room for n_ring pointers: struct pstk__column */
+    int32_t *scratch;      /* likewise */
+    uint8_t *held;         /* slot_rows - 1 input rows, held_stride bytes apart */
+    uint64_t held_stride;
+    uint8_t *row; /* one u8 output row */
 };
 
 /* Resize an image of in_width x in_height to out_width x out_height and keep the window of it. Rows
@@ -102,5 +154,9 @@ uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *b);
 
 /* The entries, for pixel.c alone. */
 extern const struct pstk__pixel_kernels pstk__pixel_c;
+#if defined(__x86_64__)
+extern const struct pstk__pixel_kernels pstk__pixel_avx2;
+extern const struct pstk__pixel_kernels pstk__pixel_avx512;
+#endif
 
 #endif

@@ -19,7 +19,48 @@ static inline uint8_t rounded(uint32_t sum)
     return (uint8_t)(sum >> PRECISION);
 }
 
-/* ---- horizontal ---------------------------------------------------------------------------- */
+/* ---- weights -------------------------------------------------------------------------------- */
+
+static double triangle(double x)
+{
+    if (x < 0.0)
+        x = -x;
+    return x < 1.0 ? 1.0 - x : 0.0;
+}
+
+static double weight_of(const struct pstk__filter *f, double center, uint32_t x)
+{
+    return triangle((x - center + 0.5) * f->filterscale);
+}
+
+/*
+ * What Pillow's precompute_coeffs (Resample.c) does. Inputs at the end whose weight is exactly 0
+ * are left out: that changes no sum, and makes a resize to the same size read one input for each
+ * output. (Pillow's beginning has no such inputs.) The input nearest to the centre has a weight of
+ * at least 1/2, so n >= 1. Beyond the centre weights rise with it, so the end never falls from one
+ * output to the next; nor does the beginning.
+ */
+static void axis_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window)
+{
+    for (uint32_t i = 0; i < a->n_out; i++) {
+        const double center = (window + i + 0.5) * f->scale;
+        const double from = center - f->support + 0.5, to = center + f->support + 0.5;
+        const uint32_t lo = from < 0.0 ? 0 : (uint32_t)from;
+        uint32_t hi = to > f->in ? f->in : (uint32_t)to;
+        while (lo + 1 < hi && weight_of(f, center, hi - 1) == 0.0)
+            hi--;
+        double sum = 0.0;
+        for (uint32_t x = lo; x < hi; x++)
+            sum += weight_of(f, center, x);
+        int32_t *w = a->weights + i;
+        for (uint32_t k = 0; k < f->n_rows; k++, w += a->n_out)
+            *w = lo + k < hi ? (int32_t)(0.5 + weight_of(f, center, lo + k) / sum * ONE) : 0;
+        a->first[i] = lo;
+        a->n[i] = hi - lo;
+    }
+}
+
+/* ---- horizontal ----------------------------------------------------------------------------- */
 
 /*
  * One output pixel of `taps` inputs. Red and blue go through one 64-bit product, red in the low
@@ -53,60 +94,85 @@ static void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights,
         out[c] = rounded(sum[c]);
 }
 
+/* An axis as row_c takes it: an output's weights stand together. */
+struct across {
+    const struct pstk__axis *axis;
+    uint32_t flip;
+    int32_t weights[]; /* n_taps for each output */
+};
+
+static uint64_t across_size(uint32_t n_out, uint32_t n_taps)
+{
+    return sizeof(struct across) + (uint64_t)n_out * n_taps * sizeof(int32_t);
+}
+
+static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t flip)
+{
+    struct across *x = across;
+    int32_t *w = x->weights;
+    x->axis = axis;
+    x->flip = flip;
+    for (uint32_t i = 0; i < axis->n_out; i++)
+        for (uint32_t k = 0; k < axis->n_taps; k++)
+            *w++ = axis->weights[(size_t)k * axis->n_out + i];
+    return 0;
+}
+
+static inline uint8_t *place(uint8_t *out, const struct across *x, uint32_t i)
+{
+    return out + (size_t)CHANNELS * (x->flip ? x->axis->n_out - 1 - i : i);
+}
+
 /* Outputs [0, n), all with the same number of taps (zero weights fill up), which the compiler
  * knows. */
 static inline __attribute__((always_inline)) void
-row_fast(uint8_t *out, const uint8_t *in, const struct pstk__axis *a, uint32_t n, uint32_t taps)
+row_fast(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t n, uint32_t taps)
 {
-    const uint32_t *first = a->first;
-    const int32_t *weights = a->weights;
-    for (uint32_t i = 0; i < n; i++)
-        pixel_fast(out + (size_t)CHANNELS * i, in + (size_t)CHANNELS * (first[i] - a->begin),
-                   weights + (size_t)taps * i, taps);
+    const uint32_t *first = x->axis->first, begin = x->axis->begin;
+    const int64_t step = x->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const int32_t *weights = x->weights;
+    out = place(out, x, 0);
+    for (uint32_t i = 0; i < n; i++, out += step)
+        pixel_fast(out, in + (size_t)CHANNELS * (first[i] - begin), weights + (size_t)taps * i,
+                   taps);
 }
 
-static void row_c(uint8_t *out, const uint8_t *in, const struct pstk__axis *a)
+static void row_c(uint8_t *out, const uint8_t *const *rows, const void *across)
 {
+    const struct across *x = across;
+    const struct pstk__axis *a = x->axis;
+    const uint8_t *in = rows[0];
     const uint32_t taps = a->n_taps;
     uint32_t n = a->n_out;
-    if (taps == 1 && a->end - a->begin == n && (uint32_t)a->weights[0] == ONE) {
-        memcpy(out, in, (size_t)CHANNELS * n); /* equal size */
-        return;
-    }
     /* Where n_taps inputs and one more exist, all outputs take the same road, without branches. */
     while (n > 0 && a->end - a->first[n - 1] <= taps)
         n--;
     switch (taps) {
     case 2:
-        row_fast(out, in, a, n, 2);
+        row_fast(out, in, x, n, 2);
         break;
     case 3:
-        row_fast(out, in, a, n, 3);
+        row_fast(out, in, x, n, 3);
         break;
     case 4:
-        row_fast(out, in, a, n, 4);
+        row_fast(out, in, x, n, 4);
         break;
     case 5:
-        row_fast(out, in, a, n, 5);
-        break;
-    case 6:
-        row_fast(out, in, a, n, 6);
+        row_fast(out, in, x, n, 5);
         break;
     default:
-        row_fast(out, in, a, n, taps);
+        row_fast(out, in, x, n, taps);
         break;
     }
     for (; n < a->n_out; n++)
-        pixel_exact(out + (size_t)CHANNELS * n, in + (size_t)CHANNELS * (a->first[n] - a->begin),
-                    a->weights + (size_t)taps * n, a->n[n]);
+        pixel_exact(place(out, x, n), in + (size_t)CHANNELS * (a->first[n] - a->begin),
+                    x->weights + (size_t)taps * n, a->n[n]);
 }
 
-/* ---- vertical ------------------------------------------------------------------------------ */
+/* ---- vertical ------------------------------------------------------------------------------- */
 
-#define LOW_BITS                                                                                   \
-    11            /* a weight is high * 2^11 + low; both factors and a pixel fit 16 bits signed    \
-                   */
-#define BLOCK 512 /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
+#define LOW_BITS 11 /* a weight is high * 2^11 + low; both and a pixel fit 16 bits signed */
+#define BLOCK 512   /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
 
 static inline int16_t low(int32_t w)
 {
@@ -179,9 +245,14 @@ static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const in
     }
 }
 
-static void column_c(uint8_t *out, const uint8_t *const *rows, const int32_t *weights, uint32_t n,
-                     uint32_t size)
+/* A slot is a row, so there are as many as taps. */
+static void column_c(uint8_t *out, const struct pstk__column *c)
 {
+    const uint8_t *const *rows = c->slots;
+    const uint32_t n = c->n_taps, size = c->size;
+    int32_t *weights = c->scratch;
+    for (uint32_t k = 0; k < n; k++)
+        weights[k] = c->weights[(size_t)k * c->stride];
     if (n == 1 && (uint32_t)weights[0] == ONE)
         memcpy(out, rows[0], size);
     else if (n == 2)
@@ -192,7 +263,7 @@ static void column_c(uint8_t *out, const uint8_t *const *rows, const int32_t *we
         column_n(out, rows, weights, n, size);
 }
 
-/* ---- finish -------------------------------------------------------------------------------- */
+/* ---- finish --------------------------------------------------------------------------------- */
 
 static void finish_u8(uint8_t *out, const uint8_t *rgb, const struct pstk__finish *f)
 {
@@ -257,9 +328,21 @@ static void finish_c(void *out, const uint8_t *rgb, const struct pstk__finish *f
     }
 }
 
+static void lookup_none(void *lookup, const struct pstk__finish *f)
+{
+    (void)lookup;
+    (void)f;
+}
+
 const struct pstk__pixel_kernels pstk__pixel_c = {
     .variant = PSTK_VARIANT_C,
-    .resize_row = row_c,
+    .slot_rows = 1,
+    .slot_unit = 1,
+    .axis_weights = axis_weights,
+    .across_size = across_size,
+    .across_init = across_init,
+    .resize_rows = row_c,
     .resize_column = column_c,
+    .lookup_init = lookup_none,
     .finish_row = finish_c,
 };

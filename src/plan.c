@@ -4,6 +4,7 @@
 
 #include "cast.h"
 #include "error.h"
+#include "planes/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -281,8 +282,9 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(i, PSTK_EINVAL, ".bytes_per_batch applies to ragged outputs only");
     if (s->kind != PSTK_OUTPUT_CALLBACK && (s->decode != NULL || s->scratch_size != 0))
         return FAIL(i, PSTK_EINVAL, ": decode and scratch_size apply to callback outputs only");
-    if (s->reserved != 0)
-        return FAIL(i, PSTK_EINVAL, ".reserved is %u; it must be 0", s->reserved);
+    if (s->stored > (s->kind == PSTK_OUTPUT_CALLBACK))
+        return FAIL(i, PSTK_EINVAL, ".stored is %u; it is 1 or 0, and 0 but for callback outputs",
+                    s->stored);
     return 0;
 }
 
@@ -367,6 +369,16 @@ static uint64_t image_scratch(const struct pstk__plan *p, const struct pstk__out
     return size + pstk__resize_scratch(&bounds);
 }
 
+/* What giving back a JPEG file from its planes takes; outputs of images do without. */
+static uint64_t unpack_scratch(const struct pstk__plan *p, uint32_t field)
+{
+    const struct pstk__record_limits *limits = &p->source->limits;
+    if (p->source->schema.fields[field].codec != PSTK_CODEC_PLANES)
+        return 0;
+    return pstk__planes_decode_scratch(limits->max_width[field], limits->max_height[field],
+                                       limits->max_plain[field]);
+}
+
 /*
  * Arena bytes of a worker: its decompressor, and the most that one field takes, as fields are
  * worked on one after the other: the field's plain bytes, what its outputs take, and what decoding
@@ -380,18 +392,21 @@ static uint64_t scratch_size(const struct pstk__plan *p)
         if (!p->outputs[i].is_first)
             continue;
         const uint32_t field = p->outputs[i].field;
-        uint64_t size = 0, image = 0;
+        uint64_t size = 0, image = 0, plain = 0;
         if (p->source->schema.entry[field] >= 0)
             size = ALIGN(limits->max_plain[field]);
         for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
             const struct pstk__output *o = &p->outputs[k];
             size += ALIGN(o->settings.scratch_size);
-            if (o->settings.kind != PSTK_OUTPUT_IMAGE)
+            if (o->settings.kind != PSTK_OUTPUT_IMAGE) {
+                plain = o->settings.stored ? plain : unpack_scratch(p, field);
                 continue;
+            }
             size += image_scratch(p, o);
             image = pstk__image_scratch_within(limits->max_width[field], limits->max_height[field],
                                                p->max_pixels);
         }
+        image = image > plain ? image : plain;
         most = size + image > most ? size + image : most;
     }
     return ALIGN(pstk__decoder_size()) + most;

@@ -22,7 +22,7 @@ enum {
     ENTRY_ENCODING = 17,
     ENTRY_WIDTH = 18,
     ENTRY_HEIGHT = 20,
-    ENTRY_ZERO = 22,
+    ENTRY_FLAGS = 22,
 };
 
 /* Damage in bytes [from, from + length) of the record at `p`. Cold, so that parsing stays short. */
@@ -75,6 +75,10 @@ static const char *entry_wrong(const struct pstk_field *f, const struct pstk__fi
     if (v->codec == PSTK_CODEC_NONE &&
         (v->plain_size != v->stored_size || v->plain_crc != v->stored_crc))
         return "it is stored as it is, yet its plain size or checksum differs";
+    if (v->codec == PSTK_CODEC_PLANES && v->encoding != PSTK_ENCODING_JPEG)
+        return "it is stored as planes, but is no JPEG";
+    if (v->flags & ~(v->codec == PSTK_CODEC_PLANES ? PSTK__FIELD_EQUIVALENT : 0u))
+        return "it has flags that do not go with its codec; it may take a newer penstock";
     if (f->kind != PSTK_FIELD_IMAGE)
         return v->encoding || v->width || v->height
                    ? "it is no image, yet has an encoding, a width or a height"
@@ -112,6 +116,7 @@ static void read_entry(struct pstk__field_view *v, const uint8_t *e)
     v->encoding = e[ENTRY_ENCODING];
     v->width = pstk__get16(e + ENTRY_WIDTH);
     v->height = pstk__get16(e + ENTRY_HEIGHT);
+    v->flags = pstk__get16(e + ENTRY_FLAGS);
     v->in_head = 0;
 }
 
@@ -158,8 +163,6 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
         const char *wrong = pstk__codec_known(v->codec)
                                 ? entry_wrong(&s->fields[i], v)
                                 : "this version does not know its codec; it takes a newer penstock";
-        if (!wrong && pstk__get16(e + ENTRY_ZERO) != 0)
-            wrong = "its last two bytes are not zero";
         if (!wrong)
             wrong = limit_broken(limits, i, v);
         if (wrong)
@@ -266,7 +269,7 @@ void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t
         e[ENTRY_ENCODING] = v->encoding;
         pstk__put16(e + ENTRY_WIDTH, v->width);
         pstk__put16(e + ENTRY_HEIGHT, v->height);
-        pstk__put16(e + ENTRY_ZERO, 0);
+        pstk__put16(e + ENTRY_FLAGS, v->flags);
     }
     pstk__put32(b + HEAD_CRC, pstk__crc32c(0, b + HEAD_TAG, schema->head_size - HEAD_TAG));
 }

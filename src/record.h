@@ -9,6 +9,10 @@
 
 #include "schema.h"
 
+/* The plain bytes are not those that were packed, but a standard JPEG file with the same
+ * coefficients and markers. */
+#define PSTK__FIELD_EQUIVALENT 1u
+
 /* One field of one record. */
 struct pstk__field_view {
     const uint8_t
@@ -23,6 +27,7 @@ struct pstk__field_view {
     uint16_t height;
     uint32_t offset;  /* from the record's start */
     uint32_t in_head; /* 1: data is final, the head's CRC covers it */
+    uint16_t flags;   /* PSTK__FIELD_... */
 };
 
 struct pstk__record {

@@ -5,6 +5,7 @@
 #include "cast.h"
 #include "crc32c.h"
 #include "error.h"
+#include "field.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,7 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
                         "no memory for %llu bytes of a worker's scratch; lower n_threads",
                         (unsigned long long)plan->scratch_size);
     else
-        rc = pstk__image_state_open(&s->state, &s->arena, err);
+        rc = pstk__image_state_open(&s->state, &s->arena, plan->kernels->variant, err);
     if (rc < 0) {
         pstk__sampler_close(s);
         return rc;
@@ -132,8 +133,7 @@ static int field_decode(struct work *w, uint32_t shard, struct pstk_error *err)
     const struct pstk__dictionary *dictionary = NULL;
     if (source->format->dictionary != NULL)
         dictionary = source->format->dictionary(source, shard, w->field);
-    const int rc = pstk__codec_decode(w->s->decoder, v->codec, dictionary, v->data, v->stored_size,
-                                      plain, v->plain_size, &inner);
+    const int rc = pstk__field_decode(w->s->decoder, v, dictionary, &w->s->arena, plain, &inner);
     if (rc < 0)
         return pstk__record_fail(w->record, w->field, rc, PSTK_STAGE_RECORD, err, "%.400s",
                                  inner.message);
@@ -148,13 +148,14 @@ static int field_decode(struct work *w, uint32_t shard, struct pstk_error *err)
     return 0;
 }
 
-static int field_check(struct work *w, uint32_t shard, struct pstk_error *err)
+/* Check the field; decode it where an output needs its plain bytes. */
+static int field_check(struct work *w, uint32_t shard, int needs_plain, struct pstk_error *err)
 {
     const int rc = pstk__record_check_field(w->record, w->field, err);
     if (rc < 0)
         return rc;
     if (!w->view->in_head && w->view->codec != PSTK_CODEC_NONE)
-        return field_decode(w, shard, err);
+        return needs_plain ? field_decode(w, shard, err) : 0;
     w->data = w->view->data;
     w->size = w->view->plain_size;
     return 0;
@@ -248,6 +249,7 @@ static int write_callback(struct work *w, uint32_t i, struct pstk_error *err)
     struct pstk__random random;
     struct pstk__random_key key = key_of(w, o);
     key.op = CALLBACK_DRAWS;
+    const int as_stored = o->settings.stored && !w->view->in_head;
     pstk__random_init(&random, &key);
     struct pstk_sample sample = {
         .size = sizeof sample,
@@ -255,8 +257,9 @@ static int write_callback(struct work *w, uint32_t i, struct pstk_error *err)
         .sample_id = w->key->sample_id,
         .epoch = w->key->epoch,
         .position = w->key->position,
-        .data = w->data,
-        .data_size = w->size,
+        .data = as_stored ? w->view->data : w->data,
+        .data_size = as_stored ? w->view->stored_size : w->size,
+        .codec = as_stored ? w->view->codec : PSTK_CODEC_NONE,
         .scratch_size = o->settings.scratch_size,
     };
     sample.random[0] = pstk__random_u64(&random);
@@ -579,7 +582,13 @@ static int write_images(struct work *w, uint32_t i, struct pstk_error *err)
     const struct pstk__plan *p = w->s->plan;
     struct pstk__image_info info;
     int upright = 0;
-    const struct pstk__image_decoder *d = pstk__image_decoder(w->view->encoding);
+    const int is_planes = w->view->codec == PSTK_CODEC_PLANES;
+    const struct pstk__image_decoder *d =
+        is_planes ? &pstk__image_planes : pstk__image_decoder(w->view->encoding);
+    if (is_planes) { /* they decode as they are stored */
+        w->data = w->view->data;
+        w->size = w->view->stored_size;
+    }
     if (d == NULL)
         return pstk__record_fail(w->record, w->field, PSTK_ENOTSUP, PSTK_STAGE_DECODE, err,
                                  "no decoder for image encoding %u", w->view->encoding);
@@ -613,11 +622,18 @@ static int write_output(struct work *w, uint32_t i, struct pstk_error *err)
     }
 }
 
+/* Images of planes are decoded from what is stored. */
+static int needs_plain_bytes(const struct pstk__output *o, const struct pstk__field_view *v)
+{
+    const int is_image = o->settings.kind == PSTK_OUTPUT_IMAGE;
+    return !o->settings.stored && !(is_image && v->codec == PSTK_CODEC_PLANES);
+}
+
 /* All outputs of the field that output i is the first to read. */
 static int write_field(struct work *w, uint32_t i, uint32_t shard, struct pstk_error *err)
 {
     const struct pstk__plan *p = w->s->plan;
-    int has_images = 0;
+    int has_images = 0, needs_plain = 0;
     w->field = p->outputs[i].field;
     w->view = &w->record->fields[w->field];
     pstk__arena_reset(&w->s->arena, w->s->mark);
@@ -625,11 +641,13 @@ static int write_field(struct work *w, uint32_t i, uint32_t shard, struct pstk_e
     int rc = write_lone_copy(w, i, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    rc = field_check(w, shard, err);
-    for (uint32_t k = i; k < p->n_outputs && rc == 0; k = p->outputs[k].next) {
+    for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
         has_images |= p->outputs[k].settings.kind == PSTK_OUTPUT_IMAGE;
-        rc = write_output(w, k, err);
+        needs_plain |= needs_plain_bytes(&p->outputs[k], w->view);
     }
+    rc = field_check(w, shard, needs_plain, err);
+    for (uint32_t k = i; k < p->n_outputs && rc == 0; k = p->outputs[k].next)
+        rc = write_output(w, k, err);
     return rc == 0 && has_images ? write_images(w, i, err) : rc;
 }
 

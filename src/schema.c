@@ -101,6 +101,14 @@ static int check_codec(const struct pstk_field *f, uint32_t i, struct pstk_error
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": a scalar has no codec; set codec to none", i,
                           f->name);
+    if (f->codec == PSTK_CODEC_PLANES && f->kind != PSTK_FIELD_IMAGE)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "fields[%u] \"%s\": the codec planes is for images", i, f->name);
+    if (f->codec == PSTK_CODEC_PLANES && (f->codec_level < 0 || f->codec_level > 1))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "fields[%u] \"%s\": codec_level is %d; planes has 0 (all) and 1 (only "
+                          "what can be given back byte for byte)",
+                          i, f->name, f->codec_level);
     if (f->codec_level < LEVEL_MIN || f->codec_level > LEVEL_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": codec_level is %d; zstd has %d to %d, 0 means 3", i,

@@ -4,6 +4,7 @@
 #include "arena.h"
 #include "crc32c.h"
 #include "error.h"
+#include "field.h"
 #include "file.h"
 #include "image.h"
 #include "shard.h"
@@ -207,12 +208,17 @@ static const uint8_t *at(const struct piece *p, uint64_t offset)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
+/* Pixels as they come, one number for all. */
+struct pixels {
+    uint32_t crc;
+    uint32_t row_size;
+};
+
+static void sum_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
-    (void)user;
-    (void)rgb;
-    (void)stride;
-    (void)n_rows;
+    struct pixels *p = user;
+    for (uint32_t y = 0; y < n_rows; y++)
+        p->crc = pstk__crc32c(p->crc, rgb + y * stride, p->row_size);
 }
 
 static int open_image(struct pstk__shard_verifier *v, const struct pstk__image_info *info,
@@ -225,25 +231,44 @@ static int open_image(struct pstk__shard_verifier *v, const struct pstk__image_i
     int r = pstk__arena_open(&v->arena, size);
     if (r < 0)
         return no_memory(err, size);
-    return pstk__image_state_open(&v->image, &v->arena, err);
+    return pstk__image_state_open(&v->image, &v->arena, PSTK_VARIANT_AUTO, err);
 }
 
+/* Decode all of it. 1: done; 0: damage was told. */
+static int decode_bytes(struct pstk__shard_verifier *v, const struct pstk__record *r, uint32_t i,
+                        const struct pstk__image_decoder *d, const void *data, uint64_t size,
+                        const struct pstk__image_info *info, struct pixels *pixels,
+                        struct pstk_error *err)
+{
+    const struct pstk__box box = {.width = info->width, .height = info->height};
+    const struct pstk__row_sink sink = {.rows = sum_rows, .user = pixels};
+    struct pstk_error why;
+    *pixels = (struct pixels){.row_size = 3 * info->width};
+    pstk_error_init(&why, sizeof why);
+    int result = d->decode(v->image, data, size, info, &box, &sink, &why);
+    if (result == PSTK_ENOMEM)
+        return pstk__fail(err, result, PSTK_STAGE_DECODE, "%s", why.message);
+    return result < 0 ? tell_field(v, r, i, "cannot be decoded: %s", why.message) : 1;
+}
+
+/* Planes are decoded both ways: by our own back end, and, as the file they give, by libjpeg. */
 static int decode_image(struct pstk__shard_verifier *v, const struct pstk__record *r, uint32_t i,
                         const void *plain, const struct pstk__image_info *info,
                         struct pstk_error *err)
 {
-    const struct pstk__image_decoder *d = pstk__image_decoder(info->encoding);
-    const struct pstk__box box = {.width = info->width, .height = info->height};
-    const struct pstk__row_sink sink = {.rows = drop_rows};
-    struct pstk_error why;
+    const struct pstk__field_view *f = &r->fields[i];
+    struct pixels pixels, own;
     int result = open_image(v, info, err);
     if (result < 0)
         return result;
-    pstk_error_init(&why, sizeof why);
-    result = d->decode(v->image, plain, r->fields[i].plain_size, info, &box, &sink, &why);
-    if (result == PSTK_ENOMEM)
-        return pstk__fail(err, result, PSTK_STAGE_DECODE, "%s", why.message);
-    return result < 0 ? tell_field(v, r, i, "cannot be decoded: %s", why.message) : 0;
+    result = decode_bytes(v, r, i, pstk__image_decoder(info->encoding), plain, f->plain_size, info,
+                          &pixels, err);
+    if (result != 1 || f->codec != PSTK_CODEC_PLANES)
+        return result < 0 ? result : 0;
+    result = decode_bytes(v, r, i, &pstk__image_planes, f->data, f->stored_size, info, &own, err);
+    if (result == 1 && own.crc != pixels.crc)
+        return tell_field(v, r, i, "its planes decode to other pixels than its file");
+    return result < 0 ? result : 0;
 }
 
 /* The image's own header against the record's entry, then the image itself if asked for. */
@@ -295,8 +320,11 @@ static int decompress(struct pstk__shard_verifier *v, const struct pstk__record 
     int result = grow(&v->plain, &v->plain_capacity, f->plain_size, err);
     if (result < 0)
         return result;
-    result = pstk__codec_decode(v->decoder, f->codec, v->dictionary[i], f->data, f->stored_size,
-                                v->plain, f->plain_size, &why);
+    struct pstk__arena scratch;
+    if (pstk__arena_open(&scratch, pstk__field_scratch(f)) < 0)
+        return no_memory(err, pstk__field_scratch(f));
+    result = pstk__field_decode(v->decoder, f, v->dictionary[i], &scratch, v->plain, &why);
+    pstk__arena_close(&scratch);
     if (result < 0)
         return tell_field(v, r, i, "cannot be decompressed: %s", why.message);
     uint32_t crc = pstk__crc32c(0, v->plain, f->plain_size);

@@ -23,6 +23,7 @@ static void count(struct pstk_field_stats *s, const struct pstk__field_view *v, 
     s->max_height = max_u32(s->max_height, v->height);
     s->n_encoding[v->encoding & 7]++;
     s->n_codec[v->codec & 3]++;
+    s->n_equivalent += v->flags & PSTK__FIELD_EQUIVALENT;
 }
 
 void pstk__tally_add(struct pstk_field_stats *stats, const struct pstk__schema *schema,
@@ -53,5 +54,6 @@ void pstk__tally_join(struct pstk_field_stats *a, const struct pstk_field_stats 
             a[i].n_encoding[k] += b[i].n_encoding[k];
         for (uint32_t k = 0; k < 4; k++)
             a[i].n_codec[k] += b[i].n_codec[k];
+        a[i].n_equivalent += b[i].n_equivalent;
     }
 }

@@ -451,6 +451,8 @@ static int compare_field(struct verify *v, uint32_t i)
         r = compare(v, i, "encodings", a->n_encoding[k], b->n_encoding[k]);
     for (uint32_t k = 0; r == 0 && k < 4; k++)
         r = compare(v, i, "codecs", a->n_codec[k], b->n_codec[k]);
+    if (r == 0 && is_image)
+        r = compare(v, i, "equivalent", a->n_equivalent, b->n_equivalent);
     return r;
 }
 

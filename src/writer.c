@@ -147,6 +147,15 @@ static int has_zstd(const struct pstk__schema *schema)
     return 0;
 }
 
+/* 1: encoding takes long enough to be worth threads. */
+static int is_encoded(const struct pstk__schema *schema)
+{
+    for (uint32_t i = 0; i < schema->n_fields; i++)
+        if (schema->fields[i].codec != PSTK_CODEC_NONE)
+            return 1;
+    return 0;
+}
+
 static void teardown(struct pstk_writer **w);
 
 static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *s,
@@ -416,7 +425,7 @@ static int settle(struct pstk_writer *w, struct pstk_error *err)
     if (r == 0) {
         struct pstk__encode_config config = {.schema = schema,
                                              .dictionaries = dictionaries,
-                                             .n_threads = has_zstd(schema) ? w->n_threads : 1,
+                                             .n_threads = is_encoded(schema) ? w->n_threads : 1,
                                              .emit = emit_block,
                                              .user = w};
         r = pstk__encode_window_open(&w->window, &config, err);

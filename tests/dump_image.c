@@ -64,7 +64,7 @@ static int decode(const uint8_t *data, size_t size, struct pstk__image_info *inf
         return PSTK_ENOMEM;
     r = pstk__arena_open(&arena, pstk__image_scratch(info->width, info->height));
     if (r == 0)
-        r = pstk__image_state_open(&state, &arena, err);
+        r = pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, err);
     const struct pstk__box box = {.width = info->width, .height = info->height};
     if (r == 0)
         r = pstk__image_decoder(info->encoding)->decode(state, data, size, info, &box, &sink, err);

@@ -174,7 +174,7 @@ TEST(what_is_no_dictionary_is_refused)
     pstk__dictionary_close(NULL);
 }
 
-TEST(planes_and_unknown_codecs_are_refused_by_name)
+TEST(what_is_no_codec_of_bytes_is_refused_by_name)
 {
     void *memory;
     struct pstk__decoder *d = make_decoder(&memory);
@@ -184,7 +184,8 @@ TEST(planes_and_unknown_codecs_are_refused_by_name)
     CHECK(strstr(err.message, "planes"));
     CHECK_EQ(pstk__codec_decode(d, 200, NULL, "abcd", 4, out, 4, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "200"));
-    CHECK_EQ(pstk__codec_known(PSTK_CODEC_PLANES), 0);
+    CHECK_EQ(pstk__codec_known(PSTK_CODEC_PLANES), 1);
+    CHECK_EQ(pstk__codec_known(3), 0);
     CHECK_STR(pstk__codec_name(3), "?");
     free(memory);
 }
@@ -210,7 +211,7 @@ int main(void)
         CASE(a_trained_dictionary_is_the_same_each_time_and_makes_short_records_shorter),
         CASE(too_few_samples_train_nothing),
         CASE(what_is_no_dictionary_is_refused),
-        CASE(planes_and_unknown_codecs_are_refused_by_name),
+        CASE(what_is_no_codec_of_bytes_is_refused_by_name),
         CASE(a_decoder_refuses_memory_that_is_small_or_crooked),
     };
     return RUN_CASES(cases);

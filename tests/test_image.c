@@ -157,7 +157,7 @@ TEST(a_box_outside_the_image_is_refused)
     const struct pstk__row_sink sink = {0};
     struct pstk__arena arena = {0};
     struct pstk__image_state *state;
-    CHECK_EQ(pstk__image_state_open(&state, &arena, NULL), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL), 0);
     for (size_t e = 0; e < 3; e++)
         for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
             const struct pstk__image_info info = {encodings[e], 5, 4, 1};
@@ -290,7 +290,7 @@ TEST(nothing_is_allocated_once_the_state_is_open)
     CHECK_EQ(files_make(&f), 0);
     CHECK_EQ(pstk__arena_open(&arena, pstk__image_scratch(120, 90)), 0);
     unsigned long before = atomic_load(&n_allocations);
-    CHECK_EQ(pstk__image_state_open(&state, &arena, NULL), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL), 0);
     CHECK(atomic_load(&n_allocations) > before); /* the count counts */
     before = atomic_load(&n_allocations);
     CHECK_EQ(decode_all(state, &f), N_FILES * (90 + 40));
@@ -312,7 +312,7 @@ TEST(memory_taken_stays_within_the_stated_bound_and_is_given_back)
     CHECK_EQ(pstk__arena_open(&arena, 64 + pstk__image_scratch(120, 90)), 0);
     CHECK(pstk__arena_get(&arena, 10) != NULL); /* what lay there before stays */
     size_t used = arena.used;
-    CHECK_EQ(pstk__image_state_open(&state, &arena, NULL), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL), 0);
     CHECK_EQ(decode_all(state, &f), N_FILES * (90 + 40));
     CHECK_EQ(arena.used, used);
     CHECK(arena.peak - used <= pstk__image_scratch(120, 90));

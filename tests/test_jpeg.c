@@ -59,7 +59,7 @@ static int subject_open(struct subject *s, const uint8_t *file, size_t size)
         return -1;
     if (pstk__arena_open(&s->arena, pstk__image_scratch(s->info.width, s->info.height)) < 0)
         return -1;
-    return pstk__image_state_open(&s->state, &s->arena, &s->err);
+    return pstk__image_state_open(&s->state, &s->arena, PSTK_VARIANT_AUTO, &s->err);
 }
 
 static void subject_close(struct subject *s)

@@ -74,7 +74,7 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
         {{.field = "half", .kind = 2, .decode = decode_nothing},
          PSTK_EINVAL,
          "callback outputs only"},
-        {{.field = "half", .kind = 2, .reserved = 1}, PSTK_EINVAL, "reserved"},
+        {{.field = "half", .kind = 2, .stored = 1}, PSTK_EINVAL, "stored"},
         {{.field = "half", .kind = 2, .dtype = PSTK_I32}, PSTK_EINVAL, "not every f16"},
         {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "not every i32"},
         {{.field = "half", .kind = 2, .dtype = 77}, PSTK_EINVAL, "outputs[1].dtype"},

@@ -43,7 +43,7 @@ static int subject_open(struct subject *s, const struct png_spec *spec)
         return r;
     if (pstk__arena_open(&s->arena, pstk__image_scratch(spec->width, spec->height)) < 0)
         return -1;
-    return pstk__image_state_open(&s->state, &s->arena, &s->err);
+    return pstk__image_state_open(&s->state, &s->arena, PSTK_VARIANT_AUTO, &s->err);
 }
 
 static void subject_close(struct subject *s)

@@ -155,7 +155,7 @@ static struct image decode_all(const uint8_t *data, size_t size, uint32_t width,
     const struct pstk__box box = {0, 0, width, height};
     const struct pstk__row_sink sink = {keep_rows, &m};
     if (pstk__arena_open(&arena, pstk__image_scratch(width, height)) == 0 &&
-        pstk__image_state_open(&state, &arena, NULL) == 0)
+        pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL) == 0)
         pstk__image_decoder(PSTK_ENCODING_JPEG)
             ->decode(state, data, size, &info, &box, &sink, NULL);
     pstk__image_state_close(state);

@@ -46,7 +46,11 @@ enum pstk_codec {
     PSTK_CODEC_NONE = 0,
     PSTK_CODEC_ZSTD =
         1, /* one zstd frame, with the shard's dictionary for the field if it has one */
-    PSTK_CODEC_PLANES = 2 /* reserved for JPEG coefficient planes; refused by this version */
+    PSTK_CODEC_PLANES = 2 /* images: a JPEG's quantised coefficients out of their Huffman code, for
+                             fast decoding; other encodings, and JPEGs that would not shrink, are
+                             stored with NONE. Reading the field gives the file back: the bytes that
+                             were added, or, for the few that cannot be rebuilt so, a standard JPEG
+                             with the same coefficients and markers (field stats: n_equivalent) */
 };
 
 /*
@@ -60,7 +64,8 @@ struct pstk_field {
     uint32_t kind;                 /* enum pstk_field_kind */
     uint32_t dtype;                /* enum pstk_dtype; 0 unless SCALAR or NDARRAY */
     uint32_t codec;                /* enum pstk_codec wished for; SCALAR: NONE */
-    int32_t codec_level;           /* zstd level; 0 = 3 */
+    int32_t codec_level;           /* ZSTD: level, 0 = 3. PLANES: 1 = a JPEG that cannot be given
+                                      back byte for byte is stored with NONE, 0 = planes too */
     uint32_t n_dims;               /* NDARRAY: 1..PSTK_MAX_DIMS; else 0 */
     uint32_t reserved;             /* 0 */
     uint64_t shape[PSTK_MAX_DIMS]; /* elements; 0 = variable */
@@ -128,10 +133,35 @@ PSTK_API void pstk_writer_abort(struct pstk_writer **w);
 PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out,
                         struct pstk_error *err);
 
-/* Check that bytes are a whole image that this library decodes without any warning: decode all.
- * Fills *width and *height (may be NULL) in pixels. 0, EBADMSG, ENOTSUP or EFBIG. */
+/* Check that bytes are a whole image that this library decodes without any warning: read all of
+ * it. Fills *width and *height (may be NULL) in pixels. 0, EBADMSG, ENOTSUP or EFBIG. */
 PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                               uint32_t *height, struct pstk_error *err);
+
+/* What pstk_image_convert makes of an image; zeroed but for size. Set shorter_side for pixels, or
+ * max_side, quality or both for a JPEG. */
+struct pstk_convert {
+    uint32_t size;         /* sizeof, set by the caller */
+    uint32_t shorter_side; /* pixels: RGB of height x width x 3 bytes. A longer shorter side becomes
+                              this one, the other side is cut off to a whole number, as
+                              torchvision's Resize has it; a smaller image keeps its size */
+    uint32_t max_side;     /* pixels: a longer side beyond this becomes it, and both are rounded, at
+                              least to 1; a smaller image keeps its size */
+    uint32_t quality;      /* of the JPEG, 1..100, 4:2:0, by the standard tables. 0: an image that
+                              max_side lets keep its size is not re-encoded, others get 90 */
+    uint64_t max_pixels;   /* of the image given; 0: 178956970, Pillow's limit */
+};
+
+/* Make other bytes of an image, with loss: decoded in full (no warning passes), as RGB, resized as
+ * Pillow's resize(..., BILINEAR), then left as pixels or encoded as a JPEG as Pillow's
+ * save(quality=...). EXIF orientation is not applied: a JPEG says it again, in an Exif segment of
+ * its own that has no other tag; pixels lose it. All other metadata is left out.
+ * 1: returns owned bytes (free with pstk_free) in *out. 0: nothing is to be done to this image,
+ * *out is NULL, and only its header was read (see pstk_image_check). *width and *height (may be
+ * NULL) are those of the result. EBADMSG, ENOTSUP, EFBIG, EINVAL, ENOMEM. */
+PSTK_API int pstk_image_convert(const void *data, uint64_t size, const struct pstk_convert *how,
+                                void **out, uint64_t *out_size, uint32_t *width, uint32_t *height,
+                                struct pstk_error *err);
 
 /* ---- looking into a data set --------------------------------------------------------------- */
 
@@ -161,6 +191,8 @@ struct pstk_field_stats {
     uint64_t plain_bytes;     /* sum */
     uint64_t n_encoding[8];   /* records by enum pstk_encoding */
     uint64_t n_codec[4];      /* records by enum pstk_codec */
+    uint64_t n_equivalent;    /* of those with PLANES: how many give back another file, with the
+                                 same coefficients and markers, than was added */
 };
 
 /* Open a data set for reading single records. Returns owned. */

@@ -86,6 +86,8 @@ struct pstk_sample {
         random[2]; /* 128 random bits of this sample and random group: the same for any threads */
     void *scratch; /* scratch_size bytes, 64-byte aligned, this worker's own */
     uint64_t scratch_size;
+    uint32_t codec; /* enum pstk_codec of data: NONE unless the output asks for it as stored */
+    uint32_t reserved;
 };
 
 /* Write one row of `row_size` bytes. Called by worker threads, several at once; touches only its
@@ -106,7 +108,8 @@ struct pstk_output {
     uint32_t exif_orientation; /* 1: turn JPEGs upright by EXIF before the ops; 0: as Pillow does */
     uint64_t bytes_per_batch; /* ragged: budget of one slot; 0 = batch_size * the field's maximum */
     uint32_t n_dims;          /* callback: dimensions of one row */
-    uint32_t reserved;
+    uint32_t stored;          /* callback: 1: hand over the field's bytes as they are stored, checked
+                                 but neither decompressed nor made a JPEG file again */
     uint64_t shape[8];     /* callback: shape of one row */
     pstk_decode_fn decode; /* callback */
     void *user;            /* callback: handed through */

@@ -28,9 +28,8 @@ struct slot {
 };
 
 struct feed {
-    const char *root;
-    const struct tree *tree;
-    uint64_t first, n, window;
+    struct feed_config config;
+    uint64_t n, window;
     struct slot *slots; /* file i is in slot i % window */
     pthread_t *threads;
     uint32_t n_threads; /* started */
@@ -49,10 +48,19 @@ static void bad(struct feed_item *item, const char *reason)
     snprintf(item->reason, sizeof item->reason, "%.*s", (int)sizeof item->reason - 1, reason);
 }
 
+static void drop(struct feed_item *item)
+{
+    if (item->is_converted)
+        pstk_free(item->data);
+    else
+        free(item->data);
+    item->data = NULL;
+}
+
 /* Open the file and find its size; returns a descriptor, or -1 with the reason given. */
 static int open_file(const struct feed *f, struct feed_item *item)
 {
-    const char *path = f->tree->files[item->number].path;
+    const char *path = f->config.tree->files[item->number].path;
     struct stat st;
     /* O_NONBLOCK: opening a named pipe must not wait for its writer */
     int fd = openat(f->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -69,7 +77,7 @@ static int open_file(const struct feed *f, struct feed_item *item)
     else if (st.st_size > MAX_FILE)
         bad(item, "is larger than 4 GiB");
     else
-        item->size = (uint64_t)st.st_size;
+        item->size = item->file_size = (uint64_t)st.st_size;
     if (item->reason[0]) {
         close(fd);
         return -1;
@@ -97,14 +105,39 @@ static void read_file(int fd, struct feed_item *item)
     }
 }
 
-static void check_file(const struct feed *f, struct feed_item *item)
+/* What is not converted is checked. Returns the bytes that the item's data grew to or shrank by. */
+static int64_t use_image(const struct feed *f, struct feed_item *item)
 {
     struct pstk_error err;
+    void *data = NULL;
+    uint64_t size = 0, before = item->size;
+    int r = 0;
     pstk_error_init(&err, sizeof err);
-    if (!tree_is_utf8(f->tree->files[item->number].path))
-        bad(item, "has a name that is not UTF-8");
-    else if (pstk_image_check(item->data, item->size, MAX_PIXELS, NULL, NULL, &err) < 0)
+    if (f->config.convert)
+        r = pstk_image_convert(item->data, item->size, f->config.convert, &data, &size,
+                               &item->width, &item->height, &err);
+    if (r == 0)
+        r = pstk_image_check(item->data, item->size, MAX_PIXELS, NULL, NULL, &err);
+    if (r < 0)
         bad(item, err.message[0] ? err.message : pstk_strerror(err.code));
+    if (!data)
+        return 0;
+    drop(item);
+    item->data = data;
+    item->size = size;
+    item->is_converted = 1;
+    return (int64_t)(size - before);
+}
+
+/* The bytes of file i in memory became more, or fewer. */
+static void hold_more(struct feed *f, uint64_t i, int64_t more)
+{
+    pthread_mutex_lock(&f->lock);
+    f->held += (uint64_t)more;
+    f->slots[i % f->window].held += (uint64_t)more;
+    if (more < 0)
+        pthread_cond_broadcast(&f->room);
+    pthread_mutex_unlock(&f->lock);
 }
 
 /* Wait until `size` bytes of file i may be in memory. 0, or -1 when the feed stops. */
@@ -126,14 +159,19 @@ static void fill(struct feed *f, uint64_t i)
 {
     struct feed_item *item = &f->slots[i % f->window].item;
     memset(item, 0, sizeof *item);
-    item->number = f->first + i;
+    item->number = f->config.first + i;
+    if (!tree_is_utf8(f->config.tree->files[item->number].path)) {
+        bad(item, "has a name that is not UTF-8");
+        return;
+    }
     int fd = open_file(f, item);
     if (fd < 0)
         return;
     if (hold(f, i, item->size) == 0) {
         read_file(fd, item);
-        if (!item->reason[0])
-            check_file(f, item);
+        int64_t more = item->reason[0] ? 0 : use_image(f, item);
+        if (more)
+            hold_more(f, i, more);
     } else {
         bad(item, "was not read");
     }
@@ -178,17 +216,15 @@ static int start(struct feed *f, uint32_t n_threads)
     return STATUS_DAMAGED;
 }
 
-int feed_open(struct feed **out, const char *root, const struct tree *tree, uint64_t first,
-              uint64_t n, uint32_t n_threads)
+int feed_open(struct feed **out, const struct feed_config *config)
 {
+    const uint32_t n_threads = config->n_threads;
     *out = NULL;
     struct feed *f = calloc(1, sizeof *f);
     if (!f)
         message_no_memory();
-    f->root = root;
-    f->tree = tree;
-    f->first = first;
-    f->n = n;
+    f->config = *config;
+    f->n = config->n;
     f->window = (uint64_t)n_threads * WINDOW_PER_THREAD;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->room, NULL);
@@ -198,9 +234,9 @@ int feed_open(struct feed **out, const char *root, const struct tree *tree, uint
     if (!f->slots || !f->threads)
         message_no_memory();
     int status = 0;
-    f->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    f->root_fd = open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->root_fd < 0)
-        status = message_usage("cannot open the folder %s: %s", root, strerror(errno));
+        status = message_usage("cannot open the folder %s: %s", config->root, strerror(errno));
     else
         status = start(f, n_threads);
     if (status)
@@ -227,9 +263,8 @@ int feed_next(struct feed *f, struct feed_item *item)
 void feed_release(struct feed *f, struct feed_item *item)
 {
     struct slot *slot = &f->slots[f->n_released % f->window];
-    free(slot->item.data);
+    drop(&slot->item);
     pthread_mutex_lock(&f->lock);
-    slot->item.data = NULL;
     f->held -= slot->held;
     slot->held = 0;
     f->n_released++;
@@ -250,7 +285,7 @@ void feed_close(struct feed **out)
     for (uint32_t i = 0; i < f->n_threads; i++)
         pthread_join(f->threads[i], NULL);
     for (uint64_t i = 0; f->slots && i < f->window; i++)
-        free(f->slots[i].item.data);
+        drop(&f->slots[i].item);
     if (f->root_fd >= 0)
         close(f->root_fd);
     pthread_mutex_destroy(&f->lock);

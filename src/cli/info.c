@@ -2,10 +2,12 @@
 /* info: what a data set holds, from its manifest. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <penstock/format.h>
 
+#include "census.h"
 #include "command.h"
 #include "json.h"
 #include "message.h"
@@ -20,7 +22,9 @@ static const struct option table[] = {
 static const char help[] =
     "usage: penstock info DATA [--json]\n"
     "\n"
-    "Print what a data set holds: samples, shards, bytes, fields. Reads the manifest alone.\n"
+    "Print what a data set holds: samples, shards, bytes, fields; how its images are stored, and "
+    "how\n"
+    "many of its JPEGs come back byte for byte. Reads the manifest alone.\n"
     "\n"
     "examples:\n"
     "  penstock info train\n"
@@ -48,6 +52,17 @@ static struct json_t *counts(const uint64_t *n, const struct choice *choices)
     return o;
 }
 
+/* The note in the manifest, which says what was done to the images; owned; NULL: none. */
+static char *read_note(const char *data)
+{
+    char *path;
+    if (asprintf(&path, "%s/manifest.json", data) < 0)
+        message_no_memory();
+    char *note = json_file_text(path, "note");
+    free(path);
+    return note;
+}
+
 static struct json_t *field_json(const struct pstk_field *f, const struct pstk_field_stats *s)
 {
     struct json_t *o = json_make_object();
@@ -70,12 +85,16 @@ static struct json_t *field_json(const struct pstk_field *f, const struct pstk_f
         json_put_count(o, "max_width", s->max_width);
         json_put_count(o, "max_height", s->max_height);
         json_put(o, "encodings", counts(s->n_encoding, encodings));
+        const struct census census = census_of(s);
+        struct json_t *images = json_make_object();
+        census_put(&census, images);
+        json_put(o, "images", images);
     }
     json_put(o, "codecs", counts(s->n_codec, codecs));
     return o;
 }
 
-static int print_json(const char *path, struct pstk_dataset *d,
+static int print_json(const char *path, const char *note, struct pstk_dataset *d,
                       const struct pstk_dataset_info *info)
 {
     struct json_t *o = json_make_object(), *fields = json_make_array(), *classes;
@@ -85,6 +104,7 @@ static int print_json(const char *path, struct pstk_dataset *d,
     json_put_count(o, "bytes", info->bytes);
     json_put_count(o, "format_version", info->format_version);
     json_put_text(o, "identity", info->identity);
+    json_put_text(o, "note", note);
     for (uint32_t i = 0; i < info->n_fields; i++) {
         struct pstk_field f;
         struct pstk_field_stats s = {.size = sizeof s};
@@ -119,8 +139,8 @@ static void print_details(const struct pstk_field *f, const struct pstk_field_st
             printf("  %s %s", unit_count(n, s->n_encoding[c->value]), c->name);
     if (f->kind == PSTK_FIELD_IMAGE)
         printf("  up to %u x %u", s->max_width, s->max_height);
-    if (s->n_codec[PSTK_CODEC_ZSTD])
-        printf("  zstd, to %.0f %%",
+    if (s->n_codec[PSTK_CODEC_ZSTD] || s->n_codec[PSTK_CODEC_PLANES])
+        printf("  %s, to %.0f %%", s->n_codec[PSTK_CODEC_ZSTD] ? "zstd" : "planes",
                100.0 * (double)s->stored_bytes / (s->plain_bytes ? (double)s->plain_bytes : 1.0));
 }
 
@@ -133,9 +153,14 @@ static void print_field(const struct pstk_field *f, const struct pstk_field_stat
            unit_bytes(most, (double)s->max_stored_size));
     print_details(f, s);
     putchar('\n');
+    if (f->kind == PSTK_FIELD_IMAGE) {
+        const struct census census = census_of(s);
+        char text[CENSUS_SIZE];
+        printf("  %-12s  images: %s\n", "", census_text(&census, text));
+    }
 }
 
-static int print_text(const char *path, struct pstk_dataset *d,
+static int print_text(const char *path, const char *note, struct pstk_dataset *d,
                       const struct pstk_dataset_info *info)
 {
     char n[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
@@ -146,6 +171,8 @@ static int print_text(const char *path, struct pstk_dataset *d,
     printf("  shards    %s\n", unit_count(shards, info->n_shards));
     printf("  bytes     %s\n", unit_bytes(bytes, (double)info->bytes));
     printf("  identity  %s\n", info->identity);
+    if (note && *note)
+        printf("  note      %s\n", note);
     printf("\n  %-12s  %-12s  %10s  %10s  details\n", "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {
         struct pstk_field f;
@@ -173,8 +200,11 @@ static int run(const struct command *self, int argc, char **argv)
         return message_refuse(&err, path);
     int r = pstk_dataset_get_info(d, &info);
     int status = message_status(r);
-    if (r == 0)
-        status = json ? print_json(path, d, &info) : print_text(path, d, &info);
+    if (r == 0) {
+        char *note = read_note(path);
+        status = json ? print_json(path, note, d, &info) : print_text(path, note, d, &info);
+        free(note);
+    }
     pstk_dataset_close(&d);
     return status;
 }

@@ -124,3 +124,14 @@ json_t *json_take_first(json_t *takes)
     json_decref(takes);
     return first;
 }
+
+char *json_file_text(const char *path, const char *key)
+{
+    json_t *o = json_load_file(path, 0, NULL);
+    const char *text = json_string_value(json_object_get(o, key));
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        message_no_memory();
+    json_decref(o);
+    return copy;
+}

@@ -28,6 +28,8 @@ void json_append_count(struct json_t *array, uint64_t value);
 int json_print(struct json_t *takes, int status);
 /* Return the first element of an array, owned; the array is freed. */
 struct json_t *json_take_first(struct json_t *takes);
+/* Return a copy (free()) of a text of the object in a file, or NULL: there is no such text. */
+char *json_file_text(const char *path, const char *key);
 /* Free without printing; NULL is fine. */
 void json_drop(struct json_t *takes);
 

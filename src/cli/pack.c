@@ -8,8 +8,10 @@
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
+#include "census.h"
 #include "command.h"
 #include "feed.h"
+#include "form.h"
 #include "interrupt.h"
 #include "json.h"
 #include "machine.h"
@@ -22,19 +24,11 @@
 #define MAX_THREADS 1024
 #define MAX_PARTS 65536
 
-enum {
-    OPT_SHARD_SIZE = 256,
-    OPT_THREADS,
-    OPT_COMPRESS,
-    OPT_PART,
-    OPT_SKIP_BAD,
-    OPT_OVERWRITE,
-    OPT_JSON
-};
+enum { OPT_SHARD_SIZE = 256, OPT_THREADS, OPT_PART, OPT_SKIP_BAD, OPT_OVERWRITE, OPT_JSON };
 
 static const struct option table[] = {{"shard-size", required_argument, NULL, OPT_SHARD_SIZE},
                                       {"threads", required_argument, NULL, OPT_THREADS},
-                                      {"compress", required_argument, NULL, OPT_COMPRESS},
+                                      FORM_OPTIONS,
                                       {"part", required_argument, NULL, OPT_PART},
                                       {"skip-bad", no_argument, NULL, OPT_SKIP_BAD},
                                       {"overwrite", no_argument, NULL, OPT_OVERWRITE},
@@ -49,25 +43,44 @@ static const char help[] =
     "\n"
     "SRC holds images, or one folder of images for each class, sorted as torchvision's\n"
     "ImageFolder sorts them. Each record has the fields\n"
-    "  jpg   the file, byte for byte (JPEG or PNG)\n"
+    "  jpg   the image (JPEG or PNG file)\n"
     "  cls   number of the class, from 0 (where SRC has class folders)\n"
     "  key   path of the file below SRC\n"
-    "Every image is decoded once, to be sure that it can be. One that cannot is named at the end,\n"
-    "and nothing is packed. The data set exists from the last moment on: a pack that is stopped\n"
-    "leaves none.\n"
+    "JPEGs are stored as planes: their coefficients out of their Huffman code, smaller and much\n"
+    "faster to decode, pixel for pixel the same; `penstock get` gives the file back, nearly "
+    "always\n"
+    "byte for byte (--jpeg). Every image is read once, to be sure that it can be decoded. One "
+    "that\n"
+    "cannot is named at the end, and nothing is packed. The data set exists from the last moment\n"
+    "on: a pack that is stopped leaves none.\n"
     "\n"
     "options:\n"
     "  --shard-size SIZE      begin a new shard file before this size is passed (256M)\n"
-    "  --threads N            read and check N files at once (all cores)\n"
-    "  --compress zstd[:LEVEL]  compress the fields jpg and key; JPEGs hardly shrink (off)\n"
+    "  --threads N            work on N files at once (all cores)\n"
+    "  --jpeg planes          JPEGs as planes; the few that cannot be rebuilt byte for byte come\n"
+    "                         back as a standard JPEG with the same coefficients (the default)\n"
+    "  --jpeg exact           as planes, but for those few, which stay as they came\n"
+    "  --jpeg keep            all JPEGs as they came\n"
+    "  --compress zstd[:LEVEL]  compress key, and with --pixels the pixels (off)\n"
     "  --part I/N             pack slice I of N, I = 0..N-1; `penstock merge` joins the slices\n"
     "  --skip-bad             leave out what is no readable image, and name it\n"
     "  --overwrite            replace OUT if it is a data set\n"
     "  --json                 print the summary as one JSON object\n"
     "\n"
+    "with loss, as the note in the manifest then says (`penstock info` shows it):\n"
+    "  --pixels N             store decoded pixels (RGB, u8), images with a shorter side beyond N\n"
+    "                         resized to it (torchvision's Resize(N) with Pillow); they lose\n"
+    "                         their EXIF orientation\n"
+    "  --max-side N           resize images with a longer side beyond N to it (Pillow's bilinear,\n"
+    "                         sides rounded), re-encode those as JPEGs\n"
+    "  --quality Q            re-encode all images as JPEGs of this quality, 1 to 100, 4:2:0 "
+    "(with\n"
+    "                         --max-side alone: 90, only those that shrink)\n"
+    "\n"
     "examples:\n"
     "  penstock pack imagenet/train train\n"
     "  penstock pack photos out --skip-bad --shard-size 1G\n"
+    "  penstock pack imagenet/train train256 --pixels 256\n"
     "  penstock pack imagenet/train part3 --part 3/8      # on the fourth of eight machines\n"
     "\n"
     "exit status: 0 packed; 1 unreadable images, nothing packed; 2 wrong usage or path; 130 "
@@ -81,7 +94,8 @@ struct bad_file {
 struct pack {
     const char *src, *out;
     uint64_t shard_size;
-    uint32_t n_threads, codec, level, part, n_parts;
+    uint32_t n_threads, part, n_parts;
+    struct form form;
     int skip_bad, overwrite, json;
 
     struct tree tree;
@@ -90,28 +104,9 @@ struct pack {
     struct feed *feed;
     struct bad_file *bad; /* owned */
     uint64_t n_bad;
-    uint64_t bytes_in;
-    double start; /* seconds */
+    uint64_t bytes_in; /* of the files packed */
+    double start;      /* seconds */
 };
-
-static int parse_compress(struct pack *p, const char *text)
-{
-    uint64_t level = 0;
-    if (strcmp(text, "none") == 0) {
-        p->codec = PSTK_CODEC_NONE;
-        return 0;
-    }
-    if (strncmp(text, "zstd", 4) != 0 || (text[4] && text[4] != ':')) {
-        message_say("--compress is zstd, zstd:LEVEL or none, not '%s'", text);
-        return -1;
-    }
-    if (text[4] == ':' &&
-        option_count("the level of --compress", text + 5, (struct range){1, 22}, &level) < 0)
-        return -1;
-    p->codec = PSTK_CODEC_ZSTD;
-    p->level = (uint32_t)level;
-    return 0;
-}
 
 static int parse_part(struct pack *p, const char *text)
 {
@@ -136,8 +131,6 @@ static int set_option(struct pack *p, int code, const char *value)
                             &p->shard_size);
     case OPT_THREADS:
         return option_count32("--threads", value, (struct range){0, MAX_THREADS}, &p->n_threads);
-    case OPT_COMPRESS:
-        return parse_compress(p, value);
     case OPT_PART:
         return parse_part(p, value);
     case OPT_SKIP_BAD:
@@ -146,9 +139,11 @@ static int set_option(struct pack *p, int code, const char *value)
     case OPT_OVERWRITE:
         p->overwrite = 1;
         return 0;
-    default:
+    case OPT_JSON:
         p->json = 1;
         return 0;
+    default:
+        return form_set(&p->form, code, value);
     }
 }
 
@@ -164,17 +159,14 @@ static int is_data_set(const char *path)
 
 static int open_writer(struct pack *p)
 {
-    struct pstk_field fields[3] = {{.name = "jpg",
-                                    .kind = PSTK_FIELD_IMAGE,
-                                    .codec = p->codec,
-                                    .codec_level = (int32_t)p->level}};
-    const struct pstk_field key = {.name = "key",
-                                   .kind = PSTK_FIELD_UTF8,
-                                   .codec = p->codec,
-                                   .codec_level = (int32_t)p->level};
+    struct pstk_field fields[3] = {{.name = "jpg", .kind = PSTK_FIELD_IMAGE}};
+    struct pstk_field key = {.name = "key", .kind = PSTK_FIELD_UTF8};
     struct pstk_writer_settings s;
     struct pstk_error err;
+    char note[FORM_NOTE_SIZE];
     uint32_t n = 1;
+    form_image_codec(&p->form, &fields[0]);
+    form_text_codec(&p->form, &key);
     if (p->tree.n_classes)
         fields[n++] =
             (struct pstk_field){.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64};
@@ -186,10 +178,10 @@ static int open_writer(struct pack *p)
     s.n_fields = n;
     s.part = p->part;
     s.n_parts = p->n_parts;
-    s.n_threads = p->codec == PSTK_CODEC_NONE ? 1 : p->n_threads;
+    s.n_threads = p->n_threads;
     s.shard_size = p->shard_size;
     s.overwrite = (uint32_t)p->overwrite;
-    s.note = "penstock pack";
+    s.note = form_note(&p->form, note);
     s.names = (const char *const *)p->tree.classes;
     s.n_names = p->tree.n_classes;
     interrupt_block();
@@ -236,12 +228,16 @@ static int add(struct pack *p, const struct feed_item *item)
     if (p->tree.n_classes)
         values[n++] = (struct pstk_value){&cls, sizeof cls};
     values[n++] = (struct pstk_value){file->path, strlen(file->path)};
-    int r = pstk_writer_add(p->writer, values, n, &err);
+    const int is_pixels = item->is_converted && p->form.convert.shorter_side;
+    int r = is_pixels
+                ? pstk_writer_add_pixels(p->writer, values, n, 0, item->height, item->width, &err)
+                : pstk_writer_add(p->writer, values, n, &err);
     if (r == PSTK_EBADMSG || r == PSTK_EINVAL || r == PSTK_EFBIG)
         note_bad(p, item->number, err.message);
     else if (r < 0)
         return message_refuse(&err, p->out);
-    p->bytes_in += item->size;
+    else
+        p->bytes_in += item->file_size;
     return 0;
 }
 
@@ -273,16 +269,32 @@ static void say_bad(const struct pack *p)
         fprintf(stderr, "  %s: %s\n", p->tree.files[p->bad[i].number].path, p->bad[i].reason);
 }
 
-static void print_json(const struct pack *p, const struct pstk_dataset_info *info, double seconds)
+/* What came of it. */
+struct result {
+    struct pstk_dataset_info info;
+    struct pstk_field_stats images; /* of the field jpg */
+    double seconds;
+};
+
+static void print_json(const struct pack *p, const struct result *r)
 {
+    const struct pstk_dataset_info *info = &r->info;
+    const struct census census = census_of(&r->images);
     struct json_t *o = json_make_object(), *skipped = json_make_array();
+    struct json_t *images = json_make_object();
+    char note[FORM_NOTE_SIZE];
     json_put_text(o, "path", p->out);
     json_put_count(o, "n_samples", info->n_samples);
     json_put_count(o, "n_classes", info->n_names);
     json_put_count(o, "n_shards", info->n_shards);
     json_put_count(o, "bytes", info->bytes);
     json_put_text(o, "identity", info->identity);
-    json_put_real(o, "seconds", seconds);
+    json_put_real(o, "seconds", r->seconds);
+    json_put_text(o, "note", form_note(&p->form, note));
+    json_put_count(o, "file_bytes", p->bytes_in);
+    json_put_count(o, "image_bytes", r->images.stored_bytes);
+    census_put(&census, images);
+    json_put(o, "images", images);
     for (uint64_t i = 0; i < p->n_bad; i++) {
         struct json_t *file = json_make_object();
         json_put_text(file, "path", p->tree.files[p->bad[i].number].path);
@@ -293,8 +305,22 @@ static void print_json(const struct pack *p, const struct pstk_dataset_info *inf
     json_print(o, STATUS_OK);
 }
 
-static void print_text(const struct pack *p, const struct pstk_dataset_info *info, double seconds)
+static void print_images(const struct pack *p, const struct result *r)
 {
+    const struct census census = census_of(&r->images);
+    char text[CENSUS_SIZE], before[UNIT_SIZE], after[UNIT_SIZE];
+    if (r->info.n_samples == 0)
+        return;
+    printf("images: %s\n", census_text(&census, text));
+    printf("%s of files became %s of images (%.1f %%)\n", unit_bytes(before, (double)p->bytes_in),
+           unit_bytes(after, (double)r->images.stored_bytes),
+           100.0 * (double)r->images.stored_bytes / (p->bytes_in ? (double)p->bytes_in : 1.0));
+}
+
+static void print_text(const struct pack *p, const struct result *r)
+{
+    const struct pstk_dataset_info *info = &r->info;
+    const double seconds = r->seconds;
     char n[UNIT_SIZE], classes[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE], time[UNIT_SIZE];
     char rate[UNIT_SIZE];
     printf("packed %s images", unit_count(n, info->n_samples));
@@ -305,6 +331,7 @@ static void print_text(const struct pack *p, const struct pstk_dataset_info *inf
            info->n_shards == 1 ? "" : "s", unit_bytes(bytes, (double)info->bytes),
            unit_seconds(time, seconds),
            unit_count(rate, (uint64_t)((double)info->n_samples / (seconds > 0 ? seconds : 1))));
+    print_images(p, r);
     if (p->n_parts > 1)
         printf("next: when all %u parts are packed, penstock merge PART... OUT\n", p->n_parts);
     else
@@ -315,21 +342,24 @@ static int report(const struct pack *p, double seconds)
 {
     struct pstk_dataset *d;
     struct pstk_error err;
-    struct pstk_dataset_info info = {.size = sizeof info};
+    struct result result = {
+        .info.size = sizeof result.info, .images.size = sizeof result.images, .seconds = seconds};
     pstk_error_init(&err, sizeof err);
     int r = pstk_dataset_open(&d, p->out, &err);
     /* An empty part is one to merge and nothing else. */
     if (r < 0 && !(r == PSTK_ENODATA && p->n_parts > 1))
         return message_refuse(&err, p->out);
     if (r == 0)
-        r = pstk_dataset_get_info(d, &info);
+        r = pstk_dataset_get_info(d, &result.info);
+    if (r == 0)
+        r = pstk_dataset_get_field(d, 0, NULL, &result.images);
     pstk_dataset_close(&d);
     if (r < 0 && r != PSTK_ENODATA)
         return message_status(r);
     if (p->json)
-        print_json(p, &info, seconds);
+        print_json(p, &result);
     else
-        print_text(p, &info, seconds);
+        print_text(p, &result);
     return message_finish(STATUS_OK);
 }
 
@@ -374,6 +404,17 @@ static void say_left_out(const struct pack *p)
                            : "have no image's name and are left out");
 }
 
+static int open_feed(struct pack *p)
+{
+    const struct feed_config config = {.root = p->src,
+                                       .tree = &p->tree,
+                                       .first = p->first,
+                                       .n = p->n,
+                                       .n_threads = p->n_threads,
+                                       .convert = p->form.convert.size ? &p->form.convert : NULL};
+    return feed_open(&p->feed, &config);
+}
+
 static int pack(struct pack *p)
 {
     int status = tree_scan(&p->tree, p->src, p->out);
@@ -390,7 +431,7 @@ static int pack(struct pack *p)
         p->n_threads = machine_n_cores(MAX_THREADS);
     status = open_writer(p);
     if (status == 0)
-        status = feed_open(&p->feed, p->src, &p->tree, p->first, p->n, p->n_threads);
+        status = open_feed(p);
     if (status == 0)
         status = add_all(p);
     feed_close(&p->feed);
@@ -407,11 +448,14 @@ static int run(const struct command *self, int argc, char **argv)
             return STATUS_USAGE;
     if (c < 0 || options_operands(&o, 2, 2, "SRC and OUT") < 0)
         return o.status;
+    int status = form_check(&p.form);
+    if (status)
+        return status;
     p.src = options_operand(&o, 0);
     p.out = options_operand(&o, 1);
     p.start = unit_now();
     interrupt_install();
-    int status = pack(&p);
+    status = pack(&p);
     pstk_writer_abort(&p.writer);
     for (uint64_t i = 0; i < p.n_bad; i++)
         free(p.bad[i].reason);

@@ -2,138 +2,39 @@
 /*
  * JPEG by libjpeg-turbo: accurate integer DCT (ISLOW) and fancy upsampling, Pillow's pixels.
  *
- * What counts as damage. Pillow is silent about libjpeg's warnings; here those that mean missing or
- * guessed coefficients end the image (EBADMSG). Those that leave the pixels whole pass, as real
- * files have them: JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
- *   JWRN_NOT_SEQUENTIAL    a baseline scan header with zeroes in its (unused) spectral selection
- *   JWRN_EXTRANEOUS_DATA   bytes between a complete segment and the next marker, as cameras pad
+ * What counts as damage is said in library.h.
  * The input ends where the bytes end: no end-of-image marker is made up. As with Pillow, only a
  * file whose last row came out complete may lack it.
  */
 #include "../error.h"
 #include "../image.h"
 #include "header.h"
-#include "memory.h"
+#include "library.h"
 
-#include <jerror.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Fancy upsampling looks one chroma sample, two pixels, to each side: decoded and dropped. (Not the
  * whole condition: see crop.) */
 #define MARGIN 2u
-/* Every scan of a progressive file may cost a pass over all blocks in a few bytes of input; DALI's
- * limit. Encoders write about ten. */
-#define MAX_SCANS 256
 
 #define STRINGIFY_(x) #x
 #define STRINGIFY(x) STRINGIFY_(x)
 
 struct pstk__jpeg {
     struct jpeg_decompress_struct cinfo;
-    struct jpeg_error_mgr errors;
-    struct jpeg_source_mgr source;
-    struct jpeg_progress_mgr progress;
-    struct pstk__jpeg_memory memory;
-    struct jpeg_memory_mgr *own_memory; /* libjpeg's, which made the object; NULL until made */
-    jmp_buf escape;                     /* valid while a guarded function runs */
-    int code;                           /* libjpeg's message code of what ended the image */
-    int finishing;                      /* 1: the last row is out */
-    char text[JMSG_LENGTH_MAX];         /* its text */
+    struct pstk__jpeg_guard guard;
 };
 
 /* What one call decodes. */
 struct job {
+    struct pstk__jpeg *jpeg;
     const struct pstk__image_info *info;
     const struct pstk__box *box;
     const struct pstk__row_sink *sink;
 };
 
-/* ---- libjpeg's callbacks; j = cinfo->client_data -------------------------------------------- */
-
-static _Noreturn void leave(j_common_ptr cinfo)
-{
-    struct pstk__jpeg *j = cinfo->client_data;
-    j->code = cinfo->err->msg_code;
-    cinfo->err->format_message(cinfo, j->text);
-    longjmp(j->escape, 1);
-}
-
-static void on_error(j_common_ptr cinfo)
-{
-    leave(cinfo);
-}
-
-static void on_message(j_common_ptr cinfo, int level)
-{
-    if (level >= 0)
-        return; /* a trace */
-    switch (cinfo->err->msg_code) {
-    case JWRN_JFIF_MAJOR:
-    case JWRN_ADOBE_XFORM:
-    case JWRN_BOGUS_ICC:
-    case JWRN_NOT_SEQUENTIAL:
-    case JWRN_EXTRANEOUS_DATA:
-        cinfo->err->num_warnings++;
-        return;
-    default:
-        leave(cinfo);
-    }
-}
-
-static void on_output(j_common_ptr cinfo)
-{
-    (void)cinfo; /* the library never prints */
-}
-
-static void source_nothing(j_decompress_ptr cinfo)
-{
-    (void)cinfo;
-}
-
-/* All input was given at once, so that asking for more means that it is truncated. Behind the last
- * row that is no harm: libjpeg then gets no end-of-image marker and is told to stop. */
-static boolean source_fill(j_decompress_ptr cinfo)
-{
-    struct pstk__jpeg *j = cinfo->client_data;
-    if (!j->finishing)
-        ERREXIT(cinfo, JERR_INPUT_EOF);
-    return FALSE;
-}
-
-static void source_skip(j_decompress_ptr cinfo, long n)
-{
-    struct jpeg_source_mgr *source = cinfo->src;
-    if (n <= 0)
-        return;
-    if ((size_t)n > source->bytes_in_buffer) {
-        source->next_input_byte += source->bytes_in_buffer;
-        source->bytes_in_buffer = 0;
-        source_fill(cinfo);
-        return;
-    }
-    source->next_input_byte += n;
-    source->bytes_in_buffer -= (size_t)n;
-}
-
-static void on_progress(j_common_ptr cinfo)
-{
-    j_decompress_ptr d = (j_decompress_ptr)(void *)cinfo;
-    if (d->input_scan_number > MAX_SCANS)
-        ERREXIT(cinfo, JERR_BAD_SCAN_SCRIPT);
-}
-
 /* ---- opening -------------------------------------------------------------------------------- */
-
-/* setjmp with nothing but a pointer alive across it: no local can be clobbered. */
-static int make_object(struct pstk__jpeg *j)
-{
-    if (setjmp(j->escape))
-        return -1;
-    jpeg_create_decompress(&j->cinfo);
-    return 0;
-}
 
 int pstk__jpeg_open(struct pstk__jpeg **out, struct pstk__arena *arena, struct pstk_error *err)
 {
@@ -141,31 +42,15 @@ int pstk__jpeg_open(struct pstk__jpeg **out, struct pstk__arena *arena, struct p
     struct pstk__jpeg *j = calloc(1, sizeof *j);
     if (!j)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a JPEG decoder");
-    j->cinfo.err = jpeg_std_error(&j->errors);
-    j->cinfo.client_data = j;
-    j->errors.error_exit = on_error;
-    j->errors.emit_message = on_message;
-    j->errors.output_message = on_output;
-    if (make_object(j) < 0) {
-        int r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "libjpeg cannot start: %s", j->text);
+    pstk__jpeg_guard_init(&j->guard, arena);
+    if (pstk__jpeg_open_decompress(&j->guard, &j->cinfo) != 0) {
+        int r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "libjpeg cannot start: %s",
+                           j->guard.text);
         if (err)
-            err->native = j->code;
+            err->native = j->guard.code;
         pstk__jpeg_close(j);
         return r;
     }
-    j->own_memory = j->cinfo.mem;
-    pstk__jpeg_memory_init(&j->memory, arena);
-    j->cinfo.mem = &j->memory.pub;
-    j->source = (struct jpeg_source_mgr){
-        .init_source = source_nothing,
-        .fill_input_buffer = source_fill,
-        .skip_input_data = source_skip,
-        .resync_to_restart = jpeg_resync_to_restart,
-        .term_source = source_nothing,
-    };
-    j->cinfo.src = &j->source;
-    j->progress.progress_monitor = on_progress;
-    j->cinfo.progress = &j->progress;
     *out = j;
     return 0;
 }
@@ -174,9 +59,7 @@ void pstk__jpeg_close(struct pstk__jpeg *j)
 {
     if (!j)
         return;
-    if (j->own_memory)
-        j->cinfo.mem = j->own_memory;
-    jpeg_destroy_decompress(&j->cinfo); /* does nothing to one whose memory was never made */
+    pstk__jpeg_close_decompress(&j->guard, &j->cinfo);
     free(j);
 }
 
@@ -209,25 +92,6 @@ uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t ma
 
 /* ---- decoding; everything here runs under the guard ----------------------------------------- */
 
-/* The sources of one image; nothing may be left of the image before. */
-static void begin_image(struct pstk__jpeg *j, const void *data, uint64_t size)
-{
-    j_decompress_ptr c = &j->cinfo;
-    pstk__jpeg_memory_begin(&j->memory);
-    for (int i = 0; i < NUM_QUANT_TBLS; i++)
-        c->quant_tbl_ptrs[i] = NULL;
-    for (int i = 0; i < NUM_HUFF_TBLS; i++) {
-        c->dc_huff_tbl_ptrs[i] = NULL;
-        c->ac_huff_tbl_ptrs[i] = NULL;
-    }
-    j->source.next_input_byte = data;
-    j->source.bytes_in_buffer = (size_t)size;
-    j->errors.num_warnings = 0;
-    j->code = 0;
-    j->text[0] = 0;
-    j->finishing = 0;
-}
-
 /* How many colours libjpeg gives: it makes RGB of all but CMYK and YCCK. */
 static void choose_output(j_decompress_ptr c)
 {
@@ -259,19 +123,6 @@ static void cmyk_to_rgb(uint8_t *row, uint32_t n_pixels)
     }
 }
 
-/* Does libjpeg smooth the blocks? It does so for progressive files whose scans leave out bits of
- * some coefficients (as far as it looks at those), from blocks up to two further on. */
-static int is_smoothed(j_decompress_ptr c)
-{
-    if (!c->progressive_mode || !c->coef_bits)
-        return 0;
-    for (int i = 0; i < c->num_components; i++)
-        for (int k = 0; k < DCTSIZE2; k++)
-            if (c->coef_bits[i][k] != 0)
-                return 1;
-    return 0;
-}
-
 /* Narrow the columns to the box and its margin. Returns the first decoded column. */
 static JDIMENSION crop(j_decompress_ptr c, const struct pstk__box *box)
 {
@@ -294,7 +145,8 @@ static void decode_rows(struct pstk__jpeg *j, const struct job *job)
 {
     j_decompress_ptr c = &j->cinfo;
     const struct pstk__box *box = job->box;
-    int whole = is_smoothed(c); /* crop and skip would cut off the neighbours it looks at */
+    int whole =
+        pstk__jpeg_is_smoothed(c); /* crop and skip would cut off the neighbours it looks at */
     JDIMENSION left = whole ? 0 : crop(c, box);
     uint32_t n_colors = (uint32_t)c->out_color_components;
     JSAMPROW row =
@@ -313,15 +165,18 @@ static void decode_rows(struct pstk__jpeg *j, const struct job *job)
     }
 }
 
-/* 0, or a result code with j->text written; libjpeg's own errors leave by longjmp. */
-static int decode_image(struct pstk__jpeg *j, const struct job *job)
+/* 0, or a result code with the guard's text written; libjpeg's own errors leave by longjmp. */
+static int decode_image(void *user)
 {
+    const struct job *job = user;
+    struct pstk__jpeg *j = job->jpeg;
+    struct pstk__jpeg_guard *g = &j->guard;
     j_decompress_ptr c = &j->cinfo;
     /* Pillow passes over datastreams that hold tables only */
     while (jpeg_read_header(c, FALSE) == JPEG_HEADER_TABLES_ONLY)
         continue;
     if (c->image_width != job->info->width || c->image_height != job->info->height) {
-        snprintf(j->text, sizeof j->text, "image is %u x %u pixels, its record says %u x %u",
+        snprintf(g->text, sizeof g->text, "image is %u x %u pixels, its record says %u x %u",
                  c->image_width, c->image_height, job->info->width, job->info->height);
         return PSTK_EBADMSG;
     }
@@ -329,66 +184,13 @@ static int decode_image(struct pstk__jpeg *j, const struct job *job)
     jpeg_start_decompress(c);
     decode_rows(j, job);
     if (c->output_scanline == c->output_height) {
-        j->finishing = 1;
+        g->finishing = 1;
         jpeg_finish_decompress(c);
     }
     return 0;
 }
 
-/* The guard: setjmp, and only pointers that do not change across it. */
-static int decode_guarded(struct pstk__jpeg *j, const struct job *job)
-{
-    if (setjmp(j->escape))
-        return 1;
-    return decode_image(j, job);
-}
-
-/* ---- results -------------------------------------------------------------------------------- */
-
-static int result_of(int message_code)
-{
-    switch (message_code) {
-    case JERR_OUT_OF_MEMORY:
-        return PSTK_ENOMEM;
-    case JERR_BAD_SCAN_SCRIPT:
-        return PSTK_EFBIG;
-    case JERR_ARITH_NOTIMPL:
-    case JERR_BAD_PRECISION:
-    case JERR_CCIR601_NOTIMPL:
-    case JERR_COMPONENT_COUNT:
-    case JERR_CONVERSION_NOTIMPL:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-    case JERR_IMAGE_TOO_BIG:
-    case JERR_NOTIMPL:
-    case JERR_NOT_COMPILED:
-    case JERR_SOF_UNSUPPORTED:
-    case JERR_WIDTH_OVERFLOW:
-        return PSTK_ENOTSUP;
-    default:
-        return PSTK_EBADMSG;
-    }
-}
-
-static int report(const struct pstk__jpeg *j, int r, uint64_t size, struct pstk_error *err)
-{
-    unsigned long long at = size - j->source.bytes_in_buffer;
-    if (r > 0) {
-        r = result_of(j->code);
-        if (r == PSTK_ENOMEM)
-            pstk__fail(err, r, PSTK_STAGE_DECODE,
-                       "JPEG needs more scratch memory than its size allows for");
-        else if (r == PSTK_EFBIG)
-            pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG has over %d scans", MAX_SCANS);
-        else
-            pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG: %s (at byte %llu of %llu)", j->text, at,
-                       (unsigned long long)size);
-    } else if (r < 0) {
-        pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG: %s", j->text);
-    }
-    if (err)
-        err->native = j->code;
-    return r;
-}
+/* ---- the table ------------------------------------------------------------------------------ */
 
 static int jpeg_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       struct pstk__image_info *info, struct pstk_error *err)
@@ -410,7 +212,7 @@ static int jpeg_decode(struct pstk__image_state *state, const void *data, uint64
                        const struct pstk__row_sink *sink, struct pstk_error *err)
 {
     struct pstk__jpeg *j = state->jpeg;
-    const struct job job = {.info = info, .box = box, .sink = sink};
+    struct job job = {.jpeg = j, .info = info, .box = box, .sink = sink};
     struct pstk__jpeg_header h;
 
     int r = pstk__image_check_box(info, box, err);
@@ -419,10 +221,10 @@ static int jpeg_decode(struct pstk__image_state *state, const void *data, uint64
     if (r < 0)
         return r;
     size_t mark = state->arena->used;
-    begin_image(j, data, size);
-    r = decode_guarded(j, &job);
+    pstk__jpeg_begin(&j->guard, &j->cinfo, data, size);
+    r = pstk__jpeg_guarded(&j->guard, decode_image, &job);
     if (r != 0)
-        r = report(j, r, size, err);
+        r = pstk__jpeg_report(&j->guard, r, size, err);
     jpeg_abort_decompress(&j->cinfo); /* back to the start, whatever state it was left in */
     pstk__arena_reset(state->arena, mark);
     return r;

@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(info.width > 0 && info.height > 0 && info.orientation >= 1 && info.orientation <= 8);
     require((uint64_t)info.width * info.height <= MAX_PIXELS);
     require(pstk__arena_open(&arena, pstk__image_scratch(info.width, info.height)) == 0);
-    require(pstk__image_state_open(&state, &arena, NULL) == 0);
+    require(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL) == 0);
     uint32_t h = hash_of(data, size);
     struct pstk__box box = {.left = h % info.width, .top = (h >> 8) % info.height};
     box.width = 1 + (h >> 16) % (info.width - box.left);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jpeg/expand_table: for eight bits of a map the byte shuffle that brings as many values to the
+ * places of its ones and zeroes to the others. L2.
+ */
+#ifndef PSTK_JPEG_EXPAND_TABLE_H
+#define PSTK_JPEG_EXPAND_TABLE_H
+
+#include <stdint.h>
+
+/* Place i takes the value of the rank that its bit has among the ones; bit 7 gives a zero. */
+#define PLACE_(m, i) ((m) >> (i)&1 ? __builtin_popcount((m) & ((1 << (i)) - 1)) : 0x80)
+#define SHUFFLE_(m)                                                                                \
+    {                                                                                              \
+        PLACE_(m, 0), PLACE_(m, 1), PLACE_(m, 2), PLACE_(m, 3), PLACE_(m, 4), PLACE_(m, 5),        \
+            PLACE_(m, 6), PLACE_(m, 7)                                                             \
+    }
+#define SHUFFLES_4_(m) SHUFFLE_(m), SHUFFLE_((m) + 1), SHUFFLE_((m) + 2), SHUFFLE_((m) + 3)
+#define SHUFFLES_16_(m)                                                                            \
+    SHUFFLES_4_(m), SHUFFLES_4_((m) + 4), SHUFFLES_4_((m) + 8), SHUFFLES_4_((m) + 12)
+#define SHUFFLES_64_(m)                                                                            \
+    SHUFFLES_16_(m), SHUFFLES_16_((m) + 16), SHUFFLES_16_((m) + 32), SHUFFLES_16_((m) + 48)
+
+static const uint8_t pstk__expand_table[256][8] = {SHUFFLES_64_(0), SHUFFLES_64_(64),
+                                                   SHUFFLES_64_(128), SHUFFLES_64_(192)};
+
+#endif

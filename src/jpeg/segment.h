@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jpeg/segment: the markers of a JPEG file one after the other, as libjpeg finds them: bytes that
+ * are no marker are passed over, fill bytes too. L2, pure. What stands behind the end-of-image
+ * marker of the image is not looked at.
+ */
+#ifndef PSTK_JPEG_SEGMENT_H
+#define PSTK_JPEG_SEGMENT_H
+
+#include <stdint.h>
+
+/* Every scan of a progressive file may cost a pass over all blocks in a few bytes of input; DALI's
+ * limit. Encoders write about ten. */
+#define PSTK__JPEG_MAX_SCANS 256
+
+enum pstk__jpeg_marker {
+    PSTK__JPEG_SOF0 = 0xc0, /* baseline */
+    PSTK__JPEG_SOF1 = 0xc1, /* extended sequential */
+    PSTK__JPEG_SOF2 = 0xc2, /* progressive */
+    PSTK__JPEG_DHT = 0xc4,
+    PSTK__JPEG_SOF9 = 0xc9,  /* extended sequential, arithmetic coding */
+    PSTK__JPEG_SOF10 = 0xca, /* progressive, arithmetic coding */
+    PSTK__JPEG_DAC = 0xcc,
+    PSTK__JPEG_RST0 = 0xd0,
+    PSTK__JPEG_RST7 = 0xd7,
+    PSTK__JPEG_SOI = 0xd8,
+    PSTK__JPEG_EOI = 0xd9,
+    PSTK__JPEG_SOS = 0xda,
+    PSTK__JPEG_DQT = 0xdb,
+    PSTK__JPEG_DRI = 0xdd,
+    PSTK__JPEG_APP0 = 0xe0,
+    PSTK__JPEG_APP15 = 0xef,
+    PSTK__JPEG_COM = 0xfe,
+};
+
+struct pstk__jpeg_segment {
+    uint32_t marker;     /* its second byte */
+    uint64_t begin, end; /* of marker and segment within the bytes; begin: the last 0xff */
+    const uint8_t *body; /* what follows the length; NULL for a marker that has none */
+    uint32_t size;       /* bytes of the body */
+};
+
+/* Where a walk is. Begin with data and size set, the rest 0. */
+struct pstk__jpeg_walk {
+    const uint8_t *data; /* borrowed */
+    uint64_t size;
+    uint64_t at;   /* <= size */
+    int has_scan;  /* a scan was met: the next end-of-image marker is the last segment */
+    int has_ended; /* it was met */
+};
+
+/* 1: the next segment. 0: there is none, or not the whole of it. A file's scan data is not passed
+ * over: set w->at to pstk__jpeg_scan_end() first. */
+int pstk__jpeg_walk_next(struct pstk__jpeg_walk *w, struct pstk__jpeg_segment *s);
+/* The end of the entropy-coded data that begins at `at`: where the first marker begins that is no
+ * restart marker. */
+uint64_t pstk__jpeg_scan_end(const uint8_t *data, uint64_t size, uint64_t at);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * planes/rans: the entropy coder of planes: static range asymmetric numeral systems (J. Duda, 2013,
+ * arXiv:1311.2540), byte symbols, many interleaved states over one stream of 16-bit words (as in
+ * F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). L2, pure.
+ *
+ * Tables have 2^10 slots; a symbol of frequency f has f of them. States are 32 bits, at least 2^16.
+ * A run's symbols are coded in groups of n_lanes, each lane one of them (the last group may lack
+ * some). In a group lane j takes symbol 4 (j mod n/4) + j / (n/4), n = n_lanes: four vectors' lanes
+ * side by side are then four bytes of one 32-bit word. A lane whose state falls below 2^16 takes
+ * the next word, lanes in order.
+ */
+#ifndef PSTK_PLANES_RANS_H
+#define PSTK_PLANES_RANS_H
+
+#include <stdint.h>
+
+#define PSTK__RANS_BITS 10
+#define PSTK__RANS_ONE (1u << PSTK__RANS_BITS)
+#define PSTK__RANS_LOW (1u << 16) /* the least state, and that in which coding begins and ends */
+#define PSTK__RANS_LANES 64       /* of a wide coder */
+#define PSTK__RANS_FEW_LANES 4    /* where 64 states would weigh more than the symbols */
+
+/* A decoding table: for each slot symbol | frequency << 8 | (slot - the symbol's first) << 20.
+ * Tables lie one behind the other; filling one may write 15 slots behind it. */
+struct pstk__rans_table {
+    uint32_t slot[PSTK__RANS_ONE];
+};
+#define PSTK__RANS_TABLE_SLACK 64 /* bytes behind the last table */
+
+/* The symbol of a group that a lane takes. */
+static inline uint32_t pstk__rans_place(uint32_t lane, uint32_t n_lanes)
+{
+    return lane % (n_lanes / 4) * 4 + lane / (n_lanes / 4);
+}
+
+/* A strip being decoded. Invariant: begin <= at <= end <= limit, end - at even. */
+struct pstk__rans_reader {
+    uint32_t state[PSTK__RANS_LANES];
+    uint32_t n_lanes;
+    const uint8_t *at;
+    const uint8_t *end;
+    const uint8_t
+        *limit; /* up to here memory is readable: vectors look ahead. begin sets it to end */
+    const struct pstk__rans_table *tables;
+};
+
+/* Begin: n_lanes states (u32), then the words, are in [data, data + size). -1: too short, or odd.
+ */
+int pstk__rans_begin(struct pstk__rans_reader *r, const struct pstk__rans_table *tables,
+                     uint32_t n_lanes, const uint8_t *data, uint64_t size);
+/* Decode a run of n symbols, each by the table of its number; every number is below the tables'
+ * count. -1: the words are used up. Plain C, the reference, of any number of lanes. */
+int pstk__rans_run(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table, uint32_t n);
+/* 0 when exactly all was used and every lane is back where coding began, else -1. */
+int pstk__rans_end(const struct pstk__rans_reader *r);
+
+/* One symbol to be coded. */
+struct pstk__rans_symbol {
+    uint64_t reciprocal; /* 2^42 / frequency, rounded up */
+    uint16_t frequency;  /* 1..2^10 */
+    uint16_t first;      /* its first slot */
+};
+
+/* A strip being encoded, from its last symbol to its first. Bytes grow downwards from `at`. */
+struct pstk__rans_writer {
+    uint32_t state[PSTK__RANS_LANES];
+    uint32_t n_lanes;
+    uint8_t *at;
+};
+
+void pstk__rans_write_begin(struct pstk__rans_writer *w, uint32_t n_lanes, uint8_t *end);
+/*
+ * Code one symbol of a lane. 2 bytes of room are needed below `at`.
+ * The division is a product: x < f 2^22 behind the first step, the reciprocal is m = (2^42 + e) / f
+ * with e < f <= 2^10, so x m < 2^64 and x e < 2^42: (x m) >> 42 is x / f rounded down.
+ */
+static inline void pstk__rans_put(struct pstk__rans_writer *w, uint32_t lane,
+                                  const struct pstk__rans_symbol *s)
+{
+    uint32_t x = w->state[lane];
+    const uint32_t f = s->frequency, full = x >> (32 - PSTK__RANS_BITS) >= f;
+    w->at[-1] = (uint8_t)(x >> 8);
+    w->at[-2] = (uint8_t)x;
+    w->at -= 2 * full;
+    x >>= 16 * full;
+    const uint32_t q = (uint32_t)(x * s->reciprocal >> 42);
+    w->state[lane] = (q << PSTK__RANS_BITS) + (x - q * f) + s->first;
+}
+/* Write the states: 4 * n_lanes bytes of room. `at` is then where the strip begins. */
+void pstk__rans_write_end(struct pstk__rans_writer *w);
+
+#endif
