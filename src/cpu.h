@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* The best enum pstk_variant this CPU and operating system run. AVX512 means F, BW, VL, VBMI, VBMI2
- * and VNNI together; AVX2 means AVX2, BMI2, FMA and F16C. */
+/* The best enum pstk_variant this CPU and operating system run. AVX512 means F, BW, DQ, VL, VBMI,
+ * VBMI2 and VNNI together; AVX2 means AVX2, BMI2, FMA and F16C. */
 uint32_t pstk__cpu_variant(void);
 /* 1 when the CRC32 instruction (SSE4.2) and PCLMULQDQ are there. */
 int pstk__cpu_has_crc32(void);

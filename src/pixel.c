@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pixel: weights, the resize under way, finish tables, and the choice of kernels. */
+/* pixel: the resize under way, its memory, and the choice of kernels. */
 #include "pixel.h"
 
-#include "cast.h"
 #include "cpu.h"
 
 #include <string.h>
@@ -117,10 +116,10 @@ static int ring_init(struct pstk__resize *r, struct pstk__arena *arena)
 
 /* ---- resize --------------------------------------------------------------------------------- */
 
-/* The finished rows are the window's own, u8 RGB from left to right. */
-static int is_plain(const struct pstk__finish *f)
+/* Whether the vertical pass writes finished rows: u8 from left to right. */
+static uint32_t is_direct(const struct pstk__pixel_kernels *k, const struct pstk__finish *f)
 {
-    return f->dtype == PSTK_U8 && f->layout == PSTK_NHWC && !f->flip;
+    return f->dtype == PSTK_U8 && !f->flip && (f->layout == PSTK_NHWC || k->splits);
 }
 
 int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
@@ -154,6 +153,7 @@ int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
     if (r->across == NULL || r->held == NULL || r->row == NULL)
         return PSTK_ENOMEM;
     r->finish.flip = kernels->across_init(r->across, &r->x, r->finish.flip);
+    r->direct = is_direct(kernels, &r->finish);
     return ring_init(r, arena);
 }
 
@@ -171,6 +171,7 @@ static void row_out(struct pstk__resize *r)
         .stride = y->n_out,
         .weights = y->weights + i,
         .size = CHANNELS * r->x.n_out,
+        .plane = r->direct && r->finish.layout == PSTK_NCHW ? r->finish.plane : 0,
         .scratch = r->scratch,
     };
     uint8_t *out = r->out + i * r->out_stride;
@@ -179,7 +180,7 @@ static void row_out(struct pstk__resize *r)
         r->slots[k] = r->ring[at];
         at = at + 1 < r->n_ring ? at + 1 : 0;
     }
-    if (is_plain(&r->finish)) {
+    if (r->direct) {
         r->kernels->resize_column(out, &column);
     } else {
         r->kernels->resize_column(r->row, &column);
@@ -250,25 +251,7 @@ void pstk__resize_rows(struct pstk__resize *r, const uint8_t *rgb, uint64_t stri
     }
 }
 
-/* ---- finish tables, kernels ----------------------------------------------------------------- */
-
-void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const float *deviation)
-{
-    for (uint32_t i = 0; i < CHANNELS * 256; i++) {
-        const uint32_t channel = i / 256;
-        float v = (float)(i % 256) / 255.0f;
-        if (mean != NULL) {
-            v = v - mean[channel];
-            v = v / deviation[channel];
-        }
-        if (dtype == PSTK_F16)
-            ((uint16_t *)table)[i] = pstk__f16_from_f32(v);
-        else if (dtype == PSTK_BF16)
-            ((uint16_t *)table)[i] = pstk__bf16_from_f32(v);
-        else
-            ((float *)table)[i] = v;
-    }
-}
+/* ---- kernels ------------------------------------------------------------------------------- */
 
 /* Worst first: all of them, whatever runs here. */
 static const struct pstk__pixel_kernels *const entries[] = {

@@ -44,6 +44,13 @@ int pstk__axis_init(struct pstk__axis *a, struct pstk__arena *arena,
                     const struct pstk__pixel_kernels *kernels, uint32_t in, uint32_t out,
                     uint32_t window, uint32_t n_out);
 
+/* A line that gives all elements of a table: element(c, v) = fma(v, scale[c], offset[c]) in
+ * float32, rounded once, then cast to nearest, ties to even. */
+struct pstk__affine {
+    uint32_t exact; /* 0: there is none, or none was found */
+    float scale[3], offset[3];
+};
+
 /* How a finished u8 RGB row becomes output elements: out = table[channel][value], 3 x 256 entries
  * of the dtype (u8: unused). */
 struct pstk__finish {
@@ -53,6 +60,8 @@ struct pstk__finish {
     uint32_t width;    /* pixels of the output row */
     uint64_t plane;    /* elements between channels (NCHW) */
     const void *table; /* 3 x 256 elements of dtype */
+    /* Of the table, or NULL; with it, rows are finished about twice as fast. */
+    const struct pstk__affine *affine;
     /* What the kernels' lookup_init made of the table, or NULL: finish_row makes it for itself. */
     const void *lookup;
 };
@@ -67,6 +76,7 @@ struct pstk__column {
     uint32_t stride;        /* elements from one tap's weight to the next */
     const int32_t *weights; /* first tap's; to a multiple of 4 behind the last, 0s are readable */
     uint32_t size;          /* bytes of the row */
+    uint64_t plane;         /* 0; or bytes from one channel to the next, that come apart */
     int32_t *scratch;       /* n_slots * slot_rows elements, contents lost */
 };
 
@@ -81,6 +91,7 @@ struct pstk__pixel_kernels {
     uint32_t variant;   /* enum pstk_variant */
     uint32_t slot_rows; /* a power of 2, <= PSTK__MAX_SLOT_ROWS */
     uint32_t slot_unit;
+    uint32_t splits; /* 1: resize_column knows planes */
     /* Fill first, n and f->n_rows rows of weights for the outputs from `window` on. */
     void (*axis_weights)(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window);
     /* Bytes of an axis packed for resize_rows; never less for more outputs or taps. */
@@ -91,6 +102,7 @@ struct pstk__pixel_kernels {
     /* slot_rows rows of RGB (pixel 0 is input axis->begin) to a slot of n_out pixels, rounded to
      * u8. Nothing beyond the rows' last pixel is read. */
     void (*resize_rows)(uint8_t *slot, const uint8_t *const *rows, const void *across);
+    /* To packed pixels or, where the variant splits, to planes, out being in the first. */
     void (*resize_column)(uint8_t *out, const struct pstk__column *c);
     void (*lookup_init)(void *lookup, const struct pstk__finish *f);
     /* One row of u8 RGB to its place: out is the first element of the row (NCHW:
@@ -106,11 +118,15 @@ const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant);
  * steps x/255, minus mean, divided by deviation, each rounded; then cast round-to-nearest-even. */
 void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const float *deviation);
 
+/* Find the line of a table, 16-bit dtypes only. About a millisecond. */
+void pstk__affine_init(struct pstk__affine *a, const void *table, uint32_t dtype);
+
 /* A resize under way: rows go in, finished rows come out into `out`. All memory from an arena. */
 struct pstk__resize {
     const struct pstk__pixel_kernels *kernels;
     struct pstk__axis x, y;
     uint32_t identity;   /* 1: rows only go through finish_row; from `across` on all is unset */
+    uint32_t direct;     /* 1: the vertical pass writes finished rows */
     uint32_t slot_shift; /* slot_rows = 1 << slot_shift */
     uint32_t n_in;       /* input rows in slots, counted from y.begin */
     uint32_t n_held;     /* rows that wait for a slot's others, < slot_rows */
@@ -152,11 +168,16 @@ struct pstk__resize_bounds {
 /* Bytes of arena that begin takes at most within these bounds. */
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *b);
 
-/* The entries, for pixel.c alone. */
+/* ---- between pixel.c and the variants ------------------------------------------------------- */
+
 extern const struct pstk__pixel_kernels pstk__pixel_c;
 #if defined(__x86_64__)
 extern const struct pstk__pixel_kernels pstk__pixel_avx2;
 extern const struct pstk__pixel_kernels pstk__pixel_avx512;
+void pstk__lookup_init_avx2(void *lookup, const struct pstk__finish *f);
+void pstk__finish_row_avx2(void *out, const uint8_t *rgb, const struct pstk__finish *f);
+void pstk__lookup_init_avx512(void *lookup, const struct pstk__finish *f);
+void pstk__finish_row_avx512(void *out, const uint8_t *rgb, const struct pstk__finish *f);
 #endif
 
 #endif

@@ -453,19 +453,45 @@ INLINE __m128i digits_of_four(__m128i w)
                             _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, -1, -1, -1, -1));
 }
 
-/* Four registers of sums >> 16 to 64 bytes. */
-INLINE __m512i narrow_64(__m512i v0, __m512i v1, __m512i v2, __m512i v3)
+/*
+ * Every third of 64 bytes, then the others', of what the packing of four registers leaves: dword
+ * 4 i + k is dword 4 k + i of the row. Of a channel, the first byte's, there are 22, then 21
+ * and 21.
+ */
+#define THIRDS_BEGIN(r) ((r) == 0 ? 0 : (r) == 1 ? 22 : 43)
+#define PACKED_AT(q) ((q) / 4 % 4 * 16 + (q) / 16 * 4 + (q) % 4)
+#define THIRD_AT(j) ((j) < 22 ? 3 * (j) : (j) < 43 ? 3 * (j)-65 : 3 * (j)-127)
+#define INDEX(j) PACKED_AT(THIRD_AT(j))
+#define INDEX_4(j) INDEX(j), INDEX((j) + 1), INDEX((j) + 2), INDEX((j) + 3)
+#define INDEX_16(j) INDEX_4(j), INDEX_4((j) + 4), INDEX_4((j) + 8), INDEX_4((j) + 12)
+static const uint8_t thirds[64] = {INDEX_16(0), INDEX_16(16), INDEX_16(32), INDEX_16(48)};
+
+/* Bytes [i, i + n) of a row of packed pixels to planes; a third each, as above. */
+INLINE void store_planes(uint8_t *out, uint64_t plane, uint32_t i, uint32_t n, __m512i packed)
 {
-    const __m512i a = _mm512_srli_epi16(_mm512_packus_epi32(v0, v1), 6);
-    const __m512i b = _mm512_srli_epi16(_mm512_packus_epi32(v2, v3), 6);
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(a, b));
+    const __m512i v = _mm512_permutexvar_epi8(_mm512_loadu_si512(thirds), packed);
+    for (uint32_t r = 0; r < CHANNELS; r++) {
+        const uint32_t begin = THIRDS_BEGIN(r), count = (n + 2 - r) / 3;
+        /* Nothing is stored before the place of the third's first byte. */
+        const uintptr_t to = (uintptr_t)(out + (i + r) % 3 * plane + (i + r) / 3) - begin;
+        _mm512_mask_storeu_epi8((void *)to, mask64(count) << begin, v);
+    }
 }
 
-INLINE void store_16(uint8_t *out, __m512i v, uint32_t n)
+/* Sums >> 16 of bytes [i, i + n), at most 64, of a row to their places. */
+INLINE void store_64(uint8_t *out, const struct pstk__column *c, uint32_t i, uint32_t n,
+                     const __m512i v[4])
 {
-    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_srli_epi32(v, 6));
-    _mm_mask_storeu_epi8(out, mask16(n), bytes);
+    const __m512i a = _mm512_srli_epi16(_mm512_packus_epi32(v[0], v[1]), 6);
+    const __m512i b = _mm512_srli_epi16(_mm512_packus_epi32(v[2], v[3]), 6);
+    const __m512i packed = _mm512_packus_epi16(a, b);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    if (c->plane != 0)
+        store_planes(out, c->plane, i, n, packed);
+    else if (n == 64)
+        _mm512_storeu_si512(out + i, _mm512_permutexvar_epi32(order, packed));
+    else
+        _mm512_mask_storeu_epi8(out + i, mask64(n), _mm512_permutexvar_epi32(order, packed));
 }
 
 /*
@@ -478,23 +504,38 @@ INLINE __m512i taps_at(const struct pstk__column *c, size_t i, __mmask64 behind,
     return straddle ? _mm512_mask_loadu_epi8(taps, behind, c->slots[1] + 4 * i) : taps;
 }
 
+/* What the bytes of a column are made from that has at most four taps. */
+struct four {
+    __m512i digits[3];
+    __mmask64 behind;
+    int straddle;
+};
+
+INLINE void four_64(uint8_t *out, const struct pstk__column *c, const struct four *f, uint32_t i,
+                    uint32_t n)
+{
+    __m512i v[4];
+    for (uint32_t k = 0; k < 4; k++)
+        v[k] = 16 * k < n ? from_right(taps_at(c, i + 16 * k, f->behind, f->straddle), f->digits[0],
+                                       f->digits[1], f->digits[2])
+                          : _mm512_setzero_si512();
+    store_64(out, c, i, n, v);
+}
+
 INLINE void column_of_four(uint8_t *out, const struct pstk__column *c, __m128i digits, int straddle)
 {
-    const __m512i d0 = _mm512_broadcastd_epi32(digits);
-    const __m512i d1 = _mm512_broadcastd_epi32(_mm_shuffle_epi32(digits, _MM_PERM_BBBB));
-    const __m512i d2 = _mm512_broadcastd_epi32(_mm_shuffle_epi32(digits, _MM_PERM_CCCC));
-    const __mmask64 behind = 0x1111111111111111ull * ((1u << c->lead) - 1);
+    const struct four f = {
+        .digits = {_mm512_broadcastd_epi32(digits),
+                   _mm512_broadcastd_epi32(_mm_shuffle_epi32(digits, _MM_PERM_BBBB)),
+                   _mm512_broadcastd_epi32(_mm_shuffle_epi32(digits, _MM_PERM_CCCC))},
+        .behind = 0x1111111111111111ull * ((1u << c->lead) - 1),
+        .straddle = straddle,
+    };
     uint32_t i = 0;
-    for (; i + 64 <= c->size; i += 64) {
-        __m512i v[4];
-        for (uint32_t k = 0; k < 4; k++)
-            v[k] = from_right(taps_at(c, i + 16 * k, behind, straddle), d0, d1, d2);
-        _mm512_storeu_si512(out + i, narrow_64(v[0], v[1], v[2], v[3]));
-    }
-    for (; i < c->size; i += 16) {
-        const __m512i taps = taps_at(c, i, behind, straddle);
-        store_16(out + i, from_right(taps, d0, d1, d2), c->size - i);
-    }
+    for (; i + 64 <= c->size; i += 64)
+        four_64(out, c, &f, i, 64);
+    if (i < c->size)
+        four_64(out, c, &f, i, c->size - i);
 }
 
 /* 16 bytes of a column of any number of taps; digits: 4 dwords a slot, the last unused. */
@@ -521,15 +562,13 @@ TARGET static void column_of_many(uint8_t *out, const struct pstk__column *c)
         const __m128i w = _mm_loadu_si128((const __m128i *)(digits + 4 * s));
         _mm_storeu_si128((__m128i *)(digits + 4 * s), digits_of_four(w));
     }
-    uint32_t i = 0;
-    for (; i + 64 <= c->size; i += 64) {
+    for (uint32_t i = 0; i < c->size; i += 64) {
+        const uint32_t left = c->size - i, n = left < 64 ? left : 64;
         __m512i v[4];
         for (uint32_t k = 0; k < 4; k++)
             v[k] = column_sum(c, digits, i + 16 * k);
-        _mm512_storeu_si512(out + i, narrow_64(v[0], v[1], v[2], v[3]));
+        store_64(out, c, i, n, v);
     }
-    for (; i < c->size; i += 16)
-        store_16(out + i, column_sum(c, digits, i), c->size - i);
 }
 
 TARGET static void resize_column(uint8_t *out, const struct pstk__column *c)
@@ -549,228 +588,18 @@ TARGET static void resize_column(uint8_t *out, const struct pstk__column *c)
         column_of_four(out, c, turned, 0);
 }
 
-/* ---- finish --------------------------------------------------------------------------------- */
-
-/*
- * 64 pixels at a time, a channel a register. An element is looked up byte by byte: *plane* p of a
- * channel's table is byte p of its 256 elements, in four registers.
- */
-struct lookup {
-    __m512i plane[CHANNELS][4][4];
-};
-_Static_assert(sizeof(struct lookup) <= PSTK__LOOKUP_SIZE, "a lookup has its place");
-
-#define ROW_4(f, i) f(i), f(i + 1), f(i + 2), f(i + 3)
-#define ROW_16(f, i) ROW_4(f, i), ROW_4(f, i + 4), ROW_4(f, i + 8), ROW_4(f, i + 12)
-#define ROW_64(f, i) ROW_16(f, i), ROW_16(f, i + 16), ROW_16(f, i + 32), ROW_16(f, i + 48)
-#define THRICE(i) (3 * (i))
-#define THIRD(i) ((i) / 3)
-static const uint8_t thrice[64] = {ROW_64(THRICE, 0)};
-static const uint8_t third[192] = {ROW_64(THIRD, 0), ROW_64(THIRD, 64), ROW_64(THIRD, 128)};
-
-/* Byte 3 k + c of three registers of packed pixels is byte k of channel c. */
-#define EVERY_THIRD 0x9249249249249249ull /* bits 0, 3, 6, ... 63 */
-
-/* How the channels of a run of pixels, mirrored or not, are picked out of its three registers. */
-struct split {
-    __m512i from[CHANNELS];
-    __mmask64 in[CHANNELS][3]; /* which bytes of a channel come from which register */
-};
-
-INLINE struct split split_of(uint32_t n_pixels, uint32_t flip)
-{
-    struct split s;
-    const __m512i along = _mm512_loadu_si512(thrice);
-    for (uint32_t c = 0; c < CHANNELS; c++) {
-        const __m512i last = _mm512_set1_epi8((char)(CHANNELS * (n_pixels - 1) + c));
-        s.from[c] =
-            flip ? _mm512_sub_epi8(last, along) : _mm512_add_epi8(along, _mm512_set1_epi8((char)c));
-        const __m512i which = _mm512_and_si512(s.from[c], _mm512_set1_epi8((char)0xc0));
-        for (uint32_t z = 0; z < 3; z++)
-            s.in[c][z] = _mm512_cmpeq_epi8_mask(which, _mm512_set1_epi8((char)(64 * z)));
-    }
-    return s;
-}
-
-INLINE __m512i merge(__m512i from, const __m512i z[3], const __mmask64 in[3])
-{
-    __m512i v = _mm512_maskz_permutexvar_epi8(in[0], from, z[0]);
-    v = _mm512_mask_permutexvar_epi8(v, in[1], from, z[1]);
-    return _mm512_mask_permutexvar_epi8(v, in[2], from, z[2]);
-}
-
-/* Three channels to packed pixels. */
-INLINE void interleave(__m512i z[3], const __m512i channel[CHANNELS])
-{
-    for (uint32_t k = 0; k < 3; k++) {
-        const __m512i from = _mm512_loadu_si512(third + 64 * k);
-        /* byte 64 k + q is of channel (64 k + q) % 3 = (k + q) % 3 */
-        const __mmask64 red = k == 0 ? EVERY_THIRD : k == 1 ? EVERY_THIRD << 2 : EVERY_THIRD << 1;
-        const __mmask64 green = k == 0 ? EVERY_THIRD << 1 : k == 1 ? EVERY_THIRD : EVERY_THIRD << 2;
-        const __mmask64 in[3] = {red, green, ~(red | green)};
-        z[k] = merge(from, channel, in);
-    }
-}
-
-/* `size` bytes an element: what is stored of 64 bytes' planes, 64 / size elements a register. */
-INLINE void zip(__m512i *out, const __m512i *plane, uint32_t size)
-{
-    if (size == 1) {
-        out[0] = plane[0];
-    } else if (size == 2) {
-        out[0] = _mm512_unpacklo_epi8(plane[0], plane[1]);
-        out[1] = _mm512_unpackhi_epi8(plane[0], plane[1]);
-    } else {
-        const __m512i lo01 = _mm512_unpacklo_epi8(plane[0], plane[1]);
-        const __m512i lo23 = _mm512_unpacklo_epi8(plane[2], plane[3]);
-        const __m512i hi01 = _mm512_unpackhi_epi8(plane[0], plane[1]);
-        const __m512i hi23 = _mm512_unpackhi_epi8(plane[2], plane[3]);
-        out[0] = _mm512_unpacklo_epi16(lo01, lo23);
-        out[1] = _mm512_unpackhi_epi16(lo01, lo23);
-        out[2] = _mm512_unpacklo_epi16(hi01, hi23);
-        out[3] = _mm512_unpackhi_epi16(hi01, hi23);
-    }
-}
-
-/* The order of bytes that zip, which works within 128-bit lanes, turns into the natural one. */
-INLINE __m512i zip_order(__m512i v, uint32_t size)
-{
-    if (size == 1)
-        return v;
-    if (size == 2)
-        return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v);
-    return _mm512_permutexvar_epi32(
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
-}
-
-/* One plane of 64 values' elements. */
-INLINE __m512i look_up(const __m512i table[4], __m512i v)
-{
-    const __m512i low = _mm512_permutex2var_epi8(table[0], v, table[1]);
-    const __m512i high = _mm512_permutex2var_epi8(table[2], v, table[3]);
-    return _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(v), high);
-}
-
-INLINE void store_elements(uint8_t *out, const __m512i *planes, uint32_t size, uint32_t n)
-{
-    __m512i v[4];
-    zip(v, planes, size);
-    for (uint32_t k = 0; k < size; k++) {
-        const uint32_t at = 64 * k, end = n * size;
-        if (at + 64 <= end)
-            _mm512_storeu_si512(out + at, v[k]);
-        else if (at < end)
-            _mm512_mask_storeu_epi8(out + at, mask64(end - at), v[k]);
-    }
-}
-
-/* n pixels, at most 64, to out, the first pixel's first element. */
-INLINE void finish_64(uint8_t *out, const __m512i channel[CHANNELS], const struct pstk__finish *f,
-                      const struct lookup *l, uint32_t size, uint32_t n)
-{
-    __m512i planes[CHANNELS][4];
-    for (uint32_t c = 0; c < CHANNELS; c++) {
-        const int apart = f->layout == PSTK_NCHW;
-        const __m512i v = apart ? zip_order(channel[c], size) : channel[c];
-        for (uint32_t p = 0; p < size; p++)
-            planes[c][p] = size == 1 ? v : look_up(l->plane[c][p], v);
-        if (apart)
-            store_elements(out + c * f->plane * size, planes[c], size, n);
-    }
-    if (f->layout == PSTK_NCHW)
-        return;
-    __m512i packed[3][4];
-    for (uint32_t p = 0; p < size; p++) {
-        const __m512i of_plane[CHANNELS] = {planes[0][p], planes[1][p], planes[2][p]};
-        __m512i z[3];
-        interleave(z, of_plane);
-        for (uint32_t k = 0; k < 3; k++)
-            packed[k][p] = zip_order(z[k], size);
-    }
-    for (uint32_t k = 0; k < 3 && 64 * k < CHANNELS * n; k++) {
-        const uint32_t left = CHANNELS * n - 64 * k;
-        store_elements(out + 64 * k * size, packed[k], size, left < 64 ? left : 64);
-    }
-}
-
-INLINE void finish_sized(uint8_t *out, const uint8_t *rgb, const struct pstk__finish *f,
-                         const struct lookup *l, uint32_t size)
-{
-    const uint64_t step = size * (f->layout == PSTK_NCHW ? 1 : CHANNELS);
-    struct split split = split_of(64, f->flip);
-    for (uint32_t x = 0; x < f->width; x += 64) {
-        const uint32_t left = f->width - x, n = left < 64 ? left : 64, n_bytes = CHANNELS * n;
-        const uint8_t *from = rgb + (size_t)CHANNELS * (f->flip ? left - n : x);
-        __m512i z[3], channel[CHANNELS];
-        for (uint32_t k = 0; k < 3; k++) {
-            const uint32_t at = 64 * k < n_bytes ? 64 * k : n_bytes;
-            z[k] = _mm512_maskz_loadu_epi8(mask64(n_bytes - at), from + at);
-        }
-        if (n < 64)
-            split = split_of(n, f->flip);
-        for (uint32_t c = 0; c < CHANNELS; c++)
-            channel[c] = merge(split.from[c], z, split.in[c]);
-        finish_64(out + x * step, channel, f, l, size, n);
-    }
-}
-
-/* Byte `plane` of 64 elements. */
-INLINE __m512i plane_of(const uint8_t *table, uint32_t size, uint32_t plane)
-{
-    __m512i v = _mm512_setzero_si512();
-    for (uint32_t k = 0; k < 4; k++) {
-        const __m512i dwords =
-            size == 2 ? _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(table + 32 * k)))
-                      : _mm512_loadu_si512(table + 64 * k);
-        const __m128i bytes =
-            _mm512_cvtepi32_epi8(_mm512_srl_epi32(dwords, _mm_cvtsi32_si128((int)(8 * plane))));
-        v = _mm512_mask_broadcast_i32x4(v, (__mmask16)(0xf << 4 * k), bytes);
-    }
-    return v;
-}
-
-TARGET static void lookup_init(void *lookup, const struct pstk__finish *f)
-{
-    struct lookup *l = lookup;
-    const uint32_t size = pstk_dtype_size(f->dtype);
-    for (uint32_t c = 0; c < CHANNELS; c++)
-        for (uint32_t p = 0; p < size; p++)
-            for (uint32_t k = 0; k < 4; k++) {
-                const uint8_t *table = (const uint8_t *)f->table + (256 * c + 64 * k) * size;
-                l->plane[c][p][k] = plane_of(table, size, p);
-            }
-}
-
-TARGET static void finish_row(void *out, const uint8_t *rgb, const struct pstk__finish *f)
-{
-    const uint32_t size = pstk_dtype_size(f->dtype);
-    struct lookup own;
-    const struct lookup *l = f->lookup;
-    if (size > 1 && l == NULL) {
-        lookup_init(&own, f);
-        l = &own;
-    }
-    if (size == 1 && f->layout == PSTK_NHWC && !f->flip)
-        memcpy(out, rgb, (size_t)CHANNELS * f->width);
-    else if (size == 1)
-        finish_sized(out, rgb, f, l, 1);
-    else if (size == 2)
-        finish_sized(out, rgb, f, l, 2);
-    else
-        finish_sized(out, rgb, f, l, 4);
-}
-
 const struct pstk__pixel_kernels pstk__pixel_avx512 = {
     .variant = PSTK_VARIANT_AVX512,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
+    .splits = 1,
     .axis_weights = axis_weights,
     .across_size = across_size,
     .across_init = across_init,
     .resize_rows = resize_rows,
     .resize_column = resize_column,
-    .lookup_init = lookup_init,
-    .finish_row = finish_row,
+    .lookup_init = pstk__lookup_init_avx512,
+    .finish_row = pstk__finish_row_avx512,
 };
 
 #endif

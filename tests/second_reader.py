@@ -6,8 +6,8 @@
     second_reader.py DATA --get ID FIELD    that field's plain bytes to standard output
 
 Standard library only. Fields stored with zstd are decompressed where a zstd is to be had (a module,
-or libzstd through ctypes); otherwise their stored checksum is what is checked, and the summary says
-so. Exit status: 0 whole, 1 damaged, 2 usage.
+or libzstd through ctypes); otherwise, and where they are stored as planes, their stored checksum is
+what is checked, and the summary says so. Exit status: 0 whole, 1 damaged, 2 usage.
 """
 import argparse
 import json
@@ -21,7 +21,8 @@ PAGE_RECORDS = 509
 FIXED_MAX = 4096
 ELEMENT = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8,
            "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
-CODECS = {0: "none", 1: "zstd"}
+CODECS = {0: "none", 1: "zstd", 2: "planes"}
+EQUIVALENT = 1  # entry flag
 ENCODINGS = {0: "none", 1: "jpeg", 2: "png", 3: "pixels"}
 MASK = (1 << 64) - 1
 
@@ -180,17 +181,18 @@ class Field:
         check_keys("field", m, ["name", "kind", "codec", "level", "max_stored", "max_plain",
                                 "stored_bytes", "plain_bytes", "encodings", "codecs"]
                    + ["dtype"] * has_dtype + ["shape"] * (self.kind == "ndarray")
-                   + ["max_width", "max_height"] * (self.kind == "image"))
+                   + ["max_width", "max_height", "equivalent"] * (self.kind == "image"))
         self.m, self.name, self.codec = m, m["name"], m["codec"]
         need(re.fullmatch(r"[A-Za-z0-9_.-]{1,63}", self.name), "field name", self.name)
         need(self.codec in CODECS.values(), "codec", self.codec)
         self.dtype = m.get("dtype", "-")
         self.shape = m.get("shape", [])
         need(not has_dtype or self.dtype in ELEMENT, "dtype", self.dtype)
+        need(self.codec != "planes" or self.kind == "image", "planes of", self.kind)
         self.fixed_size = self.find_fixed_size()
         self.fixed = self.fixed_size is not None
         self.found = dict(max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0, encodings={},
-                          codecs={}, max_width=0, max_height=0)
+                          codecs={}, max_width=0, max_height=0, equivalent=0)
 
     def find_fixed_size(self):
         if self.kind == "scalar":
@@ -206,8 +208,9 @@ class Field:
         shape = ",".join(str(n) for n in self.shape) or "-"
         return f"{self.name} {self.kind} {self.dtype} {self.codec} {shape}\n"
 
-    def count(self, stored, plain, codec, encoding, width, height):
+    def count(self, stored, plain, codec, encoding, width, height, flags=0):
         f = self.found
+        f["equivalent"] += flags & EQUIVALENT
         for key, value in (("max_stored", stored), ("max_plain", plain), ("max_width", width),
                            ("max_height", height)):
             f[key] = max(f[key], value)
@@ -384,22 +387,24 @@ class Shard:
         self.need(at_data == len(record), "record", k, "size")
 
     def plain(self, k, f, entry, stored):
-        """Plain bytes of a field, checked; None where there is no zstd to be had."""
+        """Plain bytes of a field, checked; None where they cannot be had here."""
         if entry is None:
             return stored
-        stored_size, plain_size, stored_crc, plain_crc, codec, encoding, w, h, zero = entry
+        stored_size, plain_size, stored_crc, plain_crc, codec, encoding, w, h, flags = entry
         where = "record %d field %s" % (k, f.name)
         self.need(len(stored) == stored_size, where, "stored size")
         self.need(crc32c(stored) == stored_crc, where, "stored checksum")
-        self.need(zero == 0 and codec in CODECS and encoding in ENCODINGS, where, "entry")
-        self.need(codec == 0 or f.codec == "zstd", where, "codec", codec)
+        self.need(codec in CODECS and encoding in ENCODINGS, where, "entry")
+        self.need(codec == 0 or f.codec == CODECS[codec], where, "codec", codec)
+        self.need(flags in ((0, EQUIVALENT) if codec == 2 else (0,)), where, "flags", flags)
+        self.need(codec != 2 or encoding == 1, where, "planes of encoding", encoding)
         self.need((encoding != 0) == (f.kind == "image"), where, "encoding", encoding)
         self.need((w != 0 and h != 0) if encoding else (w == h == 0), where, "width and height")
         if codec == 0:
             self.need(plain_size == stored_size and plain_crc == stored_crc, where, "plain size")
             return stored
-        self.need(stored_size < plain_size, where, "compressed, yet larger")
-        if not ZSTD:
+        self.need(codec == 2 or stored_size < plain_size, where, "compressed, yet larger")
+        if codec == 2 or not ZSTD:
             self.data.n_not_decompressed += 1
             return None
         plain = ZSTD(stored, self.dictionary.get(f.name), plain_size)
@@ -434,7 +439,7 @@ class Shard:
                     self.check_image(k, f, entry, plain)
                 words += [entry[1] | entry[3] << 32, entry[5] | entry[6] << 16 | entry[7] << 32]
                 f.count(entry[0], entry[1], CODECS[entry[4]], ENCODINGS[entry[5]], entry[6],
-                        entry[7])
+                        entry[7], entry[8])
             identity.add(words)
         self.need(identity.lanes == self.lanes, "identity lanes")
         return identity
@@ -443,7 +448,7 @@ class Shard:
         for f, entry, stored in self.fields_of(k):
             if f.name == name:
                 plain = self.plain(k, f, entry, stored)
-                need(plain is not None, "field", name, "is compressed, and there is no zstd here")
+                need(plain is not None, "field", name, "is compressed by what is not read here")
                 return plain
 
 
@@ -495,7 +500,7 @@ def main():
         print("%(n_samples)d samples in %(n_shards)d shards, %(bytes)d bytes, identity %(identity)s"
               % found)
         if data.n_not_decompressed:
-            print(data.n_not_decompressed, "compressed values: stored checksum alone was checked")
+            print(data.n_not_decompressed, "values: their stored checksum alone was checked")
     return 0
 
 

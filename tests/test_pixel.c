@@ -92,6 +92,22 @@ static struct shape draw_scaled(void)
 static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
 static const float mean[3] = {0.485f, 0.456f, 0.406f}, deviation[3] = {0.229f, 0.224f, 0.225f};
 
+/* The line of the usual table, found once: it takes a while. */
+static const struct pstk__affine *line_of(uint32_t dtype)
+{
+    static struct pstk__affine lines[4];
+    static int n_lines;
+    for (; n_lines < 4; n_lines++) {
+        uint32_t table[768];
+        pstk__finish_table(table, dtypes[n_lines], mean, deviation);
+        pstk__affine_init(&lines[n_lines], table, dtypes[n_lines]);
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        if (dtypes[i] == dtype)
+            return &lines[i];
+    return NULL;
+}
+
 /* Where a resize writes: rows and planes with some elements between, and before and behind all. */
 struct target {
     struct pstk__finish finish;
@@ -117,6 +133,7 @@ static int target_open(struct target *t, const struct shape *s)
     if (dtype != PSTK_U8)
         pstk__finish_table(t->table, dtype, mean, deviation);
     t->finish.table = dtype == PSTK_U8 ? NULL : t->table;
+    t->finish.affine = draw(2) ? line_of(dtype) : NULL;
     t->memory = malloc(t->n_elements * t->size);
     if (t->memory != NULL)
         memset(t->memory, 0xee, t->n_elements * t->size);
@@ -365,6 +382,59 @@ TEST(tables_hold_what_the_float_steps_give)
         }
 }
 
+/* Elements of a table that its line does not give. */
+static int line_errors(const struct pstk__affine *a, const uint16_t *table, uint32_t dtype)
+{
+    int n_bad = 0;
+    for (uint32_t i = 0; i < 768; i++) {
+        const float v = fmaf((float)(i % 256), a->scale[i / 256], a->offset[i / 256]);
+        n_bad += table[i] != (dtype == PSTK_F16 ? pstk__f16_from_f32(v) : pstk__bf16_from_f32(v));
+    }
+    return n_bad;
+}
+
+TEST(a_line_gives_every_element_of_its_table)
+{
+    uint32_t n_exact = 0;
+    for (uint32_t i = 0; i < 30; i++) {
+        const uint32_t dtype = i & 1 ? PSTK_F16 : PSTK_BF16;
+        float m[3], d[3];
+        for (uint32_t c = 0; c < 3; c++) {
+            m[c] = i < 4 ? mean[c] : (float)draw(1000) / 999;
+            d[c] = i < 4 ? deviation[c] : ((float)draw(1000) + 1) / 1000;
+        }
+        uint16_t table[768];
+        struct pstk__affine a;
+        pstk__finish_table(table, dtype, i < 2 ? NULL : m, d);
+        pstk__affine_init(&a, table, dtype);
+        CHECK(a.exact == 0 || line_errors(&a, table, dtype) == 0);
+        CHECK(a.exact || i >= 4); /* the tables that nearly all have */
+        n_exact += a.exact;
+    }
+    CHECK(n_exact >= 20);
+}
+
+TEST(a_table_that_no_line_gives_has_none)
+{
+    const float far[3] = {0, 0, 0}, small[3] = {1e-5f, 1e-5f, 1e-5f}; /* infinities as f16 */
+    uint16_t table[768];
+    uint32_t wide[768];
+    struct pstk__affine a;
+    pstk__finish_table(table, PSTK_F16, far, small);
+    pstk__affine_init(&a, table, PSTK_F16);
+    CHECK_EQ(a.exact, 0);
+    pstk__finish_table(wide, PSTK_F32, mean, deviation);
+    pstk__affine_init(&a, wide, PSTK_F32);
+    CHECK_EQ(a.exact, 0);
+    for (uint32_t i = 0; i < 20; i++) { /* one element off by one */
+        const uint32_t dtype = i & 1 ? PSTK_F16 : PSTK_BF16;
+        pstk__finish_table(table, dtype, mean, deviation);
+        table[draw(3) * 256 + 1 + draw(254)] ^= 8;
+        pstk__affine_init(&a, table, dtype);
+        CHECK_EQ(a.exact, 0);
+    }
+}
+
 /* One row through finish_row, input and output between fences or canaries. 0 when all is right. */
 static int finish(const struct pstk__pixel_kernels *k, struct pstk__finish f, int ready)
 {
@@ -403,16 +473,20 @@ TEST(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_beside_them_is_wri
     for (uint32_t i = 0; i < 4 * 2 * 2 * 210; i++) {
         const uint32_t width = 1 + i / 16;
         uint32_t table[768];
+        const uint32_t dtype = dtypes[i & 3], usual = draw(2);
         for (uint32_t e = 0; e < 768; e++)
             table[e] = draw(UINT32_MAX); /* any table, whatever it was made for */
+        if (usual && dtype != PSTK_U8)
+            pstk__finish_table(table, dtype, mean, deviation);
         EACH_VARIANT(k)
         {
-            const struct pstk__finish f = {.dtype = dtypes[i & 3],
+            const struct pstk__finish f = {.dtype = dtype,
                                            .layout = i >> 3 & 1 ? PSTK_NCHW : PSTK_NHWC,
                                            .flip = i >> 2 & 1,
                                            .width = width,
                                            .plane = width + draw(4),
-                                           .table = table};
+                                           .table = table,
+                                           .affine = usual ? line_of(dtype) : NULL};
             const int n_bad = finish(k, f, (int)draw(2));
             if (n_bad)
                 printf("# variant %u: width %u, dtype %u, layout %u, flip %u\n", k->variant, width,
@@ -454,6 +528,8 @@ int main(void)
         CASE(an_arena_too_small_is_an_error),
         CASE(what_bounds_say_is_enough_for_all_within_them),
         CASE(tables_hold_what_the_float_steps_give),
+        CASE(a_line_gives_every_element_of_its_table),
+        CASE(a_table_that_no_line_gives_has_none),
         CASE(finished_rows_are_mirrored_laid_out_and_cast_and_nothing_beside_them_is_written),
         CASE(the_variant_asked_for_is_the_one_given),
 #if defined(__x86_64__)

@@ -57,6 +57,40 @@ TEST(luma_and_chroma_have_contexts_of_their_own_that_meet_in_the_middle)
                  c >= PSTK__CONTEXT_VALUE && c < PSTK__CONTEXT_DC_HIGH);
 }
 
+/* ---- blocks taken apart --------------------------------------------------------------------- */
+
+TEST(blocks_are_taken_apart_alike_by_every_variant)
+{
+    enum { MOST = 12, SLACK = 64 };
+    for (uint32_t i = 0; i < 200; i++) {
+        const uint32_t n = draw(MOST + 1);
+        int16_t *blocks = calloc(64 * n + 1, sizeof *blocks);
+        int16_t expected[64 * MOST], values[64 * MOST + SLACK + 8];
+        uint64_t maps[MOST + 1];
+        uint32_t n_values = 0;
+        for (uint32_t k = 0; k < 64 * n; k++)
+            blocks[k] = draw(1 + i % 4) ? 0 : field_wild();
+        for (uint32_t b = 0; b < n; b++)
+            for (uint32_t z = 1; z < 64; z++)
+                if (blocks[64 * b + pstk__planes_zigzag[z]] != 0)
+                    expected[n_values++] = blocks[64 * b + pstk__planes_zigzag[z]];
+        EACH_VARIANT(v)
+        {
+            memset(values, 0xa5, sizeof values);
+            maps[n] = 0xa5;
+            CHECK_EQ(pstk__planes_kernels(v)->take(maps, values, blocks, n), n_values);
+            CHECK(memcmp(values, expected, n_values * sizeof *values) == 0);
+            for (uint32_t k = n_values + SLACK; k < 64 * MOST + SLACK + 8; k++)
+                CHECK_EQ((uint16_t)values[k], 0xa5a5);
+            CHECK_EQ(maps[n], 0xa5);
+            for (uint32_t k = 0; k < 64 * n; k++)
+                CHECK_EQ(maps[k / 64] >> k % 64 & 1,
+                         k % 64 != 0 && blocks[k / 64 * 64 + pstk__planes_zigzag[k % 64]] != 0);
+        }
+        free(blocks);
+    }
+}
+
 /* ---- what is written is read ---------------------------------------------------------------- */
 
 /* 1 when a variant does not give back the image's coefficients and what stands beside them. */
@@ -660,6 +694,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(each_16_bit_number_has_its_place_in_the_zigzag_of_signs),
         CASE(luma_and_chroma_have_contexts_of_their_own_that_meet_in_the_middle),
+        CASE(blocks_are_taken_apart_alike_by_every_variant),
         CASE(images_of_every_small_size_come_back),
         CASE(images_of_every_sampling_and_kind_come_back),
         CASE(images_of_many_strips_come_back),

@@ -463,7 +463,8 @@ static void decode_from(struct decoded *d, const struct strip *s, const uint8_t 
     d->is_clean = 1;
     d->failed = 1;
     d->result = pstk__rans_begin(&d->reader, tables_of(s), s->n_lanes, own + 1, size);
-    d->reader.limit += behind;
+    if (d->result == 0)
+        d->reader.limit += behind;
     for (uint32_t run = 0; d->result == 0 && run < s->n_runs; run++) {
         const uint32_t room = (s->n[run] + 63) / 64 * 64;
         d->failed = 2 + run;

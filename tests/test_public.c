@@ -263,6 +263,27 @@ TEST(an_image_is_checked_by_decoding_it)
     CHECK(err.message[0]);
 }
 
+TEST(an_image_becomes_pixels_or_another_jpeg)
+{
+    struct pstk_error err = new_error();
+    struct pstk_convert how = {.size = sizeof how, .shorter_side = 1};
+    uint32_t width = 0, height = 0;
+    uint64_t size = 0;
+    void *out = NULL;
+    CHECK_EQ(pstk_image_convert(red_png, sizeof red_png, &how, &out, &size, &width, &height, &err),
+             1);
+    CHECK(size == 3 && width == 1 && height == 1 && memcmp(out, "\xff\0\0", 3) == 0);
+    pstk_free(out);
+    how = (struct pstk_convert){.size = sizeof how, .quality = 75};
+    CHECK_EQ(pstk_image_convert(red_png, sizeof red_png, &how, &out, &size, NULL, NULL, &err), 1);
+    CHECK_EQ(pstk_image_check(out, size, 1, NULL, NULL, &err), 0);
+    pstk_free(out);
+    how.shorter_side = 1;
+    CHECK_EQ(pstk_image_convert(red_png, sizeof red_png, &how, &out, &size, NULL, NULL, &err),
+             PSTK_EINVAL);
+    CHECK(out == NULL && err.message[0]);
+}
+
 TEST(a_data_set_tells_its_schema_and_gives_its_records)
 {
     struct pstk_error err = new_error();
@@ -564,6 +585,7 @@ int main(void)
         CASE(a_data_set_is_written_and_exists_only_after_commit),
         CASE(a_record_that_is_no_image_is_refused_and_the_next_is_taken),
         CASE(an_image_is_checked_by_decoding_it),
+        CASE(an_image_becomes_pixels_or_another_jpeg),
         CASE(a_data_set_tells_its_schema_and_gives_its_records),
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),

@@ -62,6 +62,7 @@ static const char help[] =
     "  --reader R          auto, io_uring, threads (auto)\n"
     "  --io I              auto, direct, buffered (auto)\n"
     "  --device D          host\n"
+    "  --variant V         kernels: auto, c, avx2, avx512; all give the same bytes (auto)\n"
     "  --on-bad B          error: stop at a bad sample; substitute: another stands in (error)\n"
     "and tell:\n"
     "  --digest            CRC32C of the valid rows of every batch, in order\n"

@@ -26,6 +26,11 @@ const struct choice pipeline_readers[] = {{"auto", PSTK_READER_AUTO},
                                           {NULL, 0}};
 const struct choice pipeline_ios[] = {
     {"auto", PSTK_IO_AUTO}, {"direct", PSTK_IO_DIRECT}, {"buffered", PSTK_IO_BUFFERED}, {NULL, 0}};
+const struct choice pipeline_variants[] = {{"auto", PSTK_VARIANT_AUTO},
+                                           {"c", PSTK_VARIANT_C},
+                                           {"avx2", PSTK_VARIANT_AVX2},
+                                           {"avx512", PSTK_VARIANT_AVX512},
+                                           {NULL, 0}};
 static const struct choice devices[] = {{"host", PSTK_HOST}, {"cuda", PSTK_CUDA}, {NULL, 0}};
 static const struct choice on_bads[] = {
     {"error", PSTK_BAD_ERROR}, {"substitute", PSTK_BAD_SUBSTITUTE}, {NULL, 0}};
@@ -97,6 +102,8 @@ int pipeline_set(struct pipeline *p, int code, const char *value)
         return option_choice("--io", value, pipeline_ios, &p->io);
     case OPT_DEVICE:
         return option_choice("--device", value, devices, &p->device);
+    case OPT_VARIANT:
+        return option_choice("--variant", value, pipeline_variants, &p->variant);
     case OPT_ON_BAD:
         return option_choice("--on-bad", value, on_bads, &p->bad_sample);
     default:
@@ -253,6 +260,7 @@ int pipeline_build(struct pipeline *p, int image_only)
     s->n_threads = p->n_threads;
     s->n_slots = p->n_slots;
     s->reader = p->reader;
+    s->variant = p->variant;
     s->io = p->io;
     s->device = p->device;
     s->bad_sample = p->bad_sample;

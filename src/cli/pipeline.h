@@ -30,6 +30,7 @@ enum {
     OPT_READER,
     OPT_IO,
     OPT_DEVICE,
+    OPT_VARIANT,
     OPT_ON_BAD
 };
 
@@ -62,6 +63,7 @@ enum {
         {"slots", required_argument, NULL, OPT_SLOTS},                                             \
         {"reader", required_argument, NULL, OPT_READER}, {"io", required_argument, NULL, OPT_IO},  \
         {"device", required_argument, NULL, OPT_DEVICE},                                           \
+        {"variant", required_argument, NULL, OPT_VARIANT},                                         \
     {                                                                                              \
         "on-bad", required_argument, NULL, OPT_ON_BAD                                              \
     }
@@ -81,7 +83,7 @@ struct pipeline {
     uint64_t start_batch;
     uint32_t order, rank, world, last;
     uint32_t n_threads, n_slots; /* 0: the library chooses */
-    uint32_t reader, io, device, bad_sample;
+    uint32_t reader, io, device, variant, bad_sample;
 
     /* found in the data set */
     struct pstk_dataset_info info;
@@ -97,7 +99,7 @@ struct pipeline {
 };
 
 extern const struct choice pipeline_crops[], pipeline_dtypes[], pipeline_layouts[],
-    pipeline_orders[], pipeline_lasts[], pipeline_readers[], pipeline_ios[];
+    pipeline_orders[], pipeline_lasts[], pipeline_readers[], pipeline_ios[], pipeline_variants[];
 
 void pipeline_init(struct pipeline *p);
 /* Take one of the options above. 0, or -1 after having said what is wrong. */

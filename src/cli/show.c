@@ -42,7 +42,7 @@ static const char help[] =
     "  --crop C            random, center, none, as in bench (random)\n"
     "  --flip P            flip with this probability (0.5 with random crops, else 0)\n"
     "  --seed S --epoch E  whose crops (0, 0)\n"
-    "  --threads, --slots, --reader, --io, --device, --on-bad   as in bench\n"
+    "  --threads, --slots, --reader, --io, --device, --variant, --on-bad   as in bench\n"
     "  --batch-size, --start-batch, --order, --rank, --world, --last   taken and without effect:\n"
     "                      what becomes of a sample does not depend on where it comes\n"
     "  --json              print one JSON object: crop [top, left, height, width] and flip; of\n"

@@ -2,7 +2,6 @@
 #include "plain.h"
 
 #include "segment.h"
-#include "zigzag.h"
 
 #include <string.h>
 
@@ -17,12 +16,12 @@
 /* ---- Huffman tables ------------------------------------------------------------------------- */
 
 /* What a symbol says, with its code's length: in bytes from the lowest: bits of code and value, of
- * the code, of the value, coefficients passed (AC: 0 is an end of block). Not 0. */
+ * the code, coefficients passed (AC: 0 is an end of block). Not 0. */
 static uint32_t say(uint32_t length, uint32_t symbol, int is_ac)
 {
     const uint32_t size = is_ac ? symbol & 15 : symbol;
     const uint32_t advance = is_ac && (size > 0 || symbol == 0xf0) ? (symbol >> 4) + 1 : 0;
-    return (length + size) | length << 8 | size << 16 | advance << 24;
+    return (length + size) | length << 8 | advance << 16;
 }
 
 /* The same of the code that 16 bits begin with. 0: there is none. */
@@ -73,8 +72,8 @@ static void fill_some(struct pstk__jpeg_lookup *t)
             if (said == 0 || (said >> 8 & 255) > INDEX_BITS - n_bits)
                 break;
             n_bits += said & 255;
-            advance += said >> 24;
-            ends = said >> 24 == 0;
+            advance += said >> 16;
+            ends = said >> 16 == 0;
         }
         advance = advance < 64 ? advance : 64; /* 63 + 64 must not look like an end */
         t->some[i] =
@@ -118,10 +117,6 @@ static int read_quant(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t siz
         const uint32_t n = b[0] >> 4 ? 129 : 65;
         if (b[0] > 0x1f || (b[0] & 15) > 3 || size < n)
             return -1;
-        uint16_t *quant = s->quant[b[0] & 15];
-        for (uint32_t z = 0; z < 64; z++)
-            quant[pstk__zigzag[z]] =
-                (uint16_t)(n == 65 ? b[1 + z] : (uint32_t)b[1 + 2 * z] << 8 | b[2 + 2 * z]);
         s->quant_tables |= 1u << (b[0] & 15);
         b += n;
         size -= n;
@@ -180,29 +175,6 @@ static int read_scan(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t size
     return f->n_components > 1 && n_blocks > MAX_BLOCKS_IN_MCU ? -1 : 0;
 }
 
-/* libjpeg's rules (default_decompress_parms): JFIF means YCbCr; else an Adobe segment tells it, by
- * a transform of which only 0 is RGB; else the ids, of which only R, G, B are. */
-static uint32_t color_of(const struct pstk__jpeg_plain *s)
-{
-    const struct pstk__jpeg_component *c = s->frame.component;
-    if (s->frame.n_components == 1)
-        return PSTK__JPEG_GRAY;
-    if (s->has_jfif)
-        return PSTK__JPEG_YCC;
-    if (s->adobe_transform >= 0)
-        return s->adobe_transform == 0 ? PSTK__JPEG_RGB : PSTK__JPEG_YCC;
-    return c[0].id == 'R' && c[1].id == 'G' && c[2].id == 'B' ? PSTK__JPEG_RGB : PSTK__JPEG_YCC;
-}
-
-static void read_application(struct pstk__jpeg_plain *s, uint32_t marker, const uint8_t *b,
-                             uint32_t size)
-{
-    if (marker == PSTK__JPEG_APP0 && size >= 14 && memcmp(b, "JFIF", 5) == 0)
-        s->has_jfif = 1;
-    else if (marker == PSTK__JPEG_APP0 + 14 && size >= 12 && memcmp(b, "Adobe", 5) == 0)
-        s->adobe_transform = b[11];
-}
-
 static int read_segment(struct pstk__jpeg_plain *s, uint32_t marker, const uint8_t *b,
                         uint32_t size)
 {
@@ -222,7 +194,6 @@ static int read_segment(struct pstk__jpeg_plain *s, uint32_t marker, const uint8
     case PSTK__JPEG_COM:
         return 0;
     default:
-        read_application(s, marker, b, size);
         return marker >= PSTK__JPEG_APP0 && marker <= PSTK__JPEG_APP15 ? 0 : -1;
     }
 }
@@ -236,8 +207,6 @@ int pstk__jpeg_plain_open(struct pstk__jpeg_plain *s, const void *data, uint64_t
     s->data = data;
     s->size = size;
     s->restart_interval = s->quant_tables = 0;
-    s->has_jfif = 0;
-    s->adobe_transform = -1;
     for (uint32_t i = 0; i < 4; i++)
         s->dc[i].is_defined = s->ac[i].is_defined = 0;
     if (size < 2 || b[0] != 0xff || b[1] != PSTK__JPEG_SOI)
@@ -253,9 +222,6 @@ int pstk__jpeg_plain_open(struct pstk__jpeg_plain *s, const void *data, uint64_t
         at += 2 + length;
     }
     s->scan_at = at;
-    s->frame.color = color_of(s);
-    for (uint32_t i = 0; i < s->frame.n_components; i++)
-        memcpy(s->frame.component[i].quant, s->quant[s->quant_table[i]], sizeof s->quant[0]);
     return 1;
 }
 
@@ -329,17 +295,6 @@ static inline __attribute__((always_inline)) uint32_t next_code(const struct bit
     return __builtin_expect(said != 0, 1) ? said : find_code(t, (uint32_t)(b->buffer >> 48));
 }
 
-/* Take a code and its value: of the bits, the upper half of what they can be is positive. */
-static inline __attribute__((always_inline)) int32_t take_value(struct bits *b, uint32_t said)
-{
-    const uint32_t length = said >> 8 & 255, size = said >> 16 & 255;
-    const uint64_t behind = b->buffer << length;
-    const int32_t bits = (int32_t)(behind >> 1 >> (63 - size));
-    const int32_t is_low = (int32_t)(behind >> 63) - 1; /* -1 or 0 */
-    drop(b, said & 255);
-    return bits + (is_low & (1 - (int32_t)(1u << size)));
-}
-
 /* Pass over a block. 0, or -1: no code, or coefficients beyond the last. */
 static inline __attribute__((always_inline)) int
 pass_block(struct bits *b, const struct pstk__jpeg_lookup *dc, const struct pstk__jpeg_lookup *ac)
@@ -369,106 +324,37 @@ pass_block(struct bits *b, const struct pstk__jpeg_lookup *dc, const struct pstk
         refill(b);
         said = next_code(b, ac);
         drop(b, said & 255); /* at most 16 + 15 bits */
-        k += said >> 24;
-        if (said >> 24 == 0 || k >= 64)
+        k += said >> 16;
+        if (said >> 16 == 0 || k >= 64)
             return said == 0 || k > 64 ? -1 : 0;
     }
 }
 
-/* Read a block. 0, or -1: no code, or coefficients beyond the last. */
-static inline __attribute__((always_inline)) int read_block(struct bits *b,
-                                                            const struct pstk__jpeg_lookup *dc,
-                                                            const struct pstk__jpeg_lookup *ac,
-                                                            int32_t *last_dc, int16_t *block)
-{
-    refill(b);
-    uint32_t said = next_code(b, dc);
-    if (said == 0)
-        return -1;
-    *last_dc += take_value(b, said); /* of no bits: 0 */
-    memset(block, 0, 64 * sizeof *block);
-    block[0] = (int16_t)*last_dc; /* cut off, as libjpeg does */
-    for (uint32_t k = 1; k < 64;) {
-        if (b->n < 31) /* at most 16 + 15 */
-            refill(b);
-        said = next_code(b, ac);
-        if (said >> 24 == 0)
-            return said == 0 ? -1 : 0;
-        k += said >> 24;
-        if (k > 64)
-            return -1;
-        /* sixteen zeros have a value of no bits, which is 0 */
-        block[pstk__zigzag[k - 1]] = (int16_t)take_value(b, said);
-    }
-    return 0;
-}
-
-/* ---- all blocks, in the order of the scan --------------------------------------------------- */
-
-/* Where the blocks of a unit are, by component; NULL: nowhere, they are only passed. */
-struct place {
-    int16_t *const *blocks;
-    uint32_t x, y; /* of the unit */
-};
-
-/* A unit's blocks of component c. */
-static inline __attribute__((always_inline)) int do_component(const struct pstk__jpeg_plain *s,
-                                                              uint32_t c, struct bits *b,
-                                                              int32_t *last_dc,
-                                                              const struct place *at)
-{
-    const struct pstk__jpeg_component *comp = &s->frame.component[c];
-    const struct pstk__jpeg_lookup *dc = &s->dc[s->dc_table[c]], *ac = &s->ac[s->ac_table[c]];
-    const int is_single = s->frame.n_components == 1;
-    const uint32_t h = is_single ? 1 : comp->h, v = is_single ? 1 : comp->v;
-    for (uint32_t y = 0; y < v; y++)
-        for (uint32_t x = 0; x < h; x++) {
-            const size_t block = (size_t)(at->y * v + y) * comp->stride + at->x * h + x;
-            const int r = at->blocks ? read_block(b, dc, ac, last_dc, at->blocks[c] + 64 * block)
-                                     : pass_block(b, dc, ac);
-            if (r < 0)
-                return r;
-        }
-    return 0;
-}
-
-static inline __attribute__((always_inline)) int do_scan(const struct pstk__jpeg_plain *s,
-                                                         int16_t *const *blocks)
+int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *s)
 {
     const struct pstk__jpeg_frame *f = &s->frame;
     const struct pstk__jpeg_component *first = &f->component[0];
     const int is_single = f->n_components == 1;
     const uint32_t across = is_single ? first->across : first->stride / first->h;
     const uint32_t down = is_single ? first->down : first->rows / first->v;
+    const uint64_t n_units = (uint64_t)across * down;
     struct bits b = begin_bits(s->data + s->scan_at, s->data + s->size);
-    struct place at = {.blocks = blocks};
-    int32_t last_dc[4] = {0};
     uint32_t left = s->restart_interval, n_restarts = 0;
-    for (at.y = 0; at.y < down; at.y++) {
-        for (at.x = 0; at.x < across; at.x++) {
-            if (s->restart_interval != 0 && left-- == 0) {
-                if (!end_bits(&b, PSTK__JPEG_RST0 + (n_restarts++ & 7)))
-                    return 0;
-                b = begin_bits(b.at + 2, b.end);
-                memset(last_dc, 0, sizeof last_dc);
-                left = s->restart_interval - 1;
-            }
-            for (uint32_t c = 0; c < f->n_components; c++)
-                if (do_component(s, c, &b, &last_dc[c], &at) < 0)
-                    return 0;
-            if (b.n_void > b.n)
+    for (uint64_t i = 0; i < n_units; i++) {
+        if (s->restart_interval != 0 && left-- == 0) {
+            if (!end_bits(&b, PSTK__JPEG_RST0 + (n_restarts++ & 7)))
                 return 0;
+            b = begin_bits(b.at + 2, b.end);
+            left = s->restart_interval - 1;
         }
+        for (uint32_t c = 0; c < f->n_components; c++) {
+            const uint32_t n = is_single ? 1 : (uint32_t)f->component[c].h * f->component[c].v;
+            for (uint32_t k = 0; k < n; k++)
+                if (pass_block(&b, &s->dc[s->dc_table[c]], &s->ac[s->ac_table[c]]) < 0)
+                    return 0;
+        }
+        if (b.n_void > b.n)
+            return 0;
     }
     return end_bits(&b, PSTK__JPEG_EOI);
-}
-
-int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *s)
-{
-    return do_scan(s, NULL);
-}
-
-int pstk__jpeg_plain_read(const struct pstk__jpeg_plain *s, int16_t *const blocks[])
-{
-    return do_scan(s, blocks);
 }

@@ -89,7 +89,8 @@ void pstk__planes_encoder_close(struct pstk__planes_encoder *e)
 /* An empty arena of at least this size. */
 static int reserve(struct pstk__planes_encoder *e, uint64_t size, struct pstk_error *err)
 {
-    pstk__arena_reset(&e->arena, 0);
+    if (e->arena.size > 0)
+        pstk__arena_reset(&e->arena, 0);
     pstk__arena_trim(&e->arena, 64u << 20);
     if (size <= e->arena.size)
         return 0;

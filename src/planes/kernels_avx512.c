@@ -9,7 +9,7 @@
 #include <immintrin.h>
 
 #define TARGET                                                                                     \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,"    \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,"             \
                           "popcnt")))
 #define PASS_TARGET TARGET
 #include "passes.h"

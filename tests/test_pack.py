@@ -1,0 +1,410 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""In which forms `penstock pack` stores images: planes, files as they came, pixels, other JPEGs.
+usage: test_pack.py PENSTOCK [MAKE_IMAGES] [WORD]; TAP, as test_command.py.
+
+With PENSTOCK_TEST_IMAGES = a folder of images, the same over all of them.
+"""
+import io
+import os
+import subprocess
+import sys
+
+from test_command import (Skip, crc32c, expect, image_folder, main, run, run_json, run_raw,
+                          write_picture)
+from PIL import Image
+
+import second_reader
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def jpeg_bytes(image, **options):
+    out = io.BytesIO()
+    image.info = {}  # else Pillow writes the comment of the file that the image came from
+    image.save(out, "JPEG", **options)
+    return out.getvalue()
+
+
+def odd_jpeg(data):
+    """The same image, and bytes behind its last block that no encoder would write again."""
+    assert data[-2:] == b"\xff\xd9"
+    return data[:-2] + b"\x00\x12\x34" + data[-2:]
+
+
+def source(world):
+    """A folder with two classes: what make_images makes, and one file of every kind here; and the
+    path of the one that cannot be rebuilt."""
+    src = world.path("forms")
+    odd = "odd/odd.jpg"
+    if os.path.isdir(src):
+        return src, odd
+    for i, kind in enumerate(["444", "422", "420", "progressive", "gray", "png"]):
+        write_picture(os.path.join(src, "odd", kind + (".png" if kind == "png" else ".jpg")), kind,
+                      i, 150 + 7 * i, 120 - 3 * i)
+    plain = read(os.path.join(src, "odd", "420.jpg"))
+    write(os.path.join(src, odd), odd_jpeg(plain))
+    exif = Image.Exif()
+    exif[0x112] = 6
+    with Image.open(io.BytesIO(plain)) as image:
+        image.load()
+    write(os.path.join(src, "odd", "turned.jpg"), jpeg_bytes(image, quality=80, exif=exif))
+    make_images = os.environ.get("PENSTOCK_MAKE_IMAGES")
+    if make_images:
+        subprocess.run([make_images, "12", os.path.join(src, "made")], check=True,
+                       stdout=subprocess.DEVNULL)
+    return src, odd
+
+
+def packed(world, src, *options):
+    """Pack; returns the data set, its files and what was told."""
+    out = world.fresh("form")
+    told = run_json("pack", src, out, *options)
+    files = run_json("info", out)
+    expect(files["fields"][0]["images"], told["images"])
+    expect(files["note"], told["note"])
+    expect(run_json("verify", out, "--decode")["n_bad"], 0)
+    return out, told
+
+
+def keys(data):
+    n = run_json("info", data)["n_samples"]
+    return [run("get", data, i, "key")[0] for i in range(n)]
+
+
+def get(data, i):
+    return run_raw("get", data, i, "jpg")[0]
+
+
+def opened(data):
+    with Image.open(io.BytesIO(data)) as image:
+        return image.convert("RGB")
+
+
+def n_of(images, *names):
+    return [images[name] for name in names]
+
+
+def sizes(data):
+    with Image.open(io.BytesIO(data)) as image:
+        return image.size, image.getexif().get(0x112, 1)
+
+
+# ---- planes -------------------------------------------------------------------------------------
+
+def check_files(src, data, may_differ=()):
+    """Every file comes back byte for byte, but for these, of which the pixels do. -> how many."""
+    n = 0
+    for i, key in enumerate(keys(data)):
+        came, wanted = get(data, i), read(os.path.join(src, key))
+        if key in may_differ:
+            assert came != wanted and opened(came).tobytes() == opened(wanted).tobytes(), key
+            n += 1
+        else:
+            assert came == wanted, key
+    return n
+
+
+@test
+def jpegs_become_planes_and_come_back_byte_for_byte(world):
+    src, odd = source(world)
+    out, told = packed(world, src)
+    n = told["n_samples"]
+    images = told["images"]
+    expect(check_files(src, out, [odd]), 1)
+    expect(images["planes"] + images["kept"], n)
+    expect(images["exact"] + images["equivalent"], images["planes"])
+    expect(n_of(images, "equivalent", "pixels"), [1, 0])
+    assert images["exact"] > n // 2 and images["kept"] >= 1, images
+    info = run_json("info", out)["fields"][0]
+    expect(info["codec"], "planes")
+    expect(info["codecs"].get("planes"), images["planes"])
+    expect(info["stored_bytes"], told["image_bytes"])
+    expect(told["file_bytes"], sum(os.path.getsize(os.path.join(src, k)) for k in keys(out)))
+    assert told["image_bytes"] < told["file_bytes"]
+
+
+@test
+def exact_keeps_what_would_not_come_back_byte_for_byte(world):
+    src, odd = source(world)
+    _, planes = packed(world, src)
+    out, told = packed(world, src, "--jpeg", "exact")
+    expect(check_files(src, out), 0)
+    expect(told["images"]["equivalent"], 0)
+    expect(told["images"]["exact"], planes["images"]["exact"])
+    expect(told["images"]["kept"], planes["images"]["kept"] + 1)
+
+
+@test
+def keep_keeps_all(world):
+    src, _ = source(world)
+    out, told = packed(world, src, "--jpeg", "keep")
+    expect(check_files(src, out), 0)
+    expect(n_of(told["images"], "planes", "kept"), [0, told["n_samples"]])
+    expect(run_json("info", out)["fields"][0]["codec"], "none")
+    expect(told["image_bytes"], told["file_bytes"])
+
+
+@test
+def the_pixels_are_the_same_in_every_form_without_loss(world):
+    src, _ = source(world)
+    seen = {}
+    for form in ("planes", "exact", "keep"):
+        out, _ = packed(world, src, "--jpeg", form)
+        for crop in ("random", "center", "none"):
+            for size in (24, 97):
+                told = run_json("bench", out, "--digest", "--no-ceilings", "--crop", crop, "--size",
+                                size, "--last", "short", "--batch-size", 3)
+                seen.setdefault((crop, size), set()).add(told["digest"])
+    expect({key: len(digests) for key, digests in seen.items()}, {key: 1 for key in seen})
+
+
+def shard_bytes(data):
+    names = sorted(os.listdir(data))
+    return [(name, crc32c(read(os.path.join(data, name)))) for name in names]
+
+
+@test
+def what_is_written_does_not_depend_on_threads(world):
+    src, _ = source(world)
+    for options in ([], ["--jpeg", "exact", "--compress", "zstd"], ["--pixels", 40],
+                    ["--max-side", 60, "--quality", 70]):
+        written = [shard_bytes(packed(world, src, "--threads", n, *options)[0]) for n in (1, 2, 7)]
+        expect(written[1], written[0], options)
+        expect(written[2], written[0], options)
+
+
+@test
+def parts_of_planes_join_to_the_whole(world):
+    src, _ = source(world)
+    whole, _ = packed(world, src)
+    parts = [world.fresh("slice%d" % i) for i in range(3)]
+    for i, part in enumerate(parts):
+        run("pack", src, part, "--part", "%d/3" % i)
+    out = world.fresh("joined")
+    run("merge", *parts, out)
+    expect(run_json("info", out)["identity"], run_json("info", whole)["identity"])
+    expect(run_json("info", out)["fields"], run_json("info", whole)["fields"])
+
+
+@test
+def people_are_told_how_many(world):
+    src, _ = source(world)
+    out = world.fresh("told")
+    told, _ = run("pack", src, out)
+    images = run_json("info", out)["fields"][0]["images"]
+    for text in (told, run("info", out)[0]):
+        for part in ("%d as planes" % images["planes"],
+                     "%d given back byte for byte" % images["exact"],
+                     "1 as an equivalent JPEG", "%d as " % images["kept"]):
+            assert part in text, (part, text)
+    assert " of files became " in told, told
+
+
+# ---- with loss ----------------------------------------------------------------------------------
+
+def shorter_to(image, side):
+    """torchvision's Resize(side), without enlarging."""
+    w, h = image.size
+    if min(w, h) <= side:
+        return image
+    size = (side, int(side * h / w)) if w <= h else (int(side * w / h), side)
+    return image.resize(size, Image.BILINEAR)
+
+
+def longer_to(image, side):
+    longer = max(image.size)
+    if longer <= side:
+        return image
+    size = tuple(max(1, (2 * n * side + longer) // (2 * longer)) for n in image.size)
+    return image.resize(size, Image.BILINEAR)
+
+
+def check_pixels(src, data, side):
+    for i, key in enumerate(keys(data)):
+        wanted = shorter_to(opened(read(os.path.join(src, key))), side)
+        assert get(data, i) == wanted.tobytes(), key
+
+
+def check_smaller(src, data, side, quality, form):
+    """Files equal Pillow's, but for those that say their orientation: of these, pixels do."""
+    n_turned = 0
+    for i, key in enumerate(keys(data)):
+        came, original = get(data, i), read(os.path.join(src, key))
+        image = opened(original)
+        if side and not quality and max(image.size) <= side:
+            assert came == original, key
+            continue
+        wanted = jpeg_bytes(longer_to(image, side) if side else image, quality=quality or 90)
+        turned = sizes(original)[1]
+        if 1 < turned <= 8:
+            n_turned += 1
+            expect(sizes(came)[1], turned, key)
+            assert opened(came).tobytes() == opened(wanted).tobytes(), key
+        else:
+            assert came == wanted, (key, form)
+    return n_turned
+
+
+@test
+def pixels_are_those_of_pillows_resize(world):
+    src, _ = source(world)
+    for side, more in ((50, []), (1, []), (9999, []), (100, ["--compress", "zstd:1"])):
+        out, told = packed(world, src, "--pixels", side, *more)
+        check_pixels(src, out, side)
+        expect(n_of(told["images"], "planes", "kept", "pixels"), [0, 0, told["n_samples"]])
+        expect(told["note"], "penstock pack pixels=%d" % side)
+        field = run_json("info", out)["fields"][0]
+        expect(field["codec"], "zstd" if more else "none")
+        expect("zstd" in field["codecs"], bool(more))
+        run("bench", out, "--epochs", 1, "--no-ceilings", "--size", 16)
+
+
+@test
+def smaller_jpegs_are_those_of_pillow(world):
+    src, _ = source(world)
+    for side, quality, note in ((64, 75, "max_side=64 quality=75 reencoded=all"),
+                                (160, 0, "max_side=160 quality=90 reencoded=shrunk"),
+                                (0, 40, "quality=40 reencoded=all")):
+        for form in ("planes", "keep"):
+            options = ["--max-side", side] * bool(side) + ["--quality", quality] * bool(quality)
+            out, told = packed(world, src, "--jpeg", form, *options)
+            n_turned = check_smaller(src, out, side, quality, form)
+            expect(n_turned, 1, options)
+            expect(told["note"], "penstock pack " + note)
+            expect(told["images"]["planes"] > 0, form == "planes")
+            assert note in run("info", out)[0]
+
+
+@test
+def bad_images_are_named_whatever_is_made_of_them(world):
+    src = world.fresh("bad-forms")
+    for i in range(4):
+        write_picture(os.path.join(src, "%d.jpg" % i), "420", i, 90, 80)
+    data = read(os.path.join(src, "2.jpg"))
+    write(os.path.join(src, "2.jpg"), data[:-30])
+    write(os.path.join(src, "3.jpg"), b"\xff\xd8\xff\xe0 and then nothing")
+    for options in ([], ["--jpeg", "keep"], ["--pixels", 16], ["--max-side", 16],
+                    ["--max-side", 900], ["--quality", 60]):
+        told = run_json("pack", src, world.fresh("bad-out"), "--skip-bad", *options)
+        expect([s["path"] for s in told["skipped"]], ["2.jpg", "3.jpg"], options)
+        expect(told["n_samples"], 2)
+        _, err = run("pack", src, world.fresh("bad-out"), *options, status=1)
+        assert "2.jpg: " in err and "3.jpg: " in err, err
+
+
+@test
+def options_that_contradict_or_make_no_sense_are_named(world):
+    src, _ = source(world)
+    rows = [(["--jpeg", "exakt"], "--jpeg is one of planes, exact, keep"),
+            (["--jpeg", ""], "--jpeg is one of"),
+            (["--pixels", 0], "--pixels"), (["--pixels", 65536], "--pixels"),
+            (["--pixels", "many"], "--pixels"), (["--max-side", 0], "--max-side"),
+            (["--max-side", -1], "--max-side"), (["--quality", 0], "--quality"),
+            (["--quality", 101], "--quality"), (["--quality", "high"], "--quality"),
+            (["--pixels", 9, "--jpeg", "keep"], "--jpeg"),
+            (["--pixels", 9, "--quality", 9], "--quality"),
+            (["--pixels", 9, "--max-side", 9], "--max-side")]
+    for options, part in rows:
+        out = world.fresh("no")
+        text, err = run("pack", src, out, *options, status=2)
+        assert part in err and err.count("\n") == 1 and text == "", (options, err)
+        assert not os.path.exists(out), options
+
+
+# ---- the bytes ----------------------------------------------------------------------------------
+
+@test
+def a_second_reader_agrees(world):
+    src, _ = source(world)
+    for options in ([], ["--jpeg", "exact"], ["--pixels", 40, "--compress", "zstd"],
+                    ["--quality", 30]):
+        out, told = packed(world, src, *options)
+        data = second_reader.Data(out)
+        data.verify()
+        field = data.fields[0]
+        expect(field.found["equivalent"], told["images"]["equivalent"])
+        expect(field.found["codecs"].get("planes", 0), told["images"]["planes"])
+        expect(data.m["note"], told["note"])
+
+
+def damage(path, at):
+    data = bytearray(read(path))
+    data[at] ^= 0x20
+    write(path, data)
+
+
+def places(data):
+    """(record, first byte, bytes) of the stored planes of each record of a one-shard data set."""
+    reader = second_reader.Data(data)
+    shard = second_reader.Shard(reader, reader.m["shards"][0])
+    for k in range(shard.n):
+        entry = next(e for f, e, _ in shard.fields_of(k) if f.name == "jpg")
+        if entry[4] == 2:
+            yield k, shard.offsets[k] + reader.head_size, entry[0]
+
+
+@test
+def damage_in_planes_is_named_by_record(world):
+    src, _ = source(world)
+    for turn in range(3):
+        out, _ = packed(world, src)
+        shard = os.path.join(out, "shard-000000.pstk")
+        found = list(places(out))
+        record, start, size = found[turn * len(found) // 3]
+        at = start + (size - 1) * turn // 2
+        damage(shard, at)
+        told = run_json("verify", out, status=1)
+        expect((told["n_bad"], told["bad"][0]["record"]), (1, record))
+        bad = told["bad"][0]
+        assert bad["offset"] <= at < bad["offset"] + bad["length"] and bad["reason"], bad
+        _, err = run("bench", out, "--order", "sequential", "--batch-size", 1, "--epochs", 1,
+                     "--no-ceilings", status=1)
+        assert "record %d" % record in err and os.path.basename(shard) in err, err
+        _, err = run("get", out, record, "jpg", status=1)
+        assert "record %d" % record in err, err
+        for other in range(record):
+            get(out, other)
+
+
+# ---- real images --------------------------------------------------------------------------------
+
+@test
+def the_images_of_the_given_folder_keep_all_promises(world):
+    src = os.environ.get("PENSTOCK_TEST_IMAGES")
+    if not src:
+        raise Skip("PENSTOCK_TEST_IMAGES names no folder")
+    classes, _ = image_folder(src)
+    out, told = packed(world, src)
+    n_equivalent = 0
+    for i, key in enumerate(keys(out)):
+        came, wanted = get(out, i), read(os.path.join(src, key))
+        n_equivalent += came != wanted
+        assert came == wanted or opened(came).tobytes() == opened(wanted).tobytes(), key
+    expect(n_equivalent, told["images"]["equivalent"])
+    print("# %d images of %d classes: %r, %.4f of the bytes" % (
+        told["n_samples"], len(classes), told["images"], told["image_bytes"] / told["file_bytes"]))
+    out, _ = packed(world, src, "--pixels", 256)
+    check_pixels(src, out, 256)
+    out, _ = packed(world, src, "--max-side", 300, "--quality", 80)
+    check_smaller(src, out, 300, 80, "planes")
+
+
+if __name__ == "__main__":
+    sys.exit(main(TESTS))
