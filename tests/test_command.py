@@ -735,9 +735,10 @@ def show_writes_sheets_and_to_standard_output(world):
 @test
 def doctor_tells_the_machine(world):
     told = run_json("doctor", world.root)
+    assert told["variant"] in ("plain C", "AVX2", "AVX-512")
     assert told["cores"] >= 1 and told["memory_bytes"] > 0 and isinstance(told["io_uring"], bool)
     out, _ = run("doctor", world.root)
-    for part in ("processor", "cores", "io_uring", "direct I/O", "CUDA", world.root):
+    for part in ("processor", "kernels", "plain C", "cores", "io_uring", "direct I/O", "CUDA", world.root):
         assert part in out, part
     run("doctor", world.path("absent"), status=2)
 

@@ -158,7 +158,8 @@ struct variation {
     int n_scans; /* of script; 0: one scan */
     const jpeg_scan_info *script;
     int16_t spread; /* added to or taken from every DC, in turns */
-    int runs;       /* 1: most coefficients 0, so that there are long runs; 2: blocks of zeros */
+    int runs; /* 1: most coefficients 0, so that there are long runs; 2: blocks of zeros; 3: of
+                 large values */
 };
 
 static void vary_blocks(struct reference *r, const struct variation *v)
@@ -170,9 +171,13 @@ static void vary_blocks(struct reference *r, const struct variation *v)
                 *r->c.mem->access_virt_barray((j_common_ptr)&r->c, r->arrays[i], y, 1, TRUE);
             for (JDIMENSION x = 0; x < r->c.comp_info[i].width_in_blocks; x++, k++) {
                 row[x][0] = (JCOEF)(row[x][0] / 2 + (k % 2 ? v->spread : -v->spread));
-                for (uint32_t n = 1; v->runs && n < 64; n++)
-                    if (v->runs == 2 || (n != 63 && (n * 7 + k) % 23 != 0))
+                for (uint32_t n = 1; v->runs && n < 64; n++) {
+                    int value = 64 + (int)((n * k) % 60);
+                    if (v->runs == 3)
+                        row[x][n] = (JCOEF)((n + k) % 2 ? value : -value);
+                    else if (v->runs == 2 || (n != 63 && (n * 7 + k) % 23 != 0))
                         row[x][n] = 0;
+                }
             }
         }
 }
@@ -246,10 +251,13 @@ TEST(a_progressive_file_of_many_passes_comes_back)
     CHECK_EQ(check_variation(&spec, &v), 0);
     v.restart = 11;
     CHECK_EQ(check_variation(&spec, &v), 0);
+    v.restart = 300; /* two bytes */
+    CHECK_EQ(check_variation(&spec, &v), 0);
     v.restart = 0;
-    for (v.runs = 1; v.runs <= 2; v.runs++)
+    for (v.runs = 1; v.runs <= 3; v.runs++)
         CHECK_EQ(check_variation(&spec, &v), 0);
     spec.width = spec.height = 1480; /* 34225 blocks */
+    v.runs = 2;
     CHECK_EQ(check_variation(&spec, &v), 0);
 }
 
@@ -313,8 +321,9 @@ TEST(what_follows_the_end_of_the_image_comes_back)
     uint8_t *file = jpeg_write(&plain, &size);
     struct bytes b = {0};
     append(&b, file, size);
-    append(&b, "\0\0\xff junk \xff\xda\xff\xff", 13);
     append(&b, file, size); /* as another image of an MPO file */
+    CHECK_EQ(check_file(b.data, b.size, PSTK__JPEG_REBUILD_SCANS, 0), 0);
+    append(&b, "\0\0\xff junk \xff\xda\xff\xff", 13);
     append(&b, "\xff", 1);
     CHECK_EQ(check_file(b.data, b.size, PSTK__JPEG_REBUILD_SCANS, 0), 0);
     free(b.data);
@@ -399,6 +408,36 @@ TEST(a_file_whose_scans_are_filled_up_with_zeros_comes_back)
         }
 }
 
+/* The standard file's frame header when the DC of one block is as told and all else 0. */
+static uint8_t frame_for(struct pstk__jpeg_image *image, int16_t dc)
+{
+    uint64_t size;
+    int r;
+    memset(image->blocks[0], 0, 128);
+    image->blocks[0][0] = dc;
+    image->rebuild = PSTK__JPEG_REBUILD_STANDARD;
+    uint8_t *file = rebuild(image, pstk__jpeg_rebuild_bound(image), &size, &r);
+    uint8_t marker = r == 0 && find_marker(file, (size_t)size, 2, 0xc0) < size ? 0xc0 : 0xc1;
+    free(file);
+    return r == 0 ? marker : 0;
+}
+
+TEST(a_standard_file_is_baseline_where_it_can_be)
+{
+    struct jpeg_spec spec = {.width = 8, .height = 8, .n_components = 1, .h = 1, .v = 1};
+    struct subject s;
+    size_t size;
+    uint8_t *file = jpeg_write(&spec, &size);
+    CHECK(subject_open(&s, file, size) == 0);
+    CHECK_EQ(read_subject(&s), 0);
+    CHECK_EQ(frame_for(&s.image, 2047), 0xc0);
+    CHECK_EQ(frame_for(&s.image, -2048), 0xc1);
+    s.image.frame.component[0].quant[63] = 256;
+    CHECK_EQ(frame_for(&s.image, 2047), 0xc1);
+    subject_close(&s);
+    free(file);
+}
+
 /* Tables that give a code to every symbol, and every coefficient that a code can tell. */
 TEST(coefficients_of_any_size_come_back)
 {
@@ -452,6 +491,7 @@ int main(void)
         CASE(a_file_without_huffman_tables_comes_back),
         CASE(a_file_without_an_end_of_image_marker_comes_back_when_it_decodes),
         CASE(a_file_whose_scans_are_filled_up_with_zeros_comes_back),
+        CASE(a_standard_file_is_baseline_where_it_can_be),
         CASE(coefficients_of_any_size_come_back),
     };
     return RUN_CASES(cases);

@@ -190,11 +190,45 @@ TEST(every_variant_codes_blocks_alike)
         }
     }
     CHECK(n_equal > 60);
+    /* the tables have a code for every byte, but -32768 has 16 bits, which are no symbol's */
+    fill_tables(script, 1);
+    for (uint32_t place = 0; place < 64; place += 63)
+        for (uint32_t variant = PSTK_VARIANT_C; variant <= pstk__cpu_variant(); variant++) {
+            script->scan = (struct pstk__jpeg_scan){.n_components = 1, .last = 63};
+            f.component[0].across = 4;
+            f.component[0].down = 1;
+            memset(blocks[0], 0, 64 * 4 * 2);
+            CHECK_EQ(write_with(variant, &units, script, out, capacity, &size), 0);
+            blocks[0][64 * 3 + place] = -32768;
+            CHECK_EQ(write_with(variant, &units, script, out, capacity, &size), PSTK_EBADMSG);
+        }
     for (uint32_t i = 0; i < 3; i++)
         free(blocks[i]);
     free(script);
     free(reference);
     free(out);
+}
+
+TEST(optimal_codes_have_no_more_than_16_bits)
+{
+    static const uint32_t n_symbols[] = {0, 1, 2, 3, 40, 80, 256};
+    for (size_t i = 0; i < sizeof n_symbols / sizeof n_symbols[0]; i++) {
+        struct pstk__huffman_spec spec;
+        struct pstk__huffman codes;
+        uint64_t counts[256] = {0};
+        uint32_t kraft = 0;
+        for (uint32_t k = 0; k < n_symbols[i]; k++) /* as Fibonacci's, the deepest of trees */
+            counts[k * 7 % 256] =
+                k < 2 || k > 80 ? 1 : counts[(k - 1) * 7 % 256] + counts[(k - 2) * 7 % 256];
+        pstk__huffman_optimal(&spec, counts);
+        CHECK_EQ(pstk__huffman_n_codes(&spec), n_symbols[i]);
+        for (uint32_t k = 0; k < 16; k++)
+            kraft += (uint32_t)spec.counts[k] << (15 - k);
+        CHECK(kraft < 65536); /* one code, of all ones, stays free */
+        pstk__huffman_init(&codes, &spec);
+        for (uint32_t k = 0; k < 256; k++)
+            CHECK_EQ(codes.codes[k].missing, counts[k] == 0);
+    }
 }
 
 /* ---- damage and hostility ------------------------------------------------------------------- */
@@ -470,6 +504,7 @@ int main(void)
         CASE(a_standard_file_keeps_all_application_and_comment_segments_in_order),
         CASE(a_smoothed_file_is_told),
         CASE(every_variant_codes_blocks_alike),
+        CASE(optimal_codes_have_no_more_than_16_bits),
         CASE(a_damaged_file_is_read_exactly_when_it_decodes),
         CASE(files_that_are_not_read_are_refused_with_the_decoders_codes),
         CASE(a_hostile_skeleton_or_frame_is_refused),

@@ -27,23 +27,26 @@ int pstk__rans_begin(struct pstk__rans_reader *r, const struct pstk__rans_table 
 int pstk__rans_run(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table, uint32_t n)
 {
     static const uint8_t none[2];
+    const uint32_t quarter = r->n_lanes / 4;
     const uint8_t *at = r->at, *end = r->end;
     for (uint32_t group = 0; group < n; group += r->n_lanes)
-        for (uint32_t lane = 0; lane < r->n_lanes; lane++) {
-            const uint32_t i = group + pstk__rans_place(lane, r->n_lanes);
-            if (i >= n)
-                continue;
-            uint32_t x = r->state[lane];
-            const uint32_t e = r->tables[table[i]].slot[x & (PSTK__RANS_ONE - 1)];
-            const uint8_t *word = at != end ? at : none;
-            out[i] = (uint8_t)e;
-            x = (e >> 8 & 0xfff) * (x >> PSTK__RANS_BITS) + (e >> 20);
-            const uint32_t low = x < PSTK__RANS_LOW;
-            if (low && at == end)
-                return -1;
-            r->state[lane] = x << (16 * low) | (pstk__get16(word) & (0u - low));
-            at += 2 * low;
-        }
+        for (uint32_t lane = 0, v = 0; v < 4; v++)
+            for (uint32_t i = group + v, k = 0; k < quarter; k++, i += 4, lane++) {
+                if (i >= n) {
+                    lane += quarter - k;
+                    break;
+                }
+                uint32_t x = r->state[lane];
+                const uint32_t e = r->tables[table[i]].slot[x & (PSTK__RANS_ONE - 1)];
+                const uint8_t *word = at != end ? at : none;
+                out[i] = (uint8_t)e;
+                x = (e >> 8 & 0xfff) * (x >> PSTK__RANS_BITS) + (e >> 20);
+                const uint32_t low = x < PSTK__RANS_LOW;
+                if (low && at == end)
+                    return -1;
+                r->state[lane] = x << (16 * low) | (pstk__get16(word) & (0u - low));
+                at += 2 * low;
+            }
     r->at = at;
     return 0;
 }

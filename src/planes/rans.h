@@ -28,12 +28,6 @@ struct pstk__rans_table {
 };
 #define PSTK__RANS_TABLE_SLACK 64 /* bytes behind the last table */
 
-/* The symbol of a group that a lane takes. */
-static inline uint32_t pstk__rans_place(uint32_t lane, uint32_t n_lanes)
-{
-    return lane % (n_lanes / 4) * 4 + lane / (n_lanes / 4);
-}
-
 /* A strip being decoded. Invariant: begin <= at <= end <= limit, end - at even. */
 struct pstk__rans_reader {
     uint32_t state[PSTK__RANS_LANES];

@@ -288,14 +288,15 @@ static uint32_t write_models(const struct work *w, uint8_t *out)
 /* From the last symbol to the first: decoding goes the other way. */
 static void write_run(const struct work *w, struct pstk__rans_writer *r, const struct run *run)
 {
-    const uint32_t lanes = r->n_lanes;
+    const uint32_t lanes = r->n_lanes, quarter = lanes / 4;
     for (uint32_t group = (run->n + lanes - 1) / lanes * lanes; group > 0;) {
         group -= lanes;
-        for (uint32_t lane = lanes; lane-- > 0;) {
-            const uint32_t i = group + pstk__rans_place(lane, lanes);
-            if (i < run->n)
-                pstk__rans_put(r, lane, &w->symbols[w->table[run->context[i]]][run->symbol[i]]);
-        }
+        for (uint32_t v = 4, lane = lanes; v-- > 0;)
+            for (uint32_t i = group + lanes - 4 + v, k = 0; k < quarter; k++, i -= 4) {
+                lane--;
+                if (i < run->n)
+                    pstk__rans_put(r, lane, &w->symbols[w->table[run->context[i]]][run->symbol[i]]);
+            }
     }
 }
 
