@@ -12,8 +12,9 @@
 
 #define CHANNELS 3u
 #define QUALITY_DEFAULT 90u
-#define SIZE_MAX_KNOWN 4096u /* bytes: a struct is never that long, so a longer one is no struct   \
-                              */
+#define SIZE_MAX_KNOWN                                                                             \
+    4096u /* bytes: a struct is never that long, so a longer one is no struct                      \
+           */
 
 /* One image on its way. */
 struct work {

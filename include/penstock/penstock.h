@@ -108,8 +108,8 @@ struct pstk_output {
     uint32_t exif_orientation; /* 1: turn JPEGs upright by EXIF before the ops; 0: as Pillow does */
     uint64_t bytes_per_batch; /* ragged: budget of one slot; 0 = batch_size * the field's maximum */
     uint32_t n_dims;          /* callback: dimensions of one row */
-    uint32_t stored;          /* callback: 1: hand over the field's bytes as they are stored, checked
-                                 but neither decompressed nor made a JPEG file again */
+    uint32_t stored;       /* callback: 1: hand over the field's bytes as they are stored, checked
+                              but neither decompressed nor made a JPEG file again */
     uint64_t shape[8];     /* callback: shape of one row */
     pstk_decode_fn decode; /* callback */
     void *user;            /* callback: handed through */
