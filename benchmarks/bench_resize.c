@@ -14,7 +14,7 @@
 #define SIDE 224u
 #define N_ROUNDS 15
 #define COLD_SIZE (256u << 20) /* of sources: beyond what a cache keeps between two uses */
-#define MAX_CASES 64
+#define MAX_CASES 80
 
 struct source {
     const char *name;
@@ -28,7 +28,8 @@ struct bench {
     uint8_t *wide;   /* reference: rows after the horizontal pass */
     void *out;       /* SIDE x SIDE x 3 floats */
     void *tables[4]; /* of u8, f16, bf16, f32 */
-    size_t cold;     /* of `memory`: what was not used for longest */
+    struct pstk__affine lines[4];
+    size_t cold; /* of `memory`: what was not used for longest */
 };
 
 enum what { PLAIN, WEIGHTS, RESIZE, FINISH };
@@ -39,7 +40,7 @@ struct bench_case {
     enum what what;
     const struct pstk__pixel_kernels *kernels;
     const struct source *source;
-    uint32_t dtype, layout, flip, cold;
+    uint32_t dtype, layout, flip, cold, by_table;
     struct bench_runs runs;
 };
 
@@ -82,15 +83,17 @@ static void reference(struct bench *b, const struct source *s, const struct pstk
 
 static struct pstk__finish finish_of(const struct bench *b, const struct bench_case *c)
 {
+    const uint32_t i = c->dtype == PSTK_U8     ? 0
+                       : c->dtype == PSTK_F16  ? 1
+                       : c->dtype == PSTK_BF16 ? 2
+                                               : 3;
     return (struct pstk__finish){.dtype = c->dtype,
                                  .layout = c->layout,
                                  .flip = c->flip,
                                  .width = SIDE,
                                  .plane = SIDE * SIDE,
-                                 .table = b->tables[c->dtype == PSTK_U8     ? 0
-                                                    : c->dtype == PSTK_F16  ? 1
-                                                    : c->dtype == PSTK_BF16 ? 2
-                                                                            : 3]};
+                                 .table = b->tables[i],
+                                 .affine = c->by_table ? NULL : &b->lines[i]};
 }
 
 static uint64_t stride_of(const struct bench_case *c)
@@ -196,6 +199,7 @@ static int open_bench(struct bench *b)
         if (b->tables[i] == NULL)
             return -1;
         pstk__finish_table(b->tables[i], dtypes[i], PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+        pstk__affine_init(&b->lines[i], b->tables[i], dtypes[i]);
     }
     return 0;
 }
@@ -216,34 +220,40 @@ static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
     snprintf(c.name, sizeof c.name, "%s: weights of both axes", variants[variant]);
     add(cases, n, c);
     c.what = RESIZE;
-    for (uint32_t i = 0; i < 8; i++) {
-        c.source = &sources[i / 4];
+    for (uint32_t i = 0; i < 12; i++) {
+        static const char *const targets[3] = {"u8 NHWC", "u8 NCHW", "f16 NCHW flipped"};
+        const uint32_t target = i / 2 % 3;
+        c.source = &sources[i / 6];
         c.cold = i & 1;
-        c.layout = i & 2 ? PSTK_NCHW : PSTK_NHWC;
-        c.dtype = i & 2 ? PSTK_F16 : PSTK_U8;
-        c.flip = i >> 1 & 1;
+        c.layout = target == 0 ? PSTK_NHWC : PSTK_NCHW;
+        c.dtype = target == 2 ? PSTK_F16 : PSTK_U8;
+        c.flip = target == 2;
         snprintf(c.name, sizeof c.name, "%s: %s, %s, %s", variants[variant], c.source->name,
-                 c.cold ? "cold" : "warm", i & 2 ? "f16 NCHW flipped" : "u8 NHWC");
+                 c.cold ? "cold" : "warm", targets[target]);
         add(cases, n, c);
     }
     c.what = FINISH;
     c.flip = 0;
-    for (uint32_t i = 1; i < 8; i++) {
-        c.dtype = dtypes[i / 2];
+    for (uint32_t i = 1; i < 12; i++) {
+        c.dtype = dtypes[i / 2 % 4];
         c.layout = i & 1 ? PSTK_NCHW : PSTK_NHWC;
-        snprintf(c.name, sizeof c.name, "%s: finish 224 x 224, %s %s", variants[variant],
-                 dtype_names[i / 2], i & 1 ? "NCHW" : "NHWC");
+        c.by_table = i >= 8;
+        if (c.by_table) /* the 16-bit dtypes once more */
+            c.dtype = dtypes[1 + (i - 8) / 2];
+        snprintf(c.name, sizeof c.name, "%s: finish 224 x 224, %s %s%s", variants[variant],
+                 dtype_names[c.by_table ? 1 + (i - 8) / 2 : i / 2], i & 1 ? "NCHW" : "NHWC",
+                 c.by_table ? ", by table" : "");
         add(cases, n, c);
     }
 }
 
-/* Beside each figure its ratio to the same of plain C. */
+/* Medians, the lowest in brackets, and the ratio of medians to the same of plain C. */
 static void report(const struct bench_case *cases, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         const double ms = bench_median(&cases[i].runs);
         const char *what = strchr(cases[i].name, ':');
-        printf("%-52s %7.4f", cases[i].name, ms);
+        printf("%-52s %7.4f (%.4f)", cases[i].name, ms, bench_worst(&cases[i].runs, 0));
         for (uint32_t k = 0; k < i && what != NULL; k++)
             if (strncmp(cases[k].name, "C:", 2) == 0 && strcmp(cases[k].name + 1, what) == 0)
                 printf("  %5.1f x C", bench_median(&cases[k].runs) / ms);
@@ -269,7 +279,7 @@ int main(void)
     for (int round = 0; round < N_ROUNDS; round++)
         for (uint32_t i = 0; i < n; i++)
             bench_add(&cases[i].runs, measure(&b, &cases[i]));
-    printf("ms an image, random crops resized to %u x %u\n", SIDE, SIDE);
+    printf("ms an image, median (lowest); random crops resized to %u x %u\n", SIDE, SIDE);
     report(cases, n);
     if (getenv("PENSTOCK_BENCH_CROPS") != NULL) /* for bench_resize_pillow.py */
         for (uint32_t i = 0; i < 2 * N_CROPS; i++) {

@@ -262,8 +262,7 @@ static double decode_images(const struct images *set, uint32_t first, uint64_t n
     struct pstk__arena arena;
     struct pstk__image_state *state = NULL;
     double rate = 0;
-    /* The state takes its own share of the arena when it opens. */
-    if (pstk__arena_open(&arena, pstk__image_scratch(width, height) + (8u << 20)) < 0)
+    if (pstk__arena_open(&arena, pstk__image_scratch(width, height)) < 0)
         return 0;
     if (pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL) == 0) {
         uint64_t start = pstk__clock_ns(), until = start + ns, now = start, n = 0;

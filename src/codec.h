@@ -23,7 +23,7 @@ struct pstk__decoder *pstk__decoder_init(void *memory, uint64_t size);
 
 /* "none", "zstd", "planes", or "?" */
 const char *pstk__codec_name(uint32_t codec);
-/* 1 when it is one that this build decodes. */
+/* 1 when it is one that this build knows. */
 int pstk__codec_known(uint32_t codec);
 /* Decode `size` stored bytes (none, zstd) into exactly plain_size bytes at `out`. 0, EBADMSG or
  * ENOTSUP, with a message that names no place (the caller adds it). dictionary may be NULL. */

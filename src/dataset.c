@@ -5,6 +5,7 @@
 #include "error.h"
 #include "field.h"
 #include "file.h"
+#include "image.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -336,7 +337,10 @@ static int decode_field(const struct fetch *f, const struct pstk__record *r, uin
     struct pstk__decoder *decoder = pstk__decoder_init(memory, size);
     struct pstk__arena scratch = {0};
     int code = 0;
-    if (!plain || !decoder || pstk__arena_open(&scratch, pstk__field_scratch(v)) < 0)
+    code = pstk__field_check(v, PSTK__MAX_PIXELS, err);
+    if (code < 0)
+        pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s", err ? err->message : "");
+    else if (!plain || !decoder || pstk__arena_open(&scratch, pstk__field_scratch(v)) < 0)
         code = no_memory(r, field, size + v->plain_size + pstk__field_scratch(v), err);
     if (code == 0) {
         code = pstk__field_decode(decoder, v, dictionary, &scratch, plain, err);

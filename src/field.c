@@ -2,12 +2,20 @@
 #include "field.h"
 
 #include "error.h"
+#include "image.h"
 #include "planes/file.h"
+
+int pstk__field_check(const struct pstk__field_view *v, uint64_t max_pixels, struct pstk_error *err)
+{
+    if (v->codec != PSTK_CODEC_PLANES)
+        return 0;
+    return pstk__image_check_size("image", v->width, v->height, max_pixels, err);
+}
 
 uint64_t pstk__field_scratch(const struct pstk__field_view *v)
 {
     return v->codec == PSTK_CODEC_PLANES
-               ? pstk__planes_decode_scratch(v->width, v->height, v->plain_size)
+               ? pstk__planes_decode_scratch(v->width, v->height, UINT64_MAX, v->plain_size)
                : 0;
 }
 
@@ -20,5 +28,6 @@ int pstk__field_decode(struct pstk__decoder *d, const struct pstk__field_view *v
                                   v->plain_size, err);
     if (scratch == NULL)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_RECORD, "no scratch memory for planes");
-    return pstk__planes_decode(d, v->data, v->stored_size, out, v->plain_size, scratch, err);
+    return pstk__planes_decode(d, v->data, v->stored_size, v->width, v->height, out, v->plain_size,
+                               scratch, err);
 }

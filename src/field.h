@@ -7,6 +7,10 @@
 #include "codec.h"
 #include "record.h"
 
+/* Whether decoding is allowed at all: an image stored as planes may be far larger than its stored
+ * bytes. 0 or EFBIG. */
+int pstk__field_check(const struct pstk__field_view *v, uint64_t max_pixels,
+                      struct pstk_error *err);
 /* Decode the stored bytes of v, which were checked, into exactly v->plain_size bytes at `out`.
  * `dictionary` is the shard's for the field, or NULL. `scratch` (used by planes alone) has at least
  * the bytes that pstk__field_scratch says, or is NULL where no field is stored as planes. 0,

@@ -25,7 +25,7 @@ static uint32_t taps_bound(uint32_t in, uint32_t out)
 
 static uint64_t weights_size(uint32_t n_rows, uint32_t n_out)
 {
-    return ((uint64_t)n_rows + 3) / 4 * 4 * n_out * sizeof(int32_t) + PSTK__AXIS_SLACK;
+    return ((uint64_t)n_rows + 3) / 4 * 4 * n_out * sizeof(int32_t);
 }
 
 int pstk__axis_init(struct pstk__axis *a, struct pstk__arena *arena,
@@ -116,10 +116,10 @@ static int ring_init(struct pstk__resize *r, struct pstk__arena *arena)
 
 /* ---- resize --------------------------------------------------------------------------------- */
 
-/* Whether the vertical pass writes finished rows: u8 from left to right. */
-static uint32_t is_direct(const struct pstk__pixel_kernels *k, const struct pstk__finish *f)
+/* Whether the vertical pass writes finished rows: u8 RGB from left to right. */
+static uint32_t is_direct(const struct pstk__finish *f)
 {
-    return f->dtype == PSTK_U8 && !f->flip && (f->layout == PSTK_NHWC || k->splits);
+    return f->dtype == PSTK_U8 && f->layout == PSTK_NHWC && !f->flip;
 }
 
 int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
@@ -153,7 +153,7 @@ int pstk__resize_begin(struct pstk__resize *r, struct pstk__arena *arena,
     if (r->across == NULL || r->held == NULL || r->row == NULL)
         return PSTK_ENOMEM;
     r->finish.flip = kernels->across_init(r->across, &r->x, r->finish.flip);
-    r->direct = is_direct(kernels, &r->finish);
+    r->direct = is_direct(&r->finish);
     return ring_init(r, arena);
 }
 
@@ -171,7 +171,6 @@ static void row_out(struct pstk__resize *r)
         .stride = y->n_out,
         .weights = y->weights + i,
         .size = CHANNELS * r->x.n_out,
-        .plane = r->direct && r->finish.layout == PSTK_NCHW ? r->finish.plane : 0,
         .scratch = r->scratch,
     };
     uint8_t *out = r->out + i * r->out_stride;

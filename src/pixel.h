@@ -20,12 +20,11 @@ struct pstk__filter {
 };
 
 /*
- * Weights of one axis: output i reads input [first[i], first[i] + n[i]), tap k of it with weights[k
- * * n_out + i]. first and first + n never fall; 1 <= n[i] <= n_taps, some n[i] = n_taps; the
- * weights of an output are >= 0, sum to 2^22 but for rounding, and are 0 from n[i] to n_taps
- * rounded up to 4. PSTK__AXIS_SLACK bytes behind the last weight may be read.
+ * Weights of one axis. Output i reads inputs [first[i], first[i] + n[i]), the k-th of them with
+ * weights[k * n_out + i]. first and first + n never fall; 1 <= n[i] <= n_taps, some n[i] = n_taps;
+ * the weights of an output are >= 0, sum to 2^22 but for rounding, and are 0 from n[i] to n_taps
+ * rounded up to 4.
  */
-#define PSTK__AXIS_SLACK 64u
 struct pstk__axis {
     uint32_t n_out;   /* outputs of the window */
     uint32_t n_taps;  /* taps of the output that has most */
@@ -60,7 +59,7 @@ struct pstk__finish {
     uint32_t width;    /* pixels of the output row */
     uint64_t plane;    /* elements between channels (NCHW) */
     const void *table; /* 3 x 256 elements of dtype */
-    /* Of the table, or NULL; with it, rows are finished about twice as fast. */
+    /* Of the table, or NULL; with it, rows are finished faster. */
     const struct pstk__affine *affine;
     /* What the kernels' lookup_init made of the table, or NULL: finish_row makes it for itself. */
     const void *lookup;
@@ -76,7 +75,6 @@ struct pstk__column {
     uint32_t stride;        /* elements from one tap's weight to the next */
     const int32_t *weights; /* first tap's; to a multiple of 4 behind the last, 0s are readable */
     uint32_t size;          /* bytes of the row */
-    uint64_t plane;         /* 0; or bytes from one channel to the next, that come apart */
     int32_t *scratch;       /* n_slots * slot_rows elements, contents lost */
 };
 
@@ -91,7 +89,6 @@ struct pstk__pixel_kernels {
     uint32_t variant;   /* enum pstk_variant */
     uint32_t slot_rows; /* a power of 2, <= PSTK__MAX_SLOT_ROWS */
     uint32_t slot_unit;
-    uint32_t splits; /* 1: resize_column knows planes */
     /* Fill first, n and f->n_rows rows of weights for the outputs from `window` on. */
     void (*axis_weights)(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window);
     /* Bytes of an axis packed for resize_rows; never less for more outputs or taps. */
@@ -102,12 +99,10 @@ struct pstk__pixel_kernels {
     /* slot_rows rows of RGB (pixel 0 is input axis->begin) to a slot of n_out pixels, rounded to
      * u8. Nothing beyond the rows' last pixel is read. */
     void (*resize_rows)(uint8_t *slot, const uint8_t *const *rows, const void *across);
-    /* To packed pixels or, where the variant splits, to planes, out being in the first. */
     void (*resize_column)(uint8_t *out, const struct pstk__column *c);
+    /* What finish_row wants of a table; not for u8, which has none. */
     void (*lookup_init)(void *lookup, const struct pstk__finish *f);
-    /* One row of u8 RGB to its place: out is the first element of the row (NCHW:
-     * of its red plane).
-     */
+    /* One row of u8 RGB to its place: out is the row's first element (NCHW: of its red plane). */
     void (*finish_row)(void *out, const uint8_t *rgb, const struct pstk__finish *f);
 };
 
@@ -118,7 +113,7 @@ const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant);
  * steps x/255, minus mean, divided by deviation, each rounded; then cast round-to-nearest-even. */
 void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const float *deviation);
 
-/* Find the line of a table, 16-bit dtypes only. About a millisecond. */
+/* Find the line of a table, 16-bit dtypes only. Takes a fraction of a millisecond. */
 void pstk__affine_init(struct pstk__affine *a, const void *table, uint32_t dtype);
 
 /* A resize under way: rows go in, finished rows come out into `out`. All memory from an arena. */

@@ -3,8 +3,8 @@
  * pixel_avx2: the kernels with 256-bit registers. A 22-bit weight is high * 2^15 + low, so that
  * VPMADDWD sums two taps by either part in a dword, and
  *     sum >> 15 = sum of taps * high + (sum of taps * low >> 15)
- * is exact. Both parts are below 2^15; so is the result, but for rounding in sums of very many
- * taps: see few.
+ * is exact. Both parts are below 2^15; so is the result, but for sums of very many taps: see
+ * rounded_few.
  */
 #include "pixel.h"
 
@@ -180,7 +180,11 @@ INLINE uint32_t most_of(__m128i v)
     return (uint32_t)_mm_cvtsi128_si32(v);
 }
 
-/* Fill half `k`, counted over all groups; 0 where 16 bytes do not hold its taps. */
+/*
+ * Fill half `k`, counted over all groups; 0 where 16 bytes do not hold its taps. They do where no
+ * output has more than four: then the next one begins at most two inputs on, which is 3 * (2 + 4)
+ * bytes from its first to the other's last, less two, since a half is four of their six bytes.
+ */
 INLINE int half_init(struct across *x, uint32_t k)
 {
     const struct pstk__axis *a = x->axis;

@@ -15,18 +15,15 @@
 
 #define CHANNELS 3u
 #define FEATURES                                                                                   \
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512vnni,bmi,"                    \
-    "bmi2,popcnt"
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512vnni,bmi,bmi2,popcnt"
 #define TARGET __attribute__((target(FEATURES)))
 #define INLINE static inline __attribute__((always_inline, target(FEATURES)))
 
 #define PRECISION 22 /* bits of a weight */
 #define HALF (1 << (PRECISION - 1))
 #define SLOT_ROWS 4u
-#define LANES 16u /* row bytes in a register of dwords */
-#define DIGITS_0                                                                                   \
-    0x808080 /* w + DIGITS_0, and DIGITS_0 out of it by XOR: bytes are signed                      \
-                digits */
+#define LANES 16u         /* row bytes in a register of dwords */
+#define DIGITS_0 0x808080 /* (w + it) ^ it has the signed digits of w in its bytes */
 
 INLINE __mmask16 mask16(uint32_t n)
 {
@@ -97,7 +94,7 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
  * which fill the lane. The bytes of a block lie within a few *pieces* of 64 bytes of the input row:
  * VPERMB brings those of a piece to their places.
  */
-#define MAX_BLOCKS 4u /* beyond, across_long */
+#define MAX_BLOCKS 4u /* beyond, row_long */
 #define MAX_PIECES 4u /* offsets within a block fit a byte */
 
 struct place {
@@ -110,12 +107,12 @@ struct across {
     uint32_t flip;
     uint32_t row_size; /* bytes */
     uint32_t n_groups, n_blocks;
-    uint32_t n_pieces; /* of every block; 0: across_long */
-    uint32_t n_chunks; /* across_long: 16 taps each */
+    uint32_t n_pieces; /* of every block; 0: row_long */
+    uint32_t n_chunks; /* row_long: 16 taps each */
     __m512i *index;    /* of each piece of each block of each group */
     __m512i *digits;   /* 3 for each block of each group */
     struct place *places;
-    __m128i *chunks; /* across_long: 3 of digits for each chunk of each output */
+    __m128i *chunks; /* row_long: 3 of digits for each chunk of each output */
 };
 
 static uint32_t groups_of(uint32_t n_out)
@@ -453,45 +450,18 @@ INLINE __m128i digits_of_four(__m128i w)
                             _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, -1, -1, -1, -1));
 }
 
-/*
- * Every third of 64 bytes, then the others', of what the packing of four registers leaves: dword
- * 4 i + k is dword 4 k + i of the row. Of a channel, the first byte's, there are 22, then 21
- * and 21.
- */
-#define THIRDS_BEGIN(r) ((r) == 0 ? 0 : (r) == 1 ? 22 : 43)
-#define PACKED_AT(q) ((q) / 4 % 4 * 16 + (q) / 16 * 4 + (q) % 4)
-#define THIRD_AT(j) ((j) < 22 ? 3 * (j) : (j) < 43 ? 3 * (j)-65 : 3 * (j)-127)
-#define INDEX(j) PACKED_AT(THIRD_AT(j))
-#define INDEX_4(j) INDEX(j), INDEX((j) + 1), INDEX((j) + 2), INDEX((j) + 3)
-#define INDEX_16(j) INDEX_4(j), INDEX_4((j) + 4), INDEX_4((j) + 8), INDEX_4((j) + 12)
-static const uint8_t thirds[64] = {INDEX_16(0), INDEX_16(16), INDEX_16(32), INDEX_16(48)};
-
-/* Bytes [i, i + n) of a row of packed pixels to planes; a third each, as above. */
-INLINE void store_planes(uint8_t *out, uint64_t plane, uint32_t i, uint32_t n, __m512i packed)
-{
-    const __m512i v = _mm512_permutexvar_epi8(_mm512_loadu_si512(thirds), packed);
-    for (uint32_t r = 0; r < CHANNELS; r++) {
-        const uint32_t begin = THIRDS_BEGIN(r), count = (n + 2 - r) / 3;
-        /* Nothing is stored before the place of the third's first byte. */
-        const uintptr_t to = (uintptr_t)(out + (i + r) % 3 * plane + (i + r) / 3) - begin;
-        _mm512_mask_storeu_epi8((void *)to, mask64(count) << begin, v);
-    }
-}
-
 /* Sums >> 16 of bytes [i, i + n), at most 64, of a row to their places. */
-INLINE void store_64(uint8_t *out, const struct pstk__column *c, uint32_t i, uint32_t n,
-                     const __m512i v[4])
+INLINE void store_64(uint8_t *out, uint32_t i, uint32_t n, const __m512i v[4])
 {
     const __m512i a = _mm512_srli_epi16(_mm512_packus_epi32(v[0], v[1]), 6);
     const __m512i b = _mm512_srli_epi16(_mm512_packus_epi32(v[2], v[3]), 6);
-    const __m512i packed = _mm512_packus_epi16(a, b);
+    /* What packing within 128-bit lanes leaves has dword 4 k + i of the row at dword 4 i + k. */
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    if (c->plane != 0)
-        store_planes(out, c->plane, i, n, packed);
-    else if (n == 64)
-        _mm512_storeu_si512(out + i, _mm512_permutexvar_epi32(order, packed));
+    const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(a, b));
+    if (n == 64)
+        _mm512_storeu_si512(out + i, bytes);
     else
-        _mm512_mask_storeu_epi8(out + i, mask64(n), _mm512_permutexvar_epi32(order, packed));
+        _mm512_mask_storeu_epi8(out + i, mask64(n), bytes);
 }
 
 /*
@@ -519,7 +489,7 @@ INLINE void four_64(uint8_t *out, const struct pstk__column *c, const struct fou
         v[k] = 16 * k < n ? from_right(taps_at(c, i + 16 * k, f->behind, f->straddle), f->digits[0],
                                        f->digits[1], f->digits[2])
                           : _mm512_setzero_si512();
-    store_64(out, c, i, n, v);
+    store_64(out, i, n, v);
 }
 
 INLINE void column_of_four(uint8_t *out, const struct pstk__column *c, __m128i digits, int straddle)
@@ -567,7 +537,7 @@ TARGET static void column_of_many(uint8_t *out, const struct pstk__column *c)
         __m512i v[4];
         for (uint32_t k = 0; k < 4; k++)
             v[k] = column_sum(c, digits, i + 16 * k);
-        store_64(out, c, i, n, v);
+        store_64(out, i, n, v);
     }
 }
 
@@ -592,7 +562,6 @@ const struct pstk__pixel_kernels pstk__pixel_avx512 = {
     .variant = PSTK_VARIANT_AVX512,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
-    .splits = 1,
     .axis_weights = axis_weights,
     .across_size = across_size,
     .across_init = across_init,

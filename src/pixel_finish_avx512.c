@@ -234,10 +234,9 @@ INLINE __m256i elements_16(__m512i values, __m512 scale, __m512 offset, int is_b
     const __m512 v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(values), scale, offset);
     if (!is_bf16)
         return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m512i bits = _mm512_castps_si512(v);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_add_epi32(bits, up), 16));
+    /* No value of a line is a tie between two elements: half an element up, and cut. */
+    const __m512i up = _mm512_add_epi32(_mm512_castps_si512(v), _mm512_set1_epi32(0x8000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
 }
 
 /* n pixels, at most 16, to planes by the table's line. */
@@ -299,6 +298,26 @@ INLINE void finish_packed(uint16_t *out, const uint8_t *rgb, const struct pstk__
         }
 }
 
+/* ---- gathers ------------------------------------------------------------------------------- */
+
+/* A row to packed pixels of float32, not flipped: planes of four bytes take longer to pack. */
+INLINE void gather_packed(uint32_t *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i triple = _mm512_srli_epi32(_mm512_mullo_epi32(iota, _mm512_set1_epi32(11)), 5);
+    __m512i channel = _mm512_sub_epi32(iota, _mm512_mullo_epi32(triple, _mm512_set1_epi32(3)));
+    const uint32_t size = CHANNELS * f->width;
+    for (uint32_t i = 0; i < size; i += 16) {
+        const __mmask16 in = mask16(size - i);
+        const __m512i values = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(in, rgb + i));
+        const __m512i index = _mm512_add_epi32(values, _mm512_slli_epi32(channel, 8));
+        _mm512_mask_storeu_epi32(out + i, in, _mm512_i32gather_epi32(index, f->table, 4));
+        /* 16 values on, each is of the next channel */
+        const __mmask16 last = _mm512_cmpeq_epi32_mask(channel, _mm512_set1_epi32(2));
+        channel = _mm512_maskz_add_epi32(_knot_mask16(last), channel, _mm512_set1_epi32(1));
+    }
+}
+
 /* ---- rows ---------------------------------------------------------------------------------- */
 
 TARGET void pstk__finish_row_avx512(void *out, const uint8_t *rgb, const struct pstk__finish *f)
@@ -320,6 +339,10 @@ TARGET void pstk__finish_row_avx512(void *out, const uint8_t *rgb, const struct 
             finish_packed(out, rgb, f, 1);
         else
             finish_packed(out, rgb, f, 0);
+        return;
+    }
+    if (size == 4 && !apart && !f->flip) {
+        gather_packed(out, rgb, f);
         return;
     }
     if (size > 1 && l == NULL) {

@@ -376,7 +376,7 @@ static uint64_t unpack_scratch(const struct pstk__plan *p, uint32_t field)
     if (p->source->schema.fields[field].codec != PSTK_CODEC_PLANES)
         return 0;
     return pstk__planes_decode_scratch(limits->max_width[field], limits->max_height[field],
-                                       limits->max_plain[field]);
+                                       p->max_pixels, limits->max_plain[field]);
 }
 
 /*

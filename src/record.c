@@ -75,6 +75,8 @@ static const char *entry_wrong(const struct pstk_field *f, const struct pstk__fi
     if (v->codec == PSTK_CODEC_NONE &&
         (v->plain_size != v->stored_size || v->plain_crc != v->stored_crc))
         return "it is stored as it is, yet its plain size or checksum differs";
+    if (v->codec == PSTK_CODEC_PLANES && f->codec != PSTK_CODEC_PLANES)
+        return "it is stored as planes, but its field is not";
     if (v->codec == PSTK_CODEC_PLANES && v->encoding != PSTK_ENCODING_JPEG)
         return "it is stored as planes, but is no JPEG";
     if (v->flags & ~(v->codec == PSTK_CODEC_PLANES ? PSTK__FIELD_EQUIVALENT : 0u))

@@ -127,13 +127,17 @@ static int field_decode(struct work *w, uint32_t shard, struct pstk_error *err)
     const struct pstk__source *source = w->s->plan->source;
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
+    int rc = pstk__field_check(v, w->s->plan->max_pixels, &inner);
+    if (rc < 0)
+        return pstk__record_fail(w->record, w->field, rc, PSTK_STAGE_RECORD, err, "%.400s",
+                                 inner.message);
     uint8_t *plain = pstk__arena_get(&w->s->arena, v->plain_size);
     if (plain == NULL)
         return no_scratch(w, err);
     const struct pstk__dictionary *dictionary = NULL;
     if (source->format->dictionary != NULL)
         dictionary = source->format->dictionary(source, shard, w->field);
-    const int rc = pstk__field_decode(w->s->decoder, v, dictionary, &w->s->arena, plain, &inner);
+    rc = pstk__field_decode(w->s->decoder, v, dictionary, &w->s->arena, plain, &inner);
     if (rc < 0)
         return pstk__record_fail(w->record, w->field, rc, PSTK_STAGE_RECORD, err, "%.400s",
                                  inner.message);

@@ -40,7 +40,8 @@ struct pstk__shard_verifier {
     uint64_t plain_capacity;
     void *decoder_memory; /* owned */
     struct pstk__decoder *decoder;
-    struct pstk__arena arena; /* for image; grows by being opened anew */
+    struct pstk__arena arena;   /* for image; grows by being opened anew */
+    struct pstk__arena scratch; /* for fields stored as planes; likewise */
     struct pstk__image_state *image;
     struct pstk_error bad; /* the damage that is being told */
 
@@ -125,6 +126,7 @@ void pstk__shard_verifier_close(struct pstk__shard_verifier *v)
     if (!v)
         return;
     close_image(v);
+    pstk__arena_close(&v->scratch);
     free(v->records.bytes);
     free(v->pages.bytes);
     free(v->plain);
@@ -294,6 +296,14 @@ static int check_image(struct pstk__shard_verifier *v, const struct pstk__record
     if (info.width != f->width || info.height != f->height)
         return tell_field(v, r, i, "the image has %ux%u pixels, its record says %ux%u", info.width,
                           info.height, f->width, f->height);
+    if (f->codec == PSTK_CODEC_PLANES) {
+        const uint32_t orientation = info.orientation;
+        if (pstk__image_planes.probe(f->data, f->stored_size, PSTK__MAX_PIXELS, &info, &why) < 0)
+            return tell_field(v, r, i, "%s", why.message);
+        if (info.orientation != orientation)
+            return tell_field(v, r, i, "its planes say EXIF orientation %u, its file %u",
+                              info.orientation, orientation);
+    }
     return v->input->decode ? decode_image(v, r, i, plain, &info, err) : 0;
 }
 
@@ -320,11 +330,16 @@ static int decompress(struct pstk__shard_verifier *v, const struct pstk__record 
     int result = grow(&v->plain, &v->plain_capacity, f->plain_size, err);
     if (result < 0)
         return result;
-    struct pstk__arena scratch;
-    if (pstk__arena_open(&scratch, pstk__field_scratch(f)) < 0)
-        return no_memory(err, pstk__field_scratch(f));
-    result = pstk__field_decode(v->decoder, f, v->dictionary[i], &scratch, v->plain, &why);
-    pstk__arena_close(&scratch);
+    result = pstk__field_check(f, PSTK__MAX_PIXELS, &why);
+    if (result == 0 && pstk__field_scratch(f) > v->scratch.size) {
+        pstk__arena_close(&v->scratch);
+        if (pstk__arena_open(&v->scratch, pstk__field_scratch(f)) < 0)
+            return no_memory(err, pstk__field_scratch(f));
+    }
+    if (result == 0)
+        result = pstk__field_decode(v->decoder, f, v->dictionary[i], &v->scratch, v->plain, &why);
+    if (result == PSTK_ENOMEM)
+        return pstk__fail(err, result, PSTK_STAGE_RECORD, "%s", why.message);
     if (result < 0)
         return tell_field(v, r, i, "cannot be decompressed: %s", why.message);
     uint32_t crc = pstk__crc32c(0, v->plain, f->plain_size);

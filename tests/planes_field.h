@@ -103,7 +103,7 @@ static void field_image(struct pstk__jpeg_image *image, const struct field_spec 
     struct pstk__jpeg_frame *f = &image->frame;
     *image = (struct pstk__jpeg_image){.orientation = 1 + field_draw(8),
                                        .skeleton_size = field_draw(1000),
-                                       .rebuild = 1 + field_draw(3),
+                                       .rebuild = 1 + field_draw(2),
                                        .parameters = field_draw(1u << 31)};
     f->width = s->width;
     f->height = s->height;

@@ -184,7 +184,7 @@ static int samples_equal(const struct samples *a, const struct samples *b, size_
 /* 1 when every variant gives the samples of the reference, and leaves the others alone. */
 static int inverse_agrees(const struct pstk__block_row *row, const uint16_t quant[64])
 {
-    struct samples want, got;
+    struct samples want = {0}, got;
     const size_t width = (size_t)row->n_blocks * 8;
     int good = samples_open(&want, 8, round_64(width)) == 0;
     if (good)
@@ -316,7 +316,7 @@ static int upsampling_agrees(enum upsampling u, uint32_t n, int extreme)
     uint8_t *memory[2];
     const uint8_t *near = row_open(&memory[0], n, extreme), *far = row_open(&memory[1], n, extreme);
     const size_t width = u <= H2V2 ? 2 * (size_t)n : n;
-    struct samples want, got;
+    struct samples want = {0}, got;
     int good = memory[0] && memory[1] && samples_open(&want, 1, round_64(width) + 64) == 0;
     if (good)
         upsample(&pstk__jpeg_kernels_c, u, want.first, near, far, n);

@@ -192,7 +192,7 @@ TEST(every_variant_codes_blocks_alike)
     CHECK(n_equal > 60);
     /* the tables have a code for every byte, but -32768 has 16 bits, which are no symbol's */
     fill_tables(script, 1);
-    for (uint32_t place = 0; place < 64; place += 63)
+    for (uint32_t place = 0; place < 64; place = place * 8 + 1)
         for (uint32_t variant = PSTK_VARIANT_C; variant <= pstk__cpu_variant(); variant++) {
             script->scan = (struct pstk__jpeg_scan){.n_components = 1, .last = 63};
             f.component[0].across = 4;
@@ -480,9 +480,10 @@ TEST(real_files_come_back)
         int n = folders[i] ? scandir(folders[i], &entries, NULL, alphasort) : 0;
         for (int k = 0; k < n; k++) {
             size_t size;
-            uint8_t *file = load(folders[i], entries[k]->d_name, &size);
+            const char *name = entries[k]->d_name;
+            uint8_t *file = name[0] == '.' ? NULL : load(folders[i], name, &size);
             if (file && size > 2 && file[0] == 0xff && file[1] == 0xd8)
-                check_real(&t, entries[k]->d_name, file, size);
+                check_real(&t, name, file, size);
             free(file);
             free(entries[k]);
         }

@@ -341,7 +341,7 @@ TEST(an_arena_that_is_too_small_is_enomem_and_left_as_it_was)
     field_image_close(&image);
 }
 
-/* The format: other bytes for the same image would be another version. */
+/* The same on every machine. Where the choice of tables is tuned, other bytes may be right. */
 TEST(a_known_image_has_the_bytes_it_always_had)
 {
     static const struct field_spec specs[3] = {{.width = 50,
@@ -362,7 +362,8 @@ TEST(a_known_image_has_the_bytes_it_always_had)
                                                 .h = {2, 1, 1, 2},
                                                 .v = {1, 1, 1, 1},
                                                 .kind = FIELD_WILD}};
-    static const uint32_t known[3] = {0, 0, 0};
+    static const uint32_t known[3] = {0x69c194a8, 0x06f631e4, 0xd5209d32};
+    uint32_t crc[3];
     const uint64_t saved = field_state;
     field_state = 1;
     for (uint32_t i = 0; i < 3; i++) {
@@ -370,12 +371,13 @@ TEST(a_known_image_has_the_bytes_it_always_had)
         uint64_t size;
         field_image(&image, &specs[i]);
         uint8_t *field = field_write(&image, 20, &size);
-        printf("# %u bytes, 0x%08x\n", (unsigned)size, pstk__crc32c(0, field, size));
-        CHECK_EQ(pstk__crc32c(0, field, size), known[i]);
+        crc[i] = pstk__crc32c(0, field, size);
+        printf("# %u bytes, 0x%08x\n", (unsigned)size, crc[i]);
         free(field);
         field_image_close(&image);
     }
     field_state = saved;
+    CHECK(memcmp(crc, known, sizeof known) == 0);
 }
 
 /* ---- damage --------------------------------------------------------------------------------- */

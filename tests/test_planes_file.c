@@ -150,7 +150,7 @@ static int picture_open(struct picture *p, uint8_t *file, uint64_t size)
 static int file_differs(const struct picture *p)
 {
     const uint64_t scratch =
-        pstk__planes_decode_scratch(p->info.width, p->info.height, p->plain_size);
+        pstk__planes_decode_scratch(p->info.width, p->info.height, UINT64_MAX, p->plain_size);
     const uint64_t memory_size = pstk__decoder_size();
     void *memory = aligned_alloc(64, memory_size);
     uint8_t *out = malloc(p->plain_size);
@@ -158,8 +158,8 @@ static int file_differs(const struct picture *p)
     struct pstk__image_info info;
     exact_arena_open(&arena, scratch, 0xa5);
     struct pstk__decoder *d = pstk__decoder_init(memory, memory_size);
-    int bad =
-        pstk__planes_decode(d, p->field, p->field_size, out, p->plain_size, &arena, NULL) != 0;
+    int bad = pstk__planes_decode(d, p->field, p->field_size, p->info.width, p->info.height, out,
+                                  p->plain_size, &arena, NULL) != 0;
     bad |= arena.used != 0;
     if (!bad && !p->equivalent)
         bad = p->plain_size != p->file_size || memcmp(out, p->file, p->file_size) != 0;
@@ -405,14 +405,16 @@ TEST(a_damaged_field_gives_no_file_of_another_size_and_no_other_error)
     CHECK_EQ(picture_open(&p, file, size), 1);
     uint8_t *out = malloc(size + 1);
     pstk_error_init(&err, sizeof err);
-    exact_arena_open(&arena, pstk__planes_decode_scratch(40, 30, size + 1), 0);
+    exact_arena_open(&arena, pstk__planes_decode_scratch(40, 30, UINT64_MAX, size + 1), 0);
     for (int by = -1; by <= 1; by++)
-        CHECK_EQ(pstk__planes_decode(d, p.field, p.field_size, out, size + by, &arena, &err),
-                 by ? PSTK_EBADMSG : 0);
+        CHECK_EQ(
+            pstk__planes_decode(d, p.field, p.field_size, 40, 30, out, size + by, &arena, &err),
+            by ? PSTK_EBADMSG : 0);
     for (uint64_t bit = 0; bit < 8 * p.field_size; bit += 1 + draw(5)) {
         p.field[bit / 8] ^= (uint8_t)(1u << bit % 8);
         out[size] = 0xa5;
-        const int r = pstk__planes_decode(d, p.field, p.field_size, out, size, &arena, &err);
+        const int r =
+            pstk__planes_decode(d, p.field, p.field_size, 40, 30, out, size, &arena, &err);
         CHECK(r == 0 || r == PSTK_EBADMSG || r == PSTK_ENOTSUP || r == PSTK_ENOMEM);
         CHECK(out[size] == 0xa5 && arena.used == 0 && (r == 0 || err.code == r));
         n_whole += r == 0 && memcmp(out, p.file, size) == 0;

@@ -22,9 +22,8 @@ static const struct option table[] = {
 static const char help[] =
     "usage: penstock info DATA [--json]\n"
     "\n"
-    "Print what a data set holds: samples, shards, bytes, fields; how its images are stored, and "
-    "how\n"
-    "many of its JPEGs come back byte for byte. Reads the manifest alone.\n"
+    "Print what a data set holds: samples, shards, bytes, fields; how its images are stored, and\n"
+    "how many of its JPEGs come back byte for byte. Reads the manifest alone.\n"
     "\n"
     "examples:\n"
     "  penstock info train\n"

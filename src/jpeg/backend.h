@@ -17,8 +17,8 @@
 struct pstk__block_source {
     /* Blocks [first, first + n) of row `row` of a component. `row` never falls from call to call
      * for one component; rows may be left out; [first, n) is the same in every call for one
-     * component. What *out points to is borrowed until the next call for that component. 0, or a
-     * result with err filled in. */
+     * component. What *out points to is borrowed until the next call. 0, or a result with err
+     * filled in. */
     int (*row)(void *user, uint32_t component, uint32_t row, uint32_t first, uint32_t n,
                struct pstk__block_row *out, struct pstk_error *err);
     void *user;

@@ -18,11 +18,13 @@
 
 /* How a file is put together from coefficients and skeleton. */
 enum pstk__jpeg_rebuild {
-    PSTK__JPEG_REBUILD_SCANS = 1,    /* our own sequential Huffman coder: the original's bytes */
-    PSTK__JPEG_REBUILD_LIBRARY = 2,  /* libjpeg codes the scans of the original's scan script
-                                        (progressive, arithmetic): the original's bytes */
+    PSTK__JPEG_REBUILD_SCANS = 1,    /* our own Huffman coder, sequential and progressive, codes the
+                                        scans by the skeleton's tables: the original's bytes */
+    PSTK__JPEG_REBUILD_LIBRARY = 2,  /* libjpeg codes the scans (arithmetic): the original's bytes;
+                                        it allocates */
     PSTK__JPEG_REBUILD_STANDARD = 3, /* a standard JPEG with the same coefficients, tables of
-                                        quantisation, APPn and COM markers; other bytes */
+                                        quantisation, APPn and COM markers; other bytes, that SCANS
+                                        gives back. Is not stored */
 };
 
 struct pstk__jpeg_image {

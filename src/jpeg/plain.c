@@ -353,7 +353,7 @@ int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *s)
                 if (pass_block(&b, &s->dc[s->dc_table[c]], &s->ac[s->ac_table[c]]) < 0)
                     return 0;
         }
-        if (b.n_void > b.n)
+        if (b.n_void > b.n) /* at once, so that the count of them cannot overflow */
             return 0;
     }
     return end_bits(&b, PSTK__JPEG_EOI);

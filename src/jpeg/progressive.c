@@ -19,9 +19,11 @@ struct progressive {
     const struct pstk__huffman *ac;
     uint32_t padding;
     int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
-    uint32_t run; /* blocks whose end is not yet written */
+    uint32_t run;  /* blocks whose end is not yet written */
+    uint64_t band; /* places of the scan */
     uint32_t n_corrections;
     uint8_t corrections[MAX_CORRECTIONS]; /* bits that follow the run's symbol; a byte each */
+    struct pstk__zigzag_places places;
 };
 
 /* Bits of a number. */
@@ -66,8 +68,15 @@ static int write_dc_refined(void *user, uint32_t i, const int16_t *block)
 
 static void put_corrections(struct progressive *p, uint32_t first, uint32_t n)
 {
-    for (uint32_t i = first; i < first + n; i++)
-        pstk__bits_put(&p->bits->state, p->corrections[i], 1);
+    const uint8_t *bits = p->corrections + first;
+    while (n > 0) {
+        uint32_t n_now = n < 31 ? n : 31, word = 0;
+        for (uint32_t i = 0; i < n_now; i++)
+            word = word << 1 | bits[i];
+        pstk__bits_put(&p->bits->state, word, (int32_t)n_now);
+        bits += n_now;
+        n -= n_now;
+    }
 }
 
 /* Write the run of ended blocks with its correction bits. */
@@ -82,21 +91,28 @@ static void end_run(struct progressive *p)
     p->run = p->n_corrections = 0;
 }
 
+/* The places of the scan's band where the block is not 0. Those whose bits all lie below the scan's
+ * are among them. */
+static uint64_t band_of(const struct progressive *p, const int16_t *block)
+{
+    return pstk__zigzag_map(&p->places, block) & p->band;
+}
+
 static int write_ac_first(void *user, uint32_t i, const int16_t *block)
 {
     struct progressive *p = user;
     const struct pstk__jpeg_scan *scan = p->scan;
-    uint32_t n_zeros = 0;
+    uint32_t next = scan->first;
     (void)i;
     if (pstk__bits_ready(p->bits) < 0)
         return -1;
-    for (uint32_t k = scan->first; k <= scan->last; k++) {
-        int32_t value = block[pstk__zigzag[k]];
+    for (uint64_t map = band_of(p, block); map != 0; map &= map - 1) {
+        uint32_t place = (uint32_t)__builtin_ctzll(map), n_zeros = place - next;
+        int32_t value = block[pstk__zigzag[place]];
         uint32_t magnitude = magnitude_of(value) >> scan->low;
-        if (magnitude == 0) {
-            n_zeros++;
+        if (magnitude == 0)
             continue;
-        }
+        next = place + 1;
         end_run(p);
         for (; n_zeros > 15; n_zeros -= 16)
             pstk__bits_symbol(&p->bits->state, p->ac, 0xf0, 0);
@@ -104,19 +120,22 @@ static int write_ac_first(void *user, uint32_t i, const int16_t *block)
         uint32_t bits = value < 0 ? ~magnitude : magnitude;
         p->bits->state.missing |= width >> 4;
         pstk__bits_symbol(&p->bits->state, p->ac, n_zeros << 4 | width, bits & ((1u << width) - 1));
-        n_zeros = 0;
     }
-    if (n_zeros > 0 && ++p->run == MAX_RUN)
+    if (next <= scan->last && ++p->run == MAX_RUN)
         end_run(p);
     return 0;
 }
 
-/* The last place at which a coefficient becomes other than 0 in this scan; 0: none does. */
-static uint32_t last_new(const int16_t *block, const struct pstk__jpeg_scan *scan)
+/* The last place of the map at which a coefficient becomes other than 0 in this scan; 0: none does.
+ */
+static uint32_t last_new(const int16_t *block, const struct pstk__jpeg_scan *scan, uint64_t map)
 {
-    for (uint32_t k = scan->last; k >= scan->first; k--)
-        if (magnitude_of(block[pstk__zigzag[k]]) >> scan->low == 1)
-            return k;
+    while (map != 0) {
+        uint32_t place = 63 - (uint32_t)__builtin_clzll(map);
+        if (magnitude_of(block[pstk__zigzag[place]]) >> scan->low == 1)
+            return place;
+        map ^= (uint64_t)1 << place;
+    }
     return 0;
 }
 
@@ -126,19 +145,21 @@ static int write_ac_refined(void *user, uint32_t i, const int16_t *block)
 {
     struct progressive *p = user;
     const struct pstk__jpeg_scan *scan = p->scan;
-    uint32_t n_zeros = 0, n_waiting = 0, first = p->n_corrections;
-    uint32_t last = last_new(block, scan);
+    uint64_t map = band_of(p, block);
+    uint32_t n_zeros = 0, n_waiting = 0, first = p->n_corrections, next = scan->first;
+    uint32_t last = last_new(block, scan, map);
     (void)i;
     if (pstk__bits_ready(p->bits) < 0)
         return -1;
-    for (uint32_t k = scan->first; k <= scan->last; k++) {
-        int32_t value = block[pstk__zigzag[k]];
+    for (; map != 0; map &= map - 1) {
+        uint32_t place = (uint32_t)__builtin_ctzll(map);
+        int32_t value = block[pstk__zigzag[place]];
         uint32_t magnitude = magnitude_of(value) >> scan->low;
-        if (magnitude == 0) {
-            n_zeros++;
+        if (magnitude == 0)
             continue;
-        }
-        for (; n_zeros > 15 && k <= last; n_zeros -= 16) {
+        n_zeros += place - next;
+        next = place + 1;
+        for (; n_zeros > 15 && place <= last; n_zeros -= 16) {
             end_run(p);
             pstk__bits_symbol(&p->bits->state, p->ac, 0xf0, 0);
             put_corrections(p, first, n_waiting);
@@ -153,6 +174,7 @@ static int write_ac_refined(void *user, uint32_t i, const int16_t *block)
         put_corrections(p, first, n_waiting);
         first = n_waiting = n_zeros = 0;
     }
+    n_zeros += scan->last + 1 - next;
     if (n_zeros > 0 || n_waiting > 0) {
         p->run++;
         p->n_corrections += n_waiting;
@@ -197,6 +219,8 @@ int pstk__jpeg_progressive_write(const struct pstk__jpeg_units *units,
                                  struct pstk__bits *bits)
 {
     struct progressive p = {.bits = bits, .scan = units->scan, .padding = padding};
+    p.band = ~(uint64_t)0 >> (63 - p.scan->last) & ~(uint64_t)0 << p.scan->first;
+    pstk__zigzag_init(&p.places);
     struct pstk__jpeg_visitor visitor = {.restart = write_restart, .user = &p};
     if (choose_tables(&p, script) < 0)
         return -1;

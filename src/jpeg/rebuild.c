@@ -32,7 +32,7 @@ int pstk__jpeg_put_scan(struct pstk__jpeg_attempt *a, struct pstk_error *err)
                           "JPEG skeleton: arithmetic coding is not for this way of rebuilding");
     pstk__bits_init(&a->bits, a->at, a->end);
     const struct pstk__jpeg_units units = {&a->image->frame, a->blocks, &a->script.scan};
-    int r = pstk__jpeg_scan_write(&units, &a->script, padding, pstk__cpu_variant(), &a->bits);
+    int r = pstk__jpeg_scan_write(&units, &a->script, padding, a->variant, &a->bits);
     if (r < 0)
         return pstk__fail(err, r, PSTK_STAGE_DECODE,
                           "JPEG: scan %u cannot be coded: no code for a coefficient, or larger "
@@ -120,6 +120,7 @@ int pstk__jpeg_attempt(struct pstk__jpeg_attempt *a, const struct pstk__jpeg_ima
     a->image = image;
     for (uint32_t i = 0; i < PSTK__JPEG_MAX_COMPONENTS; i++)
         a->blocks[i] = image->blocks[i];
+    a->variant = pstk__cpu_variant();
     a->arena = arena;
     a->out = a->at = out;
     a->end = out + capacity;

@@ -6,6 +6,8 @@
 /* Where the next 0xff is, or size. */
 static uint64_t find_ff(const uint8_t *data, uint64_t size, uint64_t at)
 {
+    if (at == size)
+        return size;
     const uint8_t *found = memchr(data + at, 0xff, (size_t)(size - at));
     return found ? (uint64_t)(found - data) : size;
 }

@@ -3,6 +3,7 @@
 
 #include "../error.h"
 #include "../jpeg/coefficients.h"
+#include "../jpeg/header.h"
 #include "read.h"
 #include "write.h"
 
@@ -45,6 +46,117 @@ static const uint8_t common[] = {
     0xd9, 0xda, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6,
     0xf7, 0xf8, 0xf9, 0xfa,
 };
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+static int no_memory(struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_RECORD,
+                      "a JPEG stored as planes needs more memory than its size allows for");
+}
+
+/* What a file is made of, in the arena. */
+static int read_image(struct pstk__jpeg_image *image, const struct pstk__planes_header *h,
+                      uint64_t plain_size, struct pstk__arena *arena, struct pstk_error *err)
+{
+    if (h->skeleton_plain_size > plain_size)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                          "planes: more bytes of markers than the file has");
+    *image = (struct pstk__jpeg_image){.frame = h->frame,
+                                       .orientation = h->orientation,
+                                       .skeleton_size = h->skeleton_plain_size,
+                                       .rebuild = h->rebuild,
+                                       .parameters = h->parameters};
+    image->skeleton = pstk__arena_get(arena, h->skeleton_plain_size + 1);
+    int missing = image->skeleton == NULL;
+    for (uint32_t c = 0; c < h->frame.n_components; c++) {
+        const struct pstk__jpeg_component *comp = &h->frame.component[c];
+        image->blocks[c] = pstk__arena_get(arena, 128ull * comp->rows * comp->stride);
+        missing |= image->blocks[c] == NULL;
+    }
+    return missing ? no_memory(err) : 0;
+}
+
+/* The field under way. */
+struct field {
+    struct pstk__decoder *zstd;
+    const struct pstk__planes_kernels *kernels;
+    const void *data;
+    uint64_t size;
+    struct pstk__image_info info; /* width and height */
+};
+
+static int decode_file(const struct field *f, uint8_t *out, uint64_t plain_size,
+                       struct pstk__arena *arena, struct pstk_error *err)
+{
+    struct pstk__planes_reader *r = pstk__arena_get(arena, sizeof *r);
+    struct pstk__jpeg_image image;
+    uint64_t n = 0;
+    int rc = r != NULL ? pstk__planes_open(r, f->data, f->size, &f->info, f->kernels, arena, err)
+                       : no_memory(err);
+    if (rc == 0)
+        rc = read_image(&image, &r->header, plain_size, arena, err);
+    if (rc == 0)
+        rc = pstk__codec_decode_prefixed(f->zstd, common, sizeof common, r->header.skeleton,
+                                         r->header.skeleton_size, image.skeleton,
+                                         image.skeleton_size, err);
+    if (rc == 0)
+        rc = pstk__planes_expand(r, image.blocks, err);
+    if (rc == 0)
+        rc = pstk__jpeg_image_rebuild(&image, out, plain_size, &n, arena, err);
+    if (rc == 0 && n != plain_size)
+        rc = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                        "planes give a file of %llu bytes, not %llu", (unsigned long long)n,
+                        (unsigned long long)plain_size);
+    return rc;
+}
+
+int pstk__planes_decode(struct pstk__decoder *d, const void *data, uint64_t size, uint32_t width,
+                        uint32_t height, uint8_t *out, uint64_t plain_size,
+                        struct pstk__arena *arena, struct pstk_error *err)
+{
+    const size_t mark = arena->used;
+    const struct field f = {.zstd = d,
+                            .kernels = pstk__planes_kernels(PSTK_VARIANT_AUTO),
+                            .data = data,
+                            .size = size,
+                            .info = {.width = width, .height = height}};
+    const int rc = decode_file(&f, out, plain_size, arena, err);
+    pstk__arena_reset(arena, mark);
+    return rc;
+}
+
+/*
+ * Bytes of coefficients of n components: side / 8 rounded up, and at most 3 more to a multiple of
+ * a factor, across and down, of 128 bytes a block. (w/8 + 4)(h/8 + 4) = w h / 64 + (w + h) / 2 +
+ * 16, in which w h is at most max_pixels.
+ */
+static uint64_t coefficients_size(uint32_t width, uint32_t height, uint64_t max_pixels, uint64_t n)
+{
+    const uint64_t all = ((uint64_t)width / 8 + 4) * ((uint64_t)height / 8 + 4);
+    const uint64_t bound = max_pixels / 64 + ((uint64_t)width + height) / 2 + 18;
+    return n * (128 * (all < bound ? all : bound) + 64);
+}
+
+/* Any frame of this size, for the bounds of jpeg/coefficients, which take the largest anyway. */
+static struct pstk__jpeg_frame frame_of(uint32_t width, uint32_t height, uint32_t n)
+{
+    struct pstk__jpeg_frame f = {.width = width, .height = height, .n_components = n};
+    for (uint32_t c = 0; c < n; c++)
+        f.component[c].h = f.component[c].v = 1;
+    pstk__jpeg_frame_layout(&f);
+    return f;
+}
+
+uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t max_pixels,
+                                     uint64_t plain_size)
+{
+    const struct pstk__jpeg_frame f = frame_of(width, height, 4);
+    return pstk__planes_read_scratch(width, height) +
+           coefficients_size(width, height, max_pixels, 4) +
+           pstk__jpeg_rebuild_scratch(&f, plain_size) + plain_size +
+           sizeof(struct pstk__planes_reader) + 4096;
+}
 
 /* ---- encoding ------------------------------------------------------------------------------- */
 
@@ -101,42 +213,26 @@ static int reserve(struct pstk__planes_encoder *e, uint64_t size, struct pstk_er
                       "no memory (%llu bytes) to take a JPEG file apart", (unsigned long long)size);
 }
 
-/* Decode what was written, and compare: coefficients and skeleton, from which the file was rebuilt
- * already. 0: equal. */
-static int check(struct pstk__planes_encoder *e, const struct pstk__jpeg_image *image,
-                 const uint8_t *stored, uint64_t size, struct pstk_error *err)
+/* Give back what was written, and compare. 0: it is the file. */
+static int check(struct pstk__planes_encoder *e, const struct pstk__jpeg_frame *frame,
+                 const struct pstk__planes_file *file, struct pstk_error *err)
 {
-    struct pstk__arena *arena = &e->arena;
-    const struct pstk__jpeg_frame *f = &image->frame;
-    const struct pstk__image_info info = {.width = f->width, .height = f->height};
-    struct pstk__planes_reader *reader = pstk__arena_get(arena, sizeof *reader);
-    uint8_t *skeleton = pstk__arena_get(arena, image->skeleton_size + 1);
-    int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS] = {NULL};
-    for (uint32_t c = 0; c < f->n_components; c++) {
-        blocks[c] = pstk__arena_get(arena, 128ull * f->component[c].rows * f->component[c].stride);
-        if (blocks[c] == NULL)
-            return PSTK_ENOMEM;
-    }
-    if (reader == NULL || skeleton == NULL)
-        return PSTK_ENOMEM;
-    int rc = pstk__planes_open(reader, stored, size, &info, e->kernels, arena, err);
-    if (rc == 0)
-        rc = pstk__planes_expand(reader, blocks, err);
-    if (rc == 0)
-        rc = pstk__codec_decode_prefixed(e->decoder, common, sizeof common, reader->header.skeleton,
-                                         reader->header.skeleton_size, skeleton,
-                                         image->skeleton_size, err);
-    int same = rc == 0 && memcmp(skeleton, image->skeleton, image->skeleton_size) == 0;
-    for (uint32_t c = 0; c < f->n_components && same; c++)
-        same = memcmp(blocks[c], image->blocks[c],
-                      128ull * f->component[c].rows * f->component[c].stride) == 0;
-    return same ? 0
-                : pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_WRITE,
-                             "planes differ from the file they were made of; suspect the "
-                             "machine's memory");
+    const struct field f = {.zstd = e->decoder,
+                            .kernels = e->kernels,
+                            .data = file->stored,
+                            .size = file->stored_size,
+                            .info = {.width = frame->width, .height = frame->height}};
+    uint8_t *plain = pstk__arena_get(&e->arena, file->plain_size);
+    if (plain == NULL)
+        return no_memory(err);
+    const int rc = decode_file(&f, plain, file->plain_size, &e->arena, err);
+    if (rc == PSTK_ENOMEM || (rc == 0 && memcmp(plain, file->plain, file->plain_size) == 0))
+        return rc;
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_WRITE,
+                      "planes do not give back the file that they were made of; suspect the "
+                      "machine's memory");
 }
 
-/* The image is taken apart, and how it can be rebuilt is known: `out` has the plain file. */
 static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_image *image,
                         uint64_t capacity, struct pstk__planes_file *out, struct pstk_error *err)
 {
@@ -145,7 +241,7 @@ static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_
     uint8_t *skeleton = pstk__arena_get(arena, bound);
     uint8_t *stored = pstk__arena_get(arena, capacity);
     if (skeleton == NULL || stored == NULL)
-        return PSTK_ENOMEM;
+        return no_memory(err);
     const int64_t skeleton_size =
         pstk__encoder_encode(e->zstd, image->skeleton, image->skeleton_size, skeleton, bound, err);
     if (skeleton_size < 0)
@@ -159,51 +255,69 @@ static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_
         return (int)size;
     out->stored = stored;
     out->stored_size = (uint64_t)size;
-    const int rc = check(e, image, stored, out->stored_size, err);
+    const int rc = check(e, &image->frame, out, err);
     return rc < 0 ? rc : 1;
 }
 
+/* Take a file apart and find out how it can be rebuilt; out->plain is what that gives. 1: done;
+ * 0: planes cannot stand for it. */
+static int take_apart(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                      struct pstk__jpeg_image *image, struct pstk__planes_file *out,
+                      struct pstk_error *err)
+{
+    struct pstk_error why; /* of files that stay as they are, which is no error */
+    int exact = 0;
+    pstk_error_init(&why, sizeof why);
+    int rc = pstk__jpeg_image_read(image, data, size, PSTK__MAX_PIXELS, &e->arena, &why);
+    if (rc == 0 && (image->smoothed || pstk__jpeg_backend_check(&image->frame, &why) < 0))
+        return 0;
+    uint8_t *plain = rc == 0 ? pstk__arena_get(&e->arena, pstk__jpeg_rebuild_bound(image)) : NULL;
+    if (rc == 0)
+        rc = plain != NULL ? pstk__jpeg_image_choose(image, data, size, plain, &out->plain_size,
+                                                     &exact, &e->arena, &why)
+                           : PSTK_ENOMEM;
+    out->plain = plain;
+    out->equivalent = !exact;
+    if (rc == PSTK_ENOMEM)
+        return no_memory(err);
+    return rc < 0 ? 0 : 1;
+}
+
+/* A file that cannot be rebuilt byte for byte gives place to an equivalent one, which can. */
 static int encode(struct pstk__planes_encoder *e, const void *data, uint64_t size, int exact_only,
                   struct pstk__planes_file *out, struct pstk_error *err)
 {
-    struct pstk__arena *arena = &e->arena;
     struct pstk__jpeg_image image;
-    uint64_t plain_size = 0;
-    int exact = 0;
-    int rc = pstk__jpeg_image_read(&image, data, size, UINT64_MAX, arena, err);
-    if (rc < 0 || image.smoothed || pstk__jpeg_backend_check(&image.frame, err) < 0)
-        return rc == PSTK_ENOMEM ? rc : 0;
-    uint8_t *plain = pstk__arena_get(arena, pstk__jpeg_rebuild_bound(&image));
-    if (plain == NULL)
-        return PSTK_ENOMEM;
-    rc = pstk__jpeg_image_choose(&image, data, size, plain, &plain_size, &exact, arena, err);
-    if (rc < 0)
-        return rc == PSTK_ENOMEM ? rc : 0;
-    if (exact_only && !exact)
-        return 0;
-    *out =
-        (struct pstk__planes_file){.plain = plain, .plain_size = plain_size, .equivalent = !exact};
+    int rc = take_apart(e, data, size, &image, out, err);
+    if (rc <= 0 || (out->equivalent && exact_only))
+        return rc < 0 ? rc : 0;
+    if (out->equivalent) {
+        rc = take_apart(e, out->plain, out->plain_size, &image, out, err);
+        if (rc <= 0 || out->equivalent)
+            return rc < 0 ? rc : 0;
+        out->equivalent = 1;
+    }
     return write_planes(e, &image, size - 1, out, err);
 }
 
-/* Memory for all that encode does with an image; the file's frame is read first to know it. */
+/* Memory for all that encode does with an image of these sides: its file is taken apart and
+ * rebuilt, perhaps twice, the planes written and given back. */
 static int measure(const void *data, uint64_t size, uint64_t *memory)
 {
-    struct pstk__image_info info;
-    struct pstk__jpeg_frame f = {.n_components = 4};
-    if (size < 1 || pstk__image_jpeg.probe(data, size, UINT64_MAX, &info, NULL) < 0)
+    struct pstk__jpeg_header h;
+    if (size < 1 || pstk__jpeg_header_read(&h, data, size, NULL) < 0 ||
+        (uint64_t)h.width * h.height > PSTK__MAX_PIXELS)
         return -1;
-    f.width = info.width;
-    f.height = info.height;
-    /* The worst frame for memory: four components at full size, of 4 x 4 blocks a MCU. */
-    for (uint32_t c = 0; c < 4; c++)
-        f.component[c].h = f.component[c].v = 4;
+    struct pstk__jpeg_frame f = frame_of(h.width, h.height, h.n_components);
+    for (uint32_t c = 0; c < f.n_components; c++)
+        f.component[c].h = f.component[c].v = 4; /* the longest strip that one MCU row may be */
     pstk__jpeg_frame_layout(&f);
-    const uint64_t blocks = 4ull * f.component[0].rows * f.component[0].stride;
-    *memory = pstk__jpeg_image_scratch(&f, size) + pstk__planes_write_scratch(&f) +
-              pstk__planes_read_scratch(f.width, f.height) + 128 * blocks /* the check's */ +
-              512 * blocks + 16 * size /* a rebuilt file: its bound, for one of this frame */ +
-              sizeof(struct pstk__planes_reader) + 4096;
+    const uint64_t coefficients = coefficients_size(h.width, h.height, UINT64_MAX, h.n_components);
+    /* A rebuilt file is bounded by its coefficients (4 bytes each and stuffing) and skeleton. */
+    const uint64_t rebuilt = 4 * coefficients + 4 * size + 65536;
+    *memory = 2 * (pstk__jpeg_image_scratch(&f, rebuilt) + coefficients + rebuilt) +
+              pstk__planes_write_scratch(&f) + 3 * size + 65536 +
+              pstk__planes_decode_scratch(h.width, h.height, UINT64_MAX, rebuilt);
     return 0;
 }
 
@@ -211,79 +325,9 @@ int pstk__planes_encode(struct pstk__planes_encoder *e, const void *data, uint64
                         int exact_only, struct pstk__planes_file *out, struct pstk_error *err)
 {
     uint64_t memory = 0;
+    *out = (struct pstk__planes_file){0};
     if (measure(data, size, &memory) < 0)
         return 0;
     const int rc = reserve(e, memory, err);
     return rc < 0 ? rc : encode(e, data, size, exact_only, out, err);
-}
-
-/* ---- decoding ------------------------------------------------------------------------------- */
-
-/* Expand and decompress all that a rebuild takes. */
-static int read_image(struct pstk__jpeg_image *image, struct pstk__decoder *d, const void *data,
-                      uint64_t size, uint64_t plain_size, struct pstk__arena *arena,
-                      struct pstk_error *err)
-{
-    struct pstk__planes_reader *reader = pstk__arena_get(arena, sizeof *reader);
-    struct pstk__planes_header h;
-    int rc = reader != NULL ? pstk__planes_header_read(&h, data, size, err) : PSTK_ENOMEM;
-    if (rc < 0)
-        return rc;
-    if (h.skeleton_plain_size > plain_size)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                          "planes: more bytes of markers than the file has");
-    *image = (struct pstk__jpeg_image){.frame = h.frame,
-                                       .orientation = h.orientation,
-                                       .skeleton_size = h.skeleton_plain_size,
-                                       .rebuild = h.rebuild,
-                                       .parameters = h.parameters};
-    image->skeleton = pstk__arena_get(arena, h.skeleton_plain_size + 1);
-    for (uint32_t c = 0; c < h.frame.n_components; c++) {
-        const struct pstk__jpeg_component *comp = &h.frame.component[c];
-        image->blocks[c] = pstk__arena_get(arena, 128ull * comp->rows * comp->stride);
-        if (image->blocks[c] == NULL)
-            return PSTK_ENOMEM;
-    }
-    if (image->skeleton == NULL)
-        return PSTK_ENOMEM;
-    const struct pstk__image_info info = {.width = h.frame.width, .height = h.frame.height};
-    rc = pstk__codec_decode_prefixed(d, common, sizeof common, h.skeleton, h.skeleton_size,
-                                     image->skeleton, h.skeleton_plain_size, err);
-    if (rc == 0)
-        rc = pstk__planes_open(reader, data, size, &info, pstk__planes_kernels(PSTK_VARIANT_AUTO),
-                               arena, err);
-    return rc < 0 ? rc : pstk__planes_expand(reader, image->blocks, err);
-}
-
-int pstk__planes_decode(struct pstk__decoder *d, const void *data, uint64_t size, uint8_t *out,
-                        uint64_t plain_size, struct pstk__arena *arena, struct pstk_error *err)
-{
-    const size_t mark = arena->used;
-    struct pstk__jpeg_image image;
-    uint64_t n = 0;
-    int rc = read_image(&image, d, data, size, plain_size, arena, err);
-    if (rc == 0)
-        rc = pstk__jpeg_image_rebuild(&image, out, plain_size, &n, arena, err);
-    pstk__arena_reset(arena, mark);
-    if (rc == PSTK_ENOMEM)
-        return pstk__fail(err, rc, PSTK_STAGE_RECORD,
-                          "planes need more scratch memory than the "
-                          "image's size allows for");
-    if (rc == 0 && n != plain_size)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                          "planes give a file of %llu bytes, not %llu", (unsigned long long)n,
-                          (unsigned long long)plain_size);
-    return rc;
-}
-
-uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t plain_size)
-{
-    struct pstk__jpeg_frame f = {.width = width, .height = height, .n_components = 4};
-    for (uint32_t c = 0; c < 4; c++)
-        f.component[c].h = f.component[c].v = 4;
-    pstk__jpeg_frame_layout(&f);
-    return pstk__planes_read_scratch(width, height) +
-           4 * (128ull * f.component[0].rows * f.component[0].stride + 64) +
-           pstk__jpeg_rebuild_scratch(&f, plain_size) + plain_size +
-           sizeof(struct pstk__planes_reader) + 4096;
 }

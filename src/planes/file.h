@@ -29,12 +29,14 @@ struct pstk__planes_file {
 int pstk__planes_encode(struct pstk__planes_encoder *e, const void *data, uint64_t size,
                         int exact_only, struct pstk__planes_file *out, struct pstk_error *err);
 
-/* Give back a file of exactly plain_size bytes. EBADMSG, ENOTSUP, ENOMEM; a message that names no
- * place. Memory from the arena, given back. */
-int pstk__planes_decode(struct pstk__decoder *d, const void *data, uint64_t size, uint8_t *out,
-                        uint64_t plain_size, struct pstk__arena *arena, struct pstk_error *err);
-/* Bytes of arena that decode takes at most for an image of this size, whose file and whose field
- * have at most these bytes. */
-uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t plain_size);
+/* Give back a file of exactly plain_size bytes from the field of an image of width x height.
+ * EBADMSG, ENOTSUP, ENOMEM; a message that names no place. Memory from the arena, given back. */
+int pstk__planes_decode(struct pstk__decoder *d, const void *data, uint64_t size, uint32_t width,
+                        uint32_t height, uint8_t *out, uint64_t plain_size,
+                        struct pstk__arena *arena, struct pstk_error *err);
+/* Bytes of arena that decode takes at most for images of up to these sides, of at most max_pixels,
+ * whose files have at most plain_size bytes. */
+uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t max_pixels,
+                                     uint64_t plain_size);
 
 #endif

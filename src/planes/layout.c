@@ -218,7 +218,7 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
     if (!colors_agree(f) || f->width == 0 || f->height == 0)
         return bad(err, "impossible number of components, colour or size");
     if (h->orientation < 1 || h->orientation > 8 || h->rebuild < PSTK__JPEG_REBUILD_SCANS ||
-        h->rebuild > PSTK__JPEG_REBUILD_STANDARD || p[9] < 1 || p[9] > 4 || p[11] != 0 ||
+        h->rebuild > PSTK__JPEG_REBUILD_LIBRARY || p[9] < 1 || p[9] > 4 || p[11] != 0 ||
         (h->n_lanes != 4 && h->n_lanes != 64))
         return bad(err, "impossible header");
     int rc = read_components(h, p[9], &r, err);

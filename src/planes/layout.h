@@ -4,14 +4,14 @@
  * the header, and the contexts whose symbols share a table. L2, pure.
  *
  * An image is cut into strips of whole MCU rows, each of which decodes by itself. In a strip the
- * coefficients of all its blocks lie as six runs of byte symbols, coded one behind the other by one
- * rANS coder:
- *   counts   a block's number of map bytes: how many bytes of its 64-bit map of non-zero AC
- *            coefficients (in zigzag order; bit 0, the DC, is clear) reach to the last one; 0..8
+ * coefficients of all its blocks lie as seven runs of byte symbols, coded one behind the other by
+ * one rANS coder: counts   a block's number of map bytes: how many bytes of its 64-bit map of
+ * non-zero AC coefficients (in zigzag order; bit 0, the DC, is clear) reach to the last one; 0..8
  *   maps     those bytes
  *   values   the AC coefficients that are not zero, in zigzag order; -128: the next wide one
  *   dc high, dc low   the difference to the block before it, zigzag-coded to 16 bits
- *   wide high, wide low   coefficients outside -127..127, zigzag-coded to 16 bits
+ *   wide high, wide low   the wide values, zigzag-coded to 16 bits: those outside -127..127, and
+ *             such as the writer deemed too rare for a place in a table
  */
 #ifndef PSTK_PLANES_LAYOUT_H
 #define PSTK_PLANES_LAYOUT_H
@@ -65,7 +65,7 @@ static inline int16_t pstk__unzigzag16(uint32_t z)
 struct pstk__planes_header {
     struct pstk__jpeg_frame frame;
     uint32_t orientation;  /* EXIF, 1..8 */
-    uint32_t rebuild;      /* enum pstk__jpeg_rebuild */
+    uint32_t rebuild;      /* enum pstk__jpeg_rebuild: SCANS or LIBRARY */
     uint32_t parameters;   /* of the rebuild */
     uint32_t n_lanes;      /* of the rANS coder: 4 or 64 */
     uint32_t strip_height; /* MCU rows of a strip; the last one may have fewer */

@@ -24,7 +24,8 @@ static int read_models(struct pstk__planes_reader *r)
     const uint8_t *joined = r->header.models, *at = joined + JOINED_SIZE;
     const uint8_t *end = joined + r->header.models_size;
     uint32_t n = 0;
-    if (r->header.models_size < JOINED_SIZE || joined[0] & 1)
+    if (r->header.models_size < JOINED_SIZE || (joined[0] & 1) ||
+        joined[JOINED_SIZE - 1] >> PSTK__N_CONTEXTS % 8)
         return -1;
     for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
         struct pstk__model model;
@@ -76,7 +77,6 @@ static int get_memory(struct pstk__planes_reader *r, struct pstk__arena *arena)
     const struct pstk__planes_header *h = &r->header;
     const uint64_t blocks = (uint64_t)h->strip_height * pstk__planes_mcu_row_blocks(&h->frame);
     const uint64_t rows = 16ull * h->strip_height;
-    r->max_blocks = (uint32_t)blocks;
     r->tables =
         pstk__arena_get(arena, PSTK__N_CONTEXTS * sizeof *r->tables + PSTK__RANS_TABLE_SLACK);
     r->offsets = pstk__arena_get(arena, (h->n_strips + 1ull) * sizeof *r->offsets);

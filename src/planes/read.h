@@ -39,7 +39,6 @@ struct pstk__planes_reader {
     uint64_t *offsets;               /* of the strips; arena */
     struct pstk__strip strips[2];    /* strip s is kept in strips[s % 2]: a row of the next one is
                                         asked for before this one's last (upsampling looks ahead) */
-    uint32_t max_blocks;             /* of a strip */
     uint8_t *counts;                 /* scratch for a strip; arena */
     uint8_t *bytes;
     uint8_t *numbers; /* of tables */
@@ -57,7 +56,7 @@ int pstk__planes_row(void *user, uint32_t component, uint32_t row, uint32_t firs
 /* Expand all coefficients of component c to `blocks` (rows * stride * 64, natural order). */
 int pstk__planes_expand(struct pstk__planes_reader *r, int16_t *const blocks[4],
                         struct pstk_error *err);
-/* Bytes of arena that open takes at most for images of up to this width. Derived in a comment. */
+/* Bytes of arena that open takes at most for images of up to these sides. Derived in a comment. */
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/write: all strips' symbols with their contexts, then tables, then the coding. The symbols
- * of the whole image are kept: some 24 bytes a block, beside the 128 of its coefficients.
+ * of the whole image are kept: some 80 bytes a block, beside the 128 of its coefficients.
  */
 #include "write.h"
 
@@ -51,9 +51,8 @@ struct work {
     uint8_t map_contexts[2][8];               /* by chroma, byte */
     uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values: -128 where they are told as wide ones */
     uint32_t count[PSTK__N_CONTEXTS][256];
-    uint32_t joined[PSTK__N_CONTEXTS][256]; /* by table */
-    uint8_t table[PSTK__N_CONTEXTS];        /* of each context */
-    uint32_t n_tables;
+    uint32_t joined[PSTK__N_CONTEXTS][256];                  /* by table */
+    uint8_t table[PSTK__N_CONTEXTS];                         /* of each context */
     struct pstk__model models[PSTK__N_CONTEXTS];             /* by table */
     struct pstk__rans_symbol symbols[PSTK__N_CONTEXTS][256]; /* by table */
     uint8_t *coded;                                          /* arena: a coded strip, at its end */
@@ -255,7 +254,6 @@ static void choose_tables(struct work *w)
     }
     for (uint32_t i; j.n > 1 && (i = best_join(&j)) != j.n;)
         join(w, &j, i);
-    w->n_tables = j.n;
     for (uint32_t i = 0; i < j.n; i++) {
         const uint32_t end = i + 1 < j.n ? j.first[i + 1] : PSTK__N_CONTEXTS;
         for (uint32_t c = j.first[i]; c < end; c++)

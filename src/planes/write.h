@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/write: an image's coefficients as planes. L2, for packing. Deterministic: the same image
- * gives the same bytes on every machine.
+ * and skeleton give the same bytes on every machine.
  */
 #ifndef PSTK_PLANES_WRITE_H
 #define PSTK_PLANES_WRITE_H

@@ -155,10 +155,14 @@ static void check_file(const uint8_t *field, size_t size, const struct pstk__ima
     uint8_t *out = malloc(plain_size);
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    exact_arena_open(&arena, pstk__planes_decode_scratch(info->width, info->height, plain_size),
+    exact_arena_open(&arena,
+                     pstk__planes_decode_scratch(info->width, info->height, UINT64_MAX, plain_size),
                      0xa5);
     require(out != NULL && decoder != NULL);
-    check_error(&err, pstk__planes_decode(decoder, field, size, out, plain_size, &arena, &err), "");
+    check_error(&err,
+                pstk__planes_decode(decoder, field, size, info->width, info->height, out,
+                                    plain_size, &arena, &err),
+                "");
     require(arena.used == 0);
     free(out);
 }
