@@ -196,7 +196,9 @@ static int result_of(int message_code)
         return PSTK_ENOMEM;
     case JERR_BAD_SCAN_SCRIPT:
         return PSTK_EFBIG;
+#if JPEG_LIB_VERSION < 70 /* with the interface of later ones it is JERR_NOT_COMPILED */
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_BAD_PRECISION:
     case JERR_CCIR601_NOTIMPL:
     case JERR_COMPONENT_COUNT:
