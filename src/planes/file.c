@@ -213,7 +213,7 @@ static int reserve(struct pstk__planes_encoder *e, uint64_t size, struct pstk_er
                       "no memory (%llu bytes) to take a JPEG file apart", (unsigned long long)size);
 }
 
-/* Give back what was written, and compare. 0: it is the file. */
+/* Give back what was written, and compare. 1: it is out->plain; 0: it is not. ENOMEM. */
 static int check(struct pstk__planes_encoder *e, const struct pstk__jpeg_frame *frame,
                  const struct pstk__planes_file *file, struct pstk_error *err)
 {
@@ -226,13 +226,15 @@ static int check(struct pstk__planes_encoder *e, const struct pstk__jpeg_frame *
     if (plain == NULL)
         return no_memory(err);
     const int rc = decode_file(&f, plain, file->plain_size, &e->arena, err);
-    if (rc == PSTK_ENOMEM || (rc == 0 && memcmp(plain, file->plain, file->plain_size) == 0))
+    if (rc == PSTK_ENOMEM)
         return rc;
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_WRITE,
-                      "planes do not give back the file that they were made of; suspect the "
-                      "machine's memory");
+    return rc == 0 && memcmp(plain, file->plain, file->plain_size) == 0;
 }
 
+enum written { NOT_SMALLER = 0, GIVES_BACK = 1, GIVES_OTHER = 2 };
+
+/* Write the field for out->plain into less than `capacity` bytes, and check it. enum written, or
+ * ENOMEM. */
 static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_image *image,
                         uint64_t capacity, struct pstk__planes_file *out, struct pstk_error *err)
 {
@@ -250,54 +252,90 @@ static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_
                                                .image = image,
                                                .skeleton = skeleton,
                                                .skeleton_size = (uint64_t)skeleton_size};
-    const int64_t size = pstk__planes_write(&source, stored, capacity, arena, err);
+    const int64_t size = pstk__planes_write(&source, stored, capacity - 1, arena, err);
     if (size <= 0)
-        return (int)size;
+        return size < 0 ? (int)size : NOT_SMALLER;
     out->stored = stored;
     out->stored_size = (uint64_t)size;
     const int rc = check(e, &image->frame, out, err);
-    return rc < 0 ? rc : 1;
+    return rc < 0 ? rc : rc == 1 ? GIVES_BACK : GIVES_OTHER;
 }
 
-/* Take a file apart and find out how it can be rebuilt; out->plain is what that gives. 1: done;
- * 0: planes cannot stand for it. */
-static int take_apart(struct pstk__planes_encoder *e, const void *data, uint64_t size,
-                      struct pstk__jpeg_image *image, struct pstk__planes_file *out,
-                      struct pstk_error *err)
+/* 1: planes can stand for the file; 0: they cannot, and it stays as it is, for whatever reason. */
+static int read_file(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                     struct pstk__jpeg_image *image, struct pstk_error *err)
 {
-    struct pstk_error why; /* of files that stay as they are, which is no error */
-    int exact = 0;
+    struct pstk_error why;
     pstk_error_init(&why, sizeof why);
-    int rc = pstk__jpeg_image_read(image, data, size, PSTK__MAX_PIXELS, &e->arena, &why);
-    if (rc == 0 && (image->smoothed || pstk__jpeg_backend_check(&image->frame, &why) < 0))
-        return 0;
-    uint8_t *plain = rc == 0 ? pstk__arena_get(&e->arena, pstk__jpeg_rebuild_bound(image)) : NULL;
-    if (rc == 0)
-        rc = plain != NULL ? pstk__jpeg_image_choose(image, data, size, plain, &out->plain_size,
-                                                     &exact, &e->arena, &why)
-                           : PSTK_ENOMEM;
+    const int rc = pstk__jpeg_image_read(image, data, size, PSTK__MAX_PIXELS, &e->arena, &why);
+    if (rc == PSTK_ENOMEM)
+        return no_memory(err);
+    return rc == 0 && !image->smoothed && pstk__jpeg_backend_check(&image->frame, &why) == 0;
+}
+
+/* Find out how a file can be rebuilt; out->plain is what that gives. 1: done; 0: in no way. */
+static int choose(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                  struct pstk__jpeg_image *image, struct pstk__planes_file *out,
+                  struct pstk_error *err)
+{
+    struct pstk_error why;
+    int exact = 0;
+    uint8_t *plain = pstk__arena_get(&e->arena, pstk__jpeg_rebuild_bound(image));
+    pstk_error_init(&why, sizeof why);
+    const int rc = plain != NULL
+                       ? pstk__jpeg_image_choose(image, data, size, plain, &out->plain_size, &exact,
+                                                 &e->arena, &why)
+                       : PSTK_ENOMEM;
     out->plain = plain;
     out->equivalent = !exact;
     if (rc == PSTK_ENOMEM)
         return no_memory(err);
-    return rc < 0 ? 0 : 1;
+    return rc == 0;
 }
 
 /* A file that cannot be rebuilt byte for byte gives place to an equivalent one, which can. */
+static int encode_otherwise(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                            int exact_only, struct pstk__jpeg_image *image,
+                            struct pstk__planes_file *out, struct pstk_error *err)
+{
+    int rc = choose(e, data, size, image, out, err);
+    if (rc <= 0 || (out->equivalent && exact_only))
+        return rc < 0 ? rc : 0;
+    const uint32_t equivalent = out->equivalent;
+    if (equivalent) {
+        rc = read_file(e, out->plain, out->plain_size, image, err);
+        if (rc == 1)
+            rc = choose(e, out->plain, out->plain_size, image, out, err);
+        if (rc <= 0 || out->equivalent)
+            return rc < 0 ? rc : 0;
+    }
+    out->equivalent = equivalent;
+    rc = write_planes(e, image, size, out, err);
+    if (rc == GIVES_OTHER)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_WRITE,
+                          "planes do not give back the file that they were made of; suspect the "
+                          "machine's memory");
+    return rc < 0 ? rc : rc == GIVES_BACK;
+}
+
+/* Nearly every file is given back by its Huffman tables, with bits filled up by ones: that is tried
+ * first, and the check of the field tells whether it is so. */
 static int encode(struct pstk__planes_encoder *e, const void *data, uint64_t size, int exact_only,
                   struct pstk__planes_file *out, struct pstk_error *err)
 {
     struct pstk__jpeg_image image;
-    int rc = take_apart(e, data, size, &image, out, err);
-    if (rc <= 0 || (out->equivalent && exact_only))
-        return rc < 0 ? rc : 0;
-    if (out->equivalent) {
-        rc = take_apart(e, out->plain, out->plain_size, &image, out, err);
-        if (rc <= 0 || out->equivalent)
-            return rc < 0 ? rc : 0;
-        out->equivalent = 1;
-    }
-    return write_planes(e, &image, size - 1, out, err);
+    int rc = read_file(e, data, size, &image, err);
+    if (rc <= 0)
+        return rc;
+    image.rebuild = PSTK__JPEG_REBUILD_SCANS;
+    image.parameters = 0;
+    *out = (struct pstk__planes_file){.plain = data, .plain_size = size};
+    const size_t mark = e->arena.used;
+    rc = write_planes(e, &image, size, out, err);
+    if (rc != GIVES_OTHER)
+        return rc;
+    pstk__arena_reset(&e->arena, mark);
+    return encode_otherwise(e, data, size, exact_only, &image, out, err);
 }
 
 /* Memory for all that encode does with an image of these sides: its file is taken apart and
