@@ -55,7 +55,7 @@ INLINE __m256i joined(__m256i low, __m256i high)
 }
 
 /* Words of sums >> 15 to bytes, rounded: (v * 2^8 + 2^14) >> 15 = (v + 2^6) >> 7. Sums of few taps
- * are at most 255 * (2^22 + 4), so that v < 2^15. */
+ * are at most 255 * (2^22 + 8), so that v < 2^15. */
 INLINE __m256i rounded_few(__m256i words)
 {
     return _mm256_mulhrs_epi16(words, _mm256_set1_epi16(1 << (LOW_BITS - REST)));
@@ -117,29 +117,33 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
 /* ---- horizontal: packing --------------------------------------------------------------------- */
 
 /*
- * A *half* is four bytes of the output row, one a dword lane. Up to four taps of them, where the
- * scale is at most 2, come from 16 bytes of the input row; two halves make a group, which fills a
- * register. Where that does not do, the axis goes as *long*: output by output, in blocks of four
- * taps.
+ * A *half* is four bytes of the output row, one a dword lane; two halves make a *group*, which
+ * fills a register. Their taps come in *blocks* of one or two pairs: those of a half are within 16
+ * bytes of the input row. Where they are not, the axis goes as *long*: output by output, in quads
+ * of taps.
  */
-struct group {
-    __m128i index[2][2];   /* [taps 0 and 1, 2 and 3][half]: bytes of the 16 to words */
-    __m128i weights[4][2]; /* low parts of taps 0 and 1, 2 and 3; high parts likewise */
+#define MAX_BLOCKS 8u
+
+struct pair {
+    __m128i index[2];        /* [half]: bytes of the 16 to words */
+    __m128i low[2], high[2]; /* parts of the weights */
 };
 
-struct block {
+struct quad {
     int32_t low[2], high[2]; /* of taps 0 and 1, 2 and 3 */
 };
 
 struct across {
     const struct pstk__axis *axis; /* borrowed */
     uint32_t flip;
-    uint32_t row_size;    /* bytes */
-    uint32_t n_groups;    /* 0: long */
-    uint32_t n_blocks;    /* long: of every output */
-    struct group *groups; /* n_groups */
-    uint32_t *places;     /* 2 n_groups: where in the row a half's 16 bytes begin */
-    struct block *blocks; /* long: of each output */
+    uint32_t row_size; /* bytes */
+    uint32_t n_groups; /* 0: long */
+    uint32_t n_blocks; /* of a group */
+    uint32_t n_pairs;  /* of a block */
+    uint32_t n_quads;  /* long: of an output */
+    struct pair *pairs;
+    uint32_t *places; /* of each block, 2: where in the row a half's 16 bytes begin */
+    struct quad *quads;
 };
 
 #define HEADER_SIZE ((sizeof(struct across) + 63) / 64 * 64)
@@ -151,9 +155,11 @@ static uint32_t groups_of(uint32_t n_out)
 
 static uint64_t across_size(uint32_t n_out, uint32_t n_taps)
 {
-    const uint64_t groups = (uint64_t)groups_of(n_out) * (sizeof(struct group) + 8);
-    const uint64_t blocks = (uint64_t)n_out * ((n_taps + 3) / 4) * sizeof(struct block);
-    return HEADER_SIZE + (groups > blocks ? groups : blocks);
+    const uint64_t n_pairs = min_u32((n_taps + 1) / 2, MAX_BLOCKS);
+    const uint64_t block = sizeof(struct pair) + 2 * sizeof(uint32_t);
+    const uint64_t groups = groups_of(n_out) * n_pairs * block;
+    const uint64_t quads = (uint64_t)n_out * ((n_taps + 3) / 4) * sizeof(struct quad);
+    return HEADER_SIZE + (groups > quads ? groups : quads);
 }
 
 /* Low parts (and with `high`, high parts) of two taps of four lanes, as pairs of words. */
@@ -173,143 +179,153 @@ INLINE uint32_t least_of(__m128i v)
     return (uint32_t)_mm_cvtsi128_si32(v);
 }
 
-INLINE uint32_t most_of(__m128i v)
-{
-    v = _mm_max_epu32(v, _mm_shuffle_epi32(v, _MM_SHUFFLE(1, 0, 3, 2)));
-    v = _mm_max_epu32(v, _mm_shuffle_epi32(v, _MM_SHUFFLE(2, 3, 0, 1)));
-    return (uint32_t)_mm_cvtsi128_si32(v);
-}
-
 /*
- * Fill half `k`, counted over all groups; 0 where 16 bytes do not hold its taps. They do where no
- * output has more than four: then the next one begins at most two inputs on, which is 3 * (2 + 4)
- * bytes from its first to the other's last, less two, since a half is four of their six bytes.
+ * Fill block t of half k, counted over all groups; 0 where 16 bytes do not hold it. They do where
+ * no output has more than four taps: then the next one begins at most two inputs on, which is 3 *
+ * (2 + 4) bytes from its first to the other's last, less two, as a half is four of their six.
  */
-INLINE int half_init(struct across *x, uint32_t k)
+INLINE int half_init(struct across *x, uint32_t k, uint32_t t)
 {
     const struct pstk__axis *a = x->axis;
-    const uint32_t begin = 4 * k, i = begin / 3, c = begin % 3;
-    const uint32_t j = min_u32(i + 1, a->n_out - 1);
-    struct group *group = &x->groups[k / 2];
-    if (begin >= CHANNELS * a->n_out) { /* behind the row's end: any bytes, no weights */
-        x->places[k] = 0;
-        for (uint32_t p = 0; p < 4; p++)
-            group->weights[p][k % 2] = group->index[p % 2][k % 2] = _mm_setzero_si128();
-        return 1;
-    }
+    const uint32_t begin = 4 * k, c = begin % 3;
+    const uint32_t i = min_u32(begin / 3, a->n_out - 1), j = min_u32(i + 1, a->n_out - 1);
+    const uint32_t block = k / 2 * x->n_blocks + t, side = k % 2, tap = 2 * x->n_pairs * t;
+    struct pair *pairs = x->pairs + (size_t)block * x->n_pairs;
     /* Channels c, c + 1, ... of output i, then from red on those of the next. */
     const __m128i sum = _mm_add_epi32(_mm_setr_epi32(0, 1, 2, 3), _mm_set1_epi32((int)c));
     const __m128i is_next = _mm_cmpgt_epi32(sum, _mm_set1_epi32(2));
     const __m128i channel = _mm_sub_epi32(sum, _mm_and_si128(is_next, _mm_set1_epi32(3)));
 #define OF_BOTH(of_i, of_next)                                                                     \
     _mm_blendv_epi8(_mm_set1_epi32((int)(of_i)), _mm_set1_epi32((int)(of_next)), is_next)
-    const __m128i from = _mm_add_epi32(
-        OF_BOTH(CHANNELS * (a->first[i] - a->begin), CHANNELS * (a->first[j] - a->begin)), channel);
-    const __m128i last =
-        _mm_add_epi32(from, OF_BOTH(CHANNELS * (a->n[i] - 1), CHANNELS * (a->n[j] - 1)));
+    const __m128i from = _mm_add_epi32(OF_BOTH(CHANNELS * (a->first[i] - a->begin + tap),
+                                               CHANNELS * (a->first[j] - a->begin + tap)),
+                                       channel);
     const uint32_t place = min_u32(least_of(from), x->row_size - 16);
-    if (most_of(last) - place > 15)
+    const __m128i last =
+        _mm_add_epi32(from, OF_BOTH(CHANNELS * (min_u32(a->n[i] - tap, 2 * x->n_pairs) - 1),
+                                    CHANNELS * (min_u32(a->n[j] - tap, 2 * x->n_pairs) - 1)));
+    /* An output may have no tap in this block. */
+    const __m128i has = OF_BOTH(a->n[i] > tap ? -1 : 0, a->n[j] > tap ? -1 : 0);
+    const __m128i beyond = _mm_sub_epi32(last, _mm_set1_epi32((int)place + 15));
+    if (_mm_movemask_epi8(_mm_and_si128(has, _mm_cmpgt_epi32(beyond, _mm_setzero_si128()))))
         return 0;
-    __m128i w[4];
-    for (uint32_t t = 0; t < 4; t++) {
-        const int32_t *weights = a->weights + (size_t)t * a->n_out;
-        w[t] = OF_BOTH(weights[i], weights[j]);
-    }
-#undef OF_BOTH
     /* Words of a tap's byte; those of taps without weight may be anything. */
     __m128i bytes = _mm_sub_epi32(from, _mm_set1_epi32((int)place));
-    bytes = _mm_or_si128(bytes, _mm_slli_epi32(bytes, 16));
-    x->places[k] = place;
-    group->index[0][k % 2] = _mm_add_epi32(bytes, _mm_set1_epi32((int)0x80038000));
-    group->index[1][k % 2] = _mm_add_epi32(bytes, _mm_set1_epi32((int)0x80098006));
-    for (uint32_t p = 0; p < 4; p++)
-        group->weights[p][k % 2] = weight_pairs(w[p % 2 * 2], w[p % 2 * 2 + 1], p / 2);
+    bytes = _mm_add_epi32(_mm_or_si128(bytes, _mm_slli_epi32(bytes, 16)),
+                          _mm_set1_epi32((int)0x80038000));
+    x->places[2 * block + side] = place;
+    for (uint32_t p = 0; p < x->n_pairs; p++) {
+        const int32_t *w = a->weights + (size_t)(tap + 2 * p) * a->n_out, *v = w + a->n_out;
+        const __m128i w0 = OF_BOTH(w[i], w[j]), w1 = OF_BOTH(v[i], v[j]);
+        pairs[p].index[side] = _mm_add_epi32(bytes, _mm_set1_epi32((int)(0x00060006 * p)));
+        pairs[p].low[side] = weight_pairs(w0, w1, 0);
+        pairs[p].high[side] = weight_pairs(w0, w1, 1);
+    }
+#undef OF_BOTH
     return 1;
 }
 
-static void blocks_init(struct across *x)
+/* Fill all halves. 0: the axis has to go as long. */
+TARGET static int groups_init(struct across *x)
+{
+    const uint32_t n_taps = x->axis->n_taps, n_groups = groups_of(x->axis->n_out);
+    x->n_pairs = n_taps > 2 && n_taps <= 4 ? 2 : 1;
+    x->n_blocks = (n_taps + 2 * x->n_pairs - 1) / (2 * x->n_pairs);
+    if (x->row_size < 16 || x->n_blocks > MAX_BLOCKS)
+        return 0;
+    x->places = (uint32_t *)(x->pairs + (size_t)n_groups * x->n_blocks * x->n_pairs);
+    for (uint32_t k = 0; k < 2 * n_groups; k++)
+        for (uint32_t t = 0; t < x->n_blocks; t++)
+            if (!half_init(x, k, t))
+                return 0;
+    x->n_groups = n_groups;
+    return 1;
+}
+
+static void quads_init(struct across *x)
 {
     const struct pstk__axis *a = x->axis;
-    struct block *block = x->blocks;
+    struct quad *quad = x->quads;
     for (uint32_t i = 0; i < a->n_out; i++)
-        for (uint32_t t = 0; t < x->n_blocks; t++, block++)
+        for (uint32_t t = 0; t < x->n_quads; t++, quad++)
             for (uint32_t p = 0; p < 2; p++) {
                 const size_t at = (size_t)(4 * t + 2 * p) * a->n_out + i;
                 const uint32_t w0 = (uint32_t)a->weights[at];
                 const uint32_t w1 = (uint32_t)a->weights[at + a->n_out];
-                block->low[p] = low_pair(w0, w1);
-                block->high[p] = high_pair(w0, w1);
+                quad->low[p] = low_pair(w0, w1);
+                quad->high[p] = high_pair(w0, w1);
             }
 }
 
 /* Groups do not flip: mirrored halves would reach further. */
-TARGET static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t flip)
+static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t flip)
 {
     struct across *x = across;
     uint8_t *memory = (uint8_t *)across + HEADER_SIZE;
     *x = (struct across){.axis = axis,
                          .row_size = CHANNELS * (axis->end - axis->begin),
-                         .n_blocks = (axis->n_taps + 3) / 4};
-    const uint32_t n_groups = groups_of(axis->n_out);
-    int fits = x->row_size >= 16 && axis->n_taps <= 4;
-    x->groups = (struct group *)memory;
-    x->places = (uint32_t *)(x->groups + n_groups);
-    for (uint32_t k = 0; k < 2 * n_groups && fits; k++)
-        fits = half_init(x, k);
-    if (fits) {
-        x->n_groups = n_groups;
+                         .n_quads = (axis->n_taps + 3) / 4,
+                         .pairs = (struct pair *)memory,
+                         .quads = (struct quad *)memory};
+    if (groups_init(x))
         return flip;
-    }
     x->flip = flip;
-    x->blocks = (struct block *)memory;
-    blocks_init(x);
+    quads_init(x);
     return 0;
 }
 
 /* ---- horizontal: rows ---------------------------------------------------------------------- */
 
 /* sums >> 15 of a group. */
-INLINE __m256i group_sum(const struct group *g, const uint32_t *places, const uint8_t *row,
-                         uint32_t n_pairs)
+INLINE __m256i group_sum(const struct pair *pairs, const uint32_t *places, const uint8_t *row,
+                         uint32_t n_pairs, uint32_t n_blocks)
 {
-    const __m256i *weights = (const __m256i *)g->weights, *index = (const __m256i *)g->index;
-    const __m256i in = _mm256_inserti128_si256(
-        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row + places[0]))),
-        _mm_loadu_si128((const __m128i *)(row + places[1])), 1);
-    const __m256i taps = _mm256_shuffle_epi8(in, index[0]);
-    __m256i low = _mm256_madd_epi16(taps, weights[0]);
-    __m256i high = _mm256_madd_epi16(taps, weights[2]);
-    if (n_pairs == 2) {
-        const __m256i others = _mm256_shuffle_epi8(in, index[1]);
-        low = _mm256_add_epi32(low, _mm256_madd_epi16(others, weights[1]));
-        high = _mm256_add_epi32(high, _mm256_madd_epi16(others, weights[3]));
+    __m256i low = _mm256_setzero_si256(), high = low;
+    for (uint32_t t = 0; t < n_blocks; t++, places += 2) {
+        const __m256i in = _mm256_inserti128_si256(
+            _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row + places[0]))),
+            _mm_loadu_si128((const __m128i *)(row + places[1])), 1);
+        for (uint32_t p = 0; p < n_pairs; p++, pairs++) {
+            const __m256i taps =
+                _mm256_shuffle_epi8(in, _mm256_load_si256((const __m256i *)pairs->index));
+            const __m256i l =
+                _mm256_madd_epi16(taps, _mm256_load_si256((const __m256i *)pairs->low));
+            const __m256i h =
+                _mm256_madd_epi16(taps, _mm256_load_si256((const __m256i *)pairs->high));
+            low = t + p == 0 ? l : _mm256_add_epi32(low, l);
+            high = t + p == 0 ? h : _mm256_add_epi32(high, h);
+        }
     }
     return joined(low, high);
 }
 
 INLINE void rows_of_groups(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
-                           uint32_t n_pairs)
+                           uint32_t n_pairs, uint32_t n_blocks)
 {
     const uint8_t *r0 = rows[0], *r1 = rows[1];
+    const struct pair *pairs = x->pairs;
+    const uint32_t *places = x->places;
     for (uint32_t g = 0; g < x->n_groups; g++) {
-        const __m256i v0 = group_sum(&x->groups[g], x->places + 2 * g, r0, n_pairs);
-        const __m256i v1 = group_sum(&x->groups[g], x->places + 2 * g, r1, n_pairs);
+        const __m256i v0 = group_sum(pairs, places, r0, n_pairs, n_blocks);
+        const __m256i v1 = group_sum(pairs, places, r1, n_pairs, n_blocks);
         const __m256i both = _mm256_or_si256(v0, _mm256_slli_epi32(v1, 16));
         _mm256_store_si256((__m256i *)slot + g, rounded_few(both));
+        pairs += n_blocks * n_pairs;
+        places += 2 * n_blocks;
     }
 }
 
-/* Red, green, blue of an output, of one row in either half: taps come in blocks of 12 bytes. */
+/* Red, green, blue of an output, of one row in either half: a quad of taps is 12 bytes. */
 TARGET static void rows_long(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
 {
     const struct pstk__axis *a = x->axis;
     const __m256i pair = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
-    const struct block *block = x->blocks;
-    for (uint32_t i = 0; i < a->n_out; i++, block += x->n_blocks) {
-        const uint32_t out = x->flip ? a->n_out - 1 - i : i, n_blocks = (a->n[i] + 3) / 4;
+    const struct quad *quad = x->quads;
+    for (uint32_t i = 0; i < a->n_out; i++, quad += x->n_quads) {
+        const uint32_t out = x->flip ? a->n_out - 1 - i : i, n_quads = (a->n[i] + 3) / 4;
         __m256i low = _mm256_setzero_si256(), high = low;
-        for (uint32_t t = 0; t < n_blocks; t++) {
+        for (uint32_t t = 0; t < n_quads; t++) {
             const uint32_t at = CHANNELS * (a->first[i] - a->begin + 4 * t);
             const uint32_t from = min_u32(at, x->row_size - 16);
             const __m256i in = _mm256_inserti128_si256(
@@ -319,10 +335,10 @@ TARGET static void rows_long(uint8_t *slot, const uint8_t *const *rows, const st
             const __m256i taps = _mm256_shuffle_epi8(in, index);
             const __m256i others =
                 _mm256_shuffle_epi8(in, _mm256_add_epi8(index, _mm256_set1_epi16(6)));
-            const __m256i low0 = _mm256_set1_epi32(block[t].low[0]);
-            const __m256i low1 = _mm256_set1_epi32(block[t].low[1]);
-            const __m256i high0 = _mm256_set1_epi32(block[t].high[0]);
-            const __m256i high1 = _mm256_set1_epi32(block[t].high[1]);
+            const __m256i low0 = _mm256_set1_epi32(quad[t].low[0]);
+            const __m256i low1 = _mm256_set1_epi32(quad[t].low[1]);
+            const __m256i high0 = _mm256_set1_epi32(quad[t].high[0]);
+            const __m256i high1 = _mm256_set1_epi32(quad[t].high[1]);
             low = _mm256_add_epi32(low, _mm256_madd_epi16(taps, low0));
             low = _mm256_add_epi32(low, _mm256_madd_epi16(others, low1));
             high = _mm256_add_epi32(high, _mm256_madd_epi16(taps, high0));
@@ -350,10 +366,14 @@ TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const 
         rows_long(slot, wide, &same);
     } else if (x->n_groups == 0) {
         rows_long(slot, rows, x);
-    } else if (x->axis->n_taps <= 2) {
-        rows_of_groups(slot, rows, x, 1);
+    } else if (x->n_pairs == 2) {
+        rows_of_groups(slot, rows, x, 2, 1);
+    } else if (x->n_blocks == 1) {
+        rows_of_groups(slot, rows, x, 1, 1);
+    } else if (x->n_blocks == 3) {
+        rows_of_groups(slot, rows, x, 1, 3);
     } else {
-        rows_of_groups(slot, rows, x, 2);
+        rows_of_groups(slot, rows, x, 1, x->n_blocks);
     }
 }
 

@@ -94,7 +94,7 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
  * which fill the lane. The bytes of a block lie within a few *pieces* of 64 bytes of the input row:
  * VPERMB brings those of a piece to their places.
  */
-#define MAX_BLOCKS 4u /* beyond, row_long */
+#define MAX_BLOCKS 8u /* beyond, row_long */
 #define MAX_PIECES 4u /* offsets within a block fit a byte */
 
 struct place {

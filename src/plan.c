@@ -159,6 +159,7 @@ static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *er
         deviation[c] = (float)last->params[3 + c];
     }
     pstk__finish_table(o->table, s->dtype, normalised ? mean : NULL, deviation);
+    pstk__affine_init(&o->line, o->table, s->dtype);
     return 0;
 }
 

@@ -358,7 +358,8 @@ static struct pstk__finish finish_of(const struct pstk__output *o, const struct 
                                  .flip = g->flip,
                                  .width = width,
                                  .plane = (uint64_t)o->height * o->width,
-                                 .table = o->table};
+                                 .table = o->table,
+                                 .affine = &o->line};
 }
 
 /* Bytes from one output row, and from one output pixel, to the next. */

@@ -17,17 +17,18 @@
 struct pstk__output {
     struct pstk_output settings; /* deep copy: name and ops are the two below; field NULL */
     char name[PSTK_MAX_NAME];
-    struct pstk_op *ops;    /* owned; NULL when there are none */
-    uint32_t field;         /* of the schema */
-    uint32_t is_first;      /* 1: no output before it reads the same field */
-    uint32_t next;          /* the next output that reads the same field, or n_outputs */
-    uint32_t n_dims;        /* of the batch tensor, rows included */
-    int64_t shape[10];      /* shape[0] = batch_size; ragged: the budget */
-    int64_t strides[10];    /* elements */
-    uint64_t row_size;      /* bytes of one row; ragged: most bytes of one row */
-    uint64_t budget;        /* ragged: bytes a batch may have; else batch_size * row_size */
-    uint32_t height, width; /* image */
-    void *table;            /* image, float dtypes: 3 x 256, owned */
+    struct pstk_op *ops;      /* owned; NULL when there are none */
+    uint32_t field;           /* of the schema */
+    uint32_t is_first;        /* 1: no output before it reads the same field */
+    uint32_t next;            /* the next output that reads the same field, or n_outputs */
+    uint32_t n_dims;          /* of the batch tensor, rows included */
+    int64_t shape[10];        /* shape[0] = batch_size; ragged: the budget */
+    int64_t strides[10];      /* elements */
+    uint64_t row_size;        /* bytes of one row; ragged: most bytes of one row */
+    uint64_t budget;          /* ragged: bytes a batch may have; else batch_size * row_size */
+    uint32_t height, width;   /* image */
+    void *table;              /* image, float dtypes: 3 x 256, owned */
+    struct pstk__affine line; /* of the table, where it is one */
 };
 
 struct pstk__plan {

@@ -44,7 +44,9 @@ struct pstk__jpeg_image {
  * max_pixels or too many scans), ENOMEM. */
 int pstk__jpeg_image_read(struct pstk__jpeg_image *image, const void *data, uint64_t size,
                           uint64_t max_pixels, struct pstk__arena *arena, struct pstk_error *err);
-/* Find out how the file can be rebuilt, by rebuilding it: sets rebuild and parameters. *exact: 1
+/* Find out how the file can be rebuilt, by rebuilding it: sets rebuild and parameters, and may put
+ * another skeleton from the arena in the place of the image's (encoders leave bytes behind a scan).
+ * EBADMSG: in no way; such a file can only be kept as it is. *exact: 1
  * when the result equals data[0, size). `out` is scratch of pstk__jpeg_rebuild_bound() bytes and
  * holds the rebuilt file of *out_size bytes at the end. */
 int pstk__jpeg_image_choose(struct pstk__jpeg_image *image, const void *data, uint64_t size,
