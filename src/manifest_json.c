@@ -225,35 +225,37 @@ static void parse_counts(struct parse *p, json_t *o, const char *key, uint64_t *
     }
 }
 
-static void parse_field_stats(struct parse *p, json_t *o, uint32_t kind, struct pstk_field_stats *s)
+static void parse_field_stats(struct parse *p, json_t *o, const struct pstk_field *f,
+                              struct pstk_field_stats *s)
 {
     s->size = sizeof *s;
     s->max_stored_size = get_number(p, o, "max_stored", UINT32_MAX);
     s->max_plain_size = get_number(p, o, "max_plain", UINT32_MAX);
     s->stored_bytes = get_number(p, o, "stored_bytes", INT64_MAX);
     s->plain_bytes = get_number(p, o, "plain_bytes", INT64_MAX);
-    if (kind == PSTK_FIELD_IMAGE) {
+    if (f->kind == PSTK_FIELD_IMAGE) {
         s->max_width = (uint32_t)get_number(p, o, "max_width", UINT16_MAX);
         s->max_height = (uint32_t)get_number(p, o, "max_height", UINT16_MAX);
     }
     parse_counts(p, o, "encodings", s->n_encoding, pstk__encoding_name, N_ENCODINGS);
     parse_counts(p, o, "codecs", s->n_codec, pstk__codec_name, N_CODECS);
-    if (kind == PSTK_FIELD_IMAGE)
+    if (f->codec == PSTK_CODEC_PLANES)
         s->n_equivalent = get_number(p, o, "equivalent", INT64_MAX);
 }
 
 /* Keys common to all kinds stand first; those of an image, a scalar and an ndarray follow. */
-static void check_field_keys(struct parse *p, json_t *o, uint32_t kind)
+static void check_field_keys(struct parse *p, json_t *o, const struct pstk_field *f)
 {
     static const char *const keys[] = {
-        "max_width",   "max_height", "equivalent", "name",      "kind",
-        "codec",       "level",      "max_stored", "max_plain", "stored_bytes",
-        "plain_bytes", "encodings",  "codecs",     "dtype",     "shape",
+        "equivalent",  "max_width", "max_height", "name",      "kind",
+        "codec",       "level",     "max_stored", "max_plain", "stored_bytes",
+        "plain_bytes", "encodings", "codecs",     "dtype",     "shape",
     };
     const size_t n = sizeof keys / sizeof keys[0];
-    switch (kind) {
+    const size_t skip = f->codec != PSTK_CODEC_PLANES;
+    switch (f->kind) {
     case PSTK_FIELD_IMAGE:
-        check_keys(p, o, keys, n - 2);
+        check_keys(p, o, keys + skip, n - 2 - skip);
         break;
     case PSTK_FIELD_SCALAR:
         check_keys(p, o, keys + 3, n - 4);
@@ -279,8 +281,8 @@ static void parse_fields(struct parse *p, json_t *top)
         if (!o)
             break;
         parse_field_schema(p, o, &fields[i]);
-        parse_field_stats(p, o, fields[i].kind, &p->m->stats[i]);
-        check_field_keys(p, o, fields[i].kind);
+        parse_field_stats(p, o, &fields[i], &p->m->stats[i]);
+        check_field_keys(p, o, &fields[i]);
     }
     p->list = NULL;
     if (p->code < 0)
@@ -596,7 +598,7 @@ static void print_field(struct text *t, const struct pstk_field *f,
         text_print(t, ",\"max_width\":%u,\"max_height\":%u", s->max_width, s->max_height);
     print_counts(t, "encodings", s->n_encoding, pstk__encoding_name, N_ENCODINGS);
     print_counts(t, "codecs", s->n_codec, pstk__codec_name, N_CODECS);
-    if (f->kind == PSTK_FIELD_IMAGE)
+    if (f->codec == PSTK_CODEC_PLANES)
         text_print(t, ",\"equivalent\":%llu", (unsigned long long)s->n_equivalent);
     text_print(t, "}");
 }

@@ -52,6 +52,21 @@ static uint32_t field_components(uint32_t color)
                                                                 : 4;
 }
 
+/* Any, of up to these sides. */
+__attribute__((unused)) static struct field_spec field_draw_spec(uint32_t most_width,
+                                                                 uint32_t most_height)
+{
+    struct field_spec s = {.width = 1 + field_draw(most_width),
+                           .height = 1 + field_draw(most_height)};
+    s.color = PSTK__JPEG_GRAY + field_draw(5);
+    s.kind = field_draw(N_FIELD_KINDS);
+    for (int c = 0; c < 4; c++) {
+        s.h[c] = (uint8_t)(1 + field_draw(4));
+        s.v[c] = (uint8_t)(1 + field_draw(4));
+    }
+    return s;
+}
+
 /* ---- images --------------------------------------------------------------------------------- */
 
 static int16_t field_wild(void)
@@ -232,6 +247,30 @@ static int field_has(const struct field_reader *r, int16_t *const blocks[4])
         same = memcmp(r->blocks[c], blocks[c],
                       (size_t)128 * f->component[c].rows * f->component[c].stride) == 0;
     return same;
+}
+
+/* ---- an image and its field ------------------------------------------------------------------ */
+
+/* And where things lie in it. */
+struct field_subject {
+    struct pstk__jpeg_image image;
+    uint8_t *field;
+    uint64_t size;
+    struct pstk__planes_header header;
+};
+
+__attribute__((unused)) static int field_subject_open(struct field_subject *s,
+                                                      const struct field_spec *spec)
+{
+    field_image(&s->image, spec);
+    s->field = field_write(&s->image, 20, &s->size);
+    return s->field ? pstk__planes_header_read(&s->header, s->field, s->size, NULL) : -1;
+}
+
+__attribute__((unused)) static void field_subject_close(struct field_subject *s)
+{
+    field_image_close(&s->image);
+    free(s->field);
 }
 
 #endif

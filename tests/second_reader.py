@@ -181,7 +181,8 @@ class Field:
         check_keys("field", m, ["name", "kind", "codec", "level", "max_stored", "max_plain",
                                 "stored_bytes", "plain_bytes", "encodings", "codecs"]
                    + ["dtype"] * has_dtype + ["shape"] * (self.kind == "ndarray")
-                   + ["max_width", "max_height", "equivalent"] * (self.kind == "image"))
+                   + ["max_width", "max_height"] * (self.kind == "image")
+                   + ["equivalent"] * (m.get("codec") == "planes"))
         self.m, self.name, self.codec = m, m["name"], m["codec"]
         need(re.fullmatch(r"[A-Za-z0-9_.-]{1,63}", self.name), "field name", self.name)
         need(self.codec in CODECS.values(), "codec", self.codec)

@@ -135,23 +135,11 @@ static int spec_differs(const struct field_spec *s)
     return bad;
 }
 
-static struct field_spec draw_spec(uint32_t most_width, uint32_t most_height)
-{
-    struct field_spec s = {.width = 1 + draw(most_width), .height = 1 + draw(most_height)};
-    s.color = PSTK__JPEG_GRAY + draw(5);
-    s.kind = draw(N_FIELD_KINDS);
-    for (int c = 0; c < 4; c++) {
-        s.h[c] = (uint8_t)(1 + draw(4));
-        s.v[c] = (uint8_t)(1 + draw(4));
-    }
-    return s;
-}
-
 TEST(images_of_every_small_size_come_back)
 {
     for (uint32_t y = 1; y <= 17; y++)
         for (uint32_t x = 1; x <= 17; x++) {
-            struct field_spec s = draw_spec(1, 1);
+            struct field_spec s = field_draw_spec(1, 1);
             s.width = x;
             s.height = y;
             CHECK(!spec_differs(&s));
@@ -161,7 +149,7 @@ TEST(images_of_every_small_size_come_back)
 TEST(images_of_every_sampling_and_kind_come_back)
 {
     for (uint32_t i = 0; i < 30 * N_FIELD_KINDS; i++) {
-        struct field_spec s = draw_spec(140, 140);
+        struct field_spec s = field_draw_spec(140, 140);
         s.kind = i % N_FIELD_KINDS;
         CHECK(!spec_differs(&s));
     }
@@ -185,7 +173,7 @@ TEST(the_longest_sides_come_back)
     static const uint32_t sides[6][2] = {{65535, 1}, {1, 65535},  {65535, 9},
                                          {9, 65535}, {65528, 16}, {17, 65529}};
     for (uint32_t i = 0; i < 12; i++) {
-        struct field_spec s = draw_spec(1, 1);
+        struct field_spec s = field_draw_spec(1, 1);
         s.width = sides[i % 6][0];
         s.height = sides[i % 6][1];
         s.kind = i < 6 ? FIELD_PHOTO : FIELD_ZERO;
@@ -198,36 +186,46 @@ TEST(the_longest_sides_come_back)
     }
 }
 
-/* A strip of a MCU row that has more blocks than a strip of several may have. */
-TEST(the_widest_mcu_row_comes_back)
+/* As many blocks as the bound on memory allows for; a strip of one MCU row, which may have more
+ * than a strip of several. */
+TEST(the_images_that_need_most_memory_for_their_size_come_back)
 {
-    struct field_spec s = {.width = 65535, .height = 40, .color = PSTK__JPEG_CMYK};
-    memset(s.h, 4, sizeof s.h);
-    memset(s.v, 4, sizeof s.v);
-    CHECK(!spec_differs(&s));
+    static const uint32_t sides[4][2] = {{1, 1}, {33, 7}, {65505, 7}, {65535, 40}};
+    for (uint32_t i = 0; i < 6; i++) {
+        struct field_spec s = {.width = sides[i % 4][0],
+                               .height = sides[i % 4][1],
+                               .color = PSTK__JPEG_CMYK,
+                               .kind = sides[i % 4][0] > 33 || i < 4 ? FIELD_ZERO : FIELD_WIDE};
+        memset(s.h, 4, sizeof s.h);
+        memset(s.v, 4, sizeof s.v);
+        CHECK(!spec_differs(&s));
+    }
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* 1 when blocks [first, first + n) of a row are not those of the image. */
-static int row_differs(struct pstk__planes_reader *r, const struct pstk__jpeg_image *image,
-                       uint32_t c, uint32_t y, uint32_t first, uint32_t n)
-{
+/* Blocks [first, first + n) of a row, as they were given. */
+struct given {
+    uint32_t component, y, first, n;
     struct pstk__block_row row;
-    if (pstk__planes_row(r, c, y, first, n, &row, NULL) != 0 || row.n_blocks != n)
-        return 1;
-    const int16_t *block =
-        image->blocks[c] + ((size_t)y * image->frame.component[c].stride + first) * 64;
+};
+
+/* 1 when they are not those of the image. */
+static int given_differs(const struct given *g, const struct pstk__jpeg_image *image)
+{
+    const struct pstk__block_row *row = &g->row;
+    const uint32_t stride = image->frame.component[g->component].stride;
+    const int16_t *block = image->blocks[g->component] + ((size_t)g->y * stride + g->first) * 64;
     uint32_t at = 0, wide = 0;
-    for (uint32_t b = 0; b < n; b++, block += 64) {
-        if (row.dc[b] != block[0] || row.maps[b] & 1)
+    for (uint32_t b = 0; b < g->n; b++, block += 64) {
+        if (row->dc[b] != block[0] || row->maps[b] & 1)
             return 1;
         for (uint32_t z = 1; z < 64; z++) {
             const int16_t want = block[pstk__planes_zigzag[z]];
             int16_t got = 0;
-            if (row.maps[b] >> z & 1) {
-                got = row.values[at++];
-                got = got == PSTK__PLANES_WIDE ? row.wide[wide++] : got;
+            if (row->maps[b] >> z & 1) {
+                got = row->values[at++];
+                got = got == PSTK__PLANES_WIDE ? row->wide[wide++] : got;
             }
             if (got != want)
                 return 1;
@@ -235,42 +233,102 @@ static int row_differs(struct pstk__planes_reader *r, const struct pstk__jpeg_im
     }
     volatile int8_t sum = 0; /* as the kernels read them */
     for (uint32_t i = 0; i < 64; i++)
-        sum = (int8_t)(sum + row.values[at + i]);
-    return 0;
+        sum = (int8_t)(sum + row->values[at + i]);
+    return row->n_blocks != g->n;
 }
 
-/* The rows of a MCU row of each component, and then, before it is done with, the next. */
+static int row_differs(struct pstk__planes_reader *r, const struct pstk__jpeg_image *image,
+                       struct given *g)
+{
+    return pstk__planes_row(r, g->component, g->y, g->first, g->n, &g->row, NULL) != 0 ||
+           given_differs(g, image);
+}
+
+/* The rows of a MCU row of each component, some of the next one before it is done with; what was
+ * given of the other components stays, but for strips two back. */
+static int walk_differs(struct pstk__planes_reader *r, const struct pstk__jpeg_image *image)
+{
+    const struct pstk__jpeg_frame *f = &image->frame;
+    struct given given[4] = {{.n = 0}};
+    int bad = 0;
+    for (uint32_t mcu = draw(3); mcu < pstk__planes_mcu_rows(f); mcu += 1 + draw(2) * draw(9))
+        for (uint32_t c = 0; c < f->n_components; c++) {
+            const struct pstk__jpeg_component *k = &f->component[c];
+            const uint32_t step = f->n_components == 1 ? 1 : k->v;
+            const uint32_t end = (mcu + 1) * step + draw(2) * draw(2 * step);
+            uint32_t y = mcu * step > given[c].y ? mcu * step : given[c].y;
+            for (; y < end && y < k->rows; y++) {
+                const uint32_t first = draw(k->stride), strip = y / step / r->header.strip_height;
+                given[c] = (struct given){c, y, first, 1 + draw(k->stride - first), {0}};
+                bad |= row_differs(r, image, &given[c]);
+                for (uint32_t o = 0; o < f->n_components; o++) {
+                    const uint32_t v = f->n_components == 1 ? 1 : f->component[o].v;
+                    if (given[o].n > 0 && given[o].y / v / r->header.strip_height + 1 >= strip)
+                        bad |= given_differs(&given[o], image);
+                }
+            }
+        }
+    return bad;
+}
+
 TEST(rows_of_blocks_are_given_as_a_decoder_asks_for_them)
 {
     static struct field_reader r;
     for (uint32_t i = 0; i < 20; i++) {
-        struct field_spec s = draw_spec(300, 600);
+        const struct field_spec s = field_draw_spec(300, 600);
         struct pstk__jpeg_image image;
         uint64_t size;
-        uint32_t next[4] = {0};
         field_image(&image, &s);
         uint8_t *field = field_write(&image, 10, &size);
-        const struct pstk__jpeg_frame *f = &image.frame;
-        const uint32_t v = pstk__cpu_variant() - i % 2 * (pstk__cpu_variant() - PSTK_VARIANT_C);
-        CHECK_EQ(field_open(&r, field, size, f->width, f->height, v, NULL), 0);
-        for (uint32_t mcu = draw(3); mcu < pstk__planes_mcu_rows(f); mcu += 1 + draw(2) * draw(9))
-            for (uint32_t c = 0; c < f->n_components; c++) {
-                const struct pstk__jpeg_component *k = &f->component[c];
-                const uint32_t step = f->n_components == 1 ? 1 : k->v;
-                const uint32_t ahead = draw(2) * draw(2 * step); /* into the next MCU row */
-                const uint32_t end = (mcu + 1) * step + ahead;
-                for (uint32_t y = mcu * step > next[c] ? mcu * step : next[c];
-                     y < end && y < k->rows; y++) {
-                    const uint32_t first = draw(k->stride);
-                    CHECK(
-                        !row_differs(&r.planes, &image, c, y, first, 1 + draw(k->stride - first)));
-                    next[c] = y;
-                }
-            }
+        const uint32_t v = i % 2 ? PSTK_VARIANT_C : PSTK_VARIANT_AUTO;
+        CHECK_EQ(field_open(&r, field, size, s.width, s.height, v, NULL), 0);
+        CHECK(!walk_differs(&r.planes, &image));
         field_close(&r);
         free(field);
         field_image_close(&image);
     }
+}
+
+static const struct field_spec stripped = {.width = 520,
+                                           .height = 700,
+                                           .color = PSTK__JPEG_YCC,
+                                           .h = {2, 1, 1},
+                                           .v = {2, 1, 1},
+                                           .kind = FIELD_PHOTO};
+
+TEST(each_strip_is_decoded_by_itself_and_the_damaged_one_is_named)
+{
+    static struct field_reader r;
+    struct field_subject s;
+    CHECK_EQ(field_subject_open(&s, &stripped), 0);
+    const struct pstk__planes_header *h = &s.header;
+    const struct pstk__jpeg_frame *f = &h->frame;
+    CHECK(h->n_strips >= 3);
+    const uint32_t bad = h->n_strips / 2;
+    uint8_t *at = s.field + (h->strips - s.field);
+    for (uint32_t i = 0; i < bad; i++)
+        at += pstk__get32(h->strip_sizes + 4 * (size_t)i);
+    at[pstk__get32(h->strip_sizes + 4 * (size_t)bad) / 2] ^= 0x40;
+    EACH_VARIANT(v)
+    {
+        struct pstk_error err;
+        char name[40];
+        pstk_error_init(&err, sizeof err);
+        snprintf(name, sizeof name, "strip %u of %u", bad, h->n_strips);
+        CHECK_EQ(field_open(&r, s.field, s.size, f->width, f->height, v, &err), 0);
+        for (uint32_t y = 0; y < f->component[0].rows; y++) {
+            const uint32_t strip = y / (h->strip_height * f->component[0].v);
+            struct given given = {0, y, 0, f->component[0].stride, {0}};
+            struct pstk__block_row row;
+            if (strip != bad)
+                CHECK(!row_differs(&r.planes, &s.image, &given));
+            else
+                CHECK_EQ(pstk__planes_row(&r.planes, 0, y, 0, 1, &row, &err), PSTK_EBADMSG);
+            CHECK(strip != bad || strstr(err.message, name) != NULL);
+        }
+        field_close(&r);
+    }
+    field_subject_close(&s);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -278,7 +336,7 @@ TEST(rows_of_blocks_are_given_as_a_decoder_asks_for_them)
 TEST(a_field_does_not_depend_on_what_memory_held)
 {
     for (uint32_t i = 0; i < 40; i++) {
-        const struct field_spec s = draw_spec(200, 200);
+        const struct field_spec s = field_draw_spec(200, 200);
         struct pstk__jpeg_image image;
         field_image(&image, &s);
         const uint64_t room = field_bound(&image.frame);
@@ -298,7 +356,7 @@ TEST(a_field_does_not_depend_on_what_memory_held)
 TEST(a_field_is_written_where_it_has_room_and_not_by_a_byte_beyond)
 {
     for (uint32_t i = 0; i < 12; i++) {
-        struct field_spec s = draw_spec(20, 20);
+        struct field_spec s = field_draw_spec(20, 20);
         struct pstk__jpeg_image image;
         uint64_t size;
         s.kind = i % N_FIELD_KINDS;
@@ -380,317 +438,6 @@ TEST(a_known_image_has_the_bytes_it_always_had)
     CHECK(memcmp(crc, known, sizeof known) == 0);
 }
 
-/* ---- damage --------------------------------------------------------------------------------- */
-
-/* What becomes of a field of which the record says this size. */
-struct verdict {
-    int result;       /* the same by every variant; 1: it is not, or is outside the contract */
-    uint32_t is_same; /* 1: the frame and the coefficients are those of the image */
-};
-
-static struct verdict judge(const uint8_t *field, uint64_t size,
-                            const struct pstk__jpeg_image *image)
-{
-    static struct field_reader first, other;
-    const uint32_t width = image->frame.width, height = image->frame.height;
-    struct verdict verdict = {.is_same = 0};
-    struct pstk_error err;
-    pstk_error_init(&err, sizeof err);
-    EACH_VARIANT(v)
-    {
-        struct field_reader *r = v == PSTK_VARIANT_C ? &first : &other;
-        int rc = field_open(r, field, size, width, height, v, &err);
-        if (rc == 0)
-            rc = field_expand(r, &err);
-        const int is_kept = rc == 0 || ((rc == PSTK_EBADMSG || rc == PSTK_ENOTSUP) &&
-                                        err.code == rc && strncmp(err.message, "planes", 6) == 0);
-        if (v == PSTK_VARIANT_C)
-            verdict.result = is_kept ? rc : 1;
-        else if (rc != verdict.result || (rc == 0 && !field_has(r, first.blocks)))
-            verdict.result = 1;
-        if (r == &other)
-            field_close(r);
-    }
-    const struct pstk__jpeg_frame *f = &first.planes.header.frame;
-    verdict.is_same = verdict.result == 0 && memcmp(f, &image->frame, sizeof *f) == 0 &&
-                      field_has(&first, image->blocks);
-    field_close(&first);
-    return verdict;
-}
-
-/* The same of a copy in memory of its own size. */
-static struct verdict judge_copy(const uint8_t *field, uint64_t size,
-                                 const struct pstk__jpeg_image *image)
-{
-    uint8_t *copy = malloc(size ? size : 1);
-    memcpy(copy, field, size);
-    const struct verdict v = judge(copy, size, image);
-    free(copy);
-    return v;
-}
-
-/* An image of several strips, its field, and where they lie. */
-struct subject {
-    struct pstk__jpeg_image image;
-    uint8_t *field;
-    uint64_t size;
-    struct pstk__planes_header header;
-};
-
-static int subject_open(struct subject *s, const struct field_spec *spec)
-{
-    field_image(&s->image, spec);
-    s->field = field_write(&s->image, 20, &s->size);
-    return s->field ? pstk__planes_header_read(&s->header, s->field, s->size, NULL) : -1;
-}
-
-static void subject_close(struct subject *s)
-{
-    field_image_close(&s->image);
-    free(s->field);
-}
-
-static const struct field_spec small = {.width = 37,
-                                        .height = 21,
-                                        .color = PSTK__JPEG_YCC,
-                                        .h = {2, 1, 1},
-                                        .v = {2, 1, 1},
-                                        .kind = FIELD_PHOTO};
-static const struct field_spec stripped = {.width = 520,
-                                           .height = 700,
-                                           .color = PSTK__JPEG_YCC,
-                                           .h = {2, 1, 1},
-                                           .v = {2, 1, 1},
-                                           .kind = FIELD_PHOTO};
-
-TEST(a_field_that_was_cut_off_or_has_bytes_to_spare_is_damaged)
-{
-    struct subject s;
-    CHECK_EQ(subject_open(&s, &small), 0);
-    for (uint64_t size = 0; size < s.size; size++)
-        CHECK_EQ(judge_copy(s.field, size, &s.image).result, PSTK_EBADMSG);
-    uint8_t *longer = calloc(1, s.size + 9);
-    memcpy(longer, s.field, s.size);
-    CHECK_EQ(judge(longer, s.size, &s.image).result, 0);
-    for (uint64_t more = 1; more <= 9; more++)
-        CHECK_EQ(judge_copy(longer, s.size + more, &s.image).result, PSTK_EBADMSG);
-    free(longer);
-    subject_close(&s);
-}
-
-/* Header, components, tables of quantisation, sizes of strips and models: each byte as others. */
-TEST(a_changed_head_is_refused_or_leaves_the_coefficients_as_they_were)
-{
-    static const struct field_spec specs[2] = {{.width = 37,
-                                                .height = 21,
-                                                .color = PSTK__JPEG_YCC,
-                                                .h = {2, 1, 1},
-                                                .v = {2, 1, 1},
-                                                .kind = FIELD_PHOTO},
-                                               {.width = 33,
-                                                .height = 300,
-                                                .color = PSTK__JPEG_GRAY,
-                                                .h = {1},
-                                                .v = {1},
-                                                .kind = FIELD_SMALL}};
-    for (uint32_t i = 0; i < 2; i++) {
-        struct subject s;
-        uint32_t n_refused = 0;
-        CHECK_EQ(subject_open(&s, &specs[i]), 0);
-        const uint32_t head = (uint32_t)(s.header.strips - s.field);
-        for (uint32_t at = 0; at < head; at++) {
-            const uint8_t was = s.field[at];
-            const uint8_t others[8] = {0,
-                                       1,
-                                       4,
-                                       255,
-                                       (uint8_t)(was + 1),
-                                       (uint8_t)(was - 1),
-                                       was ^ 128,
-                                       (uint8_t)draw(256)};
-            for (uint32_t k = 0; k < 8; k++) {
-                s.field[at] = others[k];
-                const struct verdict v = judge(s.field, s.size, &s.image);
-                CHECK(v.result == 0 || v.result == PSTK_EBADMSG ||
-                      (v.result == PSTK_ENOTSUP && at == 0));
-                n_refused += v.result < 0;
-            }
-            s.field[at] = was;
-        }
-        CHECK(n_refused > head);
-        CHECK(judge(s.field, s.size, &s.image).is_same);
-        subject_close(&s);
-    }
-}
-
-/* Colours, counts and places in the header that do not agree. By byte: value, result. */
-TEST(an_impossible_header_is_refused)
-{
-    static const struct {
-        uint8_t at, value;
-        int result;
-    } changes[] = {
-        {0, 0, PSTK_ENOTSUP},     {0, 2, PSTK_ENOTSUP},  {1, 0, PSTK_EBADMSG},
-        {1, 1, PSTK_EBADMSG},     {1, 2, PSTK_EBADMSG},  {1, 4, PSTK_EBADMSG},
-        {1, 255, PSTK_EBADMSG},   {2, 0, PSTK_EBADMSG},  {2, 1, PSTK_EBADMSG},
-        {2, 4, PSTK_EBADMSG},     {2, 6, PSTK_EBADMSG},  {3, 0, PSTK_EBADMSG},
-        {3, 9, PSTK_EBADMSG},     {4, 0, PSTK_EBADMSG},  {4, 38, PSTK_EBADMSG},
-        {6, 22, PSTK_EBADMSG},    {7, 1, PSTK_EBADMSG},  {8, 0, PSTK_EBADMSG},
-        {8, 4, PSTK_EBADMSG},     {9, 0, PSTK_EBADMSG},  {9, 5, PSTK_EBADMSG},
-        {10, 0, PSTK_EBADMSG},    {10, 8, PSTK_EBADMSG}, {11, 1, PSTK_EBADMSG},
-        {16, 0, PSTK_EBADMSG},    {16, 3, PSTK_EBADMSG}, {18, 0, PSTK_EBADMSG},
-        {18, 2, PSTK_EBADMSG},    {33, 0, PSTK_EBADMSG}, {33, 0x15, PSTK_EBADMSG},
-        {33, 0x51, PSTK_EBADMSG}, {34, 4, PSTK_EBADMSG}, {35, 1, PSTK_EBADMSG},
-    };
-    struct subject s;
-    CHECK_EQ(subject_open(&s, &small), 0);
-    for (uint32_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        const uint8_t was = s.field[changes[i].at];
-        s.field[changes[i].at] = changes[i].value;
-        const struct verdict v = judge(s.field, s.size, &s.image);
-        if (v.result != changes[i].result)
-            printf("# byte %u: %u\n", changes[i].at, changes[i].value);
-        CHECK_EQ(v.result, changes[i].result);
-        s.field[changes[i].at] = was;
-    }
-    subject_close(&s);
-}
-
-/* A huge image in few bytes: as many strips as it must have do not fit. */
-TEST(a_huge_image_in_a_few_bytes_fails_without_memory)
-{
-    uint8_t field[100] = {1, 1, 1, 1};
-    struct pstk__planes_reader r;
-    struct pstk__arena arena = {.base = NULL};
-    const struct pstk__image_info info = {.width = 65535, .height = 65535};
-    struct pstk__image_info probed;
-    pstk__put16(field + 4, 65535);
-    pstk__put16(field + 6, 65535);
-    field[8] = field[9] = 1;
-    field[10] = 64;
-    field[33] = 0x11;
-    for (uint32_t height = 0; height <= 8192; height++) {
-        pstk__put16(field + 16, (uint16_t)height);
-        pstk__put16(field + 18, (uint16_t)(height ? (8192 + height - 1) / height : 0));
-        CHECK_EQ(pstk__planes_open(&r, field, sizeof field, &info, &pstk__planes_kernels_c, &arena,
-                                   NULL),
-                 PSTK_EBADMSG);
-        CHECK_EQ(pstk__image_planes.probe(field, sizeof field, UINT64_MAX, &probed, NULL),
-                 PSTK_EBADMSG);
-    }
-}
-
-TEST(each_strip_is_decoded_by_itself_and_the_damaged_one_is_named)
-{
-    static struct field_reader r;
-    struct subject s;
-    CHECK_EQ(subject_open(&s, &stripped), 0);
-    const struct pstk__planes_header *h = &s.header;
-    const struct pstk__jpeg_frame *f = &h->frame;
-    CHECK(h->n_strips >= 3);
-    const uint32_t bad = h->n_strips / 2;
-    uint8_t *at = s.field + (h->strips - s.field);
-    for (uint32_t i = 0; i < bad; i++)
-        at += pstk__get32(h->strip_sizes + 4 * (size_t)i);
-    at[pstk__get32(h->strip_sizes + 4 * (size_t)bad) / 2] ^= 0x40;
-    EACH_VARIANT(v)
-    {
-        struct pstk_error err;
-        char name[40];
-        pstk_error_init(&err, sizeof err);
-        snprintf(name, sizeof name, "strip %u of %u", bad, h->n_strips);
-        CHECK_EQ(field_open(&r, s.field, s.size, f->width, f->height, v, &err), 0);
-        for (uint32_t y = 0; y < f->component[0].rows; y++) {
-            const uint32_t strip = y / (h->strip_height * f->component[0].v);
-            struct pstk__block_row row;
-            if (strip != bad)
-                CHECK(!row_differs(&r.planes, &s.image, 0, y, 0, f->component[0].stride));
-            else
-                CHECK_EQ(pstk__planes_row(&r.planes, 0, y, 0, 1, &row, &err), PSTK_EBADMSG);
-            CHECK(strip != bad || strstr(err.message, name) != NULL);
-        }
-        field_close(&r);
-    }
-    subject_close(&s);
-}
-
-/* The last one is lower than the others. */
-TEST(strips_in_each_others_place_are_damaged)
-{
-    struct subject s;
-    CHECK_EQ(subject_open(&s, &stripped), 0);
-    const struct pstk__planes_header *h = &s.header;
-    const uint32_t n = h->n_strips, last = pstk__get32(h->strip_sizes + 4 * (n - 1));
-    CHECK(pstk__planes_mcu_rows(&h->frame) % h->strip_height != 0);
-    uint8_t *other = malloc(s.size);
-    memcpy(other, s.field, s.size);
-    uint8_t *sizes = other + (h->strip_sizes - s.field), *strips = other + (h->strips - s.field);
-    memmove(sizes + 4, h->strip_sizes, 4 * (n - 1));
-    pstk__put32(sizes, last);
-    memcpy(strips, h->strips + h->strips_size - last, last);
-    memcpy(strips + last, h->strips, h->strips_size - last);
-    CHECK_EQ(judge(other, s.size, &s.image).result, PSTK_EBADMSG);
-    /* and where a byte or a word of one is another's */
-    for (uint32_t i = 0; i + 1 < n; i++)
-        for (uint32_t by = 1; by <= 2; by++) {
-            memcpy(other, s.field, s.size);
-            pstk__put32(sizes + 4 * i, pstk__get32(sizes + 4 * i) - by);
-            pstk__put32(sizes + 4 * i + 4, pstk__get32(sizes + 4 * i + 4) + by);
-            CHECK_EQ(judge(other, s.size, &s.image).result, PSTK_EBADMSG);
-        }
-    free(other);
-    subject_close(&s);
-}
-
-/* The checksum of the record is what guards the field; what is said here is that it is safe, that
- * every variant sees the same, and that no damage to strips or models leaves the image whole. */
-TEST(a_changed_bit_is_refused_or_seen_alike_by_every_variant)
-{
-    uint32_t n_taken = 0, n = 0;
-    for (uint32_t i = 0; i < 6; i++) {
-        struct field_spec spec = draw_spec(60, 60);
-        struct subject s;
-        spec.kind = i % N_FIELD_KINDS;
-        CHECK_EQ(subject_open(&s, &spec), 0);
-        const uint64_t from = (uint64_t)(s.header.strips - s.field);
-        for (uint64_t bit = draw(8); bit < 8 * s.size;
-             bit += 1 + draw((uint32_t)(s.size / 64 + 8))) {
-            s.field[bit / 8] ^= (uint8_t)(1u << bit % 8);
-            const struct verdict v = judge(s.field, s.size, &s.image);
-            CHECK(v.result == 0 || v.result == PSTK_EBADMSG || v.result == PSTK_ENOTSUP);
-            if (bit / 8 >= from && bit / 8 < from + s.header.strips_size) {
-                CHECK(!v.is_same);
-                n_taken += v.result == 0;
-                n++;
-            } else if (bit / 8 >= from) {
-                CHECK(v.is_same); /* the skeleton is of no account here */
-            }
-            s.field[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        }
-        subject_close(&s);
-    }
-    printf("# %u of %u changes in strips were taken\n", n_taken, n);
-}
-
-TEST(any_bytes_are_refused_or_seen_alike_by_every_variant)
-{
-    struct subject s;
-    CHECK_EQ(subject_open(&s, &small), 0);
-    const uint64_t head = (uint64_t)(s.header.models - s.field);
-    for (uint32_t i = 0; i < 2000; i++) {
-        uint8_t *other = malloc(s.size);
-        memcpy(other, s.field, s.size);
-        const uint64_t from = i % 2 ? head + s.header.models_size : head;
-        for (uint64_t k = from + draw((uint32_t)(s.size - from)); k < s.size;
-             k += 1 + draw(1 + i % 50))
-            other[k] = (uint8_t)draw(256);
-        const struct verdict v = judge(other, s.size, &s.image);
-        CHECK(v.result == 0 || v.result == PSTK_EBADMSG);
-        free(other);
-    }
-    subject_close(&s);
-}
-
 int main(void)
 {
     const struct test_case cases[] = {
@@ -701,20 +448,13 @@ int main(void)
         CASE(images_of_every_sampling_and_kind_come_back),
         CASE(images_of_many_strips_come_back),
         CASE(the_longest_sides_come_back),
-        CASE(the_widest_mcu_row_comes_back),
+        CASE(the_images_that_need_most_memory_for_their_size_come_back),
         CASE(rows_of_blocks_are_given_as_a_decoder_asks_for_them),
         CASE(a_field_does_not_depend_on_what_memory_held),
         CASE(a_field_is_written_where_it_has_room_and_not_by_a_byte_beyond),
         CASE(an_arena_that_is_too_small_is_enomem_and_left_as_it_was),
         CASE(a_known_image_has_the_bytes_it_always_had),
-        CASE(a_field_that_was_cut_off_or_has_bytes_to_spare_is_damaged),
-        CASE(a_changed_head_is_refused_or_leaves_the_coefficients_as_they_were),
-        CASE(an_impossible_header_is_refused),
-        CASE(a_huge_image_in_a_few_bytes_fails_without_memory),
         CASE(each_strip_is_decoded_by_itself_and_the_damaged_one_is_named),
-        CASE(strips_in_each_others_place_are_damaged),
-        CASE(a_changed_bit_is_refused_or_seen_alike_by_every_variant),
-        CASE(any_bytes_are_refused_or_seen_alike_by_every_variant),
     };
     return RUN_CASES(cases);
 }

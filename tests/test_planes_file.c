@@ -217,7 +217,7 @@ static const struct kind {
     {{.width = 75, .height = 51, .n_components = 3, .h = 2, .v = 1, .restart = 3, .interleaved = 1},
      SAME},
     {{.width = 300, .height = 200, .n_components = 3, .h = 2, .v = 2, .progressive = 1}, SAME},
-    {{.width = 75, .height = 51, .n_components = 3, .h = 2, .v = 2, .progressive = 2}, AS_IT_IS},
+    {{.width = 300, .height = 400, .n_components = 3, .h = 2, .v = 2, .progressive = 2}, AS_IT_IS},
     {{.width = 75,
       .height = 51,
       .n_components = 3,
@@ -325,6 +325,28 @@ TEST(the_decoder_of_planes_keeps_the_contract_of_decoders)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
+/* Libjpeg smooths its blocks, which planes know nothing of. Zeros behind the end make it one that
+ * would shrink. */
+TEST(a_file_that_libjpeg_smooths_stays_as_it_is)
+{
+    for (int progressive = 1; progressive <= 2; progressive++) {
+        const struct jpeg_spec spec = {.width = 75,
+                                       .height = 51,
+                                       .n_components = 3,
+                                       .h = 2,
+                                       .v = 2,
+                                       .progressive = progressive};
+        struct pstk__planes_file out;
+        size_t size;
+        uint8_t *file = jpeg_write(&spec, &size), *longer = calloc(1, size + 5000);
+        memcpy(longer, file, size);
+        CHECK_EQ(pstk__planes_encode(encoder, longer, size + 5000, 0, &out, NULL),
+                 progressive == 1);
+        free(file);
+        free(longer);
+    }
+}
+
 TEST(what_is_no_sound_jpeg_stays_as_it_is)
 {
     static const struct png_spec png = {
@@ -403,13 +425,18 @@ TEST(a_damaged_field_gives_no_file_of_another_size_and_no_other_error)
     struct pstk__decoder *d = pstk__decoder_init(memory, memory_size);
     uint8_t *file = jpeg_write(&spec, &size);
     CHECK_EQ(picture_open(&p, file, size), 1);
-    uint8_t *out = malloc(size + 1);
+    uint8_t *out = malloc(size + 1), skeleton[4];
+    memcpy(skeleton, p.field + 28, 4);
     pstk_error_init(&err, sizeof err);
     exact_arena_open(&arena, pstk__planes_decode_scratch(40, 30, UINT64_MAX, size + 1), 0);
     for (int by = -1; by <= 1; by++)
         CHECK_EQ(
             pstk__planes_decode(d, p.field, p.field_size, 40, 30, out, size + by, &arena, &err),
             by ? PSTK_EBADMSG : 0);
+    memset(p.field + 28, 0xff, 4); /* bytes of the skeleton */
+    CHECK_EQ(pstk__planes_decode(d, p.field, p.field_size, 40, 30, out, size, &arena, &err),
+             PSTK_EBADMSG);
+    memcpy(p.field + 28, skeleton, 4);
     for (uint64_t bit = 0; bit < 8 * p.field_size; bit += 1 + draw(5)) {
         p.field[bit / 8] ^= (uint8_t)(1u << bit % 8);
         out[size] = 0xa5;
@@ -492,6 +519,7 @@ int main(void)
         CASE(files_of_every_kind_come_back_and_their_boxes_have_libjpegs_pixels),
         CASE(every_box_of_a_small_image_has_libjpegs_pixels),
         CASE(the_decoder_of_planes_keeps_the_contract_of_decoders),
+        CASE(a_file_that_libjpeg_smooths_stays_as_it_is),
         CASE(what_is_no_sound_jpeg_stays_as_it_is),
         CASE(a_file_that_cannot_be_rebuilt_is_stored_as_an_equivalent_one_or_not_at_all),
         CASE(a_damaged_field_gives_no_file_of_another_size_and_no_other_error),
