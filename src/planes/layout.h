@@ -5,8 +5,10 @@
  *
  * An image is cut into strips of whole MCU rows, each of which decodes by itself. In a strip the
  * coefficients of all its blocks lie as seven runs of byte symbols, coded one behind the other by
- * one rANS coder: counts   a block's number of map bytes: how many bytes of its 64-bit map of
- * non-zero AC coefficients (in zigzag order; bit 0, the DC, is clear) reach to the last one; 0..8
+ * one rANS coder.
+ *
+ *   counts   a block's number of map bytes: how many bytes of its 64-bit map of non-zero AC
+ *            coefficients (in zigzag order; bit 0, the DC, is clear) reach to the last one; 0..8
  *   maps     those bytes
  *   values   the AC coefficients that are not zero, in zigzag order; -128: the next wide one
  *   dc high, dc low   the difference to the block before it, zigzag-coded to 16 bits

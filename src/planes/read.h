@@ -2,7 +2,7 @@
 /*
  * planes/read: strips of planes, decoded as they are needed, and handed out as rows of blocks. L2.
  * Hostile bytes give EBADMSG: every strip must use up exactly its own, and end in the state in
- * which coding began.
+ * which coding began. That is no checksum: the record has one.
  */
 #ifndef PSTK_PLANES_READ_H
 #define PSTK_PLANES_READ_H

@@ -352,6 +352,8 @@ static int write_all(struct work *w, struct output *o)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
+/* With n strips the image has fewer than (n + 1/2) STRIP_BLOCKS blocks, so one of more than a MCU
+ * row has less than 3 STRIP_BLOCKS: within what the format allows. */
 static void choose_strips(struct pstk__planes_header *h)
 {
     const uint32_t rows = pstk__planes_mcu_rows(&h->frame);
@@ -359,8 +361,6 @@ static void choose_strips(struct pstk__planes_header *h)
     uint32_t n = (rows * blocks + STRIP_BLOCKS / 2) / STRIP_BLOCKS;
     n = n < 1 ? 1 : n > rows ? rows : n;
     h->strip_height = (rows + n - 1) / n;
-    while (h->strip_height > 1 && h->strip_height * blocks > PSTK__PLANES_STRIP_BLOCKS)
-        h->strip_height--;
     h->n_strips = (rows + h->strip_height - 1) / h->strip_height;
 }
 
