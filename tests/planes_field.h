@@ -7,6 +7,7 @@
 #ifndef PSTK_TEST_PLANES_FIELD_H
 #define PSTK_TEST_PLANES_FIELD_H
 
+#include "jpeg/zigzag.h"
 #include "exact_arena.h"
 #include "jpeg/coefficients.h"
 #include "planes/read.h"
@@ -105,7 +106,7 @@ static void field_fill(struct pstk__jpeg_image *image, uint32_t kind)
         for (size_t n = (size_t)k->rows * k->stride; n > 0; n--, block += 64) {
             const uint32_t last = kind == FIELD_WIDE || kind == FIELD_RARE ? 63 : field_draw(64);
             for (uint32_t z = 0; z <= last; z++)
-                block[pstk__planes_zigzag[z]] = field_value(kind, z);
+                block[pstk__zigzag[z]] = field_value(kind, z);
             if (kind == FIELD_PHOTO)
                 block[0] = (int16_t)((int)field_draw(400) - 200);
         }

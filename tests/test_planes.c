@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fields of coefficient planes: what is written is read, by every variant, and damage is seen. */
+#include "jpeg/zigzag.h"
 #include "planes_field.h"
 #include "test.h"
 
@@ -72,8 +73,8 @@ TEST(blocks_are_taken_apart_alike_by_every_variant)
             blocks[k] = draw(1 + i % 4) ? 0 : field_wild();
         for (uint32_t b = 0; b < n; b++)
             for (uint32_t z = 1; z < 64; z++)
-                if (blocks[64 * b + pstk__planes_zigzag[z]] != 0)
-                    expected[n_values++] = blocks[64 * b + pstk__planes_zigzag[z]];
+                if (blocks[64 * b + pstk__zigzag[z]] != 0)
+                    expected[n_values++] = blocks[64 * b + pstk__zigzag[z]];
         EACH_VARIANT(v)
         {
             memset(values, 0xa5, sizeof values);
@@ -85,7 +86,7 @@ TEST(blocks_are_taken_apart_alike_by_every_variant)
             CHECK_EQ(maps[n], 0xa5);
             for (uint32_t k = 0; k < 64 * n; k++)
                 CHECK_EQ(maps[k / 64] >> k % 64 & 1,
-                         k % 64 != 0 && blocks[k / 64 * 64 + pstk__planes_zigzag[k % 64]] != 0);
+                         k % 64 != 0 && blocks[k / 64 * 64 + pstk__zigzag[k % 64]] != 0);
         }
         free(blocks);
     }
@@ -221,7 +222,7 @@ static int given_differs(const struct given *g, const struct pstk__jpeg_image *i
         if (row->dc[b] != block[0] || row->maps[b] & 1)
             return 1;
         for (uint32_t z = 1; z < 64; z++) {
-            const int16_t want = block[pstk__planes_zigzag[z]];
+            const int16_t want = block[pstk__zigzag[z]];
             int16_t got = 0;
             if (row->maps[b] >> z & 1) {
                 got = row->values[at++];

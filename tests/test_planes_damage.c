@@ -4,6 +4,7 @@
  * or seen alike by every variant. The checksum of the record is what guards the bytes of a sound
  * one.
  */
+#include "jpeg/zigzag.h"
 #include "planes_field.h"
 #include "test.h"
 
@@ -260,7 +261,7 @@ TEST(strips_and_tables_that_cannot_be_are_refused_in_a_head_that_adds_up)
     CHECK_EQ(read_head(&wider, 1, NULL, 0), PSTK_EBADMSG);
 }
 
-#define JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8) /* bytes before the models */
+#define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8) /* bytes before the models */
 
 /* What opening a subject's field gives when its models are these bytes. */
 static int open_models(const struct field_subject *s, const uint8_t *models, uint64_t size)
@@ -294,15 +295,16 @@ TEST(models_that_are_not_one_for_each_table_are_damaged)
     CHECK_EQ(open_models(&s, models, n + 1), PSTK_EBADMSG);
     for (uint64_t size = 0; size < n; size++)
         CHECK_EQ(open_models(&s, models, size), PSTK_EBADMSG);
-    models[JOINED_SIZE - 1] ^= 0x80; /* of a context that there is not */
+    models[PSTK__PLANES_JOINED_SIZE - 1] ^= 0x80; /* of a context that there is not */
     CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
-    models[JOINED_SIZE - 1] ^= 0x80;
-    const uint8_t *at = models + JOINED_SIZE; /* the first context joined, without its model */
+    models[PSTK__PLANES_JOINED_SIZE - 1] ^= 0x80;
+    const uint8_t *at =
+        models + PSTK__PLANES_JOINED_SIZE; /* the first context joined, without its model */
     CHECK_EQ(pstk__model_read(&first, &at, models + n, PSTK__MODEL_PLAIN), 0);
     models[0] |= 1;
     const uint64_t left = n - (uint64_t)(at - models);
-    memmove(models + JOINED_SIZE, at, left);
-    CHECK_EQ(open_models(&s, models, JOINED_SIZE + left), PSTK_EBADMSG);
+    memmove(models + PSTK__PLANES_JOINED_SIZE, at, left);
+    CHECK_EQ(open_models(&s, models, PSTK__PLANES_JOINED_SIZE + left), PSTK_EBADMSG);
     field_subject_close(&s);
 }
 
@@ -320,8 +322,9 @@ static int read_certain(uint32_t count, uint32_t map_byte, uint32_t value, int16
                                     .n_lanes = 4,
                                     .strip_height = 1,
                                     .n_strips = 1};
-    uint8_t models[JOINED_SIZE + 4 * PSTK__MODEL_MAX_SIZE], field[PSTK__PLANES_MAX_HEAD + 2048];
-    uint32_t models_size = JOINED_SIZE;
+    uint8_t models[PSTK__PLANES_JOINED_SIZE + 4 * PSTK__MODEL_MAX_SIZE],
+        field[PSTK__PLANES_MAX_HEAD + 2048];
+    uint32_t models_size = PSTK__PLANES_JOINED_SIZE;
     memset(models, 0xff, models_size);
     models[models_size - 1] = (1u << PSTK__N_CONTEXTS % 8) - 1;
     for (uint32_t i = 0; i < 4; i++) {
@@ -357,7 +360,7 @@ TEST(a_count_above_8_and_a_map_that_has_the_dc_are_damaged)
             const int is_sound = count == 0 || (count <= 8 && byte % 2 == 0);
             CHECK_EQ(read_certain(count, byte, 5, block), is_sound ? 0 : PSTK_EBADMSG);
             for (uint32_t z = 0; is_sound && z < 64; z++)
-                CHECK_EQ(block[pstk__planes_zigzag[z]], z / 8 < count && byte >> z % 8 & 1 ? 5 : 0);
+                CHECK_EQ(block[pstk__zigzag[z]], z / 8 < count && byte >> z % 8 & 1 ? 5 : 0);
         }
 }
 

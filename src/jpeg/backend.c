@@ -75,22 +75,6 @@ static int bad_frame(struct pstk_error *err, const char *what)
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "JPEG frame: %s", what);
 }
 
-static uint32_t components_of(uint32_t color)
-{
-    switch (color) {
-    case PSTK__JPEG_GRAY:
-        return 1;
-    case PSTK__JPEG_YCC:
-    case PSTK__JPEG_RGB:
-        return 3;
-    case PSTK__JPEG_CMYK:
-    case PSTK__JPEG_YCCK:
-        return 4;
-    default:
-        return 0;
-    }
-}
-
 /* Sides and counts of blocks as they follow from the image's sides and the factors. */
 static int check_layout(const struct pstk__jpeg_frame *f, struct pstk_error *err)
 {
@@ -109,7 +93,7 @@ static int check_layout(const struct pstk__jpeg_frame *f, struct pstk_error *err
 
 int pstk__jpeg_backend_check(const struct pstk__jpeg_frame *f, struct pstk_error *err)
 {
-    const uint32_t n = components_of(f->color);
+    const uint32_t n = pstk__jpeg_color_components(f->color);
     if (n == 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE, "JPEG frame: colour %u", f->color);
     if (n != f->n_components)

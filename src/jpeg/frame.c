@@ -29,3 +29,19 @@ void pstk__jpeg_frame_layout(struct pstk__jpeg_frame *f)
         c->rows = f->n_components == 1 ? c->down : round_up(c->down, c->v);
     }
 }
+
+uint32_t pstk__jpeg_color_components(uint32_t color)
+{
+    switch (color) {
+    case PSTK__JPEG_GRAY:
+        return 1;
+    case PSTK__JPEG_YCC:
+    case PSTK__JPEG_RGB:
+        return 3;
+    case PSTK__JPEG_CMYK:
+    case PSTK__JPEG_YCCK:
+        return 4;
+    default:
+        return 0;
+    }
+}

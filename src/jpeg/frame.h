@@ -19,6 +19,9 @@ enum pstk__jpeg_color {
     PSTK__JPEG_YCCK = 5,
 };
 
+/* Components that an image of this colour has; 0: no such colour. */
+uint32_t pstk__jpeg_color_components(uint32_t color);
+
 struct pstk__jpeg_component {
     uint8_t id;
     uint8_t h, v;           /* sampling factors, 1..4 */

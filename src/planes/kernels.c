@@ -4,6 +4,7 @@
 #include "passes.h"
 
 #include "../cpu.h"
+#include "../jpeg/zigzag.h"
 
 #include <penstock/penstock.h>
 
@@ -21,7 +22,7 @@ uint32_t pstk__planes_take(uint64_t *maps, int16_t *values, const int16_t *block
     for (uint32_t b = 0; b < n; b++, blocks += 64) {
         uint64_t map = 0;
         for (uint32_t z = 1; z < 64; z++) {
-            const int16_t v = blocks[pstk__planes_zigzag[z]];
+            const int16_t v = blocks[pstk__zigzag[z]];
             *out = v;
             out += v != 0;
             map |= (uint64_t)(v != 0) << z;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planes by AVX-512: 64 lanes are four vectors, whose chains of look-up and product overlap. */
+#include "../jpeg/zigzag.h"
 #include "kernels.h"
 
 #include <penstock/penstock.h>
@@ -108,7 +109,7 @@ TARGET static uint32_t take_avx512(uint64_t *maps, int16_t *values, const int16_
                                    uint32_t n)
 {
     /* the two halves of a block in zigzag order, as vpermi2w takes them from its rows */
-    const __m512i places = _mm512_loadu_si512(pstk__planes_zigzag);
+    const __m512i places = _mm512_loadu_si512(pstk__zigzag);
     const __m512i first = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
     const __m512i second = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));
     int16_t *out = values;

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-const uint8_t pstk__planes_zigzag[64] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
-    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
-    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
-
 /* ---- contexts ------------------------------------------------------------------------------- */
 
 /*
@@ -141,22 +136,6 @@ static int read_components(struct pstk__planes_header *h, uint32_t n_quant, stru
     return 0;
 }
 
-static int colors_agree(const struct pstk__jpeg_frame *f)
-{
-    switch (f->color) {
-    case PSTK__JPEG_GRAY:
-        return f->n_components == 1;
-    case PSTK__JPEG_YCC:
-    case PSTK__JPEG_RGB:
-        return f->n_components == 3;
-    case PSTK__JPEG_CMYK:
-    case PSTK__JPEG_YCCK:
-        return f->n_components == 4;
-    default:
-        return 0;
-    }
-}
-
 /* Strips fit the image, and their memory the bound. */
 static int check_strips(const struct pstk__planes_header *h, struct pstk_error *err)
 {
@@ -215,7 +194,8 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
     h->parameters = pstk__get32(p + 12);
     h->strip_height = pstk__get16(p + 16);
     h->n_strips = pstk__get16(p + 18);
-    if (!colors_agree(f) || f->width == 0 || f->height == 0)
+    if (f->n_components == 0 || f->n_components != pstk__jpeg_color_components(f->color) ||
+        f->width == 0 || f->height == 0)
         return bad(err, "impossible number of components, colour or size");
     if (h->orientation < 1 || h->orientation > 8 || h->rebuild < PSTK__JPEG_REBUILD_SCANS ||
         h->rebuild > PSTK__JPEG_REBUILD_LIBRARY || p[9] < 1 || p[9] > 4 || p[11] != 0 ||

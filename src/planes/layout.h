@@ -42,6 +42,9 @@ enum pstk__planes_context {
     PSTK__N_CONTEXTS = 44,
 };
 #define PSTK__N_LEVELS 8
+/* Bytes that the models begin with: a bit for each context, 1 where its table is that of the
+ * context before it. */
+#define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8)
 
 /* Contexts of a map byte, and of a value at place z (1..63) of the zigzag order in a block with
  * `count` map bytes (1..8). chroma: 0 or 1. */
@@ -50,8 +53,6 @@ uint32_t pstk__planes_value_context(uint32_t chroma, uint32_t count, uint32_t z)
 
 /* Order in which the symbols of a context's table are listed. */
 enum pstk__model_order pstk__planes_context_order(uint32_t context);
-
-extern const uint8_t pstk__planes_zigzag[64]; /* natural place of each zigzag place */
 
 static inline uint32_t pstk__zigzag16(int16_t v)
 {

@@ -2,6 +2,7 @@
 #include "read.h"
 
 #include "../error.h"
+#include "../jpeg/zigzag.h"
 #include "../little.h"
 
 #include <string.h>
@@ -20,12 +21,11 @@ static int bad(struct pstk_error *err, const char *what)
 /* A bit a context: 1, its table is that of the one before; then the tables' models. */
 static int read_models(struct pstk__planes_reader *r)
 {
-    enum { JOINED_SIZE = (PSTK__N_CONTEXTS + 7) / 8 };
-    const uint8_t *joined = r->header.models, *at = joined + JOINED_SIZE;
+    const uint8_t *joined = r->header.models, *at = joined + PSTK__PLANES_JOINED_SIZE;
     const uint8_t *end = joined + r->header.models_size;
     uint32_t n = 0;
-    if (r->header.models_size < JOINED_SIZE || (joined[0] & 1) ||
-        joined[JOINED_SIZE - 1] >> PSTK__N_CONTEXTS % 8)
+    if (r->header.models_size < PSTK__PLANES_JOINED_SIZE || (joined[0] & 1) ||
+        joined[PSTK__PLANES_JOINED_SIZE - 1] >> PSTK__N_CONTEXTS % 8)
         return -1;
     for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
         struct pstk__model model;
@@ -355,7 +355,7 @@ static void expand_row(int16_t *block, const struct pstk__block_row *row)
         block[0] = row->dc[b];
         for (uint64_t map = row->maps[b]; map != 0; map &= map - 1) {
             const int8_t v = *value++;
-            block[pstk__planes_zigzag[__builtin_ctzll(map)]] = v == PSTK__PLANES_WIDE ? *wide++ : v;
+            block[pstk__zigzag[__builtin_ctzll(map)]] = v == PSTK__PLANES_WIDE ? *wide++ : v;
         }
     }
 }

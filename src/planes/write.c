@@ -265,15 +265,13 @@ static void choose_tables(struct work *w)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* A bit for each context but the first: 1 where its table is that of the one before; then the
- * tables. */
-#define JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8)
-#define MODELS_SIZE (JOINED_SIZE + PSTK__N_CONTEXTS * PSTK__MODEL_MAX_SIZE)
+/* The bits that tell which contexts share a table; then the tables. */
+#define MODELS_SIZE (PSTK__PLANES_JOINED_SIZE + PSTK__N_CONTEXTS * PSTK__MODEL_MAX_SIZE)
 
 static uint32_t write_models(const struct work *w, uint8_t *out)
 {
-    uint32_t size = JOINED_SIZE;
-    memset(out, 0, JOINED_SIZE);
+    uint32_t size = PSTK__PLANES_JOINED_SIZE;
+    memset(out, 0, PSTK__PLANES_JOINED_SIZE);
     for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
         if (c > 0 && w->table[c] == w->table[c - 1])
             out[c / 8] |= (uint8_t)(1u << c % 8);
