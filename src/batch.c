@@ -8,96 +8,91 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ALIGN 64u /* of every array in a slot: a cache line, and the widest vector */
-
-/* a + b, or UINT64_MAX. */
-static uint64_t sum(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* a * b, or UINT64_MAX. */
-static uint64_t product(uint64_t a, uint64_t b)
-{
-    return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
-}
-
-static uint64_t aligned(uint64_t size)
-{
-    return size > UINT64_MAX - ALIGN ? UINT64_MAX : (size + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-uint64_t pstk__slot_size(const struct pstk__plan *plan, uint32_t with_crops)
-{
-    uint64_t b = plan->batch_size, size = 0;
-    for (uint32_t i = 0; i < plan->n_outputs; i++) {
-        const struct pstk__output *o = &plan->outputs[i];
-        /* Ragged rows are written a whole row_size apart, then moved together. */
-        size = sum(size, aligned(product(b, o->row_size)));
-        if (o->settings.kind == PSTK_OUTPUT_BYTES)
-            size = sum(size, aligned((b + 1) * sizeof(int64_t)));
-        if (with_crops)
-            size = sum(size, aligned(b * sizeof(struct pstk_crop)));
-    }
-    return sum(size, 2 * aligned(b * sizeof(uint64_t)));
-}
-
-/* The next `size` bytes of a slot's mapping. */
-static void *carve(struct pstk__slot *s, uint64_t *used, uint64_t size)
-{
-    void *p = s->memory + *used;
-    *used += aligned(size);
-    assert(*used <= s->memory_size);
-    return p;
-}
-
+/* A tensor as workers write it, or, in a slot of a device, as it is handed out. */
 static void tensor_init(struct pstk__slots *pool, struct pstk__slot *s, uint32_t i,
-                        const struct pstk__output *o, uint64_t *used)
+                        const struct pstk__output *o)
 {
     struct pstk_tensor *t = &s->tensors[i];
-    uint64_t b = pool->batch_size;
+    const int as_rows = !pool->on_device;
     *t = (struct pstk_tensor){.name = pool->names[i],
-                              .data = carve(s, used, b * o->row_size),
-                              .size = b * o->row_size,
-                              .dtype = o->settings.dtype,
-                              .layout = o->settings.layout,
+                              .size = pool->batch_size * (as_rows ? o->row_size : o->final_size),
+                              .dtype = as_rows ? o->row_dtype : o->settings.dtype,
+                              .layout = as_rows ? o->row_layout : o->settings.layout,
                               .n_dims = o->n_dims,
                               .kind = o->settings.kind};
     memcpy(t->shape, o->shape, sizeof t->shape);
     memcpy(t->strides, o->strides, sizeof t->strides);
-    if (o->settings.kind == PSTK_OUTPUT_BYTES) {
-        s->offsets[i] = carve(s, used, (b + 1) * sizeof(int64_t));
-        t->offsets = s->offsets[i];
-    }
 }
 
-/* Map and divide the memory of one slot. */
+/* An array of the host layout; a slot of a device has only those that batches tell. */
+static void *array_of(const struct pstk__slot *s, uint64_t offset)
+{
+    return s->memory + offset - (s->pool->on_device ? s->pool->layout.told : 0);
+}
+
+static void arrays_init(struct pstk__slots *pool, struct pstk__slot *s,
+                        const struct pstk__plan *plan)
+{
+    const struct pstk__layout *l = &pool->layout;
+    for (uint32_t i = 0; i < pool->n_outputs; i++) {
+        const struct pstk__output *o = &plan->outputs[i];
+        tensor_init(pool, s, i, o);
+        if (!pool->on_device)
+            s->tensors[i].data = array_of(s, l->rows[i]);
+        if (!pool->on_device && o->deferred && o->settings.kind == PSTK_OUTPUT_IMAGE)
+            s->flips[i] = array_of(s, l->flips[i]);
+        if (o->settings.kind == PSTK_OUTPUT_BYTES)
+            s->tensors[i].offsets = s->offsets[i] = array_of(s, l->offsets[i]);
+    }
+    s->sample_ids = array_of(s, l->ids);
+    s->substitute_ids = array_of(s, l->substitutes);
+    if (l->crops < l->told_end)
+        s->crops = array_of(s, l->crops);
+}
+
+static int map_slot(struct pstk__slots *pool, struct pstk__slot *s,
+                    const struct pstk__slots_config *c, int *bound)
+{
+    const struct pstk__layout *l = &pool->layout;
+    if (pool->on_device) {
+        s->memory_size = l->told_end - l->told;
+        s->memory = aligned_alloc(64, s->memory_size); /* the layout's parts are multiples of it */
+        if (s->memory)
+            memset(s->memory, 0, s->memory_size);
+    } else {
+        uint32_t node = c->node == UINT32_MAX ? s->lane % c->n_nodes : c->node;
+        s->memory_size = l->size;
+        s->memory = pstk__numa_map(c->numa, s->memory_size, node, bound);
+    }
+    return s->memory ? 0 : PSTK_ENOMEM;
+}
+
+static void unmap_slot(struct pstk__slots *pool, struct pstk__slot *s)
+{
+    if (pool->on_device)
+        free(s->memory);
+    else
+        pstk__numa_unmap(s->memory, s->memory_size);
+    s->memory = NULL;
+}
+
+/* Get and divide the memory of one slot. */
 static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk__slots_config *c,
                      int *bound, struct pstk_error *err)
 {
     struct pstk__slot *s = &pool->slots[index];
     s->pool = pool;
     s->lane = index % c->n_lanes;
-    uint64_t size = pstk__slot_size(c->plan, c->with_crops);
-    s->memory = pstk__numa_map(c->numa, size, s->lane % c->n_nodes, bound);
-    if (!s->memory)
+    if (map_slot(pool, s, c, bound) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for slot %u of %u (%llu bytes each): lower n_slots or "
                           "batch_size",
-                          index, pool->n_slots, (unsigned long long)size);
-    s->memory_size = size;
+                          index, pool->n_slots, (unsigned long long)s->memory_size);
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
-        pstk__numa_unmap(s->memory, size);
-        s->memory = NULL;
+        unmap_slot(pool, s);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a lock");
     }
-    uint64_t used = 0, b = pool->batch_size;
-    for (uint32_t i = 0; i < pool->n_outputs; i++)
-        tensor_init(pool, s, i, &c->plan->outputs[i], &used);
-    s->sample_ids = carve(s, &used, b * sizeof(uint64_t));
-    s->substitute_ids = carve(s, &used, b * sizeof(uint64_t));
-    if (c->with_crops)
-        s->crops = carve(s, &used, pool->n_outputs * b * sizeof(struct pstk_crop));
+    arrays_init(pool, s, c->plan);
     s->batch = (struct pstk_batch){.size = sizeof s->batch,
                                    .n_tensors = pool->n_outputs,
                                    .tensors = s->tensors,
@@ -107,9 +102,6 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
                                    .crops = s->crops,
                                    .slot = index};
     atomic_init(&s->state, PSTK__SLOT_FREE);
-    int r = pool->device_ops->register_slot(pool->device, s->memory, size, err);
-    if (r < 0)
-        return r;
     pool->free_list[s->lane][pool->n_free[s->lane]++] = index;
     return 0;
 }
@@ -117,16 +109,14 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
 /* Free all; half-built is fine: a slot without memory was never begun, nor are those behind it. */
 static void slots_free(struct pstk__slots *p)
 {
+    if (p->device) /* first: waits for what it may still use */
+        p->device_ops->close(p->device);
     for (uint32_t i = 0; p->slots && i < p->n_slots && p->slots[i].memory; i++) {
-        struct pstk__slot *s = &p->slots[i];
-        p->device_ops->unregister_slot(p->device, s->memory);
-        pstk__numa_unmap(s->memory, s->memory_size);
-        pthread_mutex_destroy(&s->lock);
+        unmap_slot(p, &p->slots[i]);
+        pthread_mutex_destroy(&p->slots[i].lock);
     }
     for (uint32_t n = 0; n < p->n_lanes; n++)
         free(p->free_list[n]);
-    if (p->device)
-        p->device_ops->close(p->device);
     pthread_mutex_destroy(&p->lock);
     free(p->names);
     free(p->slots);
@@ -138,7 +128,7 @@ static int slots_fill(struct pstk__slots *p, const struct pstk__slots_config *c,
 {
     p->slots = calloc(c->n_slots, sizeof *p->slots);
     p->names = calloc(c->plan->n_outputs ? c->plan->n_outputs : 1, sizeof *p->names);
-    int ok = p->slots && p->names;
+    int r = 0, ok = p->slots && p->names;
     for (uint32_t n = 0; n < c->n_lanes; n++) {
         p->free_list[n] = calloc(c->n_slots, sizeof **p->free_list);
         ok = ok && p->free_list[n];
@@ -150,7 +140,6 @@ static int slots_fill(struct pstk__slots *p, const struct pstk__slots_config *c,
         p->row_size[i] = c->plan->outputs[i].row_size;
         p->budget[i] = c->plan->outputs[i].budget;
     }
-    int r = c->device_ops->open(&p->device, c->device_index, err);
     for (uint32_t i = 0; r == 0 && i < c->n_slots; i++)
         r = slot_init(p, i, c, bound, err);
     return r;
@@ -164,6 +153,8 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
     if (!p)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the slots");
     p->device_ops = c->device_ops;
+    p->layout = *c->layout;
+    p->on_device = c->on_device;
     p->n_slots = c->n_slots;
     p->n_lanes = c->n_lanes;
     p->batch_size = c->plan->batch_size;
@@ -183,11 +174,43 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
     return 0;
 }
 
+void pstk__slots_attach(struct pstk__slots *p, struct pstk__device *device)
+{
+    p->device = device;
+    for (uint32_t k = 0; p->on_device && k < p->n_slots; k++) {
+        uint8_t *memory = p->device_ops->memory(device, k);
+        for (uint32_t i = 0; i < p->n_outputs; i++) {
+            struct pstk_tensor *t = &p->slots[k].tensors[i];
+            t->data = memory + p->layout.final[i];
+            if (t->offsets)
+                t->device_offsets = (const int64_t *)(const void *)(memory + p->layout.offsets[i]);
+        }
+    }
+}
+
 void pstk__slots_unref(struct pstk__slots *p)
 {
     /* Acquire and release: the last one sees all that the others did to the slots. */
     if (atomic_fetch_sub_explicit(&p->n_refs, 1, memory_order_acq_rel) == 1)
         slots_free(p);
+}
+
+uint32_t pstk__slots_n_wanting(struct pstk__slots *p)
+{
+    pthread_mutex_lock(&p->lock);
+    uint32_t n = p->n_wanting;
+    pthread_mutex_unlock(&p->lock);
+    return n;
+}
+
+int pstk__slots_failed(struct pstk__slots *p, struct pstk_error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    int failed = p->failure.code != 0;
+    if (failed)
+        *err = p->failure;
+    pthread_mutex_unlock(&p->lock);
+    return failed;
 }
 
 static void change_state(struct pstk__slot *s, uint32_t from, uint32_t to)
@@ -203,19 +226,34 @@ static void push_free(struct pstk__slot *s)
     struct pstk__slots *p = s->pool;
     pthread_mutex_lock(&p->lock);
     p->free_list[s->lane][p->n_free[s->lane]++] = s->batch.slot;
+    p->n_wanting -= p->wanting[s->lane];
+    p->wanting[s->lane] = 0;
     /* Under the lock: the loader takes its gates away under it before it frees them. */
     if (p->room[s->lane])
         pstk__gate_knock(p->room[s->lane]);
     pthread_mutex_unlock(&p->lock);
 }
 
+/* A free slot of the lane, or NULL: then the lane wants one. */
+static struct pstk__slot *pop_free(struct pstk__slots *p, uint32_t lane)
+{
+    struct pstk__slot *s = NULL;
+    pthread_mutex_lock(&p->lock);
+    if (p->n_free[lane] > 0) {
+        s = &p->slots[p->free_list[lane][--p->n_free[lane]]];
+    } else if (!p->wanting[lane]) {
+        p->wanting[lane] = 1;
+        p->n_wanting++;
+        if (p->wanted)
+            pstk__gate_knock(p->wanted);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return s;
+}
+
 struct pstk__slot *pstk__slot_begin(struct pstk__slots *p, uint32_t lane)
 {
-    pthread_mutex_lock(&p->lock);
-    struct pstk__slot *s = NULL;
-    if (p->n_free[lane] > 0)
-        s = &p->slots[p->free_list[lane][--p->n_free[lane]]];
-    pthread_mutex_unlock(&p->lock);
+    struct pstk__slot *s = pop_free(p, lane);
     if (!s)
         return NULL;
     change_state(s, PSTK__SLOT_FREE, PSTK__SLOT_FILLING);
@@ -240,6 +278,7 @@ void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows)
     const struct pstk__slots *p = s->pool;
     for (uint32_t i = 0; i < p->n_outputs; i++)
         rows[i] = (struct pstk__row){.data = (uint8_t *)s->tensors[i].data + row * p->row_size[i],
+                                     .flip = s->flips[i] ? &s->flips[i][row] : NULL,
                                      .crop = s->crops ? &s->crops[(uint64_t)i * p->batch_size + row]
                                                       : NULL};
 }
@@ -300,32 +339,96 @@ void pstk__slot_done(struct pstk__slot *s)
     change_state(s, PSTK__SLOT_FILLING, PSTK__SLOT_READY);
 }
 
+void pstk__slot_copy(struct pstk__slot *s)
+{
+    change_state(s, PSTK__SLOT_READY, PSTK__SLOT_COPYING);
+}
+
+void pstk__slot_copied(struct pstk__slot *s)
+{
+    change_state(s, PSTK__SLOT_COPYING, PSTK__SLOT_FREE);
+    push_free(s);
+}
+
+struct pstk__slot *pstk__slot_load(struct pstk__slots *p)
+{
+    struct pstk__slot *s = pop_free(p, 0);
+    if (s)
+        change_state(s, PSTK__SLOT_FREE, PSTK__SLOT_LOADING);
+    return s;
+}
+
+void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from)
+{
+    const struct pstk__layout *l = &s->pool->layout;
+    struct pstk_batch *to = &s->batch;
+    s->seq = from->seq;
+    s->generation = from->generation;
+    s->failed_row = from->failed_row;
+    if (from->failed_row != UINT32_MAX)
+        s->error = from->error;
+    to->n_valid = from->batch.n_valid;
+    to->epoch = from->batch.epoch;
+    to->position = from->batch.position;
+    to->next_position = from->batch.next_position;
+    to->index = from->batch.index;
+    to->n_substituted = from->batch.n_substituted;
+    atomic_store_explicit(&s->n_bytes, atomic_load_explicit(&from->n_bytes, memory_order_relaxed),
+                          memory_order_relaxed);
+    memcpy(s->memory, from->memory + l->told, l->told_end - l->told);
+    for (uint32_t i = 0; i < s->pool->n_outputs; i++)
+        if (s->offsets[i]) {
+            s->tensors[i].size = from->tensors[i].size;
+            s->tensors[i].shape[0] = from->tensors[i].shape[0];
+        }
+    change_state(s, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
+}
+
 int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err)
 {
     struct pstk__slots *p = s->pool;
-    int r = p->device_ops->acquire(p->device, &s->batch, stream, err);
+    int r = p->device_ops->acquire(p->device, s->batch.slot, stream, err);
     if (r < 0)
         return r;
-    change_state(s, PSTK__SLOT_READY, PSTK__SLOT_LEASED);
+    change_state(s, p->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);
     atomic_fetch_add_explicit(&p->n_refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->n_leased, 1, memory_order_relaxed);
     return 0;
 }
 
+/* The device could not be told what still uses the slot: it is never used again, and the loader
+ * fails. */
+static void lose(struct pstk__slot *s, const struct pstk_error *err)
+{
+    struct pstk__slots *p = s->pool;
+    pthread_mutex_lock(&p->lock);
+    if (!p->failure.code)
+        p->failure = *err;
+    if (p->room[s->lane])
+        pstk__gate_knock(p->room[s->lane]);
+    pthread_mutex_unlock(&p->lock);
+}
+
 void pstk__slot_release(struct pstk__slot *s, void *stream)
 {
     struct pstk__slots *p = s->pool;
-    p->device_ops->release(p->device, &s->batch, stream);
-    change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_FREE);
-    atomic_fetch_sub_explicit(&p->n_leased, 1, memory_order_relaxed);
-    push_free(s);
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    if (p->device_ops->release(p->device, s->batch.slot, stream, &err) < 0) {
+        lose(s, &err);
+    } else {
+        change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_FREE);
+        atomic_fetch_sub_explicit(&p->n_leased, 1, memory_order_relaxed);
+        push_free(s);
+    }
     pstk__slots_unref(p);
 }
 
 void pstk__slot_drop(struct pstk__slot *s)
 {
     uint32_t old = atomic_exchange_explicit(&s->state, PSTK__SLOT_FREE, memory_order_acq_rel);
-    assert(old == PSTK__SLOT_FILLING || old == PSTK__SLOT_READY);
+    assert(old == PSTK__SLOT_FILLING || old == PSTK__SLOT_READY || old == PSTK__SLOT_LOADING ||
+           old == PSTK__SLOT_LOADED);
     (void)old;
     push_free(s);
 }

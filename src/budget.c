@@ -84,9 +84,10 @@ static uint32_t auto_slots(const struct pstk__budget *b, const struct pstk__plan
 }
 
 static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
-                      const struct pstk__plan *plan, uint32_t n_workers, struct pstk_error *err)
+                      const struct pstk__plan *plan, const struct pstk__layout *layout,
+                      uint32_t n_workers, struct pstk_error *err)
 {
-    b->slot_size = pstk__slot_size(plan, s->with_crops);
+    b->slot_size = layout->size;
     b->n_slots = s->n_slots ? s->n_slots : auto_slots(b, plan, n_workers);
     if (b->n_slots < 2 || b->n_slots > SLOTS_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "n_slots is %u: must be 2 to %u",
@@ -129,8 +130,9 @@ static uint64_t index_size(const struct pstk__budget *b, const struct pstk_setti
 }
 
 int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
-                      const struct pstk__plan *plan, uint32_t n_nodes, uint32_t workers_per_node,
-                      uint64_t machine_memory, struct pstk_error *err)
+                      const struct pstk__plan *plan, const struct pstk__layout *layout,
+                      uint32_t n_nodes, uint32_t workers_per_node, uint64_t machine_memory,
+                      struct pstk_error *err)
 {
     uint32_t local_world = s->local_world ? s->local_world : 1;
     *b = (struct pstk__budget){0};
@@ -146,7 +148,7 @@ int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
             s->io_memory > b->limit ? "io_memory" : "index_memory",
             (unsigned long long)(s->io_memory > b->limit ? s->io_memory : s->index_memory),
             (unsigned long long)b->limit);
-    int r = slots_init(b, s, plan, workers_per_node * n_nodes, err);
+    int r = slots_init(b, s, plan, layout, workers_per_node * n_nodes, err);
     if (r < 0)
         return r;
     if (n_nodes > b->n_slots)

@@ -6,7 +6,7 @@
 #ifndef PSTK_BUDGET_H
 #define PSTK_BUDGET_H
 
-#include "sample.h"
+#include "layout.h"
 
 struct pstk__budget {
     uint64_t limit; /* bytes that all may take */
@@ -23,7 +23,8 @@ struct pstk__budget {
 /* workers_per_node: of the node with the fewest. machine_memory: bytes that the machine or cgroup
  * has. EINVAL or ENOMEM names the setting that asks too much. */
 int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
-                      const struct pstk__plan *plan, uint32_t n_nodes, uint32_t workers_per_node,
-                      uint64_t machine_memory, struct pstk_error *err);
+                      const struct pstk__plan *plan, const struct pstk__layout *layout,
+                      uint32_t n_nodes, uint32_t workers_per_node, uint64_t machine_memory,
+                      struct pstk_error *err);
 
 #endif

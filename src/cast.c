@@ -62,6 +62,17 @@ float pstk__f32_from_f16(uint16_t half)
     return value;
 }
 
+/* A NaN made quiet, as hardware does where it converts: whether it does here is the compiler's
+ * choice otherwise. */
+static float quiet(float value)
+{
+    uint32_t bits = bits_of(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        bits |= 0x400000u;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* ---- elements ------------------------------------------------------------------------------- */
 
 enum family { UNSIGNED, SIGNED, FLOATING };
@@ -109,11 +120,11 @@ static double read_float(const void *in, uint32_t from)
     float single;
     double value;
     if (from == PSTK_F16)
-        return pstk__f32_from_f16((uint16_t)raw);
+        return quiet(pstk__f32_from_f16((uint16_t)raw));
     if (from == PSTK_BF16 || from == PSTK_F32) {
         const uint32_t bits = from == PSTK_BF16 ? low << 16 : low;
         memcpy(&single, &bits, sizeof single);
-        return single;
+        return quiet(single);
     }
     memcpy(&value, &raw, sizeof value);
     return value;
@@ -154,4 +165,55 @@ void pstk__cast(void *out, uint32_t to, const void *in, uint32_t from)
     }
     for (uint32_t i = 0; i < to_size; i++)
         ((uint8_t *)out)[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* One loop for each pair that token streams ask for; the compiler makes vectors of it. */
+#define WIDEN(name, to_type, from_type)                                                            \
+    static void name(void *out, const void *in, uint64_t n)                                        \
+    {                                                                                              \
+        to_type *to = out;                                                                         \
+        const uint8_t *bytes = in;                                                                 \
+        for (uint64_t i = 0; i < n; i++) {                                                         \
+            from_type v;                                                                           \
+            memcpy(&v, bytes + i * sizeof v, sizeof v);                                            \
+            to[i] = (to_type)v;                                                                    \
+        }                                                                                          \
+    }
+WIDEN(i32_from_u8, int32_t, uint8_t)
+WIDEN(i64_from_u8, int64_t, uint8_t)
+WIDEN(f32_from_u8, float, uint8_t)
+WIDEN(i32_from_u16, int32_t, uint16_t)
+WIDEN(i64_from_u16, int64_t, uint16_t)
+WIDEN(i64_from_i32, int64_t, int32_t)
+WIDEN(i64_from_u32, int64_t, uint32_t)
+#undef WIDEN
+
+struct fast_cast {
+    uint32_t to, from;
+    void (*row)(void *out, const void *in, uint64_t n);
+};
+
+static const struct fast_cast fast_casts[] = {
+    {PSTK_I32, PSTK_U8, i32_from_u8},   {PSTK_I64, PSTK_U8, i64_from_u8},
+    {PSTK_F32, PSTK_U8, f32_from_u8},   {PSTK_I32, PSTK_U16, i32_from_u16},
+    {PSTK_I64, PSTK_U16, i64_from_u16}, {PSTK_I64, PSTK_I32, i64_from_i32},
+    {PSTK_I64, PSTK_U32, i64_from_u32},
+};
+
+void pstk__cast_row(void *out, uint32_t to, const void *in, uint32_t from, uint64_t n)
+{
+    const uint64_t to_size = pstk_dtype_size(to), from_size = pstk_dtype_size(from);
+    if (to == from) {
+        memcpy(out, in, n * from_size);
+        return;
+    }
+    for (size_t k = 0; k < sizeof fast_casts / sizeof *fast_casts; k++)
+        if (fast_casts[k].to == to && fast_casts[k].from == from) {
+            fast_casts[k].row(out, in, n);
+            return;
+        }
+    for (uint64_t i = 0; i < n; i++)
+        pstk__cast((uint8_t *)out + i * to_size, to, (const uint8_t *)in + i * from_size, from);
 }

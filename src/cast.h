@@ -15,5 +15,7 @@ float pstk__f32_from_f16(uint16_t bits);
 int pstk__cast_fits(uint32_t from, uint32_t to);
 /* Cast one element; pstk__cast_fits(from, to) holds. Neither pointer needs to be aligned. */
 void pstk__cast(void *out, uint32_t to, const void *in, uint32_t from);
+/* Cast n elements likewise; `out` is aligned to its dtype, `in` need not be. No overlap. */
+void pstk__cast_row(void *out, uint32_t to, const void *in, uint32_t from, uint64_t n);
 
 #endif

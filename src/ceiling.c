@@ -7,9 +7,11 @@
 
 #include "clock.h"
 #include "dataset.h"
+#include "device.h"
 #include "error.h"
 #include "files.h"
 #include "image.h"
+#include "layout.h"
 #include "numa.h"
 #include "order.h"
 #include "reader.h"
@@ -26,6 +28,7 @@
 #define N_IMAGES 256u            /* images held in memory for the decode ceiling, at most */
 #define IMAGE_BYTES (256u << 20) /* of them, at most */
 #define READ_MAX (1u << 30)      /* bytes of a read: a larger record's start stands for it */
+#define COPY_MAX (256u << 20)    /* bytes of a copy to a device, at most */
 #define COPY_BYTES (64u << 20)   /* a thread's block for memcpy: past any private cache */
 
 /* ---- storage --------------------------------------------------------------------------------- */
@@ -393,6 +396,8 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     t.n_outputs = 1;
     t.output_size = sizeof output;
     t.with_crops = 0;
+    t.device = PSTK_HOST;
+    t.device_index = 0;
     if (pstk_open(&loader, &t, NULL) < 0)
         return 0;
     uint64_t start = pstk__clock_ns(), until = start + (uint64_t)(seconds * 1e9), n = 0;
@@ -406,6 +411,42 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     double rate = (double)n * 1e9 / (double)(pstk__clock_ns() - start);
     pstk_close(&loader);
     return r < 0 ? 0 : rate;
+}
+
+/* ---- copies to a device ------------------------------------------------------------------------
+ */
+
+/* Bytes of the largest copy that a batch takes: of its dense rows, or of a ragged output. */
+static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__source *source)
+{
+    struct pstk__plan *plan;
+    struct pstk__layout layout;
+    if (pstk__plan_open(&plan, s, source, NULL) < 0)
+        return 0;
+    pstk__layout_init(&layout, plan, s->with_crops);
+    uint64_t size = layout.size == UINT64_MAX ? 0 : layout.dense_size;
+    for (uint32_t i = 0; i < plan->n_outputs; i++) {
+        const struct pstk__output *o = &plan->outputs[i];
+        if (o->settings.kind == PSTK_OUTPUT_BYTES && o->budget > size)
+            size = o->budget;
+    }
+    pstk__plan_close(plan);
+    return size;
+}
+
+/* Where copies cannot be measured (no memory for them beside the loader's) they are not. */
+static void measure_copies(const struct pstk_settings *s, const struct pstk__source *source,
+                           double seconds, struct pstk_ceilings *out)
+{
+    struct pstk_copy_rates rates = {.size = sizeof rates};
+    uint64_t size = largest_copy(s, source);
+    if (size > COPY_MAX)
+        size = COPY_MAX;
+    if (size == 0 ||
+        pstk_measure_copies(s->device, s->device_index, size, seconds, &rates, NULL) < 0)
+        return;
+    out->copy_bytes_per_second = rates.to_device;
+    out->copy_block_size = size;
 }
 
 /* ---- all ---------------------------------------------------------------------------------------
@@ -447,6 +488,33 @@ static uint32_t ceiling_threads(const struct pstk_settings *s)
     return n;
 }
 
+/* Each for its share of the time: those that every loader has, and one more on a device. */
+static int measure_all(const struct pstk_settings *s, struct pstk_dataset *d, double seconds,
+                       struct pstk_ceilings *c, struct pstk_error *err)
+{
+    const struct pstk__source *source = pstk__dataset_source(d);
+    const double share = seconds / (s->device == PSTK_HOST ? 4 : 5);
+    const uint32_t n_threads = ceiling_threads(s);
+    struct pstk__source *own;
+    uint32_t field = 0;
+    const char *name = ceiling_field(s, source, &field);
+    int r = pstk__source_open(&own, s->path, err);
+    if (r < 0)
+        return r;
+    r = measure_storage(own, s, share, c, err);
+    pstk__source_close(own);
+    if (r < 0)
+        return r;
+    if (name && source->schema.fields[field].kind == PSTK_FIELD_IMAGE)
+        c->decode_samples_per_second = measure_decode(d, field, n_threads, share);
+    c->memory_bytes_per_second = run_threads(NULL, n_threads, share);
+    if (name)
+        c->loader_samples_per_second = measure_loader(s, name, share);
+    if (s->device != PSTK_HOST)
+        measure_copies(s, source, share, c);
+    return 0;
+}
+
 int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
                           struct pstk_ceilings *ceilings, struct pstk_error *err)
 {
@@ -456,30 +524,20 @@ int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
     struct pstk_dataset *d;
     struct pstk_ceilings c = {.size = sizeof c};
     struct pstk_settings own_settings = {0}, *s = &own_settings;
+    char bus_id[PSTK__BUS_ID_SIZE];
     int r = pstk__settings_copy(s, settings, err);
     if (r == 0)
         r = pstk__settings_check(s, err);
     if (r == 0)
+        r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
+    if (r == 0)
         r = pstk_dataset_open(&d, s->path, err);
     if (r < 0)
         return r;
-    const struct pstk__source *source = pstk__dataset_source(d);
-    uint32_t field = 0, n_threads = ceiling_threads(s);
-    const char *name = ceiling_field(s, source, &field);
-    struct pstk__source *own;
-    r = pstk__source_open(&own, s->path, err);
-    if (r == 0) {
-        r = measure_storage(own, s, seconds / 4, &c, err);
-        pstk__source_close(own);
-    }
-    if (r == 0 && name && source->schema.fields[field].kind == PSTK_FIELD_IMAGE)
-        c.decode_samples_per_second = measure_decode(d, field, n_threads, seconds / 4);
+    r = measure_all(s, d, seconds, &c, err);
     pstk_dataset_close(&d);
     if (r < 0)
         return r;
-    c.memory_bytes_per_second = run_threads(NULL, n_threads, seconds / 4);
-    if (name)
-        c.loader_samples_per_second = measure_loader(s, name, seconds / 4);
     uint32_t size = ceilings->size;
     memset(ceilings, 0, size);
     memcpy(ceilings, &c, size < sizeof c ? size : sizeof c);

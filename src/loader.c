@@ -13,8 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DEVICE_SLOTS_AUTO 3u /* one used, one there, one under way */
+
 struct pstk_loader {
     struct pstk__pipeline pipeline;
+    struct pstk__layout layout;
     struct pstk__budget budget;
     struct pstk__counters consumer;
     _Atomic uint64_t n_samples; /* delivered */
@@ -109,16 +112,23 @@ static int open_machine(struct pstk_loader *l, struct pstk_error *err)
                                   .local_rank = s->local_rank,
                                   .local_world = s->local_world,
                                   .n_workers = s->n_threads,
-                                  .pin = !s->pin_threads};
-    int r = pstk__numa_open(&p->numa, &c, err);
+                                  .pin = !s->pin_threads,
+                                  .with_pci = p->plan->on_device && s->topology};
+    char bus_id[PSTK__BUS_ID_SIZE];
+    int r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
+    if (r == 0)
+        r = pstk__numa_open(&p->numa, &c, err);
     if (r < 0)
         return r;
+    p->device_node = bus_id[0] ? pstk__numa_pci_node(p->numa, bus_id) : UINT32_MAX;
+    pstk__layout_init(&l->layout, p->plan, s->with_crops);
     uint64_t memory = pstk__cgroup_memory("/");
     p->n_nodes = pstk__numa_n_nodes(p->numa);
     p->n_workers = pstk__numa_n_workers(p->numa);
     r = choose_io(p, memory, err);
     if (r == 0)
-        r = pstk__budget_init(&l->budget, s, p->plan, p->n_nodes, workers_per_node(p), memory, err);
+        r = pstk__budget_init(&l->budget, s, p->plan, &l->layout, p->n_nodes, workers_per_node(p),
+                              memory, err);
     if (r < 0)
         return r;
     p->n_lanes = l->budget.n_lanes;
@@ -128,24 +138,46 @@ static int open_machine(struct pstk_loader *l, struct pstk_error *err)
     return 0;
 }
 
+/* The slots that workers fill, and, on a device that has its own, those that are delivered. */
 static int open_slots(struct pstk_loader *l, struct pstk_error *err)
 {
     struct pstk__pipeline *p = &l->pipeline;
     const struct pstk_settings *s = &p->settings;
+    const struct pstk__device_ops *ops = pstk__device_ops(s->device);
+    const struct pstk__device_config device = {.index = s->device_index};
     struct pstk__slots_config c = {.plan = p->plan,
+                                   .layout = &l->layout,
                                    .numa = p->numa,
-                                   .device_ops = pstk__device_ops(s->device),
-                                   .device_index = s->device_index,
+                                   .device_ops = ops,
                                    .n_slots = l->budget.n_slots,
                                    .n_nodes = p->n_nodes,
                                    .n_lanes = p->n_lanes,
-                                   .with_crops = s->with_crops};
-    struct pstk__cursor start = {.epoch = s->epoch, .position = s->position};
+                                   .node = p->device_node};
     int bound = 1, r = pstk__slots_open(&p->slots, &c, &bound, err);
     if (!bound)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_BOUND, memory_order_relaxed);
+    if (r < 0)
+        return r;
+    if (ops->has_slots) {
+        c.n_slots = s->n_device_slots ? s->n_device_slots : DEVICE_SLOTS_AUTO;
+        c.n_lanes = 1;
+        c.on_device = 1;
+        return pstk__slots_open(&p->delivered, &c, &bound, err);
+    }
+    struct pstk__device *host;
+    p->delivered = p->slots;
+    r = ops->open(&host, &device, err);
     if (r == 0)
-        r = pstk__window_open(&p->window, p->slots, &p->partition, start, err);
+        pstk__slots_attach(p->slots, host);
+    return r;
+}
+
+static int open_threads(struct pstk_loader *l, struct pstk_error *err)
+{
+    struct pstk__pipeline *p = &l->pipeline;
+    const struct pstk_settings *s = &p->settings;
+    struct pstk__cursor start = {.epoch = s->epoch, .position = s->position};
+    int r = pstk__window_open(&p->window, p->slots, p->delivered, &p->partition, start, err);
     if (r < 0)
         return r;
     p->lanes = aligned_alloc(_Alignof(struct pstk__lane), p->n_lanes * sizeof *p->lanes);
@@ -171,8 +203,10 @@ static void loader_free(struct pstk_loader *l)
     free(p->lanes);
     free(p->workers);
     pstk__window_close(&p->window);
-    if (p->slots)
+    if (p->slots && p->slots != p->delivered)
         pstk__slots_unref(p->slots);
+    if (p->delivered)
+        pstk__slots_unref(p->delivered);
     pstk__numa_close(p->numa);
     pstk__plan_close(p->plan);
     pstk_dataset_close(&p->dataset);
@@ -201,6 +235,8 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
         r = open_machine(l, err);
     if (r == 0)
         r = open_slots(l, err);
+    if (r == 0)
+        r = open_threads(l, err);
     if (r < 0) {
         loader_free(l);
         return r;
@@ -261,6 +297,80 @@ void pstk_release(struct pstk_batch **batch, void *stream)
         pstk__slot_release(s, stream);
 }
 
+/* The slot of a leased batch, or NULL with an error. */
+static const struct pstk__slot *slot_of(const struct pstk_batch *batch, struct pstk_error *err)
+{
+    const struct pstk__slot *s = (const struct pstk__slot *)(const void *)batch;
+    if (!batch)
+        pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "batch: is NULL");
+    else if (s->pool->owner != (int)getpid())
+        pstk__fail(err, PSTK_EPERM, PSTK_STAGE_CONSUMER, "this batch was leased before fork");
+    else
+        return s;
+    return NULL;
+}
+
+int pstk_batch_wait(const struct pstk_batch *batch, void *stream, struct pstk_error *err)
+{
+    const struct pstk__slot *s = slot_of(batch, err);
+    if (!s)
+        return batch ? PSTK_EPERM : PSTK_EINVAL;
+    return s->pool->device_ops->wait(s->pool->device, batch->slot, stream, err);
+}
+
+int pstk_batch_record(const struct pstk_batch *batch, void *stream, struct pstk_error *err)
+{
+    const struct pstk__slot *s = slot_of(batch, err);
+    if (!s)
+        return batch ? PSTK_EPERM : PSTK_EINVAL;
+    return s->pool->device_ops->record(s->pool->device, batch->slot, stream, err);
+}
+
+int pstk_batch_read(const struct pstk_batch *batch, uint32_t tensor, void *to, uint64_t size,
+                    void *stream, struct pstk_error *err)
+{
+    const struct pstk__slot *s = slot_of(batch, err);
+    if (!s)
+        return batch ? PSTK_EPERM : PSTK_EINVAL;
+    if (tensor >= batch->n_tensors || size > batch->tensors[tensor].size || (size && !to))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                          "tensor: there is no tensor %u of %llu bytes in the batch, or nowhere to "
+                          "copy it to",
+                          tensor, (unsigned long long)size);
+    return s->pool->device_ops->read(s->pool->device, to, batch->tensors[tensor].data, size, stream,
+                                     err);
+}
+
+int pstk_stream_open(struct pstk_loader *l, void **stream, struct pstk_error *err)
+{
+    if (!stream)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "stream: is NULL");
+    *stream = NULL;
+    int r = usable(l, err);
+    if (r < 0)
+        return r;
+    const struct pstk__slots *s = l->pipeline.delivered;
+    return s->device_ops->stream_open(s->device, stream, err);
+}
+
+void pstk_stream_close(struct pstk_loader *l, void **stream)
+{
+    if (!stream || usable(l, NULL) < 0)
+        return;
+    const struct pstk__slots *s = l->pipeline.delivered;
+    s->device_ops->stream_close(s->device, *stream);
+    *stream = NULL;
+}
+
+int pstk_stream_spin(struct pstk_loader *l, void *stream, uint64_t ns, struct pstk_error *err)
+{
+    int r = usable(l, err);
+    if (r < 0)
+        return r;
+    const struct pstk__slots *s = l->pipeline.delivered;
+    return s->device_ops->stream_spin(s->device, stream, ns, err);
+}
+
 int pstk_seek(struct pstk_loader *l, uint64_t epoch, uint64_t position, struct pstk_error *err)
 {
     int r = usable(l, err);
@@ -319,6 +429,20 @@ void pstk_close(struct pstk_loader **loader)
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
+static void device_stats_fill(const struct pstk__pipeline *p, struct pstk_stats *s)
+{
+    struct pstk__device_times times = {0};
+    p->delivered->device_ops->get_times(p->delivered->device, &times);
+    pstk__stats_add(&s->stage_uploader, &p->uploader.counters);
+    s->n_device_slots = p->delivered->n_slots;
+    s->page_locked = !(s->rungs & PSTK_RUNG_NOT_PAGE_LOCKED);
+    s->device_memory = p->delivered->n_slots * p->delivered->layout.device_size;
+    s->copy_ns = times.copy_ns;
+    s->copy_bytes = times.copy_bytes;
+    s->stream_used_ns = times.used_ns;
+    s->stream_starved_ns = times.starved_ns;
+}
+
 static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
 {
     const struct pstk__pipeline *p = &l->pipeline;
@@ -350,6 +474,8 @@ static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
         s->n_slow_reads += get(&p->workers[i].counters.n_slow);
     }
     pstk__stats_add(&s->stage_consumer, &l->consumer);
+    if (p->delivered != p->slots)
+        device_stats_fill(p, s);
     s->n_batches = get(&l->consumer.n_items);
     s->n_samples = get(&l->n_samples);
     s->bytes_delivered = get(&l->consumer.bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine offers a loader. L4. */
+/* What this machine, and its devices, offer a loader. L4. */
 #include <penstock/penstock.h>
 
 #include "cpu.h"
@@ -10,6 +10,7 @@
 #include "reader.h"
 
 #include <linux/magic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -67,6 +68,13 @@ static int get_cores(struct pstk_machine *m, struct pstk_error *err)
     return 0;
 }
 
+/* -1: there can be none. */
+static int32_t get_cuda_devices(void)
+{
+    const int n = pstk__device_ops(PSTK_CUDA)->count();
+    return n < 0 ? -1 : n;
+}
+
 int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk_error *err)
 {
     struct pstk_machine m = {.size = sizeof m};
@@ -80,7 +88,9 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
     m.memlock = get_limit(RLIMIT_MEMLOCK);
     m.open_files = get_limit(RLIMIT_NOFILE);
     m.variant = pstk__cpu_variant();
-    m.n_cuda_devices = -1; /* this build's device table has no CUDA entry */
+    /* The driver starts for this, which takes it a while: not for a caller without the member. */
+    if (machine->size > offsetof(struct pstk_machine, n_cuda_devices))
+        m.n_cuda_devices = get_cuda_devices();
     pstk__reader_probe(&m);
     struct utsname u;
     if (uname(&u) == 0)
@@ -96,5 +106,61 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
     memset(machine, 0, size);
     memcpy(machine, &m, size < sizeof m ? size : sizeof m);
     machine->size = size;
+    return 0;
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+/* The table of a kind that has a device `index`, or NULL with an error. */
+static const struct pstk__device_ops *find_device(uint32_t kind, int32_t index, int *result,
+                                                  struct pstk_error *err)
+{
+    const struct pstk__device_ops *ops = pstk__device_ops(kind);
+    char bus_id[PSTK__BUS_ID_SIZE];
+    if (!ops)
+        *result = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                             "kind: is %u, must be PSTK_HOST or PSTK_CUDA", kind);
+    else
+        *result = ops->find(index, bus_id, err);
+    return *result < 0 ? NULL : ops;
+}
+
+int pstk_get_device(uint32_t kind, int32_t index, struct pstk_device *device,
+                    struct pstk_error *err)
+{
+    struct pstk_device d = {.size = sizeof d, .kind = kind, .index = index};
+    int r = 0;
+    if (!device || device->size < sizeof device->size)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "device: size is not set");
+    const struct pstk__device_ops *ops = find_device(kind, index, &r, err);
+    if (!ops)
+        return r;
+    ops->describe(index, &d);
+    const uint32_t size = device->size;
+    memset(device, 0, size);
+    memcpy(device, &d, size < sizeof d ? size : sizeof d);
+    device->size = size;
+    return 0;
+}
+
+int pstk_measure_copies(uint32_t kind, int32_t index, uint64_t block_size, double seconds,
+                        struct pstk_copy_rates *rates, struct pstk_error *err)
+{
+    struct pstk_copy_rates measured = {.size = sizeof measured};
+    int r = 0;
+    if (!rates || rates->size < sizeof rates->size)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "rates: size is not set");
+    if (block_size == 0 || !(seconds > 0))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "block_size, seconds: must both be above 0");
+    const struct pstk__device_ops *ops = find_device(kind, index, &r, err);
+    if (ops)
+        r = ops->measure(index, block_size, seconds, &measured, err);
+    if (r < 0)
+        return r;
+    const uint32_t size = rates->size;
+    memset(rates, 0, size);
+    memcpy(rates, &measured, size < sizeof measured ? size : sizeof measured);
+    rates->size = size;
     return 0;
 }

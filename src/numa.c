@@ -2,6 +2,7 @@
 #include "numa.h"
 
 #include "error.h"
+#include "pci.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -20,7 +21,7 @@ struct place {
 
 struct node {
     hwloc_obj_t memory;
-    hwloc_cpuset_t cpus; /* owned; those of the plan on this node */
+    hwloc_cpuset_t cpus; /* owned; the plan's; of a node that only has a device, those allowed */
 };
 
 struct pstk__numa {
@@ -32,7 +33,9 @@ struct pstk__numa {
     uint32_t n_usable; /* of this process after local rank and quota */
     uint32_t n_workers;
     uint32_t n_nodes; /* with workers */
+    uint32_t n_known; /* >= n_nodes: after those the nodes that only have a device */
     uint32_t n_places;
+    hwloc_cpuset_t allowed; /* owned; the hardware threads in the affinity mask */
     struct place
         *places; /* owned; sorted by thread, then core: a core each before second threads */
     struct place **worker_places; /* owned; [n_workers], into places */
@@ -44,8 +47,21 @@ static int is_file(const char *path)
     return access(path, R_OK) == 0;
 }
 
-static int load_topology(struct pstk__numa *n, const char *description, struct pstk_error *err)
+/* Of I/O only these: for the devices of OpenCL and NVML hwloc would start those libraries. And only
+ * from the kernel: hwloc's component on libpciaccess adds names, loses memory with each topology,
+ * is not safe where two threads load one, and may print. Where it is not installed, leaving it out
+ * fails, which is as good. */
+static int keep_pci_devices(hwloc_topology_t topology)
 {
+    (void)hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
+    return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE,
+                                          HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+}
+
+static int load_topology(struct pstk__numa *n, const struct pstk__numa_config *c,
+                         struct pstk_error *err)
+{
+    const char *description = c->topology;
     if (hwloc_topology_init(&n->topology) < 0) {
         n->topology = NULL;
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -64,6 +80,8 @@ static int load_topology(struct pstk__numa *n, const char *description, struct p
             description);
     /* Caches and the like are not asked for: leaving them out makes loading faster. */
     r = hwloc_topology_set_cache_types_filter(n->topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    if (r == 0 && c->with_pci)
+        r = keep_pci_devices(n->topology);
     if (r == 0)
         r = hwloc_topology_load(n->topology);
     if (r < 0)
@@ -94,15 +112,17 @@ static hwloc_cpuset_t allowed_cpus(const struct pstk__numa *n)
     return cpus;
 }
 
-/* The node with the fewest processors around this one: where a node for all (slow, far memory) and
- * one of its own hold it, its own. Of equals the first, which hwloc makes the ordinary memory. */
-static hwloc_obj_t memory_of(hwloc_topology_t topology, hwloc_obj_t pu)
+/* The node with the fewest processors around this one (OS index): where a node for all (slow, far
+ * memory) and one of its own hold it, its own. Of equals the first, which hwloc makes the ordinary
+ * memory. Processors that a container is denied count: where they are says which node is whose. */
+static hwloc_obj_t memory_of(hwloc_topology_t topology, unsigned cpu)
 {
     hwloc_obj_t best = NULL, node = NULL;
     while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node))) {
-        if (!hwloc_bitmap_isset(node->cpuset, pu->os_index))
+        hwloc_const_cpuset_t cpus = node->complete_cpuset;
+        if (!hwloc_bitmap_isset(cpus, cpu))
             continue;
-        if (!best || hwloc_bitmap_weight(node->cpuset) < hwloc_bitmap_weight(best->cpuset))
+        if (!best || hwloc_bitmap_weight(cpus) < hwloc_bitmap_weight(best->complete_cpuset))
             best = node;
     }
     return best;
@@ -153,20 +173,17 @@ static uint32_t number_cores(struct pstk__numa *n)
 static int list_places(struct pstk__numa *n, struct pstk_error *err)
 {
     int n_pus = hwloc_get_nbobjs_by_type(n->topology, HWLOC_OBJ_PU);
-    hwloc_cpuset_t allowed = allowed_cpus(n);
+    n->allowed = allowed_cpus(n);
     n->places = n_pus > 0 ? calloc((size_t)n_pus, sizeof n->places[0]) : NULL;
-    if (!allowed || !n->places) {
-        hwloc_bitmap_free(allowed);
+    if (!n->allowed || !n->places)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the machine's topology");
-    }
     hwloc_obj_t pu = NULL;
     while ((pu = hwloc_get_next_obj_by_type(n->topology, HWLOC_OBJ_PU, pu))) {
-        hwloc_obj_t memory = memory_of(n->topology, pu);
-        if (memory && hwloc_bitmap_isset(allowed, pu->os_index))
+        hwloc_obj_t memory = memory_of(n->topology, pu->os_index);
+        if (memory && hwloc_bitmap_isset(n->allowed, pu->os_index))
             n->places[n->n_places++] = (struct place){.pu = pu, .memory = memory};
     }
-    hwloc_bitmap_free(allowed);
     if (n->n_places == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "topology: it has no processor with memory beside it");
@@ -267,10 +284,10 @@ static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_err
     return 0;
 }
 
-/* Index of a node in the plan, UINT32_MAX when it is not there. */
+/* Index of a node that has a worker or device, UINT32_MAX when it has none. */
 static uint32_t find_node(const struct pstk__numa *n, hwloc_obj_t memory)
 {
-    for (uint32_t i = 0; i < n->n_nodes; i++)
+    for (uint32_t i = 0; i < n->n_known; i++)
         if (n->nodes[i].memory == memory)
             return i;
     return UINT32_MAX;
@@ -293,7 +310,7 @@ static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
         node->cpus = hwloc_bitmap_alloc();
         if (!node->cpus)
             return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
-        n->n_nodes++;
+        n->n_known = ++n->n_nodes;
     }
     for (uint32_t i = 0; i < n->n_places; i++) {
         struct place *p = &n->places[i];
@@ -339,7 +356,7 @@ int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the machine's topology");
     n->pin = c->pin;
-    int r = load_topology(n, c->topology, err);
+    int r = load_topology(n, c, err);
     if (r == 0)
         r = plan(n, c, err);
     if (r < 0) {
@@ -354,8 +371,9 @@ void pstk__numa_close(struct pstk__numa *n)
 {
     if (!n)
         return;
-    for (uint32_t i = 0; i < n->n_nodes; i++)
+    for (uint32_t i = 0; i < n->n_known; i++)
         hwloc_bitmap_free(n->nodes[i].cpus);
+    hwloc_bitmap_free(n->allowed);
     free(n->worker_places);
     free(n->places);
     if (n->topology)
@@ -393,9 +411,86 @@ uint32_t pstk__numa_n_usable(const struct pstk__numa *n)
     return n->n_usable;
 }
 
+/* A node is near to a set of processors when it is the nearest to one of them. Far memory, and a
+ * GPU's own where that is a node, is nobody's nearest. */
+static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpuset_t cpus)
+{
+    int cpu = hwloc_bitmap_first(node->complete_cpuset);
+    for (; cpu >= 0; cpu = hwloc_bitmap_next(node->complete_cpuset, cpu))
+        if (hwloc_bitmap_isset(cpus, (unsigned)cpu) &&
+            memory_of(n->topology, (unsigned)cpu) == node)
+            return 1;
+    return 0;
+}
+
+/* A node near to these processors, NULL when there is none; *n_found is how many are. Of several (a
+ * package can be cut into four nodes) one with workers, who write what the device is given. */
+static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t cpus, int *n_found)
+{
+    hwloc_obj_t best = NULL, node = NULL;
+    *n_found = 0;
+    while ((node = hwloc_get_next_obj_by_type(n->topology, HWLOC_OBJ_NUMANODE, node))) {
+        if (!is_near(n, node, cpus))
+            continue;
+        if (!best || (find_node(n, best) == UINT32_MAX && find_node(n, node) != UINT32_MAX))
+            best = node;
+        ++*n_found;
+    }
+    return best;
+}
+
+/* What hwloc tells: a device lies under the object whose processors are all equally near to it,
+ * which is the whole machine where the firmware says nothing. */
+static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
+{
+    hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(n->topology, bus_id);
+    hwloc_obj_t place = device ? hwloc_get_non_io_ancestor_obj(n->topology, device) : NULL;
+    *n_found = 0;
+    if (!place || hwloc_bitmap_isequal(place->complete_cpuset,
+                                       hwloc_topology_get_complete_cpuset(n->topology)))
+        return NULL;
+    return memory_near(n, place->complete_cpuset, n_found);
+}
+
+static hwloc_obj_t memory_by_sysfs(const struct pstk__numa *n, const char *bus_id)
+{
+    struct pstk__pci pci;
+    if (!n->is_this_machine || pstk__pci_get("/", bus_id, &pci) < 0 || pci.numa_node < 0)
+        return NULL;
+    return hwloc_get_numanode_obj_by_os_index(n->topology, (unsigned)pci.numa_node);
+}
+
+static hwloc_obj_t memory_of_device(const struct pstk__numa *n, const char *bus_id)
+{
+    int n_found;
+    hwloc_obj_t only = memory_near(n, hwloc_topology_get_complete_cpuset(n->topology), &n_found);
+    if (n_found == 1)
+        return only;
+    hwloc_obj_t memory = memory_by_topology(n, bus_id, &n_found);
+    if (n_found == 1)
+        return memory;
+    hwloc_obj_t told = memory_by_sysfs(n, bus_id);
+    return told ? told : memory;
+}
+
+uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id)
+{
+    hwloc_obj_t memory = memory_of_device(n, bus_id);
+    uint32_t i = memory ? find_node(n, memory) : UINT32_MAX;
+    if (!memory || i != UINT32_MAX || n->n_known == PSTK__MAX_NODES)
+        return i;
+    hwloc_cpuset_t cpus = hwloc_bitmap_dup(memory->cpuset);
+    if (!cpus || hwloc_bitmap_and(cpus, cpus, n->allowed) < 0) {
+        hwloc_bitmap_free(cpus);
+        return UINT32_MAX;
+    }
+    n->nodes[n->n_known] = (struct node){.memory = memory, .cpus = cpus};
+    return n->n_known++;
+}
+
 static int bind_thread(struct pstk__numa *n, hwloc_const_cpuset_t cpus)
 {
-    if (!n->pin || !n->is_this_machine)
+    if (!n->pin || !n->is_this_machine || hwloc_bitmap_iszero(cpus))
         return 0;
     if (hwloc_set_cpubind(n->topology, cpus, HWLOC_CPUBIND_THREAD) == 0)
         return 0;

@@ -22,6 +22,11 @@ struct pstk__numa_config {
     uint32_t local_rank, local_world;
     uint32_t n_workers; /* wanted, 0 = as many as cores (quota included) */
     int pin;            /* pin threads */
+    /* Load PCI devices too, for pstk__numa_pci_node. A file needs it, where that is all that tells
+     * of them. For this machine it is not worth its cost, a read of each device's configuration
+     * space (1 to 2 ms each in a virtual machine): without it sysfs is asked, for one device. Only
+     * corrections made through hwloc's environment (HWLOC_PCI_LOCALITY) need it. */
+    int with_pci;
 };
 
 /* Load the topology, plan the workers. Returns owned in *out. */
@@ -41,7 +46,13 @@ uint32_t pstk__numa_n_usable(const struct pstk__numa *n);
 /* Called by a thread on itself: pin it to its worker's core, or, where there are fewer workers than
  * cores, to the planned cores of its node. 0 or a native errno; an unpinned plan returns 0. */
 int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker);
-/* Called by a thread on itself: bind it to all the planned cores of a node. */
+/* Index of the NUMA node nearest to a PCI device, for pstk__numa_map and pstk__numa_pin_node;
+ * bus_id as CUDA writes it, "0000:3B:00.0". UINT32_MAX when the topology has several nodes and
+ * tells of none that is nearest. The index is pstk__numa_n_nodes or above when no worker is there.
+ * Adds to the plan: while other threads use `n` it may not be called. */
+uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id);
+/* Called by a thread on itself: bind it to all the planned cores of a node; of a node without
+ * workers, to all that the affinity mask leaves, or nothing is pinned when it leaves none. */
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
 /* Map `size` zeroed bytes, page aligned, bound to a node when there are several. NULL when memory
  * is not to be had; *bound is set to 0 when binding was refused (memory is still given). */

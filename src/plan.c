@@ -179,9 +179,21 @@ static int compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *er
         return FAIL(i, rc, ".%.600s", inner.message);
     const int64_t h = o->height, w = o->width, b = p->batch_size;
     const int64_t nhwc[4] = {b, h, w, 3}, nchw[4] = {b, 3, h, w};
+    if (p->on_device && o->settings.dtype != PSTK_U8) {
+        o->deferred = 1;
+        o->row_dtype = PSTK_U8;
+        o->row_layout = PSTK_NHWC;
+    }
     o->n_dims = 4;
     memcpy(o->shape, o->settings.layout == PSTK_NCHW ? nchw : nhwc, sizeof nhwc);
     return image_table(o, i, err);
+}
+
+static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk_field *f = field_of(p, i);
+    return FAIL(i, PSTK_EINVAL, ".dtype: not every %s of field '%s' is a %s; choose a wider one",
+                pstk_dtype_name(f->dtype), f->name, pstk_dtype_name(p->outputs[i].settings.dtype));
 }
 
 static int compile_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
@@ -193,9 +205,7 @@ static int compile_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     if (o->settings.dtype == 0)
         o->settings.dtype = f->dtype;
     if (!pstk__cast_fits(f->dtype, o->settings.dtype))
-        return FAIL(i, PSTK_EINVAL,
-                    ".dtype: not every %s of field '%s' is a %s; choose a wider one",
-                    pstk_dtype_name(f->dtype), f->name, pstk_dtype_name(o->settings.dtype));
+        return cast_refused(p, i, err);
     o->n_dims = 1;
     o->shape[0] = p->batch_size;
     return 0;
@@ -209,9 +219,12 @@ static int compile_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *e
         return wrong_kind(p, i, "a tensor", "ndarray", err);
     if (o->settings.dtype == 0)
         o->settings.dtype = f->dtype;
-    if (o->settings.dtype != f->dtype)
-        return FAIL(i, PSTK_EINVAL, ".dtype is %s, but field '%s' is %s; tensors are not cast",
-                    pstk_dtype_name(o->settings.dtype), f->name, pstk_dtype_name(f->dtype));
+    if (!pstk__cast_fits(f->dtype, o->settings.dtype))
+        return cast_refused(p, i, err);
+    if (p->on_device && o->settings.dtype != f->dtype) {
+        o->deferred = 1;
+        o->row_dtype = f->dtype;
+    }
     o->n_dims = f->n_dims + 1;
     o->shape[0] = p->batch_size;
     for (uint32_t d = 0; d < f->n_dims; d++) {
@@ -306,11 +319,17 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
         elements *= n;
     }
     o->strides[0] = (int64_t)elements;
-    o->row_size = elements * element_size;
-    if (o->row_size > MAX_BUDGET / p->batch_size)
+    o->final_size = elements * element_size;
+    if (o->final_size > MAX_BUDGET / p->batch_size)
         return FAIL(i, PSTK_EFBIG,
                     ": a batch of %u rows of %llu bytes is too large; lower batch_size",
-                    p->batch_size, (unsigned long long)o->row_size);
+                    p->batch_size, (unsigned long long)o->final_size);
+    if (!o->deferred) {
+        o->row_dtype = o->settings.dtype;
+        o->row_layout = o->settings.layout;
+    }
+    /* Deferred rows are of a narrower dtype. */
+    o->row_size = elements * pstk_dtype_size(o->row_dtype);
     o->budget = p->batch_size * o->row_size;
     return 0;
 }
@@ -320,7 +339,8 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     struct pstk__output *o = &p->outputs[i];
     const uint64_t most = p->source->limits.max_plain[o->field];
     const uint64_t wanted = o->settings.bytes_per_batch;
-    o->row_size = most;
+    o->row_dtype = o->settings.dtype;
+    o->row_size = o->final_size = most;
     if (wanted != 0 && wanted < most)
         return FAIL(
             i, PSTK_EINVAL,
@@ -495,6 +515,7 @@ int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
     p->batch_size = s->batch_size;
     p->max_pixels = s->max_pixels != 0 ? s->max_pixels : PSTK__MAX_PIXELS;
     p->head_only = 1;
+    p->on_device = s->device != PSTK_HOST;
     p->seed = s->seed;
     rc = compile(p, s, err);
     if (rc < 0) {

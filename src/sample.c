@@ -175,7 +175,14 @@ static int size_wrong(const struct work *w, uint64_t wanted, struct pstk_error *
                              (unsigned long long)w->size, (unsigned long long)wanted);
 }
 
-/* Whether a field's `size` bytes fit the row: all of it, or, ragged, at most that. */
+/* Of the elements of a scalar or ndarray field. */
+static uint32_t dtype_of(const struct work *w)
+{
+    return w->record->schema->fields[w->field].dtype;
+}
+
+/* Whether a field's `size` bytes fit the row: all of it, or, ragged, at most that. For rows that
+ * are not cast. */
 static int size_fits(const struct pstk__output *o, uint64_t size)
 {
     return o->settings.kind == PSTK_OUTPUT_BYTES ? size <= o->row_size : size == o->row_size;
@@ -198,7 +205,8 @@ static int write_lone_copy(struct work *w, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &w->s->plan->outputs[i];
     const struct pstk__field_view *v = w->view;
-    if (o->settings.kind != PSTK_OUTPUT_BYTES && o->settings.kind != PSTK_OUTPUT_TENSOR)
+    const int is_bytes = o->settings.kind == PSTK_OUTPUT_BYTES;
+    if (!is_bytes && (o->settings.kind != PSTK_OUTPUT_TENSOR || o->row_dtype != dtype_of(w)))
         return 0;
     if (o->next != w->s->plan->n_outputs || v->in_head || v->data == NULL ||
         v->codec != PSTK_CODEC_NONE || !size_fits(o, v->plain_size))
@@ -214,13 +222,15 @@ static int write_lone_copy(struct work *w, uint32_t i, struct pstk_error *err)
     return 1;
 }
 
-static int write_scalar(struct work *w, uint32_t i, struct pstk_error *err)
+/* Scalars and tensors. */
+static int write_cast(struct work *w, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &w->s->plan->outputs[i];
-    const uint32_t from = w->record->schema->fields[w->field].dtype;
-    if (w->size != pstk_dtype_size(from))
-        return size_wrong(w, pstk_dtype_size(from), err);
-    pstk__cast(w->rows[i].data, o->settings.dtype, w->data, from);
+    const uint32_t from = dtype_of(w);
+    const uint64_t n = o->row_size / pstk_dtype_size(o->row_dtype);
+    if (w->size != n * pstk_dtype_size(from))
+        return size_wrong(w, n * pstk_dtype_size(from), err);
+    pstk__cast_row(w->rows[i].data, o->row_dtype, w->data, from, n);
     return 0;
 }
 
@@ -353,8 +363,8 @@ static void tell_crop(struct pstk_crop *crop, const struct pstk__geometry *g)
 static struct pstk__finish finish_of(const struct pstk__output *o, const struct pstk__geometry *g,
                                      uint32_t width)
 {
-    return (struct pstk__finish){.dtype = o->settings.dtype,
-                                 .layout = o->settings.layout,
+    return (struct pstk__finish){.dtype = o->row_dtype,
+                                 .layout = o->row_layout,
                                  .flip = g->flip,
                                  .width = width,
                                  .plane = (uint64_t)o->height * o->width,
@@ -365,8 +375,8 @@ static struct pstk__finish finish_of(const struct pstk__output *o, const struct 
 /* Bytes from one output row, and from one output pixel, to the next. */
 static uint64_t row_step(const struct pstk__output *o)
 {
-    const uint64_t element = pstk_dtype_size(o->settings.dtype);
-    return o->width * element * (o->settings.layout == PSTK_NCHW ? 1 : CHANNELS);
+    const uint64_t element = pstk_dtype_size(o->row_dtype);
+    return o->width * element * (o->row_layout == PSTK_NCHW ? 1 : CHANNELS);
 }
 
 /* Fill the output with black, which is normalised like any pixel. */
@@ -428,6 +438,10 @@ static int job_begin(struct work *w, uint32_t i, const struct pstk__image_info *
                     j->turn.swap ? info->width : info->height, key_of(w, o), g);
     if (w->rows[i].crop != NULL)
         tell_crop(w->rows[i].crop, g);
+    if (o->deferred) { /* the device mirrors it */
+        *w->rows[i].flip = (uint8_t)g->flip;
+        g->flip = 0;
+    }
     const struct pane p = pane_of(g);
     const int whole = p.inside.width == o->width && p.inside.height == o->height;
     if (!whole && pad(w, i, g) < 0)
@@ -616,8 +630,8 @@ static int write_output(struct work *w, uint32_t i, struct pstk_error *err)
 {
     switch (w->s->plan->outputs[i].settings.kind) {
     case PSTK_OUTPUT_SCALAR:
-        return write_scalar(w, i, err);
     case PSTK_OUTPUT_TENSOR:
+        return write_cast(w, i, err);
     case PSTK_OUTPUT_BYTES:
         return write_copy(w, i, err);
     case PSTK_OUTPUT_CALLBACK:

@@ -17,14 +17,20 @@
 struct pstk__output {
     struct pstk_output settings; /* deep copy: name and ops are the two below; field NULL */
     char name[PSTK_MAX_NAME];
-    struct pstk_op *ops;      /* owned; NULL when there are none */
-    uint32_t field;           /* of the schema */
-    uint32_t is_first;        /* 1: no output before it reads the same field */
-    uint32_t next;            /* the next output that reads the same field, or n_outputs */
-    uint32_t n_dims;          /* of the batch tensor, rows included */
-    int64_t shape[10];        /* shape[0] = batch_size; ragged: the budget */
-    int64_t strides[10];      /* elements */
-    uint64_t row_size;        /* bytes of one row; ragged: most bytes of one row */
+    struct pstk_op *ops; /* owned; NULL when there are none */
+    uint32_t field;      /* of the schema */
+    uint32_t is_first;   /* 1: no output before it reads the same field */
+    uint32_t next;       /* the next output that reads the same field, or n_outputs */
+    uint32_t n_dims;     /* of the batch tensor, rows included */
+    int64_t shape[10];   /* shape[0] = batch_size; ragged: the budget */
+    int64_t strides[10]; /* elements */
+    /* What workers write is what was asked for, or, deferred, what a device makes that from: images
+     * of u8 NHWC, neither mirrored nor normalised, tensors in the dtype of their field. */
+    uint32_t deferred;        /* 0 on the host */
+    uint32_t row_dtype;       /* as workers write it */
+    uint32_t row_layout;      /* likewise */
+    uint64_t row_size;        /* bytes of one row as workers write it; ragged: the most */
+    uint64_t final_size;      /* bytes of one row as it is delivered; ragged: row_size */
     uint64_t budget;          /* ragged: bytes a batch may have; else batch_size * row_size */
     uint32_t height, width;   /* image */
     void *table;              /* image, float dtypes: 3 x 256, owned */
@@ -40,6 +46,7 @@ struct pstk__plan {
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes a worker needs */
     uint32_t head_only;    /* 1: no output needs more than the record head */
+    uint32_t on_device;    /* 1: batches go to a device, which finishes what is deferred */
     uint64_t seed;
 };
 
@@ -59,6 +66,7 @@ void pstk__sampler_close(struct pstk__sampler *s);
 struct pstk__row {
     void *data;             /* row_size bytes (ragged: room for that many) */
     uint64_t size;          /* out, ragged: bytes written */
+    uint8_t *flip;          /* out, deferred image: 1 = still to be mirrored; else unused */
     struct pstk_crop *crop; /* out, or NULL */
 };
 

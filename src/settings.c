@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define SETTINGS_SIZE_MAX 65536u
+#define DEVICE_SLOTS_MAX 64u
 #define BATCH_SIZE_MAX (1u << 30) /* rows, so that sums of two still fit in 32 bits */
 
 void pstk_settings_init(struct pstk_settings *s, uint32_t size)
@@ -67,6 +68,8 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
         {"rank", s->rank, s->world - 1},
         {"local_rank", s->local_rank, s->local_world - 1},
         {"n_threads", s->n_threads, PSTK__MAX_WORKERS},
+        {"n_device_slots", s->n_device_slots, DEVICE_SLOTS_MAX},
+        {"timed", s->timed, 1},
     };
     if (!s->path || !s->path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path: not set");
@@ -83,8 +86,12 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: is %llu, at most %llu",
                               ranges[i].name, (unsigned long long)ranges[i].value,
                               (unsigned long long)ranges[i].max);
+    if (s->n_device_slots == 1)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "n_device_slots: is 1, must be at least 2: one is loaded while the other "
+                          "is used");
     if (!pstk__device_ops(s->device))
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "device: this build has no entry for device kind %u", s->device);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "device: is %u, must be PSTK_HOST or PSTK_CUDA", s->device);
     return 0;
 }

@@ -90,23 +90,40 @@ static int thread_start(pthread_t *thread, void *(*body)(void *), void *argument
     return 0;
 }
 
-/* Wait until a reader thread runs or has failed. */
-static int lane_started(struct pstk__pipeline *p, struct pstk__lane *l, struct pstk_error *err)
+/* Wait until a thread runs or has failed. */
+static int wait_started(struct pstk__pipeline *p, _Atomic int *thread_started,
+                        const struct pstk_error *start_error, struct pstk_error *err)
 {
     for (;;) {
         uint32_t ticket = pstk__gate_ticket(&p->started);
-        int started = atomic_load_explicit(&l->started, memory_order_acquire);
+        int started = atomic_load_explicit(thread_started, memory_order_acquire);
         if (started > 0)
             return 0;
         if (started < 0)
-            return pstk__fail_copy(err, &l->start_error);
+            return pstk__fail_copy(err, start_error);
         pstk__gate_wait(&p->started, ticket, -1);
     }
 }
 
+/* First of all threads: it page-locks memory that the others write to, and says soonest that the
+ * device cannot be used. */
+static int start_uploader(struct pstk__pipeline *p, struct pstk_error *err)
+{
+    struct pstk__uploader *u = &p->uploader;
+    u->pipeline = p;
+    pstk_error_init(&u->start_error, sizeof u->start_error);
+    u->copying = calloc(p->slots->n_slots, sizeof *u->copying);
+    if (!u->copying)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the uploader");
+    p->delivered->room[0] = p->slots->wanted = &p->window.uploads;
+    int r = thread_start(&u->thread, pstk__stage_upload, u, err);
+    u->running = r == 0;
+    return r == 0 ? wait_started(p, &u->started, &u->start_error, err) : r;
+}
+
 static int start_all(struct pstk__pipeline *p, struct pstk_error *err)
 {
-    int r = 0;
+    int r = p->delivered != p->slots ? start_uploader(p, err) : 0;
     for (uint32_t i = 0; r == 0 && i < p->n_lanes; i++)
         r = lane_init(p, &p->lanes[i], err);
     for (uint32_t i = 0; r == 0 && i < p->n_workers; i++)
@@ -120,7 +137,7 @@ static int start_all(struct pstk__pipeline *p, struct pstk_error *err)
         r = thread_start(&p->lanes[i].thread, pstk__stage_read, &p->lanes[i], err);
         p->lanes[i].running = r == 0;
         if (r == 0)
-            r = lane_started(p, &p->lanes[i], err);
+            r = wait_started(p, &p->lanes[i].started, &p->lanes[i].start_error, err);
     }
     return r;
 }
@@ -176,9 +193,22 @@ static void lane_close(struct pstk__lane *l)
     l->jobs = NULL;
 }
 
+/* Leased slots come back without us. */
+static void forget_gates(struct pstk__slots *s)
+{
+    pthread_mutex_lock(&s->lock);
+    memset(s->room, 0, sizeof s->room);
+    s->wanted = NULL;
+    pthread_mutex_unlock(&s->lock);
+}
+
 void pstk__stage_stop(struct pstk__pipeline *p)
 {
     atomic_store_explicit(&p->closing, 1, memory_order_release);
+    pstk__gate_knock(&p->window.uploads);
+    if (p->uploader.running)
+        pthread_join(p->uploader.thread, NULL);
+    p->uploader.running = 0;
     for (uint32_t i = 0; i < p->n_lanes; i++) {
         struct pstk__lane *l = &p->lanes[i];
         pstk__gate_knock(&l->room);
@@ -199,9 +229,10 @@ void pstk__stage_stop(struct pstk__pipeline *p)
             munmap(w->spare, p->spare_size);
         w->spare = NULL;
     }
-    pthread_mutex_lock(&p->slots->lock);
-    memset(p->slots->room, 0, sizeof p->slots->room); /* leased slots come back without us */
-    pthread_mutex_unlock(&p->slots->lock);
+    forget_gates(p->slots);
+    forget_gates(p->delivered);
+    free(p->uploader.copying);
+    p->uploader.copying = NULL;
     for (uint32_t i = 0; i < p->n_lanes; i++)
         lane_close(&p->lanes[i]);
 }

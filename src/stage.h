@@ -4,7 +4,9 @@
  *
  *   reader thread, one per lane            workers of the lane, pinned to its node
  *   claim -> plan -> issue -> reap  --jobs-->  parse -> sample -> last one: slot done -> window
- *     ^ slots free, I/O memory free, jobs free ------------------'
+ *     ^ slots free, I/O memory free, jobs free ------------------'                        |
+ *     ^ copied ---------------------------------------------  uploader, one a device  <---'
+ *                                                             load -> window
  *
  * A lane is a reader and the workers that it feeds. A NUMA node has one lane; it has one for each
  * worker where reading a record costs as much as the rest of its way: then one
@@ -121,6 +123,23 @@ struct pstk__worker {
     struct pstk__counters counters;
 };
 
+/* The thread that loads finished batches into slots of a device, where it has some. */
+struct pstk__uploader {
+    struct pstk__pipeline *pipeline;
+    pthread_t thread;
+    int running;         /* the thread was started and not joined */
+    _Atomic int started; /* 0: not yet; 1: runs; <0: failed, see start_error */
+    struct pstk_error start_error;
+    uint32_t *copying; /* ring of the host slots whose copies are queued, in order; owned */
+    struct pstk__counters counters;
+
+    /* the thread's own */
+    struct pstk__device *device; /* borrowed from the pool that it was attached to */
+    struct pstk__slot *slot;     /* LOADING, for the next batch; or NULL */
+    uint32_t first, n_copying;   /* of the ring */
+    uint32_t n_pinned;           /* host slots that are page-locked */
+};
+
 /* All that the threads share. Owned by the loader; read-only while they run, but for the parts with
  * locks or atomics of their own. */
 struct pstk__pipeline {
@@ -129,13 +148,16 @@ struct pstk__pipeline {
     const struct pstk__source *source;
     struct pstk__plan *plan;
     struct pstk__numa *numa;
-    struct pstk__slots *slots;
+    struct pstk__slots *slots;     /* that workers fill */
+    struct pstk__slots *delivered; /* that are leased: the same, or those of a device */
     struct pstk__window window;
     struct pstk__partition partition;
     uint32_t n_nodes, n_workers;
-    uint32_t n_lanes;             /* a multiple of n_nodes, at most n_slots */
-    struct pstk__lane *lanes;     /* n_lanes, owned */
-    struct pstk__worker *workers; /* n_workers, owned */
+    uint32_t n_lanes;               /* a multiple of n_nodes, at most n_slots */
+    struct pstk__lane *lanes;       /* n_lanes, owned */
+    struct pstk__worker *workers;   /* n_workers, owned */
+    struct pstk__uploader uploader; /* runs where delivered is not slots */
+    uint32_t device_node;           /* NUMA node nearest to the device; UINT32_MAX: not known */
     uint32_t rows_per_job;
     uint32_t depth;                      /* reads in flight per lane */
     int direct;                          /* wish; rungs say what came of it */
@@ -153,9 +175,10 @@ int pstk__stage_start(struct pstk__pipeline *p, struct pstk_error *err);
 /* Stop and join all threads, free what start made. Half-started is fine. */
 void pstk__stage_stop(struct pstk__pipeline *p);
 
-/* Thread bodies (stage_read.c, stage_work.c). */
+/* Thread bodies (stage_read.c, stage_work.c, stage_upload.c). */
 void *pstk__stage_read(void *lane);
 void *pstk__stage_work(void *worker);
+void *pstk__stage_upload(void *uploader);
 
 /* The last job of a slot is done: FILLING -> READY -> window, or dropped when it is stale. */
 void pstk__stage_finish(struct pstk__pipeline *p, struct pstk__slot *slot);

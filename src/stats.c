@@ -31,10 +31,18 @@ uint32_t pstk__stats_limit(const struct pstk_stats *s)
     /* Batches lie ready when it comes: it sets the pace. */
     if (share(c->starved_ns, c) < 0.1)
         return PSTK_LIMIT_CONSUMER;
-    /* Otherwise it is the stage that has the least rest: workers that work, a reader that works, or
-     * a reader that waits for storage. */
+    /* It asks sooner than it uses: what holds up its batches is that their slots are not free yet.
+     */
+    const struct pstk_stage_stats *u = &s->stage_uploader;
+    double copy = share(u->busy_ns, u);
+    if (share(u->blocked_ns, u) > 0.5)
+        return PSTK_LIMIT_CONSUMER;
+    /* Otherwise it is the stage that has the least rest: workers that work, a reader that works, a
+     * reader that waits for storage, an uploader that copies or waits for copies. */
     double decode = share(w->busy_ns, w), reader = share(r->busy_ns, r),
            storage = share(r->starved_ns, r);
+    if (copy > decode && copy > reader && copy > storage)
+        return PSTK_LIMIT_COPY;
     if (decode >= reader && decode >= storage)
         return PSTK_LIMIT_DECODE;
     return reader >= storage ? PSTK_LIMIT_READER : PSTK_LIMIT_STORAGE;

@@ -8,16 +8,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int pstk__window_open(struct pstk__window *w, struct pstk__slots *slots,
+int pstk__window_open(struct pstk__window *w, struct pstk__slots *filled, struct pstk__slots *slots,
                       const struct pstk__partition *p, struct pstk__cursor start,
                       struct pstk_error *err)
 {
-    *w = (struct pstk__window){.slots = slots, .partition = *p, .claim = start, .deliver = start};
+    *w = (struct pstk__window){
+        .filled_slots = filled, .slots = slots, .partition = *p, .claim = start, .deliver = start};
     pstk__gate_init(&w->delivery);
+    pstk__gate_init(&w->uploads);
     w->ready = calloc(slots->n_slots, sizeof *w->ready);
-    if (!w->ready || pthread_mutex_init(&w->lock, NULL) != 0) {
+    if (filled != slots)
+        w->filled = calloc(filled->n_slots, sizeof *w->filled);
+    if (!w->ready || (filled != slots && !w->filled) || pthread_mutex_init(&w->lock, NULL) != 0) {
+        free(w->filled);
         free(w->ready);
-        w->ready = NULL;
+        w->filled = w->ready = NULL;
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the window");
     }
     return 0;
@@ -28,8 +33,9 @@ void pstk__window_close(struct pstk__window *w)
     if (!w->ready)
         return;
     pthread_mutex_destroy(&w->lock);
+    free(w->filled);
     free(w->ready);
-    w->ready = NULL;
+    w->filled = w->ready = NULL;
 }
 
 /* Positions past the last batch of an epoch are the start of the next one. Open made sure that a
@@ -64,18 +70,48 @@ int pstk__window_stale(struct pstk__window *w, const struct pstk__slot *s)
     return atomic_load_explicit(&w->generation, memory_order_relaxed) != s->generation;
 }
 
-void pstk__window_put(struct pstk__window *w, struct pstk__slot *s)
+/* Put a slot in its place of the array, or drop it. `next_seq`: what the one behind the gate waits
+ * for, and nothing but this. */
+static void put(struct pstk__window *w, struct pstk__slot *s, struct pstk__slot **array,
+                const uint64_t *next_seq, struct pstk__gate *gate)
 {
     pthread_mutex_lock(&w->lock);
     int stale = pstk__window_stale(w, s);
-    int next = !stale && s->seq == w->deliver_seq;
+    int next = !stale && s->seq == *next_seq;
     if (!stale)
-        w->ready[s->seq % w->slots->n_slots] = s;
+        array[s->seq % s->pool->n_slots] = s;
     pthread_mutex_unlock(&w->lock);
     if (stale)
         pstk__slot_drop(s);
-    else if (next) /* the consumer waits for none but this one */
-        pstk__gate_knock(&w->delivery);
+    else if (next)
+        pstk__gate_knock(gate);
+}
+
+void pstk__window_put(struct pstk__window *w, struct pstk__slot *s)
+{
+    if (w->filled)
+        put(w, s, w->filled, &w->upload_seq, &w->uploads);
+    else
+        put(w, s, w->ready, &w->deliver_seq, &w->delivery);
+}
+
+struct pstk__slot *pstk__window_take_filled(struct pstk__window *w)
+{
+    pthread_mutex_lock(&w->lock);
+    struct pstk__slot **place = &w->filled[w->upload_seq % w->filled_slots->n_slots], *s = *place;
+    if (s) {
+        assert(s->seq == w->upload_seq);
+        *place = NULL;
+        w->upload_seq++;
+        pstk__slot_copy(s); /* under the lock: a seek drops what it finds in the array */
+    }
+    pthread_mutex_unlock(&w->lock);
+    return s;
+}
+
+void pstk__window_put_loaded(struct pstk__window *w, struct pstk__slot *s)
+{
+    put(w, s, w->ready, &w->deliver_seq, &w->delivery);
 }
 
 void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err)
@@ -98,9 +134,10 @@ static int try_take(struct pstk__window *w, struct pstk__slot **out, void *strea
         return w->fatal.code ? pstk__fail_copy(err, &w->fatal) : -EAGAIN;
     assert(s->seq == w->deliver_seq);
     int bad = s->failed_row != UINT32_MAX;
-    if (!bad && pstk__slot_lease(s, stream, &w->error) < 0) {
-        w->failed = 1;
-        return pstk__fail_copy(err, &w->error);
+    if (!bad) { /* where the stream is refused, the batch stays for the next call */
+        int r = pstk__slot_lease(s, stream, err);
+        if (r < 0)
+            return r;
     }
     *place = NULL;
     w->deliver_seq++;
@@ -174,6 +211,15 @@ int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *str
     return r;
 }
 
+static void drop_all(struct pstk__slot **array, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (array[i])
+            pstk__slot_drop(array[i]);
+        array[i] = NULL;
+    }
+}
+
 void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to)
 {
     pthread_mutex_lock(&w->lock);
@@ -185,13 +231,11 @@ void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to)
     }
     w->failed = 0;
     w->claim = w->deliver = to;
-    w->deliver_seq = w->claim_seq;
+    w->deliver_seq = w->upload_seq = w->claim_seq;
     atomic_fetch_add_explicit(&w->generation, 1, memory_order_relaxed);
-    for (uint32_t i = 0; i < w->slots->n_slots; i++) {
-        if (w->ready[i])
-            pstk__slot_drop(w->ready[i]);
-        w->ready[i] = NULL;
-    }
+    drop_all(w->ready, w->slots->n_slots);
+    if (w->filled)
+        drop_all(w->filled, w->filled_slots->n_slots);
     pthread_mutex_unlock(&w->lock);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "numa.h"
+#include "pci.h"
 #include "test.h"
 
 #include <hwloc.h>
@@ -54,6 +55,19 @@ int __wrap_hwloc_bitmap_set(hwloc_bitmap_t b, unsigned i);
 int __wrap_hwloc_bitmap_set(hwloc_bitmap_t b, unsigned i)
 {
     return fails() ? -1 : __real_hwloc_bitmap_set(b, i);
+}
+
+/* Linked likewise: what sysfs tells of every device; -2 = what it really tells. */
+static int32_t sysfs_node = -2;
+
+int __real_pstk__pci_get(const char *root, const char *bus_id, struct pstk__pci *out);
+int __wrap_pstk__pci_get(const char *root, const char *bus_id, struct pstk__pci *out);
+int __wrap_pstk__pci_get(const char *root, const char *bus_id, struct pstk__pci *out)
+{
+    if (sysfs_node == -2)
+        return __real_pstk__pci_get(root, bus_id, out);
+    *out = (struct pstk__pci){.numa_node = sysfs_node};
+    return 0;
 }
 
 #define SMALL "node:2 core:4 pu:2"
@@ -367,6 +381,285 @@ TEST(open_survives_every_failing_allocation)
     }
 }
 
+/* A machine of one or two packages with a GPU each, one processor a node. */
+struct machine {
+    unsigned n_packages, n_nodes; /* nodes of each package */
+    int far;                      /* another node, memory for all packages */
+    unsigned denied;              /* bits: processors that a container is denied */
+};
+
+#define GPU_0 "0000:3B:00.0"    /* of the first package */
+#define GPU_1 "0000:86:00.0"    /* of the second */
+#define GPU_ANY "0000:01:00.0"  /* of neither */
+#define GPU_NONE "0000:99:00.0" /* not there */
+
+static void put_sets(FILE *f, const char *type, unsigned os_index, unsigned cpus, unsigned nodes)
+{
+    fprintf(f,
+            "<object type=\"%s\" os_index=\"%u\" cpuset=\"0x%x\" complete_cpuset=\"0x%x\" "
+            "nodeset=\"0x%x\" complete_nodeset=\"0x%x\"",
+            type, os_index, cpus, cpus, nodes, nodes);
+}
+
+static void put_gpu(FILE *f, const char *bus)
+{
+    fprintf(f,
+            "<object type=\"Bridge\" bridge_type=\"0-1\" depth=\"0\" "
+            "bridge_pci=\"0000:[%s-%s]\"><object type=\"PCIDev\" pci_busid=\"0000:%s:00.0\" "
+            "pci_type=\"0302 [10de:20b0] [10de:134f] a1\" pci_link_speed=\"31.5\"/></object>\n",
+            bus, bus, bus);
+}
+
+static void put_package(FILE *f, const struct machine *m, unsigned package)
+{
+    unsigned first = package * m->n_nodes, end = first + m->n_nodes;
+    unsigned all = (1u << end) - (1u << first);
+    put_sets(f, "Package", package, all, all);
+    fputs(">\n", f);
+    for (unsigned i = first; i < end; i++) {
+        if (m->n_nodes > 1) {
+            put_sets(f, "Group", i, 1u << i, 1u << i);
+            fputs(">\n", f);
+        }
+        put_sets(f, "NUMANode", i, 1u << i, 1u << i);
+        fputs("/>\n", f);
+        put_sets(f, "Core", i, 1u << i, 1u << i);
+        fputs(">\n", f);
+        put_sets(f, "PU", i, 1u << i, 1u << i);
+        fprintf(f, "/></object>%s\n", m->n_nodes > 1 ? "</object>" : "");
+    }
+    put_gpu(f, package ? "86" : "3b");
+    fputs("</object>\n", f);
+}
+
+/* Write the machine as hwloc exports one. */
+static int put_machine(char *path, const struct machine *m)
+{
+    int fd = mkstemp(path);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!f)
+        return -1;
+    unsigned n_nodes = m->n_packages * m->n_nodes, cpus = (1u << n_nodes) - 1;
+    unsigned nodes = m->far ? 2 * cpus + 1 : cpus;
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<topology version=\"2.0\">\n", f);
+    put_sets(f, "Machine", 0, cpus, nodes);
+    fprintf(f, " allowed_cpuset=\"0x%x\" allowed_nodeset=\"0x%x\">\n", cpus & ~m->denied, nodes);
+    if (m->far) {
+        put_sets(f, "NUMANode", n_nodes, cpus, 1u << n_nodes);
+        fputs("/>\n", f);
+    }
+    for (unsigned i = 0; i < m->n_packages; i++)
+        put_package(f, m, i);
+    put_gpu(f, "01");
+    fputs("</object>\n</topology>\n", f);
+    return fclose(f);
+}
+
+/* Open such a machine, as `local_rank` of `local_world`. */
+static struct pstk__numa *open_machine(const struct machine *m, uint32_t local_rank,
+                                       uint32_t local_world, int with_pci)
+{
+    char path[] = "/tmp/pstk-numa-XXXXXX";
+    struct pstk__numa_config c = {.topology = path,
+                                  .local_rank = local_rank,
+                                  .local_world = local_world,
+                                  .pin = 1,
+                                  .with_pci = with_pci};
+    struct pstk__numa *n = NULL;
+    int r = put_machine(path, m);
+    if (r == 0)
+        pstk__numa_open(&n, &c, &err);
+    unlink(path);
+    return n;
+}
+
+/* The nodes of the four GPUs as text, "-" for none. */
+static const char *gpus_of(struct pstk__numa *n)
+{
+    static const char *const gpus[] = {GPU_0, GPU_1, GPU_ANY, GPU_NONE};
+    static char text[64];
+    size_t at = 0;
+    if (!n)
+        return err.message;
+    for (int i = 0; i < 4; i++) {
+        uint32_t node = pstk__numa_pci_node(n, gpus[i]);
+        const char *space = i ? " " : "";
+        at += (size_t)(node == UINT32_MAX
+                           ? snprintf(text + at, sizeof text - at, "%s-", space)
+                           : snprintf(text + at, sizeof text - at, "%s%u", space, node));
+    }
+    pstk__numa_close(n);
+    return text;
+}
+
+TEST(a_device_is_near_the_node_of_its_package)
+{
+    static const struct machine plain = {2, 1, 0, 0};
+    CHECK_STR(gpus_of(open_machine(&plain, 0, 1, 1)), "0 1 - -");
+    struct pstk__numa *n = open_machine(&plain, 0, 1, 1);
+    CHECK(n);
+    CHECK_EQ(pstk__numa_pci_node(n, "0000:86:00.0"), 1);
+    CHECK_EQ(pstk__numa_pci_node(n, "00000000:3b:00.0"), 0);
+    CHECK_EQ(pstk__numa_pci_node(n, "no id"), UINT32_MAX);
+    CHECK_EQ(pstk__numa_pci_node(n, ""), UINT32_MAX);
+    CHECK_EQ(pstk__numa_n_nodes(n), 2);
+    pstk__numa_close(n);
+}
+
+TEST(without_pci_devices_in_the_topology_only_a_single_node_is_near)
+{
+    static const struct machine plain = {2, 1, 0, 0};
+    CHECK_STR(gpus_of(open_machine(&plain, 0, 1, 0)), "- - - -");
+    CHECK_STR(gpus_of(open_part(SMALL, 0, 0, 1)), "- - - -");
+    CHECK_STR(gpus_of(open_part("node:1 core:4 pu:2", 0, 3, 4)), "0 0 0 0");
+}
+
+TEST(a_node_without_workers_is_added_behind_those_with)
+{
+    static const struct machine plain = {2, 1, 0, 0};
+    CHECK_STR(gpus_of(open_machine(&plain, 0, 2, 1)), "0 1 - -");
+    CHECK_STR(gpus_of(open_machine(&plain, 1, 2, 1)), "1 0 - -");
+    struct pstk__numa *n = open_machine(&plain, 0, 2, 1);
+    CHECK(n);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pstk__numa_pci_node(n, GPU_1), 1);
+    CHECK_EQ(pstk__numa_n_nodes(n), 1);
+    CHECK_EQ(pstk__numa_pin_node(n, 1), 0);
+    int bound = 1;
+    uint8_t *p = pstk__numa_map(n, 5000, 1, &bound);
+    CHECK(p && bound == 1 && p[4999] == 0);
+    pstk__numa_unmap(p, 5000);
+    pstk__numa_close(n);
+}
+
+TEST(of_several_nodes_of_a_package_one_with_workers_is_taken)
+{
+    static const struct machine cut = {2, 2, 0, 0};
+    CHECK_STR(gpus_of(open_machine(&cut, 0, 1, 1)), "0 2 - -");
+    CHECK_STR(gpus_of(open_machine(&cut, 1, 4, 1)), "0 1 - -");
+    CHECK_STR(gpus_of(open_machine(&cut, 3, 4, 1)), "1 0 - -");
+}
+
+TEST(memory_that_is_far_from_all_processors_is_near_no_device)
+{
+    static const struct machine with_far = {2, 1, 1, 0};
+    CHECK_STR(gpus_of(open_machine(&with_far, 0, 1, 1)), "0 1 - -");
+    CHECK_STR(gpus_of(open_machine(&with_far, 0, 2, 1)), "0 1 - -");
+    static const struct machine one = {1, 1, 1, 0};
+    CHECK_STR(gpus_of(open_machine(&one, 0, 1, 1)), "0 0 0 0");
+}
+
+TEST(a_package_whose_processors_a_container_is_denied_keeps_its_device)
+{
+    static const struct machine container = {2, 1, 0, 2};
+    struct pstk__numa *n = open_machine(&container, 0, 1, 1);
+    CHECK(n);
+    CHECK_EQ(pstk__numa_n_workers(n), 1);
+    CHECK_EQ(pstk__numa_n_nodes(n), 1);
+    CHECK_STR(gpus_of(n), "0 1 - -");
+}
+
+/* The two processors and nodes as if they were this machine's: threads are then pinned. */
+static struct pstk__numa *open_as_this_machine(uint32_t local_rank, uint32_t local_world,
+                                               int with_pci)
+{
+    static const struct machine plain = {2, 1, 0, 0};
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    struct pstk__numa *n = open_machine(&plain, local_rank, local_world, with_pci);
+    unsetenv("HWLOC_THISSYSTEM");
+    return n;
+}
+
+TEST(where_hwloc_knows_no_devices_sysfs_tells_the_node)
+{
+    cpu_set_t mask;
+    CHECK(sched_getaffinity(0, sizeof mask, &mask) == 0);
+    if (!CPU_ISSET(0, &mask) || !CPU_ISSET(1, &mask))
+        SKIP("processors 0 and 1");
+    char without[1024], with[1024], none[1024], other[1024];
+    sysfs_node = 1;
+    snprintf(without, sizeof without, "%s", gpus_of(open_as_this_machine(0, 1, 0)));
+    snprintf(with, sizeof with, "%s", gpus_of(open_as_this_machine(0, 1, 1)));
+    sysfs_node = -1;
+    snprintf(none, sizeof none, "%s", gpus_of(open_as_this_machine(0, 1, 0)));
+    sysfs_node = 5; /* not in the topology */
+    snprintf(other, sizeof other, "%s", gpus_of(open_as_this_machine(0, 1, 0)));
+    sysfs_node = -2;
+    CHECK_STR(without, "1 1 1 1");
+    CHECK_STR(with, "0 1 1 1");
+    CHECK_STR(none, "- - - -");
+    CHECK_STR(other, "- - - -");
+}
+
+TEST(sysfs_of_this_machine_says_nothing_of_another)
+{
+    static const struct machine plain = {2, 1, 0, 0};
+    char without[1024], with[1024];
+    sysfs_node = 1;
+    snprintf(without, sizeof without, "%s", gpus_of(open_machine(&plain, 0, 1, 0)));
+    snprintf(with, sizeof with, "%s", gpus_of(open_machine(&plain, 0, 1, 1)));
+    sysfs_node = -2;
+    CHECK_STR(without, "- - - -");
+    CHECK_STR(with, "0 1 - -");
+}
+
+TEST(a_thread_is_pinned_to_a_node_without_workers_as_far_as_its_mask_allows)
+{
+    cpu_set_t before, first, wide, narrow;
+    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    if (!CPU_ISSET(0, &before) || !CPU_ISSET(1, &before))
+        SKIP("processors 0 and 1");
+    struct pstk__numa *n = open_as_this_machine(0, 2, 1);
+    CHECK(n);
+    uint32_t node = pstk__numa_pci_node(n, GPU_1);
+    int r = node == 1 ? pstk__numa_pin_node(n, node) : -1;
+    CHECK(sched_getaffinity(0, sizeof wide, &wide) == 0);
+    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
+    pstk__numa_close(n);
+    CHECK_EQ(r, 0);
+    CHECK(CPU_COUNT(&wide) == 1 && CPU_ISSET(1, &wide));
+
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    CHECK(sched_setaffinity(0, sizeof first, &first) == 0);
+    n = open_as_this_machine(0, 1, 1);
+    node = n ? pstk__numa_pci_node(n, GPU_1) : 0;
+    r = node == 1 ? pstk__numa_pin_node(n, node) : -1;
+    CHECK(sched_getaffinity(0, sizeof narrow, &narrow) == 0);
+    CHECK(sched_setaffinity(0, sizeof before, &before) == 0);
+    pstk__numa_close(n);
+    CHECK_EQ(r, 0);
+    CHECK(CPU_EQUAL(&narrow, &first));
+}
+
+TEST(this_machine_opens_with_its_pci_devices)
+{
+    struct pstk__numa_config c = {.pin = 1, .with_pci = 1};
+    struct pstk__numa *n;
+    CHECK_EQ(pstk__numa_open(&n, &c, &err), 0);
+    uint32_t n_nodes = pstk__numa_n_nodes(n), node = pstk__numa_pci_node(n, "0000:00:00.0");
+    uint32_t none = pstk__numa_pci_node(n, "ffff:ff:1f.7");
+    pstk__numa_close(n);
+    /* One node: that. With several a container may see one of them, so no more can be said. */
+    CHECK(node == UINT32_MAX || node <= n_nodes);
+    CHECK(none == 0 || none == UINT32_MAX);
+}
+
+TEST(a_node_that_cannot_be_added_is_none)
+{
+    static const struct machine plain = {2, 1, 0, 0};
+    struct pstk__numa *n = open_machine(&plain, 0, 2, 1);
+    CHECK(n);
+    fail_at = 1;
+    n_calls = 0;
+    uint32_t none = pstk__numa_pci_node(n, GPU_1);
+    fail_at = 0;
+    uint32_t node = pstk__numa_pci_node(n, GPU_1);
+    pstk__numa_close(n);
+    CHECK_EQ(none, UINT32_MAX);
+    CHECK_EQ(node, 1);
+}
+
 int main(void)
 {
     pstk_error_init(&err, sizeof err);
@@ -389,6 +682,17 @@ int main(void)
         CASE(what_makes_no_sense_is_refused_by_name),
         CASE(more_cores_than_workers_are_allowed_are_planned_up_to_the_limit),
         CASE(open_survives_every_failing_allocation),
+        CASE(a_device_is_near_the_node_of_its_package),
+        CASE(without_pci_devices_in_the_topology_only_a_single_node_is_near),
+        CASE(a_node_without_workers_is_added_behind_those_with),
+        CASE(of_several_nodes_of_a_package_one_with_workers_is_taken),
+        CASE(memory_that_is_far_from_all_processors_is_near_no_device),
+        CASE(a_package_whose_processors_a_container_is_denied_keeps_its_device),
+        CASE(where_hwloc_knows_no_devices_sysfs_tells_the_node),
+        CASE(sysfs_of_this_machine_says_nothing_of_another),
+        CASE(a_thread_is_pinned_to_a_node_without_workers_as_far_as_its_mask_allows),
+        CASE(this_machine_opens_with_its_pci_devices),
+        CASE(a_node_that_cannot_be_added_is_none),
     };
     return RUN_CASES(cases);
 }

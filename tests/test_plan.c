@@ -78,7 +78,7 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
         {{.field = "half", .kind = 2, .dtype = PSTK_I32}, PSTK_EINVAL, "not every f16"},
         {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "not every i32"},
         {{.field = "half", .kind = 2, .dtype = 77}, PSTK_EINVAL, "outputs[1].dtype"},
-        {{.field = "vec", .kind = 3, .dtype = PSTK_F16}, PSTK_EINVAL, "tensors are not cast"},
+        {{.field = "vec", .kind = 3, .dtype = PSTK_F16}, PSTK_EINVAL, "choose a wider one"},
         {{.field = "var", .kind = 3}, PSTK_EINVAL, "variable shape"},
         {{.field = "text", .kind = 4, .dtype = PSTK_U16}, PSTK_EINVAL, "ragged outputs are bytes"},
         {{.field = "text", .kind = 4, .bytes_per_batch = 7}, PSTK_EINVAL, "bytes_per_batch is 7"},

@@ -565,6 +565,53 @@ TEST(the_machine_and_its_ceilings_are_told)
     CHECK(ceilings.memory_bytes_per_second > 0 || ceilings.storage_bytes_per_second > 0);
 }
 
+TEST(the_hosts_streams_are_the_caller)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    struct pstk_batch *batch = NULL;
+    void *stream = &err;
+    uint8_t first = 0, one = 1;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_stream_open(loader, &stream, &err), 0);
+    CHECK_EQ(pstk_stream_open(loader, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_stream_open(NULL, &stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_stream_spin(loader, stream, 1000, &err), 0);
+    CHECK_EQ(pstk_next(loader, &batch, stream, -1, &err), 1);
+    CHECK_EQ(pstk_batch_wait(batch, stream, &err), 0);
+    CHECK_EQ(pstk_batch_record(batch, stream, &err), 0);
+    CHECK_EQ(pstk_batch_wait(NULL, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_read(batch, 0, &one, 1, stream, &err), 0);
+    memcpy(&first, batch->tensors[0].data, 1);
+    CHECK_EQ(one, first);
+    CHECK_EQ(pstk_batch_read(batch, batch->n_tensors, &one, 1, stream, &err), PSTK_EINVAL);
+    pstk_release(&batch, stream);
+    pstk_stream_close(loader, &stream);
+    CHECK(stream == NULL);
+    pstk_close(&loader);
+}
+
+TEST(a_machine_without_a_gpu_says_so)
+{
+    struct pstk_error err = new_error();
+    struct pstk_machine machine = {.size = sizeof machine};
+    struct pstk_device device = {.size = sizeof device};
+    struct pstk_copy_rates rates = {.size = sizeof rates};
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    CHECK_EQ(pstk_get_device(99, 0, &device, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_measure_copies(99, 0, 1 << 20, 0.1, &rates, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_get_machine(NULL, &machine, &err), 0);
+    if (machine.n_cuda_devices > 0)
+        SKIP("there is a GPU here");
+    s.device = PSTK_CUDA;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOTSUP);
+    CHECK(loader == NULL && strstr(err.message, "CUDA"));
+    CHECK_EQ(pstk_get_device(PSTK_CUDA, 0, &device, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk_measure_copies(PSTK_CUDA, 0, 1 << 20, 0.1, &rates, &err), PSTK_ENOTSUP);
+}
+
 int main(void)
 {
     const char *parent = getenv("TMPDIR");
@@ -594,6 +641,8 @@ int main(void)
         CASE(interrupt_ends_the_next_wait),
         CASE(what_is_wrong_with_settings_is_named),
         CASE(the_machine_and_its_ceilings_are_told),
+        CASE(the_hosts_streams_are_the_caller),
+        CASE(a_machine_without_a_gpu_says_so),
     };
     int failed = RUN_CASES(cases);
     nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);

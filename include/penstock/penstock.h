@@ -20,9 +20,14 @@
  *   4. An error arrives in stream order, after the batches before it, and stays until seek or
  * close.
  *   5. After open nothing is allocated; the memory used is in the statistics.
- *   6. One thread at a time calls next, seek and close; release, interrupt and get_stats may be
- *      called from any thread.
+ *   6. One thread at a time calls next, seek and close; release, interrupt, get_stats and what
+ *      takes a batch may be called from any thread.
  *   7. After fork the child may call nothing: EPERM.
+ *   8. On a device nothing waits but streams: pstk_next makes the stream that it is given wait for
+ *      the batch, pstk_release lets the slot be overwritten after what is in the stream by then.
+ *      Streams are of the loader's device, and not being captured; one that was destroyed is the
+ *      caller's error. To use a batch on more streams than one: pstk_batch_wait for each, and
+ *      pstk_batch_record for each but the one that pstk_release is given.
  *
  * A whole program:
  *
@@ -68,7 +73,7 @@ extern "C" {
 enum pstk_output_kind {
     PSTK_OUTPUT_IMAGE = 1,   /* [B, H, W, 3] or [B, 3, H, W] */
     PSTK_OUTPUT_SCALAR = 2,  /* [B]; a scalar field, cast to dtype where every value of it fits */
-    PSTK_OUTPUT_TENSOR = 3,  /* [B, shape...]; an ndarray field of fixed shape, dtype unchanged */
+    PSTK_OUTPUT_TENSOR = 3,  /* [B, shape...]; an ndarray field of fixed shape, cast likewise */
     PSTK_OUTPUT_BYTES = 4,   /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
     PSTK_OUTPUT_CALLBACK = 5 /* [B, shape...] of dtype, each row written by `decode` */
 };
@@ -177,7 +182,7 @@ struct pstk_settings {
     uint64_t max_pixels; /* refuse larger images; auto: 178956970, Pillow's limit */
     uint32_t bad_sample; /* enum pstk_bad_sample */
     uint32_t device;     /* enum pstk_device_kind */
-    int32_t device_index; /* of that kind */
+    int32_t device_index; /* of that kind; of CUDA's as this process sees them */
     uint32_t with_crops;  /* 1: batches tell crops and flips */
     uint32_t pin_threads; /* 0: pin workers to cores; 1: leave them to the scheduler */
     uint32_t variant;     /* enum pstk_variant */
@@ -186,6 +191,10 @@ struct pstk_settings {
     pstk_bad_sample_fn on_bad_sample; /* NULL, or told of every substitution */
     void *user;                       /* handed to on_bad_sample */
     uint64_t max_record_size; /* bytes: refuse data sets with larger records; auto: 4 GiB - 1 */
+    uint32_t n_device_slots;  /* batches in the memory of a device that has its own; auto: 3; at
+                                 least 2. Slot k is at the same addresses for the loader's life */
+    uint32_t timed;           /* 1: measure copies to the device and how long the consumer's stream
+                                 waits for batches (pstk_stats) */
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -202,6 +211,7 @@ struct pstk_tensor {
     int64_t shape[10];      /* shape[0] = batch_size; ragged: [bytes in use] */
     int64_t strides[10];    /* in elements */
     const int64_t *offsets; /* ragged: batch_size + 1 offsets into data, on the host; else NULL */
+    const int64_t *device_offsets; /* the same on the device that data is on; NULL on the host */
 };
 
 /* Where a row was cut from: in pixels of the decoded image (after EXIF orientation, if asked). With
@@ -245,13 +255,26 @@ PSTK_API void pstk_settings_init(struct pstk_settings *s, uint32_t size);
 PSTK_API int pstk_open(struct pstk_loader **out, const struct pstk_settings *s,
                        struct pstk_error *err);
 /* Lease the next batch of the epoch in *batch: 1; at the end of the epoch 0 (the call after it
- * begins the next epoch); <0 an error. `stream`: the device stream that will use the batch, NULL on
- * the host. Waits at most timeout_ns nanoseconds, for ever if negative: ETIMEDOUT. */
+ * begins the next epoch); <0 an error. `stream`: the device stream that will use the batch, a
+ * cudaStream_t for CUDA (NULL: the default stream of the calling thread's current device, which
+ * must be the loader's); not looked at on the host. Where the stream is refused (EINVAL) the batch
+ * stays for the next call. Waits at most timeout_ns nanoseconds, for ever if negative: ETIMEDOUT.
+ */
 PSTK_API int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *stream,
                        int64_t timeout_ns, struct pstk_error *err);
 /* End the lease; nulls *batch. `stream`: the stream whose work uses the batch. NULL batch is fine.
+ * A stream that cannot be of use here (another device's) makes the loader fail: pstk_next says so.
  */
 PSTK_API void pstk_release(struct pstk_batch **batch, void *stream);
+/* Let one more stream use a leased batch: it waits for the batch, as pstk_next's does. */
+PSTK_API int pstk_batch_wait(const struct pstk_batch *batch, void *stream, struct pstk_error *err);
+/* What is in the stream by now uses the batch: its slot is overwritten only after that. */
+PSTK_API int pstk_batch_record(const struct pstk_batch *batch, void *stream,
+                               struct pstk_error *err);
+/* Copy `size` bytes of a leased batch's tensor, from its start, to host memory, behind what is in
+ * the stream; waits for the copy. EINVAL: it has no tensor of that number, or fewer bytes. */
+PSTK_API int pstk_batch_read(const struct pstk_batch *batch, uint32_t tensor, void *to,
+                             uint64_t size, void *stream, struct pstk_error *err);
 /* Go to a position of an epoch, O(1). Where the loader already is, nothing is lost. Clears an
  * error. */
 PSTK_API int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position,
@@ -269,6 +292,18 @@ PSTK_API void pstk_interrupt(struct pstk_loader *loader);
 /* Stop, join all threads, free; null *loader. Waits for reads that the storage has not answered
  * yet. Leased batches stay valid until released. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
+
+/* ---- streams, for programs that do not speak the device's own language ----------------------- */
+
+/* Make a stream of the loader's device that waits for no other. Returns owned in *stream: close it
+ * before the loader. On the host, and for the functions below, NULL is a stream. */
+PSTK_API int pstk_stream_open(struct pstk_loader *loader, void **stream, struct pstk_error *err);
+/* Wait for what is in the stream, free it, null *stream. */
+PSTK_API void pstk_stream_close(struct pstk_loader *loader, void **stream);
+/* Keep the stream busy for ns nanoseconds: stands for a training step in benchmarks. On the host it
+ * is the caller that is kept busy. */
+PSTK_API int pstk_stream_spin(struct pstk_loader *loader, void *stream, uint64_t ns,
+                              struct pstk_error *err);
 
 /* ---- order, without a loader --------------------------------------------------------------- */
 
@@ -323,7 +358,9 @@ enum pstk_rung {                                  /* steps down that were taken:
                  PSTK_RUNG_NO_DIRECT = 8,         /* O_DIRECT refused by the file system */
                  PSTK_RUNG_NO_SINGLE_ISSUER = 16, /* kernel older than 6.0 */
                  PSTK_RUNG_NOT_PINNED = 32,       /* threads could not be pinned */
-                 PSTK_RUNG_NOT_BOUND = 64         /* memory could not be bound to its node */
+                 PSTK_RUNG_NOT_BOUND = 64,        /* memory could not be bound to its node */
+                 PSTK_RUNG_NOT_PAGE_LOCKED = 128 /* slots could not be page-locked for copies to the
+                                                    device: they take a step more */
 };
 
 struct pstk_stats {
@@ -355,6 +392,18 @@ struct pstk_stats {
     struct pstk_stage_stats stage_reader;
     struct pstk_stage_stats stage_workers;
     struct pstk_stage_stats stage_consumer; /* busy: between next and next; starved: inside next */
+    /* A device with slots of its own; 0 on the host. */
+    struct pstk_stage_stats stage_uploader; /* blocked: no slot of the device was free, or its use
+                                               not over; items: batches */
+    uint32_t n_device_slots;
+    uint32_t page_locked;   /* 1: copies run straight from the host slots */
+    uint64_t device_memory; /* bytes of the device taken */
+    /* With settings.timed, as the device's clock tells. */
+    uint64_t copy_ns;        /* copies to the device, while they ran */
+    uint64_t copy_bytes;     /* of those copies */
+    uint64_t stream_used_ns; /* consumer's stream: from a batch's arrival to its release */
+    uint64_t
+        stream_starved_ns; /* consumer's stream: from a release until the next batch was there */
 };
 
 /* Copy out the statistics; never blocks. */
@@ -379,7 +428,7 @@ struct pstk_machine {
     uint32_t direct_memory_align; /* bytes */
     uint32_t direct_offset_align; /* bytes */
     uint32_t variant;             /* the best enum pstk_variant of this CPU */
-    int32_t n_cuda_devices;       /* -1: built without CUDA or no driver */
+    int32_t n_cuda_devices;       /* -1: built without CUDA, or no driver that it can use */
     char kernel[64];              /* release */
     char cpu[64];                 /* model name */
     char file_system[32];         /* of the path: "ext4", ... */
@@ -390,6 +439,43 @@ struct pstk_machine {
 PSTK_API int pstk_get_machine(const char *path, struct pstk_machine *machine,
                               struct pstk_error *err);
 
+/* A device that batches can be handed out on. Finding out touches no device: nothing is allocated
+ * there. 0 or "" = could not be found out. */
+struct pstk_device {
+    uint32_t size;            /* sizeof, set by the caller */
+    uint32_t kind;            /* enum pstk_device_kind */
+    int32_t index;            /* of that kind */
+    int32_t numa_node;        /* nearest to it, as the system counts; -1 = could not be found out */
+    uint64_t memory;          /* bytes */
+    uint32_t driver, runtime; /* CUDA versions: 13000 is 13.0 */
+    uint32_t major, minor;    /* compute capability */
+    uint32_t pcie_generation; /* of the link as it is now: GPUs lower it while idle ... */
+    uint32_t pcie_width;      /* lanes */
+    uint32_t pcie_generation_max; /* ... and what link and device could do */
+    uint32_t pcie_width_max;
+    char bus_id[32]; /* PCI address */
+    char name[64];
+};
+
+/* ENOTSUP: this build or machine has no such devices; EINVAL: not that many. */
+PSTK_API int pstk_get_device(uint32_t kind, int32_t index, struct pstk_device *device,
+                             struct pstk_error *err);
+
+/* What a device's copies do alone, in bytes per second; 0 = not measured. */
+struct pstk_copy_rates {
+    uint32_t size; /* sizeof, set by the caller */
+    uint32_t reserved;
+    double to_device;          /* from page-locked host memory: plain cudaMemcpyAsync */
+    double to_host;            /* to page-locked host memory */
+    double pageable_to_device; /* from memory that is not page-locked */
+    double on_device;          /* from device memory to device memory, read and written */
+};
+
+/* Measure copies of block_size bytes, one behind the other, `seconds` for all kinds together. On
+ * the device it takes 2 blocks. */
+PSTK_API int pstk_measure_copies(uint32_t kind, int32_t index, uint64_t block_size, double seconds,
+                                 struct pstk_copy_rates *rates, struct pstk_error *err);
+
 /* What the parts could do alone. 0 = not measured (no such field, or no time). */
 struct pstk_ceilings {
     uint32_t size; /* sizeof, set by the caller */
@@ -399,6 +485,9 @@ struct pstk_ceilings {
     double decode_samples_per_second; /* libjpeg-turbo, full decode, n_threads threads */
     double memory_bytes_per_second;   /* memcpy by n_threads threads, of blocks past the cache */
     double loader_samples_per_second; /* the same loader with an output that decodes nothing */
+    double
+        copy_bytes_per_second; /* plain page-locked copies to the device of what a batch copies */
+    uint64_t copy_block_size;  /* bytes of those copies */
 };
 
 /* Measure the ceilings for a loader with these settings: `seconds` for all of them together,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench: the whole loader with a consumer that does nothing. */
+/* bench: the whole loader with a consumer that does nothing, or is busy for a while. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -7,7 +7,9 @@
 #include <penstock/penstock.h>
 
 #include "command.h"
+#include "consumer.h"
 #include "interrupt.h"
+#include "machine.h"
 #include "message.h"
 #include "options.h"
 #include "pipeline.h"
@@ -18,7 +20,9 @@
 #define DEFAULT_SECONDS 10
 #define CEILING_SECONDS 4 /* for all of them */
 
-enum { OPT_EPOCHS = 256, OPT_SECONDS, OPT_DIGEST, OPT_NO_CEILINGS, OPT_JSON };
+#define MAX_STEP_MS 60000
+
+enum { OPT_EPOCHS = 256, OPT_SECONDS, OPT_STEP, OPT_DIGEST, OPT_NO_CEILINGS, OPT_JSON };
 
 static const struct option table[] = {PIPELINE_IMAGE_OPTIONS,
                                       PIPELINE_SEED_OPTIONS,
@@ -26,6 +30,7 @@ static const struct option table[] = {PIPELINE_IMAGE_OPTIONS,
                                       PIPELINE_RUN_OPTIONS,
                                       {"epochs", required_argument, NULL, OPT_EPOCHS},
                                       {"seconds", required_argument, NULL, OPT_SECONDS},
+                                      {"step-ms", required_argument, NULL, OPT_STEP},
                                       {"digest", no_argument, NULL, OPT_DIGEST},
                                       {"no-ceilings", no_argument, NULL, OPT_NO_CEILINGS},
                                       {"json", no_argument, NULL, OPT_JSON},
@@ -37,6 +42,7 @@ static const char help[] =
     "\n"
     "Run the loader as a trainer would, throw the batches away, and say how fast it was and what\n"
     "limits it. Beside it stand the ceilings: what storage, decoder and memory can do alone.\n"
+    "On a GPU it also says how long that went without a batch.\n"
     "\n"
     "how long:\n"
     "  --seconds S         so many seconds, over epochs (10)\n"
@@ -61,7 +67,9 @@ static const char help[] =
     "  --slots N           batches in memory (4)\n"
     "  --reader R          auto, io_uring, threads (auto)\n"
     "  --io I              auto, direct, buffered (auto)\n"
-    "  --device D          host\n"
+    "  --device D          where batches are handed out: host, cuda, cuda:N for GPU N (host)\n"
+    "  --step-ms X         after each batch keep the GPU, or the host, busy for so long, as a\n"
+    "                      training step does (0)\n"
     "  --variant V         kernels: auto, c, avx2, avx512; all give the same bytes (auto)\n"
     "  --on-bad B          error: stop at a bad sample; substitute: another stands in (error)\n"
     "and tell:\n"
@@ -71,6 +79,7 @@ static const char help[] =
     "\n"
     "examples:\n"
     "  penstock bench train\n"
+    "  penstock bench train --device cuda --dtype f16 --layout nchw --batch-size 256 --step-ms 40\n"
     "  penstock bench train --crop center --order sequential --last short --epochs 1\n"
     "  penstock bench train --digest --threads 4 --no-ceilings --json | jq -r .digest\n"
     "\n"
@@ -80,6 +89,7 @@ struct bench {
     struct pipeline pipeline;
     struct report report;
     struct progress progress;
+    struct consumer consumer;
     uint64_t n_epochs;   /* 0: no limit */
     double max_seconds;  /* 0: no limit */
     uint64_t n_expected; /* batches, where n_epochs limits */
@@ -93,6 +103,8 @@ static int set_option(struct bench *b, int code, const char *value)
         return option_count("--epochs", value, (struct range){1, UINT32_MAX}, &b->n_epochs);
     case OPT_SECONDS:
         return option_real("--seconds", value, 0.01, 1e9, &b->max_seconds);
+    case OPT_STEP:
+        return option_real("--step-ms", value, 0, MAX_STEP_MS, &b->report.step_ms);
     case OPT_DIGEST:
         b->report.with_digest = 1;
         return 0;
@@ -118,18 +130,37 @@ static uint64_t valid_size(const struct pstk_tensor *t, uint32_t n_valid)
     return size * n_valid;
 }
 
-static void take(struct bench *b, const struct pstk_batch *batch)
+static int take(struct bench *b, const struct pstk_batch *batch, struct pstk_error *err)
 {
     struct report *r = &b->report;
     for (uint32_t i = 0; i < batch->n_tensors; i++) {
-        const struct pstk_tensor *t = &batch->tensors[i];
-        uint64_t size = valid_size(t, batch->n_valid);
+        uint64_t size = valid_size(&batch->tensors[i], batch->n_valid);
         r->bytes_out += size;
-        if (r->with_digest && size)
-            r->digest = pstk_crc32c(r->digest, t->data, size);
+        if (!r->with_digest || !size)
+            continue;
+        const void *rows = consumer_rows(&b->consumer, batch, i, size, err);
+        if (!rows)
+            return err->code;
+        r->digest = pstk_crc32c(r->digest, rows, size);
     }
     r->n_samples += batch->n_valid;
     r->n_batches++;
+    return 0;
+}
+
+/* One training step: 1, at the end of an epoch 0, or <0. */
+static int step(struct bench *b, struct pstk_error *err)
+{
+    const struct consumer *c = &b->consumer;
+    struct pstk_batch *batch;
+    int r = pstk_next(c->loader, &batch, c->stream, -1, err);
+    if (r != 1)
+        return r;
+    r = take(b, batch, err);
+    if (r == 0 && b->report.step_ms > 0)
+        r = pstk_stream_spin(c->loader, c->stream, (uint64_t)(b->report.step_ms * 1e6), err);
+    pstk_release(&batch, c->stream);
+    return r < 0 ? r : 1;
 }
 
 static void show_progress(struct bench *b, double elapsed)
@@ -143,22 +174,17 @@ static void show_progress(struct bench *b, double elapsed)
 }
 
 /* Returns 0, or an exit status. */
-static int consume(struct bench *b, struct pstk_loader *loader)
+static int consume(struct bench *b)
 {
     struct pstk_error err;
-    struct pstk_batch *batch;
     uint64_t n_epochs = 0;
     double start = unit_now();
     int r = 0;
     pstk_error_init(&err, sizeof err);
     progress_begin(&b->progress, "running", "samples");
-    while (!interrupt_seen() && (r = pstk_next(loader, &batch, NULL, -1, &err)) >= 0) {
-        if (r == 1) {
-            take(b, batch);
-            pstk_release(&batch, NULL);
-        } else if (++n_epochs == b->n_epochs) {
+    while (!interrupt_seen() && (r = step(b, &err)) >= 0) {
+        if (r == 0 && ++n_epochs == b->n_epochs)
             break;
-        }
         b->report.seconds = unit_now() - start;
         show_progress(b, b->report.seconds);
         if (b->max_seconds > 0 && b->report.seconds >= b->max_seconds)
@@ -169,7 +195,12 @@ static int consume(struct bench *b, struct pstk_loader *loader)
         message_say("interrupted after %" PRIu64 " batches", b->report.n_batches);
         return interrupt_status();
     }
-    return r < 0 ? message_refuse(&err, NULL) : 0;
+    if (r < 0)
+        return message_refuse(&err, NULL);
+    /* On a device steps are only queued: the last ones shall be over, too. */
+    consumer_close(&b->consumer);
+    b->report.seconds = unit_now() - start;
+    return 0;
 }
 
 /* A run that would deliver nothing is refused, not reported as 0 samples/s. */
@@ -196,10 +227,16 @@ static int run_loader(struct bench *b)
 {
     struct pstk_loader *loader;
     struct rusage usage;
+    struct pstk_error err;
     int status = pipeline_open(&b->pipeline, &loader);
     if (status)
         return status;
-    status = consume(b, loader);
+    pstk_error_init(&err, sizeof err);
+    if (consumer_open(&b->consumer, loader, b->pipeline.device, &err) < 0)
+        status = message_refuse(&err, NULL);
+    else
+        status = consume(b);
+    consumer_close(&b->consumer);
     b->report.stats.size = sizeof b->report.stats;
     int r = pstk_get_stats(loader, &b->report.stats);
     if (status == 0 && r < 0) {
@@ -234,18 +271,19 @@ static void measure_ceilings(struct bench *b)
 
 static int bench(struct bench *b, const char *path)
 {
-    struct pstk_machine machine = {.size = sizeof machine};
     int status = pipeline_look(&b->pipeline, path);
     if (status == 0)
         status = check_length(b);
     if (status == 0)
         status = pipeline_build(&b->pipeline, 0);
+    b->pipeline.settings.timed = 1;
     if (status == 0)
         status = run_loader(b);
     if (status)
         return status;
-    if (pstk_get_machine(NULL, &machine, NULL) == 0)
-        b->report.n_usable = machine.n_usable;
+    b->report.n_usable = machine_n_cores(UINT32_MAX);
+    b->report.device.size = sizeof b->report.device;
+    pstk_get_device(b->pipeline.device, b->pipeline.device_index, &b->report.device, NULL);
     if (b->report.with_ceilings)
         measure_ceilings(b);
     return b->json ? report_json(&b->report) : report_text(&b->report);

@@ -3,11 +3,13 @@
 
 #include <penstock/penstock.h>
 
+#include <stddef.h>
 #include <unistd.h>
 
 uint32_t machine_n_cores(uint32_t most)
 {
-    struct pstk_machine m = {.size = sizeof m};
+    /* Only up to where the library would have to start the CUDA driver, to count devices. */
+    struct pstk_machine m = {.size = offsetof(struct pstk_machine, n_cuda_devices)};
     if (pstk_get_machine(NULL, &m, NULL) == 0 && m.n_usable > 0)
         return m.n_usable < most ? m.n_usable : most;
     long n = sysconf(_SC_NPROCESSORS_ONLN);

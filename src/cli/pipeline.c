@@ -83,6 +83,29 @@ static int set_order(struct pipeline *p, int code, const char *value)
     }
 }
 
+/* KIND, or KIND:INDEX where there can be several. */
+static int set_device(struct pipeline *p, const char *value)
+{
+    const size_t length = strcspn(value, ":");
+    char kind[16];
+    uint32_t index = 0;
+    if (length >= sizeof kind || !value[length])
+        return option_choice("--device", value, devices, &p->device);
+    memcpy(kind, value, length);
+    kind[length] = 0;
+    if (option_choice("--device", kind, devices, &p->device) < 0)
+        return -1;
+    if (p->device == PSTK_HOST) {
+        message_say("--device: there is one host; it takes no number");
+        return -1;
+    }
+    if (option_count32("--device cuda:N", value + length + 1, (struct range){0, INT32_MAX},
+                       &index) < 0)
+        return -1;
+    p->device_index = (int32_t)index;
+    return 0;
+}
+
 int pipeline_set(struct pipeline *p, int code, const char *value)
 {
     switch (code) {
@@ -101,7 +124,7 @@ int pipeline_set(struct pipeline *p, int code, const char *value)
     case OPT_IO:
         return option_choice("--io", value, pipeline_ios, &p->io);
     case OPT_DEVICE:
-        return option_choice("--device", value, devices, &p->device);
+        return set_device(p, value);
     case OPT_VARIANT:
         return option_choice("--variant", value, pipeline_variants, &p->variant);
     case OPT_ON_BAD:
@@ -263,6 +286,7 @@ int pipeline_build(struct pipeline *p, int image_only)
     s->variant = p->variant;
     s->io = p->io;
     s->device = p->device;
+    s->device_index = p->device_index;
     s->bad_sample = p->bad_sample;
     return 0;
 }
@@ -270,14 +294,15 @@ int pipeline_build(struct pipeline *p, int image_only)
 int pipeline_open(const struct pipeline *p, struct pstk_loader **out)
 {
     struct pstk_error err;
+    struct pstk_device device = {.size = sizeof device};
     pstk_error_init(&err, sizeof err);
-    interrupt_block(); /* the loader's threads must not run our handler */
+    if (pstk_get_device(p->device, p->device_index, &device, &err) < 0)
+        return message_refuse(&err, NULL); /* the path is not to blame */
+    interrupt_block();                     /* the loader's threads must not run our handler */
     int r = pstk_open(out, &p->settings, &err);
     if (r == 0)
         interrupt_attach(*out);
     interrupt_unblock();
-    if (r == PSTK_ENOTSUP && p->device != PSTK_HOST)
-        return message_usage("this build has no CUDA device; take --device host");
     return r < 0 ? message_refuse(&err, p->path) : 0;
 }
 

@@ -84,6 +84,7 @@ struct pipeline {
     uint32_t order, rank, world, last;
     uint32_t n_threads, n_slots; /* 0: the library chooses */
     uint32_t reader, io, device, variant, bad_sample;
+    int32_t device_index; /* of the kind `device` */
 
     /* found in the data set */
     struct pstk_dataset_info info;

@@ -22,6 +22,7 @@ static const struct choice rungs[] = {{"no_io_uring", PSTK_RUNG_NO_IO_URING},
                                       {"no_single_issuer", PSTK_RUNG_NO_SINGLE_ISSUER},
                                       {"not_pinned", PSTK_RUNG_NOT_PINNED},
                                       {"not_bound", PSTK_RUNG_NOT_BOUND},
+                                      {"not_page_locked", PSTK_RUNG_NOT_PAGE_LOCKED},
                                       {NULL, 0}};
 /* The same for people. */
 static const struct choice steps[] = {
@@ -41,6 +42,26 @@ static double per_second(const struct report *r, double n)
     return r->seconds > 0 ? n / r->seconds : 0;
 }
 
+/* Does the device have slots of its own? */
+static int on_device(const struct report *r)
+{
+    return r->stats.n_device_slots > 0;
+}
+
+/* Bytes per second while copies to the device ran; 0: none was measured. */
+static double copy_rate(const struct pstk_stats *s)
+{
+    return s->copy_ns ? (double)s->copy_bytes * 1e9 / (double)s->copy_ns : 0;
+}
+
+/* Part of its time that the consumer's stream went without a batch, in percent; negative: not
+ * measured. */
+static double starved_percent(const struct pstk_stats *s)
+{
+    double all = (double)s->stream_starved_ns + (double)s->stream_used_ns;
+    return all > 0 ? (double)s->stream_starved_ns * 100 / all : -1;
+}
+
 /* A ceiling beside what was reached; measured 0 = not measured. */
 struct ceiling {
     const char *name;  /* JSON */
@@ -49,7 +70,8 @@ struct ceiling {
     int bytes; /* 1: bytes, 0: samples */
 };
 
-#define N_CEILINGS 4
+#define N_CEILINGS 5
+#define ADVICE_SIZE 256
 
 static void list_ceilings(const struct report *r, struct ceiling c[N_CEILINGS])
 {
@@ -64,6 +86,8 @@ static void list_ceilings(const struct report *r, struct ceiling c[N_CEILINGS])
                             m->memory_bytes_per_second, per_second(r, (double)r->bytes_out), 1};
     c[3] = (struct ceiling){"loader", "loader, nothing decoded", m->loader_samples_per_second,
                             samples, 0};
+    c[4] = (struct ceiling){"copy", "copy, plain page-locked, to the device",
+                            m->copy_bytes_per_second, copy_rate(&r->stats), 1};
 }
 
 /* What limits, and what to change: one sentence. */
@@ -88,14 +112,20 @@ static void advise(const struct report *r, char *text, size_t size)
                      "the data set, would help");
         return;
     case PSTK_LIMIT_COPY:
-        snprintf(text, size,
-                 "copy: batches wait for their way to the device; smaller dtypes (u8) "
-                 "would help");
+        snprintf(text, size, "copy: batches wait for their way to the device; %s",
+                 r->stats.page_locked
+                     ? "smaller images, or a wider link to the device (`penstock doctor` tells "
+                       "what it has), would help"
+                     : "page-locked slots would help: raise the limit of locked memory "
+                       "(ulimit -l), or take fewer --slots");
         return;
     case PSTK_LIMIT_CONSUMER:
         snprintf(text, size,
-                 "consumer: batches wait to be taken, so the loader is not what limits%s",
-                 r->with_digest ? " (here it is the digest)" : "");
+                 "consumer: batches wait to be taken, so %s is what limits, not the loader%s",
+                 on_device(r) ? "the work on the device" : "what takes them",
+                 r->with_digest     ? " (here it is the digest)"
+                 : (r->step_ms > 0) ? " (here it is --step-ms)"
+                                    : "");
         return;
     case PSTK_LIMIT_READER:
         snprintf(text, size,
@@ -156,6 +186,8 @@ static void print_stages(const struct report *r)
            "blocked", "items");
     print_stage("reader", &r->stats.stage_reader);
     print_stage("workers", &r->stats.stage_workers);
+    if (on_device(r))
+        print_stage("uploader", &r->stats.stage_uploader);
     print_stage("consumer", &r->stats.stage_consumer);
 }
 
@@ -173,6 +205,22 @@ static void print_machine(const struct report *r)
     printf("              slots %s, reads %s, index %s, scratch up to %s\n",
            unit_bytes(b, (double)s->slot_memory), unit_bytes(c, (double)s->io_memory),
            unit_bytes(d, (double)s->index_memory), unit_bytes(e, (double)s->scratch_memory));
+}
+
+static void print_device(const struct report *r)
+{
+    const struct pstk_stats *s = &r->stats;
+    char a[UNIT_SIZE], b[UNIT_SIZE];
+    printf("  device      CUDA %d, %.36s: %u slots, %s of its memory\n", r->pipeline->device_index,
+           r->device.name, s->n_device_slots, unit_bytes(a, (double)s->device_memory));
+    printf("              %s\n",
+           s->page_locked ? "host slots are page-locked, so copies run straight from them"
+                          : "host slots could not be page-locked, so copies take a step more");
+    if (s->copy_ns)
+        printf("              %s copied to it, at %s/s while copying\n",
+               unit_bytes(a, (double)s->copy_bytes), unit_bytes(b, copy_rate(s)));
+    if (starved_percent(s) >= 0)
+        printf("              without a batch for %.1f %% of the step\n", starved_percent(s));
 }
 
 static void rate_text(char text[2 * UNIT_SIZE], double rate, int bytes)
@@ -220,12 +268,14 @@ static void print_wrapped(const char *title, const char *text)
 
 int report_text(const struct report *r)
 {
-    char advice[256];
+    char advice[ADVICE_SIZE];
     advise(r, advice, sizeof advice);
     print_head(r);
     print_throughput(r);
     print_stages(r);
     print_machine(r);
+    if (on_device(r))
+        print_device(r);
     if (r->with_ceilings)
         print_ceilings(r);
     print_wrapped("limit", advice);
@@ -270,6 +320,28 @@ static struct json_t *memory_json(const struct pstk_stats *s)
     return o;
 }
 
+static struct json_t *device_json(const struct report *r)
+{
+    const struct pstk_stats *s = &r->stats;
+    struct json_t *o = json_make_object();
+    json_put_text(o, "kind", "cuda");
+    json_put_count(o, "index", (uint64_t)r->pipeline->device_index);
+    json_put_text(o, "name", r->device.name);
+    json_put_count(o, "slots", s->n_device_slots);
+    json_put_count(o, "memory", s->device_memory);
+    json_put_bool(o, "page_locked", s->page_locked != 0);
+    json_put_count(o, "copy_bytes", s->copy_bytes);
+    json_put_count(o, "copy_ns", s->copy_ns);
+    json_put_real(o, "copy_bytes_per_second", copy_rate(s));
+    json_put_count(o, "stream_used_ns", s->stream_used_ns);
+    json_put_count(o, "stream_starved_ns", s->stream_starved_ns);
+    if (starved_percent(s) >= 0)
+        json_put_real(o, "starved_percent", starved_percent(s));
+    else
+        json_put_null(o, "starved_percent");
+    return o;
+}
+
 static void put_ceilings(struct json_t *o, const struct report *r)
 {
     struct ceiling c[N_CEILINGS];
@@ -281,6 +353,10 @@ static void put_ceilings(struct json_t *o, const struct report *r)
     json_put_real(ceilings, "decode_samples_per_second", m->decode_samples_per_second);
     json_put_real(ceilings, "memory_bytes_per_second", m->memory_bytes_per_second);
     json_put_real(ceilings, "loader_samples_per_second", m->loader_samples_per_second);
+    if (on_device(r)) {
+        json_put_real(ceilings, "copy_bytes_per_second", m->copy_bytes_per_second);
+        json_put_count(ceilings, "copy_block_size", m->copy_block_size);
+    }
     for (int i = 0; i < N_CEILINGS; i++)
         if (c[i].measured > 0)
             json_put_real(ratios, c[i].name, c[i].reached / c[i].measured);
@@ -292,7 +368,7 @@ int report_json(const struct report *r)
 {
     const struct pstk_stats *s = &r->stats;
     struct json_t *o = json_make_object(), *stages = json_make_object();
-    char text[256];
+    char text[ADVICE_SIZE];
     json_put_text(o, "path", r->pipeline->path);
     json_put_real(o, "samples_per_second", per_second(r, (double)r->n_samples));
     json_put_count(o, "samples", r->n_samples);
@@ -311,8 +387,15 @@ int report_json(const struct report *r)
     json_put(o, "reader", reader_json(s));
     put_stage(stages, "reader", &s->stage_reader);
     put_stage(stages, "workers", &s->stage_workers);
+    if (on_device(r))
+        put_stage(stages, "uploader", &s->stage_uploader);
     put_stage(stages, "consumer", &s->stage_consumer);
     json_put(o, "stages", stages);
+    if (on_device(r))
+        json_put(o, "device", device_json(r));
+    else
+        json_put_null(o, "device"); /* the host */
+    json_put_real(o, "step_ms", r->step_ms);
     if (r->with_ceilings)
         put_ceilings(o, r);
     else

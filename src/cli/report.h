@@ -10,12 +10,14 @@ struct report {
     const struct pipeline *pipeline;
     uint64_t n_samples, n_batches; /* delivered */
     uint64_t bytes_out;            /* of tensors, valid rows */
-    double seconds;                /* from the first next to the last release */
+    double seconds;                /* from the first next until the last step was over */
+    double step_ms;                /* of a step that was simulated; 0: none */
     uint32_t digest;
     int with_digest;
     int with_ceilings;
     uint64_t rss_peak; /* bytes */
     uint32_t n_usable; /* cores that this process may use, 0 = unknown */
+    struct pstk_device device;
     struct pstk_stats stats;
     struct pstk_ceilings ceilings;
 };

@@ -8,6 +8,7 @@
 #include <penstock/penstock.h>
 
 #include "command.h"
+#include "consumer.h"
 #include "interrupt.h"
 #include "json.h"
 #include "message.h"
@@ -63,6 +64,7 @@ struct show {
     uint64_t n_ids;
     struct sheet sheet;
     struct json_t *samples; /* owned; NULL without --json */
+    struct consumer consumer;
 };
 
 static int set_option(struct show *s, int code, const char *value)
@@ -146,18 +148,33 @@ static struct json_t *sample_json(const struct show *s, const struct pstk_batch 
     return o;
 }
 
+static int put_picture(struct show *s, uint64_t i, const struct pstk_batch *batch,
+                       struct pstk_error *err)
+{
+    const uint64_t side = s->sheet.side;
+    const void *pixels = consumer_rows(&s->consumer, batch, 0, side * side * 3, err);
+    if (!pixels)
+        return message_refuse(err, NULL);
+    sheet_put(&s->sheet, i, pixels);
+    if (s->samples)
+        json_append(s->samples, sample_json(s, batch));
+    return 0;
+}
+
 /* Fetch ids one by one: batches of one row, in sequential order, so that position = id. */
 static int fetch(struct show *s, struct pstk_loader *loader)
 {
     struct pstk_error err;
     struct pstk_batch *batch;
+    void *stream = s->consumer.stream;
+    int status = 0;
     pstk_error_init(&err, sizeof err);
-    for (uint64_t i = 0; i < s->n_ids; i++) {
+    for (uint64_t i = 0; i < s->n_ids && status == 0; i++) {
         if (interrupt_seen())
             return interrupt_say("no picture was written");
         int r = pstk_seek(loader, s->pipeline.epoch, s->ids[i], &err);
         if (r == 0)
-            r = pstk_next(loader, &batch, NULL, -1, &err);
+            r = pstk_next(loader, &batch, stream, -1, &err);
         if (r == PSTK_EINTR && interrupt_seen())
             return interrupt_say("no picture was written");
         if (r < 0)
@@ -166,21 +183,25 @@ static int fetch(struct show *s, struct pstk_loader *loader)
             message_say("sample %" PRIu64 " did not come; please report this", s->ids[i]);
             return STATUS_DAMAGED;
         }
-        sheet_put(&s->sheet, i, batch->tensors[0].data);
-        if (s->samples)
-            json_append(s->samples, sample_json(s, batch));
-        pstk_release(&batch, NULL);
+        status = put_picture(s, i, batch, &err);
+        pstk_release(&batch, stream);
     }
-    return 0;
+    return status;
 }
 
 static int fetch_all(struct show *s)
 {
     struct pstk_loader *loader;
+    struct pstk_error err;
     int status = pipeline_open(&s->pipeline, &loader);
     if (status)
         return status;
-    status = fetch(s, loader);
+    pstk_error_init(&err, sizeof err);
+    if (consumer_open(&s->consumer, loader, s->pipeline.device, &err) < 0)
+        status = message_refuse(&err, NULL);
+    else
+        status = fetch(s, loader);
+    consumer_close(&s->consumer);
     pipeline_close(&loader);
     return status;
 }

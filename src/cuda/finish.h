@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda/finish: what the device makes of deferred rows, output by output. Set up once; then launches
+ * only.
+ */
+#ifndef PSTK_CUDA_FINISH_H
+#define PSTK_CUDA_FINISH_H
+
+#include "cuda/kernels.h"
+#include "layout.h"
+
+/* One deferred output; addresses are offsets in a slot until it is launched. */
+struct pstk__cuda_output {
+    uint32_t is_image;
+    uint64_t arrival, final, flips;  /* bytes from the slot's start */
+    struct pstk__cuda_pixels pixels; /* image: all but the addresses in the slot */
+    struct pstk__cuda_cast cast;     /* tensor: likewise */
+};
+
+struct pstk__cuda_finish {
+    uint32_t n_outputs; /* deferred ones */
+    struct pstk__cuda_output outputs[PSTK__MAX_OUTPUTS];
+};
+
+/* Bytes of device memory for the tables. */
+uint64_t pstk__cuda_finish_size(const struct pstk__plan *plan);
+/* tables: device memory of that size; filled by a copy in the stream, which is waited for. */
+cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pstk__plan *plan,
+                                   const struct pstk__layout *layout, uint8_t *tables,
+                                   cudaStream_t stream);
+/* Queue the kernels of a batch of n_valid rows in the slot at `memory`. */
+cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, uint8_t *memory,
+                                     uint32_t n_valid, cudaStream_t stream);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "layout.h"
+
+#define ALIGN 64u /* a cache line, and the widest vector; a device's kernels load 16 bytes */
+
+/* a + b, or UINT64_MAX. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* a * b, or UINT64_MAX. */
+static uint64_t product(uint64_t a, uint64_t b)
+{
+    return b && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+static uint64_t aligned(uint64_t size)
+{
+    return size > UINT64_MAX - ALIGN ? UINT64_MAX : (size + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* The next `n` elements of `size` bytes; returns where they begin. */
+static uint64_t put(uint64_t *end, uint64_t n, uint64_t size)
+{
+    const uint64_t begin = *end;
+    *end = sum(*end, aligned(product(n, size)));
+    return begin;
+}
+
+static int is_ragged(const struct pstk__output *o)
+{
+    return o->settings.kind == PSTK_OUTPUT_BYTES;
+}
+
+static int is_deferred_image(const struct pstk__output *o)
+{
+    return o->deferred && o->settings.kind == PSTK_OUTPUT_IMAGE;
+}
+
+static void lay_out_device(struct pstk__layout *l, const struct pstk__plan *plan)
+{
+    const uint64_t b = plan->batch_size;
+    uint64_t end = l->dense_size;
+    for (uint32_t i = 0; i < plan->n_outputs; i++) {
+        const struct pstk__output *o = &plan->outputs[i];
+        l->arrival[i] = is_ragged(o) ? put(&end, o->budget, 1) : l->rows[i];
+        l->final[i] = l->arrival[i];
+    }
+    for (uint32_t i = 0; i < plan->n_outputs; i++)
+        if (plan->outputs[i].deferred)
+            l->final[i] = put(&end, b, plan->outputs[i].final_size);
+    l->device_size = end;
+}
+
+void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops)
+{
+    const uint64_t b = plan->batch_size;
+    const uint32_t n = plan->n_outputs;
+    uint64_t end = 0;
+    *l = (struct pstk__layout){0};
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_ragged(&plan->outputs[i]))
+            l->rows[i] = put(&end, b, plan->outputs[i].row_size);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_deferred_image(&plan->outputs[i]))
+            l->flips[i] = put(&end, b, 1);
+    l->told = end;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_ragged(&plan->outputs[i]))
+            l->offsets[i] = put(&end, b + 1, sizeof(int64_t));
+    l->dense_size = end;
+    l->ids = put(&end, b, sizeof(uint64_t));
+    l->substitutes = put(&end, b, sizeof(uint64_t));
+    l->crops = put(&end, with_crops ? n * b : 0, sizeof(struct pstk_crop));
+    l->told_end = end;
+    /* Ragged rows are written a whole row_size apart, then moved together. */
+    for (uint32_t i = 0; i < n; i++)
+        if (is_ragged(&plan->outputs[i]))
+            l->rows[i] = put(&end, b, plan->outputs[i].row_size);
+    l->size = end;
+    if (plan->on_device)
+        lay_out_device(l, plan);
+    if (l->device_size == UINT64_MAX)
+        l->size = UINT64_MAX;
+}

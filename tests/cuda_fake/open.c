@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda_fake/open: for programs that know nothing of the fake and are linked with it. Where the
+ * environment has PENSTOCK_FAKE_CUDA, say "devices=2,delay_us=100,seed=3", they find these devices;
+ * else a machine without a driver. A program that leaves hazards or leaks behind exits with 99.
+ */
+#include "cuda_fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ENVIRONMENT "PENSTOCK_FAKE_CUDA"
+#define STATUS 99
+
+static void refuse(const char *text)
+{
+    fprintf(stderr, ENVIRONMENT ": what is '%s'?\n", text);
+    _exit(STATUS);
+}
+
+static void set(struct cuda_fake_config *c, const char *name, uint64_t value)
+{
+    if (strcmp(name, "devices") == 0)
+        c->n_devices = (uint32_t)value;
+    else if (strcmp(name, "delay_us") == 0)
+        c->max_delay_us = (uint32_t)value;
+    else if (strcmp(name, "seed") == 0)
+        c->seed = value;
+    else if (strcmp(name, "memory") == 0)
+        c->device_memory = value;
+    else if (strcmp(name, "pinned_limit") == 0)
+        c->pinned_limit = value;
+    else if (strcmp(name, "driver") == 0)
+        c->driver_version = (int)value;
+    else if (strcmp(name, "no_driver") == 0)
+        c->no_driver = (cudaError_t)value;
+    else if (strcmp(name, "no_register") == 0)
+        c->no_register = (cudaError_t)value;
+    else
+        refuse(name);
+}
+
+__attribute__((constructor)) static void open_fake(void)
+{
+    const char *wanted = getenv(ENVIRONMENT);
+    struct cuda_fake_config c = {0};
+    char text[256], *rest, *end;
+    if (!wanted)
+        return;
+    snprintf(text, sizeof text, "%s", wanted);
+    for (char *item = strtok_r(text, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        char *value = strchr(item, '=');
+        if (!value)
+            refuse(item);
+        *value++ = '\0';
+        set(&c, item, strtoull(value, &end, 10));
+        if (*end || end == value)
+            refuse(value);
+    }
+    cuda_fake_open(&c);
+}
+
+__attribute__((destructor)) static void close_fake(void)
+{
+    if (!getenv(ENVIRONMENT) || cuda_fake_close() == 0)
+        return;
+    fflush(stdout);
+    _exit(STATUS);
+}

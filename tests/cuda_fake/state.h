@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state: what the files of the fake share. One lock guards all of it; the copies and kernels
+ * themselves run without. TSan sees neither the lock nor the bookkeeping (call.c: hide and show),
+ * only the order that CUDA gives: enqueue before operation, record before wait, operation before a
+ * host's successful wait. So a race between the program and a copy stays visible.
+ */
+#ifndef PSTK_CUDA_FAKE_STATE_H
+#define PSTK_CUDA_FAKE_STATE_H
+
+#include "cuda_fake.h"
+
+#include <pthread.h>
+
+/*
+ * Streams that have a place of their own in the clocks. Later ones take over the place of a
+ * destroyed one and go on with its count, which can only make the judgement milder.
+ */
+#define CUDA_FAKE__CLOCKS 128
+#define CUDA_FAKE__FUNCTIONS 64
+#define CUDA_FAKE__ORDERS 16
+#define CUDA_FAKE__STACK 8
+/* Addresses of a device; what is allocated in them is limited by the configuration. */
+#define CUDA_FAKE__REGION_SIZE ((uint64_t)32 << 30)
+
+struct cuda_fake__clock {
+    uint32_t at[CUDA_FAKE__CLOCKS]; /* per stream: its operations up to this one came before */
+};
+
+/* Bytes that an operation touched; kept until a later one that is ordered after it covers them. */
+struct cuda_fake__touch {
+    struct cuda_fake__touch *next;
+    const uint8_t *begin, *end;
+    uint32_t slot, time; /* ordered before every clock with at[slot] >= time */
+    uint32_t write;
+    const char *name; /* of the call */
+};
+
+/* A device allocation, or host memory that is pinned. */
+struct cuda_fake__range {
+    struct cuda_fake__range *next;
+    uint8_t *begin;
+    uint64_t size, mapped; /* mapped: whole pages, device memory only */
+    int device;            /* -1: host */
+    uint32_t registered;   /* host: 1 by cudaHostRegister, 0 by cudaHostAlloc */
+    uint32_t n_pending;    /* operations enqueued, not ended */
+    uint32_t n_running;    /* of them, those that run now */
+    uint32_t tried;        /* giving it back failed: no leak */
+    struct cuda_fake__touch *touches;
+};
+
+/* One record of an event. Lives as long as the event, the record or a wait needs it. */
+struct cuda_fake__mark {
+    uint32_t refs;
+    uint32_t done;
+    uint64_t time_ns; /* when it was reached */
+    struct cuda_fake__clock clock;
+};
+
+enum cuda_fake__kind {
+    CUDA_FAKE__COPY,
+    CUDA_FAKE__MEMSET,
+    CUDA_FAKE__KERNEL,
+    CUDA_FAKE__RECORD,
+    CUDA_FAKE__WAIT
+};
+
+struct cuda_fake__op {
+    struct cuda_fake__op *next;
+    enum cuda_fake__kind kind;
+    const char *name;
+    struct cuda_fake__mark *mark; /* record, wait; holds a reference */
+    void *to;
+    const void *from;
+    uint64_t size;
+    int value;
+    uint32_t checked; /* 1: sum is that of the source when it was enqueued */
+    uint64_t sum;
+    void *staged; /* owned: a copy's pageable source, or a kernel's argument */
+    void (*fn)(void *user);
+    struct cuda_fake__range **ranges; /* owned array; each has this among its n_pending */
+    uint32_t n_ranges;
+};
+
+struct CUstream_st {
+    struct CUstream_st *next;
+    int device;
+    uint32_t flags;
+    int priority;
+    uint32_t implicit; /* 1: legacy default stream, 2: a thread's default stream */
+    const void *owner; /* of a thread's default stream: the thread */
+    uint32_t slot;     /* in clocks */
+    struct cuda_fake__clock clock;
+    struct cuda_fake__op *head, **tail;
+    uint64_t n_enqueued, n_done;
+    uint32_t held, ending, ended, joined, tried;
+    uint64_t random;
+    pthread_cond_t work;
+    pthread_t thread;
+};
+
+struct CUevent_st {
+    struct CUevent_st *next;
+    int device;
+    uint32_t flags;
+    uint32_t tried;
+    struct cuda_fake__mark *mark; /* the latest record, or NULL */
+};
+
+struct cuda_fake__device {
+    int index;
+    uint32_t has_context;
+    cudaError_t poison;
+    uint8_t *region; /* reserved addresses, handed out upwards and never twice */
+    uint64_t region_used;
+    uint64_t n_allocated;
+    struct CUstream_st *legacy;
+};
+
+struct cuda_fake__order {
+    const char *function; /* NULL: any */
+    uint64_t left;        /* calls until it strikes; 0: none */
+    cudaError_t code;
+};
+
+struct cuda_fake__hand {
+    struct cuda_fake__hand *next;
+    const void *key;
+    struct cuda_fake__clock clock;
+};
+
+struct cuda_fake__state {
+    pthread_mutex_t lock;
+    pthread_cond_t progress; /* an operation ended */
+    uint32_t open;
+    uint64_t generation; /* counts opens: what threads keep from an earlier one is void */
+    struct cuda_fake_config config;
+    struct cuda_fake_stats counts; /* those since reset */
+    struct {
+        const char *name;
+        uint64_t n;
+    } functions[CUDA_FAKE__FUNCTIONS];
+    uint32_t n_functions;
+    struct cuda_fake__order orders[CUDA_FAKE__ORDERS];
+    struct cuda_fake__device devices[CUDA_FAKE_DEVICES];
+    struct cuda_fake__range *ranges;
+    struct CUstream_st *streams, *dead_streams; /* the dead keep their addresses until close */
+    struct CUevent_st *events, *dead_events;
+    uint32_t n_slots;
+    uint32_t slot_time[CUDA_FAKE__CLOCKS]; /* of slots without a stream: where it stopped */
+    uint8_t slot_free[CUDA_FAKE__CLOCKS];
+    struct cuda_fake__clock host;
+    struct cuda_fake__hand *hands;
+    int capture;           /* as in cuda_fake_capture */
+    const void *capturing; /* the thread, when 2 */
+};
+
+/* What a thread keeps. */
+struct cuda_fake__thread {
+    uint64_t generation;
+    int device;                  /* what cudaSetDevice said last */
+    int stack[CUDA_FAKE__STACK]; /* contexts, by device; the last is current */
+    int n_stack;
+    cudaError_t last;
+    enum cudaStreamCaptureMode mode;
+    struct cuda_fake__clock clock; /* with separate_threads */
+};
+
+extern struct cuda_fake__state cuda_fake__state;
+
+/* ---- call.c: every function of CUDA's begins and ends here ---- */
+
+#define CUDA_FAKE__CONTEXT                                                                         \
+    1u /* makes a context where the thread has none, fails when it is poisoned */
+#define CUDA_FAKE__UNSAFE 2u /* may not be called during a capture */
+#define CUDA_FAKE__DRIVER 4u /* of the driver: leaves the last error alone */
+#define CUDA_FAKE__BARE 8u   /* works without a driver, too */
+
+cudaError_t cuda_fake__begin(const char *name, uint32_t flags); /* takes the lock */
+cudaError_t cuda_fake__end(cudaError_t error, uint32_t flags);  /* gives it back */
+void cuda_fake__enter(void);                                    /* the lock alone */
+void cuda_fake__leave(void);
+cudaError_t cuda_fake__unsafe(const char *name); /* the capture's answer to an unsafe call */
+struct cuda_fake__thread *cuda_fake__thread(void);
+void cuda_fake__hide(void);
+void cuda_fake__show(void);
+void cuda_fake__release(void *order); /* TSan: what came before goes with order ... */
+void cuda_fake__acquire(void *order); /* ... to whoever takes it */
+void cuda_fake__hazard(enum cuda_fake_hazard kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- device.c ---- */
+
+void cuda_fake__context(struct cuda_fake__device *d);
+int cuda_fake__current(void); /* device */
+
+/* ---- order.c ---- */
+
+struct cuda_fake__clock *cuda_fake__host_clock(void);
+void cuda_fake__join(struct cuda_fake__clock *to, const struct cuda_fake__clock *from);
+void cuda_fake__touch(struct cuda_fake__range *r, const void *begin, uint64_t size, uint32_t write,
+                      const struct CUstream_st *s, const char *name);
+/* The first touch that is not known to be over at clock (of writes only, where asked); or NULL. */
+const struct cuda_fake__touch *cuda_fake__untouched(const struct cuda_fake__range *r,
+                                                    const void *begin, uint64_t size,
+                                                    uint32_t writes_only,
+                                                    const struct cuda_fake__clock *clock);
+void cuda_fake__hands_free(void);
+
+/* ---- memory.c ---- */
+
+/* The range with this byte in it, or NULL. */
+struct cuda_fake__range *cuda_fake__range_of(const void *p);
+/* 1: an address that some device has, allocated or not. */
+int cuda_fake__is_device(const void *p);
+void cuda_fake__range_run(struct cuda_fake__range *r, int on); /* may be touched now */
+void cuda_fake__range_free(struct cuda_fake__range *r);
+void cuda_fake__region_free(struct cuda_fake__device *d);
+
+/* ---- stream.c ---- */
+
+/* The stream of a handle; NULL, and a hazard, when there is none. */
+struct CUstream_st *cuda_fake__stream(cudaStream_t handle);
+/* Its time goes on by one operation, ordered after the host and, where CUDA has it, others. */
+void cuda_fake__stream_tick(struct CUstream_st *s);
+void cuda_fake__stream_push(struct CUstream_st *s, struct cuda_fake__op *op);
+void cuda_fake__stream_wait(struct CUstream_st *s, struct cuda_fake__mark *m);
+struct cuda_fake__mark *cuda_fake__stream_mark(struct CUstream_st *s); /* returns owned */
+void cuda_fake__stream_drain(struct CUstream_st *s); /* until all enqueued by now has ended */
+void cuda_fake__device_drain(int device);            /* the same for all streams of a device */
+void cuda_fake__streams_close(void);
+void cuda_fake__op_run(struct cuda_fake__op *op); /* copy.c; without the lock */
+
+/* ---- event.c ---- */
+
+void cuda_fake__mark_drop(struct cuda_fake__mark *m);
+void cuda_fake__events_free(void);
+
+#endif
