@@ -111,6 +111,7 @@ static void slots_free(struct pstk__slots *p)
 {
     if (p->device) /* first: waits for what it may still use */
         p->device_ops->close(p->device);
+    pstk__trace_close(&p->trace);
     for (uint32_t i = 0; p->slots && i < p->n_slots && p->slots[i].memory; i++) {
         unmap_slot(p, &p->slots[i]);
         pthread_mutex_destroy(&p->slots[i].lock);
@@ -393,6 +394,7 @@ int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err)
     change_state(s, p->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);
     atomic_fetch_add_explicit(&p->n_refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->n_leased, 1, memory_order_relaxed);
+    s->lease = pstk__trace_begin(&p->trace, "lease", s->seq);
     return 0;
 }
 
@@ -413,6 +415,7 @@ void pstk__slot_release(struct pstk__slot *s, void *stream)
 {
     struct pstk__slots *p = s->pool;
     struct pstk_error err;
+    pstk__trace_end(&p->trace, s->lease);
     pstk_error_init(&err, sizeof err);
     if (p->device_ops->release(p->device, s->batch.slot, stream, &err) < 0) {
         lose(s, &err);

@@ -24,6 +24,7 @@
 #include "gate.h"
 #include "numa.h"
 #include "sample.h"
+#include "trace.h"
 
 #include <pthread.h>
 
@@ -45,6 +46,7 @@ enum pstk__slot_state {
 struct pstk__slot {
     struct pstk_batch batch; /* first member: what the consumer sees */
     struct pstk__slots *pool;
+    uint64_t lease;               /* the profiler's range of it */
     _Atomic uint32_t state;       /* enum pstk__slot_state */
     uint32_t lane;                /* of the stage: who fills it; device: 0 */
     uint64_t seq;                 /* number of the batch in the loader's stream */
@@ -82,6 +84,7 @@ struct pstk__slots {
     char (*names)[PSTK_MAX_NAME];         /* of the tensors, owned: batches outlive the plan */
     _Atomic uint32_t n_refs;              /* loader + leases */
     _Atomic uint32_t n_leased;
+    struct pstk__trace trace;             /* of the pool that is leased from; owned */
     pthread_mutex_t lock;                 /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES]; /* slot indices, stacks of n_slots, owned */
     uint32_t n_free[PSTK__MAX_LANES];

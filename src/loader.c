@@ -177,6 +177,11 @@ static int open_threads(struct pstk_loader *l, struct pstk_error *err)
     struct pstk__pipeline *p = &l->pipeline;
     const struct pstk_settings *s = &p->settings;
     struct pstk__cursor start = {.epoch = s->epoch, .position = s->position};
+    if (s->trace) {
+        int r = pstk__trace_open(&p->delivered->trace, err);
+        if (r < 0)
+            return r;
+    }
     int r = pstk__window_open(&p->window, p->slots, p->delivered, &p->partition, start, err);
     if (r < 0)
         return r;
@@ -274,7 +279,10 @@ int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, in
     if (l->returned_ns)
         pstk__count(&l->consumer.busy_ns, now - l->returned_ns);
     struct pstk__slot *s = NULL;
+    const struct pstk__trace *trace = &l->pipeline.delivered->trace;
+    pstk__trace_enter(trace, "next", get(&l->consumer.n_items));
     r = pstk__window_take(&l->pipeline.window, &s, stream, timeout_ns, &waited, err);
+    pstk__trace_leave(trace);
     l->returned_ns = pstk__clock_ns();
     pstk__count(&l->consumer.starved_ns, waited);
     if (r == 1) {

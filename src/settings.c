@@ -70,6 +70,7 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
         {"n_threads", s->n_threads, PSTK__MAX_WORKERS},
         {"n_device_slots", s->n_device_slots, DEVICE_SLOTS_MAX},
         {"timed", s->timed, 1},
+        {"trace", s->trace, 1},
     };
     if (!s->path || !s->path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path: not set");

@@ -446,7 +446,9 @@ static void run(struct pstk__lane *l)
         if (atomic_load_explicit(&p->closing, memory_order_acquire))
             return;
         uint64_t waited = 0;
+        pstk__trace_enter(&p->delivered->trace, "read", l->claimed ? l->claimed->seq : 0);
         int r = advance(l, &waited);
+        pstk__trace_leave(&p->delivered->trace);
         uint64_t now = pstk__clock_ns();
         pstk__count(&l->counters.busy_ns, now - mark - waited);
         pstk__count(&l->counters.starved_ns, waited);

@@ -57,7 +57,10 @@ static int queue_load(struct pstk__uploader *u, struct pstk__slot *s, struct pst
                                     .n_valid = s->batch.n_valid,
                                     .ragged_size = ragged_size};
     push_copying(u, s); /* also when it fails: some of the copies may have been queued */
-    return u->device->ops->load(u->device, &load, err);
+    pstk__trace_enter(&u->pipeline->delivered->trace, "copy", s->seq);
+    const int r = u->device->ops->load(u->device, &load, err);
+    pstk__trace_leave(&u->pipeline->delivered->trace);
+    return r;
 }
 
 /* Load the next batch if it and a slot for it are there: 1, 0 or an error. */

@@ -164,10 +164,12 @@ void *pstk__stage_work(void *worker)
     struct pstk__job *j;
     while ((j = pstk__queue_pop(w->lane->work, &waited))) {
         uint32_t n_rows = j->n_rows;
+        pstk__trace_enter(&p->delivered->trace, "decode", j->slot->seq);
         for (uint32_t i = 0; i < n_rows && !pstk__window_stale(&p->window, j->slot); i++)
             write_row(w, j, i);
         pstk__count(&w->counters.n_items, n_rows); /* before the batch can be delivered */
         finish_job(w, j);
+        pstk__trace_leave(&p->delivered->trace);
         uint64_t now = pstk__clock_ns();
         pstk__count(&w->counters.busy_ns, now - mark - waited);
         pstk__count(&w->counters.starved_ns, waited);

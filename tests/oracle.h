@@ -20,7 +20,8 @@ struct oracle {
     uint8_t *buffer;
 };
 
-static int oracle_open(struct oracle *o, const struct pstk_settings *s, struct pstk_error *err)
+static inline int oracle_open(struct oracle *o, const struct pstk_settings *s,
+                              struct pstk_error *err)
 {
     *o = (struct oracle){.s = *s};
     int r = pstk_dataset_open(&o->dataset, s->path, err);
@@ -36,7 +37,7 @@ static int oracle_open(struct oracle *o, const struct pstk_settings *s, struct p
     return pstk__sampler_open(&o->sampler, o->plan, err);
 }
 
-static void oracle_close(struct oracle *o)
+static inline void oracle_close(struct oracle *o)
 {
     pstk__sampler_close(o->sampler);
     for (uint32_t i = 0; o->plan && i < o->plan->n_outputs; i++)
@@ -47,7 +48,8 @@ static void oracle_close(struct oracle *o)
 }
 
 /* Sample ids of the batch at (epoch, position); returns how many are valid. */
-static uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64_t position, uint64_t *ids)
+static inline uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64_t position,
+                                  uint64_t *ids)
 {
     const struct pstk_settings *s = &o->s;
     static struct pstk__order order;
@@ -68,7 +70,7 @@ static uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64_t posi
     return n_valid;
 }
 
-static int oracle_row(struct oracle *o, uint64_t id, uint64_t epoch, struct pstk__row *rows)
+static inline int oracle_row(struct oracle *o, uint64_t id, uint64_t epoch, struct pstk__row *rows)
 {
     struct pstk__record record;
     uint32_t shard;
@@ -86,8 +88,8 @@ static int oracle_row(struct oracle *o, uint64_t id, uint64_t epoch, struct pstk
     return r;
 }
 
-static int oracle_row_equal(const struct oracle *o, const struct pstk_batch *b, uint32_t row,
-                            const struct pstk__row *rows)
+static inline int oracle_row_equal(const struct oracle *o, const struct pstk_batch *b, uint32_t row,
+                                   const struct pstk__row *rows)
 {
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         const struct pstk_tensor *t = &b->tensors[i];
@@ -105,7 +107,7 @@ static int oracle_row_equal(const struct oracle *o, const struct pstk_batch *b, 
 }
 
 /* Rows past n_valid are zero, and empty where ragged. */
-static int oracle_rest_zero(const struct oracle *o, const struct pstk_batch *b)
+static inline int oracle_rest_zero(const struct oracle *o, const struct pstk_batch *b)
 {
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         const struct pstk_tensor *t = &b->tensors[i];
@@ -125,7 +127,7 @@ static int oracle_rest_zero(const struct oracle *o, const struct pstk_batch *b)
 }
 
 /* 1 when the batch is what the naive loop gives, byte for byte. Says what differs. */
-static int oracle_equal(struct oracle *o, const struct pstk_batch *b)
+static inline int oracle_equal(struct oracle *o, const struct pstk_batch *b)
 {
     uint64_t *ids = calloc(o->s.batch_size, sizeof *ids);
     uint32_t n = oracle_ids(o, b->epoch, b->position, ids);

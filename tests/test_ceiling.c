@@ -63,6 +63,7 @@ TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
     struct cuda_fake_stats f;
     cuda_fake_stats(&f);
     CHECK_EQ(f.devices[0].has_context, 0);
+    CHECK_EQ(cuda_fake_calls("cudaHostRegister"), 0); /* no loader was on the device */
     CHECK_EQ(cuda_fake_close(), 0);
 }
 

@@ -48,7 +48,8 @@ def run(*args, status=0, **kwargs):
 
 def run_raw(*args, status=0, **kwargs):
     kwargs.setdefault("stdout", subprocess.PIPE)
-    done = subprocess.run([PENSTOCK, *map(str, args)], stderr=subprocess.PIPE, timeout=120, **kwargs)
+    command = kwargs.pop("command", PENSTOCK)
+    done = subprocess.run([command, *map(str, args)], stderr=subprocess.PIPE, timeout=120, **kwargs)
     err = done.stderr.decode(errors="replace")
     assert done.returncode in (status if isinstance(status, tuple) else (status,)), \
         "%s: exit %d, not %s: %s" % (
@@ -56,8 +57,8 @@ def run_raw(*args, status=0, **kwargs):
     return done.stdout, err
 
 
-def run_json(*args, status=0):
-    out, _ = run(*args, "--json", status=status)
+def run_json(*args, status=0, **kwargs):
+    out, _ = run(*args, "--json", status=status, **kwargs)
     assert out.endswith("\n") and out.count("\n") == 1, out
     return json.loads(out)
 
@@ -251,6 +252,13 @@ def wrong_usage_is_one_sentence_and_status_2(world):
         (["bench", d, "--batch-size", "1000"], "--batch-size"),
         (["bench", d, "--epochs", "0"], "--epochs"),
         (["bench", d, "--device", "tpu"], "host, cuda"),
+        (["bench", d, "--device", "tpu:1"], "host, cuda"),
+        (["bench", d, "--device", "host:0"], "--device"),
+        (["bench", d, "--device", "cuda:"], "cuda:N"),
+        (["bench", d, "--device", "cuda:first"], "'first'"),
+        (["bench", d, "--device", "cuda:4294967296"], "--device"),
+        (["bench", d, "--step-ms", "-1"], "--step-ms"),
+        (["bench", d, "--step-ms", "slow"], "--step-ms"),
         (["bench", d, "--seconds", "soon"], "--seconds"),
         (["pack", world.src], "needs SRC and OUT"),
         (["pack", world.src, "o", "--shard-size", "12Q"], "--shard-size"),
@@ -693,6 +701,7 @@ def bench_reports_every_key(world):
     assert told["ceilings"]["storage_bytes_per_second"] > 0
     assert told["ceilings"]["decode_samples_per_second"] > 0
     assert told["limit"] in ("unknown", "storage", "decode", "copy", "consumer", "reader")
+    expect((told["device"], told["step_ms"], "copy" in told["ratios"]), (None, 0, False))
     expect(run_json("bench", world.data, "--epochs", 1, "--no-ceilings")["ceilings"], None)
     start = time.time()
     told = run_json("bench", world.data, "--seconds", 0.5, "--no-ceilings", "--size", 32)
@@ -702,6 +711,17 @@ def bench_reports_every_key(world):
         assert part in out, part
     expect(err, "")
     assert max(map(len, out.splitlines())) <= 86
+
+
+@test
+def a_step_on_the_host_keeps_the_caller_busy(world):
+    line = ["bench", world.data, "--epochs", 2, "--batch-size", 4, "--size", 16, "--no-ceilings",
+            "--step-ms", 20]
+    told = run_json(*line)
+    expect((told["device"], told["step_ms"], told["limit"]), (None, 20, "consumer"))
+    assert told["seconds"] >= 12 * 0.02 and "--step-ms" in told["advice"], told
+    assert "uploader" not in told["stages"]
+    assert "device  " not in run(*line)[0]
 
 
 @test

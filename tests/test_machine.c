@@ -120,7 +120,9 @@ TEST(copies_that_make_no_sense_are_refused)
     CHECK_EQ(pstk_measure_copies(PSTK_CUDA, 0, 1, 1, &r, &err), PSTK_EINVAL);
     r.size = sizeof r;
     CHECK_EQ(pstk_measure_copies(PSTK_HOST, 0, 1, 1, &r, &err), PSTK_ENOTSUP);
-    CHECK_EQ(pstk_measure_copies(PSTK_CUDA, 0, UINT64_C(1) << 60, 1, &r, &err), PSTK_ENOMEM);
+    CHECK_EQ(cuda_fake_close(), 0);
+    cuda_fake_open(&(struct cuda_fake_config){.device_memory = 1 << 20});
+    CHECK_EQ(pstk_measure_copies(PSTK_CUDA, 0, 1 << 20, 0.02, &r, &err), PSTK_ENOMEM);
     CHECK(r.to_device == 0);
     CHECK_EQ(cuda_fake_close(), 0);
 }

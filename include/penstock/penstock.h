@@ -195,6 +195,9 @@ struct pstk_settings {
                                  least 2. Slot k is at the same addresses for the loader's life */
     uint32_t timed;           /* 1: measure copies to the device and how long the consumer's stream
                                  waits for batches (pstk_stats) */
+    uint32_t trace; /* 1: mark what threads do as NVTX ranges (read, decode, copy, next, lease),
+                       for Nsight Systems; ENOTSUP in a build without NVTX */
+    uint32_t reserved;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -428,7 +431,8 @@ struct pstk_machine {
     uint32_t direct_memory_align; /* bytes */
     uint32_t direct_offset_align; /* bytes */
     uint32_t variant;             /* the best enum pstk_variant of this CPU */
-    int32_t n_cuda_devices;       /* -1: built without CUDA, or no driver that it can use */
+    int32_t n_cuda_devices;       /* -1: built without CUDA, or no driver that it can use; looked
+                                     for (0.1 s and more) only where size reaches past it */
     char kernel[64];              /* release */
     char cpu[64];                 /* model name */
     char file_system[32];         /* of the path: "ext4", ... */
@@ -468,7 +472,7 @@ struct pstk_copy_rates {
     double to_device;          /* from page-locked host memory: plain cudaMemcpyAsync */
     double to_host;            /* to page-locked host memory */
     double pageable_to_device; /* from memory that is not page-locked */
-    double on_device;          /* from device memory to device memory, read and written */
+    double on_device;          /* from device memory to device memory, each byte counted once */
 };
 
 /* Measure copies of block_size bytes, one behind the other, `seconds` for all kinds together. On

@@ -232,7 +232,7 @@ static void print_link(const struct gpu *g)
     if (d->pcie_generation_max)
         snprintf(link, sizeof link, ", PCIe gen %u x%u", d->pcie_generation_max, d->pcie_width_max);
     snprintf(text, sizeof text, "%s%s", d->bus_id, link);
-    if (link[0] &&
+    if (d->pcie_generation && d->pcie_width &&
         (d->pcie_generation < d->pcie_generation_max || d->pcie_width < d->pcie_width_max))
         snprintf(text, sizeof text, "%s%s (now gen %u x%u)", d->bus_id, link, d->pcie_generation,
                  d->pcie_width);

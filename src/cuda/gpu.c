@@ -384,10 +384,8 @@ static int cuda_copied(struct pstk__device *device, uint32_t host_slot, int wait
             code = cudaEventSynchronize(s->copied);
     } else {
         code = cudaEventQuery(s->copied);
-        if (code == cudaErrorNotReady) {
-            cudaGetLastError(); /* no error, but kept as one */
+        if (code == cudaErrorNotReady)
             return 0;
-        }
     }
     if (code != cudaSuccess)
         return fail(d, code, "copying a batch", err);

@@ -5,7 +5,8 @@
 
 #include <penstock/penstock.h>
 
-/* Number of devices, or PSTK_ENOTSUP. Touches none. */
+/* Number of devices, 0 with a driver that finds none; ENOTSUP: no driver that can be used. Touches
+ * no device. */
 int pstk__cuda_count(void);
 /* Fill in all but size, kind and index. Touches no device. */
 void pstk__cuda_describe(int32_t index, struct pstk_device *to);

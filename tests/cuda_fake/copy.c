@@ -164,7 +164,9 @@ static cudaError_t copy(struct CUstream_st *s, void *dst, const void *src, uint6
     if (!from.range) {
         op->staged = copy_of(src, size);
         op->from = op->staged;
-    } else if (!from.is_device) {
+    } else if (!from.is_device &&
+               !cuda_fake__untouched(from.range, src, size, 1, cuda_fake__host_clock())) {
+        /* Else an operation is still to write there, and what there is now says nothing. */
         cuda_fake__show();
         op->sum = sum_of(src, size);
         cuda_fake__hide();

@@ -20,8 +20,14 @@ static void refuse(const char *text)
     _exit(STATUS);
 }
 
-static void set(struct cuda_fake_config *c, const char *name, uint64_t value)
+struct wish {
+    struct cuda_fake_config config;
+    int poisoned; /* device whose kernels have faulted; -1: none */
+};
+
+static void set(struct wish *w, const char *name, uint64_t value)
 {
+    struct cuda_fake_config *c = &w->config;
     if (strcmp(name, "devices") == 0)
         c->n_devices = (uint32_t)value;
     else if (strcmp(name, "delay_us") == 0)
@@ -38,6 +44,8 @@ static void set(struct cuda_fake_config *c, const char *name, uint64_t value)
         c->no_driver = (cudaError_t)value;
     else if (strcmp(name, "no_register") == 0)
         c->no_register = (cudaError_t)value;
+    else if (strcmp(name, "poison") == 0)
+        w->poisoned = (int)value;
     else
         refuse(name);
 }
@@ -45,7 +53,7 @@ static void set(struct cuda_fake_config *c, const char *name, uint64_t value)
 __attribute__((constructor)) static void open_fake(void)
 {
     const char *wanted = getenv(ENVIRONMENT);
-    struct cuda_fake_config c = {0};
+    struct wish w = {.poisoned = -1};
     char text[256], *rest, *end;
     if (!wanted)
         return;
@@ -55,11 +63,13 @@ __attribute__((constructor)) static void open_fake(void)
         if (!value)
             refuse(item);
         *value++ = '\0';
-        set(&c, item, strtoull(value, &end, 10));
+        set(&w, item, strtoull(value, &end, 10));
         if (*end || end == value)
             refuse(value);
     }
-    cuda_fake_open(&c);
+    cuda_fake_open(&w.config);
+    if (w.poisoned >= 0)
+        cuda_fake_poison(w.poisoned, cudaErrorLaunchFailure);
 }
 
 __attribute__((destructor)) static void close_fake(void)
