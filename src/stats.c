@@ -31,11 +31,11 @@ uint32_t pstk__stats_limit(const struct pstk_stats *s)
     /* Batches lie ready when it comes: it sets the pace. */
     if (share(c->starved_ns, c) < 0.1)
         return PSTK_LIMIT_CONSUMER;
-    /* It asks sooner than it uses: what holds up its batches is that their slots are not free yet.
+    /* On a device it asks long before it uses: there its stream tells, or that slots are not free.
      */
     const struct pstk_stage_stats *u = &s->stage_uploader;
     double copy = share(u->busy_ns, u);
-    if (share(u->blocked_ns, u) > 0.5)
+    if (share(u->blocked_ns, u) > 0.5 || s->stream_starved_ns < s->stream_used_ns / 10)
         return PSTK_LIMIT_CONSUMER;
     /* Otherwise it is the stage that has the least rest: workers that work, a reader that works, a
      * reader that waits for storage, an uploader that copies or waits for copies. */

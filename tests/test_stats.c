@@ -53,6 +53,12 @@ TEST(an_uploader_that_waits_for_the_step_means_the_consumer)
     s.stage_uploader.busy_ns = 100 * MS;
     s.stage_uploader.blocked_ns = 900 * MS;
     CHECK_EQ(pstk__stats_limit(&s), PSTK_LIMIT_CONSUMER);
+    s = waiting();
+    s.stream_used_ns = 900 * MS;
+    s.stream_starved_ns = 80 * MS;
+    CHECK_EQ(pstk__stats_limit(&s), PSTK_LIMIT_CONSUMER);
+    s.stream_starved_ns = 100 * MS;
+    CHECK_EQ(pstk__stats_limit(&s), PSTK_LIMIT_DECODE);
 }
 
 int main(void)
