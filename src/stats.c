@@ -31,12 +31,14 @@ uint32_t pstk__stats_limit(const struct pstk_stats *s)
     /* Batches lie ready when it comes: it sets the pace. */
     if (share(c->starved_ns, c) < 0.1)
         return PSTK_LIMIT_CONSUMER;
-    /* On a device it asks long before it uses: there its stream tells, or that slots are not free.
-     */
+    /* On a device it asks long before it uses. There its stream tells, where it was timed; else an
+     * uploader that waits for slots most of the time means that the work on them sets the pace. */
     const struct pstk_stage_stats *u = &s->stage_uploader;
-    double copy = share(u->busy_ns, u);
-    if (share(u->blocked_ns, u) > 0.5 || s->stream_starved_ns < s->stream_used_ns / 10)
+    const int timed = s->stream_used_ns + s->stream_starved_ns > 0;
+    if (timed ? s->stream_starved_ns < s->stream_used_ns / 10 : share(u->blocked_ns, u) > 0.5)
         return PSTK_LIMIT_CONSUMER;
+    /* A starved stream leaves its slots free: what else blocks is our own work on the device. */
+    double copy = share(u->busy_ns + (timed ? u->blocked_ns : 0), u);
     /* Otherwise it is the stage that has the least rest: workers that work, a reader that works, a
      * reader that waits for storage, an uploader that copies or waits for copies. */
     double decode = share(w->busy_ns, w), reader = share(r->busy_ns, r),

@@ -59,6 +59,9 @@ TEST(an_uploader_that_waits_for_the_step_means_the_consumer)
     CHECK_EQ(pstk__stats_limit(&s), PSTK_LIMIT_CONSUMER);
     s.stream_starved_ns = 100 * MS;
     CHECK_EQ(pstk__stats_limit(&s), PSTK_LIMIT_DECODE);
+    s.stage_uploader.busy_ns = 100 * MS;
+    s.stage_uploader.blocked_ns = 900 * MS;
+    CHECK_EQ(pstk__stats_limit(&s), PSTK_LIMIT_COPY);
 }
 
 int main(void)
