@@ -77,6 +77,7 @@ struct pstk__slots {
     struct pstk__slot *slots;    /* n_slots, owned */
     uint32_t n_slots, n_lanes;
     uint32_t on_device; /* 1: slots of a device */
+    int32_t device_index;
     uint32_t batch_size, n_outputs;
     struct pstk__layout layout;
     uint64_t row_size[PSTK__MAX_OUTPUTS]; /* bytes, as workers write them */
@@ -107,6 +108,7 @@ struct pstk__slots_config {
     uint32_t n_lanes;   /* lane k lies on node k modulo n_nodes */
     uint32_t node;      /* all slots on this node; UINT32_MAX = each on its lane's */
     uint32_t on_device; /* 1: slots of a device; one lane, numa is not used */
+    int32_t device_index;
 };
 
 /* Make all slots, FREE, dealt round robin to the lanes. Sets *bound to 0 when memory could not be

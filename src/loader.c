@@ -152,7 +152,8 @@ static int open_slots(struct pstk_loader *l, struct pstk_error *err)
                                    .n_slots = l->budget.n_slots,
                                    .n_nodes = p->n_nodes,
                                    .n_lanes = p->n_lanes,
-                                   .node = p->device_node};
+                                   .node = p->device_node,
+                                   .device_index = s->device_index};
     int bound = 1, r = pstk__slots_open(&p->slots, &c, &bound, err);
     if (!bound)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_BOUND, memory_order_relaxed);

@@ -565,6 +565,63 @@ TEST(the_machine_and_its_ceilings_are_told)
     CHECK(ceilings.memory_bytes_per_second > 0 || ceilings.storage_bytes_per_second > 0);
 }
 
+/* The unversioned structs of https://dmlc.github.io/dlpack. */
+struct dl_managed {
+    void *data;
+    int32_t device_type, device_id, n_dims;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+    void *manager;
+    void (*deleter)(struct dl_managed *self);
+};
+
+TEST(a_shared_batch_lives_until_its_last_tensor_is_gone)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    struct pstk_batch *batch = NULL, *other = NULL;
+    struct pstk_share *share = NULL;
+    struct DLManagedTensor *views[2] = {NULL};
+    s.n_slots = 2;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
+    CHECK_EQ(pstk_share_open(NULL, &batch, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_share_open(&share, &batch, NULL, &err), 0);
+    CHECK(batch == NULL);
+    CHECK_EQ(pstk_share_open(&share, &batch, NULL, &err), PSTK_EINVAL);
+    const struct pstk_batch *held = pstk_share_batch(share);
+    for (uint32_t i = 0; i < 2; i++)
+        CHECK_EQ(pstk_share_tensor(share, 0, &views[i], &err), 0);
+    CHECK_EQ(pstk_share_tensor(share, held->n_tensors, &views[0] + 1, &err), PSTK_EINVAL);
+    CHECK(views[1] == NULL);
+    CHECK_EQ(pstk_share_tensor(share, 0, &views[1], &err), 0);
+    struct dl_managed *view = (struct dl_managed *)(void *)views[0];
+    const struct pstk_tensor *t = &held->tensors[0];
+    CHECK(view->data == t->data && view->device_type == 1 && view->device_id == 0);
+    CHECK_EQ(view->n_dims, t->n_dims);
+    CHECK_EQ(view->bits, 8 * pstk_dtype_size(t->dtype));
+    CHECK_EQ(view->shape[0], held->n_rows);
+    CHECK_EQ(view->strides[t->n_dims - 1], 1);
+    struct pstk_share *again = share;
+    pstk_share_ref(again);
+    pstk_share_unref(&share);
+    CHECK(share == NULL);
+    CHECK_EQ(pstk_next(loader, &other, NULL, -1, &err), 1);
+    CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), PSTK_ENOBUFS);
+    pstk_release(&other, NULL);
+    pstk_close(&loader);
+    CHECK(row_is_sample(held, 0, held->sample_ids[0]));
+    view->deleter(view);
+    view = (struct dl_managed *)(void *)views[1];
+    view->deleter(view);
+    pstk_share_unref(&again);
+    pstk_share_unref(&again);
+    pstk_share_unref(NULL);
+}
+
 TEST(the_hosts_streams_are_the_caller)
 {
     struct pstk_error err = new_error();
@@ -641,6 +698,7 @@ int main(void)
         CASE(interrupt_ends_the_next_wait),
         CASE(what_is_wrong_with_settings_is_named),
         CASE(the_machine_and_its_ceilings_are_told),
+        CASE(a_shared_batch_lives_until_its_last_tensor_is_gone),
         CASE(the_hosts_streams_are_the_caller),
         CASE(a_machine_without_a_gpu_says_so),
     };

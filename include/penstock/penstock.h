@@ -296,6 +296,30 @@ PSTK_API void pstk_interrupt(struct pstk_loader *loader);
  * yet. Leased batches stay valid until released. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
+/* ---- batches that many hold ------------------------------------------------------------------ */
+
+/*
+ * For languages whose objects live as long as they like: a leased batch with a count of references.
+ * Its slot goes back when the last one is given up, behind what is then in the stream that it was
+ * shared on and in those that pstk_batch_record was told. Any thread; in a fork's child giving up
+ * does nothing to the slot.
+ */
+struct pstk_share; /* opaque */
+
+/* Takes the lease *batch and nulls it. Returns owned, with one reference. */
+PSTK_API int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch, void *stream,
+                             struct pstk_error *err);
+/* The batch, valid while a reference is held. */
+PSTK_API const struct pstk_batch *pstk_share_batch(const struct pstk_share *share);
+PSTK_API void pstk_share_ref(struct pstk_share *share);
+/* Give up a reference; nulls *share. NULL is fine. */
+PSTK_API void pstk_share_unref(struct pstk_share **share);
+/* A tensor of the batch as DLPack has it (a DLManagedTensor, https://dmlc.github.io/dlpack), which
+ * holds a reference until its deleter is called, from any thread. Returns owned. */
+struct DLManagedTensor;
+PSTK_API int pstk_share_tensor(struct pstk_share *share, uint32_t tensor,
+                               struct DLManagedTensor **out, struct pstk_error *err);
+
 /* ---- streams, for programs that do not speak the device's own language ----------------------- */
 
 /* Make a stream of the loader's device that waits for no other. Returns owned in *stream: close it
