@@ -38,7 +38,7 @@ namespace
 
 constexpr int SIDE = 32, N_INPUTS = 3 * SIDE * SIDE, N_HIDDEN = 256;
 constexpr int STEPS_PER_REPORT = 200; // and one at the end of each epoch
-constexpr int WARP = 32, BLOCK = 256, TILE = 16;
+constexpr int WARP = 32, BLOCK = 256;
 constexpr float MOMENTUM = 0.9f;
 
 // ---- calls that may fail, things that are given back -------------------------------------------
@@ -62,26 +62,13 @@ using Event = std::unique_ptr<CUevent_st, GiveBack<cudaEventDestroy>>;
 template <typename T> using DeviceArray = std::unique_ptr<T[], GiveBack<cudaFree>>;
 template <typename T> using PinnedArray = std::unique_ptr<T[], GiveBack<cudaFreeHost>>;
 
-// Of its own, and non-blocking: one that the default stream, and so everything, does not wait for.
-Stream make_stream()
+// What open(&thing, arguments...) gives, with its owner.
+template <typename Owner, typename Open, typename... Arguments>
+Owner make(Open open, Arguments... arguments)
 {
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    return Stream(stream);
-}
-
-Event make_event()
-{
-    cudaEvent_t event;
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return Event(event);
-}
-
-template <typename T> DeviceArray<T> make_device_array(size_t n)
-{
-    void *memory;
-    CHECK(cudaMalloc(&memory, n * sizeof(T)));
-    return DeviceArray<T>(static_cast<T *>(memory));
+    typename Owner::pointer thing = nullptr;
+    CHECK(open(&thing, arguments...));
+    return Owner(thing);
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -94,9 +81,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
 
 // ---- products of matrices ----------------------------------------------------------------------
 
-// Row by row; transposed: column by column.
 struct Matrix {
-    float *data;
+    float *data; // row by row; transposed: column by column
     int n_rows, n_columns;
     bool is_transposed = false;
 
@@ -107,38 +93,43 @@ struct Matrix {
 };
 
 #ifdef HAVE_CUBLAS
+constexpr const char *MULTIPLIER = "cuBLAS";
+using Handle = std::unique_ptr<cublasContext, GiveBack<cublasDestroy>>;
+
 void check(cublasStatus_t result, const char *call)
 {
     if (result != CUBLAS_STATUS_SUCCESS)
         throw std::runtime_error(std::string(call) + ": " + cublasGetStatusString(result));
 }
 
-class Multiplier
+Handle make_handle(cudaStream_t stream)
 {
-  public:
-    static constexpr const char *name = "cuBLAS";
-    explicit Multiplier(cudaStream_t stream)
-    {
-        cublasHandle_t handle;
-        CHECK(cublasCreate(&handle));
-        handle_.reset(handle);
-        CHECK(cublasSetStream(handle, stream));
-    }
-    // c = a b. cuBLAS thinks in columns: to it that is c' = b' a'.
-    void multiply(Matrix a, Matrix b, Matrix c) const
-    {
-        const float one = 1, zero = 0;
-        CHECK(cublasSgemm(handle_.get(), b.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                          a.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, c.n_columns, c.n_rows,
-                          a.n_columns, &one, b.data, b.is_transposed ? b.n_rows : b.n_columns,
-                          a.data, a.is_transposed ? a.n_rows : a.n_columns, &zero, c.data,
-                          c.n_columns));
-    }
+    Handle handle = make<Handle>(cublasCreate);
+    CHECK(cublasSetStream(handle.get(), stream));
+    return handle;
+}
 
-  private:
-    std::unique_ptr<cublasContext, GiveBack<cublasDestroy>> handle_;
-};
+// c = a b. cuBLAS thinks in columns: to it that is c' = b' a'.
+void multiply(const Handle &handle, Matrix a, Matrix b, Matrix c)
+{
+    const cublasOperation_t of_a = a.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_b = b.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int a_stride = a.is_transposed ? a.n_rows : a.n_columns;
+    const int b_stride = b.is_transposed ? b.n_rows : b.n_columns;
+    const float one = 1, zero = 0;
+    CHECK(cublasSgemm(handle.get(), of_b, of_a, c.n_columns, c.n_rows, a.n_columns, &one, b.data,
+                      b_stride, a.data, a_stride, &zero, c.data, c.n_columns));
+}
 #else
+constexpr const char *MULTIPLIER = "a kernel of its own";
+constexpr int TILE = 16;
+using Handle = cudaStream_t;
+
+Handle make_handle(cudaStream_t stream)
+{
+    return stream;
+}
+
 __device__ float element(const Matrix &m, int row, int column) // 0 outside
 {
     if (row >= m.n_rows || column >= m.n_columns)
@@ -166,31 +157,20 @@ __global__ void multiply_tile(Matrix a, Matrix b, Matrix c)
         c.data[size_t(row) * c.n_columns + column] = sum;
 }
 
-class Multiplier
+void multiply(Handle stream, Matrix a, Matrix b, Matrix c) // c = a b
 {
-  public:
-    static constexpr const char *name = "a kernel of its own";
-    explicit Multiplier(cudaStream_t stream) : stream_(stream)
-    {
-    }
-    void multiply(Matrix a, Matrix b, Matrix c) const // c = a b
-    {
-        const dim3 grid((c.n_columns + TILE - 1) / TILE, (c.n_rows + TILE - 1) / TILE);
-        launch(multiply_tile, grid, dim3(TILE, TILE), stream_, a, b, c);
-    }
-
-  private:
-    cudaStream_t stream_;
-};
+    const dim3 grid((c.n_columns + TILE - 1) / TILE, (c.n_rows + TILE - 1) / TILE);
+    launch(multiply_tile, grid, dim3(TILE, TILE), stream, a, b, c);
+}
 #endif
 
 // ---- the network's other kernels ---------------------------------------------------------------
 
-// Of the steps since the last report. In double: atomics add in no fixed order, and so it does not
+// Of the images since the last report. Atomics add in no fixed order: in a double that does not
 // show in what is printed.
 struct Totals {
     double loss;
-    unsigned long long n_right, n_strange; // strange: with a label that is none of the classes
+    unsigned long long n_right;
 };
 
 // Add a bias to each row; in the hidden layer nothing below 0 is let through then.
@@ -203,11 +183,11 @@ __global__ void add_bias(Matrix m, const float *bias, bool is_hidden)
     m.data[i] = is_hidden && sum < 0 ? 0 : sum;
 }
 
-// A warp for each row: of the logits make the gradient of the rows' mean loss.
+// A warp for each row: of the logits make the gradient of the rows' mean loss, softmax and cross
+// entropy. The loss of a label that is no class is no number.
 __global__ void differentiate_loss(Matrix logits, const int64_t *labels, Totals *totals)
 {
     const int64_t label = labels[blockIdx.x];
-    const bool is_strange = label < 0 || label >= logits.n_columns;
     float *row = logits.data + size_t(blockIdx.x) * logits.n_columns;
     float largest = -INFINITY, sum = 0;
     for (int i = threadIdx.x; i < logits.n_columns; i += WARP)
@@ -218,27 +198,25 @@ __global__ void differentiate_loss(Matrix logits, const int64_t *labels, Totals 
         sum += expf(row[i] - largest);
     for (int other = WARP / 2; other > 0; other /= 2)
         sum += __shfl_xor_sync(~0u, sum, other);
-    if (threadIdx.x == 0 && !is_strange) {
-        atomicAdd(&totals->loss, double(largest - row[label] + logf(sum)));
-        atomicAdd(&totals->n_right, row[label] == largest ? 1ull : 0ull);
-    } else if (threadIdx.x == 0) {
-        atomicAdd(&totals->n_strange, 1ull);
+    if (threadIdx.x == 0) {
+        const float wanted = label >= 0 && label < logits.n_columns ? row[label] : NAN;
+        atomicAdd(&totals->loss, double(largest - wanted + logf(sum)));
+        atomicAdd(&totals->n_right, wanted == largest ? 1ull : 0ull);
     }
     __syncwarp(); // row[label] has been read, and another thread writes it
     for (int i = threadIdx.x; i < logits.n_columns; i += WARP)
-        row[i] = is_strange ? 0 : (expf(row[i] - largest) / sum - (i == label)) / logits.n_rows;
+        row[i] = (expf(row[i] - largest) / sum - (i == label)) / logits.n_rows;
 }
 
-// A thread for each column: the gradient of a bias. Of a hidden layer (values) first that of its
-// sums: none comes back where nothing was let through.
+// A thread for each column: the gradient of a bias. In the hidden layer, whose values these are,
+// no gradient comes back where nothing was let through.
 __global__ void differentiate_bias(Matrix gradient, const float *values, float *bias_gradient)
 {
     const int column = blockIdx.x * BLOCK + threadIdx.x;
     float sum = 0;
     if (column >= gradient.n_columns)
         return;
-    for (int row = 0; row < gradient.n_rows; row++) {
-        const size_t i = size_t(row) * gradient.n_columns + column;
+    for (int i = column; i < gradient.n_rows * gradient.n_columns; i += gradient.n_columns) {
         if (values && values[i] <= 0)
             gradient.data[i] = 0;
         sum += gradient.data[i];
@@ -260,45 +238,44 @@ __global__ void descend(float *weights, float *velocity, const float *gradient, 
 class Network
 {
   public:
+    // On the device: weights, their gradient and velocity; hidden values, their gradient, logits.
     Network(int max_rows, int n_classes, cudaStream_t stream)
         : n_classes_(n_classes), n_weights_((N_INPUTS + 1 + n_classes) * N_HIDDEN + n_classes),
-          stream_(stream), multiplier_(stream),
-          weights_(make_device_array<float>(size_t(n_weights_) * 3)),
-          values_(make_device_array<float>(size_t(max_rows) * (2 * N_HIDDEN + n_classes)))
+          stream_(stream), handle_(make_handle(stream)),
+          weights_(make<DeviceArray<float>>(cudaMalloc<float>, sizeof(float) * 3 * n_weights_)),
+          values_(make<DeviceArray<float>>(cudaMalloc<float>,
+                                           sizeof(float) * max_rows * (2 * N_HIDDEN + n_classes)))
     {
-        // mt19937 is the same everywhere, which the standard's distributions are not. Three arrays
-        // in one: weights, gradient, velocity.
-        std::mt19937 random(1);
-        std::vector<float> start(size_t(n_weights_) * 3, 0.0f);
+        std::mt19937 random(1); // the same everywhere, which the standard's distributions are not
+        std::vector<float> start(size_t(3) * n_weights_, 0.0f);
         const Layers w = layers(start.data());
         for (const Matrix &m : {w.hidden, w.last})
             for (int i = 0; i < m.n_rows * m.n_columns; i++)
                 m.data[i] = std::sqrt(6.0f / m.n_rows) * (float(random() >> 8) * 0x1p-23f - 1);
         CHECK(cudaMemcpyAsync(weights_.get(), start.data(), start.size() * sizeof(float),
-                              cudaMemcpyHostToDevice, stream_));
+                              cudaMemcpyHostToDevice, stream));
     }
 
     // One step of gradient descent.
     void learn(float *images, const int64_t *labels, int n_rows, float rate, Totals *totals)
     {
-        float *const gradient = weights_.get() + n_weights_, *const velocity = gradient + n_weights_;
+        float *const gradient = weights_.get() + n_weights_, *velocity = gradient + n_weights_;
         const Layers w = layers(weights_.get()), g = layers(gradient);
         const Matrix x = {images, n_rows, N_INPUTS}, h = {values_.get(), n_rows, N_HIDDEN};
         const Matrix dh = {h.data + n_rows * N_HIDDEN, n_rows, N_HIDDEN};
-        const Matrix z = {dh.data + n_rows * N_HIDDEN, n_rows, n_classes_};
+        const Matrix z = {dh.data + n_rows * N_HIDDEN, n_rows, n_classes_}, dz = z;
 
-        multiplier_.multiply(x, w.hidden, h);
+        multiply(handle_, x, w.hidden, h);
         each(n_rows * N_HIDDEN, add_bias, h, w.hidden_bias, true);
-        multiplier_.multiply(h, w.last, z);
+        multiply(handle_, h, w.last, z);
         each(n_rows * n_classes_, add_bias, z, w.last_bias, false);
         launch(differentiate_loss, dim3(n_rows), dim3(WARP), stream_, z, labels, totals);
 
-        const Matrix dz = z;
-        multiplier_.multiply(h.transposed(), dz, g.last);
+        multiply(handle_, h.transposed(), dz, g.last);
         each(n_classes_, differentiate_bias, dz, nullptr, g.last_bias);
-        multiplier_.multiply(dz, w.last.transposed(), dh);
+        multiply(handle_, dz, w.last.transposed(), dh);
         each(N_HIDDEN, differentiate_bias, dh, h.data, g.hidden_bias);
-        multiplier_.multiply(x.transposed(), dh, g.hidden);
+        multiply(handle_, x.transposed(), dh, g.hidden);
         each(n_weights_, descend, weights_.get(), velocity, gradient, n_weights_, rate);
     }
 
@@ -307,22 +284,21 @@ class Network
         Matrix hidden, last;
         float *hidden_bias, *last_bias;
     };
-    // The parts of an array of n_weights_.
-    Layers layers(float *start) const
+    Layers layers(float *start) const // the parts of n_weights_ floats
     {
         const Matrix hidden = {start, N_INPUTS, N_HIDDEN};
         const Matrix last = {start + (N_INPUTS + 1) * N_HIDDEN, N_HIDDEN, n_classes_};
         return {hidden, last, start + N_INPUTS * N_HIDDEN, last.data + N_HIDDEN * n_classes_};
     }
-    template <typename... Parameters, typename... Arguments>
-    void each(int n, void (*kernel)(Parameters...), Arguments... arguments)
+    template <typename Kernel, typename... Arguments>
+    void each(int n, Kernel kernel, Arguments... arguments) const // a thread for each of n
     {
         launch(kernel, dim3((n + BLOCK - 1) / BLOCK), dim3(BLOCK), stream_, arguments...);
     }
 
     int n_classes_, n_weights_;
     cudaStream_t stream_;
-    Multiplier multiplier_;
+    Handle handle_;
     DeviceArray<float> weights_, values_;
 };
 
@@ -331,60 +307,140 @@ class Network
 class Report
 {
   public:
-    explicit Report(cudaStream_t stream)
-        : stream_(stream), totals_(make_device_array<Totals>(1)), is_fetched_(make_event())
+    const DeviceArray<Totals> totals = make<DeviceArray<Totals>>(cudaMalloc<Totals>, sizeof(Totals));
+
+    explicit Report(cudaStream_t stream) : stream_(stream)
     {
-        void *memory;
-        CHECK(cudaMallocHost(&memory, sizeof(Totals)));
-        fetched_.reset(static_cast<Totals *>(memory));
-        CHECK(cudaMemsetAsync(totals_.get(), 0, sizeof(Totals), stream_));
+        CHECK(cudaMemsetAsync(totals.get(), 0, sizeof(Totals), stream));
     }
-    Totals *totals() const
+    // Print the report before, and have the stream fetch this one.
+    void next(const pstk_stats &now, int epoch, int n_images)
     {
-        return totals_.get();
-    }
-    // Show the report before, and have the stream fetch this one.
-    void next(const penstock::Loader &loader, uint64_t epoch, int n_images)
-    {
-        show();
-        const pstk_stats now = loader.stats();
+        print();
         const auto time = std::chrono::steady_clock::now();
-        const uint64_t starved = now.stream_starved_ns - starved_ns_;
-        const uint64_t step = now.stream_used_ns - used_ns_ + starved;
+        const uint64_t starved = now.stream_starved_ns - before_.stream_starved_ns;
+        const uint64_t all = now.stream_used_ns - before_.stream_used_ns + starved;
         epoch_ = epoch, n_images_ = n_images;
-        per_second_ = n_images / std::chrono::duration<double>(time - time_).count();
-        starved_ = step ? 100.0 * double(starved) / double(step) : 0;
-        starved_ns_ = now.stream_starved_ns, used_ns_ = now.stream_used_ns, time_ = time;
-        CHECK(cudaMemcpyAsync(fetched_.get(), totals_.get(), sizeof(Totals), cudaMemcpyDeviceToHost,
+        images_per_second_ = n_images / std::chrono::duration<double>(time - time_).count();
+        starved_percent_ = all ? 100.0 * double(starved) / double(all) : 0;
+        before_ = now, time_ = time;
+        CHECK(cudaMemcpyAsync(fetched_.get(), totals.get(), sizeof(Totals), cudaMemcpyDeviceToHost,
                               stream_));
-        CHECK(cudaMemsetAsync(totals_.get(), 0, sizeof(Totals), stream_));
         CHECK(cudaEventRecord(is_fetched_.get(), stream_));
+        CHECK(cudaMemsetAsync(totals.get(), 0, sizeof(Totals), stream_));
     }
-    // Was fetched long ago, but for the last one.
-    void show()
+    void print()
     {
         if (n_images_ == 0)
             return;
-        CHECK(cudaEventSynchronize(is_fetched_.get()));
+        CHECK(cudaEventSynchronize(is_fetched_.get())); // long ago, but for the last one
         const double loss = fetched_[0].loss / n_images_;
-        std::printf("epoch %llu  loss %.4f  accuracy %5.1f %%  %.0f images/s  starved %.1f %%\n",
-                    static_cast<unsigned long long>(epoch_), loss,
-                    100.0 * double(fetched_[0].n_right) / n_images_, per_second_, starved_);
+        const double right_percent = 100.0 * double(fetched_[0].n_right) / n_images_;
+        std::printf("epoch %2d  loss %.4f  accuracy %5.1f %%  %6.0f images/s  starved %4.1f %%\n",
+                    epoch_, loss, right_percent, images_per_second_, starved_percent_);
         std::fflush(stdout);
         n_images_ = 0;
-        if (fetched_[0].n_strange)
-            throw std::runtime_error("labels that are none of the data set's classes");
         if (!std::isfinite(loss))
-            throw std::runtime_error("the loss is no number any more: try a lower --lr");
+            throw std::runtime_error("the loss is no number: is --lr too high, or a label no class?");
     }
 
   private:
     cudaStream_t stream_;
-    DeviceArray<Totals> totals_;
-    PinnedArray<Totals> fetched_;
-    Event is_fetched_;
+    const PinnedArray<Totals> fetched_ =
+        make<PinnedArray<Totals>>(cudaMallocHost<Totals>, sizeof(Totals), 0u);
+    const Event is_fetched_ = make<Event>(cudaEventCreateWithFlags, cudaEventDisableTiming);
+    pstk_stats before_ = {};
     std::chrono::steady_clock::time_point time_ = std::chrono::steady_clock::now();
-    uint64_t epoch_ = 0, starved_ns_ = 0, used_ns_ = 0;
-    int n_images_ = 0;
-    double per_second_ = 0, starved_ = 0;
+    int epoch_ = 0, n_images_ = 0;
+    double images_per_second_ = 0, starved_percent_ = 0;
 };
+
+// ---- the program -------------------------------------------------------------------------------
+
+struct Options {
+    const char *path = nullptr;
+    int n_epochs = 20, batch_size = 64, device = 0;
+    float rate = 0.005f;
+};
+
+// Ctrl-C: a loader that waits is woken; one that never has to is not, hence the flag.
+std::atomic<pstk_loader *> interruptible{nullptr};
+std::atomic<bool> is_interrupted{false};
+
+void interrupt(int)
+{
+    is_interrupted = true;
+    if (pstk_loader *loader = interruptible)
+        pstk_interrupt(loader);
+}
+
+int count_classes(const char *path)
+{
+    pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    pstk_dataset *dataset = nullptr;
+    if (pstk_dataset_open(&dataset, path, &err) < 0)
+        throw penstock::Error(err);
+    pstk_dataset_info info = {};
+    info.size = sizeof info;
+    const int result = pstk_dataset_get_info(dataset, &info);
+    pstk_dataset_close(&dataset);
+    if (result < 0 || info.n_names < 2)
+        throw std::runtime_error("a data set of at least two named classes is needed");
+    return int(info.n_names);
+}
+
+void train(const Options &options)
+{
+    pstk_op ops[] = {pstk_random_resized_crop_range(SIDE, SIDE, 0.5, 1, 0.75, 4 / 3.0),
+                     pstk_random_flip(0.5),
+                     pstk_normalize(penstock::imagenet_mean, penstock::imagenet_std)};
+    pstk_output outputs[2] = {};
+    outputs[0].field = "jpg";
+    outputs[0].kind = PSTK_OUTPUT_IMAGE;
+    outputs[0].ops = ops;
+    outputs[0].n_ops = 3;
+    outputs[0].dtype = PSTK_F32;
+    outputs[0].layout = PSTK_NCHW;
+    outputs[1].field = "cls";
+    outputs[1].kind = PSTK_OUTPUT_SCALAR;
+    outputs[1].dtype = PSTK_I64;
+
+    pstk_settings settings = penstock::settings();
+    settings.path = options.path;
+    settings.outputs = outputs;
+    settings.n_outputs = 2;
+    settings.batch_size = options.batch_size;
+    settings.last = PSTK_LAST_SHORT; // every image in every epoch, so n_valid counts
+    settings.device = PSTK_CUDA;
+    settings.device_index = options.device;
+    settings.timed = 1;
+    const int n_classes = count_classes(options.path);
+    penstock::Loader loader(settings);
+    CHECK(cudaSetDevice(options.device));
+
+    const Stream stream = make<Stream>(cudaStreamCreateWithFlags, cudaStreamNonBlocking);
+    Network network(options.batch_size, n_classes, stream.get());
+    Report report(stream.get());
+    interruptible = loader.get();
+    std::printf("%llu images of %d classes in batches of %d, multiplied by %s\n",
+                (unsigned long long)loader.n_samples(), n_classes, options.batch_size, MULTIPLIER);
+    for (int epoch = 0; epoch < options.n_epochs && !is_interrupted; epoch++) {
+        int n_steps = 0, n_images = 0;
+        for (penstock::Batch &batch : loader.epoch(epoch, stream.get())) {
+            network.learn(static_cast<float *>(batch.tensor(0).data),
+                          static_cast<int64_t *>(batch.tensor(1).data), int(batch->n_valid),
+                          options.rate, report.totals.get());
+            n_images += int(batch->n_valid);
+            if (++n_steps % STEPS_PER_REPORT == 0) {
+                report.next(loader.stats(), epoch, n_images);
+                n_images = 0;
+            }
+            if (is_interrupted)
+                break;
+        }
+        if (n_images)
+            report.next(loader.stats(), epoch, n_images);
+    }
+    report.print();
+}

@@ -593,9 +593,8 @@ TEST(a_shared_batch_lives_until_its_last_tensor_is_gone)
     CHECK(batch == NULL);
     CHECK_EQ(pstk_share_open(&share, &batch, NULL, &err), PSTK_EINVAL);
     const struct pstk_batch *held = pstk_share_batch(share);
-    for (uint32_t i = 0; i < 2; i++)
-        CHECK_EQ(pstk_share_tensor(share, 0, &views[i], &err), 0);
-    CHECK_EQ(pstk_share_tensor(share, held->n_tensors, &views[0] + 1, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_share_tensor(share, 0, &views[0], &err), 0);
+    CHECK_EQ(pstk_share_tensor(share, held->n_tensors, &views[1], &err), PSTK_EINVAL);
     CHECK(views[1] == NULL);
     CHECK_EQ(pstk_share_tensor(share, 0, &views[1], &err), 0);
     struct dl_managed *view = (struct dl_managed *)(void *)views[0];
