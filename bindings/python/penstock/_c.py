@@ -1,0 +1,598 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library as it is: a mirror of every public struct, enumerator and function.
+
+What is here has the C names without their prefix and says nothing of its own: the manual is
+penstock/types.h, format.h and penstock.h. A test checks every size and offset against the C
+compiler.
+"""
+from __future__ import annotations
+
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int,
+                    c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p)
+
+from . import _library
+
+NONE = 2**64 - 1  # PSTK_NONE
+
+# enum pstk_result
+OK = 0
+EPERM = -1
+ENOENT = -2
+EINTR = -4
+EIO = -5
+ENOMEM = -12
+EACCES = -13
+EBUSY = -16
+EEXIST = -17
+EINVAL = -22
+EFBIG = -27
+ENOSPC = -28
+ENODATA = -61
+EBADMSG = -74
+ENOTSUP = -95
+ENOBUFS = -105
+ETIMEDOUT = -110
+ECANCELED = -125
+
+# enum pstk_stage
+STAGE_NONE = 0
+STAGE_OPEN = 1
+STAGE_ORDER = 2
+STAGE_SHARD = 3
+STAGE_READ = 4
+STAGE_RECORD = 5
+STAGE_DECODE = 6
+STAGE_DEVICE = 7
+STAGE_CONSUMER = 8
+STAGE_WRITE = 9
+
+# enum pstk_dtype
+U8 = 1
+I8 = 2
+U16 = 3
+I16 = 4
+U32 = 5
+I32 = 6
+U64 = 7
+I64 = 8
+F16 = 9
+BF16 = 10
+F32 = 11
+F64 = 12
+
+# enum pstk_layout
+NHWC = 0
+NCHW = 1
+
+# enum pstk_encoding
+ENCODING_NONE = 0
+ENCODING_JPEG = 1
+ENCODING_PNG = 2
+ENCODING_PIXELS = 3
+
+# enum pstk_op_kind
+OP_RANDOM_RESIZED_CROP = 1
+OP_RESIZE = 2
+OP_RESIZE_SHORTER = 3
+OP_CENTER_CROP = 4
+OP_RANDOM_FLIP = 5
+OP_NORMALIZE = 6
+
+# enum pstk_field_kind
+FIELD_BYTES = 1
+FIELD_UTF8 = 2
+FIELD_IMAGE = 3
+FIELD_SCALAR = 4
+FIELD_NDARRAY = 5
+
+# enum pstk_codec
+CODEC_NONE = 0
+CODEC_ZSTD = 1
+CODEC_PLANES = 2
+
+# enum pstk_output_kind
+OUTPUT_IMAGE = 1
+OUTPUT_SCALAR = 2
+OUTPUT_TENSOR = 3
+OUTPUT_BYTES = 4
+OUTPUT_CALLBACK = 5
+
+# enum pstk_order
+ORDER_FULL = 0
+ORDER_SEQUENTIAL = 1
+
+# enum pstk_last
+LAST_DROP = 0
+LAST_PAD = 1
+LAST_SHORT = 2
+
+# enum pstk_bad_sample
+BAD_ERROR = 0
+BAD_SUBSTITUTE = 1
+
+# enum pstk_reader_kind
+READER_AUTO = 0
+READER_IO_URING = 1
+READER_THREADS = 2
+
+# enum pstk_io
+IO_AUTO = 0
+IO_DIRECT = 1
+IO_BUFFERED = 2
+
+# enum pstk_device_kind
+HOST = 0
+CUDA = 1
+
+# enum pstk_variant
+VARIANT_AUTO = 0
+VARIANT_C = 1
+VARIANT_AVX2 = 2
+VARIANT_AVX512 = 3
+
+# enum pstk_limit
+LIMIT_UNKNOWN = 0
+LIMIT_STORAGE = 1
+LIMIT_DECODE = 2
+LIMIT_COPY = 3
+LIMIT_CONSUMER = 4
+LIMIT_READER = 5
+
+# enum pstk_rung
+RUNG_NO_IO_URING = 1
+RUNG_NO_FIXED_BUFFERS = 2
+RUNG_NO_FIXED_FILES = 4
+RUNG_NO_DIRECT = 8
+RUNG_NO_SINGLE_ISSUER = 16
+RUNG_NOT_PINNED = 32
+RUNG_NOT_BOUND = 64
+RUNG_NOT_PAGE_LOCKED = 128
+
+
+# Callbacks: what the pointers lead to stays the library's, for the call.
+DecodeFn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_uint64)
+BadSampleFn = CFUNCTYPE(None, c_void_p, c_void_p, c_uint64)
+VerifyFn = CFUNCTYPE(c_int, c_void_p, c_void_p)
+ProgressFn = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+
+
+class Error(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("code", c_int32),
+        ("stage", c_int32),
+        ("native", c_int32),
+        ("sample_id", c_uint64),
+        ("record", c_uint64),
+        ("offset", c_uint64),
+        ("length", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("shard", c_char * 256),
+        ("message", c_char * 768),
+    ]
+
+
+class Op(Structure):
+    _fields_ = [
+        ("kind", c_uint32),
+        ("flags", c_uint32),
+        ("width", c_uint32),
+        ("height", c_uint32),
+        ("params", c_double * 8),
+    ]
+
+
+class Field(Structure):
+    _fields_ = [
+        ("name", c_char * 64),
+        ("kind", c_uint32),
+        ("dtype", c_uint32),
+        ("codec", c_uint32),
+        ("codec_level", c_int32),
+        ("n_dims", c_uint32),
+        ("reserved", c_uint32),
+        ("shape", c_uint64 * 8),
+    ]
+
+
+class WriterSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("field_size", c_uint32),
+        ("path", c_char_p),
+        ("fields", POINTER(Field)),
+        ("n_fields", c_uint32),
+        ("part", c_uint32),
+        ("n_parts", c_uint32),
+        ("n_threads", c_uint32),
+        ("shard_size", c_uint64),
+        ("dictionary_size", c_uint32),
+        ("overwrite", c_uint32),
+        ("note", c_char_p),
+        ("names", POINTER(c_char_p)),
+        ("n_names", c_uint64),
+    ]
+
+
+class Value(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("size", c_uint64),
+    ]
+
+
+class Convert(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("shorter_side", c_uint32),
+        ("max_side", c_uint32),
+        ("quality", c_uint32),
+        ("max_pixels", c_uint64),
+    ]
+
+
+class DatasetInfo(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_fields", c_uint32),
+        ("n_samples", c_uint64),
+        ("n_shards", c_uint64),
+        ("bytes", c_uint64),
+        ("n_names", c_uint64),
+        ("format_version", c_uint32),
+        ("reserved", c_uint32),
+        ("identity", c_char * 40),
+    ]
+
+
+class FieldStats(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("max_width", c_uint32),
+        ("max_height", c_uint32),
+        ("reserved", c_uint32),
+        ("max_stored_size", c_uint64),
+        ("max_plain_size", c_uint64),
+        ("stored_bytes", c_uint64),
+        ("plain_bytes", c_uint64),
+        ("n_encoding", c_uint64 * 8),
+        ("n_codec", c_uint64 * 4),
+        ("n_equivalent", c_uint64),
+    ]
+
+
+class Sample(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("encoding", c_uint32),
+        ("sample_id", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("data", c_void_p),
+        ("data_size", c_uint64),
+        ("random", c_uint64 * 2),
+        ("scratch", c_void_p),
+        ("scratch_size", c_uint64),
+        ("codec", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Output(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("field", c_char_p),
+        ("kind", c_uint32),
+        ("dtype", c_uint32),
+        ("layout", c_uint32),
+        ("n_ops", c_uint32),
+        ("ops", POINTER(Op)),
+        ("random_group", c_uint32),
+        ("exif_orientation", c_uint32),
+        ("bytes_per_batch", c_uint64),
+        ("n_dims", c_uint32),
+        ("stored", c_uint32),
+        ("shape", c_uint64 * 8),
+        ("decode", DecodeFn),
+        ("user", c_void_p),
+        ("scratch_size", c_uint64),
+    ]
+
+
+class Settings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("output_size", c_uint32),
+        ("op_size", c_uint32),
+        ("batch_size", c_uint32),
+        ("path", c_char_p),
+        ("outputs", POINTER(Output)),
+        ("n_outputs", c_uint32),
+        ("order", c_uint32),
+        ("seed", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("local_rank", c_uint32),
+        ("local_world", c_uint32),
+        ("last", c_uint32),
+        ("n_threads", c_uint32),
+        ("n_slots", c_uint32),
+        ("reader", c_uint32),
+        ("io", c_uint32),
+        ("queue_depth", c_uint32),
+        ("io_memory", c_uint64),
+        ("index_memory", c_uint64),
+        ("max_memory", c_uint64),
+        ("max_pixels", c_uint64),
+        ("bad_sample", c_uint32),
+        ("device", c_uint32),
+        ("device_index", c_int32),
+        ("with_crops", c_uint32),
+        ("pin_threads", c_uint32),
+        ("variant", c_uint32),
+        ("topology", c_char_p),
+        ("on_bad_sample", BadSampleFn),
+        ("user", c_void_p),
+        ("max_record_size", c_uint64),
+        ("n_device_slots", c_uint32),
+        ("timed", c_uint32),
+        ("trace", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Tensor(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("data", c_void_p),
+        ("size", c_uint64),
+        ("dtype", c_uint32),
+        ("layout", c_uint32),
+        ("n_dims", c_uint32),
+        ("kind", c_uint32),
+        ("shape", c_int64 * 10),
+        ("strides", c_int64 * 10),
+        ("offsets", POINTER(c_int64)),
+        ("device_offsets", POINTER(c_int64)),
+    ]
+
+
+class Crop(Structure):
+    _fields_ = [
+        ("top", c_int32),
+        ("left", c_int32),
+        ("height", c_int32),
+        ("width", c_int32),
+        ("image_height", c_uint32),
+        ("image_width", c_uint32),
+        ("flip", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Batch(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_tensors", c_uint32),
+        ("tensors", POINTER(Tensor)),
+        ("n_rows", c_uint32),
+        ("n_valid", c_uint32),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("next_position", c_uint64),
+        ("index", c_uint64),
+        ("sample_ids", POINTER(c_uint64)),
+        ("substitute_ids", POINTER(c_uint64)),
+        ("crops", POINTER(Crop)),
+        ("n_substituted", c_uint32),
+        ("slot", c_uint32),
+    ]
+
+
+class OrderSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("order", c_uint32),
+        ("n_samples", c_uint64),
+        ("seed", c_uint64),
+        ("epoch", c_uint64),
+        ("batch_size", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("last", c_uint32),
+    ]
+
+
+class StageStats(Structure):
+    _fields_ = [
+        ("busy_ns", c_uint64),
+        ("starved_ns", c_uint64),
+        ("blocked_ns", c_uint64),
+        ("n_items", c_uint64),
+        ("n_threads", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Stats(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reader", c_uint32),
+        ("direct", c_uint32),
+        ("registered", c_uint32),
+        ("rungs", c_uint32),
+        ("n_threads", c_uint32),
+        ("n_slots", c_uint32),
+        ("n_nodes", c_uint32),
+        ("queue_depth", c_uint32),
+        ("rows_per_job", c_uint32),
+        ("variant", c_uint32),
+        ("limit", c_uint32),
+        ("n_samples", c_uint64),
+        ("bytes_delivered", c_uint64),
+        ("n_batches", c_uint64),
+        ("n_substituted", c_uint64),
+        ("bytes_read", c_uint64),
+        ("n_reads", c_uint64),
+        ("n_index_hits", c_uint64),
+        ("n_index_misses", c_uint64),
+        ("n_slow_reads", c_uint64),
+        ("slot_memory", c_uint64),
+        ("io_memory", c_uint64),
+        ("index_memory", c_uint64),
+        ("scratch_memory", c_uint64),
+        ("stage_reader", StageStats),
+        ("stage_workers", StageStats),
+        ("stage_consumer", StageStats),
+        ("stage_uploader", StageStats),
+        ("n_device_slots", c_uint32),
+        ("page_locked", c_uint32),
+        ("device_memory", c_uint64),
+        ("copy_ns", c_uint64),
+        ("copy_bytes", c_uint64),
+        ("stream_used_ns", c_uint64),
+        ("stream_starved_ns", c_uint64),
+    ]
+
+
+class Machine(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_cores", c_uint32),
+        ("n_usable", c_uint32),
+        ("n_nodes", c_uint32),
+        ("memory", c_uint64),
+        ("memlock", c_uint64),
+        ("open_files", c_uint64),
+        ("cpu_quota", c_double),
+        ("io_uring", c_int32),
+        ("fixed_buffers", c_int32),
+        ("single_issuer", c_int32),
+        ("direct", c_int32),
+        ("direct_memory_align", c_uint32),
+        ("direct_offset_align", c_uint32),
+        ("variant", c_uint32),
+        ("n_cuda_devices", c_int32),
+        ("kernel", c_char * 64),
+        ("cpu", c_char * 64),
+        ("file_system", c_char * 32),
+        ("libjpeg", c_char * 32),
+    ]
+
+
+class Device(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("kind", c_uint32),
+        ("index", c_int32),
+        ("numa_node", c_int32),
+        ("memory", c_uint64),
+        ("driver", c_uint32),
+        ("runtime", c_uint32),
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("pcie_generation", c_uint32),
+        ("pcie_width", c_uint32),
+        ("pcie_generation_max", c_uint32),
+        ("pcie_width_max", c_uint32),
+        ("bus_id", c_char * 32),
+        ("name", c_char * 64),
+    ]
+
+
+class CopyRates(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("to_device", c_double),
+        ("to_host", c_double),
+        ("pageable_to_device", c_double),
+        ("on_device", c_double),
+    ]
+
+
+class Ceilings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("storage_bytes_per_second", c_double),
+        ("storage_reads_per_second", c_double),
+        ("decode_samples_per_second", c_double),
+        ("memory_bytes_per_second", c_double),
+        ("loader_samples_per_second", c_double),
+        ("copy_bytes_per_second", c_double),
+        ("copy_block_size", c_uint64),
+    ]
+
+
+# name: (result, arguments)
+FUNCTIONS = {
+    "pstk_error_init": (None, [POINTER(Error), c_uint32]),
+    "pstk_strerror": (c_char_p, [c_int]),
+    "pstk_error_name": (c_char_p, [c_int]),
+    "pstk_version": (c_char_p, []),
+    "pstk_dtype_size": (c_uint32, [c_uint32]),
+    "pstk_dtype_name": (c_char_p, [c_uint32]),
+    "pstk_dtype_parse": (c_uint32, [c_char_p]),
+    "pstk_random_resized_crop": (Op, [c_uint32, c_uint32]),
+    "pstk_random_resized_crop_range": (Op, [c_uint32, c_uint32, c_double, c_double, c_double, c_double]),
+    "pstk_resize": (Op, [c_uint32, c_uint32]),
+    "pstk_resize_shorter": (Op, [c_uint32]),
+    "pstk_center_crop": (Op, [c_uint32, c_uint32]),
+    "pstk_random_flip": (Op, [c_double]),
+    "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
+    "pstk_writer_settings_init": (None, [POINTER(WriterSettings), c_uint32]),
+    "pstk_writer_open": (c_int, [POINTER(c_void_p), POINTER(WriterSettings), POINTER(Error)]),
+    "pstk_writer_add": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Error)]),
+    "pstk_writer_add_pixels": (c_int, [c_void_p, POINTER(Value), c_uint32, c_uint32, c_uint32, c_uint32, POINTER(Error)]),
+    "pstk_writer_n_leftovers": (c_uint64, [c_void_p]),
+    "pstk_writer_n_samples": (c_uint64, [c_void_p]),
+    "pstk_writer_commit": (c_int, [POINTER(c_void_p), POINTER(Error)]),
+    "pstk_writer_abort": (None, [POINTER(c_void_p)]),
+    "pstk_merge": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, POINTER(Error)]),
+    "pstk_image_check": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),
+    "pstk_image_convert": (c_int, [c_void_p, c_uint64, POINTER(Convert), POINTER(c_void_p), POINTER(c_uint64), POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),
+    "pstk_dataset_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Error)]),
+    "pstk_dataset_close": (None, [POINTER(c_void_p)]),
+    "pstk_dataset_get_info": (c_int, [c_void_p, POINTER(DatasetInfo)]),
+    "pstk_dataset_get_field": (c_int, [c_void_p, c_uint32, POINTER(Field), POINTER(FieldStats)]),
+    "pstk_dataset_name": (c_char_p, [c_void_p, c_uint64]),
+    "pstk_dataset_get": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint64), POINTER(c_uint32), POINTER(Error)]),
+    "pstk_free": (None, [c_void_p]),
+    "pstk_verify": (c_int64, [c_char_p, c_int, c_uint32, VerifyFn, ProgressFn, c_void_p, POINTER(Error)]),
+    "pstk_settings_init": (None, [POINTER(Settings), c_uint32]),
+    "pstk_open": (c_int, [POINTER(c_void_p), POINTER(Settings), POINTER(Error)]),
+    "pstk_next": (c_int, [c_void_p, POINTER(POINTER(Batch)), c_void_p, c_int64, POINTER(Error)]),
+    "pstk_release": (None, [POINTER(POINTER(Batch)), c_void_p]),
+    "pstk_batch_wait": (c_int, [POINTER(Batch), c_void_p, POINTER(Error)]),
+    "pstk_batch_record": (c_int, [POINTER(Batch), c_void_p, POINTER(Error)]),
+    "pstk_batch_read": (c_int, [POINTER(Batch), c_uint32, c_void_p, c_uint64, c_void_p, POINTER(Error)]),
+    "pstk_seek": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(Error)]),
+    "pstk_get_cursor": (c_int, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
+    "pstk_n_batches": (c_uint64, [c_void_p]),
+    "pstk_n_samples": (c_uint64, [c_void_p]),
+    "pstk_interrupt": (None, [c_void_p]),
+    "pstk_close": (None, [POINTER(c_void_p)]),
+    "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
+    "pstk_share_batch": (POINTER(Batch), [c_void_p]),
+    "pstk_share_ref": (None, [c_void_p]),
+    "pstk_share_unref": (None, [POINTER(c_void_p)]),
+    "pstk_share_tensor": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
+    "pstk_stream_open": (c_int, [c_void_p, POINTER(c_void_p), POINTER(Error)]),
+    "pstk_stream_close": (None, [c_void_p, POINTER(c_void_p)]),
+    "pstk_stream_spin": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(Error)]),
+    "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
+    "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
+    "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
+    "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
+    "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates), POINTER(Error)]),
+    "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
+    "pstk_crc32c": (c_uint32, [c_uint32, c_void_p, c_uint64]),
+}
+
+
+lib = _library.load(FUNCTIONS)

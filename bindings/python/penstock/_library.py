@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find and load libpenstock: where PENSTOCK_LIBRARY says, else beside this file, as a wheel has it,
+else where the system's loader finds it. Its version must be this package's."""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ._version import __version__
+
+NAME = "libpenstock.so"
+
+
+class MissingLibraryError(ImportError):
+    """libpenstock was not found, could not be loaded, or is of another version."""
+
+
+def _candidates() -> Iterator[str]:
+    named = os.environ.get("PENSTOCK_LIBRARY")
+    if named:
+        yield named
+        return
+    here = pathlib.Path(__file__).parent
+    yield from (str(path) for path in sorted(here.glob("lib/" + NAME + "*")))
+    yield NAME + ".0"
+    yield NAME
+
+
+def _open() -> ctypes.CDLL:
+    tried = []
+    for path in _candidates():
+        try:
+            return ctypes.CDLL(path)
+        except OSError as error:
+            tried.append(str(error))
+    raise MissingLibraryError(
+        "libpenstock was not found; install it (meson install -C build), or set PENSTOCK_LIBRARY to "
+        f"the path of {NAME}. Tried: " + "; ".join(tried))
+
+
+def load(functions: Mapping[str, tuple[Any, list[Any]]]) -> ctypes.CDLL:
+    """Load the library, check its version, declare its functions."""
+    library = _open()
+    try:
+        library.pstk_version.restype = ctypes.c_char_p
+        version = library.pstk_version().decode()
+        for name, (result, arguments) in functions.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except AttributeError as error:
+        raise MissingLibraryError(f"{library._name} is no penstock of this version: {error}") from None
+    if version != __version__:
+        raise MissingLibraryError(
+            f"{library._name} is penstock {version}, but this package is {__version__}: install both "
+            "of one version, or set PENSTOCK_LIBRARY")
+    return library
