@@ -100,7 +100,9 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
                                    .sample_ids = s->sample_ids,
                                    .substitute_ids = s->substitute_ids,
                                    .crops = s->crops,
-                                   .slot = index};
+                                   .slot = index,
+                                   .tensor_size = sizeof(struct pstk_tensor),
+                                   .crop_size = sizeof(struct pstk_crop)};
     atomic_init(&s->state, PSTK__SLOT_FREE);
     pool->free_list[s->lane][pool->n_free[s->lane]++] = index;
     return 0;

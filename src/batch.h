@@ -13,9 +13,9 @@
  * for a device with slots of its own, two: workers fill those of the host, the uploader loads what
  * is READY there into those of the device, and these are leased.
  *
- * Memory is made at open: each host slot is one mapping on its lane's node, laid out as layout.h
- * says. The pool that is leased from outlives the loader while batches are leased: it is counted,
- * one for the loader and one for each lease.
+ * Memory is made at open: each host slot is one mapping, on its lane's node or, where a device
+ * reads it, on the device's, laid out as layout.h says. The pool that is leased from outlives the
+ * loader while batches are leased: it is counted, one for the loader and one for each lease.
  */
 #ifndef PSTK_BATCH_H
 #define PSTK_BATCH_H

@@ -2,7 +2,7 @@
 #include "device.h"
 
 #include "clock.h"
-#include "cuda/gpu.h"
+#include "cuda/table.h"
 #include "error.h"
 
 #include <stdlib.h>
@@ -81,6 +81,12 @@ static int host_stream_spin(struct pstk__device *d, void *stream, uint64_t ns,
     return 0;
 }
 
+static int host_check_shared(struct pstk__device *d, void *stream, struct pstk_error *err)
+{
+    (void)d, (void)stream, (void)err;
+    return 0;
+}
+
 static int host_read(struct pstk__device *d, void *to, const void *from, uint64_t size,
                      void *stream, struct pstk_error *err)
 {
@@ -102,6 +108,7 @@ static const struct pstk__device_ops host_ops = {
     .acquire = host_order,
     .wait = host_order,
     .record = host_order,
+    .check_shared = host_check_shared,
     .release = host_order,
     .read = host_read,
     .stream_open = host_stream_open,

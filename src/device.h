@@ -34,13 +34,12 @@ struct pstk__load {
     const uint64_t *ragged_size; /* n_outputs: bytes in use of ragged outputs */
 };
 
-/* What a timed device has measured since it was opened. */
+/* What a timed device has measured since it was opened; never waits. */
 struct pstk__device_times {
     uint64_t copy_ns;    /* copies to the device, while they ran */
     uint64_t copy_bytes; /* of those copies */
     uint64_t used_ns;    /* consumer's stream: from a batch's arrival to its release */
     uint64_t starved_ns; /* consumer's stream: from a release to the next batch's arrival */
-    uint64_t n_used;     /* batches of which used_ns was taken */
 };
 
 struct pstk__device_ops {
@@ -71,6 +70,8 @@ struct pstk__device_ops {
     int (*wait)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* What is in the stream by now uses the slot: its next load waits for it. */
     int (*record)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
+    /* Does the stream mean the same in every thread? EINVAL: no. */
+    int (*check_shared)(struct pstk__device *d, void *stream, struct pstk_error *err);
     /* The lease ends, with a record. */
     int (*release)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* Copy device memory to the host behind what is in the stream, and wait for it. */
@@ -89,8 +90,10 @@ struct pstk__device_ops {
     void (*unpin)(struct pstk__device *d, void *memory);
     /* Address of a slot, the same for the device's life. */
     uint8_t *(*memory)(struct pstk__device *d, uint32_t slot);
-    /* Queue a load. The host slot must stay as it is until it is copied. */
-    int (*load)(struct pstk__device *d, const struct pstk__load *load, struct pstk_error *err);
+    /* Queue a load. The host slot must stay as it is until it is copied. Where memory could not be
+     * page-locked it waits for the consumer's streams: *blocked_ns grows by that time. */
+    int (*load)(struct pstk__device *d, const struct pstk__load *load, uint64_t *blocked_ns,
+                struct pstk_error *err);
     /* Has the host slot's last load left it? 1, 0, or with `wait` always 1; *blocked_ns grows by
      * the time that went on waiting for the consumer's streams. */
     int (*copied)(struct pstk__device *d, uint32_t host_slot, int wait, uint64_t *blocked_ns,

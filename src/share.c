@@ -54,6 +54,10 @@ int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch, void *st
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s: is NULL",
                           out ? "batch" : "out");
     *out = NULL;
+    const struct pstk__slots *pool = ((struct pstk__slot *)(void *)*batch)->pool;
+    int r = pool->device_ops->check_shared(pool->device, stream, err);
+    if (r < 0)
+        return r;
     struct pstk_share *s = malloc(sizeof *s);
     if (!s)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory to share a batch");

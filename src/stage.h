@@ -138,6 +138,7 @@ struct pstk__uploader {
     struct pstk__slot *slot;     /* LOADING, for the next batch; or NULL */
     uint32_t first, n_copying;   /* of the ring */
     uint32_t n_pinned;           /* host slots that are page-locked */
+    uint64_t blocked_ns;         /* of the round under way */
 };
 
 /* All that the threads share. Owned by the loader; read-only while they run, but for the parts with

@@ -2,10 +2,10 @@
 /*
  * The uploader: finished batches, in order, into slots of a device. See stage.h for the shape.
  *
- * Loads are queued, not waited for. A host slot is given back once its copy is done, which is
- * looked at whenever there is something to do; the uploader waits for a copy only when a reader
- * finds all its slots in use. Meanwhile nothing is late: what would be queued next waits behind
- * that copy.
+ * Loads are queued, not waited for (but where slots could not be page-locked). A host slot is given
+ * back once its copy is done, which is looked at whenever there is something to do; the uploader
+ * waits for a copy only when a reader finds all its slots in use. Meanwhile nothing is late: what
+ * would be queued next waits behind that copy.
  */
 #include "stage.h"
 
@@ -58,7 +58,9 @@ static int queue_load(struct pstk__uploader *u, struct pstk__slot *s, struct pst
                                     .ragged_size = ragged_size};
     push_copying(u, s); /* also when it fails: some of the copies may have been queued */
     pstk__trace_enter(&u->pipeline->delivered->trace, "copy", s->seq);
-    const int r = u->device->ops->load(u->device, &load, err);
+    uint64_t blocked = 0;
+    const int r = u->device->ops->load(u->device, &load, &blocked, err);
+    u->blocked_ns += blocked;
     pstk__trace_leave(&u->pipeline->delivered->trace);
     return r;
 }
@@ -118,16 +120,23 @@ static int run(struct pstk__uploader *u, struct pstk_error *err)
         if (pstk__slots_failed(p->delivered, err))
             return err->code;
         const uint64_t start = pstk__clock_ns();
-        uint64_t blocked = 0;
-        int r = give_back(u, 0, &blocked, err);
+        u->blocked_ns = 0;
+        int r = give_back(u, 0, &u->blocked_ns, err);
         if (r == 0)
             r = upload(u, err);
-        pstk__count(&u->counters.busy_ns, pstk__clock_ns() - start);
+        pstk__count(&u->counters.blocked_ns, u->blocked_ns);
+        pstk__count(&u->counters.busy_ns, pstk__clock_ns() - start - u->blocked_ns);
         if (r == 0)
             r = idle(u, ticket, err);
         if (r < 0)
             return r;
     }
+}
+
+static void unpin_slots(struct pstk__uploader *u)
+{
+    while (u->n_pinned > 0)
+        u->device->ops->unpin(u->device, u->pipeline->slots->slots[--u->n_pinned].memory);
 }
 
 /* Page-lock the host slots. Where that is refused copies take a step more, and the rung says so. */
@@ -141,6 +150,7 @@ static int pin_slots(struct pstk__uploader *u, struct pstk_error *err)
             return r;
         if (r > 0) {
             atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_PAGE_LOCKED, memory_order_relaxed);
+            unpin_slots(u); /* all or none: part of them would be of no use */
             return 0;
         }
         u->n_pinned++;
@@ -168,12 +178,10 @@ static int open_device(struct pstk__uploader *u, struct pstk_error *err)
 /* Nothing that was queued may touch a host slot any more, then the slots are let go. */
 static void close_device(struct pstk__uploader *u)
 {
-    const struct pstk__slots *slots = u->pipeline->slots;
     if (!u->device)
         return;
     u->device->ops->drain(u->device);
-    while (u->n_pinned > 0)
-        u->device->ops->unpin(u->device, slots->slots[--u->n_pinned].memory);
+    unpin_slots(u);
     if (u->slot)
         pstk__slot_drop(u->slot);
     u->slot = NULL;
@@ -193,7 +201,7 @@ void *pstk__stage_upload(void *uploader)
     atomic_store_explicit(&u->started, r < 0 ? r : 1, memory_order_release);
     pstk__gate_knock(&p->started);
     if (r == 0 && run(u, &err) < 0)
-        pstk__window_fail(&p->window, &err);
+        pstk__window_fail_uploads(&p->window, &err);
     close_device(u);
     return NULL;
 }

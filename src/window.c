@@ -114,41 +114,85 @@ void pstk__window_put_loaded(struct pstk__window *w, struct pstk__slot *s)
     put(w, s, w->ready, &w->deliver_seq, &w->delivery);
 }
 
-void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err)
+static void fail(struct pstk__window *w, const struct pstk_error *err, int uploads_over)
 {
     pthread_mutex_lock(&w->lock);
     if (!w->fatal.code)
         w->fatal = *err;
+    w->uploads_over |= uploads_over;
     pthread_mutex_unlock(&w->lock);
     pstk__gate_knock(&w->delivery);
 }
 
-/* With the lock: what can be said at once: a result of take, or -EAGAIN: wait. */
-static int try_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
-                    struct pstk_error *err)
+void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err)
 {
-    if (w->failed)
-        return pstk__fail_copy(err, &w->error);
-    struct pstk__slot **place = &w->ready[w->deliver_seq % w->slots->n_slots], *s = *place;
-    if (!s)
-        return w->fatal.code ? pstk__fail_copy(err, &w->fatal) : -EAGAIN;
-    assert(s->seq == w->deliver_seq);
-    int bad = s->failed_row != UINT32_MAX;
-    if (!bad) { /* where the stream is refused, the batch stays for the next call */
-        int r = pstk__slot_lease(s, stream, err);
-        if (r < 0)
-            return r;
-    }
-    *place = NULL;
+    fail(w, err, 0);
+}
+
+void pstk__window_fail_uploads(struct pstk__window *w, const struct pstk_error *err)
+{
+    fail(w, err, 1);
+}
+
+/* With the lock: is the batch that comes next the uploader's, who will put it in? */
+static int is_uploading(const struct pstk__window *w)
+{
+    return w->filled && !w->uploads_over &&
+           (w->upload_seq > w->deliver_seq || w->filled[w->deliver_seq % w->filled_slots->n_slots]);
+}
+
+/* With the lock: the batch that comes next is taken out. */
+static void advance(struct pstk__window *w)
+{
+    w->ready[w->deliver_seq % w->slots->n_slots] = NULL;
     w->deliver_seq++;
-    if (bad) {
+}
+
+/* Find what comes next: 1 and the slot, a result of take, or -EAGAIN: wait. */
+static int look(struct pstk__window *w, struct pstk__slot **out, struct pstk_error *err)
+{
+    int r = 1;
+    pthread_mutex_lock(&w->lock);
+    struct pstk__slot *s = w->ready[w->deliver_seq % w->slots->n_slots];
+    if (w->failed) {
+        r = pstk__fail_copy(err, &w->error);
+    } else if (!s && w->fatal.code && !is_uploading(w)) {
+        w->failed = 1;
+        w->error = w->fatal;
+        r = pstk__fail_copy(err, &w->error);
+    } else if (!s) {
+        r = -EAGAIN;
+    } else if (s->failed_row != UINT32_MAX) {
         /* The cursor stays at this batch: seeking behind it, or to it again, is the caller's. */
         w->failed = 1;
         w->error = s->error;
+        advance(w);
         pstk__slot_drop(s);
-        return pstk__fail_copy(err, &w->error);
+        r = pstk__fail_copy(err, &w->error);
+    } else {
+        assert(s->seq == w->deliver_seq);
+        *out = s;
     }
+    pthread_mutex_unlock(&w->lock);
+    return r;
+}
+
+/* What can be said at once: a result of take, or -EAGAIN: wait. The device is asked without the
+ * lock, which the other threads need: only this one takes batches or seeks. */
+static int try_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+                    struct pstk_error *err)
+{
+    struct pstk__slot *s = NULL;
+    int r = look(w, &s, err);
+    if (r != 1)
+        return r;
+    r = pstk__slot_lease(s, stream, err);
+    if (r < 0) /* the stream is refused: the batch stays for the next call */
+        return r;
+    pthread_mutex_lock(&w->lock);
+    advance(w);
     w->deliver = (struct pstk__cursor){s->batch.epoch, s->batch.next_position};
+    pthread_mutex_unlock(&w->lock);
     *out = s;
     return 1;
 }
@@ -161,8 +205,8 @@ static int why_not(struct pstk__window *w, int64_t left_ns, struct pstk_error *e
     uint32_t n_leased = atomic_load_explicit(&w->slots->n_leased, memory_order_relaxed);
     if (n_leased == w->slots->n_slots)
         return pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
-                          "all %u slots are leased: release a batch first, or raise n_slots",
-                          w->slots->n_slots);
+                          "all %u slots are leased: release a batch first, or raise %s",
+                          w->slots->n_slots, w->filled ? "n_device_slots" : "n_slots");
     if (left_ns == 0)
         return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
                           "no batch was ready within the timeout");
@@ -175,9 +219,7 @@ static int wait_take(struct pstk__window *w, struct pstk__slot **out, void *stre
     uint64_t start = pstk__clock_ns();
     for (;;) {
         uint32_t ticket = pstk__gate_ticket(&w->delivery);
-        pthread_mutex_lock(&w->lock);
         int r = try_take(w, out, stream, err);
-        pthread_mutex_unlock(&w->lock);
         if (r != -EAGAIN)
             return r;
         int64_t left = -1;
@@ -201,8 +243,8 @@ int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *str
     int at_end = !w->failed && next.epoch != w->deliver.epoch;
     if (at_end)
         w->deliver = next;
-    int r = at_end ? 0 : try_take(w, out, stream, err);
     pthread_mutex_unlock(&w->lock);
+    int r = at_end ? 0 : try_take(w, out, stream, err);
     if (r != -EAGAIN)
         return r;
     uint64_t start = pstk__clock_ns();

@@ -44,6 +44,7 @@ struct pstk__window {
     int failed;                 /* != 0: sticky `error` is what next returns */
     struct pstk_error error;
     struct pstk_error fatal; /* code != 0: a hop failed for good, no more batches come */
+    int uploads_over;        /* 1: it was the uploader */
 };
 
 /* filled: the pool that workers fill; slots: the one that is delivered from. */
@@ -63,8 +64,10 @@ void pstk__window_put(struct pstk__window *w, struct pstk__slot *s);
 struct pstk__slot *pstk__window_take_filled(struct pstk__window *w);
 /* Uploader: the slot is LOADED; drops it if it is stale. */
 void pstk__window_put_loaded(struct pstk__window *w, struct pstk__slot *s);
-/* A hop failed as a whole: once what is ready was taken, every take returns this error. */
+/* A hop failed as a whole: once what is ready was taken, every take returns this error, also after
+ * a seek. The uploader's own failure leaves what it did not load yet. */
 void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err);
+void pstk__window_fail_uploads(struct pstk__window *w, const struct pstk_error *err);
 
 /* Consumer: take the next batch, leased: 1; 0 at the end of the epoch; ENOBUFS, ETIMEDOUT, EINTR or
  * the stream's error. *waited_ns grows by the time waited. */

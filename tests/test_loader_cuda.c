@@ -6,6 +6,7 @@
  */
 #include "cuda_consumer.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 /* Two epochs on the fake as it is configured; 1 when all is well, then and after. */
@@ -309,9 +310,11 @@ TEST(a_stream_of_another_device_is_refused_and_the_batch_stays)
         pstk_release(&b, NULL);
     CHECK_EQ(r, PSTK_EINVAL);
     CHECK(strstr(err.message, "another device"));
+    CHECK_EQ(pstk_seek(loader, 0, 0, NULL), 0); /* no way back */
+    CHECK_EQ(pstk_next(loader, &b, NULL, LONG, &err), PSTK_EINVAL);
     pstk_close(&loader);
     cudaStreamDestroy(other);
-    CHECK_EQ(cuda_fake_close(), 0);
+    CHECK_EQ(cuda_fake_close(), 1); /* its memory stays: the other device may read it still */
 }
 
 TEST(an_error_of_the_programs_own_is_not_taken_away)
@@ -322,7 +325,9 @@ TEST(an_error_of_the_programs_own_is_not_taken_away)
     void *memory;
     cuda_fake_open(NULL);
     cudaSetDevice(0);
+    CHECK_EQ(cudaMalloc(&memory, (size_t)1 << 50), cudaErrorMemoryAllocation);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
     CHECK_EQ(cudaMalloc(&memory, (size_t)1 << 50), cudaErrorMemoryAllocation);
     CHECK_EQ(pstk_next(loader, &b, NULL, LONG, NULL), 1);
     pstk_release(&b, NULL);
@@ -401,6 +406,123 @@ TEST(a_batch_may_be_used_on_many_streams)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* What a finalizer does: give back, from a thread that never chose a device. */
+static void *give_back(void *batch)
+{
+    struct pstk_batch *b = batch;
+    pstk_release(&b, NULL);
+    return NULL;
+}
+
+TEST(the_default_stream_may_be_released_on_by_any_thread)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_share *share;
+    pthread_t thread;
+    cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2, .max_delay_us = 50});
+    cudaSetDevice(1);
+    s.device_index = 1;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    for (int i = 0; i < 12; i++) {
+        int r = pstk_next(loader, &b, NULL, LONG, &err);
+        CHECK(r >= 0);
+        if (r == 0)
+            continue;
+        CHECK_EQ(pthread_create(&thread, NULL, give_back, b), 0);
+        pthread_join(thread, NULL);
+    }
+    CHECK_EQ(pstk_next(loader, &b, cudaStreamPerThread, LONG, &err), 1);
+    CHECK_EQ(pstk_share_open(&share, &b, cudaStreamPerThread, &err), PSTK_EINVAL);
+    CHECK(b && strstr(err.message, "cudaStreamPerThread"));
+    CHECK_EQ(pstk_share_open(&share, &b, NULL, &err), 0);
+    pstk_share_unref(&share);
+    pstk_close(&loader);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+struct second_user {
+    const struct pstk_batch *batch;
+    struct seen *step;
+    pthread_barrier_t *queued, *compared;
+    int ok;
+};
+
+static void *use_on_own_stream(void *user)
+{
+    struct second_user *u = user;
+    cudaSetDevice(0);
+    u->ok = pstk_batch_wait(u->batch, cudaStreamPerThread, NULL) == 0 &&
+            seen_step(u->step, cudaStreamPerThread) == cudaSuccess &&
+            pstk_batch_record(u->batch, cudaStreamPerThread, NULL) == 0;
+    pthread_barrier_wait(u->queued);
+    pthread_barrier_wait(u->compared);
+    u->ok = u->ok && cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess;
+    return NULL;
+}
+
+TEST(one_handle_may_be_two_streams)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct oracle o;
+    pthread_barrier_t queued, compared;
+    pthread_t thread;
+    pthread_barrier_init(&queued, NULL, 2);
+    pthread_barrier_init(&compared, NULL, 2);
+    cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 2000});
+    cudaSetDevice(0);
+    s.n_device_slots = 2;
+    CHECK_EQ(oracle_open_for(&o, &s), 0);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, cudaStreamPerThread, LONG, NULL), 1);
+    struct second_user u = {b, seen_open(b), &queued, &compared, 0};
+    CHECK_EQ(pthread_create(&thread, NULL, use_on_own_stream, &u), 0);
+    pthread_barrier_wait(&queued);
+    pstk_release(&b, cudaStreamPerThread);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(pstk_next(loader, &b, cudaStreamPerThread, LONG, NULL), 1);
+        pstk_release(&b, cudaStreamPerThread);
+    }
+    pthread_barrier_wait(&compared);
+    pthread_join(thread, NULL);
+    CHECK(u.ok && seen_equal(&o, u.step));
+    seen_free(u.step);
+    pstk_close(&loader);
+    oracle_close(&o);
+    CHECK_EQ(cuda_fake_close(), 0);
+    pthread_barrier_destroy(&queued);
+    pthread_barrier_destroy(&compared);
+}
+
+TEST(a_stream_that_is_captured_is_refused)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    cudaStream_t stream;
+    cuda_fake_open(NULL);
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    cuda_fake_capture_stream(stream);
+    CHECK_EQ(pstk_next(loader, &b, stream, LONG, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "captured"));
+    cuda_fake_capture_stream(NULL);
+    CHECK_EQ(pstk_next(loader, &b, stream, LONG, &err), 1);
+    cuda_fake_capture_stream(stream);
+    CHECK_EQ(pstk_batch_record(b, stream, &err), PSTK_EINVAL);
+    cuda_fake_capture_stream(NULL);
+    pstk_release(&b, stream);
+    pstk_close(&loader);
+    cudaStreamDestroy(stream);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(another_threads_capture_is_not_broken)
 {
     struct pstk_settings s = base();
@@ -458,6 +580,7 @@ TEST(holding_every_device_slot_is_enobufs)
     CHECK_EQ(pstk_next(loader, &b[0], NULL, LONG, NULL), 1);
     CHECK_EQ(pstk_next(loader, &b[1], NULL, LONG, NULL), 1);
     CHECK_EQ(pstk_next(loader, &b[2], NULL, LONG, &err), PSTK_ENOBUFS);
+    CHECK(strstr(err.message, "n_device_slots"));
     pstk_release(&b[0], NULL);
     CHECK_EQ(pstk_next(loader, &b[2], NULL, LONG, NULL), 1);
     pstk_release(&b[1], NULL);
@@ -621,6 +744,9 @@ int main(void)
         CASE(an_error_of_the_programs_own_is_not_taken_away),
         CASE(several_loaders_on_a_device_and_several_devices),
         CASE(a_batch_may_be_used_on_many_streams),
+        CASE(the_default_stream_may_be_released_on_by_any_thread),
+        CASE(one_handle_may_be_two_streams),
+        CASE(a_stream_that_is_captured_is_refused),
         CASE(another_threads_capture_is_not_broken),
         CASE(a_slot_keeps_its_addresses),
         CASE(holding_every_device_slot_is_enobufs),

@@ -86,6 +86,7 @@ TEST(what_is_missing_is_said_at_open)
     struct cuda_fake_config no_device = {.no_driver = cudaErrorNoDevice};
     CHECK_EQ(open_fails(&no_device, 0, 4, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "cudaErrorNoDevice"));
+    CHECK_EQ(err.native, cudaErrorNoDevice);
     struct cuda_fake_config two = {.n_devices = 2};
     CHECK_EQ(open_fails(&two, 2, 4, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "device_index"));
@@ -94,40 +95,54 @@ TEST(what_is_missing_is_said_at_open)
     CHECK_EQ(open_fails(&small, 0, 4, &err), PSTK_ENOMEM);
     CHECK(strstr(err.message, "n_device_slots"));
     CHECK(strstr(err.message, "batch_size"));
+    CHECK_EQ(err.native, cudaErrorMemoryAllocation);
     struct cuda_fake_config no_pinned = {.no_register = cudaErrorMemoryAllocation,
                                          .no_pinned = cudaErrorMemoryAllocation};
     CHECK_EQ(open_fails(&no_pinned, 0, 4, &err), PSTK_ENOMEM);
     CHECK(strstr(err.message, "page-locked"));
 }
 
-TEST(a_fault_of_the_trainers_own_kernel_is_reported_as_that)
+/* A device that fails in the middle of things; what next says then. */
+static int fails_with(cudaError_t code, struct pstk_error *err)
 {
     struct pstk_settings s = base();
-    struct pstk_error err = error_now();
     struct pstk_loader *loader;
     struct pstk_batch *b;
     cudaStream_t stream;
     cuda_fake_open(NULL);
     cudaSetDevice(0);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
-    CHECK_EQ(pstk_next(loader, &b, stream, LONG, NULL), 1);
-    cuda_fake_poison(0, cudaErrorIllegalAddress);
+    if (pstk_open(&loader, &s, NULL) < 0 || pstk_next(loader, &b, stream, LONG, NULL) != 1)
+        return 0;
+    cuda_fake_poison(0, code);
     pstk_release(&b, stream);
     int r = 0;
     for (int i = 0; i < 10 && r >= 0; i++) {
-        r = pstk_next(loader, &b, stream, LONG, &err);
+        r = pstk_next(loader, &b, stream, LONG, err);
         if (r == 1)
             pstk_release(&b, stream);
     }
-    CHECK_EQ(r, PSTK_EIO);
+    const int seen_by_us = cudaStreamSynchronize(stream) == code; /* not swallowed */
+    pstk_close(&loader);
+    cudaStreamDestroy(stream);
+    return cuda_fake_close() == 0 && seen_by_us ? r : 0;
+}
+
+TEST(a_fault_of_the_trainers_own_kernel_is_reported_as_that)
+{
+    struct pstk_error err = error_now();
+    CHECK_EQ(fails_with(cudaErrorIllegalAddress, &err), PSTK_EIO);
     CHECK_EQ(err.native, cudaErrorIllegalAddress);
     CHECK(strstr(err.message, "cudaErrorIllegalAddress"));
     CHECK(strstr(err.message, "program's own"));
-    CHECK_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress); /* not swallowed */
-    pstk_close(&loader);
-    cudaStreamDestroy(stream);
-    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+TEST(broken_hardware_is_not_the_programs_fault)
+{
+    struct pstk_error err = error_now();
+    CHECK_EQ(fails_with(cudaErrorECCUncorrectable, &err), PSTK_EIO);
+    CHECK(strstr(err.message, "cudaErrorECCUncorrectable"));
+    CHECK(!strstr(err.message, "program's own") && strstr(err.message, "hardware"));
 }
 
 TEST(an_error_of_a_sample_comes_in_order_behind_whole_batches)
@@ -161,6 +176,7 @@ int main(void)
         CASE(whatever_call_fails_the_rest_is_right_or_an_error),
         CASE(what_is_missing_is_said_at_open),
         CASE(a_fault_of_the_trainers_own_kernel_is_reported_as_that),
+        CASE(broken_hardware_is_not_the_programs_fault),
         CASE(an_error_of_a_sample_comes_in_order_behind_whole_batches),
     };
     int failed = RUN_CASES(cases);

@@ -9,7 +9,8 @@
  *   position    place in an epoch's order, from 0; the order maps a position to a sample id
  *   batch       batch_size rows for this rank; a global batch is the next G = batch_size * world
  *               positions, of which rank r takes those = r modulo world
- *   slot        the memory of one batch; there are n_slots, allocated at open, reused
+ *   slot        the memory of one batch; there are n_slots, allocated at open, reused; a device has
+ *               n_device_slots of its own, and then it is these that are leased
  *   lease       from pstk_next to pstk_release the batch is yours, also after pstk_close
  *   cursor      (epoch, position): all that resuming needs
  *
@@ -18,16 +19,18 @@
  *   2. Settings and all they point to are copied (user pointers of callbacks are kept as they are).
  *   3. Holding every slot makes pstk_next return ENOBUFS; it never hangs.
  *   4. An error arrives in stream order, after the batches before it, and stays until seek or
- * close.
- *   5. After open nothing is allocated; the memory used is in the statistics.
+ *      close; that of a device or of reading as a whole stays until close.
+ *   5. After open nothing is allocated, but for some bytes by each call of pstk_share_open and
+ *      pstk_share_tensor; the memory used is in the statistics.
  *   6. One thread at a time calls next, seek and close; release, interrupt, get_stats and what
- *      takes a batch may be called from any thread.
+ *      takes a batch may be called from any thread (but not from a function that CUDA calls).
  *   7. After fork the child may call nothing: EPERM.
  *   8. On a device nothing waits but streams: pstk_next makes the stream that it is given wait for
  *      the batch, pstk_release lets the slot be overwritten after what is in the stream by then.
- *      Streams are of the loader's device, and not being captured; one that was destroyed is the
- *      caller's error. To use a batch on more streams than one: pstk_batch_wait for each, and
- *      pstk_batch_record for each but the one that pstk_release is given.
+ *      Streams are of the loader's device, and not being captured; cudaStreamPerThread is that of
+ *      the calling thread; a stream that was destroyed is the caller's error. To use a batch on
+ * more streams than one: pstk_batch_wait for each, and pstk_batch_record for each but the one that
+ * pstk_release is given.
  *
  * A whole program:
  *
@@ -245,7 +248,10 @@ struct pstk_batch {
     const struct pstk_crop
         *crops; /* n_outputs runs of batch_size, or NULL: crops[output * n_rows + row] */
     uint32_t n_substituted;
-    uint32_t slot; /* slot index, < n_slots */
+    uint32_t slot;        /* slot index, < n_slots; on a device < n_device_slots */
+    uint32_t tensor_size; /* sizeof(struct pstk_tensor) of the library: step by it where headers
+                             and library may differ */
+    uint32_t crop_size;   /* sizeof(struct pstk_crop) of the library */
 };
 
 /* ---- the loader ---------------------------------------------------------------------------- */
@@ -278,8 +284,8 @@ PSTK_API int pstk_batch_record(const struct pstk_batch *batch, void *stream,
  * the stream; waits for the copy. EINVAL: it has no tensor of that number, or fewer bytes. */
 PSTK_API int pstk_batch_read(const struct pstk_batch *batch, uint32_t tensor, void *to,
                              uint64_t size, void *stream, struct pstk_error *err);
-/* Go to a position of an epoch, O(1). Where the loader already is, nothing is lost. Clears an
- * error. */
+/* Go to a position of an epoch, O(1). Where the loader already is, nothing is lost. Clears a
+ * sample's error. */
 PSTK_API int pstk_seek(struct pstk_loader *loader, uint64_t epoch, uint64_t position,
                        struct pstk_error *err);
 /* Copy out the cursor: behind the batch that was delivered last. At the end of an epoch that is its
@@ -293,7 +299,9 @@ PSTK_API uint64_t pstk_n_samples(const struct pstk_loader *loader);
  */
 PSTK_API void pstk_interrupt(struct pstk_loader *loader);
 /* Stop, join all threads, free; null *loader. Waits for reads that the storage has not answered
- * yet. Leased batches stay valid until released. */
+ * yet, and for copies that the device has not done, which may wait for steps of the caller's: a
+ * stream that is stuck for ever holds it up. Leased batches stay valid until released; the last
+ * release then waits for what uses them, and frees. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* ---- batches that many hold ------------------------------------------------------------------ */
@@ -306,7 +314,8 @@ PSTK_API void pstk_close(struct pstk_loader **loader);
  */
 struct pstk_share; /* opaque */
 
-/* Takes the lease *batch and nulls it. Returns owned, with one reference. */
+/* Takes the lease *batch and nulls it. Returns owned, with one reference. EINVAL: the stream is
+ * cudaStreamPerThread, which would be another one in the thread that gives the batch back. */
 PSTK_API int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch, void *stream,
                              struct pstk_error *err);
 /* The batch, valid while a reference is held. */

@@ -116,8 +116,8 @@ static void advise(const struct report *r, char *text, size_t size)
                  r->stats.page_locked
                      ? "smaller images, or a wider link to the device (`penstock doctor` tells "
                        "what it has), would help"
-                     : "page-locked slots would help: raise the limit of locked memory "
-                       "(ulimit -l), or take fewer --slots");
+                     : "page-locked slots would help: fewer --slots or smaller batches, or a "
+                       "container that may lock more memory");
         return;
     case PSTK_LIMIT_CONSUMER:
         snprintf(text, size,

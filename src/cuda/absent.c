@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuda/absent: the CUDA entry of a build without CUDA. */
-#include "cuda/gpu.h"
+#include "cuda/table.h"
 
 #include "device.h"
 #include "error.h"

@@ -3,15 +3,14 @@
 
 #include "error.h"
 
-#include <stdio.h>
+#include <string.h>
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Errors that a kernel leaves: every later call of the context answers the same. */
 static int is_fault(cudaError_t code)
 {
-    switch (code) {
-    case cudaErrorECCUncorrectable:
+    switch ((int)code) {
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
@@ -21,6 +20,20 @@ static int is_fault(cudaError_t code)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case 721: /* cudaErrorTensorMemoryLeak, which older toolkits lack */
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Errors of the hardware, which stay likewise. */
+static int is_broken(cudaError_t code)
+{
+    switch ((int)code) {
+    case cudaErrorECCUncorrectable:
+    case 220: /* cudaErrorNvlinkUncorrectable */
+    case 226: /* cudaErrorContained */
         return 1;
     default:
         return 0;
@@ -50,21 +63,34 @@ static int result_of(cudaError_t code)
     }
 }
 
+int pstk__cuda_native(struct pstk_error *err, cudaError_t code, int result)
+{
+    if (err != NULL && err->code == result)
+        err->native = (int32_t)code;
+    return result;
+}
+
 int pstk__cuda_fail(struct pstk_error *err, uint32_t stage, int32_t index, cudaError_t code,
                     const char *doing)
 {
+    const int result = is_fault(code) || is_broken(code) ? PSTK_EIO : result_of(code);
+    const char *name = cudaGetErrorName(code), *text = cudaGetErrorString(code);
     if (is_fault(code))
-        pstk__fail(err, PSTK_EIO, stage,
+        pstk__fail(err, result, stage,
                    "CUDA device %d: a kernel that ran before failed with %s (%s), found while %s. "
                    "It is one of the program's own unless the program has none; "
                    "compute-sanitizer names it. The device is of no use to this process any more",
-                   index, cudaGetErrorName(code), cudaGetErrorString(code), doing);
+                   index, name, text, doing);
+    else if (is_broken(code))
+        pstk__fail(
+            err, result, stage,
+            "CUDA device %d: the hardware failed with %s (%s), found while %s. nvidia-smi -q "
+            "and the kernel's log (Xid) say more; take the device out of use",
+            index, name, text, doing);
     else
-        pstk__fail(err, result_of(code), stage, "CUDA device %d: %s (%s) while %s", index,
-                   cudaGetErrorName(code), cudaGetErrorString(code), doing);
-    if (err != NULL)
-        err->native = (int32_t)code;
-    return is_fault(code) ? PSTK_EIO : result_of(code);
+        pstk__fail(err, result, stage, "CUDA device %d: %s (%s) while %s", index, name, text,
+                   doing);
+    return pstk__cuda_native(err, code, result);
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -74,23 +100,24 @@ static int no_driver(struct pstk_error *err, cudaError_t code)
     int driver = 0, runtime = 0;
     cudaDriverGetVersion(&driver); /* stays 0 where there is none */
     cudaRuntimeGetVersion(&runtime);
-    if (err != NULL)
-        err->native = (int32_t)code;
     if (driver == 0)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "device: this machine has no CUDA driver (%s); use the host, or install "
-                          "NVIDIA's driver",
-                          cudaGetErrorName(code));
-    if (code == cudaErrorInsufficientDriver)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "device: the driver is for CUDA %d.%d, older than the %d.%d that this "
-                          "build needs (%s); update the driver",
-                          driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
-                          cudaGetErrorName(code));
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "device: CUDA finds no device (%s: %s); is one given to this container, and "
-                      "CUDA_VISIBLE_DEVICES right?",
-                      cudaGetErrorName(code), cudaGetErrorString(code));
+        pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "device: this machine has no CUDA driver (%s); use the host, or install NVIDIA's "
+            "driver",
+            cudaGetErrorName(code));
+    else if (code == cudaErrorInsufficientDriver)
+        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                   "device: the driver is for CUDA %d.%d, older than the %d.%d that this build "
+                   "needs (%s); update the driver",
+                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
+                   cudaGetErrorName(code));
+    else
+        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                   "device: CUDA finds no device (%s: %s); is one given to this container, and "
+                   "CUDA_VISIBLE_DEVICES right?",
+                   cudaGetErrorName(code), cudaGetErrorString(code));
+    return pstk__cuda_native(err, code, PSTK_ENOTSUP);
 }
 
 int pstk__cuda_find(int32_t index, struct pstk_error *err)
@@ -133,11 +160,15 @@ static cudaError_t driver_function(const char *name, void **function)
 /* Function pointers and pointers to data are of one size wherever there is a CUDA driver. */
 static cudaError_t driver_functions(struct pstk__cuda_context *c)
 {
-    cudaError_t code = driver_function("cuCtxPushCurrent", (void **)&c->push);
+    void *push = NULL, *pop = NULL, *current = NULL;
+    cudaError_t code = driver_function("cuCtxPushCurrent", &push);
     if (code == cudaSuccess)
-        code = driver_function("cuCtxPopCurrent", (void **)&c->pop);
+        code = driver_function("cuCtxPopCurrent", &pop);
     if (code == cudaSuccess)
-        code = driver_function("cuCtxGetCurrent", (void **)&c->current);
+        code = driver_function("cuCtxGetCurrent", &current);
+    memcpy(&c->push, &push, sizeof push);
+    memcpy(&c->pop, &pop, sizeof pop);
+    memcpy(&c->current, &current, sizeof current);
     return code;
 }
 
@@ -147,7 +178,7 @@ int pstk__cuda_context_open(struct pstk__cuda_context *c, int32_t index, struct 
     cudaError_t code = cudaSetDevice(index); /* first: other calls would make a context elsewhere */
     if (code == cudaSuccess)
         code = driver_functions(c);
-    if (code == cudaSuccess && c->current(&c->handle) != 0)
+    if (code == cudaSuccess && (c->current(&c->handle) != 0 || c->handle == NULL))
         code = cudaErrorDeviceUninitialized;
     /* A capture in a thread of the program forbids others much that does not touch it: our thread
      * only ever touches what is ours. */
@@ -165,12 +196,11 @@ int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context
     *e = (struct pstk__cuda_entry){.context = c, .mode = cudaStreamCaptureModeRelaxed};
     const int pushed = c->push(c->handle);
     if (pushed != 0) {
-        if (err != NULL)
-            err->native = pushed;
-        return pstk__fail(err, PSTK_EIO, PSTK_STAGE_DEVICE,
-                          "CUDA device %d: the driver does not take its context any more (error "
-                          "%d); was the device reset?",
-                          c->index, pushed);
+        pstk__fail(err, PSTK_EIO, PSTK_STAGE_DEVICE,
+                   "CUDA device %d: the driver does not take its context any more (error "
+                   "%d); was the device reset?",
+                   c->index, pushed);
+        return pstk__cuda_native(err, (cudaError_t)pushed, PSTK_EIO);
     }
     e->was_clean = cudaPeekAtLastError() == cudaSuccess;
     if (cudaThreadExchangeStreamCaptureMode(&e->mode) != cudaSuccess)

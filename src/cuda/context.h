@@ -39,6 +39,8 @@ int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context
                      struct pstk_error *err);
 void pstk__cuda_leave(const struct pstk__cuda_entry *e);
 
+/* After pstk__fail: note what CUDA said; returns `result`. */
+int pstk__cuda_native(struct pstk_error *err, cudaError_t code, int result);
 /* Fail with what a call answered: `doing` says what it was for ("copying a batch"). */
 int pstk__cuda_fail(struct pstk_error *err, uint32_t stage, int32_t index, cudaError_t code,
                     const char *doing);

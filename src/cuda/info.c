@@ -7,6 +7,7 @@
 #include "pci.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,7 +266,11 @@ int pstk__cuda_measure(int32_t index, uint64_t block_size, double seconds,
                         .rates = rates,
                         .err = err};
     pthread_t thread;
+    sigset_t all, old; /* signals are for the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     const int native = pthread_create(&thread, NULL, measure_thread, &m);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (native != 0)
         return pstk__fail_errno(err, native, PSTK_STAGE_DEVICE, "no thread to measure copies with");
     pthread_join(thread, NULL);

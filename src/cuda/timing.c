@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/timing.h"
 
+#include "stats.h"
+
 cudaError_t pstk__timing_open(struct pstk__timing *t)
 {
     cudaError_t code = cudaSuccess;
-    *t = (struct pstk__timing){.gap = 1};
+    t->gap = 1; /* it was zeroed with its device */
     for (uint32_t i = 0; code == cudaSuccess && i < PSTK__TIMING_PAIRS; i++) {
         code = cudaEventCreateWithFlags(&t->pairs[i].arrived, cudaEventDefault);
         if (code == cudaSuccess)
@@ -21,7 +23,7 @@ void pstk__timing_close(struct pstk__timing *t)
         if (t->pairs[i].released)
             cudaEventDestroy(t->pairs[i].released);
     }
-    *t = (struct pstk__timing){0};
+    t->n = 0;
 }
 
 static int elapsed(uint64_t *ns, cudaEvent_t from, cudaEvent_t to)
@@ -42,10 +44,9 @@ static void collect(struct pstk__timing *t)
         if (!p->is_released || cudaEventQuery(p->released) != cudaSuccess)
             return;
         if (elapsed(&used, p->arrived, p->released)) {
-            t->used_ns += used;
-            t->n_used++;
+            pstk__count(&t->used_ns, used);
             if (!p->after_gap && elapsed(&starved, t->last, p->arrived))
-                t->starved_ns += starved;
+                pstk__count(&t->starved_ns, starved);
         }
         t->last = p->released; /* its pair is the last to be used again: the ring is never full */
         t->first = (t->first + 1) % PSTK__TIMING_PAIRS;

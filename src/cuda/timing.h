@@ -9,6 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #define PSTK__TIMING_PAIRS 64u
@@ -26,7 +27,7 @@ struct pstk__timing {
     uint32_t first, n; /* of the ring: leases that were not read yet */
     cudaEvent_t last;  /* released event of the lease read last; of its pair */
     uint32_t gap;      /* 1: the lease before the next one went unmeasured, or there is none */
-    uint64_t used_ns, starved_ns, n_used;
+    _Atomic uint64_t used_ns, starved_ns; /* any thread reads */
 };
 
 cudaError_t pstk__timing_open(struct pstk__timing *t);

@@ -303,6 +303,13 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
     return cuda_fake__end(e, 0);
 }
 
+void cuda_fake_capture_stream(cudaStream_t stream)
+{
+    cuda_fake__enter();
+    cuda_fake__state.captured = stream;
+    cuda_fake__leave();
+}
+
 void cuda_fake_capture(int what)
 {
     cuda_fake__enter();

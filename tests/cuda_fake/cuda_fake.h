@@ -135,6 +135,8 @@ void cuda_fake_poison(int device, cudaError_t code);
  * unless the thread's mode (cudaThreadExchangeStreamCaptureMode) permits them.
  */
 void cuda_fake_capture(int what);
+/* The stream is the one that is captured; NULL: none is that the code under test may meet. */
+void cuda_fake_capture_stream(cudaStream_t stream);
 
 /* Hold a stream before its next operation, let it go again. Close lets all go. */
 void cuda_fake_hold(cudaStream_t stream);

@@ -295,7 +295,7 @@ cudaError_t cudaHostAlloc(void **pHost, size_t size, unsigned int flags)
     if (e == cudaSuccess) {
         *pHost = NULL;
         void *p = NULL;
-        if (size > 0 && posix_memalign(&p, PAGE, whole_pages(size)) != 0)
+        if (size > SIZE_MAX / 2 || (size > 0 && posix_memalign(&p, PAGE, whole_pages(size)) != 0))
             e = cudaErrorMemoryAllocation;
         if (p) {
             memset(p, FRESH, size);

@@ -152,6 +152,7 @@ struct cuda_fake__state {
     struct cuda_fake__clock host;
     struct cuda_fake__hand *hands;
     int capture;           /* as in cuda_fake_capture */
+    cudaStream_t captured; /* or NULL */
     const void *capturing; /* the thread, when 2 */
 };
 

@@ -375,6 +375,21 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     return cuda_fake__end(e, 0);
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *pCaptureStatus)
+{
+    struct cuda_fake__state *f = &cuda_fake__state;
+    cudaError_t e = cuda_fake__begin("cudaStreamIsCapturing", CUDA_FAKE__CONTEXT);
+    struct CUstream_st *s = e == cudaSuccess ? cuda_fake__stream(stream) : NULL;
+    if (e == cudaSuccess && !s)
+        e = cudaErrorInvalidResourceHandle;
+    if (e == cudaSuccess)
+        e = f->devices[s->device].poison;
+    if (e == cudaSuccess)
+        *pCaptureStatus = f->captured && f->captured == stream ? cudaStreamCaptureStatusActive
+                                                               : cudaStreamCaptureStatusNone;
+    return cuda_fake__end(e, 0);
+}
+
 cudaError_t cudaDeviceSynchronize(void)
 {
     struct cuda_fake__state *f = &cuda_fake__state;

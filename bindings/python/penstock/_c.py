@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int,
                     c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p)
+from typing import Any
 
 from . import _library
 
@@ -389,6 +390,8 @@ class Batch(Structure):
         ("crops", POINTER(Crop)),
         ("n_substituted", c_uint32),
         ("slot", c_uint32),
+        ("tensor_size", c_uint32),
+        ("crop_size", c_uint32),
     ]
 
 
@@ -529,7 +532,7 @@ class Ceilings(Structure):
 
 
 # name: (result, arguments)
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_error_init": (None, [POINTER(Error), c_uint32]),
     "pstk_strerror": (c_char_p, [c_int]),
     "pstk_error_name": (c_char_p, [c_int]),

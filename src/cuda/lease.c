@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda/lease: batches on the consumer's streams. Any thread. */
+#include "cuda/gpu.h"
+
+#include "error.h"
+
+/*
+ * The default streams are those of the calling thread's current context: where it is not ours, what
+ * the caller puts there is not behind what we do. Only where a lease begins: it may end in any
+ * thread (a finalizer's), and then the default stream is ours.
+ */
+static int check_default(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
+{
+    void *context = NULL;
+    int current = -1;
+    if (stream != NULL && stream != cudaStreamLegacy && stream != cudaStreamPerThread)
+        return 0;
+    if (d->context.current(&context) == 0 && context != NULL) {
+        if (context == d->context.handle)
+            return 0;
+    } else if (cudaGetDevice(&current) == cudaSuccess && current == d->context.index) {
+        return 0; /* no context yet: this one will be the thread's */
+    }
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: it is the default stream of another device or context, the calling "
+                      "thread's current one, but the batch is on CUDA device %d: call "
+                      "cudaSetDevice(%d) first, or give a stream of that device",
+                      d->context.index, d->context.index);
+}
+
+static int fail_stream(const struct pstk__cuda *d, cudaError_t code, struct pstk_error *err)
+{
+    if (code != cudaErrorInvalidResourceHandle)
+        return pstk__gpu_fail(d, code, "ordering the consumer's stream", err);
+    pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+               "stream: it is of another device or context than the batch, which is on CUDA device "
+               "%d (%s)",
+               d->context.index, cudaGetErrorName(code));
+    return pstk__cuda_native(err, code, PSTK_EINVAL);
+}
+
+/* A capture would take our streams into the program's graph, and loads would never run. */
+static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t code = cudaStreamIsCapturing(stream, &status);
+    if (code == cudaSuccess && status == cudaStreamCaptureStatusNone)
+        return 0;
+    if (code != cudaSuccess && code != cudaErrorStreamCaptureImplicit)
+        return fail_stream(d, code, err);
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: it is being captured into a graph%s: take and release batches "
+                      "outside of captures",
+                      code == cudaSuccess ? "" : ", or the default stream waits for one that is");
+}
+
+/* Begin a call on a stream of the consumer's; the lock is held and the device entered. */
+static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
+                        struct pstk_error *err)
+{
+    int r = pstk__cuda_enter(e, &d->context, err);
+    if (r < 0)
+        return r;
+    r = check_capture(d, stream, err);
+    if (r < 0)
+        pstk__cuda_leave(e);
+    else
+        pthread_mutex_lock(&d->lock);
+    return r;
+}
+
+static void stream_leave(const struct pstk__cuda_entry *e, struct pstk__cuda *d)
+{
+    pthread_mutex_unlock(&d->lock);
+    pstk__cuda_leave(e);
+}
+
+static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream, int is_lease,
+                         struct pstk_error *err)
+{
+    struct pstk__cuda_entry e;
+    int r = check_default(d, stream, err);
+    if (r == 0)
+        r = stream_enter(&e, d, stream, err);
+    if (r < 0)
+        return r;
+    /* A stream of any device may wait for an event, but only one of its own may record it. */
+    cudaError_t code = cudaEventRecord(d->probe, stream);
+    if (code == cudaSuccess)
+        code = cudaStreamWaitEvent(stream, d->slots[slot].loaded, 0);
+    if (code == cudaSuccess && d->timed && is_lease)
+        pstk__timing_arrive(&d->timing, slot, stream);
+    r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
+    stream_leave(&e, d);
+    return r;
+}
+
+int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
+                      struct pstk_error *err)
+{
+    return wait_for_load(pstk__cuda_of(device), slot, stream, 1, err);
+}
+
+int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream, struct pstk_error *err)
+{
+    return wait_for_load(pstk__cuda_of(device), slot, stream, 0, err);
+}
+
+/*
+ * One event for each stream; where there are too many, the last one stands for several. An event
+ * that stands for something already goes on doing so, by making the stream wait for it: a handle
+ * met again may be another stream, that of another thread (cudaStreamPerThread) or a new one.
+ */
+static cudaError_t add_use(struct pstk__cuda_slot *s, cudaStream_t stream)
+{
+    uint32_t k = 0;
+    cudaError_t code = cudaSuccess;
+    while (k < s->n_uses && s->users[k] != stream)
+        k++;
+    if (k == PSTK__CUDA_USES)
+        k = PSTK__CUDA_USES - 1;
+    if (k < s->n_uses)
+        code = cudaStreamWaitEvent(stream, s->uses[k], 0);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(s->uses[k], stream);
+    if (code != cudaSuccess)
+        return code;
+    s->users[k] = stream;
+    s->n_uses = k < s->n_uses ? s->n_uses : k + 1;
+    return cudaSuccess;
+}
+
+static int record_use(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream,
+                      struct pstk_error *err)
+{
+    struct pstk__cuda_entry e;
+    int r = stream_enter(&e, d, stream, err);
+    if (r < 0)
+        return r;
+    const cudaError_t code = add_use(&d->slots[slot], stream);
+    r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
+    stream_leave(&e, d);
+    return r;
+}
+
+int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
+                     struct pstk_error *err)
+{
+    return record_use(pstk__cuda_of(device), slot, stream, err);
+}
+
+int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err)
+{
+    (void)device;
+    if (stream != cudaStreamPerThread)
+        return 0;
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: cudaStreamPerThread is another stream in the thread that gives the "
+                      "batch back: give a stream of your own, or NULL");
+}
+
+int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *stream,
+                      struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    if (d->timed && stream_enter(&e, d, stream, NULL) == 0) {
+        pstk__timing_release(&d->timing, slot, stream);
+        stream_leave(&e, d);
+    }
+    const int r = record_use(d, slot, stream, err);
+    if (r < 0) {
+        pthread_mutex_lock(&d->lock);
+        d->is_unordered = 1;
+        d->is_lost |= r == PSTK_EINVAL;
+        pthread_mutex_unlock(&d->lock);
+    }
+    return r;
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    cudaStream_t s = NULL;
+    int r = pstk__cuda_enter(&e, &d->context, err);
+    if (r < 0)
+        return r;
+    const cudaError_t code = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "making a stream", err);
+    *stream = s;
+    pstk__cuda_leave(&e);
+    return r;
+}
+
+void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    if (stream == NULL || pstk__cuda_enter(&e, &d->context, NULL) < 0)
+        return;
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    pstk__cuda_leave(&e);
+}
+
+int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,
+                          struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    int r = check_default(d, stream, err);
+    if (r == 0)
+        r = pstk__cuda_enter(&e, &d->context, err);
+    if (r < 0)
+        return r;
+    const cudaError_t code = pstk__cuda_spin(ns, stream);
+    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "standing in for a training step", err);
+    pstk__cuda_leave(&e);
+    return r;
+}
+
+int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint64_t size,
+                   void *stream, struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    int r = check_default(d, stream, err);
+    if (r == 0)
+        r = pstk__cuda_enter(&e, &d->context, err);
+    if (r < 0)
+        return r;
+    cudaError_t code = cudaSuccess;
+    if (size > 0)
+        code = cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(stream);
+    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying to the host", err);
+    pstk__cuda_leave(&e);
+    return r;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda/table: the device table's CUDA entry. Absent from a build, it says so when it is asked. */
+#ifndef PSTK_CUDA_TABLE_H
+#define PSTK_CUDA_TABLE_H
+
+struct pstk__device_ops;
+
+extern const struct pstk__device_ops pstk__cuda_ops;
+
+#endif
