@@ -195,12 +195,15 @@ int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context
 {
     *e = (struct pstk__cuda_entry){.context = c, .mode = cudaStreamCaptureModeRelaxed};
     const int pushed = c->push(c->handle);
+    const cudaError_t code = (cudaError_t)pushed; /* driver and runtime number them alike */
+    if (is_fault(code) || is_broken(code))
+        return pstk__cuda_fail(err, PSTK_STAGE_DEVICE, c->index, code, "entering its context");
     if (pushed != 0) {
         pstk__fail(err, PSTK_EIO, PSTK_STAGE_DEVICE,
                    "CUDA device %d: the driver does not take its context any more (error "
                    "%d); was the device reset?",
                    c->index, pushed);
-        return pstk__cuda_native(err, (cudaError_t)pushed, PSTK_EIO);
+        return pstk__cuda_native(err, code, PSTK_EIO);
     }
     e->was_clean = cudaPeekAtLastError() == cudaSuccess;
     if (cudaThreadExchangeStreamCaptureMode(&e->mode) != cudaSuccess)

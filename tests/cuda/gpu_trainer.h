@@ -80,8 +80,9 @@ static inline int step_queue(struct step *s, const struct pstk_batch *b, cudaStr
         const struct pstk_tensor *from = &b->tensors[i];
         struct pstk_tensor *to = &s->tensors[i];
         *to = *from;
+        to->name = copy_of(from->name, strlen(from->name) + 1); /* it goes with the loader */
         to->data = pinned_get(from->size);
-        if (!to->data)
+        if (!to->name || !to->data)
             return 0;
         memset(to->data, 0xee, from->size);
         if (from->size)
@@ -186,7 +187,11 @@ static inline int trainer_make(const char *path, struct pstk_error *err)
          .dtype = PSTK_U16,
          .n_dims = 1,
          .shape = {SAMPLE_SET_TOKENS}},
-        {.name = "places", .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_I32, .n_dims = 1, .shape = {5}},
+        {.name = "places",
+         .kind = PSTK_FIELD_NDARRAY,
+         .dtype = PSTK_I32,
+         .n_dims = 1,
+         .shape = {5}},
         {.name = "bytes", .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_U8, .n_dims = 1, .shape = {7}},
         {.name = "text", .kind = PSTK_FIELD_UTF8, .codec = PSTK_CODEC_ZSTD}};
     struct pstk_writer_settings s;
@@ -294,16 +299,18 @@ static inline void trainer_close(struct trainer *t)
     t->stream = NULL;
 }
 
-/* 1, or 0 with a message; to be closed in any case. */
+/* 1, or 0 with a message. */
 static inline int trainer_open(struct trainer *t, const struct pstk_settings *s)
 {
     struct pstk_settings on_host = *s;
     on_host.device = PSTK_HOST;
     on_host.device_index = 0;
+    trainer_close(t);
     *t = (struct trainer){0};
     pstk_error_init(&t->err, sizeof t->err);
     pinned.used = 0;
-    const int ok = cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) == cudaSuccess &&
+    const int ok = cudaSetDevice(s->device_index) == cudaSuccess &&
+                   cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) == cudaSuccess &&
                    pstk_open(&t->host, &on_host, &t->err) == 0 &&
                    pstk_open(&t->loader, s, &t->err) == 0;
     if (!ok)
