@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// trainer: a network of two layers learns the classes of a packed data set on a GPU.
+// trainer: a network learns the classes of a packed data set on a GPU.
 //
 //   penstock pack imagenet/train train         (a folder for each class)
 //   example_trainer train --epochs 20 --batch-size 256 --lr 0.01 --device 0
 //
-// What a training loop needs of penstock is in train(), at the end:
+// (The labels of `make demo`'s images are drawn by chance: those it can only learn by heart.)
+//
+// What a training loop needs of penstock is in train():
 //
 //   loader.epoch(e, stream)   for each batch the stream is made to wait; the program is not
 //   network.learn(...)        kernels in that stream, on the batch's device pointers
@@ -12,14 +14,12 @@
 //
 // So the program runs ahead of the device, and nothing in the loop waits for it: the loss is summed
 // on the device, copied now and then by the stream, and looked at one report later.
+#include "network.h"
+
 #include <penstock/format.h>
 #include <penstock/penstock.hpp>
 
-#include <cuda_runtime.h>
 #include <getopt.h>
-#ifdef HAVE_CUBLAS
-#include <cublas_v2.h>
-#endif
 
 #include <atomic>
 #include <chrono>
@@ -27,307 +27,45 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
-#include <random>
 #include <stdexcept>
 #include <string>
-#include <vector>
+
+using namespace example;
 
 namespace
 {
 
-constexpr int SIDE = 32, N_INPUTS = 3 * SIDE * SIDE, N_HIDDEN = 256;
-constexpr int STEPS_PER_REPORT = 200; // and one at the end of each epoch
-constexpr int WARP = 32, BLOCK = 256;
-constexpr float MOMENTUM = 0.9f;
-
-// ---- calls that may fail, things that are given back -------------------------------------------
-
-void check(cudaError_t result, const char *call)
-{
-    if (result != cudaSuccess)
-        throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(result));
-}
-#define CHECK(call) check(call, #call)
-
-// What fails while it is given back was told by the call that broke the device.
-template <auto give_back> struct GiveBack {
-    template <typename T> void operator()(T *thing) const
-    {
-        (void)give_back(thing);
-    }
-};
-using Stream = std::unique_ptr<CUstream_st, GiveBack<cudaStreamDestroy>>;
-using Event = std::unique_ptr<CUevent_st, GiveBack<cudaEventDestroy>>;
-template <typename T> using DeviceArray = std::unique_ptr<T[], GiveBack<cudaFree>>;
-template <typename T> using PinnedArray = std::unique_ptr<T[], GiveBack<cudaFreeHost>>;
-
-// What open(&thing, arguments...) gives, with its owner.
-template <typename Owner, typename Open, typename... Arguments>
-Owner make(Open open, Arguments... arguments)
-{
-    typename Owner::pointer thing = nullptr;
-    CHECK(open(&thing, arguments...));
-    return Owner(thing);
-}
-
-template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
-            Arguments... arguments)
-{
-    kernel<<<grid, block, 0, stream>>>(arguments...);
-    CHECK(cudaGetLastError());
-}
-
-// ---- products of matrices ----------------------------------------------------------------------
-
-struct Matrix {
-    float *data; // row by row; transposed: column by column
-    int n_rows, n_columns;
-    bool is_transposed = false;
-
-    Matrix transposed() const
-    {
-        return {data, n_columns, n_rows, !is_transposed};
-    }
-};
-
-#ifdef HAVE_CUBLAS
-constexpr const char *MULTIPLIER = "cuBLAS";
-using Handle = std::unique_ptr<cublasContext, GiveBack<cublasDestroy>>;
-
-void check(cublasStatus_t result, const char *call)
-{
-    if (result != CUBLAS_STATUS_SUCCESS)
-        throw std::runtime_error(std::string(call) + ": " + cublasGetStatusString(result));
-}
-
-Handle make_handle(cudaStream_t stream)
-{
-    Handle handle = make<Handle>(cublasCreate);
-    CHECK(cublasSetStream(handle.get(), stream));
-    return handle;
-}
-
-// c = a b. cuBLAS thinks in columns: to it that is c' = b' a'.
-void multiply(const Handle &handle, Matrix a, Matrix b, Matrix c)
-{
-    const cublasOperation_t of_a = a.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t of_b = b.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const int a_stride = a.is_transposed ? a.n_rows : a.n_columns;
-    const int b_stride = b.is_transposed ? b.n_rows : b.n_columns;
-    const float one = 1, zero = 0;
-    CHECK(cublasSgemm(handle.get(), of_b, of_a, c.n_columns, c.n_rows, a.n_columns, &one, b.data,
-                      b_stride, a.data, a_stride, &zero, c.data, c.n_columns));
-}
-#else
-constexpr const char *MULTIPLIER = "a kernel of its own";
-constexpr int TILE = 16;
-using Handle = cudaStream_t;
-
-Handle make_handle(cudaStream_t stream)
-{
-    return stream;
-}
-
-__device__ float element(const Matrix &m, int row, int column) // 0 outside
-{
-    if (row >= m.n_rows || column >= m.n_columns)
-        return 0;
-    return m.is_transposed ? m.data[size_t(column) * m.n_rows + row]
-                           : m.data[size_t(row) * m.n_columns + column];
-}
-
-// Each block makes a tile of c, each thread an element of it.
-__global__ void multiply_tile(Matrix a, Matrix b, Matrix c)
-{
-    __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
-    const int x = threadIdx.x, y = threadIdx.y;
-    const int row = blockIdx.y * TILE + y, column = blockIdx.x * TILE + x;
-    float sum = 0;
-    for (int k = 0; k < a.n_columns; k += TILE) {
-        a_tile[y][x] = element(a, row, k + x);
-        b_tile[y][x] = element(b, k + y, column);
-        __syncthreads();
-        for (int i = 0; i < TILE; i++)
-            sum += a_tile[y][i] * b_tile[i][x];
-        __syncthreads();
-    }
-    if (row < c.n_rows && column < c.n_columns)
-        c.data[size_t(row) * c.n_columns + column] = sum;
-}
-
-void multiply(Handle stream, Matrix a, Matrix b, Matrix c) // c = a b
-{
-    const dim3 grid((c.n_columns + TILE - 1) / TILE, (c.n_rows + TILE - 1) / TILE);
-    launch(multiply_tile, grid, dim3(TILE, TILE), stream, a, b, c);
-}
-#endif
-
-// ---- the network's other kernels ---------------------------------------------------------------
-
-// Of the images since the last report. Atomics add in no fixed order: in a double that does not
-// show in what is printed.
-struct Totals {
-    double loss;
-    unsigned long long n_right;
-};
-
-// Add a bias to each row; in the hidden layer nothing below 0 is let through then.
-__global__ void add_bias(Matrix m, const float *bias, bool is_hidden)
-{
-    const int i = blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= m.n_rows * m.n_columns)
-        return;
-    const float sum = m.data[i] + bias[i % m.n_columns];
-    m.data[i] = is_hidden && sum < 0 ? 0 : sum;
-}
-
-// A warp for each row: of the logits make the gradient of the rows' mean loss, softmax and cross
-// entropy. The loss of a label that is no class is no number.
-__global__ void differentiate_loss(Matrix logits, const int64_t *labels, Totals *totals)
-{
-    const int64_t label = labels[blockIdx.x];
-    float *row = logits.data + size_t(blockIdx.x) * logits.n_columns;
-    float largest = -INFINITY, sum = 0;
-    for (int i = threadIdx.x; i < logits.n_columns; i += WARP)
-        largest = fmaxf(largest, row[i]);
-    for (int other = WARP / 2; other > 0; other /= 2)
-        largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, other));
-    for (int i = threadIdx.x; i < logits.n_columns; i += WARP)
-        sum += expf(row[i] - largest);
-    for (int other = WARP / 2; other > 0; other /= 2)
-        sum += __shfl_xor_sync(~0u, sum, other);
-    if (threadIdx.x == 0) {
-        const float wanted = label >= 0 && label < logits.n_columns ? row[label] : NAN;
-        atomicAdd(&totals->loss, double(largest - wanted + logf(sum)));
-        atomicAdd(&totals->n_right, wanted == largest ? 1ull : 0ull);
-    }
-    __syncwarp(); // row[label] has been read, and another thread writes it
-    for (int i = threadIdx.x; i < logits.n_columns; i += WARP)
-        row[i] = (expf(row[i] - largest) / sum - (i == label)) / logits.n_rows;
-}
-
-// A thread for each column: the gradient of a bias. In the hidden layer, whose values these are,
-// no gradient comes back where nothing was let through.
-__global__ void differentiate_bias(Matrix gradient, const float *values, float *bias_gradient)
-{
-    const int column = blockIdx.x * BLOCK + threadIdx.x;
-    float sum = 0;
-    if (column >= gradient.n_columns)
-        return;
-    for (int i = column; i < gradient.n_rows * gradient.n_columns; i += gradient.n_columns) {
-        if (values && values[i] <= 0)
-            gradient.data[i] = 0;
-        sum += gradient.data[i];
-    }
-    bias_gradient[column] = sum;
-}
-
-__global__ void descend(float *weights, float *velocity, const float *gradient, int n, float rate)
-{
-    const int i = blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= n)
-        return;
-    velocity[i] = MOMENTUM * velocity[i] + gradient[i];
-    weights[i] -= rate * velocity[i];
-}
-
-// ---- the network -------------------------------------------------------------------------------
-
-class Network
-{
-  public:
-    // On the device: weights, their gradient and velocity; hidden values, their gradient, logits.
-    Network(int max_rows, int n_classes, cudaStream_t stream)
-        : n_classes_(n_classes), n_weights_((N_INPUTS + 1 + n_classes) * N_HIDDEN + n_classes),
-          stream_(stream), handle_(make_handle(stream)),
-          weights_(make<DeviceArray<float>>(cudaMalloc<float>, sizeof(float) * 3 * n_weights_)),
-          values_(make<DeviceArray<float>>(cudaMalloc<float>,
-                                           sizeof(float) * max_rows * (2 * N_HIDDEN + n_classes)))
-    {
-        std::mt19937 random(1); // the same everywhere, which the standard's distributions are not
-        std::vector<float> start(size_t(3) * n_weights_, 0.0f);
-        const Layers w = layers(start.data());
-        for (const Matrix &m : {w.hidden, w.last})
-            for (int i = 0; i < m.n_rows * m.n_columns; i++)
-                m.data[i] = std::sqrt(6.0f / m.n_rows) * (float(random() >> 8) * 0x1p-23f - 1);
-        CHECK(cudaMemcpyAsync(weights_.get(), start.data(), start.size() * sizeof(float),
-                              cudaMemcpyHostToDevice, stream));
-    }
-
-    // One step of gradient descent.
-    void learn(float *images, const int64_t *labels, int n_rows, float rate, Totals *totals)
-    {
-        float *const gradient = weights_.get() + n_weights_, *velocity = gradient + n_weights_;
-        const Layers w = layers(weights_.get()), g = layers(gradient);
-        const Matrix x = {images, n_rows, N_INPUTS}, h = {values_.get(), n_rows, N_HIDDEN};
-        const Matrix dh = {h.data + n_rows * N_HIDDEN, n_rows, N_HIDDEN};
-        const Matrix z = {dh.data + n_rows * N_HIDDEN, n_rows, n_classes_}, dz = z;
-
-        multiply(handle_, x, w.hidden, h);
-        each(n_rows * N_HIDDEN, add_bias, h, w.hidden_bias, true);
-        multiply(handle_, h, w.last, z);
-        each(n_rows * n_classes_, add_bias, z, w.last_bias, false);
-        launch(differentiate_loss, dim3(n_rows), dim3(WARP), stream_, z, labels, totals);
-
-        multiply(handle_, h.transposed(), dz, g.last);
-        each(n_classes_, differentiate_bias, dz, nullptr, g.last_bias);
-        multiply(handle_, dz, w.last.transposed(), dh);
-        each(N_HIDDEN, differentiate_bias, dh, h.data, g.hidden_bias);
-        multiply(handle_, x.transposed(), dh, g.hidden);
-        each(n_weights_, descend, weights_.get(), velocity, gradient, n_weights_, rate);
-    }
-
-  private:
-    struct Layers {
-        Matrix hidden, last;
-        float *hidden_bias, *last_bias;
-    };
-    Layers layers(float *start) const // the parts of n_weights_ floats
-    {
-        const Matrix hidden = {start, N_INPUTS, N_HIDDEN};
-        const Matrix last = {start + (N_INPUTS + 1) * N_HIDDEN, N_HIDDEN, n_classes_};
-        return {hidden, last, start + N_INPUTS * N_HIDDEN, last.data + N_HIDDEN * n_classes_};
-    }
-    template <typename Kernel, typename... Arguments>
-    void each(int n, Kernel kernel, Arguments... arguments) const // a thread for each of n
-    {
-        launch(kernel, dim3((n + BLOCK - 1) / BLOCK), dim3(BLOCK), stream_, arguments...);
-    }
-
-    int n_classes_, n_weights_;
-    cudaStream_t stream_;
-    Handle handle_;
-    DeviceArray<float> weights_, values_;
-};
+constexpr int STEPS_PER_REPORT = 200;                // and one at the end of each epoch
+constexpr int MAX_ROWS = 65536, MAX_CLASSES = 32767; // a product of sizes is an int
 
 // ---- how it goes -------------------------------------------------------------------------------
 
 class Report
 {
   public:
-    const DeviceArray<Totals> totals = make<DeviceArray<Totals>>(cudaMalloc<Totals>, sizeof(Totals));
+    const DeviceArray<Totals> totals =
+        make<DeviceArray<Totals>>(cudaMalloc<Totals>, sizeof(Totals));
 
     explicit Report(cudaStream_t stream) : stream_(stream)
     {
         CHECK(cudaMemsetAsync(totals.get(), 0, sizeof(Totals), stream));
     }
-    // Print the report before, and have the stream fetch this one.
-    void next(const pstk_stats &now, int epoch, int n_images)
+    // After n_steps of the epoch, n_images since the last time: print what was fetched then, and
+    // have the stream fetch what there is now.
+    void next(const pstk_stats &now, int epoch, int n_steps, int n_images)
     {
         print();
         const auto time = std::chrono::steady_clock::now();
         const uint64_t starved = now.stream_starved_ns - before_.stream_starved_ns;
         const uint64_t all = now.stream_used_ns - before_.stream_used_ns + starved;
-        epoch_ = epoch, n_images_ = n_images;
+        epoch_ = epoch, n_steps_ = n_steps, n_images_ = n_images;
         images_per_second_ = n_images / std::chrono::duration<double>(time - time_).count();
         starved_percent_ = all ? 100.0 * double(starved) / double(all) : 0;
         before_ = now, time_ = time;
         CHECK(cudaMemcpyAsync(fetched_.get(), totals.get(), sizeof(Totals), cudaMemcpyDeviceToHost,
                               stream_));
-        CHECK(cudaEventRecord(is_fetched_.get(), stream_));
         CHECK(cudaMemsetAsync(totals.get(), 0, sizeof(Totals), stream_));
+        CHECK(cudaEventRecord(is_fetched_.get(), stream_));
     }
     void print()
     {
@@ -336,12 +74,14 @@ class Report
         CHECK(cudaEventSynchronize(is_fetched_.get())); // long ago, but for the last one
         const double loss = fetched_[0].loss / n_images_;
         const double right_percent = 100.0 * double(fetched_[0].n_right) / n_images_;
-        std::printf("epoch %2d  loss %.4f  accuracy %5.1f %%  %6.0f images/s  starved %4.1f %%\n",
-                    epoch_, loss, right_percent, images_per_second_, starved_percent_);
+        std::printf("epoch %2d  step %4d  loss %.4f  accuracy %5.1f %%  %6.0f images/s  "
+                    "starved %4.1f %%\n",
+                    epoch_, n_steps_, loss, right_percent, images_per_second_, starved_percent_);
         std::fflush(stdout);
         n_images_ = 0;
         if (!std::isfinite(loss))
-            throw std::runtime_error("the loss is no number: is --lr too high, or a label no class?");
+            throw std::runtime_error(
+                "the loss is no number: is --lr too high, or a label no class?");
     }
 
   private:
@@ -351,7 +91,7 @@ class Report
     const Event is_fetched_ = make<Event>(cudaEventCreateWithFlags, cudaEventDisableTiming);
     pstk_stats before_ = {};
     std::chrono::steady_clock::time_point time_ = std::chrono::steady_clock::now();
-    int epoch_ = 0, n_images_ = 0;
+    int epoch_ = 0, n_steps_ = 0, n_images_ = 0;
     double images_per_second_ = 0, starved_percent_ = 0;
 };
 
@@ -363,16 +103,38 @@ struct Options {
     float rate = 0.005f;
 };
 
-// Ctrl-C: a loader that waits is woken; one that never has to is not, hence the flag.
-std::atomic<pstk_loader *> interruptible{nullptr};
-std::atomic<bool> is_interrupted{false};
-
-void interrupt(int)
+// Ctrl-C while there is one of these ends the training; once more, and it kills. A loader that
+// waits is woken; one that never has to wait is not, hence the flag.
+class Interruptible
 {
-    is_interrupted = true;
-    if (pstk_loader *loader = interruptible)
-        pstk_interrupt(loader);
-}
+  public:
+    explicit Interruptible(pstk_loader *loader)
+    {
+        loader_ = loader;
+        struct sigaction action = {};
+        action.sa_handler = interrupt;
+        action.sa_flags = int(SA_RESETHAND);
+        sigaction(SIGINT, &action, nullptr);
+    }
+    ~Interruptible()
+    {
+        std::signal(SIGINT, SIG_DFL);
+    }
+    static bool was_interrupted()
+    {
+        return is_over_;
+    }
+
+  private:
+    static void interrupt(int)
+    {
+        is_over_ = true;
+        pstk_interrupt(loader_);
+    }
+
+    inline static std::atomic<pstk_loader *> loader_{nullptr};
+    inline static std::atomic<bool> is_over_{false};
+};
 
 int count_classes(const char *path)
 {
@@ -385,8 +147,11 @@ int count_classes(const char *path)
     info.size = sizeof info;
     const int result = pstk_dataset_get_info(dataset, &info);
     pstk_dataset_close(&dataset);
-    if (result < 0 || info.n_names < 2)
-        throw std::runtime_error("a data set of at least two named classes is needed");
+    if (result < 0)
+        throw std::runtime_error(pstk_strerror(result));
+    if (info.n_names < 2 || info.n_names > MAX_CLASSES)
+        throw std::runtime_error(std::string(path) + ": not a data set of 2 to " +
+                                 std::to_string(MAX_CLASSES) + " classes, made of a folder each");
     return int(info.n_names);
 }
 
@@ -422,10 +187,10 @@ void train(const Options &options)
     const Stream stream = make<Stream>(cudaStreamCreateWithFlags, cudaStreamNonBlocking);
     Network network(options.batch_size, n_classes, stream.get());
     Report report(stream.get());
-    interruptible = loader.get();
+    const Interruptible interruptible(loader.get());
     std::printf("%llu images of %d classes in batches of %d, multiplied by %s\n",
                 (unsigned long long)loader.n_samples(), n_classes, options.batch_size, MULTIPLIER);
-    for (int epoch = 0; epoch < options.n_epochs && !is_interrupted; epoch++) {
+    for (int epoch = 0; epoch < options.n_epochs && !Interruptible::was_interrupted(); epoch++) {
         int n_steps = 0, n_images = 0;
         for (penstock::Batch &batch : loader.epoch(epoch, stream.get())) {
             network.learn(static_cast<float *>(batch.tensor(0).data),
@@ -433,14 +198,70 @@ void train(const Options &options)
                           options.rate, report.totals.get());
             n_images += int(batch->n_valid);
             if (++n_steps % STEPS_PER_REPORT == 0) {
-                report.next(loader.stats(), epoch, n_images);
+                report.next(loader.stats(), epoch, n_steps, n_images);
                 n_images = 0;
             }
-            if (is_interrupted)
+            if (Interruptible::was_interrupted())
                 break;
         }
         if (n_images)
-            report.next(loader.stats(), epoch, n_images);
+            report.next(loader.stats(), epoch, n_steps, n_images);
     }
     report.print();
+}
+
+// A number of an option, between two others; whole where they are for an int.
+template <typename Number> Number parse(const char *text, double least, double most)
+{
+    char *end;
+    const double value = std::strtod(text, &end);
+    if (end == text || *end || !(value >= least && value <= most) || value != double(Number(value)))
+        throw std::invalid_argument(std::string("no such value is possible: ") + text);
+    return Number(value);
+}
+
+Options parse_all(int argc, char **argv)
+{
+    const option names[] = {{"epochs", required_argument, nullptr, 'e'},
+                            {"batch-size", required_argument, nullptr, 'b'},
+                            {"device", required_argument, nullptr, 'd'},
+                            {"lr", required_argument, nullptr, 'l'},
+                            {}};
+    Options options;
+    for (int name; (name = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
+        if (name == 'e')
+            options.n_epochs = parse<int>(optarg, 1, 1e6);
+        else if (name == 'b')
+            options.batch_size = parse<int>(optarg, 1, MAX_ROWS);
+        else if (name == 'd')
+            options.device = parse<int>(optarg, 0, 1023);
+        else if (name == 'l')
+            options.rate = parse<double>(optarg, 1e-9, 1e3);
+        else
+            throw std::invalid_argument("see the options");
+    }
+    if (optind + 1 != argc)
+        throw std::invalid_argument("one data set is needed");
+    options.path = argv[optind];
+    return options;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    try {
+        train(parse_all(argc, argv));
+    } catch (const std::invalid_argument &error) {
+        std::fprintf(stderr,
+                     "%s\nusage: %s DATA [--epochs N] [--batch-size B] [--device N] [--lr X]\n",
+                     error.what(), argv[0]);
+        return 2;
+    } catch (const std::exception &error) {
+        if (!Interruptible::was_interrupted()) {
+            std::fprintf(stderr, "%s\n", error.what());
+            return 1;
+        }
+    }
+    return Interruptible::was_interrupted() ? 130 : 0;
 }
