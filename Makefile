@@ -2,7 +2,7 @@
 # Only forwards; the work is in meson and scripts/.
 BUILD ?= build
 
-.PHONY: build demo test benchmark format install clean
+.PHONY: build demo test benchmark format install wheel clean
 
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -24,6 +24,10 @@ format:
 
 install: build
 	@meson install -C $(BUILD)
+
+wheel:
+	@scripts/deps wheel
+	@scripts/wheel
 
 clean:
 	rm -rf build build-* demo

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock: training samples from sharded record files to tensors, at the speed of the machine.
+
+    import penstock
+    from penstock import Normalize, RandomFlip, RandomResizedCrop
+
+    loader = penstock.Loader("train", batch_size=256, device="cuda", outputs={
+        "image": penstock.image("jpg", [RandomResizedCrop(224), RandomFlip(), Normalize()], dtype="float16"),
+        "label": penstock.scalar("cls")})
+    for epoch in range(90):
+        for batch in loader.epoch(epoch):
+            step(batch["image"], batch["label"])
+
+Only the standard library is needed; NumPy, PyTorch, JAX and CuPy are used where they are, and imported
+when a loader of theirs is opened.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._library import MissingLibraryError
+from ._version import __version__
+from .batch import Batch, BatchInfo, Crop, TupleBatch
+from .errors import (CorruptRecordError, DataSetNotFoundError, ForkedError, InterruptedLoaderError,
+                     OutOfMemoryError, OutOfSlotsError, PenstockError, SettingsError, TimedOutError,
+                     UnsupportedError)
+from .loader import Loader
+from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, RandomFlip, RandomHorizontalFlip,
+                  RandomResizedCrop, Resize)
+from .outputs import Output, image, ragged, scalar, tensor
+from .ranks import Ranks
+from .stats import Stats
+from .tensors import Ragged, Tensor
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+    from .packing import PackError, SchemaError, pack
+    from .sheet import show
+    from .writer import Field, FieldError, Writer, merge
+
+# Loaded when they are asked for: a training loop needs none of them.
+_LATER = {"Dataset": "dataset", "Field": "writer", "FieldError": "writer", "PackError": "packing",
+          "SchemaError": "packing", "Writer": "writer", "merge": "writer", "pack": "packing", "show": "sheet"}
+
+__all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "DataSetNotFoundError", "Dataset",
+           "Field", "FieldError", "ForkedError", "IMAGENET_MEAN", "IMAGENET_STD", "InterruptedLoaderError", "Loader",
+           "MissingLibraryError", "Normalize", "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError",
+           "Ragged", "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "Ranks", "Resize",
+           "SchemaError", "SettingsError", "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "Writer",
+           "__version__", "image", "merge", "pack", "ragged", "scalar", "show", "tensor"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'penstock' has no attribute '{name}'")
+    value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m penstock`, and the `penstock` script of a wheel: become the command that is in the
+package, or else the installed one."""
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+
+
+def command() -> str:
+    """The path of the `penstock` command.
+
+    Raises FileNotFoundError where neither the package nor PATH has it.
+    """
+    bundled = pathlib.Path(__file__).parent / "bin/penstock"
+    found = str(bundled) if bundled.exists() else shutil.which("penstock")
+    if found is None:
+        raise FileNotFoundError(
+            "the penstock command is not in this package and not in PATH; install it (meson install -C "
+            "build), or put build/src/cli into PATH")
+    return found
+
+
+def main() -> None:
+    """Run the command in place of this process, with its arguments."""
+    try:
+        os.execv(path := command(), [path, *sys.argv[1:]])
+    except OSError as error:
+        sys.exit(f"penstock: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packages that are used when they are there, and never imported before they are needed."""
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import Any
+
+from . import errors
+
+__all__ = ["MissingPackageError"]
+
+
+class MissingPackageError(errors.PenstockError, ImportError):
+    """A package that this needs is not installed; the message names it as pip does."""
+
+
+def needed(module: str, why: str, package: str | None = None) -> ModuleType:
+    """Import a module. Raises MissingPackageError: "reading HDF5 files needs h5py: pip install h5py"."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = package or module.partition(".")[0]
+        raise MissingPackageError(f"{why} needs {name}: pip install {name} ({error})") from error
+
+
+def is_a(value: Any, module: str, *names: str) -> bool:
+    """Is the value of one of these classes? False where the module was never imported: then nobody has
+    one."""
+    loaded = sys.modules.get(module)
+    if loaded is None:
+        return False
+    classes = tuple(c for c in (getattr(loaded, name, None) for name in names) if isinstance(c, type))
+    return isinstance(value, classes)

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of a data set by their number: for looking, evaluating, repacking, and for programs that need a
+map-style data set. Training is faster with penstock.Loader."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import operator
+import os
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import byref, sizeof
+from typing import Any
+
+from . import _c, errors
+from ._optional import needed
+from .errors import SettingsError
+from .heads import Heads
+from .schema import DTYPES, Field, did_you_mean
+from .writer import path_bytes
+
+__all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
+
+ENCODINGS = {"none": _c.ENCODING_NONE, "jpeg": _c.ENCODING_JPEG, "png": _c.ENCODING_PNG,
+             "pixels": _c.ENCODING_PIXELS}
+ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so that an image keeps its size
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetInfo:
+    """What is known of a whole data set. identity: a digest of schema and content, whatever the sharding."""
+    n_samples: int
+    n_shards: int
+    bytes: int
+    identity: str
+    format_version: int
+    names: tuple[str, ...] = dataclasses.field(repr=False)  # of classes
+
+
+@dataclasses.dataclass(frozen=True)
+class FieldInfo:
+    """A field, and what its values reach at most and sum to, in bytes (plain: decompressed) and pixels.
+
+    encodings: numbers of records by "jpeg", "png", "pixels".
+    """
+    field: Field
+    max_stored_size: int
+    max_plain_size: int
+    stored_bytes: int
+    plain_bytes: int
+    max_width: int
+    max_height: int
+    encodings: dict[str, int]
+
+
+class _Handle:
+    """The library's data set; closed when the last call that uses it has returned."""
+
+    def __init__(self, path: str) -> None:
+        self.pointer = ctypes.c_void_p()
+        self.owner = os.getpid()
+        error = errors.new()
+        errors.check(_c.lib.pstk_dataset_open(byref(self.pointer), path_bytes(path), byref(error)), error)
+
+    def __del__(self) -> None:
+        # In a fork's child a lock of it may be held by a thread that is not there: it is left alone.
+        if self.pointer and self.owner == os.getpid():
+            _c.lib.pstk_dataset_close(byref(self.pointer))
+
+    def info(self) -> DatasetInfo:
+        raw = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
+        errors.check(_c.lib.pstk_dataset_get_info(self.pointer, byref(raw)), errors.new())
+        names = tuple((_c.lib.pstk_dataset_name(self.pointer, i) or b"").decode() for i in range(raw.n_names))
+        return DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(),
+                           raw.format_version, names)
+
+    def fields(self) -> dict[str, FieldInfo]:
+        raw = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
+        errors.check(_c.lib.pstk_dataset_get_info(self.pointer, byref(raw)), errors.new())
+        made = {}
+        for i in range(raw.n_fields):
+            field, stats = _c.Field(), _c.FieldStats(size=sizeof(_c.FieldStats))
+            errors.check(_c.lib.pstk_dataset_get_field(self.pointer, i, byref(field), byref(stats)),
+                         errors.new())
+            encodings = {name: int(stats.n_encoding[code]) for name, code in ENCODINGS.items()
+                         if stats.n_encoding[code] and code != _c.ENCODING_NONE}
+            made[field.name.decode()] = FieldInfo(
+                Field.of_c(field), stats.max_stored_size, stats.max_plain_size, stats.stored_bytes,
+                stats.plain_bytes, stats.max_width, stats.max_height, encodings)
+        return made
+
+    def read(self, sample_id: int, field: int) -> tuple[bytes, int]:
+        """One field's plain bytes, and their encoding."""
+        data, size, encoding = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint32()
+        error = errors.new()
+        errors.check(_c.lib.pstk_dataset_get(self.pointer, sample_id, field, byref(data), byref(size),
+                                             byref(encoding), byref(error)), error)
+        try:
+            return ctypes.string_at(data, size.value), encoding.value
+        finally:
+            _c.lib.pstk_free(data)
+
+
+# ---- from bytes to values ------------------------------------------------------------------------------
+
+
+def _numpy_dtype(kind: str) -> Any:
+    import numpy
+    if kind != "bfloat16":
+        return numpy.dtype(kind).newbyteorder("<")
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        return numpy.dtype("<u2")
+    return numpy.dtype(bfloat16)
+
+
+def _array(data: bytes, dtype: Any, shape: Sequence[int]) -> Any:
+    """A NumPy array of its own memory, which may be written to."""
+    import numpy
+    return numpy.frombuffer(bytearray(data), dtype).reshape(shape)
+
+
+def _array_decoder(field: Field) -> Callable[[bytes], Any]:
+    needed("numpy", "reading array fields and pixels")
+    dtype, shape = _numpy_dtype(field.kind), field.shape or ()
+    n_free = sum(n is None for n in shape)
+    derived = [-1 if n is None else n for n in shape]
+    head = 8 * len(shape)
+
+    def with_shape(data: bytes) -> Any:
+        return _array(data[head:], dtype, struct.unpack_from(f"<{len(shape)}Q", data))
+
+    def without(data: bytes) -> Any:
+        # NumPy cannot derive a dimension from no elements.
+        return _array(data, dtype, derived if data or n_free == 0 else [0 if n is None else n for n in shape])
+
+    return with_shape if n_free > 1 else without
+
+
+def _decoder(field: Field) -> Callable[[bytes], Any]:
+    if field.is_array:
+        return _array_decoder(field)
+    if field.kind == "utf8":
+        return bytes.decode
+    if field.kind == "bfloat16":
+        return lambda data: struct.unpack("<f", b"\0\0" + data)[0]
+    if field.is_scalar:
+        unpack = struct.Struct("<" + DTYPES[field.kind].format).unpack
+        return lambda data: unpack(data)[0]
+    return bytes
+
+
+def decoded(data: bytes) -> Any:
+    """The pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, as Pillow's. EXIF orientation
+    is not applied. Raises CorruptRecordError, UnsupportedError."""
+    needed("numpy", "decoding images")
+    out, size = ctypes.c_void_p(), ctypes.c_uint64()
+    width, height = ctypes.c_uint32(), ctypes.c_uint32()
+    how = _c.Convert(size=sizeof(_c.Convert), shorter_side=ANY_SIDE)
+    error = errors.new()
+    errors.check(_c.lib.pstk_image_convert(data, len(data), byref(how), byref(out), byref(size), byref(width),
+                                           byref(height), byref(error)), error)
+    try:
+        return _array(ctypes.string_at(out, size.value), "u1", (height.value, width.value, 3))
+    finally:
+        _c.lib.pstk_free(out)
+
+
+# ---- the data set --------------------------------------------------------------------------------------
+
+
+class Dataset:
+    """The records of a data set: `dataset[i]` is a dict of record i's fields, read and checked.
+
+    bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays of their own memory
+    (bfloat16: of ml_dtypes where that is installed, else the bits as uint16). Images -> the bytes of the
+    JPEG or PNG file that was packed, or, with decode=True and for images stored as pixels, uint8 [height,
+    width, 3].
+
+    path: the data set's directory. fields: read only these. decode: decode images, in full, as Pillow does.
+
+    It is a map-style data set for torch.utils.data.DataLoader, with any number of workers: it may be pickled
+    (it opens the data set again), used after fork, and by several threads at once. `dataset[10:20]`,
+    `dataset[::2]` are data sets of those records. Negative numbers count from the end, others beyond it
+    raise IndexError.
+
+    Raises DataSetNotFoundError, CorruptRecordError (which names shard, record and byte range), SettingsError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | None = None, *,
+                 decode: bool = False) -> None:
+        self.path = os.path.abspath(os.fsdecode(path_bytes(path)))
+        self._decode = bool(decode)
+        self._is_closed = False
+        self._handle: _Handle | None = _Handle(self.path)
+        self._info = self._handle.info()
+        self._fields = self._handle.fields()
+        self._names = self._checked_names(fields)
+        self._ids = range(self._info.n_samples)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What is made from the rest: how to read each field."""
+        numbers = {name: i for i, name in enumerate(self._fields)}
+        self._readers = {name: (numbers[name], _decoder(self._fields[name].field)) for name in self._names}
+        self._heads: Heads | None = None
+
+    def _checked_names(self, fields: Sequence[str] | None) -> tuple[str, ...]:
+        if isinstance(fields, str):
+            fields = [fields]
+        names = tuple(self._fields if fields is None else fields)
+        for name in names:
+            if name not in self._fields:
+                raise SettingsError(f"{self.path} has no field {name!r}"
+                                    + did_you_mean(str(name), self._fields))
+        if not names:
+            raise SettingsError("fields is empty: name at least one; there are: " + ", ".join(self._fields))
+        return names
+
+    # ---- records ---------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, index: Any) -> Any:
+        """dict[str, Any] for a number, a Dataset for a slice."""
+        if isinstance(index, slice):
+            return self._part(self._ids[index])
+        sample_id = self._sample_id(index)
+        handle = self._open()
+        return {name: self._read(handle, sample_id, name) for name in self._names}
+
+    def get(self, index: int, field: str) -> Any:
+        """One field of a record; of the others nothing is read."""
+        if field not in self._readers:
+            raise SettingsError(f"no field {field!r} is read from {self.path}" +
+                                did_you_mean(str(field), self._names))
+        return self._read(self._open(), self._sample_id(index), field)
+
+    def _sample_id(self, index: Any) -> int:
+        try:
+            i = operator.index(index)
+        except TypeError:
+            raise TypeError(f"a record is asked for by a whole number or a slice, not by a "
+                            f"{type(index).__name__}") from None
+        try:
+            return self._ids[i]
+        except IndexError:
+            raise IndexError(f"{index} is out of range: the data set has {len(self._ids)} records") from None
+
+    def _read(self, handle: _Handle, sample_id: int, name: str) -> Any:
+        number, decode = self._readers[name]
+        data, encoding = handle.read(sample_id, number)
+        if encoding == _c.ENCODING_PIXELS:
+            needed("numpy", "reading pixels")
+            return _array(data, "u1", (*self._image_size(sample_id, name), 3))
+        if self._decode and encoding != _c.ENCODING_NONE:
+            try:
+                return decoded(data)
+            except errors.PenstockError as error:
+                error.args = (f"sample {sample_id}, field {name}: {error}",)
+                error.sample_id = sample_id
+                raise
+        return decode(data)
+
+    def _image_size(self, sample_id: int, name: str) -> tuple[int, int]:
+        if self._heads is None:
+            self._heads = Heads(self.path, {name: info.field for name, info in self._fields.items()})
+        return self._heads.size(sample_id, name)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for i in range(len(self)):
+            yield self[i]
+
+    def _part(self, ids: range) -> Dataset:
+        made = Dataset.__new__(Dataset)
+        made.__dict__.update(self.__dict__)
+        made._ids = ids
+        return made
+
+    # ---- opening and closing ---------------------------------------------------------------------------
+
+    def _open(self) -> _Handle:
+        # No lock: two threads may both open it again, then one handle closes itself.
+        handle = self._handle
+        if self._is_closed or handle is None:
+            raise SettingsError(f"this data set ({self.path}) was closed; open another")
+        if handle.owner != os.getpid():
+            self._handle = handle = self._opened_again()
+        return handle
+
+    def _opened_again(self) -> _Handle:
+        handle = _Handle(self.path)
+        info = handle.info()
+        if info.identity != self._info.identity:
+            raise SettingsError(f"{self.path} was replaced since it was opened (identity "
+                                f"{self._info.identity}, now {info.identity}); open it anew")
+        return handle
+
+    def close(self) -> None:
+        """Close the files, once calls under way have returned. Slices made before stay open."""
+        self._is_closed = True
+        self._handle = None
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        for name in ("_handle", "_readers", "_heads"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._handle = None if self._is_closed else self._opened_again()
+        self._prepare()
+
+    # ---- what is known ---------------------------------------------------------------------------------
+
+    @property
+    def info(self) -> DatasetInfo:
+        """Of the whole data set, also where this is a slice of it."""
+        return self._info
+
+    @property
+    def fields(self) -> dict[str, FieldInfo]:
+        """The fields that are read, in the order of the schema or as asked for."""
+        return {name: self._fields[name] for name in self._names}
+
+    @property
+    def schema(self) -> dict[str, Field]:
+        """As penstock.Writer takes it."""
+        return {name: self._fields[name].field for name in self._names}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Class names; () where the data set has none."""
+        return self._info.names
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}: {field}" for name, field in self.schema.items())
+        of = "" if len(self) == self._info.n_samples else f" of {self._info.n_samples}"
+        return f"penstock.Dataset({self.path!r}, {len(self)}{of} records, {fields})"

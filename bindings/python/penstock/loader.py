@@ -1,0 +1,537 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.Loader: batches in order, before you ask.
+
+    with penstock.Loader("train", batch_size=256, device="cuda", outputs={
+            "image": penstock.image("jpg", [RandomResizedCrop(224), RandomFlip(), Normalize()],
+                                    dtype="float16", layout="channels_last"),
+            "label": penstock.scalar("cls")}) as loader:
+        for epoch in range(90):
+            for batch in loader.epoch(epoch):
+                step(batch["image"], batch["label"])
+
+Tensors look into a slot of the loader's; the slot goes back to it when the last of them is gone.
+
+Rules of the implementation: `_turn` is held by whoever calls pstk_next, seek and close, of which the library
+wants one at a time; `_alive`, never taken before `_turn`, by whoever uses the handle otherwise, shortly; close
+holds both, so that it frees nothing under anybody. A signal's handler may raise between any two steps: `_astray` says that the library's cursor may be
+ahead of what was handed out, and the next call seeks back.
+"""
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from ctypes import POINTER, byref, c_void_p, sizeof
+from typing import Any
+
+from . import _c, batch as batches, catalog, errors, ranks, settings as words, state, stats as statistics, tensors
+from . import outputs as descriptions
+from .errors import PenstockError, SettingsError
+
+__all__ = ["Loader", "Pass"]
+
+SLICE_NS = 50_000_000  # a wait of the library's, between two looks at signals
+
+_open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Threads of a loader must not outlive what the interpreter, and CUDA, take down at exit."""
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+def _no_stream() -> int | None:
+    return None
+
+
+def _current_stream(framework: str, index: int) -> Callable[[], int | None]:
+    """What tells the stream that the framework works on."""
+    if framework == "torch":
+        import torch
+        current = torch.cuda.current_stream
+        return lambda: int(current(index).cuda_stream)
+    if framework == "cupy":
+        import cupy
+        return lambda: int(cupy.cuda.get_current_stream().ptr)
+    return _no_stream
+
+
+def _check_device(kind: int, index: int, framework: str) -> None:
+    """Is there such a device, and can the framework use it? Asked before anything is started."""
+    if kind == _c.HOST:
+        return
+    device, error = _c.Device(size=sizeof(_c.Device)), errors.new()
+    errors.check(_c.lib.pstk_get_device(kind, index, byref(device), byref(error)), error)
+    if framework == "torch":
+        import torch
+        if not torch.cuda.is_available():
+            raise errors.UnsupportedError(
+                f"device: there is a CUDA device, but PyTorch {torch.__version__} is built without CUDA or cannot "
+                "use it: install a build for CUDA (https://pytorch.org), or take device='cpu'")
+
+
+def _default_index(framework: str) -> int:
+    if framework == "torch":
+        import torch
+        return int(torch.cuda.current_device()) if torch.cuda.is_available() else 0
+    return 0
+
+
+def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ranks:
+    """Who we are among the processes: what was given, or what was found out where that is wanted."""
+    if rank == "auto":
+        found = ranks.find()
+    elif rank is None and world is None:
+        found = ranks.Ranks()
+        torch = ranks.distributed()
+        if torch is not None and torch.get_world_size() > 1:
+            warnings.warn(
+                f"penstock: {torch.get_world_size()} processes train together, and this loader gives each of them "
+                "all samples; give rank='auto', or rank=0 and world=1 where that is meant", stacklevel=5)
+    else:
+        found = ranks.Ranks(source="given")
+    given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
+             "local_world": local_world}
+    said = {name: words.integer(name, value) for name, value in given.items() if value is not None}
+    return ranks.Ranks(**{**found._asdict(), **said})
+
+
+def _bad_sample_callback(function: Callable[[PenstockError, int], Any]) -> Any:
+    """`function` as the library calls it, on its workers' threads."""
+    def told(_user: Any, bad: int, substitute_id: int) -> None:
+        function(errors.of(_c.Error.from_buffer_copy(_c.Error.from_address(bad))), substitute_id)
+    return _c.BadSampleFn(told)
+
+
+class Pass(Iterator[Any]):
+    """One go over an epoch, or what is left of it. len() is the number of its batches."""
+
+    def __init__(self, loader: Loader, number: int, epoch: int, n_batches: int) -> None:
+        self._loader: Loader | None = loader
+        self._number, self._epoch, self._n_batches = number, epoch, n_batches
+
+    def __len__(self) -> int:
+        return self._n_batches
+
+    def __iter__(self) -> Pass:
+        return self
+
+    def __next__(self) -> Any:
+        if self._loader is None:
+            raise StopIteration
+        batch = self._loader._next(self._number, self._epoch)
+        if batch is None:
+            self._loader = None
+            raise StopIteration
+        return batch
+
+
+class Loader:
+    """Opens a data set and starts to read ahead.
+
+    What is wrong with an argument is said before anything is started: TypeError, SettingsError (a
+    ValueError), UnsupportedError, DataSetNotFoundError, CorruptRecordError.
+
+    path: directory of a data set.
+    batch_size: rows for this process.
+    outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; a list of them; None:
+        every field by its kind.
+    device: "cpu", "cuda" (the current device of PyTorch, else 0), "cuda:1", a torch.device.
+    framework: whose tensors: "torch", "numpy", "jax", "cupy", "dlpack" (penstock.Tensor); "auto": PyTorch where
+        it is imported, else NumPy. NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as
+        uint16. JAX on a GPU gets copies.
+    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given.
+    copy: True: tensors of their own instead of views, so that any number of batches may be kept.
+    stream: on a device: the stream that uses the batches, as an int (cudaStream_t) or a function that tells
+        it; None: the framework's current one at each batch.
+    timeout: seconds after which waiting for a batch raises TimedOutError; None: never.
+    shuffle: True is order="full", False is order="sequential". Without both: "full".
+    seed: of order and augmentation. epoch, position: start there.
+    last: what of the last batch that is not full: "drop" it; "pad" it from the start of the epoch; "short": the
+        tensors have fewer rows, on some ranks perhaps none.
+    rank, world: this process, of how many; rank="auto" asks torch.distributed and the launcher (torchrun, srun,
+        mpirun). local_rank, local_world: the same on this machine: they share its cores and memory evenly;
+        where the launcher binds processes to cores, leave them.
+    n_threads: workers. n_slots: batches in memory; n_device_slots: and in the device's. queue_depth: reads in
+        flight. io_memory, index_memory, max_memory, max_record_size: bytes. max_pixels: refuse larger images.
+        0 lets the library choose; what it chose is in stats().
+    reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered".
+    bad_sample: "error", or "substitute": another sample of the same shard stands in; on_bad_sample(error, id)
+        is then called for each, on a thread of the library's, with the id that stands in.
+    with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C, 1 does).
+    variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed: measure copies
+        and waits of the device. trace: mark what threads do for Nsight Systems.
+    """
+
+    _handle: Any = None  # of as much of a loader as __init__ got to
+
+    @words.suggesting
+    def __init__(
+            self, path: str | os.PathLike[str], *, batch_size: int, outputs: descriptions.Outputs = None,
+            device: Any = "cpu", framework: str = "auto", form: Any = "dict", copy: bool = False,
+            stream: int | Callable[[], int | None] | None = None, timeout: float | None = None,
+            shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
+            position: int = 0, last: str = "drop", rank: int | str | None = None, world: int | None = None,
+            local_rank: int | None = None, local_world: int | None = None, n_threads: int = 0, n_slots: int = 0,
+            n_device_slots: int = 0, reader: str = "auto", io: str = "auto", queue_depth: int = 0,
+            io_memory: int = 0, index_memory: int = 0, max_memory: int = 0, max_pixels: int = 0,
+            max_record_size: int = 0, bad_sample: str = "error",
+            on_bad_sample: Callable[[PenstockError, int], Any] | None = None, with_crops: bool = False,
+            pin_threads: bool = True, variant: str = "auto", topology: str | os.PathLike[str] | None = None,
+            timed: bool = False, trace: bool = False) -> None:
+        order = words.order(shuffle, order)
+        kind, index = words.device(device)
+        self._ranks = _ranks(rank, world, local_rank, local_world)
+        numbers = {name: words.integer(name, value) for name, value in {
+            "batch_size": batch_size, "seed": seed, "epoch": epoch, "position": position,
+            "rank": self._ranks.rank, "world": self._ranks.world, "local_rank": self._ranks.local_rank,
+            "local_world": self._ranks.local_world, "n_threads": n_threads, "n_slots": n_slots,
+            "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
+            "index_memory": index_memory, "max_memory": max_memory, "max_pixels": max_pixels,
+            "max_record_size": max_record_size, "with_crops": with_crops, "pin_threads": not pin_threads,
+            "timed": timed, "trace": trace}.items()}
+        numbers.update({name: words.choice(name, value) for name, value in {
+            "order": order, "last": last, "reader": reader, "io": io, "bad_sample": bad_sample,
+            "variant": variant}.items()})
+        self._framework = tensors.choose(framework, kind != _c.HOST)
+        self._timeout = None if timeout is None else float(timeout)
+        self._catalog = catalog.read(path)
+        self._outputs = descriptions.resolve(outputs, self._catalog)
+        if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
+            raise SettingsError("outputs: channels_last is PyTorch's; JAX takes layout='nhwc'")
+        self._convert = tensors.converter(self._framework, copy)
+        self._make = batches.maker(form, tuple(self._outputs))
+        if self._framework == "jax":
+            batches.register_jax()
+        _check_device(kind, index or 0, self._framework)
+        numbers["device"] = kind
+        numbers["device_index"] = _default_index(self._framework) if index is None else index
+        self._numbers, self._path, self._copy = numbers, os.fspath(path), copy
+        self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
+        self._stream, self._guard = self._stream_of(stream), self._guard_of()
+        self._order = order
+        self._open(words.to_c(path, self._outputs, numbers, topology), on_bad_sample)
+
+    def _stream_of(self, stream: Any) -> Callable[[], int | None]:
+        if self._device[0] == tensors.DL_CPU:
+            return _no_stream
+        if callable(stream):
+            return stream  # type: ignore[no-any-return]
+        if stream is not None:
+            return lambda: int(stream)
+        return _current_stream(self._framework, self._device[1])
+
+    def _guard_of(self) -> Callable[[], Any]:
+        """PyTorch's default stream is no handle, but means the current device's."""
+        nothing = contextlib.nullcontext()
+        if self._device[0] == tensors.DL_CPU or self._framework != "torch":
+            return lambda: nothing
+        import torch
+        index, current, enter = self._device[1], torch.cuda.current_device, torch.cuda.device
+        return lambda: nothing if current() == index else enter(index)
+
+    def _open(self, settings: _c.Settings, on_bad_sample: Any) -> None:
+        if on_bad_sample is not None:
+            settings.on_bad_sample = self._callback = _bad_sample_callback(on_bad_sample)
+        self._turn, self._alive = threading.RLock(), threading.RLock()
+        self._pid, self._closing = os.getpid(), False
+        self._pass = 0  # number of the newest; earlier ones are over
+        self._astray = False
+        self._layouts: tuple[tensors.Layout, ...] = ()
+        self._names = tuple(self._outputs)
+        self._cursor = (self._numbers["epoch"], self._numbers["position"])
+        # A place that was asked for, and that no pass was begun from yet; where the newest pass began.
+        self._resume: tuple[int, int] | None = self._cursor
+        self._start = self._cursor
+        self._error, self._batch = errors.new(), POINTER(_c.Batch)()
+        handle, error = c_void_p(), errors.new()
+        self._handle = handle
+        errors.check(_c.lib.pstk_open(byref(handle), byref(settings), byref(error)), error)
+        _open_loaders.add(self)
+
+    # ---- what it is --------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Number of batches of a whole epoch, the same on every rank."""
+        with self._held(self._alive) as handle:
+            return int(_c.lib.pstk_n_batches(handle))
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples of the data set."""
+        return self._catalog.n_samples
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a batch, for this process."""
+        return self._numbers["batch_size"]
+
+    @property
+    def outputs(self) -> dict[str, descriptions.Output]:
+        """The outputs by their names."""
+        return dict(self._outputs)
+
+    @property
+    def ranks(self) -> ranks.Ranks:
+        """rank, world, local_rank, local_world, and who said so."""
+        return self._ranks
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """(epoch, position) behind the batch that was handed out last."""
+        return self._cursor
+
+    @property
+    def current_epoch(self) -> int:
+        """The epoch that the next batch is of; at the end of one, still that one."""
+        return self._cursor[0]
+
+    @property
+    def closed(self) -> bool:
+        return not self._handle
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_order"):
+            return "<penstock.Loader, not open>"
+        where = "cpu" if self._device[0] == tensors.DL_CPU else f"cuda:{self._device[1]}"
+        rank = "" if self._ranks.world == 1 else f", rank {self._ranks.rank} of {self._ranks.world}" \
+            f" ({self._ranks.source})"
+        outputs = "".join(f"\n  {name}: {output!r}" for name, output in self._outputs.items())
+        state_of = "closed" if self.closed else f"at epoch {self._cursor[0]}, position {self._cursor[1]:,}"
+        return (f"<penstock.Loader '{self._path}': {self.n_samples:,} samples, batches of {self.batch_size}, "
+                f"{self._order} order, seed {self._numbers['seed']}, {self._framework} on {where}{rank}; {state_of}"
+                f"{outputs}>")
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a penstock.Loader has threads and cannot be pickled or sent to another process: open it in "
+                        "the process that uses it; it needs no DataLoader around it, and no num_workers")
+
+    # ---- the handle --------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _held(self, lock: Any) -> Iterator[Any]:
+        """The handle, which close leaves alone while one of the locks is held."""
+        if os.getpid() != self._pid:
+            self._refuse()
+        with lock:
+            if not self._handle:
+                raise PenstockError("this loader is closed: open another one")
+            yield self._handle
+
+    def _refuse(self) -> None:
+        """In a child of fork. The locks may be held by threads that are not here: none is touched."""
+        error = errors.new()
+        code = _c.lib.pstk_next(self._handle, byref(POINTER(_c.Batch)()), None, 0, byref(error))
+        errors.check(code, error)
+
+    def close(self) -> None:
+        """Stop and free all but what batches still hold. A wait in another thread ends with
+        InterruptedLoaderError. Also at the end of `with`, at exit, and when the object goes."""
+        if not self._handle:
+            return
+        if os.getpid() != self._pid:
+            return
+        self._closing = True
+        while not self._turn.acquire(timeout=0.01):
+            self.interrupt()
+        try:
+            with self._alive:
+                self._give_back()
+                _c.lib.pstk_close(byref(self._handle))
+        finally:
+            self._turn.release()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def interrupt(self) -> None:
+        """End a wait for a batch, or the next one, by InterruptedLoaderError. Any thread."""
+        with self._alive:
+            if self._handle:
+                _c.lib.pstk_interrupt(self._handle)
+
+    def stats(self) -> statistics.Stats:
+        """What was done so far, and what limits. Any thread; never waits. print() it."""
+        told = _c.Stats(size=sizeof(_c.Stats))
+        with self._held(self._alive) as handle:
+            errors.check(_c.lib.pstk_get_stats(handle, byref(told)), errors.new())
+        return statistics.of(told)
+
+    # ---- places ------------------------------------------------------------------------------------------
+
+    def _seek(self, epoch: int, position: int) -> None:
+        """With the turn held."""
+        self._give_back()
+        error = errors.new()
+        errors.check(_c.lib.pstk_seek(self._handle, epoch, position, byref(error)), error)
+        self._cursor, self._astray = (epoch, position), False
+
+    def _go(self, epoch: int, position: int) -> None:
+        self._pass += 1
+        self._seek(epoch, position)
+        self._resume = self._start = (epoch, position)
+
+    def seek(self, epoch: int, position: int = 0) -> None:
+        """Go to a global sample position of an epoch, O(1): the next pass goes on there."""
+        epoch, position = words.integer("epoch", epoch), words.integer("position", position)
+        with self._held(self._turn):
+            self._go(epoch, position)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is epoch `epoch`: from its start, or, where a state of that epoch was loaded and not
+        yet used, from there."""
+        epoch = words.integer("epoch", epoch)
+        with self._held(self._turn):
+            if self._resume is None or self._resume[0] != epoch:
+                self._go(epoch, 0)
+
+    def epoch(self, epoch: int) -> Pass:
+        """Iterate over epoch `epoch`: its batches, or, where a state of that epoch was loaded and not yet
+        used, those that are left."""
+        with self._held(self._turn):
+            self.set_epoch(epoch)
+            return self._begin()
+
+    def __iter__(self) -> Pass:
+        """Iterate over one epoch: at first the one that the loader starts in, or goes on in after
+        load_state_dict; each further call begins the next, also where one was left early."""
+        with self._held(self._turn):
+            left_early = self._cursor[1] > 0 and self._cursor != self._start
+            if left_early or not self._n_left():
+                self._seek(self._cursor[0] + 1, 0)
+            return self._begin()
+
+    def _begin(self) -> Pass:
+        self._resume, self._start = None, self._cursor
+        self._pass += 1
+        return Pass(self, self._pass, self._cursor[0], self._n_left())
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("a penstock.Loader gives batches in its order, not by number: iterate over it, without a "
+                        "DataLoader around it; penstock.Dataset(path)[i] is sample i")
+
+    def _n_left(self) -> int:
+        numbers = self._numbers
+        order = _c.OrderSettings(
+            size=sizeof(_c.OrderSettings), order=numbers["order"], n_samples=self.n_samples, seed=numbers["seed"],
+            epoch=self._cursor[0], batch_size=numbers["batch_size"], rank=numbers["rank"],
+            world=numbers["world"], last=numbers["last"])
+        return int(_c.lib.pstk_order_n_batches(byref(order), self._cursor[1]))
+
+    # ---- state -------------------------------------------------------------------------------------------
+
+    def state_dict(self, after: Any = None) -> dict[str, Any]:
+        """Where the loader is, as a dict that JSON holds (see penstock.state): behind the batch that was handed
+        out last, or behind the batch `after`."""
+        epoch, position = self._cursor if after is None else (after.epoch, after.next_position)
+        return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
+                "order": self._order, "order_version": state.ORDER_VERSION, "data_set": self._catalog.identity,
+                "n_samples": self.n_samples, "batch_size": self.batch_size, "world": self._ranks.world}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Go on where state_dict() was called: the next pass begins there. SettingsError: it is of another
+        data set, seed, order, or of a newer penstock; nothing has changed then."""
+        self.seek(*state.check(state_dict, self.state_dict(), self._path))
+
+    # ---- batches -----------------------------------------------------------------------------------------
+
+    def _give_back(self) -> None:
+        """End the lease of a batch that an exception kept from being handed out."""
+        if self._batch:
+            _c.lib.pstk_release(byref(self._batch), self._stream())
+
+    def _next(self, number: int, epoch: int) -> Any:
+        """The next batch of a pass over `epoch`; None at its end."""
+        if os.getpid() != self._pid:
+            self._refuse()
+        with self._turn:
+            if not self._handle:
+                raise PenstockError("this loader is closed: open another one")
+            if number != self._pass:
+                raise PenstockError("this pass is over: the loader went to another place, or on with a newer one")
+            if self._cursor[0] != epoch:
+                return None
+            if self._astray:
+                self._seek(*self._cursor)
+            self._astray = True
+            with self._guard():
+                batch = self._take()
+            self._astray = False
+            return batch
+
+    def _take(self) -> Any:
+        stream = self._stream()
+        try:
+            found = self._wait(stream)
+        except PenstockError:
+            self._astray = False  # an error takes no batch, and stays: the next call tells it again
+            raise
+        if not found:
+            self._cursor = (self._cursor[0] + 1, 0)
+            return None
+        share = tensors.Share() if self._device[0] == tensors.DL_CPU else tensors.DeviceShare(stream)
+        errors.check(tensors.share_open(byref(share.pointer), byref(self._batch), stream, byref(self._error)),
+                     self._error)
+        info = batches.BatchInfo(share, self._names, self._device[0] != tensors.DL_CPU and not self._copy)
+        if not self._layouts:
+            self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
+        made = self._make([self._converted(t) for t in tensors.find(share, self._layouts, info.n_valid)], info)
+        self._cursor = (info.epoch, info.next_position)
+        return made
+
+    def _converted(self, tensor: Any) -> Any:
+        if not isinstance(tensor, tensors.Ragged):
+            return self._convert(tensor)
+        data, offsets = self._convert(tensor.data), self._convert(tensor.offsets)
+        if tensor.device_offsets is tensor.offsets:
+            return tensors.Ragged(data, offsets, offsets)
+        return tensors.Ragged(data, offsets, self._convert(tensor.device_offsets))
+
+    def _wait(self, stream: int | None) -> bool:
+        """Lease the next batch in self._batch; False at the end of the epoch."""
+        code = tensors.next_quick(self._handle, byref(self._batch), stream, 0, byref(self._error))
+        if code == _c.ETIMEDOUT:
+            code = self._wait_long(stream)
+        if code == _c.ENOBUFS:
+            # Batches may hang on reference cycles, of a traceback, say.
+            gc.collect()
+            code = self._wait_long(stream)
+        if code == _c.ENOBUFS:
+            raise self._out_of_slots()
+        if code < 0:
+            raise errors.of(self._error, code)
+        return bool(code)
+
+    def _wait_long(self, stream: int | None) -> int:
+        """In slices, between which the interpreter sees to signals."""
+        end = None if self._timeout is None else time.monotonic() + self._timeout
+        while True:
+            code = int(_c.lib.pstk_next(self._handle, byref(self._batch), stream, SLICE_NS, byref(self._error)))
+            if self._closing:
+                raise errors.InterruptedLoaderError("the loader was closed while this waited for a batch")
+            if code != _c.ETIMEDOUT or (end is not None and time.monotonic() >= end):
+                return code
+
+    def _out_of_slots(self) -> PenstockError:
+        name = "n_slots" if self._device[0] == tensors.DL_CPU else "n_device_slots"
+        told = self.stats()
+        n = told.n_slots if name == "n_slots" else told.n_device_slots
+        self._error.message = (
+            f"all {n} slots are held by batches that are still referenced: let go of older ones before asking for "
+            f"more, open the loader with {name} above {n}, or with copy=True, which gives tensors that hold no "
+            "slot").encode()
+        return errors.of(self._error, _c.ENOBUFS)

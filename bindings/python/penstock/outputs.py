@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every batch has: outputs={"x": image("jpg", [...]), "y": scalar("cls")}.
+
+An output is a value that describes one tensor of every batch. Outputs of Python functions do not exist: they
+would run one after the other under the interpreter's lock; write a pstk_decode_fn in C, or work on batches.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from ctypes import POINTER, cast
+from dataclasses import dataclass, field as member
+from typing import Any, Union
+
+from . import _c
+from .catalog import Catalog, Column
+from .errors import SettingsError
+from .ops import Op
+
+__all__ = ["Output", "image", "ragged", "scalar", "tensor"]
+
+# As NumPy and PyTorch call them; the C names ("u8", "bf16") are taken as well.
+DTYPES = {"uint8": _c.U8, "int8": _c.I8, "uint16": _c.U16, "int16": _c.I16, "uint32": _c.U32, "int32": _c.I32,
+          "uint64": _c.U64, "int64": _c.I64, "float16": _c.F16, "bfloat16": _c.BF16, "float32": _c.F32,
+          "float64": _c.F64}
+DTYPE_NAMES = {code: name for name, code in DTYPES.items()}
+_ALIASES = {"half": _c.F16, "float": _c.F32, "double": _c.F64, "int": _c.I32, "long": _c.I64}
+
+# Memory order, and whether the tensor is handed out as [B, 3, H, W] all the same.
+LAYOUTS = {"nhwc": (_c.NHWC, False), "nchw": (_c.NCHW, False), "channels_last": (_c.NHWC, True)}
+
+KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR: "tensor",
+         _c.OUTPUT_BYTES: "ragged"}
+
+
+def _dtype_name(dtype: Any) -> str:
+    """The name in "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16."""
+    inner = getattr(dtype, "dtype", None)  # of jax.numpy's; of NumPy's it is no dtype but what makes one
+    for found in (getattr(dtype, "name", None), getattr(inner, "name", None), getattr(dtype, "__name__", None)):
+        if isinstance(found, str):
+            return found
+    return str(dtype)
+
+
+def dtype_code(dtype: Any, what: str) -> int:
+    """enum pstk_dtype of a dtype of whatever library; None is 0, the library's choice."""
+    if dtype is None:
+        return 0
+    name = _dtype_name(dtype).rpartition(".")[2].lower()
+    code = DTYPES.get(name) or _ALIASES.get(name) or int(_c.lib.pstk_dtype_parse(name.encode()))
+    if not code:
+        raise SettingsError(f"{what}: dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}")
+    return code
+
+
+@dataclass(frozen=True)
+class Output:
+    """One tensor of every batch; made by image, scalar, tensor and ragged.
+
+    field: of the data set. kind, dtype: enum pstk_output_kind and pstk_dtype, dtype 0 = the field's.
+    """
+
+    field: str
+    kind: int
+    dtype: int = 0
+    layout: str = "nhwc"
+    ops: tuple[Op, ...] = ()
+    random_group: int = 0
+    exif_orientation: bool = False
+    bytes_per_batch: int = member(default=0)
+
+    def __repr__(self) -> str:
+        parts = [repr(self.field)]
+        if self.ops:
+            parts.append("[" + ", ".join(map(repr, self.ops)) + "]")
+        if self.dtype:
+            parts.append(f"dtype={DTYPE_NAMES[self.dtype]!r}")
+        for name, default in (("layout", "nhwc"), ("random_group", 0), ("exif_orientation", False),
+                              ("bytes_per_batch", 0)):
+            if getattr(self, name) != default:
+                parts.append(f"{name}={getattr(self, name)!r}")
+        return f"{KINDS[self.kind]}({', '.join(parts)})"
+
+    def to_c(self, name: str) -> _c.Output:
+        """The output as the library takes it, under a name."""
+        ops = (_c.Op * len(self.ops))(*(op.to_c() for op in self.ops))
+        output = _c.Output(
+            name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
+            layout=LAYOUTS[self.layout][0], n_ops=len(ops), random_group=self.random_group,
+            exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch)
+        output.ops = cast(ops, POINTER(_c.Op)) if len(ops) else None
+        return output
+
+
+def _field_name(field: str, maker: str) -> str:
+    if not isinstance(field, str):
+        raise TypeError(f"{maker}: field is {field!r}, must be the name of a field of the data set")
+    return field
+
+
+def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = "nhwc",
+          random_group: int = 0, exif_orientation: bool = False) -> Output:
+    """Decoded images of an image field: [B, H, W, 3] of uint8, or float16, bfloat16, float32.
+
+    ops: operations in their order; they must fix the size. layout: "nhwc" [B, H, W, 3]; "nchw" [B, 3, H, W];
+    "channels_last" [B, 3, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
+    group share their random draws (an image and its mask). exif_orientation: turn JPEGs upright first.
+    """
+    ops = (ops,) if isinstance(ops, Op) else tuple(ops)
+    for op in ops:
+        if not isinstance(op, Op):
+            raise TypeError(f"image: {op!r} is no operation of penstock; those are RandomResizedCrop, "
+                            "Resize, CenterCrop, RandomFlip, Normalize")
+    if layout not in LAYOUTS:
+        raise SettingsError(f"image: layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
+    return Output(_field_name(field, "image"), _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, ops,
+                  random_group, exif_orientation)
+
+
+def scalar(field: str, dtype: Any = None) -> Output:
+    """A scalar field: [B]. dtype: any that every value of the field's dtype fits; None is the field's."""
+    return Output(_field_name(field, "scalar"), _c.OUTPUT_SCALAR, dtype_code(dtype, "scalar"))
+
+
+def tensor(field: str, dtype: Any = None) -> Output:
+    """An array field of fixed shape: [B, *shape]. dtype as for scalar."""
+    return Output(_field_name(field, "tensor"), _c.OUTPUT_TENSOR, dtype_code(dtype, "tensor"))
+
+
+def ragged(field: str, bytes_per_batch: int = 0) -> Output:
+    """The bytes of a field, end to end, as a penstock.Ragged: data [bytes] of uint8, offsets [B + 1].
+
+    bytes_per_batch: room in each slot; 0 is batch_size times the largest value of the field.
+    """
+    return Output(_field_name(field, "ragged"), _c.OUTPUT_BYTES, bytes_per_batch=bytes_per_batch)
+
+
+Outputs = Union[Mapping[str, Union[Output, str]], Sequence[Union[Output, str]], None]
+
+
+def _by_kind(field: Column) -> Output:
+    if field.kind == _c.FIELD_SCALAR:
+        return scalar(field.name)
+    if field.kind == _c.FIELD_NDARRAY and all(field.shape):
+        return tensor(field.name)
+    if field.kind == _c.FIELD_IMAGE:
+        raise SettingsError(
+            f"outputs: field '{field.name}' is an image, and a batch needs all its images of one size: say "
+            f"outputs={{'{field.name}': penstock.image('{field.name}', [penstock.RandomResizedCrop(224)]), "
+            "...}")
+    return ragged(field.name)
+
+
+def _field(catalog: Catalog, name: str) -> Column:
+    for field in catalog.fields:
+        if field.name == name:
+            return field
+    raise SettingsError(f"outputs: the data set has no field '{name}'; it has: "
+                        + ", ".join(f.name for f in catalog.fields))
+
+
+def _one(catalog: Catalog, value: Output | str) -> Output:
+    """An output as it was given; a field's name is that field by its kind."""
+    if isinstance(value, Output):
+        _field(catalog, value.field)
+        return value
+    if isinstance(value, str):
+        return _by_kind(_field(catalog, value))
+    raise TypeError(f"outputs: {value!r} is neither an output (penstock.image, scalar, tensor, ragged) nor the "
+                    "name of a field")
+
+
+def _output_name(name: str) -> str:
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise SettingsError(f"outputs: {name!r} is no name for an output")
+    return name
+
+
+def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
+    """The outputs by their names. None: every field by its kind."""
+    if outputs is None:
+        return {field.name: _by_kind(field) for field in catalog.fields}
+    if isinstance(outputs, Mapping):
+        found = {_output_name(name): _one(catalog, value) for name, value in outputs.items()}
+    else:
+        if isinstance(outputs, (str, Output)):
+            outputs = [outputs]
+        listed = [_one(catalog, value) for value in outputs]
+        found = {output.field: output for output in listed}
+        if len(found) < len(listed):
+            raise SettingsError("outputs: two of one field need names: outputs={'a': ..., 'b': ...}")
+    if not found:
+        raise SettingsError("outputs: there are none; a loader needs at least 1")
+    return found

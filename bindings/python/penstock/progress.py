@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far something has come: a bar on a terminal, else a line now and then. On stderr."""
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+
+REDRAW_SECONDS = 0.1
+QUIET_SECONDS = 10.0
+MAX_BAR = 30
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def _spaced(n: int) -> str:
+    return f"{n:,}".replace(",", " ")
+
+
+class Progress:
+    """Shows n of `total` (None: not known). A context manager: what was drawn is gone at its end."""
+
+    def __init__(self, doing: str, what: str, total: int | None, shown: bool = True) -> None:
+        self._doing, self._what, self._total = doing, what, total
+        self._shown = shown and sys.stderr is not None
+        self._is_terminal = self._shown and sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._start = self._last = time.monotonic()
+        self._is_drawn = False
+
+    def _facts(self, n: int) -> str:
+        elapsed = max(self._last - self._start, 1e-9)
+        text = f"{_spaced(n)} {self._what}, {_spaced(round(n / elapsed))}/s"
+        if self._total and 0 < n <= self._total and elapsed > 0.5:
+            text += f", {_clock(elapsed * (self._total - n) / n)} left"
+        return text
+
+    def _draw(self, n: int) -> None:
+        width, text = shutil.get_terminal_size().columns, self._facts(n)
+        cells = min(MAX_BAR, width - 12 - len(self._doing) - len(text))
+        if self._total and cells >= 8:
+            part = min(n / self._total, 1.0)
+            full = int(part * cells)
+            text = f"{self._doing} [{'#' * full}{'.' * (cells - full)}] {100 * part:3.0f}%  {text}"
+        sys.stderr.write("\r\033[K" + text[:max(width - 1, 1)])
+        sys.stderr.flush()
+        self._is_drawn = True
+
+    def update(self, n: int) -> None:
+        """n are done. Cheap: most calls only look at the clock."""
+        now = time.monotonic()
+        if not self._shown or now - self._last < (REDRAW_SECONDS if self._is_terminal else QUIET_SECONDS):
+            return
+        self._last = now
+        if self._is_terminal:
+            self._draw(n)
+        else:
+            print(f"penstock: {self._doing}: {self._facts(n)}", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_drawn:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()

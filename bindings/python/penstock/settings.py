@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A loader's keyword arguments, checked by name and made pstk_settings."""
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import operator
+import os
+import re
+from collections.abc import Callable, Mapping
+from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, sizeof
+from typing import Any, TypeVar
+
+from . import _c
+from .errors import SettingsError
+from .outputs import Output
+
+CHOICES: dict[str, dict[str, int]] = {
+    "order": {"full": _c.ORDER_FULL, "sequential": _c.ORDER_SEQUENTIAL},
+    "last": {"drop": _c.LAST_DROP, "pad": _c.LAST_PAD, "short": _c.LAST_SHORT},
+    "bad_sample": {"error": _c.BAD_ERROR, "substitute": _c.BAD_SUBSTITUTE},
+    "reader": {"auto": _c.READER_AUTO, "io_uring": _c.READER_IO_URING, "threads": _c.READER_THREADS},
+    "io": {"auto": _c.IO_AUTO, "direct": _c.IO_DIRECT, "buffered": _c.IO_BUFFERED},
+    "variant": {"auto": _c.VARIANT_AUTO, "c": _c.VARIANT_C, "avx2": _c.VARIANT_AVX2,
+                "avx512": _c.VARIANT_AVX512},
+}
+_LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
+_TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def suggesting(function: F) -> F:
+    """Wrong keyword arguments are told with the nearest right one."""
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1, 0.5)
+                hint = f": did you mean {near[0]}?" if near else f"; it has: {', '.join(known)}"
+                raise TypeError(f"penstock.Loader has no setting '{name}'{hint}")
+        return function(*args, **keywords)
+    return checked  # type: ignore[return-value]
+
+
+def integer(name: str, value: Any) -> int:
+    """A whole number that fits the C setting of that name."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: is {value!r}, must be a whole number") from None
+    most = _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1)
+    if not 0 <= number <= most:
+        raise SettingsError(f"{name}: is {number}, must be from 0 to {most}")
+    return number
+
+
+def choice(name: str, value: Any) -> int:
+    """The number of a word."""
+    known = CHOICES[name]
+    if value not in known:
+        near = difflib.get_close_matches(str(value), known, 1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise SettingsError(f"{name}: is {value!r}, must be one of {', '.join(map(repr, known))}{hint}")
+    return known[value]
+
+
+def order(shuffle: Any, value: Any) -> str:
+    """The order's name, from either way to say it."""
+    said = None if shuffle is None else ("full" if shuffle else "sequential")
+    if said is not None and value is not None and said != value:
+        raise SettingsError(f"shuffle: is {shuffle!r}, but order is {value!r}; give one of them")
+    return said or value or "full"
+
+
+def device(value: Any) -> tuple[int, int | None]:
+    """(enum pstk_device_kind, index or None) of "cpu", "cuda", "cuda:1" or a torch.device."""
+    match = re.fullmatch(r"(cpu|host|cuda)(?::(\d{1,5}))?", str(value))
+    if not match or (match[1] != "cuda" and match[2] not in (None, "0")):
+        raise SettingsError(f"device: is {value!r}, must be 'cpu', 'cuda' or 'cuda:1'")
+    if match[1] != "cuda":
+        return _c.HOST, 0
+    return _c.CUDA, None if match[2] is None else int(match[2])
+
+
+def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
+         topology: str | os.PathLike[str] | None) -> _c.Settings:
+    """The settings as the library takes them; they keep alive what they point to."""
+    settings = _c.Settings()
+    _c.lib.pstk_settings_init(byref(settings), sizeof(settings))
+    for name, number in numbers.items():
+        setattr(settings, name, number)
+    settings.path = os.fsencode(path)
+    settings.topology = None if topology is None else os.fsencode(topology)
+    array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
+    settings.outputs, settings.n_outputs = cast(array, POINTER(_c.Output)), len(array)
+    return settings

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A contact sheet: what a training loop will see, as one picture."""
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _c, ops as operations
+from ._optional import needed
+from .dataset import Dataset, decoded
+from .errors import SettingsError
+from .loader import Loader
+from .outputs import Output, image, scalar
+from .schema import did_you_mean
+from .values import as_numpy, is_array
+from .writer import count
+
+__all__ = ["show"]
+
+GAP = 4  # pixels between pictures
+LINE = 14  # pixels of a line of text
+DEFAULT_SIDE = 224
+MAX_PICTURES = 4096
+
+
+@dataclasses.dataclass
+class _Picture:
+    pixels: Any  # NumPy uint8 [height, width, 3]
+    text: str
+
+
+# ---- the canvas ------------------------------------------------------------------------------------------
+
+
+def _fitted(picture: Any, side: tuple[int, int]) -> Any:
+    """Shrunk so that it fits the tile, where it does not; never enlarged."""
+    made = picture.copy()
+    made.thumbnail((side[1], side[0]))
+    return made
+
+
+def _sheet(pictures: Sequence[_Picture], columns: int | None, side: tuple[int, int] | None) -> Any:
+    """A PIL image. side: (height, width) of a tile; None: of the largest picture."""
+    module, draw = (needed(name, "a contact sheet", "pillow") for name in ("PIL.Image", "PIL.ImageDraw"))
+    if not pictures:
+        raise SettingsError("there is nothing to show")
+    height, width = side or tuple(max(p.pixels.shape[axis] for p in pictures) for axis in (0, 1))
+    line = LINE if any(p.text for p in pictures) else 0
+    if columns is None:
+        columns = 1
+        while columns * columns < len(pictures):
+            columns += 1
+    columns = min(columns, len(pictures))
+    rows = -(-len(pictures) // columns)
+    sheet = module.new("RGB", (columns * (width + GAP) - GAP, rows * (height + line + GAP) - GAP), "white")
+    pen = draw.Draw(sheet)
+    for i, picture in enumerate(pictures):
+        tile = _fitted(module.fromarray(picture.pixels), (height, width))
+        left, top = i % columns * (width + GAP), i // columns * (height + line + GAP)
+        sheet.paste(tile, (left + (width - tile.width) // 2, top + (height - tile.height) // 2))
+        if picture.text:
+            text = picture.text.encode("latin-1", "replace").decode("latin-1")  # what the built-in font has
+            while len(text) > 1 and pen.textlength(text) > width:
+                text = text[:-1]
+            pen.text((left + 2, top + height), text, fill="black")
+    return sheet
+
+
+# ---- pictures --------------------------------------------------------------------------------------------
+
+
+def _visible(values: Any) -> Any:
+    """uint8 [B, H, W, 3] of a batch's images in any dtype and layout; floats are stretched to the range they
+    have."""
+    import numpy
+    array = as_numpy(values)
+    if array.shape[-1] != 3:
+        array = array.transpose(0, 2, 3, 1)
+    if array.dtype.name == "uint8":
+        return numpy.ascontiguousarray(array)
+    array = array.astype("float32")
+    low, high = float(array.min()), float(array.max())
+    stretched = (array - low) * (255.0 / max(high - low, 1e-12))
+    return numpy.ascontiguousarray((stretched + 0.5).clip(0, 255).astype("uint8"))
+
+
+def _label_text(value: int, names: Sequence[str]) -> str:
+    return names[value] if 0 <= value < len(names) else str(value)
+
+
+def _of_batch(batch: Mapping[str, Any], field: str | None, n: int) -> list[_Picture]:
+    found = {name: value for name, value in batch.items()
+             if is_array(value) and len(value.shape) == 4 and 3 in (value.shape[-1], value.shape[1])}
+    if not found or (field is not None and field not in found):
+        raise SettingsError("the batch has no images" + (f" named {field!r}" if field else "")
+                            + (did_you_mean(str(field), found) if found else ""))
+    name = field or next(iter(found))
+    n = min(n, int(getattr(batch, "n_valid", n)))
+    return [_Picture(row, "") for row in _visible(found[name][:n])]
+
+
+def _image_field(dataset: Dataset, wished: str | None) -> str:
+    found = [name for name, field in dataset.schema.items() if field.kind == "image"]
+    if wished is not None and wished not in found:
+        raise SettingsError(f"{dataset.path} has no image field {wished!r}"
+                            + did_you_mean(str(wished), found))
+    if not found:
+        raise SettingsError(f"{dataset.path} has no image field: there is nothing to show")
+    return wished or found[0]
+
+
+def _label_field(dataset: Dataset, wished: str | None) -> str | None:
+    """The field that is written under each picture: the one integer that the data set has."""
+    found = [name for name, field in dataset.schema.items() if field.is_scalar and "int" in field.kind]
+    if wished is not None and wished not in found:
+        raise SettingsError(f"{dataset.path} has no integer field {wished!r}"
+                            + did_you_mean(str(wished), found))
+    return wished or (found[0] if len(found) == 1 else None)
+
+
+def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
+                ids: Sequence[int]) -> Iterator[_Picture]:
+    """Whole images."""
+    name, label = _image_field(dataset, field), _label_field(dataset, label)
+    for i in ids:
+        value = dataset.get(i, name)
+        yield _Picture(decoded(value) if isinstance(value, bytes) else value,
+                       f"{i}" + (f" {_label_text(dataset.get(i, label), dataset.names)}" if label else ""))
+
+
+def _of_rows(batch: Any, label: bool, names: Sequence[str]) -> Iterator[_Picture]:
+    pixels = _visible(batch["image"])
+    for row, sample_id in enumerate(batch.sample_ids):
+        text = f"{sample_id}" + (f" {_label_text(int(batch['label'][row]), names)}" if label else "")
+        yield _Picture(pixels[row].copy(), text)
+
+
+def _outputs(shown: Output, label: str | None) -> dict[str, Output]:
+    """The same image as bytes that can be shown, and its label."""
+    kept = tuple(op for op in shown.ops if not isinstance(op, operations.Normalize))
+    made = {"image": dataclasses.replace(shown, ops=kept, dtype=_c.U8, layout="nhwc")}
+    if label is not None:
+        made["label"] = scalar(label)
+    return made
+
+
+def _of_ids(path: str, shown: Output, label: str | None, ids: Sequence[int], seed: int,
+            epoch: int) -> Iterator[_Picture]:
+    """These samples of an epoch, as a loader augments them."""
+    with Dataset(path) as dataset:
+        label, names = _label_field(dataset, label), dataset.names
+        outputs = _outputs(shown, label)
+    with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last="short",
+                rank=0, world=1, seed=seed, epoch=epoch, position=ids[0], copy=True) as loader:
+        for i in ids:
+            loader.seek(epoch, i)
+            yield from _of_rows(next(iter(loader)), label is not None, names)
+
+
+def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> Iterator[_Picture]:
+    """The next samples of this loader: a second one reads them, so that it does not move."""
+    found = {name: output for name, output in loader.outputs.items() if output.kind == _c.OUTPUT_IMAGE}
+    if not found or (field is not None and field not in found):
+        raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
+                            + (did_you_mean(str(field), found) if found else ""))
+    epoch, position = loader.cursor
+    if not loader._n_left():
+        epoch, position = epoch + 1, 0
+    ranks = loader.ranks
+    with Dataset(loader._path) as dataset:
+        label, names = _label_field(dataset, label), dataset.names
+        outputs = _outputs(found[field or next(iter(found))], label)
+    with Loader(loader._path, batch_size=min(n, loader.n_samples), outputs=outputs, framework="numpy",
+                order=loader._order, last="short", rank=ranks.rank, world=ranks.world,
+                seed=loader._numbers["seed"], epoch=epoch, position=position, copy=True,
+                n_threads=1, n_slots=2) as reader:
+        yield from _of_rows(next(iter(reader)), label is not None, names)
+
+
+# ---- show ------------------------------------------------------------------------------------------------
+
+
+def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]:
+    if ids is None:
+        return list(range(min(n, n_samples)))
+    found = [count("ids", i, 0, n_samples - 1) for i in ids]
+    if not found:
+        raise SettingsError("ids is empty: name at least one sample")
+    return found
+
+
+def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: str | None = None,
+         label: str | None = None, ops: Sequence[operations.Op] | None = None, seed: int = 0, epoch: int = 0,
+         columns: int | None = None) -> Any:
+    """A contact sheet as a PIL image, which a notebook shows by itself and .save("sheet.png") keeps.
+
+    source: a Loader: the samples that it delivers next, cropped and flipped as they will be, before
+        Normalize; the loader does not move. The path of a data set: its first samples, as a loader with
+        `ops`, `seed` and `epoch` augments them (None: RandomResizedCrop(224), RandomFlip()). A Dataset:
+        whole images. A batch: its images; floats are stretched to the range that they have.
+    n: pictures, at most. ids: these samples instead (a path or Dataset).
+    field: image field, or output of a Loader or batch; None: the first.
+    label: integer field written under each picture after the sample's id, by class name where the data set
+        has names; None: the one that it has.
+    columns: pictures in a row; None: about as many as rows.
+
+    Needs Pillow and NumPy. Raises MissingPackageError, SettingsError, and what reading raises.
+    """
+    needed("numpy", "a contact sheet")
+    needed("PIL.Image", "a contact sheet", "pillow")
+    n = count("n", n, 1, MAX_PICTURES)
+    if columns is not None:
+        count("columns", columns, 1, MAX_PICTURES)
+    if ids is not None and not isinstance(source, (str, os.PathLike, Dataset)):
+        raise SettingsError("ids are for a path or a Dataset: a loader shows what it delivers next")
+    if isinstance(source, Loader):
+        return _sheet(list(_of_loader(source, field, label, n)), columns, None)
+    if isinstance(source, Dataset):
+        found = _of_dataset(source, field, label, _checked_ids(ids, n, len(source)))
+        return _sheet(list(found), columns, (DEFAULT_SIDE, DEFAULT_SIDE))
+    if isinstance(source, (str, os.PathLike)):
+        path = os.fspath(source)
+        with Dataset(path) as dataset:
+            name, wanted = _image_field(dataset, field), _checked_ids(ids, n, len(dataset))
+        if ops is None:
+            ops = [operations.RandomResizedCrop(DEFAULT_SIDE), operations.RandomFlip()]
+        return _sheet(list(_of_ids(path, image(name, ops), label, wanted, seed, epoch)), columns, None)
+    if isinstance(source, Mapping):
+        return _sheet(_of_batch(source, field, n), columns, None)
+    raise TypeError(f"a {type(source).__name__} cannot be shown: give a Loader, a Dataset, the path of a "
+                    "data set, or a batch")

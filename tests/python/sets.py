@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small data sets for tests, whose content follows from the sample's number, and a loop that digests."""
+import atexit
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import penstock
+
+ROOT = tempfile.mkdtemp(prefix="penstock-python-")
+atexit.register(shutil.rmtree, ROOT, ignore_errors=True)
+atexit.register(os.chdir, "/")
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+
+def need_numpy():
+    """Call it at the top of a test file that can do nothing without."""
+    if numpy is None:
+        raise unittest.SkipTest("NumPy is not installed")
+
+
+def torch_or_skip():
+    try:
+        import torch
+    except ImportError:
+        raise unittest.SkipTest("PyTorch is not installed") from None
+    return torch
+
+
+def text(i):
+    return "row %d " % i * (i % 4)
+
+
+def pixels(i):
+    return numpy.full((24 + i % 3, 30, 3), i % 256, numpy.uint8)
+
+
+@functools.lru_cache(maxsize=None)
+def small(n=103):
+    """n samples: image (raw pixels, all of them i), text, i (i64), x (f32 [3] = i, i + 1, i + 2)."""
+    path = os.path.join(ROOT, "small-%d" % n)
+    schema = {"image": "image", "text": "utf8", "i": "int64", "x": ("float32", (3,))}
+    with penstock.Writer(path, schema) as writer:
+        for i in range(n):
+            writer.add(image=pixels(i), text=text(i), i=i, x=numpy.arange(3, dtype="f4") + i)
+    return path
+
+
+@functools.lru_cache(maxsize=None)
+def scalars(n=2000):
+    """n samples: i (i64), half (f32 = i / 2). Nothing needs NumPy."""
+    path = os.path.join(ROOT, "scalars-%d" % n)
+    with penstock.Writer(path, {"i": "int64", "half": "float32"}) as writer:
+        for i in range(n):
+            writer.add(i=i, half=i / 2)
+    return path
+
+
+@functools.lru_cache(maxsize=None)
+def photos(n=40):
+    """JPEG and PNG files as they are in the world, packed by the command: fields jpg, cls, key."""
+    make, command = os.environ.get("PENSTOCK_MAKE_IMAGES"), os.environ.get("PENSTOCK_COMMAND")
+    if not make or not command:
+        raise unittest.SkipTest("PENSTOCK_MAKE_IMAGES and PENSTOCK_COMMAND name no programs")
+    folder, path = os.path.join(ROOT, "files-%d" % n), os.path.join(ROOT, "photos-%d" % n)
+    subprocess.run([make, str(n), folder], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([command, "pack", folder, path], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    return path
+
+
+def images(dtype="uint8", layout="nhwc"):
+    ops = [penstock.RandomResizedCrop(16), penstock.RandomFlip()]
+    return penstock.image("image", ops + ([] if dtype == "uint8" else [penstock.Normalize()]), dtype=dtype,
+                          layout=layout)
+
+
+def digest(batches):
+    """Of every byte of batches that are dicts of NumPy arrays or Ragged ones."""
+    sha = hashlib.sha256()
+    for batch in batches:
+        for name, value in batch.items():
+            sha.update(name.encode())
+            for part in value if isinstance(value, penstock.Ragged) else (value,):
+                sha.update(numpy.ascontiguousarray(part).tobytes())
+    return sha.hexdigest()
+
+
+def python(code, *arguments, timeout=120, **environment):
+    """Run a program of ours in another interpreter; returns the finished process, its output as text."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(penstock.__file__))
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join([package, here]), **environment)
+    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=env, timeout=timeout,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the library says becomes exceptions: the message unchanged, the place in attributes."""
+import os
+import shutil
+import threading
+import unittest
+
+import sets
+import penstock
+from penstock import _c, errors
+
+
+def damaged(name, n=4):
+    """A copy of the scalars whose bytes are flipped in the records of some samples; their ids."""
+    path = os.path.join(sets.ROOT, name)
+    shutil.copytree(sets.scalars(), path)
+    shard = next(os.path.join(path, file) for file in sorted(os.listdir(path)) if file.endswith(".pstk"))
+    with open(shard, "r+b") as file:
+        content = bytearray(file.read())
+        ids = [7 + 311 * k for k in range(n)]
+        for i in ids:
+            at = content.find(i.to_bytes(8, "little") + bytearray(_float(i / 2)))
+            assert at > 0, "no such record"
+            content[at] ^= 0xff
+        file.seek(0)
+        file.write(content)
+    return path, ids
+
+
+def _float(value):
+    import struct
+    return struct.pack("<f", value)
+
+
+class Errors(unittest.TestCase):
+    def test_every_result_of_the_library_is_an_exception(self):
+        for name, code in vars(_c).items():
+            if not (name.startswith("E") and name.isupper() and isinstance(code, int)) or code >= 0:
+                continue
+            error = errors.new()
+            error.code, error.message = code, b"what happened"
+            made = errors.of(error)
+            self.assertIsInstance(made, penstock.PenstockError)
+            self.assertEqual((str(made), made.code), ("what happened", "PSTK_" + name))
+        self.assertIsInstance(errors.of(errors.new(), _c.EINVAL), ValueError)
+        self.assertIsInstance(errors.of(errors.new(), _c.ENOMEM), MemoryError)
+        self.assertIsInstance(errors.of(errors.new(), _c.ENOENT), FileNotFoundError)
+        self.assertIsInstance(errors.of(errors.new(), _c.ETIMEDOUT), TimeoutError)
+        self.assertEqual(errors.of(errors.new(), _c.EBADMSG).code, "PSTK_EBADMSG")
+        self.assertEqual(errors.of(errors.new(), -9999).args, (_c.lib.pstk_strerror(-9999).decode(),))
+
+    def test_a_damaged_record_names_its_place_and_comes_in_its_turn(self):
+        path, ids = damaged("damaged-error")
+        with penstock.Loader(path, batch_size=10, shuffle=False, framework="dlpack", epoch=3) as data:
+            batches = iter(data)
+            for _ in range(2):
+                with self.assertRaises(penstock.CorruptRecordError) as raised:
+                    next(batches)
+            error = raised.exception
+            self.assertEqual((error.sample_id, error.epoch, error.code), (7, 3, "PSTK_EBADMSG"))
+            self.assertTrue(error.shard.endswith(".pstk"))
+            self.assertGreater(error.offset, 0)
+            self.assertIn(error.shard, str(error))
+            self.assertEqual(data.state_dict()["position"], 0)
+            data.seek(3, 10)  # past the bad one
+            self.assertEqual(next(iter(data)).sample_ids, list(range(10, 20)))
+
+    def test_a_substitute_stands_in_and_is_told(self):
+        path, ids = damaged("damaged-substitute")
+        told, lock = [], threading.Lock()
+
+        def on_bad_sample(error, substitute):
+            with lock:
+                told.append((error.sample_id, substitute, type(error)))
+
+        with penstock.Loader(path, batch_size=10, framework="dlpack", bad_sample="substitute",
+                             on_bad_sample=on_bad_sample) as data:
+            found = {}
+            for batch in data:
+                found.update(batch.substituted)
+                if batch.substituted:
+                    values = batch["i"].memoryview().cast("q").tolist()
+                    for row, i in enumerate(batch.sample_ids):
+                        self.assertEqual(values[row], found.get(i, i))
+            self.assertEqual(data.stats().n_substituted, len(ids))
+        self.assertEqual(sorted(found), ids)
+        stood_in = {bad: substitute for bad, substitute, _ in told}
+        for i in ids:
+            self.assertEqual(stood_in[i], found[i])
+        self.assertEqual({t[2] for t in told}, {penstock.CorruptRecordError})
+
+    def test_a_callback_that_raises_does_no_harm(self):
+        path, _ = damaged("damaged-raises")
+        done = sets.python("""
+import sys, penstock
+def on_bad_sample(error, substitute):
+    raise RuntimeError("of mine")
+with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample="substitute",
+                     on_bad_sample=on_bad_sample) as data:
+    print(sum(batch.n_valid for batch in data))
+""", path)
+        self.assertEqual((done.returncode, done.stdout), (0, "2000\n"))
+        self.assertIn("of mine", done.stderr)
+
+    def test_a_library_that_is_not_there(self):
+        done = sets.python("import penstock", PENSTOCK_LIBRARY="/nowhere/libpenstock.so")
+        self.assertNotEqual(done.returncode, 0)
+        for part in ("MissingLibraryError", "PENSTOCK_LIBRARY", "meson install"):
+            self.assertIn(part, done.stderr)
+
+    def test_a_library_that_is_none_of_ours(self):
+        done = sets.python("""
+import ctypes.util, os
+os.environ["PENSTOCK_LIBRARY"] = ctypes.util.find_library("c")
+try:
+    import penstock
+except ImportError as error:
+    print(error)
+""")
+        self.assertIn("no penstock of this version", done.stdout, done.stderr)
+
+    def test_what_is_not_there_is_no_attribute(self):
+        with self.assertRaisesRegex(AttributeError, "no attribute 'nonsense'"):
+            penstock.nonsense
+        self.assertIn("Loader", dir(penstock))
+        for name in penstock.__all__:
+            self.assertTrue(hasattr(penstock, name), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

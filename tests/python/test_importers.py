@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.pack of files and data sets of others, with what of their packages is installed."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import penstock
+from data_fixture import Case, image_file, np, optional, picture
+from penstock import importers
+
+
+def quiet(*arguments, **keywords):
+    return penstock.pack(*arguments, progress=False, **keywords)
+
+
+class Files(Case):
+    def check(self, source, rows, **keywords):
+        """By one process and by two, both times these rows."""
+        for workers in (0, 2):
+            d = quiet(source, self.path(), num_workers=workers, overwrite=True, **keywords)
+            self.assertEqual(len(d), len(rows))
+            for got, wanted in zip(d, rows):
+                self.assertEqual(set(got), set(wanted))
+                for name in wanted:
+                    np.testing.assert_array_equal(got[name], wanted[name])
+        return d
+
+    def test_npy_and_npz(self):
+        a, b = np.arange(60, dtype="u2").reshape(20, 3), np.arange(20.0)
+        text = np.array([f"n{i}" for i in range(20)])
+        np.save(self.path("a.npy"), a)
+        np.savez(self.path("a.npz"), x=a, y=b, t=text)
+        d = self.check(self.path("a.npy"), [{"data": row} for row in a])
+        self.assertEqual(d.schema, {"data": penstock.Field("uint16", (3,))})
+        self.check(self.path("a.npz"), [{"x": p, "y": q, "t": str(t)} for p, q, t in zip(a, b, text)])
+        np.savez(self.path("b.npz"), x=a, y=b[:5])
+        self.assert_says(["b.npz", "x: 20", "y: 5"], quiet, self.path("b.npz"), self.path("no"))
+        np.savez(self.path("c.npz"), x=np.array([{}, 1], dtype=object))
+        self.assert_says(["c.npz", "objects"], quiet, self.path("c.npz"), self.path("no"))
+        with open(self.path("d.npy"), "wb") as file:
+            file.write(b"nothing of NumPy's")
+        self.assert_says("d.npy", quiet, self.path("d.npy"), self.path("no"))
+        np.savez(self.path("e.npz"), **{"a/b": a, "c": b})
+        self.check(self.path("e.npz"), [{"a_b": p, "c": q} for p, q in zip(a, b)])
+
+    def test_images_of_an_npz_become_pixels(self):
+        images = np.stack([picture(i) for i in range(5)])
+        np.savez(self.path("a.npz"), image=images, cls=np.arange(5))
+        d = self.check(self.path("a.npz"), [{"image": images[i], "cls": i} for i in range(5)])
+        self.assertEqual(d.fields["image"].encodings, {"pixels": 5})
+
+    def test_pt(self):
+        torch = optional("torch")
+        x, y = torch.arange(12.0).reshape(6, 2), torch.arange(6)
+        for saved, rows in [
+            ({"x": x, "y": y}, [{"x": x[i].numpy(), "y": i} for i in range(6)]),
+            ((x, y), [{"0": x[i].numpy(), "1": i} for i in range(6)]),
+            (x, [{"data": x[i].numpy()} for i in range(6)]),
+            ([{"t": "a", "n": 1}, {"t": "b", "n": 2}], [{"t": "a", "n": 1}, {"t": "b", "n": 2}]),
+        ]:
+            torch.save(saved, self.path("a.pt"))
+            self.check(self.path("a.pt"), rows)
+        torch.save({"x": subprocess.Popen}, self.path("b.pt"))
+        self.assert_says(["b.pt", "weights_only"], quiet, self.path("b.pt"), self.path("no"))
+
+    def test_hdf5(self):
+        h5py = optional("h5py")
+        x = np.arange(6000, dtype="f4").reshape(1000, 6)
+        with h5py.File(self.path("a.h5"), "w") as file:
+            file.create_dataset("x", data=x, chunks=(64, 6), compression="gzip")
+            file.create_dataset("group/y", data=np.arange(1000))
+            file.create_dataset("t", data=[f"é{i}" for i in range(1000)], dtype=h5py.string_dtype())
+            file.create_dataset("version", data=3)
+            ragged = file.create_dataset("v", (1000,), dtype=h5py.vlen_dtype("i4"))
+            for i in range(1000):
+                ragged[i] = np.arange(i % 5)
+        d = self.check(
+            self.path("a.h5"),
+            [{"x": x[i], "group.y": i, "t": f"é{i}", "v": np.arange(i % 5)} for i in range(1000)],
+        )
+        self.assertEqual(d.schema["v"], penstock.Field("int32", (None,)))
+        view = pickle.loads(pickle.dumps(importers.HDF5File(self.path("a.h5"))))
+        self.assertEqual([int(view[i]["group.y"]) for i in (999, 0, 500)], [999, 0, 500])
+        with h5py.File(self.path("b.h5"), "w") as file:
+            file.create_dataset("x", data=x)
+            file.create_dataset("y", data=x[:3])
+        self.assert_says(["x: 1000", "y: 3"], quiet, self.path("b.h5"), self.path("no"))
+
+    def test_parquet(self):
+        pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+        files = [image_file(i) for i in range(50)]
+        table = pa.table(
+            {
+                "n": list(range(50)),
+                "t": [f"t{i}" for i in range(50)],
+                "ids": [list(range(i % 4)) for i in range(50)],
+                "image": [{"bytes": f, "path": None} for f in files],
+                "f": pa.array([i / 2 for i in range(50)]),
+            }
+        )
+        os.mkdir(self.path("some"))
+        parquet.write_table(table, self.path("a.parquet"), row_group_size=7)
+        parquet.write_table(table[:20], self.path("some/0.parquet"), row_group_size=6)
+        parquet.write_table(table[20:], self.path("some/1.parquet"))
+        rows = [
+            {"n": i, "t": f"t{i}", "ids": np.arange(i % 4), "image": files[i], "f": i / 2} for i in range(50)
+        ]
+
+        def compared(got):
+            self.assertEqual([r["n"] for r in got], [r["n"] for r in rows])
+            for a, b in zip(got, rows):
+                self.assertEqual(
+                    (a["t"], a["image"], a["f"], list(a["ids"])), (b["t"], b["image"], b["f"], list(b["ids"]))
+                )
+
+        for source in ("a.parquet", "some"):
+            for workers in (0, 2):
+                d = quiet(self.path(source), self.path(), num_workers=workers, overwrite=True)
+                compared(d)
+        self.assertEqual(d.schema["image"], penstock.Field("image"))
+        view = pickle.loads(pickle.dumps(importers.ParquetFiles([self.path("a.parquet")])))
+        self.assertEqual([view[i]["n"] for i in (49, 0, 7, 6)], [49, 0, 7, 6])
+        parquet.write_table(table.select(["n"]), self.path("some/2.parquet"))
+        self.assert_says(["2.parquet", "other columns"], quiet, self.path("some"), self.path("no"))
+        parquet.write_table(pa.table({"n": [1, None]}), self.path("none.parquet"))
+        self.assert_says("NoneType", quiet, self.path("none.parquet"), self.path("no"))
+
+    def test_hugging_face(self):
+        datasets = optional("datasets")
+        files = [image_file(i) for i in range(30)]
+        features = datasets.Features(
+            {
+                "image": datasets.Image(),
+                "label": datasets.ClassLabel(names=["a", "b"]),
+                "ids": datasets.Sequence(datasets.Value("int32")),
+            }
+        )
+        made = datasets.Dataset.from_dict(
+            {
+                "image": [{"bytes": f, "path": None} for f in files],
+                "label": [i % 2 for i in range(30)],
+                "ids": [[i] * (i % 3) for i in range(30)],
+            },
+            features=features,
+        )
+        made.save_to_disk(self.path("saved"))
+        for source in (made, self.path("saved")):
+            for workers in (0, 2):
+                d = quiet(source, self.path(), num_workers=workers, overwrite=True)
+                self.assertEqual(
+                    [(r["image"], r["label"], r["ids"].tolist()) for r in d],
+                    [(files[i], i % 2, [i] * (i % 3)) for i in range(30)],
+                )
+        self.assertEqual(d.names, ("a", "b"))
+        self.assert_says(["splits", "train"], quiet, datasets.DatasetDict({"train": made}), self.path("no"))
+        stream = quiet(made.to_iterable_dataset(), self.path("stream"))
+        self.assertEqual((len(stream), stream[3]["label"]), (30, 1))
+
+    def test_what_is_there_to_pack(self):
+        quiet([1, 2], self.path("own"))
+        self.assertEqual(len(quiet(self.path("own"), self.path("copy"))), 2)
+        os.mkdir(self.path("folder"))
+        self.assert_says("penstock pack", quiet, self.path("folder"), self.path("no"))
+        with open(self.path("a.csv"), "w"):
+            pass
+        self.assert_says([".csv", ".npz", ".parquet"], quiet, self.path("a.csv"), self.path("no"))
+        self.assertIsInstance(
+            self.assert_says("no such file", quiet, self.path("none.npz"), self.path("no")), FileNotFoundError
+        )
+
+    def test_a_missing_package_is_named_as_pip_has_it(self):
+        code = (
+            "import sys, penstock\n"
+            "for name in ('h5py', 'pyarrow', 'torch', 'pyarrow.parquet'): sys.modules[name] = None\n"
+            "for name in ('a.h5', 'a.parquet', 'a.pt'):\n"
+            "    open(sys.argv[1] + '/' + name, 'w').close()\n"
+            "    try: penstock.pack(sys.argv[1] + '/' + name, sys.argv[1] + '/no')\n"
+            "    except ImportError as e: assert isinstance(e, penstock.PenstockError); print(e)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, self.folder], capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for package in ("h5py", "pyarrow", "torch"):
+            self.assertIn(f"pip install {package}", done.stdout)
+
+    def test_field_names(self):
+        self.assertEqual(
+            importers.field_names(["a b", "c/d", "é", "ok.1"]),
+            {"a b": "a_b", "c/d": "c_d", "é": "_", "ok.1": "ok.1"},
+        )
+        self.assert_says("same field name", importers.field_names, ["a b", "a/b"])

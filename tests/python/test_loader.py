@@ -1,0 +1,718 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.Loader: what it takes, the order of what it gives, and how it ends."""
+import dataclasses
+import gc
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from unittest import mock
+
+import sets
+import slow
+import penstock
+from penstock import ranks
+
+sets.need_numpy()
+import numpy as np  # noqa: E402
+
+
+def loader(**keywords):
+    keywords.setdefault("batch_size", 10)
+    keywords.setdefault("framework", "numpy")
+    return penstock.Loader(sets.scalars(), **keywords)
+
+
+def ids(batches):
+    return [i for batch in batches for i in batch.sample_ids]
+
+
+def n_threads():
+    return sum(1 for task in os.listdir("/proc/self/task") if name_of(task).startswith("pstk"))
+
+
+def name_of(task):
+    try:
+        with open("/proc/self/task/%s/comm" % task, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+class Epochs(unittest.TestCase):
+    def test_each_epoch_is_a_permutation_of_its_own(self):
+        with loader() as data:
+            self.assertEqual(len(data), 200)
+            epochs = [ids(data) for _ in range(3)]
+        self.assertEqual([sorted(e) for e in epochs], [list(range(2000))] * 3)
+        self.assertEqual(len({tuple(e) for e in epochs}), 3)
+
+    def test_an_epoch_asked_for_is_the_same_each_time(self):
+        with loader() as data:
+            later = [ids(data.epoch(e)) for e in (4, 2, 4)]
+            self.assertEqual(later[0], later[2])
+            self.assertNotEqual(later[0], later[1])
+        with loader(epoch=4) as data:
+            self.assertEqual(ids(data), later[0])
+
+    def test_shuffle_false_is_sequential(self):
+        for keywords in ({"shuffle": False}, {"order": "sequential"}, {"shuffle": False, "order": "sequential"}):
+            with loader(**keywords) as data:
+                self.assertEqual(ids(data), list(range(2000)))
+        with loader(shuffle=True) as one, loader(order="full") as other:
+            self.assertEqual(ids(one), ids(other))
+
+    def test_a_pass_that_was_left_early_is_followed_by_the_next_epoch(self):
+        with loader() as data:
+            for k, _ in enumerate(data):
+                if k == 7:
+                    break
+            self.assertEqual({batch.epoch for batch in data}, {1})
+            next(iter(data))
+            self.assertEqual(data.current_epoch, 2)
+            self.assertEqual({batch.epoch for batch in data}, {3})
+            self.assertEqual(len(ids(data)), 2000)
+
+    def test_leaving_at_the_very_end_skips_nothing(self):
+        with loader() as data:
+            for k, _ in enumerate(data):
+                if k == 199:
+                    break
+            self.assertEqual(next(iter(data)).epoch, 1)
+
+    def test_an_iterator_that_has_not_begun_takes_no_epoch(self):
+        with loader() as data:
+            iter(data)
+            iter(data)
+            self.assertEqual(next(iter(data)).epoch, 0)
+
+    def test_set_epoch_and_seek(self):
+        with loader() as data:
+            data.set_epoch(5)
+            self.assertEqual({batch.epoch for batch in data}, {5})
+            self.assertEqual({batch.epoch for batch in data}, {6})
+            whole = ids(data.epoch(7))
+            data.seek(7, 500)
+            self.assertEqual(ids(data), whole[500:])
+
+    def test_a_pass_knows_how_many_batches_it_has(self):
+        with loader(last="short", batch_size=30) as data:
+            self.assertEqual((len(data), len(iter(data))), (67, 67))
+            data.seek(0, 600)
+            left = iter(data)
+            self.assertEqual(len(left), 47)
+            self.assertEqual(sum(1 for _ in left), 47)
+        self.assertEqual(list(left), [])
+
+    def test_an_older_pass_says_that_it_is_over(self):
+        with loader() as data:
+            older = iter(data)
+            next(older)
+            next(iter(data))
+            self.assertRaisesRegex(penstock.PenstockError, "this pass is over", next, older)
+            newer = iter(data)
+            next(newer)
+            data.seek(0)
+            self.assertRaisesRegex(penstock.PenstockError, "this pass is over", next, newer)
+
+    def test_ranks_share_every_epoch(self):
+        parts = []
+        for rank in range(3):
+            with loader(rank=rank, world=3, last="short", batch_size=7) as data:
+                parts.append(ids(data))
+                self.assertEqual(len(data), 96)
+        self.assertEqual(sorted(sum(parts, [])), list(range(2000)))
+
+    def test_results_do_not_depend_on_threads_and_slots(self):
+        digests = set()
+        for keywords in ({}, {"n_threads": 1, "n_slots": 2}, {"n_threads": 5, "n_slots": 9, "reader": "threads"}):
+            with penstock.Loader(sets.small(), batch_size=8, framework="numpy", seed=3, last="short", outputs={
+                    "p": sets.images("float32", "nchw"), "i": "i", "t": "text"}, **keywords) as data:
+                digests.add(sets.digest(data))
+        self.assertEqual(len(digests), 1)
+
+
+@dataclasses.dataclass
+class Pair:
+    i: np.ndarray
+    half: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenPair:
+    i: np.ndarray
+    half: np.ndarray
+    info: object = None
+
+
+class Forms(unittest.TestCase):
+    def first(self, **keywords):
+        with loader(shuffle=False, **keywords) as data:
+            return next(iter(data))
+
+    def test_a_batch_is_a_dict(self):
+        batch = self.first()
+        self.assertEqual(list(batch), ["i", "half"])
+        self.assertIsInstance(batch, dict)
+        self.assertEqual(batch["half"][3], 1.5)
+        self.assertEqual((batch.epoch, batch.position, batch.next_position, batch.index, batch.n_valid),
+                         (0, 0, 10, 0, 10))
+        self.assertEqual((batch.sample_ids, batch.substituted, batch.crops), (list(range(10)), {}, {}))
+        batch.record_stream(None)
+        self.assertIn("i: int64 [10]", repr(batch))
+
+    def test_a_batch_is_a_tuple(self):
+        batch = self.first(form="tuple")
+        i, half = batch
+        self.assertEqual((i[3], half[3], batch.sample_ids[3], batch.epoch), (3, 1.5, 3, 0))
+        self.assertIsInstance(batch, tuple)
+        self.assertIn("int64 [10]", repr(batch))
+
+    def test_a_batch_is_a_dataclass(self):
+        batch = self.first(form="dataclass")
+        self.assertEqual((batch.i[3], batch.half[3], batch.sample_ids[3], batch.n_valid), (3, 1.5, 3, 10))
+        self.assertEqual([field.name for field in dataclasses.fields(batch)], ["i", "half"])
+        for form in (Pair, FrozenPair):
+            batch = self.first(form=form)
+            self.assertIsInstance(batch, form)
+            self.assertEqual((batch.i[3], batch.info.sample_ids[3]), (3, 3))
+
+    def test_forms_that_cannot_be_are_refused(self):
+        for form, part in (("list", "must be 'dict'"), (3, "must be 'dict'"), (dict, "must be 'dict'")):
+            with self.assertRaisesRegex(penstock.SettingsError, part):
+                self.first(form=form)
+        with self.assertRaisesRegex(penstock.SettingsError, "Pair has no field for other"):
+            self.first(form=Pair, outputs={"i": "i", "half": "half", "other": "half"})
+        for name in ("a-b", "epoch"):
+            with self.assertRaisesRegex(penstock.SettingsError, "cannot be an attribute"):
+                self.first(form="dataclass", outputs={name: "i"})
+
+    def test_what_others_make_of_a_batch_has_the_tensors(self):
+        batch = self.first()
+        other = type(batch)({name: value + 1 for name, value in batch.items()})
+        self.assertEqual(other["i"][0], 1)
+        with self.assertRaisesRegex(AttributeError, "as they come from a loader"):
+            other.sample_ids
+        self.assertFalse(hasattr(other, "epoch"))
+        self.assertEqual(len(type(self.first(form="tuple"))([1, 2])), 2)
+        self.assertIn("penstock.Batch", repr(other))
+
+    def test_batches_can_be_pickled(self):
+        for form in ("dict", "tuple"):
+            batch = self.first(form=form)
+            again = pickle.loads(pickle.dumps(batch))
+            self.assertEqual((again.sample_ids, again.epoch), (batch.sample_ids, 0))
+            self.assertEqual([v.tolist() for v in (again.values() if form == "dict" else again)][0],
+                             list(range(10)))
+
+    def test_crops_tell_where_rows_were_cut(self):
+        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", with_crops=True, outputs={
+                "a": penstock.image("image", [penstock.CenterCrop((10, 12))]), "b": sets.images(), "i": "i"}) as data:
+            batch = next(iter(data))
+        self.assertEqual([len(crops) for crops in batch.crops.values()], [8, 8, 8])
+        for i, crop in zip(batch.sample_ids, batch.crops["a"]):
+            height = 24 + i % 3
+            self.assertEqual(crop[2:], (10, 12, height, 30, False))
+            self.assertAlmostEqual(crop.top, (height - 10) / 2, delta=0.5)
+
+
+class Outputs(unittest.TestCase):
+    def open(self, outputs, **keywords):
+        with penstock.Loader(sets.small(), batch_size=4, framework="numpy", outputs=outputs, shuffle=False,
+                             **keywords) as data:
+            return next(iter(data))
+
+    def test_without_outputs_every_field_comes_by_its_kind(self):
+        with loader(shuffle=False) as data:
+            self.assertEqual(data.outputs, {"i": penstock.scalar("i"), "half": penstock.scalar("half")})
+        with self.assertRaisesRegex(penstock.SettingsError, "'image' is an image.*RandomResizedCrop"):
+            self.open(None)
+        with self.assertRaisesRegex(penstock.SettingsError, "'image' is an image"):
+            self.open(["image"])
+
+    def test_ways_to_name_outputs(self):
+        for outputs in (["i", "x"], {"i": "i", "x": penstock.tensor("x")},
+                        [penstock.scalar("i"), penstock.tensor("x")]):
+            batch = self.open(outputs)
+            self.assertEqual((list(batch), batch["x"].shape), (["i", "x"], (4, 3)))
+        self.assertEqual(list(self.open("i")), ["i"])
+        self.assertEqual(list(self.open(penstock.scalar("i"))), ["i"])
+
+    def test_dtypes_of_any_library(self):
+        for dtype in ("float64", "f64", "double", np.float64, np.dtype("f8"), "torch.float64"):
+            self.assertEqual(self.open({"x": penstock.tensor("x", dtype)})["x"].dtype, np.float64)
+        try:
+            import torch
+        except ImportError:
+            return
+        self.assertEqual(penstock.scalar("i", torch.bfloat16), penstock.scalar("i", "bfloat16"))
+
+    def test_a_field_that_is_not_there_lists_those_that_are(self):
+        for outputs in ({"a": penstock.scalar("nope")}, ["nope"]):
+            with self.assertRaisesRegex(penstock.SettingsError, "no field 'nope'; it has: image, text, i, x"):
+                self.open(outputs)
+
+    def test_wrong_outputs_are_refused_in_words(self):
+        crop = penstock.CenterCrop(8)
+        for outputs, error, part in (
+                ({}, penstock.SettingsError, "there are none"),
+                ({"a": 3}, TypeError, "neither an output"),
+                ({3: "i"}, penstock.SettingsError, "no name"),
+                (["i", "i"], penstock.SettingsError, "need names"),
+                ({"a": penstock.scalar("x")}, penstock.SettingsError, "scalar output needs"),
+                ({"a": penstock.scalar("i", "uint8")}, penstock.SettingsError, "choose a wider one"),
+                ({"a": penstock.image("i", [crop])}, penstock.SettingsError, "needs a field of kind image"),
+                ({"a": penstock.image("image", [])}, penstock.SettingsError, "size"),
+                ({"a": penstock.image("image", [crop], dtype="int32")}, penstock.SettingsError, "images are")):
+            with self.subTest(outputs=outputs), self.assertRaisesRegex(error, part):
+                self.open(outputs)
+        self.assertRaisesRegex(penstock.SettingsError, "one of uint8", penstock.scalar, "i", "flota32")
+        self.assertRaisesRegex(penstock.SettingsError, "channels_last", penstock.image, "i", [crop], layout="x")
+        self.assertRaisesRegex(TypeError, "no operation", penstock.image, "image", ["crop"])
+        self.assertRaisesRegex(TypeError, "name of a field", penstock.scalar, 3)
+
+    def test_ops_take_what_torchvision_takes(self):
+        self.assertEqual(penstock.RandomResizedCrop(224), penstock.RandomResizedCrop((224, 224)))
+        self.assertEqual(penstock.RandomResizedCrop(224).scale, (0.08, 1.0))
+        self.assertEqual(penstock.RandomResizedCrop(8, ratio=[1, 2]).ratio, (1.0, 2.0))
+        self.assertEqual(penstock.CenterCrop([8]), penstock.CenterCrop(8))
+        self.assertNotEqual(penstock.Resize(8), penstock.Resize((8, 8)))
+        self.assertEqual(penstock.Resize([8]), penstock.Resize(8))
+        self.assertIs(penstock.RandomHorizontalFlip, penstock.RandomFlip)
+        self.assertEqual(penstock.RandomFlip(), penstock.RandomFlip(p=0.5))
+        for wrong in (lambda: penstock.CenterCrop("8"), lambda: penstock.CenterCrop(8.5),
+                      lambda: penstock.RandomResizedCrop(8, scale=3), lambda: penstock.Normalize("abc")):
+            self.assertRaises(TypeError, wrong)
+        for wrong in (lambda: penstock.CenterCrop(0), lambda: penstock.CenterCrop((1, 2, 3)),
+                      lambda: penstock.RandomFlip(1.5), lambda: penstock.Normalize([0, 0]),
+                      lambda: penstock.Normalize(std=[0, 1, 1]), lambda: penstock.RandomFlip(float("nan"))):
+            self.assertRaises(ValueError, wrong)
+
+    def test_resize_sizes(self):
+        shorter = self.open({"a": penstock.image("image", [penstock.Resize(12), penstock.CenterCrop((10, 14))])})
+        self.assertEqual(shorter["a"].shape, (4, 10, 14, 3))
+        exact = self.open({"a": penstock.image("image", [penstock.Resize((5, 6)), penstock.RandomFlip(1)])})
+        self.assertEqual(exact["a"].shape, (4, 5, 6, 3))
+        whitened = self.open({"a": penstock.image("image", [penstock.Resize((5, 6)), penstock.Normalize(
+            (0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255))], dtype="float32")})
+        self.assertTrue(np.allclose(whitened["a"][3], 3))
+
+
+class Waiting(unittest.TestCase):
+    def setUp(self):
+        self.held = slow.held()
+        self.data = loader(outputs={"a": self.held, "i": "i"}, shuffle=False, n_slots=2)
+        self.addCleanup(self.data.close)
+        self.addCleanup(self.held.let.set)
+
+    def later(self, function, seconds=0.15):
+        timer = threading.Timer(seconds, function)
+        timer.start()
+        self.addCleanup(timer.join)
+
+    def test_the_interpreter_is_free_while_it_waits(self):
+        ticks = []
+        self.later(lambda: ticks.append(1), 0.05)
+        self.later(self.held.let.set, 0.2)
+        self.assertEqual(next(iter(self.data))["a"].tolist(), [7] * 10)
+        self.assertEqual(ticks, [1])
+
+    def test_a_timeout(self):
+        self.held.let.set()
+        held = slow.held()
+        with loader(outputs={"a": held}, timeout=0.12) as data:
+            start = time.monotonic()
+            self.assertRaises(penstock.TimedOutError, next, iter(data))
+            self.assertRaises(TimeoutError, next, iter(data))
+            self.assertTrue(0.2 < time.monotonic() - start < 2)
+            held.let.set()
+            self.assertEqual(next(iter(data)).position, 0)
+
+    def test_control_c_ends_a_wait_within_100_ms_and_loses_nothing(self):
+        sent = []
+
+        def interrupt():
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        batches = iter(self.data)
+        for _ in range(3):
+            self.later(interrupt, 0.07)
+            try:
+                next(batches)
+                self.fail("nothing was there")
+            except KeyboardInterrupt:
+                took = time.monotonic() - sent[-1]
+            self.assertLess(took, 0.1)
+        self.held.let.set()
+        self.assertEqual(next(batches)["i"].tolist(), list(range(10)))
+
+    def test_interrupt_ends_a_wait(self):
+        self.later(self.data.interrupt)
+        batches = iter(self.data)
+        self.assertRaises(penstock.InterruptedLoaderError, next, batches)
+        self.held.let.set()
+        self.assertEqual(next(batches).position, 0)
+
+    def test_close_in_another_thread_ends_a_wait(self):
+        def close():
+            self.later(self.held.let.set, 0.1)  # close waits for what workers are at
+            self.data.close()
+
+        thread = threading.Thread(target=close)
+        batches = iter(self.data)
+        thread.start()
+        self.assertRaisesRegex(penstock.PenstockError, "closed", next, batches)
+        thread.join()
+        self.assertTrue(self.data.closed)
+
+    def test_close_in_a_signals_handler(self):
+        def handler(_number, _frame):
+            self.held.let.set()
+            self.data.close()
+
+        old = signal.signal(signal.SIGUSR1, handler)
+        self.addCleanup(signal.signal, signal.SIGUSR1, old)
+        self.later(lambda: os.kill(os.getpid(), signal.SIGUSR1))
+        self.assertRaises(penstock.InterruptedLoaderError, next, iter(self.data))
+
+    def test_others_may_ask_while_one_waits(self):
+        told = []
+
+        def ask():
+            start = time.monotonic()
+            told.append((self.data.stats().n_batches, len(self.data), repr(self.data)))
+            told.append(time.monotonic() - start)
+            self.held.let.set()
+
+        self.later(ask)
+        next(iter(self.data))
+        self.assertEqual(told[0][:2], (0, 200))
+        self.assertLess(told[1], 0.05)
+
+
+class Signals(unittest.TestCase):
+    """A timer's handler raises, wherever it strikes; what was handed out is what the cursor says."""
+
+    def test_exceptions_at_any_step_lose_no_batch_and_no_slot(self):
+        self.check("numpy")
+
+    def test_exceptions_at_any_step_with_torch(self):
+        sets.torch_or_skip()
+        self.check("torch")
+
+    def check(self, framework):
+        class Struck(Exception):
+            pass
+
+        def strike(_number, _frame):
+            raise Struck
+
+        old = signal.signal(signal.SIGALRM, strike)
+        self.addCleanup(signal.signal, signal.SIGALRM, old)
+        data = loader(n_slots=2, shuffle=False, batch_size=2, framework=framework)
+        self.addCleanup(data.close)
+        n_struck = 0
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            data.seek(0)
+            batches = iter(data)
+            while True:
+                at = data.cursor
+                batch = None
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 1e-6 * (20 + n_struck % 150))
+                    try:
+                        batch = next(batches, None)
+                    finally:
+                        signal.setitimer(signal.ITIMER_REAL, 0)
+                except Struck:
+                    n_struck += 1
+                    continue
+                except penstock.OutOfSlotsError:
+                    self.fail("a slot was lost after %d strikes" % n_struck)
+                if batch is None:
+                    break
+                self.assertEqual((batch.epoch, batch.position), at)
+                self.assertEqual(batch["i"].tolist(), batch.sample_ids)
+                del batch
+                if time.monotonic() > end:
+                    break
+        self.assertGreater(n_struck, 50)
+
+
+class Ending(unittest.TestCase):
+    def test_close_leaves_no_thread(self):
+        before = n_threads()
+        data = loader()
+        next(iter(data))
+        self.assertGreater(n_threads(), before)
+        self.assertFalse(data.closed)
+        data.close()
+        data.close()
+        self.assertTrue(data.closed)
+        self.assertEqual(n_threads(), before)
+        for use in (data.stats, lambda: next(iter(data)), lambda: len(data), lambda: data.epoch(1)):
+            self.assertRaisesRegex(penstock.PenstockError, "closed: open another", use)
+        self.assertIn("closed", repr(data))
+        data.interrupt()
+
+    def test_a_pass_after_close_says_so(self):
+        data = loader()
+        batches = iter(data)
+        data.close()
+        self.assertRaisesRegex(penstock.PenstockError, "closed", next, batches)
+
+    def test_memory_stays_over_epochs(self):
+        def resident():
+            with open("/proc/self/statm", encoding="utf-8") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", outputs={
+                "p": sets.images(), "i": "i", "t": "text"}) as data:
+            for epoch in range(100):
+                for _ in data:
+                    pass
+                if epoch == 20:
+                    gc.collect()
+                    before = resident()
+            gc.collect()
+            self.assertLess(resident() - before, 1 << 20)
+
+    def test_a_loader_cannot_be_sent_to_another_process(self):
+        with loader() as data:
+            self.assertRaisesRegex(TypeError, "open it in the process that uses it", pickle.dumps, data)
+            with self.assertRaisesRegex(TypeError, "without a DataLoader around it"):
+                data[0]
+
+
+FORKED = """
+import os, sys
+import penstock
+import sets
+data = penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False)
+batches = iter(data)
+first = next(batches)
+data._turn.acquire()  # as a thread would have that is not in the child
+pid = os.fork()
+if pid == 0:
+    status = 0
+    for use in (lambda: next(batches), data.stats, lambda: len(data), lambda: iter(data), lambda: data.seek(0)):
+        try:
+            use()
+            status = 1
+        except penstock.ForkedError as error:
+            assert "opened before fork: open one in the child, or start the child by spawn" in str(error)
+    data.interrupt()
+    assert first["i"].read()[8:16] == (1).to_bytes(8, "little")
+    del first
+    data.close()
+    with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack") as own:
+        status |= next(iter(own)).n_valid != 10
+    sys.exit(status)
+data._turn.release()
+assert os.waitpid(pid, 0)[1] == 0
+assert first["i"].read()[8:16] == (1).to_bytes(8, "little")
+assert sum(1 for _ in batches) == 199
+print("same")
+"""
+
+SPAWNED = """
+import multiprocessing, sys
+import penstock
+import sets
+
+def count(path):
+    with penstock.Loader(path, batch_size=10, framework="dlpack") as data:
+        return sum(batch.n_valid for batch in data)
+
+if __name__ == "__main__":
+    with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack") as data:
+        next(iter(data))
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            assert pool.map(count, [sys.argv[1]] * 2) == [2000, 2000]
+    print("same")
+"""
+
+
+class Processes(unittest.TestCase):
+    def test_a_forks_child_is_told_what_to_do(self):
+        done = sets.python(FORKED, sets.scalars())
+        self.assertEqual((done.returncode, done.stdout), (0, "same\n"), done.stderr)
+
+    def test_spawn_works(self):
+        path = os.path.join(sets.ROOT, "spawned.py")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(SPAWNED)
+        done = sets.python("import runpy, sys; sys.argv[0] = %r; runpy.run_path(%r, run_name='__main__')"
+                           % (path, path), sets.scalars())
+        if done.returncode:  # pickles need the functions of a file that is __main__
+            env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+            done = subprocess.run([sys.executable, path, sets.scalars()], env=env, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (0, "same\n"), done.stderr)
+
+    def test_a_dataloader_around_it_is_told_what_to_do(self):
+        sets.torch_or_skip()
+        from torch.utils.data import DataLoader
+        with loader() as data:
+            for n in (0, 1):
+                with self.assertRaisesRegex(Exception, "without a DataLoader around it"):
+                    next(iter(DataLoader(data, batch_size=None, num_workers=n)))
+
+
+class Settings(unittest.TestCase):
+    def test_a_wrong_keyword_is_told_with_the_nearest(self):
+        for wrong, part in (("batchsize", "did you mean batch_size"), ("num_threads", "did you mean n_threads"),
+                            ("shufle", "did you mean shuffle"), ("zzz", "it has: path, batch_size")):
+            with self.assertRaisesRegex(TypeError, part):
+                loader(**{wrong: 1})
+        with self.assertRaisesRegex(TypeError, "batch_size"):
+            penstock.Loader(sets.scalars())
+
+    def test_wrong_values_are_refused_by_name_before_anything_is_started(self):
+        before = n_threads()
+        for keywords, error in (
+                ({"batch_size": "8"}, TypeError), ({"batch_size": 8.0}, TypeError),
+                ({"batch_size": 0}, penstock.SettingsError), ({"batch_size": -1}, penstock.SettingsError),
+                ({"batch_size": 3000}, penstock.SettingsError), ({"seed": 2**64}, penstock.SettingsError),
+                ({"n_threads": 2**32}, penstock.SettingsError), ({"n_threads": None}, TypeError),
+                ({"order": "random"}, penstock.SettingsError), ({"last": "dorp"}, penstock.SettingsError),
+                ({"io": "fast"}, penstock.SettingsError), ({"bad_sample": 1}, penstock.SettingsError),
+                ({"rank": 3, "world": 3}, penstock.SettingsError), ({"rank": 1}, penstock.SettingsError),
+                ({"device": "gpu"}, penstock.SettingsError), ({"device": "cpu:1"}, penstock.SettingsError),
+                ({"framework": "tensorflow"}, penstock.SettingsError),
+                ({"position": 2001}, penstock.SettingsError), ({"topology": "nonsense"}, penstock.SettingsError)):
+            (name, value), *_ = keywords.items()
+            with self.subTest(**keywords), self.assertRaisesRegex(error, name):
+                loader(**keywords)
+        with self.assertRaisesRegex(penstock.SettingsError, "did you mean 'drop'"):
+            loader(last="dorp")
+        with self.assertRaisesRegex(penstock.SettingsError, "shuffle"):
+            loader(shuffle=True, order="sequential")
+        self.assertEqual(n_threads(), before)
+
+    def test_whole_numbers_of_numpy_are_whole_numbers(self):
+        with loader(batch_size=np.int64(20), seed=np.uint8(3), n_slots=True + 2) as data:
+            self.assertEqual(data.batch_size, 20)
+
+    def test_settings_reach_the_library(self):
+        with loader(n_threads=1, n_slots=5, reader="threads", io="buffered", queue_depth=16, variant="c",
+                    max_memory=1 << 30, index_memory=1 << 20, pin_threads=False) as data:
+            next(iter(data))
+            stats = data.stats()
+        self.assertEqual((stats.n_threads, stats.n_slots, stats.reader, stats.queue_depth, stats.variant),
+                         (1, 5, "threads", 16, "c"))
+
+    def test_a_data_set_that_is_not_there(self):
+        with self.assertRaises(penstock.DataSetNotFoundError) as raised:
+            penstock.Loader("/nowhere/at/all", batch_size=1)
+        self.assertIsInstance(raised.exception, FileNotFoundError)
+        self.assertIn("/nowhere/at/all", str(raised.exception))
+        self.assertRaises(TypeError, penstock.Loader, 3, batch_size=1)
+        self.assertRaises(penstock.SettingsError, penstock.Loader, "a\0b", batch_size=1)
+
+    def test_a_device_without_a_driver_is_the_librarys_message(self):
+        done = sets.python("""
+import sys, penstock
+try:
+    penstock.Loader(sys.argv[1], batch_size=2, device="cuda", framework="dlpack")
+except penstock.UnsupportedError as error:
+    print(error)
+""", sets.scalars(), PENSTOCK_FAKE_CUDA="devices=1,no_driver=35",
+                           PENSTOCK_LIBRARY=os.environ.get("PENSTOCK_FAKE_LIBRARY")
+                           or os.environ.get("PENSTOCK_LIBRARY", ""))
+        self.assertIn("device", done.stdout, done.stderr)
+
+    def test_torch_without_cuda_is_told_what_to_do(self):
+        torch = sets.torch_or_skip()
+        fake = os.environ.get("PENSTOCK_FAKE_LIBRARY")
+        if not fake or torch.cuda.is_available():
+            self.skipTest("there is no fake device, or a real one")
+        done = sets.python("""
+import sys, torch, penstock
+try:
+    penstock.Loader(sys.argv[1], batch_size=2, device="cuda")
+except penstock.UnsupportedError as error:
+    print(error)
+""", sets.scalars(), PENSTOCK_FAKE_CUDA="devices=1", PENSTOCK_LIBRARY=fake)
+        self.assertIn("install a build for CUDA", done.stdout, done.stderr)
+
+    def test_repr_says_what_it_is(self):
+        with loader(rank=1, world=2) as data:
+            for part in ("2,000 samples", "batches of 10", "full order", "seed 0", "numpy on cpu", "rank 1 of 2",
+                         "i: scalar('i')"):
+                self.assertIn(part, repr(data))
+
+    def test_auto_takes_torch_where_it_is_imported(self):
+        code = "import sys%s; import penstock; print(penstock.Loader(sys.argv[1], batch_size=2)._framework)"
+        self.assertEqual(sets.python(code % "", sets.scalars()).stdout, "numpy\n")
+        sets.torch_or_skip()
+        self.assertEqual(sets.python(code % ", torch", sets.scalars()).stdout, "torch\n")
+
+
+class Auto(unittest.TestCase):
+    """rank="auto"."""
+
+    def find(self, **env):
+        with mock.patch.dict(sys.modules, {"torch.distributed": None}):
+            return ranks.find(env)
+
+    def test_launchers(self):
+        alone = ranks.Ranks()
+        self.assertEqual(self.find(), alone)
+        torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
+        self.assertEqual(self.find(**torchrun), (5, 8, 1, 4, "RANK"))
+        srun = {"SLURM_PROCID": "9", "SLURM_STEP_NUM_TASKS": "20", "SLURM_LOCALID": "1", "SLURM_NODEID": "1",
+                "SLURM_STEP_TASKS_PER_NODE": "8(x2),4", "SLURM_JOB_NAME": "train"}
+        with mock.patch.object(ranks, "_bound", lambda _: False):
+            self.assertEqual(self.find(**srun), (9, 20, 1, 8, "srun"))
+            self.assertEqual(self.find(**dict(srun, SLURM_NODEID="2", SLURM_LOCALID="3"))[2:4], (3, 4))
+        with mock.patch.object(ranks, "_bound", lambda _: True):
+            self.assertEqual(self.find(**srun), (9, 20, 0, 1, "srun"))
+        # torchrun inside of srun
+        self.assertEqual(self.find(**dict(srun, **torchrun)), (5, 8, 1, 4, "RANK"))
+        # a batch script, a shell
+        self.assertEqual(self.find(SLURM_PROCID="0", SLURM_NTASKS="16"), alone)
+        self.assertEqual(self.find(**dict(srun, SLURM_JOB_NAME="bash")), alone)
+        mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+               "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
+        self.assertEqual(self.find(**mpi), (3, 4, 0, 1, "Open MPI"))
+        self.assertEqual(self.find(PMI_RANK="1", PMI_SIZE="2"), (1, 2, 0, 1, "PMI"))
+
+    def test_ranks_that_may_count_machines_are_refused(self):
+        with self.assertRaisesRegex(penstock.SettingsError, "may count machines"):
+            self.find(RANK="1", WORLD_SIZE="2")
+        self.assertEqual(self.find(RANK="0", WORLD_SIZE="1")[:2], (0, 1))
+
+    def test_what_is_given_wins(self):
+        env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+        with mock.patch.dict(os.environ, env):
+            with loader(rank="auto", n_threads=2) as data:
+                self.assertEqual(data.ranks, (1, 2, 1, 2, "RANK"))
+                self.assertEqual(len(data), 100)
+            with loader(rank="auto", local_rank=0, local_world=1) as data:
+                self.assertEqual(data.ranks[:4], (1, 2, 0, 1))
+            with loader(rank=0, world=4) as data:
+                self.assertEqual(data.ranks[:2], (0, 4))
+            with loader() as data:
+                self.assertEqual(data.ranks[:2], (0, 1))
+
+    def test_a_group_that_is_passed_over_is_warned_of(self):
+        group = mock.Mock(**{"is_available.return_value": True, "is_initialized.return_value": True,
+                             "get_rank.return_value": 1, "get_world_size.return_value": 2})
+        with mock.patch.dict(sys.modules, {"torch.distributed": group}):
+            with self.assertWarnsRegex(UserWarning, "rank='auto'"):
+                loader().close()
+            with loader(rank="auto") as data:
+                self.assertEqual((data.ranks.rank, data.ranks.world, data.ranks.source),
+                                 (1, 2, "torch.distributed"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package as others get it: a wheel in an empty environment, its types, how long it takes to import.
+
+PENSTOCK_WHEEL = a wheel of scripts/wheel; without it what needs one is skipped. `scripts/test python`
+makes one and runs this.
+"""
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = TOP / "bindings/python/penstock"
+WHEEL = os.environ.get("PENSTOCK_WHEEL", "")
+MAKE_IMAGES = os.environ.get("PENSTOCK_MAKE_IMAGES", "")
+
+# Everything of the quick start, with what an empty environment has: the standard library.
+QUICK_START = """
+import sys
+import penstock
+
+loader = penstock.Loader(sys.argv[1], batch_size=8, seed=1, n_threads=1, last="short", outputs={
+    "image": penstock.image("jpg", [penstock.RandomResizedCrop(32), penstock.RandomFlip()]),
+    "label": penstock.scalar("cls", dtype="int64")})
+rows = []
+for batch in loader.epoch(0):
+    image = batch["image"]
+    assert image.shape == (batch.n_valid, 32, 32, 3), image.shape
+    assert any(image.memoryview()), "a black batch"
+    rows += list(batch.sample_ids)[:batch.n_valid]
+loader.close()
+assert sorted(rows) == list(range(20)), rows
+"""
+
+WRITE = """
+import sys
+import penstock
+
+with penstock.Writer(sys.argv[1], {"text": "utf8", "cls": "int64"}) as writer:
+    for i in range(10):
+        writer.add(text=f"sample {i}", cls=i)
+data = penstock.Dataset(sys.argv[1])
+assert len(data) == 10
+assert data[7]["text"] == "sample 7" and data[7]["cls"] == 7, data[7]
+"""
+
+
+def clean_environment() -> dict[str, str]:
+    """Without what would lead to a library or a package of the build."""
+    drop = re.compile("^(PENSTOCK_|PYTHON|LD_)")
+    return {name: value for name, value in os.environ.items() if not drop.match(name)}
+
+
+def run(*command: object, cwd: pathlib.Path | None = None, status: int = 0, **variables: str) -> str:
+    done = subprocess.run([str(word) for word in command], cwd=cwd, env={**clean_environment(), **variables},
+                          text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=240)
+    if done.returncode != status:
+        raise AssertionError(f"{' '.join(map(str, command))[:300]}: status {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class SourceTest(unittest.TestCase):
+    """Of the package as it lies here."""
+
+    def test_one_version(self) -> None:
+        """meson.build and the package say the same."""
+        wanted = re.search(r"version: '([^']+)'", (TOP / "meson.build").read_text())
+        said = re.search(r'__version__ = "([^"]+)"', (PACKAGE / "_version.py").read_text())
+        assert wanted and said
+        self.assertEqual(said[1], wanted[1])
+
+    def test_types(self) -> None:
+        """mypy --strict has nothing to say."""
+        if importlib.util.find_spec("mypy") is None:
+            self.skipTest("missing: mypy")
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-m", "mypy", "--config-file", str(TOP / "pyproject.toml"),
+                                   "--cache-dir", folder, str(PACKAGE)], cwd=TOP, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_import_is_quick_and_takes_no_framework_in(self) -> None:
+        """Less than 100 ms: the median of ten, of the process's own time, for tests run beside this one."""
+        code = ("import sys, time; start = time.process_time(); import penstock; "
+                "print(time.process_time() - start); "
+                "print([name for name in ('numpy', 'torch', 'jax', 'cupy', 'PIL') if name in sys.modules])")
+        times = []
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "PYTHONPYCACHEPREFIX": folder}
+            env.pop("PYTHONDONTWRITEBYTECODE", None)
+            for _ in range(11):
+                out = subprocess.run([sys.executable, "-c", code], text=True, check=True, env=env,
+                                     stdout=subprocess.PIPE).stdout.split("\n")
+                self.assertEqual(out[1], "[]")
+                times.append(float(out[0]))
+        times = times[1:]  # the first one compiles
+        self.assertLess(statistics.median(times), 0.1, times)
+
+
+@unittest.skipUnless(WHEEL, "PENSTOCK_WHEEL names no wheel; scripts/test python makes one")
+class WheelTest(unittest.TestCase):
+    """A wheel in an environment that has nothing else."""
+
+    folder: tempfile.TemporaryDirectory[str]
+    top: pathlib.Path
+    data: pathlib.Path
+    before: set[str]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.top = pathlib.Path(cls.folder.name)
+        run(sys.executable, "-m", "venv", cls.top / "venv")
+        cls.before = cls.installed()
+        run(cls.program("pip"), "install", "--no-index", WHEEL)
+        run(MAKE_IMAGES, 20, cls.top / "images", "--classes", 2)
+        cls.data = cls.top / "data"
+        run(cls.program("penstock"), "pack", cls.top / "images", cls.data)
+
+    @classmethod
+    def program(cls, name: str) -> pathlib.Path:
+        return cls.top / "venv/bin" / name
+
+    @classmethod
+    def python(cls, code: str, *arguments: object, **variables: str) -> str:
+        return run(cls.program("python"), "-c", code, *arguments, cwd=cls.top, **variables)
+
+    @classmethod
+    def installed(cls) -> set[str]:
+        """Every file and folder of the environment, but pip's own compiled ones."""
+        found = (str(path.relative_to(cls.top / "venv")) for path in (cls.top / "venv").rglob("*"))
+        own = re.compile("/(pip|setuptools|pkg_resources|_distutils_hack)(/|$)")
+        return {path for path in found if not own.search(path)}
+
+    def test_name(self) -> None:
+        """One wheel for every Python 3, for Linux machines with a glibc that its name tells."""
+        self.assertRegex(pathlib.Path(WHEEL).name, r"^penstock-[0-9.]+-py3-none-manylinux_2_\d+_\w+\.whl$")
+
+    def test_command(self) -> None:
+        """The command is there as a script and as a module, and what it packed is whole."""
+        self.assertIn("penstock", run(self.program("penstock"), "--version"))
+        run(self.program("python"), "-m", "penstock", "verify", self.data)
+        run(self.program("penstock"), "no-such-command", status=2)
+
+    def test_quick_start(self) -> None:
+        self.python(QUICK_START, self.data)
+
+    def test_write(self) -> None:
+        self.python(WRITE, self.top / "written")
+
+    def test_libraries_are_the_bundled_ones(self) -> None:
+        """The library and what it links come from the wheel, and hwloc finds no plugins of the machine's.
+        The dynamic linker tells each file that it loads, also those that are gone at the end."""
+        telling = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(self.top / "linker")}
+        self.python(QUICK_START, self.data, **telling)
+        run(self.program("penstock"), "doctor", **telling)
+        told = "".join(path.read_text() for path in self.top.glob("linker.*"))
+        loaded = set(re.findall(r"calling init: (\S+)", told))
+        site = str(self.top / "venv")
+        for name in ("libpenstock", "libhwloc", "libjansson", "libjpeg", "libpng16", "liburing", "libzstd"):
+            found = [path for path in loaded if os.path.basename(path).startswith(name)]
+            self.assertTrue(found, f"{name} was not loaded: {loaded}")
+            self.assertTrue(all(path.startswith(site) for path in found), found)
+        self.assertFalse([path for path in loaded if "hwloc" in path and not path.startswith(site)], loaded)
+
+    def test_licences(self) -> None:
+        """Each bundled library's licence is in it, and ours."""
+        (licences,) = (self.top / "venv").glob("lib/python*/site-packages/penstock-*.dist-info/licenses")
+        bundled = list((self.top / "venv").glob("lib/python*/site-packages/penstock.libs/*"))
+        self.assertTrue((licences / "LICENSE").exists())
+        self.assertEqual(len(list(licences.glob("lib*.txt"))), len(bundled))
+
+    def test_z_uninstall_leaves_nothing(self) -> None:
+        """Last, by its name."""
+        run(self.program("pip"), "uninstall", "--yes", "penstock")
+        self.assertEqual(self.installed() - self.before, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

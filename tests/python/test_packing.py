@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.pack: any source, by one process or several, gives the same data set, or nothing."""
+
+import collections
+import contextlib
+import dataclasses
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest.mock
+
+import penstock
+from data_fixture import Case, image_file, np, optional, picture
+from penstock.packing import PackError, SchemaError, n_cores
+from penstock.schema import schema_of
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+@dataclasses.dataclass
+class Row:
+    text: str
+    number: float
+
+
+class Source:
+    """Map-style: n records, of which one may fail, stop its process, or be of another kind."""
+
+    def __init__(self, n=100, bad=None, how="raise"):
+        self.n, self.bad, self.how = n, bad, how
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        if i == self.bad:
+            if self.how == "raise":
+                raise KeyError("no such file")
+            if self.how == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.how == "odd":
+                raise Odd("a", "b")
+            return {"x": "text", "a": np.zeros(3)}
+        return {"x": i, "a": np.full(i % 4 + 1, i, "i4")}
+
+
+class Odd(Exception):
+    """Cannot be unpickled."""
+
+    def __init__(self, a, b):
+        super().__init__(a + b)
+        self.b = b
+
+
+def quiet(*arguments, **keywords):
+    return penstock.pack(*arguments, progress=False, **keywords)
+
+
+class Parallel(Case):
+    def check(self, d, n=100):
+        self.assertEqual([r["x"] for r in d], list(range(n)))
+        self.assertTrue(all(r["a"].tolist() == [i] * (i % 4 + 1) for i, r in enumerate(d)))
+
+    def test_the_number_of_processes_does_not_matter(self):
+        found = set()
+        for workers in (None, 0, 1, 2, 3, 100, 200):
+            d = quiet(Source(), self.path(), num_workers=workers, overwrite=True)
+            self.check(d)
+            found.add(d.info.identity)
+        self.assertEqual(len(found), 1)
+        self.check(quiet(Source(), self.path("spawned"), num_workers=2, context="spawn"))
+        self.assertEqual(self.left(), ["data", "spawned"])
+        self.assertEqual(d.schema, {"x": penstock.Field("int64"), "a": penstock.Field("int32", (None,))})
+
+    def test_an_error_names_the_sample_and_leaves_nothing(self):
+        for workers in (0, 2):
+            for bad in (33, 99):
+                source = Source(bad=bad)
+                error = self.assert_says(
+                    [f"sample {bad}", "KeyError", "no such file"],
+                    quiet,
+                    source,
+                    self.path(),
+                    num_workers=workers,
+                    schema={"x": int, "a": ("int32", (None,))},
+                )
+                self.assertIsInstance(error, PackError)
+                self.assertEqual(error.sample, bad)
+                self.assertIsInstance(error.__cause__, KeyError)
+                self.assertEqual(self.left(), [])
+        error = self.assert_says("sample 33", quiet, Source(bad=33, how="odd"), self.path(), num_workers=2)
+        self.assertIn("__getitem__", str(error.__cause__))  # where it was
+        self.assert_says(
+            ["sample 33", "field x", "str"], quiet, Source(bad=33, how="type"), self.path(), num_workers=2
+        )
+        self.assertEqual(self.left(), [])
+
+    def test_a_worker_that_is_killed_is_named(self):
+        error = self.assert_says(
+            ["samples 0 to 49", "SIGKILL", "memory"],
+            quiet,
+            Source(bad=33, how="die"),
+            self.path(),
+            num_workers=2,
+        )
+        self.assertIsInstance(error, PackError)
+        self.assertEqual(self.left(), [])
+
+    def test_a_data_set_stays_until_the_new_one_is_whole(self):
+        quiet(Source(7), self.path())
+        with open(os.path.join(self.path(), "README"), "w") as file:
+            file.write("mine")
+        before = sorted(os.listdir(self.path()))
+        for workers in (0, 2):
+            self.assertEqual(
+                self.assert_says("already", quiet, Source(), self.path(), num_workers=workers).code,
+                "PSTK_EEXIST",
+            )
+            self.assert_says(
+                "sample 60", quiet, Source(bad=60), self.path(), num_workers=workers, overwrite=True
+            )
+            self.assertEqual(sorted(os.listdir(self.path())), before)
+            self.assertEqual(len(penstock.Dataset(self.path())), 7)
+        for workers in (2, 0):
+            self.check(quiet(Source(), self.path(), num_workers=workers, overwrite=True))
+            self.assertIn("README", os.listdir(self.path()))
+            self.assertEqual(len(os.listdir(self.path())), 2 + penstock.Dataset(self.path()).info.n_shards)
+        self.assertEqual(self.left(), ["data"])
+        os.mkdir(self.path("data/folder"))
+        self.assert_says(
+            ["folder", "num_workers=0"], quiet, Source(7), self.path(), num_workers=2, overwrite=True
+        )
+        self.check(quiet(Source(), self.path(), num_workers=0, overwrite=True))
+        self.assertEqual(os.listdir(self.path("data/folder")), [])
+
+    def test_two_packs_do_not_meet_and_leftovers_go(self):
+        os.makedirs(self.path(".data.parts/part-00000"))
+        with penstock.Writer(self.path(), {"x": "int8"}) as w:
+            self.assertEqual(
+                self.assert_says("another writer", quiet, Source(), self.path(), num_workers=2).code,
+                "PSTK_EBUSY",
+            )
+            w.abort()
+        self.check(quiet(Source(), self.path(), num_workers=2))
+        self.assertEqual(self.left(), ["data"])
+
+    def stopped(self, workers, stop, context="fork"):
+        """A program that packs, stopped in the midst of it. Returns its status and the seconds that took."""
+        code = (
+            "import os, sys, time, penstock\n"
+            "class S:\n"
+            "    def __len__(self): return 100000\n"
+            "    def __getitem__(self, i): time.sleep(.002); return {'x': i}\n"
+            "if __name__ == '__main__':\n"
+            "    try: penstock.pack(S(), sys.argv[1], num_workers=int(sys.argv[2]), context=sys.argv[3])\n"
+            "    except KeyboardInterrupt: sys.exit(130)\n"
+        )
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as program:
+            program.write(code)
+            program.flush()
+            process = subprocess.Popen(
+                [sys.executable, program.name, self.path(), str(workers), context], start_new_session=True
+            )
+            wanted = self.path(f".data.parts/part-{workers - 1:05}") if workers else self.path()
+            while not os.path.exists(wanted):
+                time.sleep(0.01)
+                self.assertIsNone(process.poll())
+            time.sleep(0.3)
+            start = time.monotonic()
+            stop(process)
+            return process.wait(), time.monotonic() - start
+
+    def test_ctrl_c_leaves_nothing(self):
+        for workers, context in ((0, "fork"), (2, "fork"), (2, "spawn")):
+            status, seconds = self.stopped(workers, lambda p: os.killpg(p.pid, signal.SIGINT), context)
+            self.assertEqual(status, 130)
+            self.assertLess(seconds, 3)  # some 70 ms on an idle machine
+            self.assertEqual(self.left(), [])
+
+    def test_after_sigkill_workers_end_and_the_next_pack_cleans_up(self):
+        self.stopped(2, lambda p: p.kill())
+        until = time.monotonic() + 20
+        while True:  # the workers hold the lock until they are gone
+            try:
+                self.check(quiet(Source(), self.path(), num_workers=2))
+                break
+            except penstock.PenstockError as error:
+                self.assertEqual(error.code, "PSTK_EBUSY")
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.05)
+        self.assertEqual(self.left(), ["data"])
+
+    def test_settings_are_refused_before_any_sample_is_asked_for(self):
+        class Untouched(Source):
+            def __getitem__(self, i):
+                raise AssertionError("was asked for a sample")
+
+        for settings, words in [
+            (dict(num_workers=-1), "num_workers"),
+            (dict(num_workers=2.5), "num_workers"),
+            (dict(context="thread"), "spawn"),
+            (dict(shard_size=1), "shard_size"),
+            (dict(schema={"x": "imge"}), "image"),
+        ]:
+            self.assertIsInstance(
+                self.assert_says(words, quiet, Untouched(), self.path(), **settings), penstock.SettingsError
+            )
+        with open(self.path("file"), "w"):
+            pass
+        self.assert_says("file", quiet, Untouched(), self.path("file"))
+        self.assert_says("nothing to pack", quiet, Source(0), self.path())
+        self.assertEqual(self.left(), ["file"])
+
+    def test_torch_data_sets(self):
+        torch = optional("torch")
+        data = torch.utils.data
+        x, y = torch.arange(60.0).reshape(20, 3), torch.arange(20)
+        for workers in (0, 2):
+            d = quiet(
+                data.Subset(data.TensorDataset(x, y), range(5, 15)),
+                self.path(),
+                num_workers=workers,
+                overwrite=True,
+            )
+            self.assertEqual(
+                [(r["0"].tolist(), r["1"]) for r in d], [(x[i].tolist(), i) for i in range(5, 15)]
+            )
+
+        class Stream(data.IterableDataset):
+            def __iter__(self):
+                return iter([{"t": torch.zeros(i, dtype=torch.bfloat16)} for i in range(5)])
+
+            def __len__(self):
+                return 5
+
+        d = quiet(Stream(), self.path("stream"))
+        self.assertEqual(d.schema, {"t": penstock.Field("bfloat16", (None,))})
+        self.assertEqual(len(d), 5)
+        self.assert_says("loader.dataset", quiet, data.DataLoader(data.TensorDataset(x)), self.path("no"))
+
+
+class Forms(Case):
+    def test_samples_of_every_form(self):
+        jpeg = image_file()
+        image = optional("PIL.Image").fromarray(picture())
+        for samples, schema, first in [
+            ([{"t": "a", "n": 1}, {"n": 2, "t": "b"}], {"t": "utf8", "n": "int64"}, {"t": "a", "n": 1}),
+            ([(jpeg, 3)], {"image": "image", "cls": "int64"}, {"image": jpeg, "cls": 3}),
+            ([(image, np.int32(3))], {"image": "image", "cls": "int32"}, None),
+            (
+                [(b"x", "y", 1.5)],
+                {"0": "bytes", "1": "utf8", "2": "float64"},
+                {"0": b"x", "1": "y", "2": 1.5},
+            ),
+            ([Pair(1, True)], {"left": "int64", "right": "uint8"}, {"left": 1, "right": 1}),
+            ([Row("a", 1)], {"text": "utf8", "number": "int64"}, {"text": "a", "number": 1}),
+            (
+                [Row("a", 1), Row("b", 1.5)],
+                {"text": "utf8", "number": "float64"},
+                {"text": "a", "number": 1.0},
+            ),
+            ([jpeg], {"image": "image"}, {"image": jpeg}),
+            ([5, 6], {"data": "int64"}, {"data": 5}),
+            (["a"], {"data": "utf8"}, {"data": "a"}),
+            ([{"p": picture()}], {"p": "image"}, None),
+            ([{"l": [1, 2]}, {"l": []}], {"l": ("int64", (None,))}, None),
+        ]:
+            for source in (samples, iter(samples)):
+                d = quiet(source, self.path(), overwrite=True)
+                self.assertEqual(d.schema, schema_of(schema))
+                if first is not None:
+                    self.assertEqual(d[0], first)
+
+    def test_a_schema_names_tuples_and_casts(self):
+        d = quiet([(1, [1, 2]), (2, [3])], self.path(), schema={"y": "uint8", "x": ("float32", (None,))})
+        self.assertEqual([(r["y"], r["x"].tolist()) for r in d], [(1, [1, 2]), (2, [3])])
+        self.assert_says(
+            ["sample 0", "2 values", "1 fields"], quiet, [(1, 2)], self.path("b"), schema={"y": "uint8"}
+        )
+
+    def test_columns(self):
+        d = quiet({"x": np.arange(50), "t": [str(i) for i in range(50)]}, self.path(), num_workers=2)
+        self.assertEqual([(r["x"], r["t"]) for r in d], [(i, str(i)) for i in range(50)])
+        self.assert_says(["x: 3", "y: 2"], quiet, {"x": np.zeros(3), "y": np.zeros(2)}, self.path("b"))
+        self.assert_says("columns", quiet, {"x": 3}, self.path("b"))
+
+    def test_our_own_data_sets_repack_with_schema_and_names(self):
+        first = quiet(Source(40), self.path("a"), names=["p", "q"])
+        again = quiet(first, self.path("b"), num_workers=2)
+        self.assertEqual((again.info.identity, again.names), (first.info.identity, ("p", "q")))
+        some = quiet(penstock.Dataset(self.path("a"), ["x"])[::2], self.path("c"))
+        self.assertEqual([r["x"] for r in some], list(range(0, 40, 2)))
+
+    def test_class_names_and_note(self):
+        class Named(Source):
+            classes = ["cat", "dog"]
+
+        self.assertEqual(quiet(Named(), self.path()).names, ("cat", "dog"))
+        with open(os.path.join(self.path(), "manifest.json")) as file:
+            self.assertIn("penstock.pack of a Named", file.read())
+
+    def test_schemas_that_cannot_be_found_out(self):
+        for samples, words in [
+            ([{"x": None}], ["field x", "NoneType"]),
+            ([{"x": 1}, {"x": "a"}], ["int and str"]),
+            ([{"x": 1}, {"y": 1}], ["differ in their fields", "x", "y"]),
+            ([{"x": np.zeros(2)}, {"x": np.zeros((2, 2))}], ["field x", "dimensions", "declare"]),
+            ([{"x": np.zeros(2, "i4")}, {"x": np.zeros(2)}], ["field x", "float64, int32"]),
+            ([{"x": np.zeros(2, complex)}], ["field x", "complex"]),
+            ([{"x": {}}], ["field x", "dict"]),
+        ]:
+            self.assertIsInstance(self.assert_says(words, quiet, samples, self.path()), SchemaError)
+        self.assertIsInstance(
+            self.assert_says("a b", quiet, [{"a b": 1}], self.path()), penstock.SettingsError
+        )
+        self.assertEqual(self.left(), [])
+
+    def test_damaged_images_are_found_while_packing(self):
+        whole = image_file(height=300, width=300)
+        samples = [{"im": whole}] * 20 + [{"im": whole[: len(whole) // 2]}] + [{"im": whole}] * 20
+        for workers in (0, 2):
+            error = self.assert_says(
+                ["sample 20", "field im"],
+                quiet,
+                samples,
+                self.path(),
+                num_workers=workers,
+                schema={"im": "image"},
+            )
+            self.assertIsInstance(error.__cause__, penstock.CorruptRecordError)
+        self.assertEqual(len(quiet(samples, self.path(), check_images=False, schema={"im": "image"})), 41)
+
+    def test_iterables(self):
+        def numbers(n, fails=False):
+            for i in range(n):
+                yield {"x": i}
+            if fails:
+                raise OSError("disk on fire")
+
+        self.assertEqual(len(quiet(numbers(3000), self.path())), 3000)
+        for schema in (None, {"x": int}):
+            self.assert_says(
+                ["sample 20", "disk on fire"], quiet, numbers(20, True), self.path("b"), schema=schema
+            )
+            self.assert_says("nothing to pack", quiet, numbers(0), self.path("b"), schema=schema)
+        self.assert_says("num_workers is 2", quiet, numbers(3), self.path("b"), num_workers=2)
+        for wrong in (5, None):
+            self.assertIsInstance(
+                self.assert_says("cannot be packed", quiet, wrong, self.path("b")), TypeError
+            )
+        self.assertEqual(self.left(), ["data"])
+
+
+class Progress(Case):
+    def shown(self, is_terminal):
+        from penstock import progress
+
+        out = io.StringIO()
+        out.isatty = lambda: is_terminal
+        with (
+            contextlib.redirect_stderr(out),
+            unittest.mock.patch.dict(os.environ, TERM="xterm"),
+            unittest.mock.patch.object(progress, "REDRAW_SECONDS", 0),
+            unittest.mock.patch.object(progress, "QUIET_SECONDS", 0),
+        ):
+            penstock.pack(Source(300), self.path(), num_workers=0, overwrite=True)
+        return out.getvalue()
+
+    def test_a_bar_on_a_terminal_that_is_gone_at_the_end_and_lines_elsewhere(self):
+        bar = self.shown(True)
+        self.assertIn("packing [", bar)
+        self.assertIn("300 samples", bar)
+        self.assertTrue(bar.endswith("\r\033[K"))
+        self.assertRegex(self.shown(False).splitlines()[-1], r"^penstock: packing: 300 samples, [\d ]+/s")
+
+    def test_cores(self):
+        self.assertTrue(1 <= n_cores() <= os.cpu_count())

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.show: what a loader will deliver, as a picture, and the loader stays where it is."""
+
+import subprocess
+import sys
+
+import penstock
+from data_fixture import Case, image_file, np, optional, picture
+from penstock import CenterCrop, Normalize, RandomFlip, RandomResizedCrop, Resize
+
+optional("PIL.Image")
+GAP, LINE = 4, 14
+
+
+class Show(Case):
+    def setUp(self):
+        super().setUp()
+        with penstock.Writer(self.path(), {"image": "image", "cls": "int64"}, names=["cat", "d\u0151g"]) as w:
+            for i in range(30):
+                w.add(image=image_file(i) if i % 2 else picture(i), cls=i % 3)
+
+    def tiles(self, sheet, side, columns, n):
+        """The pictures, by where they must be."""
+        pixels = np.array(sheet)
+        places = [(i // columns * (side + LINE + GAP), i % columns * (side + GAP)) for i in range(n)]
+        return [pixels[top : top + side, left : left + side] for top, left in places]
+
+    def test_a_loader_shows_what_it_delivers_next_and_does_not_move(self):
+        for rank, world in ((0, 1), (1, 3)):
+            loader = penstock.Loader(
+                self.path(),
+                batch_size=4,
+                seed=5,
+                rank=rank,
+                world=world,
+                framework="numpy",
+                outputs={
+                    "x": penstock.image(
+                        "image",
+                        [RandomResizedCrop(32), RandomFlip(), Normalize()],
+                        dtype="float32",
+                        layout="nchw",
+                    )
+                },
+            )
+            plain = penstock.Loader(
+                self.path(),
+                batch_size=4,
+                seed=5,
+                rank=rank,
+                world=world,
+                framework="numpy",
+                outputs={"x": penstock.image("image", [RandomResizedCrop(32), RandomFlip()])},
+            )
+            with loader, plain:
+                batches, others = iter(loader), iter(plain)
+                next(batches), next(others)
+                state = loader.state_dict()
+                sheet = penstock.show(loader, 4, columns=3)
+                self.assertEqual(loader.state_dict(), state)
+                self.assertEqual(sheet.size, (3 * 36 - GAP, 2 * (32 + LINE + GAP) - GAP))
+                wanted = next(others)
+                for tile, row in zip(self.tiles(sheet, 32, 3, 4), wanted["x"]):
+                    np.testing.assert_array_equal(tile, row)
+                self.assertEqual(next(batches).sample_ids, wanted.sample_ids)
+
+    def test_at_the_end_of_an_epoch_a_loader_shows_the_next(self):
+        with penstock.Loader(
+            self.path(),
+            batch_size=10,
+            framework="numpy",
+            outputs=[penstock.image("image", [RandomResizedCrop(32)])],
+        ) as loader:
+            for batch in loader:
+                pass
+            sheet = penstock.show(loader, 4)
+            del batch
+            for tile, row in zip(self.tiles(sheet, 32, 2, 4), next(iter(loader))["image"]):
+                np.testing.assert_array_equal(tile, row)
+
+    def test_a_path_shows_samples_as_a_loader_augments_them(self):
+        ops = [Resize(24), CenterCrop(20)]
+        ids = [7, 2, 29]
+        sheet = penstock.show(self.path(), ids=ids, ops=ops, columns=3)
+        with penstock.Loader(
+            self.path(),
+            batch_size=30,
+            shuffle=False,
+            framework="numpy",
+            outputs=[penstock.image("image", ops)],
+        ) as loader:
+            rows = next(iter(loader))["image"]
+            for tile, i in zip(self.tiles(sheet, 20, 3, 3), ids):
+                np.testing.assert_array_equal(tile, rows[i])
+        self.assertEqual(penstock.show(self.path()).size, (4 * 228 - GAP, 4 * (224 + LINE + GAP) - GAP))
+        self.assertEqual(penstock.show(self.path(), 1).size, (224, 224 + LINE))
+
+    def test_a_data_set_shows_whole_images(self):
+        sheet = np.array(penstock.show(penstock.Dataset(self.path())[4:6], columns=2))
+        self.assertEqual(sheet.shape, (224 + LINE, 2 * 228 - GAP, 3))
+        top, left = (224 - 40) // 2, (224 - 56) // 2
+        np.testing.assert_array_equal(sheet[top : top + 40, left : left + 56], picture(4))
+
+    def test_a_batch_shows_its_pixels(self):
+        images = np.stack([picture(i) for i in range(3)])
+        images[0, 0, :2] = [[0], [255]]  # so that stretching floats to their range gives the same
+        sheet = np.array(penstock.show({"x": images, "y": np.arange(3)}, columns=3))
+        np.testing.assert_array_equal(sheet[:, 60:116], images[1])
+        floats = np.array(penstock.show({"x": (images / 127.5 - 1).transpose(0, 3, 1, 2)}, columns=3))
+        self.assertLessEqual(np.abs(floats.astype(int) - sheet).max(), 2)
+        self.assert_says("no images", penstock.show, {"y": np.arange(3)})
+        torch = optional("torch")
+        again = penstock.show({"x": torch.from_numpy(images).permute(0, 3, 1, 2)}, columns=3)
+        np.testing.assert_array_equal(np.array(again), sheet)
+
+    def test_what_is_wrong_is_named(self):
+        for arguments, keywords, words in [
+            ([self.path()], dict(field="imag"), "did you mean 'image'"),
+            ([self.path()], dict(label="key"), "cls"),
+            ([self.path()], dict(ids=[30]), "0 to 29"),
+            ([self.path()], dict(ids=[]), "empty"),
+            ([self.path(), 0], {}, "n is 0"),
+            ([{"x": np.zeros((1, 2, 2, 3))}], dict(ids=[1]), "path or a Dataset"),
+            ([5], {}, "int cannot be shown"),
+        ]:
+            self.assert_says(words, penstock.show, *arguments, **keywords)
+
+    def test_pillow_is_named_where_it_is_missing(self):
+        code = (
+            "import sys; sys.modules['PIL'] = sys.modules['PIL.Image'] = None\nimport penstock\n"
+            "try: penstock.show(sys.argv[1])\nexcept ImportError as e: print(e)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, self.path()], capture_output=True, text=True, check=False
+        )
+        self.assertIn("pip install pillow", done.stdout, done.stderr)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""loader.stats(): every number of the C struct, readable when printed, fit for JSON."""
+import dataclasses
+import json
+import threading
+import unittest
+
+import sets
+import penstock
+from penstock import _c, stats
+
+
+class Stats(unittest.TestCase):
+    def setUp(self):
+        self.data = penstock.Loader(sets.scalars(), batch_size=10, framework="dlpack")
+        self.addCleanup(self.data.close)
+
+    def test_it_counts(self):
+        self.assertEqual(self.data.stats().n_batches, 0)
+        for _ in self.data:
+            pass
+        told = self.data.stats()
+        self.assertEqual((told.n_samples, told.n_batches, told.n_substituted), (2000, 200, 0))
+        self.assertEqual(told.stage_consumer.n_items, 200)
+        self.assertGreaterEqual(told.stage_workers.n_items, 2000)
+        self.assertIn(told.reader, ("io_uring", "threads"))
+        self.assertIn(told.variant, ("c", "avx2", "avx512"))
+        self.assertIn(told.limit, stats.ADVICE)
+        self.assertGreater(told.slot_memory, 0)
+        self.assertTrue(0 <= told.starved <= 1)
+
+    def test_it_has_every_member_of_the_c_struct(self):
+        names = {name for name, *_ in _c.Stats._fields_} - {"size"}
+        self.assertEqual({field.name for field in dataclasses.fields(penstock.Stats)}, names)
+
+    def test_every_enumerator_has_a_word(self):
+        for words, prefix in ((stats.LIMITS, "LIMIT_"), (stats.RUNGS, "RUNG_")):
+            codes = {value for name, value in vars(_c).items() if name.startswith(prefix)}
+            self.assertEqual(set(words), codes)
+        self.assertEqual(set(stats.ADVICE), set(stats.LIMITS.values()))
+
+    def test_it_prints_for_people(self):
+        for _ in self.data:
+            pass
+        text = str(self.data.stats())
+        for part in ("2,000 samples in 200 batches", "reader", "workers", "consumer", "slots", "limit: "):
+            self.assertIn(part, text)
+        self.assertNotIn("uploader", text)
+        self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)
+
+    def test_json_holds_it(self):
+        told = self.data.stats().to_dict()
+        self.assertEqual(json.loads(json.dumps(told)), told)
+        self.assertIn("busy_ns", told["stage_workers"])
+
+    def test_other_threads_may_ask_all_the_time_also_while_it_closes(self):
+        stop, wrong = threading.Event(), []
+
+        def ask():
+            while not stop.is_set():
+                try:
+                    self.data.stats()
+                except penstock.PenstockError as error:
+                    if "closed" not in str(error):
+                        wrong.append(error)
+                    return
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in self.data:
+            pass
+        self.data.close()
+        for thread in threads:
+            thread.join(10)
+            self.assertFalse(thread.is_alive())
+        stop.set()
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,510 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors look into a slot and own it: nothing is copied, nothing is used after it is free, every slot comes
+back. NumPy always; PyTorch where it is installed; devices are those of the fake, see tests/cuda_fake."""
+import gc
+import os
+import threading
+import unittest
+import weakref
+
+import sets
+import penstock
+from penstock import tensors
+
+sets.need_numpy()
+import numpy as np  # noqa: E402
+
+FAKE = os.environ.get("PENSTOCK_FAKE_LIBRARY", "")
+
+
+def scalars(**keywords):
+    keywords.setdefault("framework", "numpy")
+    keywords.setdefault("n_slots", 2)
+    return penstock.Loader(sets.scalars(), batch_size=10, shuffle=False, **keywords)
+
+
+def fill(loader, n):
+    """n batches, all of which are held."""
+    batches = iter(loader)
+    return batches, [next(batches) for _ in range(n)]
+
+
+class Lifetime(unittest.TestCase):
+    """What every framework has to pass: make(**keywords) opens a loader with 2 slots."""
+
+    framework = "numpy"
+
+    def make(self, **keywords):
+        return scalars(framework=self.framework, **keywords)
+
+    def numbers(self, tensor):
+        return np.asarray(tensor).tolist()
+
+    def test_a_slot_comes_back_with_its_last_tensor(self):
+        with self.make() as loader:
+            batches, (first, second) = fill(loader, 2)
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            kept = first["half"]
+            del first
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            self.assertEqual(self.numbers(kept)[:2], [0.0, 0.5])
+            del kept
+            self.assertEqual(self.numbers(next(batches)["i"])[0], 20)
+            self.assertEqual(self.numbers(second["i"])[0], 10)
+
+    def test_a_view_of_a_view_holds_the_slot(self):
+        with self.make() as loader:
+            batches, held = fill(loader, 2)
+            view = held[0]["i"][3:][1:2]
+            del held[0]
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            self.assertEqual(self.numbers(view), [4])
+            del view
+            next(batches)
+
+    def test_out_of_slots_names_what_to_do_and_loses_no_batch(self):
+        with self.make() as loader:
+            batches, held = fill(loader, 2)
+            for _ in range(3):
+                with self.assertRaises(penstock.OutOfSlotsError) as raised:
+                    next(batches)
+            for part in ("all 2 slots", "n_slots", "copy=True"):
+                self.assertIn(part, str(raised.exception))
+            self.assertEqual(raised.exception.code, "PSTK_ENOBUFS")
+            self.assertEqual(loader.state_dict()["position"], 20)
+            held.clear()
+            self.assertEqual(self.numbers(next(batches)["i"])[0], 20)
+
+    def test_tensors_outlive_their_loader(self):
+        loader = self.make()
+        _, held = fill(loader, 2)
+        loader.close()
+        del loader, _
+        gc.collect()
+        self.assertEqual(self.numbers(held[0]["i"]), list(range(10)))
+        self.assertEqual(self.numbers(held[1]["half"]), [i / 2 for i in range(10, 20)])
+
+    def test_a_loader_that_is_dropped_stops(self):
+        before = threads_of_the_library()
+        loader = self.make()
+        _, held = fill(loader, 1)
+        self.assertGreater(threads_of_the_library(), before)
+        gone = weakref.ref(loader)
+        gc.disable()
+        try:
+            del loader, _
+            self.assertIsNone(gone(), "a cycle of references keeps it")
+        finally:
+            gc.enable()
+        self.assertEqual(threads_of_the_library(), before)
+        self.assertEqual(self.numbers(held[0]["i"])[9], 9)
+
+    def test_what_hangs_on_a_cycle_is_collected_before_giving_up(self):
+        gc.disable()
+        try:
+            with self.make() as loader:
+                batches = iter(loader)
+                for k in range(6):
+                    cycle = [next(batches)]
+                    self.assertEqual(self.numbers(cycle[0]["i"])[0], 10 * k)
+                    cycle.append(cycle)
+        finally:
+            gc.enable()
+
+    def test_an_exception_holds_a_batch_no_longer_than_it_lives(self):
+        def step(batch):
+            raise ValueError(self.numbers(batch["i"])[0])
+
+        with self.make() as loader:
+            batches = iter(loader)
+            for k in range(6):
+                try:
+                    step(next(batches))
+                except ValueError as error:
+                    self.assertEqual(error.args, (10 * k,))
+
+    def test_any_thread_may_drop_the_last_tensor(self):
+        with self.make(n_slots=3) as loader:
+            wrong = []
+
+            def drop(batch, first):
+                if self.numbers(batch["i"])[0] != first:
+                    wrong.append(first)
+
+            for first, batch in enumerate(loader):
+                thread = threading.Thread(target=drop, args=(batch, 10 * first))
+                del batch
+                thread.start()
+                thread.join()
+            self.assertEqual((first, wrong), (199, []))
+
+    def test_threads_that_hold_batches_at_random_get_what_they_took(self):
+        wrong, lock, done = [], threading.Lock(), []
+
+        def consume(batches):
+            held = []
+            while True:
+                with lock:
+                    batch = next(batches, None)
+                    if batch is not None:
+                        held.append((batch.sample_ids, batch["i"]))
+                    elif not done:
+                        done.append(True)
+                if batch is None:
+                    break
+                del batch
+                if len(held) == 3:
+                    ids, tensor = held.pop(len(done) % 2)
+                    if self.numbers(tensor) != ids:
+                        wrong.append(ids)
+                    del tensor
+            wrong.extend(ids for ids, tensor in held if self.numbers(tensor) != ids)
+
+        with self.make(n_slots=16) as loader:
+            batches = iter(loader)
+            threads = [threading.Thread(target=consume, args=(batches,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_copies_hold_no_slot(self):
+        with self.make(copy=True) as loader:
+            held = list(loader)
+            self.assertEqual([self.numbers(b["i"])[0] for b in held], list(range(0, 2000, 10)))
+
+    def test_a_short_last_batch_has_fewer_rows(self):
+        with penstock.Loader(sets.scalars(), batch_size=300, shuffle=False, last="short",
+                             framework=self.framework) as loader:
+            shapes = [tuple(batch["i"].shape) for batch in loader]
+        self.assertEqual(shapes, [(300,)] * 6 + [(200,)])
+
+
+def threads_of_the_library():
+    return sum(name.startswith("pstk") for name in thread_names())
+
+
+def thread_names():
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/%s/comm" % task, encoding="utf-8") as file:
+                names.append(file.read().strip())
+        except OSError:
+            pass  # it ended meanwhile
+    return names
+
+
+class TorchLifetime(Lifetime):
+    """The same with PyTorch's tensors, which a function in C deletes."""
+
+    framework = "torch"
+
+    def setUp(self):
+        self.torch = sets.torch_or_skip()
+
+    def numbers(self, tensor):
+        self.assertIsInstance(tensor, self.torch.Tensor)
+        return tensor.tolist()
+
+    def test_autograd_may_hold_a_batch(self):
+        torch = self.torch
+        with self.make() as loader:
+            weight = torch.ones(10, requires_grad=True)
+            batches = iter(loader)
+            for k in range(5):
+                loss = (next(batches)["half"] * weight).sum()
+                loss.backward()
+                del loss
+            self.assertEqual(weight.grad.tolist()[0], sum(5.0 * k for k in range(5)))
+
+
+class OwnLifetime(Lifetime):
+    """The same with penstock.Tensor, which needs no other library."""
+
+    framework = "dlpack"
+
+    def numbers(self, tensor):
+        return tensor.memoryview().cast("q" if tensor.dtype == "int64" else "f").tolist()
+
+    test_a_view_of_a_view_holds_the_slot = None
+    test_copies_hold_no_slot = None
+
+    def test_copies_are_refused(self):
+        self.assertRaisesRegex(penstock.SettingsError, "read", self.make, copy=True)
+
+    def test_a_memoryview_holds_the_slot(self):
+        with self.make() as loader:
+            batches, held = fill(loader, 2)
+            view = held[0]["i"].memoryview()[8:16]
+            held.clear()
+            next(batches)
+            another = next(batches)
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            self.assertEqual(view.cast("q").tolist(), [1])
+            del view, another
+            next(batches)
+
+
+class Content(unittest.TestCase):
+    def loader(self, **keywords):
+        keywords.setdefault("framework", "numpy")
+        return penstock.Loader(sets.small(), batch_size=8, shuffle=False, **keywords)
+
+    def test_nothing_is_copied(self):
+        with scalars(n_slots=3) as loader:
+            places = set()
+            for batch in loader:
+                places.add(batch["i"].__array_interface__["data"][0])
+                self.assertTrue(batch["i"].flags.writeable)
+                self.assertFalse(batch["i"].flags.owndata)
+                self.assertIsInstance(batch["i"].base, penstock.Tensor)
+        self.assertLessEqual(len(places), 3)
+        self.assertTrue(all(place % 64 == 0 for place in places))
+
+    def test_values_are_those_that_were_written(self):
+        with self.loader(outputs={"i": "i", "x": "x", "t": "text", "p": sets.images()}) as loader:
+            for batch in loader:
+                ids = batch.sample_ids
+                self.assertEqual(batch["i"].tolist(), ids)
+                self.assertEqual(batch["x"].tolist(), [[i, i + 1, i + 2] for i in ids])
+                self.assertEqual(batch["t"].tolist(), [sets.text(i).encode() for i in ids])
+                self.assertEqual(bytes(batch["t"].row(-1)), sets.text(ids[-1]).encode())
+                self.assertEqual(batch["t"].n_rows, 8)
+                self.assertRaises(IndexError, batch["t"].row, 8)
+                for image, i in zip(batch["p"], ids):
+                    self.assertTrue((image == i % 256).all())
+
+    def test_every_dtype_and_layout_of_images(self):
+        wanted = {}
+        for dtype in ("uint8", "float32", "float16", "bfloat16"):
+            for layout in ("nhwc", "nchw", "channels_last"):
+                with self.subTest(dtype=dtype, layout=layout), self.loader(
+                        outputs={"p": sets.images(dtype, layout)}) as loader:
+                    batch = next(iter(loader))["p"]
+                    if dtype == "bfloat16" and batch.dtype == np.uint16:
+                        batch = (batch.astype(np.uint32) << 16).view(np.float32)
+                    found = np.asarray(batch, np.float32)
+                    if layout != "nhwc":
+                        self.assertEqual(batch.shape, (8, 3, 16, 16))
+                        found = found.transpose(0, 2, 3, 1)
+                    if layout == "channels_last":
+                        self.assertEqual(batch.strides[1], batch.itemsize)
+                    self.assertTrue(np.array_equal(found, wanted.setdefault(dtype, found)))
+
+    def test_torch_sees_the_same_bytes(self):
+        torch = sets.torch_or_skip()
+        for dtype in ("uint8", "float32", "float16", "bfloat16"):
+            for layout in ("nhwc", "nchw", "channels_last"):
+                outputs = {"p": sets.images(dtype, layout), "i": "i", "t": "text"}
+                with self.subTest(dtype=dtype, layout=layout), self.loader(outputs=outputs) as own, \
+                        self.loader(outputs=outputs, framework="torch", last="short") as other:
+                    mine, theirs = next(iter(own)), next(iter(other))
+                    self.assertEqual(theirs["p"].dtype, getattr(torch, dtype))
+                    self.assertEqual(tuple(theirs["p"].shape), mine["p"].shape)
+                    self.assertEqual(theirs["p"].is_contiguous(memory_format=torch.channels_last),
+                                     layout == "channels_last")
+                    raw = theirs["p"].contiguous().view(torch.uint8).numpy()
+                    self.assertEqual(raw.tobytes(), np.ascontiguousarray(mine["p"]).tobytes())
+                    self.assertEqual(theirs["t"].tolist(), mine["t"].tolist())
+                    self.assertEqual(theirs["t"].offsets.dtype, torch.int64)
+                    self.assertIs(theirs["t"].offsets, theirs["t"].device_offsets)
+
+    def test_a_short_ragged_batch(self):
+        for framework in ("numpy", "dlpack"):
+            with self.loader(outputs=["text"], last="short", framework=framework) as loader:
+                *_, batch = loader
+            self.assertEqual(batch["text"].n_rows, 103 % 8)
+            self.assertEqual(batch["text"].tolist(), [sets.text(i).encode() for i in range(96, 103)])
+
+    def test_ranks_without_a_row_in_the_last_batch_get_none(self):
+        for framework in ("numpy", "dlpack"):
+            with penstock.Loader(sets.scalars(21), batch_size=2, rank=9, world=10, shuffle=False, last="short",
+                                 framework=framework) as loader:
+                *_, batch = loader
+            self.assertEqual((tuple(batch["i"].shape), batch.n_valid, batch.sample_ids), ((0,), 0, []))
+
+    def test_any_consumer_of_dlpack_takes_it(self):
+        with self.loader(outputs={"p": sets.images("float32", "channels_last"), "i": "i"},
+                         framework="dlpack") as loader:
+            batch = next(iter(loader))
+            self.assertEqual(batch["p"].__dlpack_device__(), (1, 0))
+            if hasattr(np, "from_dlpack"):
+                found = np.from_dlpack(batch["p"])
+                self.assertTrue(np.array_equal(found, np.asarray(batch["p"])))
+                self.assertEqual(np.from_dlpack(batch["i"]).tolist(), list(range(8)))
+            self.assertRaises(BufferError, batch["i"].__dlpack__, copy=True)
+            self.assertRaises(BufferError, batch["i"].__dlpack__, dl_device=(2, 0))
+            self.assertEqual(batch["i"].read(), np.arange(8).tobytes())
+            self.assertIn("int64", repr(batch["i"]))
+
+    def test_capsules_that_nobody_takes_give_back(self):
+        with scalars(framework="dlpack") as loader:
+            batches, held = fill(loader, 2)
+            capsules = [held[0]["i"].__dlpack__() for _ in range(3)]
+            held.clear()
+            next(batches)
+            kept = next(batches)
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            del capsules, kept
+            next(batches)
+
+    def test_who_fails_to_take_a_tensor_leaves_it_to_us(self):
+        with scalars(framework="dlpack") as loader:
+            batches, held = fill(loader, 2)
+
+            def refuse(_capsule):
+                raise RuntimeError("no")
+
+            for _ in range(3):
+                self.assertRaises(RuntimeError, tensors.Managed(held[0]["i"]).hand, refuse)
+            held.clear()
+            for _ in range(6):
+                next(batches)
+
+    def test_jax_takes_it(self):
+        try:
+            import jax
+        except ImportError:
+            self.skipTest("JAX is not installed")
+        with self.loader(outputs={"x": "x", "p": sets.images()}, framework="jax") as loader:
+            batch = next(iter(loader))
+            self.assertIsInstance(batch["x"], jax.Array)
+            self.assertEqual(batch["x"].tolist()[1], [1.0, 2.0, 3.0])
+            doubled = jax.jit(lambda b: {"x": b["x"] * 2})(batch)
+            self.assertEqual(doubled["x"].tolist()[1], [2.0, 4.0, 6.0])
+
+
+EXIT = """
+import sys, threading
+import penstock
+if sys.argv[2] == "torch":
+    import torch
+loader = penstock.Loader(sys.argv[1], batch_size=4, framework=sys.argv[2], n_slots=4)
+batches = iter(loader)
+held = [next(batches) for _ in range(3)]
+if sys.argv[2] == "dlpack":
+    capsule = held[0]["i"].__dlpack__()
+    view = held[1]["i"].memoryview()
+if len(sys.argv) > 3:
+    loader.close()
+sys.keep = held, loader
+class Late:
+    def __del__(self, held=held):
+        held.clear()
+late = Late()
+late.itself = late
+"""
+
+
+class Exit(unittest.TestCase):
+    def check(self, framework):
+        for closed in ([], ["closed"]):
+            with self.subTest(closed=bool(closed)):
+                done = sets.python(EXIT, sets.scalars(), framework, *closed)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_tensors_alive_at_exit_do_no_harm(self):
+        self.check("dlpack")
+
+    def test_arrays_alive_at_exit_do_no_harm(self):
+        self.check("numpy")
+
+    def test_tensors_of_torch_alive_at_exit_do_no_harm(self):
+        sets.torch_or_skip()
+        self.check("torch")
+
+
+DEVICE = """
+import sys
+from ctypes import byref, c_void_p
+import penstock
+import sets
+from penstock import _c
+
+def loader(device):
+    return penstock.Loader(sets.small(), batch_size=8, device=device, framework="dlpack", seed=5, last="short",
+                           outputs={"p": sets.images("float32", "channels_last"), "t": "text", "i": "i"})
+
+def compare(index, host, device, stream):
+    for a, b in zip(host, device):
+        assert a.sample_ids == b.sample_ids
+        for name in "pi":
+            assert a[name].shape == b[name].shape and a[name].strides == b[name].strides
+            assert a[name].read() == b[name].read(stream), name
+            assert b[name].__dlpack_device__() == (2, index)
+            assert b[name].__cuda_array_interface__["shape"] == b[name].shape
+            assert not hasattr(b[name], "__array_interface__")
+            b[name].__dlpack__(stream=stream or 1)
+        assert a["t"].tolist() == b["t"].tolist()
+        assert b["t"].device_offsets.device == (2, index) and b["t"].offsets.device == (1, 0)
+        b.record_stream(stream or 0)
+        del a, b
+
+for index in range(2):
+    with loader("cpu") as host, loader("cuda:%d" % index) as device:
+        stream = c_void_p()
+        if index:  # the default stream is of the current device, 0
+            _c.lib.pstk_stream_open(device._handle, byref(stream), None)
+            device._stream = lambda: stream.value
+        compare(index, host, device, stream.value)
+        stats = device.stats()
+        assert stats.n_device_slots == 3 and "on the device" in str(stats)
+        _c.lib.pstk_stream_close(device._handle, byref(stream))
+print("same")
+"""
+
+LEASES = """
+import threading
+import penstock
+import sets
+
+loader = penstock.Loader(sets.scalars(), batch_size=10, device="cuda", framework="dlpack", shuffle=False)
+batches = iter(loader)
+held = [next(batches) for _ in range(3)]
+def refused():
+    try:
+        next(batches)
+    except penstock.OutOfSlotsError as error:
+        return "n_device_slots above 3" in str(error)
+assert refused()
+tensors = [held.pop(0)["i"]]
+assert refused()
+thread = threading.Thread(target=tensors.clear)
+thread.start()
+thread.join()
+assert next(batches)["i"].read()[:8] == (30).to_bytes(8, "little")
+kept = held[0]["i"]
+held.clear()
+loader.close()
+assert kept.read()[:8] == (10).to_bytes(8, "little")
+print("same")
+"""
+
+
+@unittest.skipUnless(FAKE, "PENSTOCK_FAKE_LIBRARY names no library")
+class Device(unittest.TestCase):
+    def on_fake(self, code, devices="devices=2,delay_us=200"):
+        done = sets.python(code, PENSTOCK_LIBRARY=FAKE, PENSTOCK_FAKE_CUDA=devices)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "same\n", ""), done.stdout)
+
+    def test_batches_on_a_device_are_those_of_the_host(self):
+        self.on_fake(DEVICE)
+
+    def test_leases_on_a_device(self):
+        self.on_fake(LEASES)
+
+    def test_numpy_is_told_that_it_cannot_see_a_device(self):
+        self.on_fake("""
+import penstock, sets
+try:
+    penstock.Loader(sets.scalars(), batch_size=2, device="cuda", framework="numpy")
+except penstock.SettingsError as error:
+    assert "NumPy cannot see" in str(error), error
+    print("same")
+""")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.Writer: what goes in comes out, what does not fit is refused by name, and nothing is left of a
+failure."""
+
+import array
+import gc
+import os
+import subprocess
+import sys
+import threading
+import unittest
+import warnings
+
+import penstock
+from data_fixture import Case, image_file, np, optional, picture
+from penstock.schema import schema_of
+from penstock.values import FieldError
+from penstock.writer import merge
+
+
+class Schemas(unittest.TestCase):
+    def test_short_forms_mean_the_same_as_fields(self):
+        given = schema_of(
+            {
+                "a": "int64",
+                "b": int,
+                "c": ("uint16", (4, None)),
+                "d": np.float32,
+                "e": str,
+                "f": bytes,
+                "g": "bf16",
+                "h": penstock.Field("uint8", (0, 3)),
+                "i": np.dtype("int8"),
+                "j": bool,
+            }
+        )
+        field = penstock.Field
+        self.assertEqual(
+            given,
+            {
+                "a": field("int64"),
+                "b": field("int64"),
+                "c": field("uint16", (4, None)),
+                "d": field("float32"),
+                "e": field("utf8"),
+                "f": field("bytes"),
+                "g": field("bfloat16"),
+                "h": field("uint8", (None, 3)),
+                "i": field("int8"),
+                "j": field("uint8"),
+            },
+        )
+        self.assertEqual(field("image").codec, "planes")
+        self.assertEqual(
+            repr(field("uint16", (2,), "zstd", 5)), "Field('uint16', shape=(2,), codec='zstd', level=5)"
+        )
+
+    def test_what_is_wrong_is_named(self):
+        for schema, words in [
+            ({"x": "imge"}, ["x", "did you mean 'image'"]),
+            ({"x": ("uint8", (-3,))}, ["x", "-3"]),
+            ({"x": ("uint8", ())}, ["x", "1 to 8"]),
+            ({"x": ("image", (3,))}, ["x", "no shape"]),
+            ({"a b": "int8"}, ["a b"]),
+            ({}, ["0 fields"]),
+            ({"x": ("uint8",)}, ["x", "(dtype, shape)"]),
+            ({"x": penstock.Field("int8")}, None),
+            ("image", ["dict"]),
+        ]:
+            if words:
+                with self.assertRaises(penstock.SettingsError) as caught:
+                    schema_of(schema)
+                for word in words:
+                    self.assertIn(word, str(caught.exception))
+        for wrong in [
+            dict(kind="int8", codec="zstd"),
+            dict(kind="bytes", codec="planes"),
+            dict(kind="bytes", codec="x"),
+        ]:
+            self.assertRaises(penstock.SettingsError, penstock.Field, **wrong)
+
+
+class Values(Case):
+    def round_trip(self, field, values):
+        with penstock.Writer(self.path(), {"x": field}, overwrite=True) as w:
+            for value in values:
+                w.add(x=value)
+        return [record["x"] for record in penstock.Dataset(self.path())]
+
+    def test_scalars_of_every_type_keep_their_limits(self):
+        for bits in (8, 16, 32, 64):
+            low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+            self.assertEqual(self.round_trip(f"int{bits}", [low, 0, high]), [low, 0, high])
+            self.assertEqual(self.round_trip(f"uint{bits}", [0, 2**bits - 1]), [0, 2**bits - 1])
+            for kind, value in (
+                (f"int{bits}", low - 1),
+                (f"int{bits}", high + 1),
+                (f"uint{bits}", -1),
+                (f"uint{bits}", 2**bits),
+            ):
+                with self.assertRaises(FieldError) as caught:
+                    self.round_trip(kind, [value])
+                self.assertEqual(caught.exception.field, "x")
+        self.assertEqual(self.round_trip("float64", [0.1, 3, np.float32(0.5)]), [0.1, 3.0, 0.5])
+        self.assertEqual(self.round_trip("float16", [65504.0, float("inf")]), [65504.0, float("inf")])
+        self.assert_says("range", self.round_trip, "float16", [1e6])
+        self.assertEqual(
+            self.round_trip("uint8", [True, np.uint8(7), np.array(9), np.bool_(True)]), [1, 7, 9, 1]
+        )
+        for wrong in ("3", None, 1.5, [1], np.zeros(1)):
+            self.assert_says("int32", self.round_trip, "int32", [wrong])
+
+    def test_bfloat16_rounds_as_torch_does(self):
+        values = [1.0, 1.00390625, 1.01171875, 3.14159, -2.7e-39, 3.3895e38, float("inf"), 0.1]
+        got = self.round_trip("bfloat16", values)
+        self.assertTrue(np.isnan(self.round_trip("bf16", [float("nan")])[0]))
+        arrays = self.round_trip(("bfloat16", (None,)), [np.array(values, "f4"), np.array(values)])
+        for found in arrays:
+            self.assertEqual((found.view("<u2").astype("<u4") << 16).view("<f4").tolist(), got)
+        self.assertEqual(got[:3], [1.0, 1.0, 1.015625])
+        torch = optional("torch")
+        self.assertEqual(got, torch.tensor(values).bfloat16().tolist())
+        tensor = torch.tensor(values).bfloat16()
+        stored = self.round_trip(("bfloat16", (None,)), [tensor])[0]
+        self.assertEqual(stored.view("<i2").tolist(), tensor.view(torch.int16).tolist())
+
+    def test_arrays_keep_shape_and_values(self):
+        a = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+        for field, values in [
+            (("int32", (2, 3, 4)), [a, a[::-1], a.tolist(), np.asfortranarray(a), a.astype(">i4")]),
+            (("int32", (None, 3, 4)), [a, a[:0], np.concatenate([a, a])]),
+            (("int32", (None, 3, None)), [a, a[:0], a[:, :, :1]]),
+            (penstock.Field("int32", (None, None, None), "zstd"), [a] * 50),
+        ]:
+            for got, value in zip(self.round_trip(field, values), values):
+                np.testing.assert_array_equal(got, value)
+                self.assertEqual(got.dtype, np.dtype("<i4"))
+                self.assertTrue(got.flags.writeable)
+
+    def test_arrays_change_their_type_only_without_loss_of_meaning(self):
+        self.assertEqual(
+            self.round_trip(("uint8", (None,)), [np.array([0, 255]), [1, 2], np.array([True])])[0].tolist(),
+            [0, 255],
+        )
+        self.assertEqual(
+            self.round_trip(("float32", (None,)), [np.array([1, 2]), [0.5], []])[1].tolist(), [0.5]
+        )
+        for field, value, words in [
+            (("uint8", (None,)), np.array([256]), "256"),
+            (("uint8", (None,)), np.array([-1]), "-1"),
+            (("int64", (None,)), np.array([0.5]), "float64"),
+            (("float16", (None,)), np.array([1e9]), "range"),
+            (("float32", (2,)), np.zeros(3), "(3,)"),
+            (("float32", (2,)), np.zeros((2, 2)), "dimensions"),
+            (("float32", (None,)), np.array(["a"]), "U1"),
+            (("float32", (None,)), [[1], [1, 2]], "x"),
+        ]:
+            self.assert_says(words, self.round_trip, field, [value])
+
+    def test_text_and_bytes(self):
+        self.assertEqual(self.round_trip("utf8", ["", "é\0€😀"]), ["", "é\0€😀"])
+        self.assertEqual(
+            self.round_trip("bytes", [b"\0\xff", bytearray(b"a"), memoryview(b"b"), np.array([1, 2], "u1")]),
+            [b"\0\xff", b"a", b"b", b"\1\2"],
+        )
+        self.assert_says("UTF-8", self.round_trip, "utf8", ["\ud800"])
+        self.assert_says("text", self.round_trip, "utf8", [b"a"])
+        self.assert_says("utf8", self.round_trip, "bytes", ["a"])
+
+    def test_flat_arrays_need_no_numpy(self):
+        code = (
+            "import sys; sys.modules['numpy'] = None\nimport array, penstock\n"
+            "schema = {'x': ('int16', (None,)), 's': ('int16', (None, None)), 'y': 'float32'}\n"
+            "with penstock.Writer(sys.argv[1], schema) as w:\n"
+            "    square = memoryview(b'\\5\\0').cast('h', [1, 1])\n"
+            "    w.add(x=array.array('h', [1, -2]), s=square, y=.5)\n"
+            "    w.add(x=[3], s=memoryview(b'\\1\\0').cast('h', [1, 1]), y=1)\n"
+            "try: w2 = penstock.Writer(sys.argv[1] + 'b', {'x': ('int16', (None,))}); w2.add(x=[70000])\n"
+            "except penstock.PenstockError as e: w2.abort(); print(e)\n"
+            "try: penstock.Dataset(sys.argv[1])\nexcept ImportError as e: print(e)\n"
+            "print(penstock.Dataset(sys.argv[1], ['y'])[0])\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, self.path()], capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("field x: holds int16", done.stdout)
+        self.assertIn("pip install numpy", done.stdout)
+        self.assertIn("{'y': 0.5}", done.stdout)
+        self.assertEqual([r["x"].tolist() for r in penstock.Dataset(self.path())], [[1, -2], [3]])
+        self.assertEqual(penstock.Dataset(self.path())[0]["s"].tolist(), [[5]])
+
+    def test_torch_tensors(self):
+        torch = optional("torch")
+        t = torch.arange(6).reshape(2, 3)
+        self.assertEqual(
+            self.round_trip(("int64", (2, None)), [t, t.T.contiguous().T])[1].tolist(), t.tolist()
+        )
+        self.assertEqual(self.round_trip("float32", [torch.tensor(0.5, requires_grad=True)]), [0.5])
+        chw = torch.from_numpy(picture()).permute(2, 0, 1)
+        for pixels in self.round_trip("image", [chw, chw.permute(1, 2, 0)]):
+            np.testing.assert_array_equal(pixels, picture())
+
+
+class Images(Case):
+    def test_files_come_back_byte_for_byte_and_pixels_as_they_were(self):
+        image = optional("PIL.Image")
+        files = [image_file(1), image_file(2, "PNG")]
+        gray = picture(3)[:, :, 0]
+        with penstock.Writer(self.path(), {"x": "image"}) as w:
+            for value in [
+                *files,
+                picture(4),
+                picture(4)[::-1],
+                image.fromarray(picture(5)),
+                image.fromarray(gray),
+                gray,
+                gray[:, :, None],
+                bytearray(files[0]),
+            ]:
+                w.add(x=value)
+        d = penstock.Dataset(self.path())
+        self.assertEqual([d[0]["x"], d[1]["x"], d[8]["x"]], [*files, files[0]])
+        wanted = [picture(4), picture(4)[::-1], picture(5)] + [np.repeat(gray[:, :, None], 3, 2)] * 3
+        for i, pixels in enumerate(wanted):
+            np.testing.assert_array_equal(d[i + 2]["x"], pixels)
+        self.assertEqual(d.fields["x"].encodings, {"jpeg": 2, "png": 1, "pixels": 6})
+
+    def test_a_second_image_of_pixels_becomes_a_png(self):
+        with penstock.Writer(self.path(), {"a": "image", "b": "image", "c": "image"}) as w:
+            w.add(a=image_file(), b=picture(1), c=picture(2, 7, 5))
+        record = penstock.Dataset(self.path(), decode=True)[0]
+        np.testing.assert_array_equal(record["b"], picture(1))
+        np.testing.assert_array_equal(record["c"], picture(2, 7, 5))
+        self.assertTrue(penstock.Dataset(self.path())[0]["c"].startswith(b"\x89PNG"))
+
+    def test_what_is_no_image_is_refused_and_the_rest_is_written(self):
+        with penstock.Writer(self.path(), {"key": "utf8", "x": "image"}) as w:
+            w.add(key="a", x=image_file())
+            for wrong in [
+                "file.jpg",
+                np.zeros((4, 4, 4), np.uint8),
+                np.zeros((4, 4, 3)),
+                np.zeros((0, 4, 3), np.uint8),
+                5,
+            ]:
+                self.assertEqual(self.assert_says("field x", w.add, key="b", x=wrong).__class__, FieldError)
+            self.assertIsInstance(
+                self.assert_says("x", w.add, key="b", x=b"GIF89a"), penstock.CorruptRecordError
+            )
+            w.add(key="c", x=picture())
+        self.assertEqual([r["key"] for r in penstock.Dataset(self.path())], ["a", "c"])
+
+
+class Endings(Case):
+    def test_leaving_with_an_exception_leaves_nothing(self):
+        for error in (RuntimeError, KeyboardInterrupt):
+            with self.assertRaises(error), penstock.Writer(self.path(), {"x": "int8"}) as w:
+                w.add(x=1)
+                raise error
+        self.assertEqual(self.left(), [])
+        w = penstock.Writer(self.path(), {"x": "int8"})
+        w.abort()
+        w.abort()
+        self.assert_says(["aborted", "open another"], w.add, x=1)
+        self.assertEqual(self.left(), [])
+
+    def test_commit_ends_it(self):
+        w = penstock.Writer(self.path(), {"x": "int8"}, note="a note", names=["no", "yes"])
+        w.add({"x": 1})
+        w.add({}, x=2)
+        self.assertEqual(w.n_samples, 2)
+        w.commit()
+        w.abort()
+        self.assert_says("committed", w.add, x=1)
+        self.assert_says("committed", w.commit)
+        d = penstock.Dataset(self.path())
+        self.assertEqual((len(d), d.names), (2, ("no", "yes")))
+
+    def test_a_data_set_is_replaced_only_when_asked_and_at_the_end(self):
+        def write(value, **settings):
+            with penstock.Writer(self.path(), {"x": "int8"}, **settings) as w:
+                w.add(x=value)
+
+        write(1)
+        self.assertEqual(self.assert_says("already", write, 2).code, "PSTK_EEXIST")
+        write(3, overwrite=True)
+        self.assertEqual(penstock.Dataset(self.path())[0]["x"], 3)
+        self.assert_says("range", write, 300, overwrite=True)
+        self.assertEqual(penstock.Dataset(self.path())[0]["x"], 3)
+
+    def test_a_forgotten_writer_warns_and_leaves_nothing(self):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            w = penstock.Writer(self.path(), {"x": "int8"})
+            w.add(x=1)
+            del w
+            gc.collect()
+        self.assertEqual([t.category for t in told], [ResourceWarning])
+        self.assertEqual(self.left(), [])
+
+    def test_a_forked_child_may_neither_write_nor_remove(self):
+        w = penstock.Writer(self.path(), {"x": "int8"})
+        child = os.fork()
+        if child == 0:
+            try:
+                w.add(x=1)
+            except penstock.ForkedError:
+                w.abort()
+                del w
+                gc.collect()
+                os._exit(0)
+            os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        w.add(x=2)
+        w.commit()
+        self.assertEqual([r["x"] for r in penstock.Dataset(self.path())], [2])
+
+    def test_names_of_fields(self):
+        with penstock.Writer(self.path(), {"image": "bytes", "a.b": "int8"}) as w:
+            self.assert_says(["imag", "did you mean 'image'"], w.add, {"imag": b"", "a.b": 1})
+            self.assert_says(["a.b", "no value"], w.add, image=b"")
+            self.assert_says("more", w.add, {"image": b"", "a.b": 1}, more=1)
+            w.add({"image": b""}, **{"a.b": 1})
+
+    def test_settings(self):
+        for settings, words in [
+            (dict(shard_size="256M"), "shard_size"),
+            (dict(shard_size=5), "shard_size"),
+            (dict(n_threads=-1), "n_threads"),
+            (dict(part=2, n_parts=2), "part"),
+            (dict(note="a\0"), "note"),
+            (dict(names=[1]), "names"),
+        ]:
+            error = self.assert_says(words, penstock.Writer, self.path(), {"x": "int8"}, **settings)
+            self.assertIsInstance(error, penstock.SettingsError)
+        self.assert_says("directory", penstock.Writer, 5, {"x": "int8"})
+        self.assertEqual(self.left(), [])
+
+    def test_shards_and_parts(self):
+        rows = [os.urandom(10000) for _ in range(40)]
+        with penstock.Writer(self.path("whole"), {"x": "bytes"}, shard_size=1 << 16) as w:
+            for row in rows:
+                w.add(x=row)
+        for part in (0, 1):
+            with penstock.Writer(self.path(f"part{part}"), {"x": "bytes"}, part=part, n_parts=2) as w:
+                for row in rows[20 * part : 20 * part + 20]:
+                    w.add(x=row)
+        merge([self.path("part1"), self.path("part0")], self.path("merged"))
+        whole, merged = penstock.Dataset(self.path("whole")), penstock.Dataset(self.path("merged"))
+        self.assertGreater(whole.info.n_shards, 4)
+        self.assertEqual(whole.info.identity, merged.info.identity)
+        self.assertEqual([r["x"] for r in merged], rows)
+        self.assert_says("missing", merge, [self.path("part1")], self.path("again"))
+
+    def test_threads_take_turns(self):
+        with penstock.Writer(self.path(), {"x": "int64", "y": ("int64", (4,))}) as w:
+
+            def work(k):
+                for i in range(300):
+                    w.add(x=k * 300 + i, y=np.full(4, k * 300 + i))
+
+            threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        records = list(penstock.Dataset(self.path()))
+        self.assertEqual(sorted(r["x"] for r in records), list(range(1200)))
+        self.assertTrue(all(r["y"].tolist() == [r["x"]] * 4 for r in records))
+
+    def test_a_field_error_survives_pickling(self):
+        import pickle
+
+        error = pickle.loads(pickle.dumps(FieldError("cls", "is wrong")))
+        self.assertEqual((str(error), error.field), ("field cls: is wrong", "cls"))
+
+    def test_array_module(self):
+        with penstock.Writer(self.path(), {"x": ("float64", (None,))}) as w:
+            w.add(x=array.array("d", [1, 2]))
+        self.assertEqual(penstock.Dataset(self.path())[0]["x"].tolist(), [1.0, 2.0])
