@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_c.py is the C library as its headers have it: sizes, offsets, enumerators, functions. Asks the compiler."""
+"""_c.py is the C library as its headers have it: sizes, offsets, enumerators, functions, by the compiler."""
 import ctypes
 import os
 import re

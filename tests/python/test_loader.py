@@ -2,7 +2,6 @@
 """penstock.Loader: what it takes, the order of what it gives, and how it ends."""
 import dataclasses
 import gc
-import json
 import os
 import pickle
 import signal
@@ -61,7 +60,8 @@ class Epochs(unittest.TestCase):
             self.assertEqual(ids(data), later[0])
 
     def test_shuffle_false_is_sequential(self):
-        for keywords in ({"shuffle": False}, {"order": "sequential"}, {"shuffle": False, "order": "sequential"}):
+        for keywords in ({"shuffle": False}, {"order": "sequential"},
+                         {"shuffle": False, "order": "sequential"}):
             with loader(**keywords) as data:
                 self.assertEqual(ids(data), list(range(2000)))
         with loader(shuffle=True) as one, loader(order="full") as other:
@@ -130,9 +130,11 @@ class Epochs(unittest.TestCase):
 
     def test_results_do_not_depend_on_threads_and_slots(self):
         digests = set()
-        for keywords in ({}, {"n_threads": 1, "n_slots": 2}, {"n_threads": 5, "n_slots": 9, "reader": "threads"}):
-            with penstock.Loader(sets.small(), batch_size=8, framework="numpy", seed=3, last="short", outputs={
-                    "p": sets.images("float32", "nchw"), "i": "i", "t": "text"}, **keywords) as data:
+        outputs = {"p": sets.images("float32", "nchw"), "i": "i", "t": "text"}
+        for keywords in ({}, {"n_threads": 1, "n_slots": 2},
+                         {"n_threads": 5, "n_slots": 9, "reader": "threads"}):
+            with penstock.Loader(sets.small(), batch_size=8, framework="numpy", seed=3, last="short",
+                                 outputs=outputs, **keywords) as data:
                 digests.add(sets.digest(data))
         self.assertEqual(len(digests), 1)
 
@@ -211,8 +213,10 @@ class Forms(unittest.TestCase):
                              list(range(10)))
 
     def test_crops_tell_where_rows_were_cut(self):
-        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", with_crops=True, outputs={
-                "a": penstock.image("image", [penstock.CenterCrop((10, 12))]), "b": sets.images(), "i": "i"}) as data:
+        crop = penstock.image("image", [penstock.CenterCrop((10, 12))])
+        outputs = {"a": crop, "b": sets.images(), "i": "i"}
+        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", with_crops=True,
+                             outputs=outputs) as data:
             batch = next(iter(data))
         self.assertEqual([len(crops) for crops in batch.crops.values()], [8, 8, 8])
         for i, crop in zip(batch.sample_ids, batch.crops["a"]):
@@ -268,11 +272,13 @@ class Outputs(unittest.TestCase):
                 ({"a": penstock.scalar("i", "uint8")}, penstock.SettingsError, "choose a wider one"),
                 ({"a": penstock.image("i", [crop])}, penstock.SettingsError, "needs a field of kind image"),
                 ({"a": penstock.image("image", [])}, penstock.SettingsError, "size"),
-                ({"a": penstock.image("image", [crop], dtype="int32")}, penstock.SettingsError, "images are")):
+                ({"a": penstock.image("image", [crop], dtype="int32")}, penstock.SettingsError,
+                 "images are")):
             with self.subTest(outputs=outputs), self.assertRaisesRegex(error, part):
                 self.open(outputs)
         self.assertRaisesRegex(penstock.SettingsError, "one of uint8", penstock.scalar, "i", "flota32")
-        self.assertRaisesRegex(penstock.SettingsError, "channels_last", penstock.image, "i", [crop], layout="x")
+        self.assertRaisesRegex(penstock.SettingsError, "channels_last", penstock.image, "i", [crop],
+                               layout="x")
         self.assertRaisesRegex(TypeError, "no operation", penstock.image, "image", ["crop"])
         self.assertRaisesRegex(TypeError, "name of a field", penstock.scalar, 3)
 
@@ -294,7 +300,8 @@ class Outputs(unittest.TestCase):
             self.assertRaises(ValueError, wrong)
 
     def test_resize_sizes(self):
-        shorter = self.open({"a": penstock.image("image", [penstock.Resize(12), penstock.CenterCrop((10, 14))])})
+        ops = [penstock.Resize(12), penstock.CenterCrop((10, 14))]
+        shorter = self.open({"a": penstock.image("image", ops)})
         self.assertEqual(shorter["a"].shape, (4, 10, 14, 3))
         exact = self.open({"a": penstock.image("image", [penstock.Resize((5, 6)), penstock.RandomFlip(1)])})
         self.assertEqual(exact["a"].shape, (4, 5, 6, 3))
@@ -410,15 +417,21 @@ class Signals(unittest.TestCase):
         class Struck(Exception):
             pass
 
+        armed = []
+
         def strike(_number, _frame):
-            raise Struck
+            if armed:
+                raise Struck
 
         old = signal.signal(signal.SIGALRM, strike)
         self.addCleanup(signal.signal, signal.SIGALRM, old)
         data = loader(n_slots=2, shuffle=False, batch_size=2, framework=framework)
         self.addCleanup(data.close)
-        n_struck = 0
-        end = time.monotonic() + 3
+        n_struck, unraisable = 0, []
+        hook = mock.patch.object(sys, "unraisablehook", unraisable.append)
+        hook.start()
+        self.addCleanup(hook.stop)
+        end = time.monotonic() + 2
         while time.monotonic() < end:
             data.seek(0)
             batches = iter(data)
@@ -427,12 +440,14 @@ class Signals(unittest.TestCase):
                 batch = None
                 try:
                     signal.setitimer(signal.ITIMER_REAL, 1e-6 * (20 + n_struck % 150))
-                    try:
-                        batch = next(batches, None)
-                    finally:
-                        signal.setitimer(signal.ITIMER_REAL, 0)
+                    armed.append(True)
+                    batch = next(batches, None)
+                    armed.clear()
                 except Struck:
+                    armed.clear()
                     n_struck += 1
+                    batch = None
+                    self.assertLess(time.monotonic(), end + 20, "no batch ever comes through")
                     continue
                 except penstock.OutOfSlotsError:
                     self.fail("a slot was lost after %d strikes" % n_struck)
@@ -444,6 +459,7 @@ class Signals(unittest.TestCase):
                 if time.monotonic() > end:
                     break
         self.assertGreater(n_struck, 50)
+        self.assertEqual(unraisable, [], "an exception was lost")
 
 
 class Ending(unittest.TestCase):
@@ -502,7 +518,8 @@ data._turn.acquire()  # as a thread would have that is not in the child
 pid = os.fork()
 if pid == 0:
     status = 0
-    for use in (lambda: next(batches), data.stats, lambda: len(data), lambda: iter(data), lambda: data.seek(0)):
+    for use in (lambda: next(batches), data.stats, lambda: len(data), lambda: iter(data),
+                lambda: data.seek(0)):
         try:
             use()
             status = 1
@@ -568,7 +585,8 @@ class Processes(unittest.TestCase):
 
 class Settings(unittest.TestCase):
     def test_a_wrong_keyword_is_told_with_the_nearest(self):
-        for wrong, part in (("batchsize", "did you mean batch_size"), ("num_threads", "did you mean n_threads"),
+        for wrong, part in (("batchsize", "did you mean batch_size"),
+                            ("num_threads", "did you mean n_threads"),
                             ("shufle", "did you mean shuffle"), ("zzz", "it has: path, batch_size")):
             with self.assertRaisesRegex(TypeError, part):
                 loader(**{wrong: 1})
@@ -587,7 +605,8 @@ class Settings(unittest.TestCase):
                 ({"rank": 3, "world": 3}, penstock.SettingsError), ({"rank": 1}, penstock.SettingsError),
                 ({"device": "gpu"}, penstock.SettingsError), ({"device": "cpu:1"}, penstock.SettingsError),
                 ({"framework": "tensorflow"}, penstock.SettingsError),
-                ({"position": 2001}, penstock.SettingsError), ({"topology": "nonsense"}, penstock.SettingsError)):
+                ({"position": 2001}, penstock.SettingsError),
+                ({"topology": "nonsense"}, penstock.SettingsError)):
             (name, value), *_ = keywords.items()
             with self.subTest(**keywords), self.assertRaisesRegex(error, name):
                 loader(**keywords)
@@ -645,8 +664,8 @@ except penstock.UnsupportedError as error:
 
     def test_repr_says_what_it_is(self):
         with loader(rank=1, world=2) as data:
-            for part in ("2,000 samples", "batches of 10", "full order", "seed 0", "numpy on cpu", "rank 1 of 2",
-                         "i: scalar('i')"):
+            for part in ("2,000 samples", "batches of 10", "full order", "seed 0", "numpy on cpu",
+                         "rank 1 of 2", "i: scalar('i')"):
                 self.assertIn(part, repr(data))
 
     def test_auto_takes_torch_where_it_is_imported(self):

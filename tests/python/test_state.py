@@ -79,7 +79,7 @@ class Resume(unittest.TestCase):
                 self.assertEqual(digests(go(data, 1)), whole[1])
 
     def test_a_state_at_the_end_of_an_epoch(self):
-        """Behind the last batch, before the loop has noticed: the epoch has nothing left, the next is whole."""
+        """Behind the last batch, before the loop noticed: the epoch has nothing left, the next is whole."""
         with loader() as data:
             whole = [digests(data) for _ in range(2)]
         with loader() as data:

@@ -23,6 +23,13 @@ def scalars(**keywords):
     return penstock.Loader(sets.scalars(), batch_size=10, shuffle=False, **keywords)
 
 
+def all_free(test, batches):
+    """Both slots of a loader can be had."""
+    both = [next(batches), next(batches)]
+    test.assertRaises(penstock.OutOfSlotsError, next, batches)
+    both.clear()
+
+
 def fill(loader, n):
     """n batches, all of which are held."""
     batches = iter(loader)
@@ -59,8 +66,8 @@ class Lifetime(unittest.TestCase):
             del held[0]
             self.assertRaises(penstock.OutOfSlotsError, next, batches)
             self.assertEqual(self.numbers(view), [4])
-            del view
-            next(batches)
+            del view, held
+            all_free(self, batches)
 
     def test_out_of_slots_names_what_to_do_and_loses_no_batch(self):
         with self.make() as loader:
@@ -244,7 +251,7 @@ class OwnLifetime(Lifetime):
             self.assertRaises(penstock.OutOfSlotsError, next, batches)
             self.assertEqual(view.cast("q").tolist(), [1])
             del view, another
-            next(batches)
+            all_free(self, batches)
 
 
 class Content(unittest.TestCase):
@@ -320,8 +327,8 @@ class Content(unittest.TestCase):
 
     def test_ranks_without_a_row_in_the_last_batch_get_none(self):
         for framework in ("numpy", "dlpack"):
-            with penstock.Loader(sets.scalars(21), batch_size=2, rank=9, world=10, shuffle=False, last="short",
-                                 framework=framework) as loader:
+            with penstock.Loader(sets.scalars(21), batch_size=2, rank=9, world=10, shuffle=False,
+                                 last="short", framework=framework) as loader:
                 *_, batch = loader
             self.assertEqual((tuple(batch["i"].shape), batch.n_valid, batch.sample_ids), ((0,), 0, []))
 
@@ -348,7 +355,7 @@ class Content(unittest.TestCase):
             kept = next(batches)
             self.assertRaises(penstock.OutOfSlotsError, next, batches)
             del capsules, kept
-            next(batches)
+            all_free(self, batches)
 
     def test_who_fails_to_take_a_tensor_leaves_it_to_us(self):
         with scalars(framework="dlpack") as loader:
@@ -357,11 +364,17 @@ class Content(unittest.TestCase):
             def refuse(_capsule):
                 raise RuntimeError("no")
 
+            transit = tensors.Transit()
             for _ in range(3):
-                self.assertRaises(RuntimeError, tensors.Managed(held[0]["i"]).hand, refuse)
+                self.assertRaises(RuntimeError, transit.hand, held[0]["i"], refuse)
             held.clear()
-            for _ in range(6):
-                next(batches)
+            next(batches)
+            kept = next(batches)
+            self.assertRaises(penstock.OutOfSlotsError, next, batches)
+            del kept
+            transit.sweep()
+            transit.sweep()
+            all_free(self, batches)
 
     def test_jax_takes_it(self):
         try:
@@ -424,8 +437,9 @@ import sets
 from penstock import _c
 
 def loader(device):
-    return penstock.Loader(sets.small(), batch_size=8, device=device, framework="dlpack", seed=5, last="short",
-                           outputs={"p": sets.images("float32", "channels_last"), "t": "text", "i": "i"})
+    return penstock.Loader(sets.small(), batch_size=8, device=device, framework="dlpack", seed=5,
+                           last="short", outputs={
+                               "p": sets.images("float32", "channels_last"), "t": "text", "i": "i"})
 
 def compare(index, host, device, stream):
     for a, b in zip(host, device):

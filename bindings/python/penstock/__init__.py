@@ -43,12 +43,13 @@ if TYPE_CHECKING:
 _LATER = {"Dataset": "dataset", "Field": "writer", "FieldError": "writer", "PackError": "packing",
           "SchemaError": "packing", "Writer": "writer", "merge": "writer", "pack": "packing", "show": "sheet"}
 
-__all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "DataSetNotFoundError", "Dataset",
-           "Field", "FieldError", "ForkedError", "IMAGENET_MEAN", "IMAGENET_STD", "InterruptedLoaderError", "Loader",
-           "MissingLibraryError", "Normalize", "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError",
-           "Ragged", "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "Ranks", "Resize",
-           "SchemaError", "SettingsError", "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "Writer",
-           "__version__", "image", "merge", "pack", "ragged", "scalar", "show", "tensor"]
+__all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "DataSetNotFoundError",
+           "Dataset", "Field", "FieldError", "ForkedError", "IMAGENET_MEAN", "IMAGENET_STD",
+           "InterruptedLoaderError", "Loader", "MissingLibraryError", "Normalize", "OutOfMemoryError",
+           "OutOfSlotsError", "Output", "PackError", "PenstockError", "Ragged", "RandomFlip",
+           "RandomHorizontalFlip", "RandomResizedCrop", "Ranks", "Resize", "SchemaError", "SettingsError",
+           "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "Writer", "__version__",
+           "image", "merge", "pack", "ragged", "scalar", "show", "tensor"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader hands out: the tensors, as a dict, a tuple or a dataclass, and what the batch tells of itself.
+"""What a loader hands out: tensors, as a dict, a tuple or a dataclass, and what the batch tells of itself.
 
 Every form has these beside its tensors: epoch, position, next_position, index, n_valid, sample_ids,
 substituted, crops and record_stream. What other libraries make of a batch (a copy on another device, say)
@@ -84,7 +84,7 @@ class BatchInfo:
         overwritten. stream: of PyTorch or CuPy, or a cudaStream_t as an int. On the host, nothing."""
         if self._share is None:
             return
-        handle = next((getattr(stream, name) for name in ("cuda_stream", "ptr") if hasattr(stream, name)), stream)
+        handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
         error = errors.new()
         errors.check(_c.lib.pstk_batch_record(self._share.batch(), int(handle), byref(error)), error)
 
@@ -112,8 +112,8 @@ class _Told:
     @property
     def _told(self) -> BatchInfo:
         if self.info is None:
-            raise AttributeError("only batches as they come from a loader tell epoch, position, sample_ids and "
-                                 "the like; this one was made from another")
+            raise AttributeError("only batches as they come from a loader tell epoch, position, sample_ids "
+                                 "and the like; this one was made from another")
         return self.info
 
     epoch = property(lambda self: self._told.epoch, doc="Epoch.")
@@ -150,17 +150,17 @@ class TupleBatch(tuple[Any, ...], _Told):
     """The tensors of a batch in the order of the outputs."""
 
     def __repr__(self) -> str:
-        return f"<penstock.TupleBatch ({', '.join(map(_shape, self))})" + (f" {self.info}>" if self.info else ">")
+        parts = ", ".join(map(_shape, self))
+        return f"<penstock.TupleBatch ({parts})" + (f" {self.info}>" if self.info else ">")
 
 
 def register_jax() -> None:
     """Let jax.jit and others take our batches apart; what they make is a plain dict or tuple."""
     import jax
-    for cls, parts, whole in ((Batch, _dict_parts, dict), (TupleBatch, lambda batch: (tuple(batch), None), None)):
-        with contextlib.suppress(ValueError):  # it is registered already
-            jax.tree_util.register_pytree_node(
-                cls, parts, (lambda names, values: dict(zip(names, values))) if whole else
-                (lambda _names, values: tuple(values)))
+    register = jax.tree_util.register_pytree_node
+    with contextlib.suppress(ValueError):  # they are registered already
+        register(Batch, _dict_parts, lambda names, values: dict(zip(names, values)))
+        register(TupleBatch, lambda batch: (tuple(batch), None), lambda _names, values: tuple(values))
 
 
 def _dict_parts(batch: Batch) -> tuple[tuple[Any, ...], tuple[str, ...]]:
@@ -187,8 +187,8 @@ def _tuple_maker(found: list[Any], info: BatchInfo) -> Any:
 def _dataclass_of(names: tuple[str, ...]) -> type:
     wrong = [name for name in names if not name.isidentifier() or hasattr(_Told, name)]
     if wrong:
-        raise errors.SettingsError(f"form: an output named '{wrong[0]}' cannot be an attribute; name it otherwise "
-                                   "in outputs={...}")
+        raise errors.SettingsError(f"form: an output named '{wrong[0]}' cannot be an attribute; name it "
+                                   "otherwise in outputs={...}")
     fields: list[tuple[str, Any]] = [(name, Any) for name in names]
     return dataclasses.make_dataclass("Batch", fields, bases=(_Told,), eq=False)
 
@@ -237,6 +237,6 @@ def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> 
         if turned:
             shape, strides = (tuple(values[i] for i in (0, 3, 1, 2)) for values in (shape, strides))
         ragged = told.kind == _c.OUTPUT_BYTES
-        found.append(tensors.Layout(name, told.dtype, shape, strides, _c.lib.pstk_dtype_size(told.dtype), ragged,
-                                    not turned, device))
+        found.append(tensors.Layout(name, told.dtype, shape, strides, _c.lib.pstk_dtype_size(told.dtype),
+                                    ragged, not turned, device))
     return tuple(found)

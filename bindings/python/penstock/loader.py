@@ -12,9 +12,10 @@
 Tensors look into a slot of the loader's; the slot goes back to it when the last of them is gone.
 
 Rules of the implementation: `_turn` is held by whoever calls pstk_next, seek and close, of which the library
-wants one at a time; `_alive`, never taken before `_turn`, by whoever uses the handle otherwise, shortly; close
-holds both, so that it frees nothing under anybody. A signal's handler may raise between any two steps: `_astray` says that the library's cursor may be
-ahead of what was handed out, and the next call seeks back.
+wants one at a time; `_alive`, behind which nobody waits for `_turn`, by whoever uses the handle otherwise,
+shortly; close holds both, so that it frees nothing under anybody. A signal's handler may raise between any
+two steps: `_astray` says that the library's cursor may be ahead of what was handed out, and the next call
+seeks back.
 """
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ from collections.abc import Callable, Iterator, Mapping
 from ctypes import POINTER, byref, c_void_p, sizeof
 from typing import Any
 
-from . import _c, batch as batches, catalog, errors, ranks, settings as words, state, stats as statistics, tensors
-from . import outputs as descriptions
+from . import _c, batch as batches, catalog, errors, outputs as descriptions, ranks, settings as words, state
+from . import stats as statistics, tensors
 from .errors import PenstockError, SettingsError
 
 __all__ = ["Loader", "Pass"]
@@ -74,8 +75,8 @@ def _check_device(kind: int, index: int, framework: str) -> None:
         import torch
         if not torch.cuda.is_available():
             raise errors.UnsupportedError(
-                f"device: there is a CUDA device, but PyTorch {torch.__version__} is built without CUDA or cannot "
-                "use it: install a build for CUDA (https://pytorch.org), or take device='cpu'")
+                f"device: there is a CUDA device, but PyTorch {torch.__version__} is built without CUDA or "
+                "cannot use it: install a build for CUDA (https://pytorch.org), or take device='cpu'")
 
 
 def _default_index(framework: str) -> int:
@@ -94,8 +95,8 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
         torch = ranks.distributed()
         if torch is not None and torch.get_world_size() > 1:
             warnings.warn(
-                f"penstock: {torch.get_world_size()} processes train together, and this loader gives each of them "
-                "all samples; give rank='auto', or rank=0 and world=1 where that is meant", stacklevel=5)
+                f"penstock: {torch.get_world_size()} processes train together, and this loader gives each of "
+                "them all samples; give rank='auto', or rank=0 and world=1 where that is meant", stacklevel=5)
     else:
         found = ranks.Ranks(source="given")
     given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
@@ -145,9 +146,9 @@ class Loader:
     outputs: {name: penstock.image(...) | scalar | tensor | ragged, or a field's name}; a list of them; None:
         every field by its kind.
     device: "cpu", "cuda" (the current device of PyTorch, else 0), "cuda:1", a torch.device.
-    framework: whose tensors: "torch", "numpy", "jax", "cupy", "dlpack" (penstock.Tensor); "auto": PyTorch where
-        it is imported, else NumPy. NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as
-        uint16. JAX on a GPU gets copies.
+    framework: whose tensors: "torch", "numpy", "jax", "cupy", "dlpack" (penstock.Tensor); "auto": PyTorch
+        where it is imported, else NumPy. NumPy has no bfloat16: where ml_dtypes is not installed, it is the
+        bits as uint16. JAX on a GPU gets copies.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches, as an int (cudaStream_t) or a function that tells
@@ -155,20 +156,20 @@ class Loader:
     timeout: seconds after which waiting for a batch raises TimedOutError; None: never.
     shuffle: True is order="full", False is order="sequential". Without both: "full".
     seed: of order and augmentation. epoch, position: start there.
-    last: what of the last batch that is not full: "drop" it; "pad" it from the start of the epoch; "short": the
-        tensors have fewer rows, on some ranks perhaps none.
-    rank, world: this process, of how many; rank="auto" asks torch.distributed and the launcher (torchrun, srun,
-        mpirun). local_rank, local_world: the same on this machine: they share its cores and memory evenly;
-        where the launcher binds processes to cores, leave them.
+    last: what of the last batch that is not full: "drop" it; "pad" it from the start of the epoch; "short":
+        the tensors have fewer rows, on some ranks perhaps none.
+    rank, world: this process, of how many; rank="auto" asks torch.distributed and the launcher (torchrun,
+        srun, mpirun). local_rank, local_world: the same on this machine: they share its cores and memory
+        evenly; where the launcher binds processes to cores, leave them.
     n_threads: workers. n_slots: batches in memory; n_device_slots: and in the device's. queue_depth: reads in
         flight. io_memory, index_memory, max_memory, max_record_size: bytes. max_pixels: refuse larger images.
         0 lets the library choose; what it chose is in stats().
     reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered".
     bad_sample: "error", or "substitute": another sample of the same shard stands in; on_bad_sample(error, id)
         is then called for each, on a thread of the library's, with the id that stands in.
-    with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C, 1 does).
-    variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed: measure copies
-        and waits of the device. trace: mark what threads do for Nsight Systems.
+    with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C, 1
+        does). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed:
+        measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
     """
 
     _handle: Any = None  # of as much of a loader as __init__ got to
@@ -180,10 +181,10 @@ class Loader:
             stream: int | Callable[[], int | None] | None = None, timeout: float | None = None,
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
             position: int = 0, last: str = "drop", rank: int | str | None = None, world: int | None = None,
-            local_rank: int | None = None, local_world: int | None = None, n_threads: int = 0, n_slots: int = 0,
-            n_device_slots: int = 0, reader: str = "auto", io: str = "auto", queue_depth: int = 0,
-            io_memory: int = 0, index_memory: int = 0, max_memory: int = 0, max_pixels: int = 0,
-            max_record_size: int = 0, bad_sample: str = "error",
+            local_rank: int | None = None, local_world: int | None = None, n_threads: int = 0,
+            n_slots: int = 0, n_device_slots: int = 0, reader: str = "auto", io: str = "auto",
+            queue_depth: int = 0, io_memory: int = 0, index_memory: int = 0, max_memory: int = 0,
+            max_pixels: int = 0, max_record_size: int = 0, bad_sample: str = "error",
             on_bad_sample: Callable[[PenstockError, int], Any] | None = None, with_crops: bool = False,
             pin_threads: bool = True, variant: str = "auto", topology: str | os.PathLike[str] | None = None,
             timed: bool = False, trace: bool = False) -> None:
@@ -207,7 +208,8 @@ class Loader:
         self._outputs = descriptions.resolve(outputs, self._catalog)
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
             raise SettingsError("outputs: channels_last is PyTorch's; JAX takes layout='nhwc'")
-        self._convert = tensors.converter(self._framework, copy)
+        self._transit = tensors.Transit()
+        self._convert = tensors.converter(self._framework, copy, self._transit)
         self._make = batches.maker(form, tuple(self._outputs))
         if self._framework == "jax":
             batches.register_jax()
@@ -307,12 +309,13 @@ class Loader:
         outputs = "".join(f"\n  {name}: {output!r}" for name, output in self._outputs.items())
         state_of = "closed" if self.closed else f"at epoch {self._cursor[0]}, position {self._cursor[1]:,}"
         return (f"<penstock.Loader '{self._path}': {self.n_samples:,} samples, batches of {self.batch_size}, "
-                f"{self._order} order, seed {self._numbers['seed']}, {self._framework} on {where}{rank}; {state_of}"
-                f"{outputs}>")
+                f"{self._order} order, seed {self._numbers['seed']}, {self._framework} on {where}{rank}; "
+                f"{state_of}{outputs}>")
 
     def __reduce__(self) -> Any:
-        raise TypeError("a penstock.Loader has threads and cannot be pickled or sent to another process: open it in "
-                        "the process that uses it; it needs no DataLoader around it, and no num_workers")
+        raise TypeError("a penstock.Loader has threads and cannot be pickled or sent to another process: "
+                        "open it in the process that uses it; it needs no DataLoader around it, and no "
+                        "num_workers")
 
     # ---- the handle --------------------------------------------------------------------------------------
 
@@ -421,26 +424,27 @@ class Loader:
         return Pass(self, self._pass, self._cursor[0], self._n_left())
 
     def __getitem__(self, index: Any) -> Any:
-        raise TypeError("a penstock.Loader gives batches in its order, not by number: iterate over it, without a "
-                        "DataLoader around it; penstock.Dataset(path)[i] is sample i")
+        raise TypeError("a penstock.Loader gives batches in its order, not by number: iterate over it, "
+                        "without a DataLoader around it; penstock.Dataset(path)[i] is sample i")
 
     def _n_left(self) -> int:
         numbers = self._numbers
         order = _c.OrderSettings(
-            size=sizeof(_c.OrderSettings), order=numbers["order"], n_samples=self.n_samples, seed=numbers["seed"],
-            epoch=self._cursor[0], batch_size=numbers["batch_size"], rank=numbers["rank"],
-            world=numbers["world"], last=numbers["last"])
+            size=sizeof(_c.OrderSettings), order=numbers["order"], n_samples=self.n_samples,
+            seed=numbers["seed"], epoch=self._cursor[0], batch_size=numbers["batch_size"],
+            rank=numbers["rank"], world=numbers["world"], last=numbers["last"])
         return int(_c.lib.pstk_order_n_batches(byref(order), self._cursor[1]))
 
     # ---- state -------------------------------------------------------------------------------------------
 
     def state_dict(self, after: Any = None) -> dict[str, Any]:
-        """Where the loader is, as a dict that JSON holds (see penstock.state): behind the batch that was handed
-        out last, or behind the batch `after`."""
+        """Where the loader is, as a dict that JSON holds (see penstock.state): behind the batch that was
+        handed out last, or behind the batch `after`."""
         epoch, position = self._cursor if after is None else (after.epoch, after.next_position)
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
-                "order": self._order, "order_version": state.ORDER_VERSION, "data_set": self._catalog.identity,
-                "n_samples": self.n_samples, "batch_size": self.batch_size, "world": self._ranks.world}
+                "order": self._order, "order_version": state.ORDER_VERSION,
+                "data_set": self._catalog.identity, "n_samples": self.n_samples,
+                "batch_size": self.batch_size, "world": self._ranks.world}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on where state_dict() was called: the next pass begins there. SettingsError: it is of another
@@ -451,6 +455,7 @@ class Loader:
 
     def _give_back(self) -> None:
         """End the lease of a batch that an exception kept from being handed out."""
+        self._transit.sweep()
         if self._batch:
             _c.lib.pstk_release(byref(self._batch), self._stream())
 
@@ -462,7 +467,8 @@ class Loader:
             if not self._handle:
                 raise PenstockError("this loader is closed: open another one")
             if number != self._pass:
-                raise PenstockError("this pass is over: the loader went to another place, or on with a newer one")
+                raise PenstockError("this pass is over: the loader went to another place, or on with a newer "
+                                    "one")
             if self._cursor[0] != epoch:
                 return None
             if self._astray:
@@ -483,13 +489,14 @@ class Loader:
         if not found:
             self._cursor = (self._cursor[0] + 1, 0)
             return None
-        share = tensors.Share() if self._device[0] == tensors.DL_CPU else tensors.DeviceShare(stream)
+        share = tensors.Share(stream, self._device[0] != tensors.DL_CPU)
         errors.check(tensors.share_open(byref(share.pointer), byref(self._batch), stream, byref(self._error)),
                      self._error)
         info = batches.BatchInfo(share, self._names, self._device[0] != tensors.DL_CPU and not self._copy)
         if not self._layouts:
             self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
-        made = self._make([self._converted(t) for t in tensors.find(share, self._layouts, info.n_valid)], info)
+        found_in = tensors.find(share, self._layouts, info.n_valid)
+        made = self._make([self._converted(tensor) for tensor in found_in], info)
         self._cursor = (info.epoch, info.next_position)
         return made
 
@@ -520,7 +527,8 @@ class Loader:
         """In slices, between which the interpreter sees to signals."""
         end = None if self._timeout is None else time.monotonic() + self._timeout
         while True:
-            code = int(_c.lib.pstk_next(self._handle, byref(self._batch), stream, SLICE_NS, byref(self._error)))
+            code = int(_c.lib.pstk_next(self._handle, byref(self._batch), stream, SLICE_NS,
+                                        byref(self._error)))
             if self._closing:
                 raise errors.InterruptedLoaderError("the loader was closed while this waited for a batch")
             if code != _c.ETIMEDOUT or (end is not None and time.monotonic() >= end):
@@ -531,7 +539,7 @@ class Loader:
         told = self.stats()
         n = told.n_slots if name == "n_slots" else told.n_device_slots
         self._error.message = (
-            f"all {n} slots are held by batches that are still referenced: let go of older ones before asking for "
-            f"more, open the loader with {name} above {n}, or with copy=True, which gives tensors that hold no "
-            "slot").encode()
+            f"all {n} slots are held by batches that are still referenced: let go of older ones before "
+            f"asking for more, open the loader with {name} above {n}, or with copy=True, which gives tensors "
+            "that hold no slot").encode()
         return errors.of(self._error, _c.ENOBUFS)

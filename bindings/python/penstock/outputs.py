@@ -35,7 +35,8 @@ KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR:
 def _dtype_name(dtype: Any) -> str:
     """The name in "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16."""
     inner = getattr(dtype, "dtype", None)  # of jax.numpy's; of NumPy's it is no dtype but what makes one
-    for found in (getattr(dtype, "name", None), getattr(inner, "name", None), getattr(dtype, "__name__", None)):
+    for owner, member in ((dtype, "name"), (inner, "name"), (dtype, "__name__")):
+        found = getattr(owner, member, None)
         if isinstance(found, str):
             return found
     return str(dtype)
@@ -165,8 +166,8 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
         return value
     if isinstance(value, str):
         return _by_kind(_field(catalog, value))
-    raise TypeError(f"outputs: {value!r} is neither an output (penstock.image, scalar, tensor, ragged) nor the "
-                    "name of a field")
+    raise TypeError(f"outputs: {value!r} is neither an output (penstock.image, scalar, tensor, ragged) nor "
+                    "the name of a field")
 
 
 def _output_name(name: str) -> str:

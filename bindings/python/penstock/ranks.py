@@ -73,7 +73,8 @@ _MPI = {"Open MPI": "OMPI_COMM_WORLD_", "MVAPICH": "MV2_COMM_WORLD_"}
 
 def _mpi(env: Mapping[str, str]) -> Ranks | None:
     for source, prefix in _MPI.items():
-        found = _of(env, source, prefix + "RANK", prefix + "SIZE", prefix + "LOCAL_RANK", prefix + "LOCAL_SIZE")
+        found = _of(env, source, prefix + "RANK", prefix + "SIZE", prefix + "LOCAL_RANK",
+                    prefix + "LOCAL_SIZE")
         if found is not None:
             return found
     return _of(env, "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")

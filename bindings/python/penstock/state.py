@@ -22,27 +22,28 @@ ORDER_VERSION = 1  # PSTK_ORDER_VERSION
 def _number(state: Mapping[str, Any], name: str) -> int:
     value = state.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise SettingsError(f"state: {name} is {value!r}, must be a whole number; this is no state of a penstock "
-                            "loader")
+        raise SettingsError(f"state: {name} is {value!r}, must be a whole number; this is no state of a "
+                            "penstock loader")
     return value
 
 
 def _must_agree(state: Mapping[str, Any], own: Mapping[str, Any], name: str, advice: str) -> None:
     if state.get(name) != own[name]:
-        raise SettingsError(f"state: its {name} is {state.get(name)!r}, this loader's is {own[name]!r}: {advice}")
+        raise SettingsError(f"state: its {name} is {state.get(name)!r}, this loader's is {own[name]!r}: "
+                            + advice)
 
 
 def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
-    """(epoch, position) of a state that fits a loader whose own state is `own`. SettingsError: it does not."""
+    """(epoch, position) of a state that fits a loader whose own is `own`. SettingsError: it does not."""
     if not isinstance(state, Mapping):
         raise TypeError(f"state: is {state!r}, must be what state_dict() gave")
     version = _number(state, "version")
     if version > VERSION:
-        raise SettingsError(f"state: it is of version {version}, and this penstock knows up to {VERSION}: update "
-                            "penstock")
+        raise SettingsError(f"state: it is of version {version}, and this penstock knows up to {VERSION}: "
+                            "update penstock")
     _must_agree(state, own, "data_set", f"open the data set that it was saved with, not {path}")
-    _must_agree(state, own, "order_version", "it was saved by a penstock whose order is another one; take that "
-                "version to go on")
+    _must_agree(state, own, "order_version", "it was saved by a penstock whose order is another one; take "
+                "that version to go on")
     _must_agree(state, own, "order", f"open the loader with order={state.get('order')!r}")
     if own["order"] != "sequential":
         _must_agree(state, own, "seed", f"open the loader with seed={state.get('seed')!r}")

@@ -24,8 +24,8 @@ ADVICE = {
                "cache, would help",
     "decode": "the workers are busy all the time; more cores (n_threads), or smaller images in the data set, "
               "would help",
-    "copy": "batches wait for their way to the device; smaller images would help, or uint8 instead of float32 "
-            "arrays",
+    "copy": "batches wait for their way to the device; smaller images would help, or uint8 instead of "
+            "float32 arrays",
     "consumer": "batches lie ready: the training step is what limits, not the loader",
     "reader": "its thread is always busy with the cost of single records; larger records would help",
 }
@@ -137,7 +137,8 @@ def _bytes(n: float) -> str:
 
 def _row(name: str, stage: StageStats) -> str:
     whole = stage.busy_ns + stage.starved_ns + stage.blocked_ns or 1
-    shares = "".join(f"{100 * ns / whole:>7.0f} %" for ns in (stage.busy_ns, stage.starved_ns, stage.blocked_ns))
+    times = stage.busy_ns, stage.starved_ns, stage.blocked_ns
+    shares = "".join(f"{100 * ns / whole:>7.0f} %" for ns in times)
     return f"{name:<10}{stage.n_threads:>9}{shares}{stage.n_items:>14,}"
 
 

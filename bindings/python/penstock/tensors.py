@@ -3,7 +3,7 @@
 
     Share     a reference to a leased batch (pstk_share), given up when the object goes
     Tensor    where one tensor of the batch lies, with a Share: speaks DLPack and NumPy's array interface
-    Managed   a DLManagedTensor on its way to PyTorch, which from then on owns it
+    Transit   a DLManagedTensor on its way to PyTorch, which from then on owns it
 
 NumPy arrays keep their Tensor, and with it the Share, as their base. What PyTorch and others take through
 DLPack is deleted by a function of the library, which needs no interpreter: on any thread, also at exit.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+import weakref
 from collections.abc import Callable
 from ctypes import POINTER, PYFUNCTYPE, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_uint8, \
     c_uint16, c_uint64, c_void_p, py_object
@@ -79,36 +80,49 @@ _CAPSULE_DELETE = ctypes.cast(_capsule_delete, c_void_p)
 ctypes.pythonapi.Py_IncRef(py_object(_capsule_delete))
 
 
+class _Finalizer(weakref.ref):  # type: ignore[type-arg]
+    """Calls a C function with `_as_parameter_` when its object goes: without a step of the interpreter's, at
+    which a signal's handler might raise, as it might in __del__."""
+
+    _as_parameter_: Any = byref(c_void_p())  # until it has its own: nothing to give up
+
+
+# Finalizers that still have to run, by id: garbage together with its finalizer would be collected without a
+# call. Never freed itself, for tensors that die later than this module.
+_finalizers: dict[int, _Finalizer] = {}
+ctypes.pythonapi.Py_IncRef(py_object(_finalizers))
+_n_finalizers_kept = 64  # sweep when there are as many
+
+
+def _sweep() -> None:
+    """Forget the finalizers that have run."""
+    global _n_finalizers_kept
+    for key, finalizer in list(_finalizers.items()):
+        if finalizer() is None:
+            _finalizers.pop(key, None)
+    _n_finalizers_kept = max(64, 2 * len(_finalizers))
+
+
 class Share:
-    """A reference to a leased batch. Whatever call fills `pointer`, this object gives it up."""
+    """A reference to a leased batch. Whatever call fills `pointer`, it is given up when this object goes.
 
-    __slots__ = ("pointer", "__weakref__")
+    stream: of a device: the one that the batch was leased on.
+    """
 
-    def __init__(self) -> None:
-        self.pointer = c_void_p()
+    __slots__ = ("__weakref__", "pointer", "stream")
 
-    def __del__(self, unref: Any = _share_unref, byref: Any = byref) -> None:
-        pointer = getattr(self, "pointer", None)  # None: a signal's handler ended __init__
-        if pointer:
-            unref(byref(pointer))
+    def __init__(self, stream: int | None = None, on_device: bool = False) -> None:
+        self.pointer, self.stream = c_void_p(), stream
+        # On a device, giving back the last batch of a closed loader waits: not with the interpreter's lock.
+        finalizer = _Finalizer(self, _c.lib.pstk_share_unref if on_device else _share_unref)
+        finalizer._as_parameter_ = byref(self.pointer)
+        if len(_finalizers) >= _n_finalizers_kept:
+            _sweep()
+        _finalizers[id(finalizer)] = finalizer
 
     def batch(self) -> Any:
         """The batch (a pointer to _c.Batch), while this object lives."""
         return _share_batch(self.pointer)
-
-
-class DeviceShare(Share):
-    """The same on a device; stream is the one that it was leased on. Giving back the last batch of a closed
-    loader waits for the device: not with the interpreter's lock."""
-
-    __slots__ = ("stream",)
-
-    def __init__(self, stream: int | None) -> None:
-        super().__init__()
-        self.stream = stream
-
-    def __del__(self, unref: Any = _c.lib.pstk_share_unref, byref: Any = byref) -> None:
-        super().__del__(unref, byref)
 
 
 class Layout(NamedTuple):
@@ -129,47 +143,67 @@ _TYPESTRS = {_c.U8: "|u1", _c.I8: "|i1", _c.U16: "<u2", _c.I16: "<i2", _c.U32: "
              _c.U64: "<u8", _c.I64: "<i8", _c.F16: "<f2", _c.BF16: "<u2", _c.F32: "<f4", _c.F64: "<f8"}
 
 
-class Managed:
-    """A DLManagedTensor: ours until somebody took it out of its capsule."""
+def _fill(pointer: c_void_p, tensor: Tensor) -> None:
+    """Make a DLManagedTensor, which holds a reference of its own."""
+    code = _share_tensor(tensor.share.pointer, tensor.index, byref(pointer), None)
+    if code < 0:
+        raise errors.of(errors.new(), code)
+    if tensor.patched:
+        _patch(pointer, tensor)
 
-    __slots__ = ("capsule", "pointer")
 
-    def __init__(self, tensor: Tensor) -> None:
+def _patch(pointer: c_void_p, tensor: Tensor) -> None:
+    """Where not the whole tensor is meant, or not in its own order, or the offsets beside it."""
+    dl = ctypes.cast(pointer, _MANAGED).contents.tensor
+    dl.data = tensor.address
+    dl.n_dims = len(tensor.shape)
+    for i, (n, stride) in enumerate(zip(tensor.shape, tensor.strides)):
+        dl.shape[i], dl.strides[i] = n, stride
+    if tensor.is_offsets:
+        dl.code, dl.bits = DL_INT, 64
+    dl.device_type, dl.device_id = tensor.device
+
+
+class _Parcel:
+    """One DLManagedTensor on its way: not there yet (cell is NULL), ours, taken (its capsule has another
+    name), or freed by us (box is empty)."""
+
+    __slots__ = ("box", "capsule", "cell")
+
+    def __init__(self) -> None:
+        self.cell = c_void_p()
+        self.box: list[Any] = [None, self.cell]
         self.capsule: Any = None
-        self.pointer = c_void_p()
-        code = _share_tensor(tensor.share.pointer, tensor.index, byref(self.pointer), None)
-        if code < 0:
-            raise errors.of(errors.new(), code)
-        if tensor.patched:
-            self._patch(tensor)
 
-    def _patch(self, tensor: Tensor) -> None:
-        """Where not the whole tensor is meant, or not in its own order, or the offsets beside it."""
-        dl = ctypes.cast(self.pointer, _MANAGED).contents.tensor
-        dl.data = tensor.address
-        dl.n_dims = len(tensor.shape)
-        for i, (n, stride) in enumerate(zip(tensor.shape, tensor.strides)):
-            dl.shape[i], dl.strides[i] = n, stride
-        if tensor.is_offsets:
-            dl.code, dl.bits = DL_INT, 64
-        dl.device_type, dl.device_id = tensor.device
 
-    def hand(self, taker: Callable[[Any], Any]) -> Any:
-        """What `taker` makes of a capsule."""
-        self.capsule = _capsule_new(self.pointer, _NAME, None)
-        return taker(self.capsule)
+class Transit:
+    """Hands DLManagedTensors to who takes them out of a capsule (and renames that); they are ours until then.
 
-    def give_up(self) -> Any:
-        """A capsule that deletes what nobody takes out of it: for callers that keep it."""
-        pointer, self.pointer = self.pointer, c_void_p()
-        return _capsule_new(pointer, _NAME, _CAPSULE_DELETE)
+    An exception on the way, a signal's too, leaves the parcel here; the next use, or sweep, frees it. No step
+    of this can be repeated or left half done, wherever a signal strikes. One thread at a time.
+    """
 
-    def __del__(self, is_valid: Any = _capsule_is_valid, name: bytes = _NAME, managed: Any = _MANAGED,
-                cast: Any = ctypes.cast) -> None:
-        # Who takes a tensor out of a capsule renames that.
-        pointer = getattr(self, "pointer", None)
-        if pointer and (self.capsule is None or is_valid(self.capsule, name)):
-            cast(pointer, managed).contents.deleter(pointer)
+    __slots__ = ("_parcel",)
+
+    def __init__(self) -> None:
+        self._parcel = _Parcel()
+
+    def hand(self, tensor: Tensor, taker: Callable[[Any], Any]) -> Any:
+        """What `taker` makes of a capsule with the tensor."""
+        self.sweep()
+        self._parcel = parcel = _Parcel()
+        _fill(parcel.cell, tensor)
+        parcel.capsule = _capsule_new(parcel.cell, _NAME, None)
+        return taker(parcel.capsule)
+
+    def sweep(self) -> None:
+        """Free what nobody took."""
+        parcel = self._parcel
+        ours = parcel.capsule is None or _capsule_is_valid(parcel.capsule, _NAME)
+        if parcel.cell and parcel.box and ours:
+            deleter = ctypes.cast(parcel.cell, _MANAGED).contents.deleter
+            # Taken out of the box and freed in one step of the interpreter's, between two looks at signals.
+            list(map(deleter, iter(parcel.box.pop, None)))
 
 
 class Tensor:
@@ -226,7 +260,9 @@ class Tensor:
             error = errors.new()
             code = _c.lib.pstk_batch_wait(self.share.batch(), int(stream), byref(error))
             errors.check(code, error)
-        return Managed(self).give_up()
+        pointer = c_void_p()
+        _fill(pointer, self)
+        return _capsule_new(pointer, _NAME, _CAPSULE_DELETE)
 
     # -- NumPy's protocol, and that of CUDA libraries --
 
@@ -261,8 +297,8 @@ class Tensor:
         return memoryview(buffer).cast("B")
 
     def read(self, stream: int | None = None) -> bytes:
-        """Copy to the host, in memory order; waits for it. stream: of a device: the copy comes behind what is in
-        it; None is the stream that the batch was taken on."""
+        """Copy to the host, in memory order; waits for it. stream: of a device: the copy comes behind what is
+        in it; None is the stream that the batch was taken on."""
         if self.device[0] == DL_CPU:
             return self.memoryview().tobytes()
         if self.is_offsets:
@@ -361,7 +397,7 @@ def _offsets(tensor: Tensor, at: Any, n_valid: int, device: tuple[int, int]) -> 
 FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
 
 
-def _to_numpy() -> Callable[[Tensor], Any]:
+def _to_numpy(_transit: Transit) -> Callable[[Tensor], Any]:
     import numpy
 
     try:
@@ -378,15 +414,15 @@ def _to_numpy() -> Callable[[Tensor], Any]:
     return convert
 
 
-def _to_torch() -> Callable[[Tensor], Any]:
+def _to_torch(transit: Transit) -> Callable[[Tensor], Any]:
     from torch.utils.dlpack import from_dlpack
 
     def convert(tensor: Tensor) -> Any:
-        return Managed(tensor).hand(from_dlpack)
+        return transit.hand(tensor, from_dlpack)
     return convert
 
 
-def _to_jax() -> Callable[[Tensor], Any]:
+def _to_jax(_transit: Transit) -> Callable[[Tensor], Any]:
     import jax
 
     def convert(tensor: Tensor) -> Any:
@@ -399,13 +435,13 @@ def _to_jax() -> Callable[[Tensor], Any]:
     return convert
 
 
-def _to_cupy() -> Callable[[Tensor], Any]:
+def _to_cupy(_transit: Transit) -> Callable[[Tensor], Any]:
     import cupy  # type: ignore[import-not-found, unused-ignore]
     from_dlpack: Callable[[Tensor], Any] = cupy.from_dlpack
     return from_dlpack
 
 
-def _to_itself() -> Callable[[Tensor], Any]:
+def _to_itself(_transit: Transit) -> Callable[[Tensor], Any]:
     return lambda tensor: tensor
 
 
@@ -443,14 +479,15 @@ def choose(framework: str, on_device: bool) -> str:
     return framework
 
 
-def converter(framework: str, copy: bool) -> Callable[[Tensor], Any]:
-    """What makes a framework's tensors of ours. copy: tensors of their own, which hold no batch."""
+def converter(framework: str, copy: bool, transit: Transit) -> Callable[[Tensor], Any]:
+    """What makes a framework's tensors of ours. copy: tensors of their own, which hold no batch. transit:
+    used for it; to be swept when nothing is converted any more."""
     try:
-        convert = _CONVERTERS[framework]()
+        convert = _CONVERTERS[framework](transit)
     except ImportError as error:
         raise errors.UnsupportedError(
-            f"framework: {framework} is not installed here ({error}): pip install {framework}, or take another "
-            "framework") from None
+            f"framework: {framework} is not installed here ({error}): pip install {framework}, or take "
+            "another framework") from None
     if not copy:
         return convert
     if framework == "dlpack":
