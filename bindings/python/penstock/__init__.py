@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from ._library import MissingLibraryError
 from ._version import __version__
 from .batch import Batch, BatchInfo, Crop, TupleBatch
-from .errors import (CorruptRecordError, DataSetNotFoundError, ForkedError, InterruptedLoaderError,
-                     OutOfMemoryError, OutOfSlotsError, PenstockError, SettingsError, TimedOutError,
-                     UnsupportedError)
+from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, DataSetNotFoundError,
+                     ForkedError, InterruptedLoaderError, OutOfMemoryError, OutOfSlotsError, PenstockError,
+                     SettingsError, TimedOutError, UnsupportedError)
 from .loader import Loader
 from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, RandomFlip, RandomHorizontalFlip,
                   RandomResizedCrop, Resize)
@@ -34,22 +34,25 @@ from .stats import Stats
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
+    from ._optional import MissingPackageError
     from .dataset import Dataset
     from .packing import PackError, SchemaError, pack
     from .sheet import show
     from .writer import Field, FieldError, Writer, merge
 
 # Loaded when they are asked for: a training loop needs none of them.
-_LATER = {"Dataset": "dataset", "Field": "writer", "FieldError": "writer", "PackError": "packing",
-          "SchemaError": "packing", "Writer": "writer", "merge": "writer", "pack": "packing", "show": "sheet"}
+_LATER = {"Dataset": "dataset", "Field": "writer", "FieldError": "writer", "MissingPackageError": "_optional",
+          "PackError": "packing", "SchemaError": "packing", "Writer": "writer", "merge": "writer", "pack":
+          "packing", "show": "sheet"}
 
-__all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "DataSetNotFoundError",
-           "Dataset", "Field", "FieldError", "ForkedError", "IMAGENET_MEAN", "IMAGENET_STD",
-           "InterruptedLoaderError", "Loader", "MissingLibraryError", "Normalize", "OutOfMemoryError",
-           "OutOfSlotsError", "Output", "PackError", "PenstockError", "Ragged", "RandomFlip",
-           "RandomHorizontalFlip", "RandomResizedCrop", "Ranks", "Resize", "SchemaError", "SettingsError",
-           "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "Writer", "__version__",
-           "image", "merge", "pack", "ragged", "scalar", "show", "tensor"]
+__all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "DataSetBusyError",
+           "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
+           "IMAGENET_MEAN", "IMAGENET_STD", "InterruptedLoaderError", "Loader", "MissingLibraryError",
+           "MissingPackageError", "Normalize", "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError",
+           "PenstockError", "Ragged", "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "Ranks",
+           "Resize", "SchemaError", "SettingsError", "Stats", "Tensor", "TimedOutError", "TupleBatch",
+           "UnsupportedError", "Writer", "__version__", "image", "merge", "pack", "ragged", "scalar", "show",
+           "tensor"]
 
 
 def __getattr__(name: str) -> Any:

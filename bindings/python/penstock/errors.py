@@ -42,6 +42,14 @@ class DataSetNotFoundError(PenstockError, FileNotFoundError):
     """No data set at this path."""
 
 
+class DataSetExistsError(PenstockError, FileExistsError):
+    """There is a data set at this path; say overwrite, or take another path."""
+
+
+class DataSetBusyError(PenstockError):
+    """Another writer has the data set."""
+
+
 class UnsupportedError(PenstockError):
     """What this build or machine does not have: a device, a codec, a newer setting."""
 
@@ -70,6 +78,8 @@ _CLASSES: dict[int, type[PenstockError]] = {
     _c.EBADMSG: CorruptRecordError,
     _c.EINVAL: SettingsError,
     _c.ENOENT: DataSetNotFoundError,
+    _c.EEXIST: DataSetExistsError,
+    _c.EBUSY: DataSetBusyError,
     _c.ENOTSUP: UnsupportedError,
     _c.ENOMEM: OutOfMemoryError,
     _c.ENOBUFS: OutOfSlotsError,
