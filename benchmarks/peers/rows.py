@@ -101,6 +101,9 @@ ROWS = [
     Row("spdl", "jpeg", "SPDL", "spdl", "spdl", {"prefetch": 4},
         "FFmpeg decodes whole images; crop, bilinear scale and flip as its filters; a thread for "
         "each core, order of completion, {prefetch} batches ahead", choices=(2, 4, 8)),
+    Row("penstock-python", "jpeg", "penstock, Python package", "python", "torch",
+        {"pack": [], "bench": []}, "`for batch in penstock.Loader(...)`, PyTorch tensors", kind="other",
+        data="penstock_images"),
     penstock("penstock-512", "small", "penstock", "`pack --max-side 512 --quality 90`",
              pack=["--max-side", "512", "--quality", "90"]),
     Row("ffcv-512", "small", "FFCV", "ffcv", "ffcv",
@@ -115,6 +118,8 @@ ROWS = [
     penstock("penstock-records", "records", "penstock", f"{FULL}, every checksum verified"),
     penstock("penstock-sequential", "records", "penstock, sequential", "`--order sequential`",
              bench=["--order", "sequential"], kind="other"),
+    Row("penstock-python-records", "records", "penstock, Python package", "python", "torch",
+        {"pack": [], "bench": []}, f"{FULL}, PyTorch tensors", kind="other", data="penstock_records"),
     Row("numpy", "records", "NumPy, fancy indexing of a memory map", "numpy", "array_record", {},
         f"{FULL}; one thread, nothing checked, no loader at all", kind="ceiling"),
     Row("dataloader", "records", "PyTorch DataLoader over a memory map", "dataloader", "torch",
@@ -154,6 +159,9 @@ class Aim:
 AIMS = [
     Aim("original files / best peer", "penstock", "best jpeg", 4),
     Aim("original files / libjpeg-turbo, whole images x cores", "penstock", "libjpeg", 2.3),
+    Aim("through Python / the command, original files", "penstock-python", "penstock", 0.97),
+    Aim("through Python / the command, 2 kB records", "penstock-python-records", "penstock-records",
+        0.9),
     Aim("original files, AVX2 alone / best peer", "penstock-avx2", "best jpeg", 3),
     Aim("normalised f16 NCHW / uint8", "penstock-f16", "penstock", 0.95),
     Aim("validation / libjpeg-turbo, whole images x cores", "penstock-center", "libjpeg", 2),
