@@ -102,6 +102,47 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample=
         self.assertEqual((done.returncode, done.stdout), (0, "2000\n"))
         self.assertIn("of mine", done.stderr)
 
+    def test_a_callback_may_look_and_interrupt_but_not_close(self):
+        path, _ = damaged("damaged-closes")
+        done = sets.python("""
+import gc, sys, penstock
+told = []
+def on_bad_sample(error, substitute):
+    data = loaders[0]
+    data.stats(), data.interrupt()
+    for forbidden in (data.close, lambda: data.seek(0), lambda: iter(data)):
+        try:
+            forbidden()
+        except penstock.PenstockError as refused:
+            told.append("close where you iterate" in str(refused))
+loaders = []
+for _ in range(3):
+    with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample="substitute",
+                         on_bad_sample=on_bad_sample) as data:
+        loaders[:] = [data]
+        try:
+            sum(batch.n_valid for batch in data)
+        except penstock.InterruptedLoaderError:
+            pass
+print(len(told) > 0 and all(told))
+
+class Owner:  # in a cycle with its loader, which a collection in the callback finds
+    def __init__(self):
+        self.data = penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample="substitute",
+                                    on_bad_sample=self.bad)
+    def bad(self, error, substitute):
+        gc.collect()
+gc.disable()
+owner = Owner()
+next(iter(owner.data))
+del owner
+import time
+time.sleep(0.5)
+gc.collect()
+print("alive")
+""", path)
+        self.assertEqual((done.returncode, done.stdout), (0, "True\nalive\n"), done.stderr)
+
     def test_a_library_that_is_not_there(self):
         done = sets.python("import penstock", PENSTOCK_LIBRARY="/nowhere/libpenstock.so")
         self.assertNotEqual(done.returncode, 0)

@@ -557,6 +557,25 @@ if __name__ == "__main__":
 """
 
 
+class Words(unittest.TestCase):
+    def test_words_of_other_loaders_are_explained(self):
+        for word, answer in (("num_workers", "n_threads"), ("pin_memory", "page-locked"), ("drop_last", "last=")):
+            with self.assertRaisesRegex(TypeError, answer):
+                penstock.Loader(sets.small(), batch_size=4, **{word: 1})
+
+    def test_a_world_without_a_rank_is_refused(self):
+        with self.assertRaisesRegex(penstock.SettingsError, "rank='auto'"):
+            penstock.Loader(sets.small(), batch_size=4, world=2)
+
+    def test_a_copy_has_the_order_of_its_view(self):
+        outputs = {"p": sets.images("float32", "channels_last")}
+        found = []
+        for copy in (False, True):
+            with penstock.Loader(sets.small(), batch_size=4, outputs=outputs, framework="numpy", copy=copy) as data:
+                found.append(next(iter(data))["p"].strides)
+        self.assertEqual(*found)
+
+
 class Processes(unittest.TestCase):
     def test_a_forks_child_is_told_what_to_do(self):
         done = sets.python(FORKED, sets.scalars())

@@ -150,10 +150,29 @@ class Refused(unittest.TestCase):
             self.assertRaises(TypeError, data.load_state_dict, [1])
             self.assertRaises(penstock.SettingsError, data.load_state_dict, {})
 
-    def test_a_sequential_loader_has_any_seed(self):
-        with loader(shuffle=False) as data:
-            data.load_state_dict(dict(data.state_dict(), seed=99, position=16))
-            self.assertEqual(next(iter(data)).sample_ids[0], 16)
+    def test_a_sequential_loader_has_its_seed_too(self):
+        with loader(shuffle=False) as data:  # crops and flips follow from it
+            self.assertRaises(penstock.SettingsError, data.load_state_dict, dict(data.state_dict(), seed=99))
+
+    def test_a_state_behind_the_last_batch_trains_no_epoch_twice(self):
+        with loader() as data:
+            for batch in data.epoch(0):
+                saved = data.state_dict()
+        with loader() as data:
+            data.load_state_dict(saved)
+            seen = []
+            for e in range(3):
+                data.set_epoch(e)
+                seen += sorted({batch.epoch for batch in data})
+            self.assertEqual(seen, [1, 2])
+        with loader() as data:
+            data.load_state_dict(saved)
+            self.assertEqual(data.current_epoch, 1)
+            self.assertEqual([{batch.epoch for batch in data} for _ in range(data.current_epoch, 3)], [{1}, {2}])
+        with loader() as data:
+            data.load_state_dict(saved)
+            self.assertEqual([sum(1 for _ in data.epoch(e)) > 0 for e in range(2)],
+                             [False, True])
 
     def test_a_closed_loader_loads_none(self):
         data = loader()

@@ -124,6 +124,16 @@ class Values(Case):
         stored = self.round_trip(("bfloat16", (None,)), [tensor])[0]
         self.assertEqual(stored.view("<i2").tolist(), tensor.view(torch.int16).tolist())
 
+    def test_what_bfloat16_would_make_infinite_is_refused(self):
+        self.assert_says("range", self.round_trip, "bfloat16", [3.4e38])
+        self.assert_says("range", self.round_trip, ("bfloat16", (1,)), [np.array([-3.4e38], "f4")])
+
+    def test_a_commit_inside_with_is_the_one(self):
+        with penstock.Writer(self.path(), {"x": "int32"}) as w:
+            w.add(x=1)
+            w.commit()
+        self.assertEqual(len(penstock.Dataset(self.path())), 1)
+
     def test_arrays_keep_shape_and_values(self):
         a = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
         for field, values in [

@@ -98,6 +98,9 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
                 f"penstock: {torch.get_world_size()} processes train together, and this loader gives each of "
                 "them all samples; give rank='auto', or rank=0 and world=1 where that is meant", stacklevel=5)
     else:
+        if rank is None:
+            raise SettingsError(f"rank: not given, but world is {world}: every process would be rank 0; give rank, "
+                                "or rank='auto'")
         found = ranks.Ranks(source="given")
     given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
              "local_world": local_world}
@@ -108,8 +111,27 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
 def _bad_sample_callback(function: Callable[[PenstockError, int], Any]) -> Any:
     """`function` as the library calls it, on its workers' threads."""
     def told(_user: Any, bad: int, substitute_id: int) -> None:
-        function(errors.of(_c.Error.from_buffer_copy(_c.Error.from_address(bad))), substitute_id)
+        _callback.under_way = True
+        try:
+            function(errors.of(_c.Error.from_buffer_copy(_c.Error.from_address(bad))), substitute_id)
+        finally:
+            _callback.under_way = False
     return _c.BadSampleFn(told)
+
+
+_callback = threading.local()  # under_way: this is a thread of the library's, which close would wait for
+
+
+def _in_callback() -> bool:
+    return getattr(_callback, "under_way", False)
+
+
+def _close_elsewhere(handle: c_void_p, keep: Any) -> None:
+    """Close a loader whose last reference went in a callback of its own. keep: what its workers call."""
+    def close() -> None:
+        _c.lib.pstk_close(byref(handle))
+        del keep[:]
+    threading.Thread(target=close, name="penstock-close").start()
 
 
 class Pass(Iterator[Any]):
@@ -173,6 +195,7 @@ class Loader:
     """
 
     _handle: Any = None  # of as much of a loader as __init__ got to
+    _asked = False  # set_epoch named the epoch of the next pass, be it empty
 
     @words.suggesting
     def __init__(
@@ -293,8 +316,10 @@ class Loader:
 
     @property
     def current_epoch(self) -> int:
-        """The epoch that the next batch is of; at the end of one, still that one."""
-        return self._cursor[0]
+        """The epoch that the next batch is of; behind the last batch of one, until it is asked for more, still
+        that one."""
+        at_an_end = self._resume is not None and not self._n_left()
+        return self._cursor[0] + at_an_end
 
     @property
     def closed(self) -> bool:
@@ -324,10 +349,18 @@ class Loader:
         """The handle, which close leaves alone while one of the locks is held."""
         if os.getpid() != self._pid:
             self._refuse()
+        if lock is self._turn:
+            self._check_thread()
         with lock:
             if not self._handle:
                 raise PenstockError("this loader is closed: open another one")
             yield self._handle
+
+    def _check_thread(self) -> None:
+        """A worker that waits for whoever waits for the workers waits for ever."""
+        if _in_callback():
+            raise PenstockError("on_bad_sample runs on a thread of the loader's own, which may neither iterate, seek "
+                                "nor close: call interrupt() there, and close where you iterate")
 
     def _refuse(self) -> None:
         """In a child of fork. The locks may be held by threads that are not here: none is touched."""
@@ -342,18 +375,24 @@ class Loader:
             return
         if os.getpid() != self._pid:
             return
+        self._check_thread()
         self._closing = True
         while not self._turn.acquire(timeout=0.01):
             self.interrupt()
         try:
-            with self._alive:
+            with self._alive:  # not while the workers are waited for: a callback may ask for stats()
                 self._give_back()
-                _c.lib.pstk_close(byref(self._handle))
+                handle, self._handle.value = c_void_p(self._handle.value), None
+            _c.lib.pstk_close(byref(handle))
         finally:
             self._turn.release()
 
     def __del__(self) -> None:
-        self.close()
+        if not _in_callback():
+            self.close()
+        elif self._handle and os.getpid() == self._pid:
+            handle, self._handle.value = c_void_p(self._handle.value), None
+            _close_elsewhere(handle, [self.__dict__.get("_callback")])
 
     def __enter__(self) -> Loader:
         return self
@@ -363,6 +402,8 @@ class Loader:
 
     def interrupt(self) -> None:
         """End a wait for a batch, or the next one, by InterruptedLoaderError. Any thread."""
+        if os.getpid() != self._pid:
+            return  # nobody waits in a child of fork, and the lock may be held for ever there
         with self._alive:
             if self._handle:
                 _c.lib.pstk_interrupt(self._handle)
@@ -387,6 +428,7 @@ class Loader:
         self._pass += 1
         self._seek(epoch, position)
         self._resume = self._start = (epoch, position)
+        self._asked = False
 
     def seek(self, epoch: int, position: int = 0) -> None:
         """Go to a global sample position of an epoch, O(1): the next pass goes on there."""
@@ -401,6 +443,7 @@ class Loader:
         with self._held(self._turn):
             if self._resume is None or self._resume[0] != epoch:
                 self._go(epoch, 0)
+            self._asked = True
 
     def epoch(self, epoch: int) -> Pass:
         """Iterate over epoch `epoch`: its batches, or, where a state of that epoch was loaded and not yet
@@ -414,12 +457,12 @@ class Loader:
         load_state_dict; each further call begins the next, also where one was left early."""
         with self._held(self._turn):
             left_early = self._cursor[1] > 0 and self._cursor != self._start
-            if left_early or not self._n_left():
+            if not self._asked and (left_early or not self._n_left()):
                 self._seek(self._cursor[0] + 1, 0)
             return self._begin()
 
     def _begin(self) -> Pass:
-        self._resume, self._start = None, self._cursor
+        self._resume, self._start, self._asked = None, self._cursor, False
         self._pass += 1
         return Pass(self, self._pass, self._cursor[0], self._n_left())
 
@@ -463,6 +506,7 @@ class Loader:
         """The next batch of a pass over `epoch`; None at its end."""
         if os.getpid() != self._pid:
             self._refuse()
+        self._check_thread()
         with self._turn:
             if not self._handle:
                 raise PenstockError("this loader is closed: open another one")

@@ -31,6 +31,22 @@ _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+# Words of PyTorch's DataLoader, and what became of them.
+_FORMER = {
+    "num_workers": "its threads are as many as there are cores; n_threads= sets another number",
+    "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
+    "drop_last": "last='drop' (the default), last='short' or last='pad'",
+    "prefetch_factor": "it reads ahead by itself; n_slots= is the number of batches in memory",
+    "persistent_workers": "its threads run until close()",
+    "worker_init_fn": "there are no worker processes; seed= makes order and augmentation repeatable",
+    "collate_fn": "outputs= says what a batch is made of, and form= how it is handed out",
+    "sampler": "shuffle=, rank= and world= say which samples come, and in which order",
+    "batch_sampler": "batch_size=, shuffle= and last= say what a batch is",
+    "generator": "seed= makes order and augmentation repeatable",
+    "multiprocessing_context": "there are no worker processes",
+}
+
+
 def suggesting(function: F) -> F:
     """Wrong keyword arguments are told with the nearest right one."""
     known = [name for name in inspect.signature(function).parameters if name != "self"]
@@ -39,6 +55,8 @@ def suggesting(function: F) -> F:
     def checked(*args: Any, **keywords: Any) -> Any:
         for name in keywords:
             if name not in known:
+                if name in _FORMER:
+                    raise TypeError(f"penstock.Loader has no '{name}': {_FORMER[name]}")
                 near = difflib.get_close_matches(name, known, 1, 0.5)
                 hint = f": did you mean {near[0]}?" if near else f"; it has: {', '.join(known)}"
                 raise TypeError(f"penstock.Loader has no setting '{name}'{hint}")

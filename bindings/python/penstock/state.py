@@ -45,8 +45,7 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     _must_agree(state, own, "order_version", "it was saved by a penstock whose order is another one; take "
                 "that version to go on")
     _must_agree(state, own, "order", f"open the loader with order={state.get('order')!r}")
-    if own["order"] != "sequential":
-        _must_agree(state, own, "seed", f"open the loader with seed={state.get('seed')!r}")
+    _must_agree(state, own, "seed", f"open the loader with seed={state.get('seed')!r}")
     epoch, position = _number(state, "epoch"), _number(state, "position")
     if position > own["n_samples"]:
         raise SettingsError(f"state: position is {position}, past the {own['n_samples']} samples of {path}")

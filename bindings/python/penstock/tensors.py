@@ -454,7 +454,7 @@ def _copied(framework: str) -> Callable[[Any], Any]:
     if framework == "jax":
         import jax
         return lambda array: jax.numpy.array(array, copy=True).block_until_ready()
-    return lambda array: array.copy()
+    return lambda array: array.copy(order="K")  # in the order that its memory has
 
 
 def _importable(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import math
 import struct
 import sys
 import zlib
@@ -100,6 +101,8 @@ def _bfloat16(value: float) -> bytes:
     bits = int.from_bytes(struct.pack("<f", value), "little")
     if value != value:
         return b"\xc0\x7f"
+    if bits & 0x7fffffff >= 0x7f7f8000 and not math.isinf(value):
+        raise OverflowError("rounds to infinity")
     return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).to_bytes(2, "little")
 
 
@@ -267,6 +270,8 @@ def _to_bfloat16(name: str, field: Field, array: Any) -> Any:
     """The upper halves, rounded to the nearest, ties to even, as uint16."""
     import numpy
     bits = numpy.ascontiguousarray(_cast_floats(name, field, array, numpy.dtype("<f4"))).view(numpy.uint32)
+    if ((bits & 0x7fffffff >= 0x7f7f8000) & (bits & 0x7fffffff < 0x7f800000)).any():
+        raise FieldError(name, f"the array has numbers out of the range of {field.kind}")
     rounded = (bits + (0x7fff + (bits >> 16 & 1)).astype(numpy.uint32)) >> 16
     return numpy.where(bits & 0x7fffffff > 0x7f800000, 0x7fc0, rounded).astype("<u2")
 

@@ -206,7 +206,7 @@ class Writer:
                  trace: TracebackType | None) -> None:
         if kind is not None:
             self.abort()
-        elif self._state != "aborted":
+        elif self._state == "open":
             self.commit()
 
     def __del__(self) -> None:
