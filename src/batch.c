@@ -39,7 +39,7 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *s,
         tensor_init(pool, s, i, o);
         if (!pool->on_device)
             s->tensors[i].data = array_of(s, l->rows[i]);
-        if (!pool->on_device && o->deferred && o->settings.kind == PSTK_OUTPUT_IMAGE)
+        if (!pool->on_device && pstk__output_has_flips(o))
             s->flips[i] = array_of(s, l->flips[i]);
         if (o->settings.kind == PSTK_OUTPUT_BYTES)
             s->tensors[i].offsets = s->offsets[i] = array_of(s, l->offsets[i]);

@@ -33,11 +33,6 @@ static int is_ragged(const struct pstk__output *o)
     return o->settings.kind == PSTK_OUTPUT_BYTES;
 }
 
-static int is_deferred_image(const struct pstk__output *o)
-{
-    return o->deferred && o->settings.kind == PSTK_OUTPUT_IMAGE;
-}
-
 static void lay_out_device(struct pstk__layout *l, const struct pstk__plan *plan)
 {
     const uint64_t b = plan->batch_size;
@@ -63,7 +58,7 @@ void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, ui
         if (!is_ragged(&plan->outputs[i]))
             l->rows[i] = put(&end, b, plan->outputs[i].row_size);
     for (uint32_t i = 0; i < n; i++)
-        if (is_deferred_image(&plan->outputs[i]))
+        if (pstk__output_has_flips(&plan->outputs[i]))
             l->flips[i] = put(&end, b, 1);
     l->told = end;
     for (uint32_t i = 0; i < n; i++)

@@ -37,6 +37,12 @@ struct pstk__output {
     struct pstk__affine line; /* of the table, where it is one */
 };
 
+/* A deferred image: a device mirrors and normalises its rows. */
+static inline int pstk__output_has_flips(const struct pstk__output *o)
+{
+    return o->deferred && o->settings.kind == PSTK_OUTPUT_IMAGE;
+}
+
 struct pstk__plan {
     const struct pstk__source *source; /* borrowed */
     uint32_t n_outputs;

@@ -433,7 +433,7 @@ struct pstk_stats {
                                                not over; items: batches */
     uint32_t n_device_slots;
     uint32_t page_locked;   /* 1: copies run straight from the host slots */
-    uint64_t device_memory; /* bytes of the device taken */
+    uint64_t device_memory; /* bytes of the device's slots */
     /* With settings.timed, as the device's clock tells. */
     uint64_t copy_ns;        /* copies to the device, while they ran */
     uint64_t copy_bytes;     /* of those copies */

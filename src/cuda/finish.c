@@ -5,16 +5,11 @@
 
 #define TABLE_SIZE (3u * 256u * sizeof(float)) /* of the widest dtype; 16-bit ones leave half */
 
-static int is_deferred_image(const struct pstk__output *o)
-{
-    return o->deferred && o->settings.kind == PSTK_OUTPUT_IMAGE;
-}
-
 uint64_t pstk__cuda_finish_size(const struct pstk__plan *plan)
 {
     uint64_t size = 0;
     for (uint32_t i = 0; i < plan->n_outputs; i++)
-        size += is_deferred_image(&plan->outputs[i]) ? TABLE_SIZE : 0;
+        size += pstk__output_has_flips(&plan->outputs[i]) ? TABLE_SIZE : 0;
     return size;
 }
 
@@ -45,7 +40,7 @@ cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pst
         to->arrival = layout->arrival[i];
         to->final = layout->final[i];
         to->flips = layout->flips[i];
-        if (!is_deferred_image(o)) {
+        if (!pstk__output_has_flips(o)) {
             to->cast = (struct pstk__cuda_cast){.n = o->row_size / pstk_dtype_size(o->row_dtype) *
                                                      plan->batch_size,
                                                 .to = o->settings.dtype,

@@ -130,13 +130,15 @@ static cudaError_t add_use(struct pstk__cuda_slot *s, cudaStream_t stream)
     return cudaSuccess;
 }
 
-static int record_use(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream,
+static int record_use(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream, int is_last,
                       struct pstk_error *err)
 {
     struct pstk__cuda_entry e;
     int r = stream_enter(&e, d, stream, err);
     if (r < 0)
         return r;
+    if (d->timed && is_last)
+        pstk__timing_release(&d->timing, slot, stream);
     const cudaError_t code = add_use(&d->slots[slot], stream);
     r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
@@ -146,7 +148,7 @@ static int record_use(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream,
 int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
                      struct pstk_error *err)
 {
-    return record_use(pstk__cuda_of(device), slot, stream, err);
+    return record_use(pstk__cuda_of(device), slot, stream, 0, err);
 }
 
 int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err)
@@ -163,12 +165,7 @@ int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *stream,
                       struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    struct pstk__cuda_entry e;
-    if (d->timed && stream_enter(&e, d, stream, NULL) == 0) {
-        pstk__timing_release(&d->timing, slot, stream);
-        stream_leave(&e, d);
-    }
-    const int r = record_use(d, slot, stream, err);
+    const int r = record_use(d, slot, stream, 1, err);
     if (r < 0) {
         pthread_mutex_lock(&d->lock);
         d->is_unordered = 1;
