@@ -443,7 +443,9 @@ def start_slow_pack(world, out):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.time() + 30
     while time.time() < deadline and process.poll() is None:
-        if os.path.isdir(out) and any(os.path.getsize(os.path.join(out, f)) for f in os.listdir(out)):
+        # The list of what the writer makes is there first, and alone is no leftover.
+        made = [f for f in os.listdir(out) if f != ".tmp-writer"] if os.path.isdir(out) else []
+        if any(os.path.getsize(os.path.join(out, f)) for f in made):
             return process
         time.sleep(0.02)
     raise AssertionError("pack did not get going: %r" % (process.communicate(),))
