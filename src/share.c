@@ -3,35 +3,12 @@
 #include <penstock/penstock.h>
 
 #include "batch.h"
+#include "dlpack.h"
 #include "error.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* ---- DLPack: https://dmlc.github.io/dlpack/latest/c_api.html, the unversioned structs ----------
- */
-
-enum { DL_CPU = 1, DL_CUDA = 2 };                              /* DLDeviceType */
-enum { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4 }; /* DLDataTypeCode */
-
-struct dl_tensor {
-    void *data;
-    int32_t device_type, device_id;
-    int32_t n_dims;
-    uint8_t code, bits;
-    uint16_t lanes;
-    int64_t *shape, *strides; /* elements */
-    uint64_t byte_offset;
-};
-
-struct DLManagedTensor {
-    struct dl_tensor tensor;
-    void *manager;
-    void (*deleter)(struct DLManagedTensor *self);
-};
-
-/* ---- shares ---------------------------------------------------------------------------------- */
 
 struct pstk_share {
     _Atomic uint32_t n_refs;

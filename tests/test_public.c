@@ -589,10 +589,14 @@ TEST(a_shared_batch_lives_until_its_last_tensor_is_gone)
     CHECK_EQ(pstk_open(&loader, &s, &err), 0);
     CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
     CHECK_EQ(pstk_share_open(NULL, &batch, NULL, &err), PSTK_EINVAL);
+    CHECK(!pstk_capsule_share(&batch, NULL, &err)); /* there is no Python in this process */
+    CHECK_EQ(err.code, PSTK_ENOTSUP);
     CHECK_EQ(pstk_share_open(&share, &batch, NULL, &err), 0);
     CHECK(batch == NULL);
     CHECK_EQ(pstk_share_open(&share, &batch, NULL, &err), PSTK_EINVAL);
     const struct pstk_batch *held = pstk_share_batch(share);
+    CHECK(!pstk_capsule_tensor(share, 0, &err));
+    CHECK_EQ(err.code, PSTK_ENOTSUP);
     CHECK_EQ(pstk_share_tensor(share, 0, &views[0], &err), 0);
     CHECK_EQ(pstk_share_tensor(share, held->n_tensors, &views[1], &err), PSTK_EINVAL);
     CHECK(views[1] == NULL);

@@ -20,8 +20,8 @@
  *   3. Holding every slot makes pstk_next return ENOBUFS; it never hangs.
  *   4. An error arrives in stream order, after the batches before it, and stays until seek or
  *      close; that of a device or of reading as a whole stays until close.
- *   5. After open nothing is allocated, but for some bytes by each call of pstk_share_open and
- *      pstk_share_tensor; the memory used is in the statistics.
+ *   5. After open nothing is allocated, but for some bytes by each call of pstk_share_open,
+ *      pstk_share_tensor and pstk_capsule_*; the memory used is in the statistics.
  *   6. One thread at a time calls next, seek and close; release, interrupt, get_stats and what
  *      takes a batch may be called from any thread (but not from a function that CUDA calls).
  *   7. After fork the child may call nothing: EPERM.
@@ -328,6 +328,21 @@ PSTK_API void pstk_share_unref(struct pstk_share **share);
 struct DLManagedTensor;
 PSTK_API int pstk_share_tensor(struct pstk_share *share, uint32_t tensor,
                                struct DLManagedTensor **out, struct pstk_error *err);
+
+/*
+ * The same as objects of Python, for programs that call this from there without a compiled module:
+ * what gives a reference up is then a C function that the interpreter calls when the object goes.
+ * Call these with the interpreter's lock held. Both return a new PyCapsule, or NULL, with *err
+ * filled (and no Python exception unless the interpreter set one): ENOTSUP, no interpreter is found
+ * in this process; ENOMEM; and what the functions above return.
+ */
+
+/* A share, by the name "penstock.share". Takes the lease *batch and nulls it; where the capsule
+ * cannot be made the lease has ended as well, unless *batch is still there. */
+PSTK_API void *pstk_capsule_share(struct pstk_batch **batch, void *stream, struct pstk_error *err);
+/* A tensor of it, by the name "dltensor", as the Python protocol of DLPack has it. */
+PSTK_API void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor,
+                                   struct pstk_error *err);
 
 /* ---- streams, for programs that do not speak the device's own language ----------------------- */
 

@@ -8,7 +8,7 @@ compiler.
 from __future__ import annotations
 
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int,
-                    c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p)
+                    c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p, py_object)
 from typing import Any
 
 from . import _library
@@ -584,6 +584,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_share_ref": (None, [c_void_p]),
     "pstk_share_unref": (None, [POINTER(c_void_p)]),
     "pstk_share_tensor": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
+    "pstk_capsule_share": (py_object, [POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
+    "pstk_capsule_tensor": (py_object, [c_void_p, c_uint32, POINTER(Error)]),
     "pstk_stream_open": (c_int, [c_void_p, POINTER(c_void_p), POINTER(Error)]),
     "pstk_stream_close": (None, [c_void_p, POINTER(c_void_p)]),
     "pstk_stream_spin": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(Error)]),

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import keyword
 from collections.abc import Callable, Mapping
 from ctypes import byref, sizeof, string_at
 from typing import Any, NamedTuple
@@ -184,13 +186,29 @@ def _tuple_maker(found: list[Any], info: BatchInfo) -> Any:
     return batch
 
 
+class _Made(_Told):
+    """The base of dataclasses that are made here, which pickle cannot find by their name."""
+
+    def __reduce__(self) -> Any:
+        names = tuple(field.name for field in dataclasses.fields(self))  # type: ignore[arg-type]
+        return _unpickle_made, (names, tuple(getattr(self, name) for name in names), self.info)
+
+
+@functools.lru_cache(maxsize=None)
 def _dataclass_of(names: tuple[str, ...]) -> type:
-    wrong = [name for name in names if not name.isidentifier() or hasattr(_Told, name)]
+    wrong = [name for name in names
+             if not name.isidentifier() or keyword.iskeyword(name) or hasattr(_Made, name)]
     if wrong:
         raise errors.SettingsError(f"form: an output named '{wrong[0]}' cannot be an attribute; name it "
                                    "otherwise in outputs={...}")
     fields: list[tuple[str, Any]] = [(name, Any) for name in names]
-    return dataclasses.make_dataclass("Batch", fields, bases=(_Told,), eq=False)
+    return dataclasses.make_dataclass("Batch", fields, bases=(_Made,), eq=False)
+
+
+def _unpickle_made(names: tuple[str, ...], values: tuple[Any, ...], info: BatchInfo | None) -> Any:
+    batch = _dataclass_of(names)(*values)
+    batch.info = info
+    return batch
 
 
 def _dataclass_maker(cls: type, names: tuple[str, ...]) -> Maker:

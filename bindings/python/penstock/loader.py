@@ -15,7 +15,8 @@ Rules of the implementation: `_turn` is held by whoever calls pstk_next, seek an
 wants one at a time; `_alive`, behind which nobody waits for `_turn`, by whoever uses the handle otherwise,
 shortly; close holds both, so that it frees nothing under anybody. A signal's handler may raise between any
 two steps: `_astray` says that the library's cursor may be ahead of what was handed out, and the next call
-seeks back.
+seeks back. `_coming` is the way from there to the caller: the thread, and the cursor once it has its batch;
+still there when that thread comes again, the batch was lost on the way.
 """
 from __future__ import annotations
 
@@ -46,6 +47,7 @@ _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 def _close_all() -> None:
     """Threads of a loader must not outlive what the interpreter, and CUDA, take down at exit."""
     for loader in list(_open_loaders):
+        loader._exiting = True
         loader.close()
 
 
@@ -150,10 +152,14 @@ class Pass(Iterator[Any]):
     def __next__(self) -> Any:
         if self._loader is None:
             raise StopIteration
-        batch = self._loader._next(self._number, self._epoch)
-        if batch is None:
+        loader = self._loader
+        batch, coming = loader._next(self._number, self._epoch)
+        if coming is None:
             self._loader = None
             raise StopIteration
+        # No call from here on, behind which a handler might raise.
+        if loader._coming is coming:
+            loader._cursor, loader._coming = coming[1], None
         return batch
 
 
@@ -195,6 +201,7 @@ class Loader:
     """
 
     _handle: Any = None  # of as much of a loader as __init__ got to
+    _exiting = False
     _asked = False  # set_epoch named the epoch of the next pass, be it empty
 
     @words.suggesting
@@ -231,8 +238,7 @@ class Loader:
         self._outputs = descriptions.resolve(outputs, self._catalog)
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
             raise SettingsError("outputs: channels_last is PyTorch's; JAX takes layout='nhwc'")
-        self._transit = tensors.Transit()
-        self._convert = tensors.converter(self._framework, copy, self._transit)
+        self._convert = tensors.converter(self._framework, copy)
         self._make = batches.maker(form, tuple(self._outputs))
         if self._framework == "jax":
             batches.register_jax()
@@ -270,6 +276,7 @@ class Loader:
         self._pid, self._closing = os.getpid(), False
         self._pass = 0  # number of the newest; earlier ones are over
         self._astray = False
+        self._coming: tuple[int, tuple[int, int]] | None = None
         self._layouts: tuple[tensors.Layout, ...] = ()
         self._names = tuple(self._outputs)
         self._cursor = (self._numbers["epoch"], self._numbers["position"])
@@ -312,14 +319,15 @@ class Loader:
     @property
     def cursor(self) -> tuple[int, int]:
         """(epoch, position) behind the batch that was handed out last."""
-        return self._cursor
+        coming = self._coming
+        return self._cursor if coming is None or coming[0] == threading.get_ident() else coming[1]
 
     @property
     def current_epoch(self) -> int:
         """The epoch that the next batch is of; behind the last batch of one, until it is asked for more, still
         that one."""
-        at_an_end = self._resume is not None and not self._n_left()
-        return self._cursor[0] + at_an_end
+        epoch, position = self.cursor
+        return epoch + (self._resume is not None and not self._n_left(epoch, position))
 
     @property
     def closed(self) -> bool:
@@ -332,7 +340,7 @@ class Loader:
         rank = "" if self._ranks.world == 1 else f", rank {self._ranks.rank} of {self._ranks.world}" \
             f" ({self._ranks.source})"
         outputs = "".join(f"\n  {name}: {output!r}" for name, output in self._outputs.items())
-        state_of = "closed" if self.closed else f"at epoch {self._cursor[0]}, position {self._cursor[1]:,}"
+        state_of = "closed" if self.closed else "at epoch {}, position {:,}".format(*self.cursor)
         return (f"<penstock.Loader '{self._path}': {self.n_samples:,} samples, batches of {self.batch_size}, "
                 f"{self._order} order, seed {self._numbers['seed']}, {self._framework} on {where}{rank}; "
                 f"{state_of}{outputs}>")
@@ -350,11 +358,29 @@ class Loader:
         if os.getpid() != self._pid:
             self._refuse()
         if lock is self._turn:
-            self._check_thread()
+            self._check_turn()
         with lock:
             if not self._handle:
                 raise PenstockError("this loader is closed: open another one")
+            if lock is self._turn:
+                self._settle()
             yield self._handle
+
+    def _check_turn(self) -> None:
+        self._check_thread()
+        if self._turn._is_owned():  # type: ignore[attr-defined]
+            raise PenstockError("a signal's handler may neither iterate nor seek while the loader is at it: set a "
+                                "flag there, or raise, and go on where you iterate")
+
+    def _settle(self) -> None:
+        """With the turn held: what became of the batch that was handed out last."""
+        coming, self._coming = self._coming, None
+        if coming is None:
+            return
+        if coming[0] == threading.get_ident():
+            self._astray = True
+        else:
+            self._cursor = coming[1]
 
     def _check_thread(self) -> None:
         """A worker that waits for whoever waits for the workers waits for ever."""
@@ -418,16 +444,19 @@ class Loader:
     # ---- places ------------------------------------------------------------------------------------------
 
     def _seek(self, epoch: int, position: int) -> None:
-        """With the turn held."""
+        """With the turn held. The library refuses a place that is none before it moves."""
         self._give_back()
-        error = errors.new()
-        errors.check(_c.lib.pstk_seek(self._handle, epoch, position, byref(error)), error)
+        error, before, self._astray = errors.new(), self._astray, True
+        code = _c.lib.pstk_seek(self._handle, epoch, position, byref(error))
+        if code < 0:
+            self._astray = before
+            raise errors.of(error, code)
         self._cursor, self._astray = (epoch, position), False
 
     def _go(self, epoch: int, position: int) -> None:
-        self._pass += 1
         self._seek(epoch, position)
-        self._resume = self._start = (epoch, position)
+        self._resume = self._start = self._cursor
+        self._pass += 1
         self._asked = False
 
     def seek(self, epoch: int, position: int = 0) -> None:
@@ -441,15 +470,19 @@ class Loader:
         yet used, from there."""
         epoch = words.integer("epoch", epoch)
         with self._held(self._turn):
-            if self._resume is None or self._resume[0] != epoch:
-                self._go(epoch, 0)
-            self._asked = True
+            self._ask(epoch)
+
+    def _ask(self, epoch: int) -> None:
+        if self._resume is None or self._resume[0] != epoch:
+            self._go(epoch, 0)
+        self._asked = True
 
     def epoch(self, epoch: int) -> Pass:
         """Iterate over epoch `epoch`: its batches, or, where a state of that epoch was loaded and not yet
         used, those that are left."""
+        epoch = words.integer("epoch", epoch)
         with self._held(self._turn):
-            self.set_epoch(epoch)
+            self._ask(epoch)
             return self._begin()
 
     def __iter__(self) -> Pass:
@@ -457,33 +490,33 @@ class Loader:
         load_state_dict; each further call begins the next, also where one was left early."""
         with self._held(self._turn):
             left_early = self._cursor[1] > 0 and self._cursor != self._start
-            if not self._asked and (left_early or not self._n_left()):
+            if not self._asked and (left_early or not self._n_left(*self._cursor)):
                 self._seek(self._cursor[0] + 1, 0)
             return self._begin()
 
     def _begin(self) -> Pass:
         self._resume, self._start, self._asked = None, self._cursor, False
         self._pass += 1
-        return Pass(self, self._pass, self._cursor[0], self._n_left())
+        return Pass(self, self._pass, self._cursor[0], self._n_left(*self._cursor))
 
     def __getitem__(self, index: Any) -> Any:
         raise TypeError("a penstock.Loader gives batches in its order, not by number: iterate over it, "
                         "without a DataLoader around it; penstock.Dataset(path)[i] is sample i")
 
-    def _n_left(self) -> int:
+    def _n_left(self, epoch: int, position: int) -> int:
         numbers = self._numbers
         order = _c.OrderSettings(
             size=sizeof(_c.OrderSettings), order=numbers["order"], n_samples=self.n_samples,
-            seed=numbers["seed"], epoch=self._cursor[0], batch_size=numbers["batch_size"],
+            seed=numbers["seed"], epoch=epoch, batch_size=numbers["batch_size"],
             rank=numbers["rank"], world=numbers["world"], last=numbers["last"])
-        return int(_c.lib.pstk_order_n_batches(byref(order), self._cursor[1]))
+        return int(_c.lib.pstk_order_n_batches(byref(order), position))
 
     # ---- state -------------------------------------------------------------------------------------------
 
     def state_dict(self, after: Any = None) -> dict[str, Any]:
         """Where the loader is, as a dict that JSON holds (see penstock.state): behind the batch that was
         handed out last, or behind the batch `after`."""
-        epoch, position = self._cursor if after is None else (after.epoch, after.next_position)
+        epoch, position = self.cursor if after is None else (after.epoch, after.next_position)
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
                 "order": self._order, "order_version": state.ORDER_VERSION,
                 "data_set": self._catalog.identity, "n_samples": self.n_samples,
@@ -498,32 +531,36 @@ class Loader:
 
     def _give_back(self) -> None:
         """End the lease of a batch that an exception kept from being handed out."""
-        self._transit.sweep()
         if self._batch:
             _c.lib.pstk_release(byref(self._batch), self._stream())
 
-    def _next(self, number: int, epoch: int) -> Any:
-        """The next batch of a pass over `epoch`; None at its end."""
+    def _next(self, number: int, epoch: int) -> tuple[Any, tuple[int, tuple[int, int]] | None]:
+        """The next batch of a pass over `epoch`, and what `_coming` is until it arrived; None: the end."""
         if os.getpid() != self._pid:
             self._refuse()
-        self._check_thread()
+        self._check_turn()
         with self._turn:
             if not self._handle:
-                raise PenstockError("this loader is closed: open another one")
+                raise SystemExit if self._exiting else PenstockError("this loader is closed: open another one")
+            self._settle()
             if number != self._pass:
                 raise PenstockError("this pass is over: the loader went to another place, or on with a newer "
                                     "one")
             if self._cursor[0] != epoch:
-                return None
+                return None, None
             if self._astray:
                 self._seek(*self._cursor)
             self._astray = True
             with self._guard():
-                batch = self._take()
-            self._astray = False
-            return batch
+                batch, info = self._take()
+            if info is None:
+                self._cursor, self._astray = (epoch + 1, 0), False
+                return None, None
+            coming = threading.get_ident(), (info.epoch, info.next_position)
+            self._coming, self._astray = coming, False
+        return batch, coming
 
-    def _take(self) -> Any:
+    def _take(self) -> tuple[Any, batches.BatchInfo | None]:
         stream = self._stream()
         try:
             found = self._wait(stream)
@@ -531,18 +568,15 @@ class Loader:
             self._astray = False  # an error takes no batch, and stays: the next call tells it again
             raise
         if not found:
-            self._cursor = (self._cursor[0] + 1, 0)
-            return None
-        share = tensors.Share(stream, self._device[0] != tensors.DL_CPU)
-        errors.check(tensors.share_open(byref(share.pointer), byref(self._batch), stream, byref(self._error)),
-                     self._error)
+            return None, None
+        if self._closing:  # by a signal's handler, which has given the batch back
+            raise self._closed_meanwhile()
+        share = tensors.Share(self._batch, stream)
         info = batches.BatchInfo(share, self._names, self._device[0] != tensors.DL_CPU and not self._copy)
         if not self._layouts:
             self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
         found_in = tensors.find(share, self._layouts, info.n_valid)
-        made = self._make([self._converted(tensor) for tensor in found_in], info)
-        self._cursor = (info.epoch, info.next_position)
-        return made
+        return self._make([self._converted(tensor) for tensor in found_in], info), info
 
     def _converted(self, tensor: Any) -> Any:
         if not isinstance(tensor, tensors.Ragged):
@@ -564,7 +598,7 @@ class Loader:
         if code == _c.ENOBUFS:
             raise self._out_of_slots()
         if code < 0:
-            raise errors.of(self._error, code)
+            raise self._closed_meanwhile() if self._closing else errors.of(self._error, code)
         return bool(code)
 
     def _wait_long(self, stream: int | None) -> int:
@@ -574,9 +608,14 @@ class Loader:
             code = int(_c.lib.pstk_next(self._handle, byref(self._batch), stream, SLICE_NS,
                                         byref(self._error)))
             if self._closing:
-                raise errors.InterruptedLoaderError("the loader was closed while this waited for a batch")
+                raise self._closed_meanwhile()
             if code != _c.ETIMEDOUT or (end is not None and time.monotonic() >= end):
                 return code
+
+    def _closed_meanwhile(self) -> BaseException:
+        if self._exiting:  # in a daemon thread, whose traceback would only disturb
+            return SystemExit()
+        return errors.InterruptedLoaderError("the loader was closed while this waited for a batch")
 
     def _out_of_slots(self) -> PenstockError:
         name = "n_slots" if self._device[0] == tensors.DL_CPU else "n_device_slots"

@@ -166,7 +166,7 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
         raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
                             + (did_you_mean(str(field), found) if found else ""))
     epoch, position = loader.cursor
-    if not loader._n_left():
+    if not loader._n_left(*loader.cursor):
         epoch, position = epoch + 1, 0
     ranks = loader.ranks
     with Dataset(loader._path) as dataset:

@@ -3,20 +3,20 @@
 
     Share     a reference to a leased batch (pstk_share), given up when the object goes
     Tensor    where one tensor of the batch lies, with a Share: speaks DLPack and NumPy's array interface
-    Transit   a DLManagedTensor on its way to PyTorch, which from then on owns it
 
 NumPy arrays keep their Tensor, and with it the Share, as their base. What PyTorch and others take through
-DLPack is deleted by a function of the library, which needs no interpreter: on any thread, also at exit.
+DLPack has a reference of its own. References are given up by functions of the library, which the interpreter
+calls from a capsule, or PyTorch without any interpreter: on any thread, also at exit, and without a step of
+Python's in between, at which a signal's handler might raise.
 """
 from __future__ import annotations
 
 import ctypes
 import math
 import sys
-import weakref
 from collections.abc import Callable
-from ctypes import POINTER, PYFUNCTYPE, Structure, byref, c_char_p, c_int, c_int32, c_int64, c_uint8, \
-    c_uint16, c_uint64, c_void_p, py_object
+from ctypes import POINTER, PYFUNCTYPE, Structure, byref, c_char_p, c_int32, c_int64, c_uint8, c_uint16, \
+    c_uint64, c_void_p, py_object
 from typing import Any, NamedTuple
 
 from . import _c, errors
@@ -34,11 +34,10 @@ def _function(name: str) -> Any:
     return function
 
 
-share_open = _function("pstk_share_open")
 next_quick = _function("pstk_next")  # only with no time to wait
 _share_batch = _function("pstk_share_batch")
-_share_tensor = _function("pstk_share_tensor")
-_share_unref = _function("pstk_share_unref")
+_capsule_share = _function("pstk_capsule_share")
+_capsule_tensor = _function("pstk_capsule_tensor")
 
 # ---- DLPack: https://dmlc.github.io/dlpack/latest/c_api.html, the unversioned structs --------------------
 
@@ -52,77 +51,38 @@ class _DLTensor(Structure):
                 ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
 
 
-class _DLManagedTensor(Structure):
-    _fields_ = [("tensor", _DLTensor), ("manager", c_void_p), ("deleter", PYFUNCTYPE(None, c_void_p))]
-
-
-_MANAGED = POINTER(_DLManagedTensor)
-_NAME = b"dltensor"
-
-_capsule_new = PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
-_capsule_is_valid = PYFUNCTYPE(c_int, py_object, c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
-# For a capsule that is being deleted, which no new reference may be made to.
-_dying_is_valid = PYFUNCTYPE(c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
-_dying_pointer = PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-
-
-def _delete_dying(capsule: int, is_valid: Any = _dying_is_valid, pointer_of: Any = _dying_pointer,
-                  managed: Any = _MANAGED, cast: Any = ctypes.cast, name: bytes = _NAME) -> None:
-    """Delete what nobody took out of a capsule. Module variables are gone at exit, so it asks for none."""
-    if is_valid(capsule, name):
-        pointer = pointer_of(capsule, name)
-        cast(pointer, managed).contents.deleter(pointer)
-
-
-_capsule_delete = PYFUNCTYPE(None, c_void_p)(_delete_dying)
-_CAPSULE_DELETE = ctypes.cast(_capsule_delete, c_void_p)
-# A capsule may outlive this module.
-ctypes.pythonapi.Py_IncRef(py_object(_capsule_delete))
-
-
-class _Finalizer(weakref.ref):  # type: ignore[type-arg]
-    """Calls a C function with `_as_parameter_` when its object goes: without a step of the interpreter's, at
-    which a signal's handler might raise, as it might in __del__."""
-
-    _as_parameter_: Any = byref(c_void_p())  # until it has its own: nothing to give up
-
-
-# Finalizers that still have to run, by id: garbage together with its finalizer would be collected without a
-# call. Never freed itself, for tensors that die later than this module.
-_finalizers: dict[int, _Finalizer] = {}
-ctypes.pythonapi.Py_IncRef(py_object(_finalizers))
-_n_finalizers_kept = 64  # sweep when there are as many
-
-
-def _sweep() -> None:
-    """Forget the finalizers that have run."""
-    global _n_finalizers_kept
-    for key, finalizer in list(_finalizers.items()):
-        if finalizer() is None:
-            _finalizers.pop(key, None)
-    _n_finalizers_kept = max(64, 2 * len(_finalizers))
+_capsule_pointer = PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 class Share:
-    """A reference to a leased batch. Whatever call fills `pointer`, it is given up when this object goes.
+    """A reference to a leased batch, given up when this object goes.
 
     stream: of a device: the one that the batch was leased on.
     """
 
-    __slots__ = ("__weakref__", "pointer", "stream")
+    __slots__ = ("_capsule", "pointer", "stream")
 
-    def __init__(self, stream: int | None = None, on_device: bool = False) -> None:
-        self.pointer, self.stream = c_void_p(), stream
-        # On a device, giving back the last batch of a closed loader waits: not with the interpreter's lock.
-        finalizer = _Finalizer(self, _c.lib.pstk_share_unref if on_device else _share_unref)
-        finalizer._as_parameter_ = byref(self.pointer)
-        if len(_finalizers) >= _n_finalizers_kept:
-            _sweep()
-        _finalizers[id(finalizer)] = finalizer
+    def __init__(self, batch: Any, stream: int | None = None) -> None:
+        """Takes the lease `batch` (a pointer to _c.Batch) and nulls it."""
+        try:
+            self._capsule = _capsule_share(byref(batch), stream, None)
+        except ValueError:  # ctypes' for NULL; the library tells why where it is asked once more
+            self._capsule = _told(_capsule_share, byref(batch), stream)
+        self.pointer = c_void_p(_capsule_pointer(self._capsule, b"penstock.share"))
+        self.stream = stream
 
     def batch(self) -> Any:
         """The batch (a pointer to _c.Batch), while this object lives."""
         return _share_batch(self.pointer)
+
+
+def _told(make: Callable[..., Any], *arguments: Any) -> Any:
+    """A capsule; or the error that the library gives instead."""
+    error = errors.new()
+    try:
+        return make(*arguments, byref(error))
+    except ValueError:
+        raise errors.of(error) from None
 
 
 class Layout(NamedTuple):
@@ -143,18 +103,20 @@ _TYPESTRS = {_c.U8: "|u1", _c.I8: "|i1", _c.U16: "<u2", _c.I16: "<i2", _c.U32: "
              _c.U64: "<u8", _c.I64: "<i8", _c.F16: "<f2", _c.BF16: "<u2", _c.F32: "<f4", _c.F64: "<f8"}
 
 
-def _fill(pointer: c_void_p, tensor: Tensor) -> None:
-    """Make a DLManagedTensor, which holds a reference of its own."""
-    code = _share_tensor(tensor.share.pointer, tensor.index, byref(pointer), None)
-    if code < 0:
-        raise errors.of(errors.new(), code)
+def _capsule_of(tensor: Tensor) -> Any:
+    """A capsule with a DLManagedTensor, which holds a reference of its own."""
+    try:
+        capsule = _capsule_tensor(tensor.share.pointer, tensor.index, None)
+    except ValueError:
+        capsule = _told(_capsule_tensor, tensor.share.pointer, tensor.index)
     if tensor.patched:
-        _patch(pointer, tensor)
+        _patch(_capsule_pointer(capsule, b"dltensor"), tensor)
+    return capsule
 
 
-def _patch(pointer: c_void_p, tensor: Tensor) -> None:
+def _patch(pointer: int, tensor: Tensor) -> None:
     """Where not the whole tensor is meant, or not in its own order, or the offsets beside it."""
-    dl = ctypes.cast(pointer, _MANAGED).contents.tensor
+    dl = _DLTensor.from_address(pointer)  # the first member
     dl.data = tensor.address
     dl.n_dims = len(tensor.shape)
     for i, (n, stride) in enumerate(zip(tensor.shape, tensor.strides)):
@@ -162,48 +124,6 @@ def _patch(pointer: c_void_p, tensor: Tensor) -> None:
     if tensor.is_offsets:
         dl.code, dl.bits = DL_INT, 64
     dl.device_type, dl.device_id = tensor.device
-
-
-class _Parcel:
-    """One DLManagedTensor on its way: not there yet (cell is NULL), ours, taken (its capsule has another
-    name), or freed by us (box is empty)."""
-
-    __slots__ = ("box", "capsule", "cell")
-
-    def __init__(self) -> None:
-        self.cell = c_void_p()
-        self.box: list[Any] = [None, self.cell]
-        self.capsule: Any = None
-
-
-class Transit:
-    """Hands DLManagedTensors to who takes them out of a capsule (and renames that); they are ours until then.
-
-    An exception on the way, a signal's too, leaves the parcel here; the next use, or sweep, frees it. No step
-    of this can be repeated or left half done, wherever a signal strikes. One thread at a time.
-    """
-
-    __slots__ = ("_parcel",)
-
-    def __init__(self) -> None:
-        self._parcel = _Parcel()
-
-    def hand(self, tensor: Tensor, taker: Callable[[Any], Any]) -> Any:
-        """What `taker` makes of a capsule with the tensor."""
-        self.sweep()
-        self._parcel = parcel = _Parcel()
-        _fill(parcel.cell, tensor)
-        parcel.capsule = _capsule_new(parcel.cell, _NAME, None)
-        return taker(parcel.capsule)
-
-    def sweep(self) -> None:
-        """Free what nobody took."""
-        parcel = self._parcel
-        ours = parcel.capsule is None or _capsule_is_valid(parcel.capsule, _NAME)
-        if parcel.cell and parcel.box and ours:
-            deleter = ctypes.cast(parcel.cell, _MANAGED).contents.deleter
-            # Taken out of the box and freed in one step of the interpreter's, between two looks at signals.
-            list(map(deleter, iter(parcel.box.pop, None)))
 
 
 class Tensor:
@@ -242,6 +162,10 @@ class Tensor:
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.layout.itemsize
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a penstock.Tensor looks into memory of its loader and cannot be pickled: pickle a copy, "
+                        "numpy.array(tensor) or tensor.read(), or open the loader with copy=True")
+
     def __repr__(self) -> str:
         where = "cpu" if self.device[0] == DL_CPU else f"cuda:{self.device[1]}"
         return f"<penstock.Tensor {list(self.shape)} of {self.dtype} on {where}>"
@@ -260,9 +184,7 @@ class Tensor:
             error = errors.new()
             code = _c.lib.pstk_batch_wait(self.share.batch(), int(stream), byref(error))
             errors.check(code, error)
-        pointer = c_void_p()
-        _fill(pointer, self)
-        return _capsule_new(pointer, _NAME, _CAPSULE_DELETE)
+        return _capsule_of(self)
 
     # -- NumPy's protocol, and that of CUDA libraries --
 
@@ -315,11 +237,12 @@ _buffers: dict[int, Any] = {}
 
 def _buffer(size: int) -> Any:
     """A ctypes type of `size` bytes whose objects can have an owner."""
-    if size not in _buffers:
+    found = _buffers.get(size)
+    if found is None:
         if len(_buffers) >= 64:  # ragged batches have any size, and each type takes a kilobyte
             _buffers.clear()
-        _buffers[size] = type("Bytes", (c_uint8 * size,), {})
-    return _buffers[size]
+        found = _buffers[size] = type("Bytes", (c_uint8 * size,), {})
+    return found
 
 
 class Ragged(NamedTuple):
@@ -332,6 +255,10 @@ class Ragged(NamedTuple):
     data: Any
     offsets: Any
     device_offsets: Any
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError(f"ragged[{index!r}] might be row or member: say ragged.row({index!r}), or ragged.data, "
+                        "ragged.offsets")
 
     @property
     def n_rows(self) -> int:
@@ -397,7 +324,7 @@ def _offsets(tensor: Tensor, at: Any, n_valid: int, device: tuple[int, int]) -> 
 FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
 
 
-def _to_numpy(_transit: Transit) -> Callable[[Tensor], Any]:
+def _to_numpy() -> Callable[[Tensor], Any]:
     import numpy
 
     try:
@@ -414,15 +341,15 @@ def _to_numpy(_transit: Transit) -> Callable[[Tensor], Any]:
     return convert
 
 
-def _to_torch(transit: Transit) -> Callable[[Tensor], Any]:
+def _to_torch() -> Callable[[Tensor], Any]:
     from torch.utils.dlpack import from_dlpack
 
     def convert(tensor: Tensor) -> Any:
-        return transit.hand(tensor, from_dlpack)
+        return from_dlpack(_capsule_of(tensor))
     return convert
 
 
-def _to_jax(_transit: Transit) -> Callable[[Tensor], Any]:
+def _to_jax() -> Callable[[Tensor], Any]:
     import jax
 
     def convert(tensor: Tensor) -> Any:
@@ -435,13 +362,13 @@ def _to_jax(_transit: Transit) -> Callable[[Tensor], Any]:
     return convert
 
 
-def _to_cupy(_transit: Transit) -> Callable[[Tensor], Any]:
+def _to_cupy() -> Callable[[Tensor], Any]:
     import cupy  # type: ignore[import-not-found, unused-ignore]
     from_dlpack: Callable[[Tensor], Any] = cupy.from_dlpack
     return from_dlpack
 
 
-def _to_itself(_transit: Transit) -> Callable[[Tensor], Any]:
+def _to_itself() -> Callable[[Tensor], Any]:
     return lambda tensor: tensor
 
 
@@ -479,11 +406,10 @@ def choose(framework: str, on_device: bool) -> str:
     return framework
 
 
-def converter(framework: str, copy: bool, transit: Transit) -> Callable[[Tensor], Any]:
-    """What makes a framework's tensors of ours. copy: tensors of their own, which hold no batch. transit:
-    used for it; to be swept when nothing is converted any more."""
+def converter(framework: str, copy: bool) -> Callable[[Tensor], Any]:
+    """What makes a framework's tensors of ours. copy: tensors of their own, which hold no batch."""
     try:
-        convert = _CONVERTERS[framework](transit)
+        convert = _CONVERTERS[framework]()
     except ImportError as error:
         raise errors.UnsupportedError(
             f"framework: {framework} is not installed here ({error}): pip install {framework}, or take "

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shares and tensors in capsules: of an interpreter of the test's own, whose functions the library
+ * finds in this process as it finds Python's.
+ */
+#include "cuda_fake.h"
+#include "dlpack.h"
+#include "sample_set.h"
+#include "test.h"
+
+/* ---- an interpreter, as far as capsules go --------------------------------------------------- */
+
+struct capsule {
+    void *pointer;
+    const char *name;
+    void (*destructor)(void *capsule);
+};
+
+static int refuses;    /* 1: no capsule can be made */
+static int n_unlocked; /* times that the interpreter's lock was given up */
+static int n_wrong;    /* times that it was taken by somebody else's state */
+
+#pragma GCC visibility push(default)
+void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *));
+void *PyCapsule_GetPointer(void *capsule, const char *name);
+int PyCapsule_IsValid(void *capsule, const char *name);
+void *PyEval_SaveThread(void);
+void PyEval_RestoreThread(void *state);
+#pragma GCC visibility pop
+
+void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *))
+{
+    struct capsule *c = refuses ? NULL : malloc(sizeof *c);
+    if (c)
+        *c = (struct capsule){pointer, name, destructor};
+    return c;
+}
+
+int PyCapsule_IsValid(void *capsule, const char *name)
+{
+    return strcmp(((struct capsule *)capsule)->name, name) == 0;
+}
+
+void *PyCapsule_GetPointer(void *capsule, const char *name)
+{
+    return PyCapsule_IsValid(capsule, name) ? ((struct capsule *)capsule)->pointer : NULL;
+}
+
+void *PyEval_SaveThread(void)
+{
+    n_unlocked++;
+    return &n_unlocked;
+}
+
+void PyEval_RestoreThread(void *state)
+{
+    n_wrong += state != &n_unlocked;
+}
+
+static void drop(void *capsule)
+{
+    ((struct capsule *)capsule)->destructor(capsule);
+    free(capsule);
+}
+
+/* ---- a loader -------------------------------------------------------------------------------- */
+
+#define N_SLOTS 2
+
+static char path[4200];
+static int by_threads; /* 1 under TSan, to which the kernel's writes are invisible */
+
+static struct pstk_loader *open_loader(uint32_t device)
+{
+    static const struct pstk_output output = {.field = "cls", .kind = PSTK_OUTPUT_SCALAR};
+    struct pstk_loader *loader = NULL;
+    struct pstk_error err;
+    struct pstk_settings s;
+    pstk_error_init(&err, sizeof err);
+    pstk_settings_init(&s, sizeof s);
+    s.path = path;
+    s.outputs = &output;
+    s.n_outputs = 1;
+    s.batch_size = 2;
+    s.order = PSTK_ORDER_SEQUENTIAL;
+    s.n_slots = N_SLOTS;
+    s.device = device;
+    if (by_threads)
+        s.reader = PSTK_READER_THREADS;
+    return pstk_open(&loader, &s, &err) == 0 ? loader : NULL;
+}
+
+static struct pstk_batch *next(struct pstk_loader *loader)
+{
+    struct pstk_batch *batch = NULL;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    return pstk_next(loader, &batch, NULL, -1, &err) == 1 ? batch : NULL;
+}
+
+/* No lease is left: every slot can be had. */
+static int all_free(struct pstk_loader *loader)
+{
+    struct pstk_batch *batches[N_SLOTS];
+    for (int i = 0; i < N_SLOTS; i++)
+        if (!(batches[i] = next(loader)))
+            return 0;
+    for (int i = 0; i < N_SLOTS; i++)
+        pstk_release(&batches[i], NULL);
+    return 1;
+}
+
+TEST(a_lease_ends_with_the_last_capsule)
+{
+    struct pstk_loader *loader = open_loader(PSTK_HOST);
+    struct pstk_batch *batch = next(loader);
+    const int64_t *label = batch->tensors[0].data;
+    void *share = pstk_capsule_share(&batch, NULL, NULL);
+    CHECK(share && !batch);
+    struct pstk_share *held = PyCapsule_GetPointer(share, "penstock.share");
+    void *untaken = pstk_capsule_tensor(held, 0, NULL), *taken = pstk_capsule_tensor(held, 0, NULL);
+    struct DLManagedTensor *tensor = PyCapsule_GetPointer(taken, "dltensor");
+    ((struct capsule *)taken)->name = "used_dltensor";
+    drop(share);
+    drop(taken);
+    drop(untaken);
+    struct pstk_batch *other = next(loader), *none = NULL;
+    CHECK_EQ(pstk_next(loader, &none, NULL, -1, NULL), PSTK_ENOBUFS);
+    CHECK_EQ(label[0], -7);
+    tensor->deleter(tensor);
+    pstk_release(&other, NULL);
+    CHECK(all_free(loader));
+    CHECK_EQ(n_unlocked, 0);
+    pstk_close(&loader);
+}
+
+TEST(where_no_capsule_can_be_made_nothing_is_held)
+{
+    struct pstk_error err;
+    struct pstk_loader *loader = open_loader(PSTK_HOST);
+    struct pstk_batch *batch = NULL;
+    pstk_error_init(&err, sizeof err);
+    CHECK(!pstk_capsule_share(&batch, NULL, &err));
+    CHECK_EQ(err.code, PSTK_EINVAL);
+    batch = next(loader);
+    refuses = 1;
+    CHECK(!pstk_capsule_share(&batch, NULL, &err));
+    CHECK_EQ(err.code, PSTK_ENOMEM);
+    CHECK(!batch);
+    refuses = 0;
+    batch = next(loader);
+    void *share = pstk_capsule_share(&batch, NULL, &err);
+    struct pstk_share *held = PyCapsule_GetPointer(share, "penstock.share");
+    CHECK(!pstk_capsule_tensor(held, 1, &err));
+    CHECK_EQ(err.code, PSTK_EINVAL);
+    refuses = 1;
+    CHECK(!pstk_capsule_tensor(held, 0, &err));
+    CHECK_EQ(err.code, PSTK_ENOMEM);
+    refuses = 0;
+    drop(share);
+    CHECK(all_free(loader));
+    pstk_close(&loader);
+}
+
+TEST(a_devices_lease_ends_without_the_interpreters_lock)
+{
+    const struct cuda_fake_config config = {.max_delay_us = 100};
+    cuda_fake_open(&config);
+    struct pstk_loader *loader = open_loader(PSTK_CUDA);
+    struct pstk_batch *batch = next(loader);
+    void *share = pstk_capsule_share(&batch, NULL, NULL);
+    pstk_close(&loader);
+    CHECK_EQ(n_unlocked, 0);
+    drop(share);
+    CHECK_EQ(n_unlocked, 1);
+    CHECK_EQ(n_wrong, 0);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(a_lease_ends_with_the_last_capsule),
+        CASE(where_no_capsule_can_be_made_nothing_is_held),
+        CASE(a_devices_lease_ends_without_the_interpreters_lock),
+    };
+    const char *reader = getenv("PENSTOCK_TEST_READER");
+    by_threads = reader && strcmp(reader, "threads") == 0;
+    sample_set_path(path, sizeof path);
+    sample_set_make(path, 40, 1 << 20, PSTK_CODEC_NONE);
+    int r = RUN_CASES(cases);
+    sample_set_remove(path);
+    return r;
+}
