@@ -112,7 +112,7 @@ static int open_machine(struct pstk_loader *l, struct pstk_error *err)
                                   .local_rank = s->local_rank,
                                   .local_world = s->local_world,
                                   .n_workers = s->n_threads,
-                                  .pin = !s->pin_threads,
+                                  .pin = !s->no_pinning,
                                   .with_pci = p->plan->on_device && s->topology};
     char bus_id[PSTK__BUS_ID_SIZE];
     int r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);

@@ -64,7 +64,7 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
         {"bad_sample", s->bad_sample, PSTK_BAD_SUBSTITUTE},
         {"variant", s->variant, PSTK_VARIANT_AVX512},
         {"with_crops", s->with_crops, 1},
-        {"pin_threads", s->pin_threads, 1},
+        {"no_pinning", s->no_pinning, 1},
         {"rank", s->rank, s->world - 1},
         {"local_rank", s->local_rank, s->local_world - 1},
         {"n_threads", s->n_threads, PSTK__MAX_WORKERS},

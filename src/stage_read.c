@@ -526,7 +526,7 @@ void *pstk__stage_read(void *lane)
     char name[16];
     snprintf(name, sizeof name, "pstk-reader-%u", l->number % 100u);
     pthread_setname_np(pthread_self(), name);
-    if (!p->settings.pin_threads && pstk__numa_pin_node(p->numa, l->node) != 0)
+    if (!p->settings.no_pinning && pstk__numa_pin_node(p->numa, l->node) != 0)
         l->rungs |= PSTK_RUNG_NOT_PINNED;
     int r = open_lane(l, &l->start_error);
     atomic_fetch_or_explicit(&p->rungs, l->rungs, memory_order_relaxed);

@@ -193,7 +193,7 @@ void *pstk__stage_upload(void *uploader)
     struct pstk__pipeline *p = u->pipeline;
     struct pstk_error err;
     pthread_setname_np(pthread_self(), "pstk-upload");
-    if (!p->settings.pin_threads && p->device_node != UINT32_MAX &&
+    if (!p->settings.no_pinning && p->device_node != UINT32_MAX &&
         pstk__numa_pin_node(p->numa, p->device_node) != 0)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_PINNED, memory_order_relaxed);
     pstk_error_init(&err, sizeof err);

@@ -158,7 +158,7 @@ void *pstk__stage_work(void *worker)
     char name[16];
     snprintf(name, sizeof name, "pstk-work-%u", w->number % 1000u);
     pthread_setname_np(pthread_self(), name);
-    if (!p->settings.pin_threads && pstk__numa_pin_worker(p->numa, w->number) != 0)
+    if (!p->settings.no_pinning && pstk__numa_pin_worker(p->numa, w->number) != 0)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_PINNED, memory_order_relaxed);
     uint64_t mark = pstk__clock_ns(), waited = 0;
     struct pstk__job *j;

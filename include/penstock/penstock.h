@@ -147,7 +147,9 @@ enum pstk_variant { /* of the kernels, for tests and bug reports */
                     PSTK_VARIANT_AVX512 = 3
 };
 
-/* Told of a bad sample for which another stands in. Called by worker threads, in no order. */
+/* Told of a bad sample for which another stands in. Called by worker threads, in no order: of this
+ * loader's functions only pstk_interrupt and pstk_get_stats may be called there, since the others
+ * wait for the workers. */
 typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
                                    uint64_t substitute_id);
 
@@ -187,7 +189,7 @@ struct pstk_settings {
     uint32_t device;     /* enum pstk_device_kind */
     int32_t device_index; /* of that kind; of CUDA's as this process sees them */
     uint32_t with_crops;  /* 1: batches tell crops and flips */
-    uint32_t pin_threads; /* 0: pin workers to cores; 1: leave them to the scheduler */
+    uint32_t no_pinning;  /* 0: pin threads to cores; 1: leave them to the scheduler */
     uint32_t variant;     /* enum pstk_variant */
     const char
         *topology; /* hwloc synthetic description or XML file for tests; NULL = this machine */

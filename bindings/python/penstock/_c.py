@@ -332,7 +332,7 @@ class Settings(Structure):
         ("device", c_uint32),
         ("device_index", c_int32),
         ("with_crops", c_uint32),
-        ("pin_threads", c_uint32),
+        ("no_pinning", c_uint32),
         ("variant", c_uint32),
         ("topology", c_char_p),
         ("on_bad_sample", BadSampleFn),

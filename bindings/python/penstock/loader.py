@@ -195,8 +195,8 @@ class Loader:
     reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered".
     bad_sample: "error", or "substitute": another sample of the same shard stands in; on_bad_sample(error, id)
         is then called for each, on a thread of the library's, with the id that stands in.
-    with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C, 1
-        does). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed:
+    with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
+        no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed:
         measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
     """
 
@@ -227,7 +227,7 @@ class Loader:
             "local_world": self._ranks.local_world, "n_threads": n_threads, "n_slots": n_slots,
             "n_device_slots": n_device_slots, "queue_depth": queue_depth, "io_memory": io_memory,
             "index_memory": index_memory, "max_memory": max_memory, "max_pixels": max_pixels,
-            "max_record_size": max_record_size, "with_crops": with_crops, "pin_threads": not pin_threads,
+            "max_record_size": max_record_size, "with_crops": with_crops, "no_pinning": not pin_threads,
             "timed": timed, "trace": trace}.items()}
         numbers.update({name: words.choice(name, value) for name, value in {
             "order": order, "last": last, "reader": reader, "io": io, "bad_sample": bad_sample,
