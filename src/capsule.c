@@ -18,43 +18,44 @@ static const char SHARE_NAME[] = "penstock.share";
 static const char TENSOR_NAME[] = "dltensor"; /* DLPack's; who takes the tensor renames it */
 
 /* As Python.h has them, with PyObject and PyThreadState as void. */
-struct interpreter {
-    void *(*capsule_new)(void *pointer, const char *name, void (*destructor)(void *capsule));
-    void *(*capsule_pointer)(void *capsule, const char *name);
-    int (*capsule_is_valid)(void *capsule, const char *name);
-    void *(*save_thread)(void); /* gives up the interpreter's lock */
-    void (*restore_thread)(void *state);
-};
+typedef void *capsule_new(void *pointer, const char *name, void (*destructor)(void *capsule));
+typedef void *capsule_get_pointer(void *capsule, const char *name);
+typedef int capsule_is_valid(void *capsule, const char *name);
+typedef void set_exception(void *type, const char *message);
+typedef void *save_thread(void); /* gives up the interpreter's lock */
+typedef void restore_thread(void *state);
 
-/* 1, or 0: this process has no interpreter. */
-static int find_interpreter(struct interpreter *i)
+/* Set the function pointer that *function is. 1, or 0: this process has no interpreter. */
+static int find(void *function, const char *name)
 {
-    const struct {
-        void *function;
-        const char *name;
-    } wanted[] = {{&i->capsule_new, "PyCapsule_New"},
-                  {&i->capsule_pointer, "PyCapsule_GetPointer"},
-                  {&i->capsule_is_valid, "PyCapsule_IsValid"},
-                  {&i->save_thread, "PyEval_SaveThread"},
-                  {&i->restore_thread, "PyEval_RestoreThread"}};
-    for (size_t n = 0; n < sizeof wanted / sizeof *wanted; n++) {
-        void *found = dlsym(RTLD_DEFAULT, wanted[n].name);
-        if (!found)
-            return 0;
-        memcpy(wanted[n].function, &found, sizeof found); /* C has no cast between the two */
-    }
-    return 1;
+    void *found = dlsym(RTLD_DEFAULT, name);
+    memcpy(function, &found, sizeof found); /* C has no cast between the two */
+    return found != NULL;
 }
 
-static int fail_no_interpreter(struct pstk_error *err)
+static int find_new(capsule_new **make, struct pstk_error *err)
 {
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_CONSUMER,
-                      "capsules: this process has no Python, or one whose functions are hidden");
+    if (find(make, "PyCapsule_New"))
+        return 1;
+    pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_CONSUMER,
+               "capsules: this process has no Python, or one whose functions are hidden");
+    return 0;
 }
 
-static int fail_no_capsule(struct pstk_error *err)
+/* The interpreter wants an exception beside each NULL. Returns NULL. */
+static void *raise_error(int code, const struct pstk_error *err)
 {
-    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a capsule");
+    set_exception *set;
+    void **runtime_error;
+    if (find(&set, "PyErr_SetString") && find(&runtime_error, "PyExc_RuntimeError"))
+        set(*runtime_error, err ? err->message : pstk_strerror(code));
+    return NULL;
+}
+
+static void *fail_no_capsule(struct pstk_error *err)
+{
+    pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a capsule");
+    return NULL; /* its maker has raised MemoryError */
 }
 
 static int is_on_device(const struct pstk_batch *batch)
@@ -64,61 +65,62 @@ static int is_on_device(const struct pstk_batch *batch)
 
 static void free_share(void *capsule)
 {
-    struct interpreter python;
-    if (!find_interpreter(&python))
+    capsule_get_pointer *get_pointer;
+    save_thread *save;
+    restore_thread *restore;
+    if (!find(&get_pointer, "PyCapsule_GetPointer"))
         return;
-    struct pstk_share *share = python.capsule_pointer(capsule, SHARE_NAME);
-    if (!is_on_device(pstk_share_batch(share))) {
+    struct pstk_share *share = get_pointer(capsule, SHARE_NAME);
+    if (is_on_device(pstk_share_batch(share)) && find(&save, "PyEval_SaveThread") &&
+        find(&restore, "PyEval_RestoreThread")) {
+        /* The last release after close waits for the device. */
+        void *state = save();
         pstk_share_unref(&share);
-        return;
+        restore(state);
+    } else {
+        pstk_share_unref(&share);
     }
-    /* The last release after close waits for the device. */
-    void *state = python.save_thread();
-    pstk_share_unref(&share);
-    python.restore_thread(state);
 }
 
 static void free_tensor(void *capsule)
 {
-    struct interpreter python;
-    if (!find_interpreter(&python) || !python.capsule_is_valid(capsule, TENSOR_NAME))
+    capsule_is_valid *is_valid;
+    capsule_get_pointer *get_pointer;
+    if (!find(&is_valid, "PyCapsule_IsValid") || !is_valid(capsule, TENSOR_NAME) ||
+        !find(&get_pointer, "PyCapsule_GetPointer"))
         return;
-    struct DLManagedTensor *tensor = python.capsule_pointer(capsule, TENSOR_NAME);
+    struct DLManagedTensor *tensor = get_pointer(capsule, TENSOR_NAME);
     tensor->deleter(tensor);
 }
 
 void *pstk_capsule_share(struct pstk_batch **batch, void *stream, struct pstk_error *err)
 {
-    struct interpreter python;
+    capsule_new *make;
     struct pstk_share *share;
-    if (!find_interpreter(&python)) {
-        fail_no_interpreter(err);
+    if (!find_new(&make, err))
         return NULL;
-    }
-    if (pstk_share_open(&share, batch, stream, err) < 0)
-        return NULL;
-    void *capsule = python.capsule_new(share, SHARE_NAME, free_share);
-    if (!capsule) {
-        pstk_share_unref(&share);
-        fail_no_capsule(err);
-    }
-    return capsule;
+    int r = pstk_share_open(&share, batch, stream, err);
+    if (r < 0)
+        return raise_error(r, err);
+    void *capsule = make(share, SHARE_NAME, free_share);
+    if (capsule)
+        return capsule;
+    pstk_share_unref(&share);
+    return fail_no_capsule(err);
 }
 
 void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor, struct pstk_error *err)
 {
-    struct interpreter python;
+    capsule_new *make;
     struct DLManagedTensor *made;
-    if (!find_interpreter(&python)) {
-        fail_no_interpreter(err);
+    if (!find_new(&make, err))
         return NULL;
-    }
-    if (pstk_share_tensor(share, tensor, &made, err) < 0)
-        return NULL;
-    void *capsule = python.capsule_new(made, TENSOR_NAME, free_tensor);
-    if (!capsule) {
-        made->deleter(made);
-        fail_no_capsule(err);
-    }
-    return capsule;
+    int r = pstk_share_tensor(share, tensor, &made, err);
+    if (r < 0)
+        return raise_error(r, err);
+    void *capsule = make(made, TENSOR_NAME, free_tensor);
+    if (capsule)
+        return capsule;
+    made->deleter(made);
+    return fail_no_capsule(err);
 }

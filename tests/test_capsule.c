@@ -18,12 +18,15 @@ struct capsule {
 
 static int refuses;    /* 1: no capsule can be made */
 static int n_unlocked; /* times that the interpreter's lock was given up */
-static int n_wrong;    /* times that it was taken by somebody else's state */
+static int n_wrong;    /* times that it was taken by another state, or a type was not one of ours */
+static char raised[256];
 
 #pragma GCC visibility push(default)
 void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *));
 void *PyCapsule_GetPointer(void *capsule, const char *name);
 int PyCapsule_IsValid(void *capsule, const char *name);
+void PyErr_SetString(void *type, const char *message);
+extern void *PyExc_RuntimeError;
 void *PyEval_SaveThread(void);
 void PyEval_RestoreThread(void *state);
 #pragma GCC visibility pop
@@ -44,6 +47,14 @@ int PyCapsule_IsValid(void *capsule, const char *name)
 void *PyCapsule_GetPointer(void *capsule, const char *name)
 {
     return PyCapsule_IsValid(capsule, name) ? ((struct capsule *)capsule)->pointer : NULL;
+}
+
+void *PyExc_RuntimeError = raised;
+
+void PyErr_SetString(void *type, const char *message)
+{
+    n_wrong += type != PyExc_RuntimeError;
+    snprintf(raised, sizeof raised, "%s", message);
 }
 
 void *PyEval_SaveThread(void)
@@ -142,10 +153,13 @@ TEST(where_no_capsule_can_be_made_nothing_is_held)
     pstk_error_init(&err, sizeof err);
     CHECK(!pstk_capsule_share(&batch, NULL, &err));
     CHECK_EQ(err.code, PSTK_EINVAL);
+    CHECK_STR(raised, "batch: is NULL");
+    raised[0] = 0;
     batch = next(loader);
     refuses = 1;
     CHECK(!pstk_capsule_share(&batch, NULL, &err));
     CHECK_EQ(err.code, PSTK_ENOMEM);
+    CHECK_STR(raised, "");
     CHECK(!batch);
     refuses = 0;
     batch = next(loader);
@@ -153,6 +167,9 @@ TEST(where_no_capsule_can_be_made_nothing_is_held)
     struct pstk_share *held = PyCapsule_GetPointer(share, "penstock.share");
     CHECK(!pstk_capsule_tensor(held, 1, &err));
     CHECK_EQ(err.code, PSTK_EINVAL);
+    CHECK_STR(raised, err.message);
+    CHECK(!pstk_capsule_tensor(held, 1, NULL));
+    CHECK_STR(raised, pstk_strerror(PSTK_EINVAL));
     refuses = 1;
     CHECK(!pstk_capsule_tensor(held, 0, &err));
     CHECK_EQ(err.code, PSTK_ENOMEM);

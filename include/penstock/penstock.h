@@ -334,13 +334,13 @@ PSTK_API int pstk_share_tensor(struct pstk_share *share, uint32_t tensor,
 /*
  * The same as objects of Python, for programs that call this from there without a compiled module:
  * what gives a reference up is then a C function that the interpreter calls when the object goes.
- * Call these with the interpreter's lock held. Both return a new PyCapsule, or NULL, with *err
- * filled (and no Python exception unless the interpreter set one): ENOTSUP, no interpreter is found
- * in this process; ENOMEM; and what the functions above return.
+ * Call these with the interpreter's lock held. Both return a new PyCapsule; or NULL, with *err
+ * filled and a Python exception: what the functions above return is a RuntimeError; MemoryError;
+ * none where no interpreter is found in this process, ENOTSUP.
  */
 
-/* A share, by the name "penstock.share". Takes the lease *batch and nulls it; where the capsule
- * cannot be made the lease has ended as well, unless *batch is still there. */
+/* A share, by the name "penstock.share". Takes the lease *batch and nulls it. After a MemoryError
+ * the lease has ended as well, unless *batch is still there. */
 PSTK_API void *pstk_capsule_share(struct pstk_batch **batch, void *stream, struct pstk_error *err);
 /* A tensor of it, by the name "dltensor", as the Python protocol of DLPack has it. */
 PSTK_API void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors look into a slot and own it: nothing is copied, nothing is used after it is free, every slot comes
 back. NumPy always; PyTorch where it is installed; devices are those of the fake, see tests/cuda_fake."""
+import ctypes
 import gc
 import os
 import pickle
@@ -11,6 +12,7 @@ import weakref
 
 import sets
 import penstock
+from penstock import _c, tensors
 
 sets.need_numpy()
 import numpy as np  # noqa: E402
@@ -368,6 +370,14 @@ class Content(unittest.TestCase):
             self.assertRaises(penstock.OutOfSlotsError, next, batches)
             del capsules, kept
             all_free(self, batches)
+
+    def test_a_capsule_that_cannot_be_made_is_an_error(self):
+        with self.assertRaisesRegex(penstock.SettingsError, "batch: is NULL"):
+            tensors.Share(ctypes.POINTER(_c.Batch)())
+        with scalars(framework="dlpack") as loader:
+            tensor = next(iter(loader))["i"]
+            tensor.index = 9
+            self.assertRaisesRegex(penstock.SettingsError, "no tensor 9", tensor.__dlpack__)
 
     def test_an_exception_on_the_way_to_a_capsule_gives_back(self):
         """At each step of Python's in turn, as a signal's handler might raise there."""

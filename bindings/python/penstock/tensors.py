@@ -66,7 +66,7 @@ class Share:
         """Takes the lease `batch` (a pointer to _c.Batch) and nulls it."""
         try:
             self._capsule = _capsule_share(byref(batch), stream, None)
-        except ValueError:  # ctypes' for NULL; the library tells why where it is asked once more
+        except RuntimeError:
             self._capsule = _told(_capsule_share, byref(batch), stream)
         self.pointer = c_void_p(_capsule_pointer(self._capsule, b"penstock.share"))
         self.stream = stream
@@ -77,11 +77,11 @@ class Share:
 
 
 def _told(make: Callable[..., Any], *arguments: Any) -> Any:
-    """A capsule; or the error that the library gives instead."""
+    """Call once more what has failed, for the library's own error."""
     error = errors.new()
     try:
         return make(*arguments, byref(error))
-    except ValueError:
+    except RuntimeError:
         raise errors.of(error) from None
 
 
@@ -107,7 +107,7 @@ def _capsule_of(tensor: Tensor) -> Any:
     """A capsule with a DLManagedTensor, which holds a reference of its own."""
     try:
         capsule = _capsule_tensor(tensor.share.pointer, tensor.index, None)
-    except ValueError:
+    except RuntimeError:
         capsule = _told(_capsule_tensor, tensor.share.pointer, tensor.index)
     if tensor.patched:
         _patch(_capsule_pointer(capsule, b"dltensor"), tensor)
