@@ -339,11 +339,12 @@ static void load_images(struct images *set, struct pstk_dataset *d, uint32_t fie
     uint64_t bytes = 0;
     pstk__order_init(&order, PSTK_ORDER_FULL, s->n_samples, 2, 0);
     for (uint64_t k = 0; k < s->n_samples && set->n < N_IMAGES && bytes < IMAGE_BYTES; k++) {
-        uint32_t i = set->n, encoding;
+        struct pstk_value_info value = {.size = sizeof value};
+        uint32_t i = set->n;
         if (pstk_dataset_get(d, pstk__order_at(&order, k), field, &set->image[i].data,
-                             &set->image[i].size, &encoding, NULL) < 0)
+                             &set->image[i].size, &value, NULL) < 0)
             continue;
-        if (encoding == PSTK_ENCODING_JPEG &&
+        if (value.encoding == PSTK_ENCODING_JPEG &&
             pstk__image_probe(set->image[i].data, set->image[i].size, PSTK__MAX_PIXELS,
                               &set->image[i].info, NULL) == 0) {
             bytes += set->image[i].size;

@@ -167,11 +167,15 @@ static int open_shard(const struct pstk__source *s, uint32_t shard, int *fd, str
     if (*fd < 0) {
         r = pstk__fail_errno(err, -*fd, PSTK_STAGE_SHARD, "cannot open shard %s", path);
         pstk__fail_at(err, r, name, PSTK_NONE, PSTK_NONE, 0);
-        return r;
+    } else {
+        r = s->format->shard_check(s, shard, *fd, err);
+        if (r < 0)
+            close(*fd);
     }
-    r = s->format->shard_check(s, shard, *fd, err);
-    if (r < 0)
-        close(*fd);
+    if (r < 0 && s->format->stands(s, err) < 0) {
+        r = PSTK_ENOENT;
+        pstk__fail_at(err, r, name, PSTK_NONE, PSTK_NONE, 0);
+    }
     return r;
 }
 
@@ -398,9 +402,23 @@ static int get_fixed(const struct pstk__record *r, uint32_t field, void **data,
     return 0;
 }
 
+static void fill_info(const struct pstk__field_view *v, struct pstk_value_info *info)
+{
+    const struct pstk_value_info all = {
+        .size = info->size,
+        .encoding = v->encoding,
+        .width = v->width,
+        .height = v->height,
+        .codec = v->codec,
+        .equivalent = (v->flags & PSTK__FIELD_EQUIVALENT) != 0,
+        .stored_size = v->stored_size,
+    };
+    memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
+}
+
 /* Read the head, then of the rest no more than the field. */
 static int fetch_field(const struct fetch *f, uint32_t field, void **data, uint64_t *size,
-                       uint32_t *encoding, struct pstk_error *err)
+                       struct pstk_value_info *info, struct pstk_error *err)
 {
     struct pstk__extent e;
     struct pstk__record r;
@@ -419,15 +437,15 @@ static int fetch_field(const struct fetch *f, uint32_t field, void **data, uint6
                                        : get_stored(f, &r, field, data, err);
     if (code == 0) {
         *size = r.fields[field].plain_size;
-        if (encoding)
-            *encoding = r.fields[field].encoding;
+        if (info)
+            fill_info(&r.fields[field], info);
     }
     free(head);
     return code;
 }
 
 int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field, void **data,
-                     uint64_t *size, uint32_t *encoding, struct pstk_error *err)
+                     uint64_t *size, struct pstk_value_info *info, struct pstk_error *err)
 {
     if (!d || !data || !size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ, "%s is NULL",
@@ -436,6 +454,9 @@ int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
                                   : "size");
     *data = NULL;
     *size = 0;
+    if (info && info->size < sizeof info->size)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ,
+                          "info->size is %u: set it to sizeof(struct pstk_value_info)", info->size);
     const struct pstk__source *s = d->source;
     if (sample_id >= s->n_samples)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ,
@@ -450,7 +471,7 @@ int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
     int r = lease_file(d, f.shard, &lease, err);
     if (r == 0) {
         f.fd = lease.fd;
-        r = fetch_field(&f, field, data, size, encoding, err);
+        r = fetch_field(&f, field, data, size, info, err);
         end_lease(d, &lease);
     }
     if (r < 0 && err)

@@ -185,6 +185,8 @@ static int open_file(struct pstk__files *f, uint32_t shard, struct pstk_error *e
         return fd;
     if (fd >= 0)
         close(fd);
+    if (f->source->format->stands(f->source, err) < 0)
+        r = PSTK_ENOENT;
     /* shard_check may have set a byte range: only what is missing is filled in. */
     if (err && err->size >= sizeof *err && !err->shard[0])
         pstk__fail_at(err, r, name, err->record, err->offset, err->length);

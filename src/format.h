@@ -2,7 +2,8 @@
 /*
  * format: the table of record formats, and what an opened data set is to the hops after it. L2.
  * `.pstk` is the first entry (format_pstk.c); foreign formats fit the same table. All functions
- * but open and shard_check are pure over the opened source, so any thread may call them at once.
+ * but open, shard_check and stands are pure over the opened source, so any thread may call them at
+ * once.
  */
 #ifndef PSTK_FORMAT_TABLE_H
 #define PSTK_FORMAT_TABLE_H
@@ -74,6 +75,10 @@ struct pstk__format {
      */
     int (*shard_check)(const struct pstk__source *s, uint32_t shard, int fd,
                        struct pstk_error *err);
+    /* Once a file of it could not be opened or did not pass its check: is what stands at the path
+     * still the data set that was opened? 0: yes, or nobody can tell; ENOENT, with a message: it
+     * was replaced or removed. Never allocates. */
+    int (*stands)(const struct pstk__source *s, struct pstk_error *err);
 };
 
 extern const struct pstk__format pstk__format_pstk;

@@ -72,6 +72,18 @@ static void pstk_close(struct pstk__source *s)
     free(s);
 }
 
+static int pstk_stands(const struct pstk__source *s, struct pstk_error *err)
+{
+    const struct pstk_state *t = s->state;
+    if (pstk__manifest_stands(&t->manifest, s->path) != 0)
+        return 0;
+    return pstk__fail(
+        err, PSTK_ENOENT, PSTK_STAGE_SHARD,
+        "%s: the data set was replaced, removed or renamed while it was open: open it "
+        "again",
+        s->path);
+}
+
 static int file_path(const struct pstk__source *s, const char *file, char *path, size_t size)
 {
     int n = snprintf(path, size, "%s/%s", s->path, file);
@@ -177,6 +189,8 @@ static int fill(struct pstk__source *s, const char *path, struct pstk_error *err
     copy_facts(s);
     for (uint32_t i = 0; i < t->manifest.n_dictionaries && r == 0; i++)
         r = open_dictionary(s, i, err);
+    if (r < 0 && pstk_stands(s, err) < 0)
+        r = PSTK_ENOENT;
     return r;
 }
 
@@ -418,4 +432,5 @@ const struct pstk__format pstk__format_pstk = {
     .shard_path = pstk_shard_path,
     .shard_name = pstk_shard_name,
     .shard_check = pstk_shard_check,
+    .stands = pstk_stands,
 };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int no_memory(struct pstk_error *err)
 {
@@ -355,6 +356,27 @@ int pstk__manifest_load(struct pstk__manifest *m, const char *path, struct pstk_
     if (r < 0)
         return r;
     r = pstk__manifest_parse(m, bytes, size, name, err);
+    if (r == 0) {
+        m->file_size = size;
+        memcpy(m->file_tail, (char *)bytes + size - PSTK__MANIFEST_TAIL, PSTK__MANIFEST_TAIL);
+    }
     free(bytes);
+    return r;
+}
+
+int pstk__manifest_stands(const struct pstk__manifest *m, const char *path)
+{
+    char name[PATH_MAX], tail[PSTK__MANIFEST_TAIL];
+    struct stat st;
+    int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
+    int fd = n < 0 || (size_t)n >= sizeof name ? -ENAMETOOLONG : pstk__file_open(name);
+    if (fd < 0)
+        return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
+    int r = fstat(fd, &st) < 0 ? -errno : (uint64_t)st.st_size == m->file_size;
+    if (r == 1) {
+        int64_t got = pstk__file_pread(fd, tail, sizeof tail, m->file_size - sizeof tail);
+        r = got < 0 ? (int)got : got == sizeof tail && memcmp(tail, m->file_tail, sizeof tail) == 0;
+    }
+    close(fd);
     return r;
 }

@@ -13,7 +13,8 @@
 #define PSTK__MANIFEST_MAX                                                                         \
     (256u << 20) /* bytes of the file: over a million shards; its parsed tree is some ten          \
                   times that */
-#define PSTK__MAX_FILE_NAME 200         /* bytes of a shard's or dictionary's name */
+#define PSTK__MANIFEST_TAIL 22  /* bytes at the file's end: its checksum, as FORMAT.md says */
+#define PSTK__MAX_FILE_NAME 200 /* bytes of a shard's or dictionary's name */
 #define PSTK__MAX_SAMPLES (1ull << 40)  /* records of a data set */
 #define PSTK__MAX_DICTIONARY (1u << 24) /* bytes of a dictionary file */
 
@@ -46,8 +47,10 @@ struct pstk__manifest {
     uint32_t n_dictionaries, dictionary_capacity;
     struct pstk__manifest_shard *shards; /* owned */
     uint32_t n_shards, shard_capacity;
-    uint64_t n_samples; /* sum of shards[].n_records, <= PSTK__MAX_SAMPLES */
-    uint64_t bytes;     /* sum over shards and dictionaries */
+    uint64_t n_samples;                  /* sum of shards[].n_records, <= PSTK__MAX_SAMPLES */
+    uint64_t bytes;                      /* sum over shards and dictionaries */
+    uint64_t file_size;                  /* bytes of the file that load read; else 0 */
+    char file_tail[PSTK__MANIFEST_TAIL]; /* the end of that file */
 };
 
 /* All zero is an empty manifest; free makes it one again. */
@@ -71,6 +74,9 @@ int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t s
                          const char *name, struct pstk_error *err);
 /* The same from the file manifest.json in the directory `path`. ENOENT, EACCES, ... */
 int pstk__manifest_load(struct pstk__manifest *m, const char *path, struct pstk_error *err);
+/* 1: the file in the directory `path` is the one that load read into *m; 0: it is another, or there
+ * is none; a negative errno: it cannot be told. Never allocates. */
+int pstk__manifest_stands(const struct pstk__manifest *m, const char *path);
 /* Check *m and print it, its checksum at the end. Returns owned bytes (free()) and their number,
  * without a terminating 0. EINVAL: m does not hold its invariants. */
 int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t *size,

@@ -17,10 +17,10 @@
 
 /* ,"crc32c":"xxxxxxxx"} and a newline: the file's last bytes. */
 #define MAX_DEPTH 8 /* of lists and objects: a manifest has 4 */
-#define TAIL_SIZE 22
 #define TAIL_BEFORE ",\"crc32c\":\""
 #define TAIL_AFTER "\"}\n"
-_Static_assert(sizeof TAIL_BEFORE - 1 + 8 + sizeof TAIL_AFTER - 1 == TAIL_SIZE, "FORMAT.md");
+_Static_assert(sizeof TAIL_BEFORE - 1 + 8 + sizeof TAIL_AFTER - 1 == PSTK__MANIFEST_TAIL,
+               "FORMAT.md");
 
 static const char *const encoding_names[] = {"none", "jpeg", "png", "pixels"};
 #define N_ENCODINGS (sizeof encoding_names / sizeof encoding_names[0])
@@ -442,9 +442,9 @@ static int check_tail(const char *bytes, uint64_t size, const char *name, struct
 {
     uint32_t said = 0;
     char hex[9] = "";
-    const char *tail = bytes + size - TAIL_SIZE;
+    const char *tail = bytes + size - PSTK__MANIFEST_TAIL;
     const size_t before = sizeof TAIL_BEFORE - 1, after = sizeof TAIL_AFTER - 1;
-    int whole = size > TAIL_SIZE && memcmp(tail, TAIL_BEFORE, before) == 0 &&
+    int whole = size > PSTK__MANIFEST_TAIL && memcmp(tail, TAIL_BEFORE, before) == 0 &&
                 memcmp(tail + before + 8, TAIL_AFTER, after) == 0;
     if (whole)
         memcpy(hex, tail + before, 8);
@@ -454,7 +454,7 @@ static int check_tail(const char *bytes, uint64_t size, const char *name, struct
             "%s does not end with its checksum: it is cut short, was edited, or is no "
             "penstock manifest",
             name);
-    uint32_t crc = pstk__crc32c(0, bytes, size - TAIL_SIZE);
+    uint32_t crc = pstk__crc32c(0, bytes, size - PSTK__MANIFEST_TAIL);
     if (crc != said)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%s is damaged or was edited: its checksum is %08x, it says %08x", name,
@@ -490,7 +490,7 @@ int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t s
                          const char *name, struct pstk_error *err)
 {
     memset(m, 0, sizeof *m);
-    if (size <= TAIL_SIZE || size > PSTK__MANIFEST_MAX)
+    if (size <= PSTK__MANIFEST_TAIL || size > PSTK__MANIFEST_MAX)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%s has %llu bytes, which no manifest has", name,
                           (unsigned long long)size);

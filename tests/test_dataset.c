@@ -329,12 +329,20 @@ TEST(every_field_of_every_record_reads_as_it_was_made)
     uint64_t size;
     int after = pstk_dataset_get(d, N_SAMPLES, 0, &data, &size, NULL, &err);
     int no_field = pstk_dataset_get(d, 0, 3, &data, &size, NULL, &err);
+    struct pstk_value_info txt = {.size = sizeof txt}, unsized = {0};
+    int no_size = pstk_dataset_get(d, 0, 2, &data, &size, &unsized, &err);
+    int known = pstk_dataset_get(d, 0, 2, &data, &size, &txt, &err);
+    pstk_free(data);
     pstk_dataset_close(&d);
     unmake(&k);
     CHECK(d == NULL);
     CHECK_EQ(n, N_SAMPLES);
     CHECK_EQ(after, PSTK_EINVAL);
     CHECK_EQ(no_field, PSTK_EINVAL);
+    CHECK_EQ(no_size, PSTK_EINVAL);
+    CHECK_EQ(known, 0);
+    CHECK(txt.codec == PSTK_CODEC_ZSTD && txt.stored_size > 0 && txt.stored_size < size);
+    CHECK(txt.encoding == PSTK_ENCODING_NONE && txt.width == 0 && txt.equivalent == 0);
 }
 
 TEST(info_fields_and_names_are_those_of_the_manifest)
@@ -452,6 +460,34 @@ TEST(truncated_missing_and_foreign_shards_are_named)
     CHECK(!is_right(d, 600, &err)); /* and does not wait */
     pstk_dataset_close(&d);
     unmake(&k);
+}
+
+/* By another one with shards of the same names, by one with other names, by nothing. */
+TEST(a_data_set_that_is_replaced_while_it_is_open_is_said_to_be)
+{
+    char s0[128], s1[128], path[128];
+    for (int how = 0; how < 3; how++) {
+        struct maker k;
+        struct pstk_dataset *d;
+        struct pstk_error err = {0};
+        make(&k);
+        snprintf(s0, sizeof s0, "%s/s0.pstk", k.dir);
+        snprintf(s1, sizeof s1, "%s/s1.pstk", k.dir);
+        snprintf(path, sizeof path, "%s/manifest.json", k.dir);
+        CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
+        CHECK(is_right(d, 0, &err));
+        CHECK_EQ(how == 0 ? rename(s0, s1) : unlink(s1), 0);
+        if (how == 2)
+            CHECK_EQ(unlink(path), 0);
+        else
+            write_file(&k, "manifest.json", "{}\n", 3);
+        CHECK(is_right(d, 1, &err)); /* its shard is held open */
+        CHECK(!is_right(d, 600, &err));
+        CHECK(err.code == PSTK_ENOENT && strstr(err.message, "open it again"));
+        CHECK(err.sample_id == 600 && strcmp(err.shard, "s1.pstk") == 0);
+        pstk_dataset_close(&d);
+        unmake(&k);
+    }
 }
 
 TEST(a_shard_that_shrinks_after_it_was_checked_is_damage)
@@ -675,6 +711,7 @@ int main(void)
         CASE(a_whole_record_is_read_into_the_callers_buffer_or_refused),
         CASE(damage_anywhere_in_a_shard_is_found_by_who_reads_it_and_by_nobody_else),
         CASE(truncated_missing_and_foreign_shards_are_named),
+        CASE(a_data_set_that_is_replaced_while_it_is_open_is_said_to_be),
         CASE(a_shard_that_shrinks_after_it_was_checked_is_damage),
         CASE(a_damaged_or_missing_dictionary_is_found_at_open),
         CASE(what_is_no_data_set_is_told_by_what_it_is),

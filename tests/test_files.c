@@ -113,8 +113,25 @@ static int shard_check(const struct pstk__source *s, uint32_t shard, int fd, str
     return PSTK_EBADMSG;
 }
 
-static const struct pstk__format format = {
-    .shard_path = shard_path, .shard_name = shard_name, .shard_check = shard_check};
+static int replaced; /* 1: another data set stands at the path */
+
+static int stands(const struct pstk__source *s, struct pstk_error *err)
+{
+    (void)s;
+    if (!replaced)
+        return 0;
+    if (err) {
+        pstk_error_init(err, sizeof *err);
+        err->code = PSTK_ENOENT;
+        snprintf(err->message, sizeof err->message, "was replaced");
+    }
+    return PSTK_ENOENT;
+}
+
+static const struct pstk__format format = {.shard_path = shard_path,
+                                           .shard_name = shard_name,
+                                           .shard_check = shard_check,
+                                           .stands = stands};
 static struct pstk__source source = {.format = &format, .n_shards = N_SHARDS, .path = folder};
 
 /* The number of the shard that fd reads, by its first byte; -1: neither. */
@@ -306,6 +323,26 @@ TEST(a_shard_is_checked_again_when_it_is_opened_again)
     pstk__files_close(f);
 }
 
+TEST(a_shard_of_a_data_set_that_was_replaced_is_not_called_damaged)
+{
+    struct pstk__files *f;
+    struct pstk_error err;
+    uint32_t rungs = 0, slot;
+    int fd;
+    CHECK_EQ(pstk__files_open(&f, &source, 2, 0, &rungs, NULL), 0);
+    damaged = 3;
+    replaced = 1;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk__files_acquire(f, 3, &slot, &fd, &err), PSTK_ENOENT);
+    CHECK_STR(err.message, "was replaced");
+    CHECK_STR(err.shard, "3");
+    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &fd, &err), 1); /* it could be opened: nobody asks */
+    pstk__files_release(f, slot);
+    damaged = N_SHARDS;
+    replaced = 0;
+    pstk__files_close(f);
+}
+
 TEST(the_capacity_leaves_half_of_the_limit_of_open_files)
 {
     struct rlimit old, low;
@@ -366,6 +403,7 @@ int main(void)
         CASE(a_file_that_cannot_be_opened_is_an_error_with_its_name_and_leaks_nothing),
         CASE(a_fifo_in_place_of_a_shard_is_refused_and_does_not_hang),
         CASE(a_shard_is_checked_again_when_it_is_opened_again),
+        CASE(a_shard_of_a_data_set_that_was_replaced_is_not_called_damaged),
         CASE(the_capacity_leaves_half_of_the_limit_of_open_files),
         CASE(any_allocation_may_fail_at_open),
     };

@@ -351,8 +351,19 @@ TEST(a_path_that_is_no_data_set_is_told_by_what_it_is)
     char *text = make_text(&size);
     int fd = open(path, O_WRONLY | O_CREAT, 0600);
     CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size && close(fd) == 0);
-    free(text);
     CHECK_EQ(pstk__manifest_load(&m, dir, &err), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 1);
+    text[size - 5] ^= 1; /* another checksum */
+    fd = open(path, O_WRONLY);
+    CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 0);
+    text[size - 5] ^= 1;
+    CHECK(pwrite(fd, text, size, 0) == (ssize_t)size && write(fd, text, 1) == 1);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 0);
+    CHECK(ftruncate(fd, (off_t)size) == 0 && close(fd) == 0);
+    CHECK_EQ(pstk__manifest_stands(&m, path), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 1);
+    free(text);
     CHECK_EQ(m.n_samples, 7);
     pstk__manifest_free(&m);
     CHECK(unlink(path) == 0 && rmdir(dir) == 0);

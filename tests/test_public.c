@@ -308,14 +308,16 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
 
     void *data = NULL;
     uint64_t size = 0;
-    uint32_t encoding = 99;
-    CHECK_EQ(pstk_dataset_get(dataset, 7, FIELD_TEXT, &data, &size, &encoding, &err), 0);
+    struct pstk_value_info value = {.size = sizeof value};
+    CHECK_EQ(pstk_dataset_get(dataset, 7, FIELD_TEXT, &data, &size, &value, &err), 0);
     CHECK(size == 15 && memcmp(data, "record number 7", 15) == 0);
-    CHECK_EQ(encoding, PSTK_ENCODING_NONE);
+    CHECK_EQ(value.encoding, PSTK_ENCODING_NONE);
+    CHECK(value.width == 0 && value.height == 0 && value.stored_size > 0);
     pstk_free(data);
     data = NULL;
-    CHECK_EQ(pstk_dataset_get(dataset, 7, FIELD_IMG, &data, &size, &encoding, &err), 0);
-    CHECK_EQ(encoding, PSTK_ENCODING_PIXELS);
+    CHECK_EQ(pstk_dataset_get(dataset, 7, FIELD_IMG, &data, &size, &value, &err), 0);
+    CHECK_EQ(value.encoding, PSTK_ENCODING_PIXELS);
+    CHECK(value.width == SIDE && value.height == SIDE && size == 3 * SIDE * SIDE);
     pstk_free(data);
     pstk_free(NULL);
     CHECK(pstk_dataset_get(dataset, N_SAMPLES, FIELD_IMG, &data, &size, NULL, &err) < 0);

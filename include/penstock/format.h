@@ -195,7 +195,21 @@ struct pstk_field_stats {
                                  same coefficients and markers, than was added */
 };
 
-/* Open a data set for reading single records. Returns owned. */
+/* What the record says of one value. Of images width and height, whatever their encoding: those of
+ * the file's header, before EXIF orientation. */
+struct pstk_value_info {
+    uint32_t size;        /* sizeof, set by the caller */
+    uint32_t encoding;    /* enum pstk_encoding; NONE but for images */
+    uint32_t width;       /* pixels; images only, else 0 */
+    uint32_t height;      /* pixels; images only, else 0 */
+    uint32_t codec;       /* enum pstk_codec with which this value is stored */
+    uint32_t equivalent;  /* 1: another file, with the same coefficients and markers, than was added
+                             (PSTK_CODEC_PLANES); else 0 */
+    uint64_t stored_size; /* bytes, as stored */
+};
+
+/* Open a data set for reading single records. Returns owned. Shards are opened when they are first
+ * read from. */
 PSTK_API int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err);
 /* Close and null; NULL is fine. */
 PSTK_API void pstk_dataset_close(struct pstk_dataset **d);
@@ -207,9 +221,11 @@ PSTK_API int pstk_dataset_get_field(const struct pstk_dataset *d, uint32_t i,
 /* Class name i, or NULL; lives as long as d. */
 PSTK_API const char *pstk_dataset_name(const struct pstk_dataset *d, uint64_t i);
 /* Read one field of one record, checked and decompressed. Returns owned bytes in *data (free with
- * pstk_free) and their size. *encoding (may be NULL) is enum pstk_encoding. */
+ * pstk_free) and their size in bytes; *info (may be NULL; info->size set) is of the same reading.
+ * ENOENT: the data set was replaced or removed while it was open, and the record's shard with it:
+ * open it again. EBADMSG: damage. */
 PSTK_API int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
-                              void **data, uint64_t *size, uint32_t *encoding,
+                              void **data, uint64_t *size, struct pstk_value_info *info,
                               struct pstk_error *err);
 PSTK_API void pstk_free(void *data);
 

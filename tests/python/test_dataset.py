@@ -6,6 +6,7 @@ import glob
 import multiprocessing
 import os
 import pickle
+import shutil
 import subprocess
 import threading
 import unittest
@@ -137,6 +138,22 @@ class Records(Case):
         with penstock.Writer(self.path(), {"x": "int64"}, overwrite=True) as w:
             w.add(x=1)
         self.assert_says(["replaced", self.data.info.identity], pickle.loads, text)
+
+    def test_a_data_set_that_is_replaced_while_it_is_open(self):
+        self.data[1]
+        for replaced_by_a_writer in (True, False):
+            if not replaced_by_a_writer:  # shards of the same names
+                shutil.rmtree(self.path())
+            with penstock.Writer(self.path(), {"im": "image"}, overwrite=True) as w:
+                for i in range(N):
+                    w.add(im=picture(i, 50, 60))
+            # Its shard is held open: what is read is still the old data set's.
+            np.testing.assert_array_equal(self.data.get(2, "im"), picture(2, 5, 4))
+            error = self.assert_says(
+                [self.path(), "replaced", "open it again"], self.data.__getitem__, N - 1
+            )
+            self.assertIsInstance(error, penstock.DataSetNotFoundError)
+            self.assertEqual(error.sample_id, N - 1)
 
     def test_processes_by_fork_and_spawn(self):
         for method in ("fork", "spawn"):

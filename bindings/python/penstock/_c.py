@@ -263,6 +263,18 @@ class FieldStats(Structure):
     ]
 
 
+class ValueInfo(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("encoding", c_uint32),
+        ("width", c_uint32),
+        ("height", c_uint32),
+        ("codec", c_uint32),
+        ("equivalent", c_uint32),
+        ("stored_size", c_uint64),
+    ]
+
+
 class Sample(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -563,7 +575,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_dataset_get_info": (c_int, [c_void_p, POINTER(DatasetInfo)]),
     "pstk_dataset_get_field": (c_int, [c_void_p, c_uint32, POINTER(Field), POINTER(FieldStats)]),
     "pstk_dataset_name": (c_char_p, [c_void_p, c_uint64]),
-    "pstk_dataset_get": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint64), POINTER(c_uint32), POINTER(Error)]),
+    "pstk_dataset_get": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint64), POINTER(ValueInfo), POINTER(Error)]),
     "pstk_free": (None, [c_void_p]),
     "pstk_verify": (c_int64, [c_char_p, c_int, c_uint32, VerifyFn, ProgressFn, c_void_p, POINTER(Error)]),
     "pstk_settings_init": (None, [POINTER(Settings), c_uint32]),

@@ -15,7 +15,6 @@ from typing import Any
 from . import _c, errors
 from ._optional import needed
 from .errors import SettingsError
-from .heads import Heads
 from .schema import DTYPES, Field, did_you_mean
 from .writer import path_bytes
 
@@ -89,14 +88,14 @@ class _Handle:
                 stats.plain_bytes, stats.max_width, stats.max_height, encodings)
         return made
 
-    def read(self, sample_id: int, field: int) -> tuple[bytes, int]:
-        """One field's plain bytes, and their encoding."""
-        data, size, encoding = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_uint32()
+    def read(self, sample_id: int, field: int) -> tuple[bytes, _c.ValueInfo]:
+        """One field's plain bytes, and what the record says of them."""
+        data, size, info = ctypes.c_void_p(), ctypes.c_uint64(), _c.ValueInfo(size=sizeof(_c.ValueInfo))
         error = errors.new()
         errors.check(_c.lib.pstk_dataset_get(self.pointer, sample_id, field, byref(data), byref(size),
-                                             byref(encoding), byref(error)), error)
+                                             byref(info), byref(error)), error)
         try:
-            return ctypes.string_at(data, size.value), encoding.value
+            return ctypes.string_at(data, size.value), info
         finally:
             _c.lib.pstk_free(data)
 
@@ -204,7 +203,6 @@ class Dataset:
         """What is made from the rest: how to read each field."""
         numbers = {name: i for i, name in enumerate(self._fields)}
         self._readers = {name: (numbers[name], _decoder(self._fields[name].field)) for name in self._names}
-        self._heads: Heads | None = None
 
     def _checked_names(self, fields: Sequence[str] | None) -> tuple[str, ...]:
         if isinstance(fields, str):
@@ -251,11 +249,11 @@ class Dataset:
 
     def _read(self, handle: _Handle, sample_id: int, name: str) -> Any:
         number, decode = self._readers[name]
-        data, encoding = handle.read(sample_id, number)
-        if encoding == _c.ENCODING_PIXELS:
+        data, info = handle.read(sample_id, number)
+        if info.encoding == _c.ENCODING_PIXELS:
             needed("numpy", "reading pixels")
-            return _array(data, "u1", (*self._image_size(sample_id, name), 3))
-        if self._decode and encoding != _c.ENCODING_NONE:
+            return _array(data, "u1", (info.height, info.width, 3))
+        if self._decode and info.encoding != _c.ENCODING_NONE:
             try:
                 return decoded(data)
             except errors.PenstockError as error:
@@ -263,11 +261,6 @@ class Dataset:
                 error.sample_id = sample_id
                 raise
         return decode(data)
-
-    def _image_size(self, sample_id: int, name: str) -> tuple[int, int]:
-        if self._heads is None:
-            self._heads = Heads(self.path, {name: info.field for name, info in self._fields.items()})
-        return self._heads.size(sample_id, name)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for i in range(len(self)):
@@ -311,7 +304,7 @@ class Dataset:
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        for name in ("_handle", "_readers", "_heads"):
+        for name in ("_handle", "_readers"):
             del state[name]
         return state
 
