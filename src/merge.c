@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "merge.h"
+
 #include "crc32c.h"
 #include "error.h"
 #include "file.h"
-#include "manifest.h"
 #include "record.h"
 #include "shard.h"
-#include "staging.h"
 #include "tally.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One part, and where its dictionaries are in the list of the whole. */
@@ -25,7 +26,7 @@ struct merge {
     struct part *parts; /* owned; sorted by part number */
     uint32_t n_parts;
     struct pstk__manifest manifest; /* of the whole */
-    struct pstk__staging staging;
+    struct pstk__staging *staging;  /* borrowed */
 };
 
 /* ---- do the parts belong together? -------------------------------------------------------------
@@ -105,6 +106,21 @@ static int check_same(const struct part *a, const struct part *b, struct pstk_er
     return 0;
 }
 
+/* The parts stay, so none of them can be replaced by the whole. */
+static int check_apart(const struct merge *g, const char *out, struct pstk_error *err)
+{
+    struct stat whole, part;
+    if (stat(out, &whole) < 0)
+        return 0; /* it is still to be made */
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        if (stat(g->parts[i].path, &part) == 0 && part.st_dev == whole.st_dev &&
+            part.st_ino == whole.st_ino)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s is one of the parts, and these stay: name another directory",
+                              out);
+    return 0;
+}
+
 /* ---- identity -------------------------------------------------------------------------------- */
 
 static int file_path(char path[4096], const char *directory, const char *file,
@@ -168,26 +184,39 @@ static int join_identity(struct part *p, struct pstk_error *err)
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
+/* A name of the new data set for a part's file, PREFIX before it. */
+static int new_name(const struct merge *g, char name[PSTK__MAX_FILE_NAME + 1], const char *prefix,
+                    const char *file, struct pstk_error *err)
+{
+    char stem[PSTK__MAX_FILE_NAME + 16];
+    const char *suffix = strrchr(file, '.');
+    int n = suffix ? (int)(suffix - file) : (int)strlen(file);
+    snprintf(stem, sizeof stem, "%s%.*s", prefix, n, file);
+    return pstk__staging_name(g->staging, name, PSTK__MAX_FILE_NAME + 1, stem, suffix ? suffix : "",
+                              err);
+}
+
 /* Link a file under its own name, or with the part before it where that name is taken. */
 static int link_file(struct merge *g, const struct part *p, const char *file,
                      char name[PSTK__MAX_FILE_NAME + 1], struct pstk_error *err)
 {
-    char from[4096];
+    char from[4096], prefix[16];
     int r = file_path(from, p->path, file, err);
-    if (r < 0)
-        return r;
-    snprintf(name, PSTK__MAX_FILE_NAME + 1, "%s", file);
-    r = pstk__staging_link(&g->staging, from, name, err);
+    if (r == 0)
+        r = new_name(g, name, "", file, err);
+    if (r == 0)
+        r = pstk__staging_link(g->staging, from, name, err);
     if (r != PSTK_EEXIST)
         return r;
-    int n = snprintf(name, PSTK__MAX_FILE_NAME + 1, "p%u-%s", p->manifest.part, file);
-    if (n > 0 && n <= PSTK__MAX_FILE_NAME)
-        r = pstk__staging_link(&g->staging, from, name, err);
+    snprintf(prefix, sizeof prefix, "p%u-", p->manifest.part);
+    r = new_name(g, name, prefix, file, err);
+    if (r == 0)
+        r = pstk__staging_link(g->staging, from, name, err);
     return r != PSTK_EEXIST ? r
                             : pstk__fail(err, r, PSTK_STAGE_WRITE,
                                          "%s: the file %s is there already; rename the shards of "
                                          "one part",
-                                         g->staging.path, file);
+                                         g->staging->path, name);
 }
 
 static int load_dictionary(const struct part *p, const struct pstk__manifest_dictionary *d,
@@ -295,45 +324,86 @@ static int commit(struct merge *g, struct pstk_error *err)
     uint64_t size = 0;
     int r = pstk__manifest_print(&g->manifest, &bytes, &size, err);
     if (r == 0)
-        r = pstk__staging_commit(&g->staging, bytes, size, err);
+        r = pstk__staging_commit(g->staging, bytes, size, err);
     free(bytes);
     return r;
 }
 
-/* What is wrong with the parts' manifests one by one is found before anything is written; what is
- * wrong with them together (over a limit of the whole), before the manifest is. */
-static int run(struct merge *g, const char *const *paths, const char *out, struct pstk_error *err)
+/* Do the parts fit together, and with what shall be made of them? Nothing is written yet. */
+static int prepare(struct merge *g, const char *const *paths, const char *out,
+                   struct pstk_error *err)
 {
     int r = load_parts(g, paths, err);
+    if (r == 0)
+        r = check_apart(g, out, err);
     if (r == 0)
         r = check_complete(g, err);
     for (uint32_t i = 1; r == 0 && i < g->n_parts; i++)
         r = check_same(&g->parts[0], &g->parts[i], err);
     for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
         r = join_identity(&g->parts[i], err);
-    if (r == 0)
-        r = begin_manifest(g, err);
-    if (r == 0)
-        r = pstk__staging_open(&g->staging, out, 0, err);
+    return r < 0 ? r : begin_manifest(g, err);
+}
+
+/* What is wrong with the parts together (over a limit of the whole) is found before the manifest is
+ * written. */
+static int join(struct merge *g, struct pstk_error *err)
+{
+    int r = 0;
     for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
         r = add_part(g, &g->parts[i], err);
     return r < 0 ? r : commit(g, err);
 }
 
-int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, struct pstk_error *err)
+static void teardown(struct merge *g)
 {
-    if (!parts || n_parts == 0)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "parts is empty: name the parts");
+    for (uint32_t i = 0; g->parts && i < g->n_parts; i++) {
+        pstk__manifest_free(&g->parts[i].manifest);
+        free(g->parts[i].dictionaries);
+    }
+    free(g->parts);
+    pstk__manifest_free(&g->manifest);
+}
+
+static int check_parts(const char *const *parts, uint32_t n_parts, struct pstk_error *err)
+{
+    return parts && n_parts
+               ? 0
+               : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "parts is empty: name the parts");
+}
+
+int pstk__merge_into(struct pstk__staging *s, const struct pstk__manifest *like,
+                     const char *const *parts, uint32_t n_parts, struct pstk_error *err)
+{
+    struct merge g = {.n_parts = n_parts, .staging = s};
+    const struct part wanted = {.path = s->path, .manifest = *like};
+    int r = check_parts(parts, n_parts, err);
+    if (r == 0)
+        r = prepare(&g, parts, s->path, err);
+    if (r == 0)
+        r = check_same(&wanted, &g.parts[0], err);
+    if (r == 0)
+        r = join(&g, err);
+    teardown(&g);
+    return r;
+}
+
+int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
+               struct pstk_error *err)
+{
+    struct pstk__staging staging = {.dir = -1};
+    struct merge g = {.n_parts = n_parts, .staging = &staging};
+    int r = check_parts(parts, n_parts, err);
+    if (r < 0)
+        return r;
     if (!out || !*out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is empty: name a directory");
-    struct merge g = {.n_parts = n_parts, .staging = {.dir = -1}};
-    int r = run(&g, parts, out, err);
-    pstk__staging_close(&g.staging);
-    for (uint32_t i = 0; g.parts && i < n_parts; i++) {
-        pstk__manifest_free(&g.parts[i].manifest);
-        free(g.parts[i].dictionaries);
-    }
-    free(g.parts);
-    pstk__manifest_free(&g.manifest);
+    r = prepare(&g, parts, out, err);
+    if (r == 0)
+        r = pstk__staging_open(&staging, out, overwrite, err);
+    if (r == 0)
+        r = join(&g, err);
+    pstk__staging_close(&staging);
+    teardown(&g);
     return r;
 }

@@ -11,6 +11,7 @@
 #include "encode.h"
 #include "error.h"
 #include "image.h"
+#include "merge.h"
 #include "shard_writer.h"
 #include "tally.h"
 #include "value.h"
@@ -667,6 +668,21 @@ int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
         r = write_rest(*w, err);
     if (r == 0)
         r = write_manifest(*w, err);
+    teardown(w);
+    return r;
+}
+
+int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts, uint32_t n_parts,
+                             struct pstk_error *err)
+{
+    if (!w || !*w)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "w is NULL");
+    int r = (*w)->n_samples || (*w)->failed
+                ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                             "%s: records were added to this writer; parts are committed by one "
+                             "that has none",
+                             (*w)->staging.path)
+                : pstk__merge_into(&(*w)->staging, &(*w)->manifest, parts, n_parts, err);
     teardown(w);
     return r;
 }

@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 enum fault_kind {
     FAULT_NONE,
@@ -26,6 +28,8 @@ enum fault_kind {
     FAULT_LINK,   /* linkat */
     FAULT_OPEN,   /* open, openat, mkdir */
     FAULT_THREAD, /* pthread_create */
+    FAULT_REMOVE, /* unlinkat */
+    FAULT_DEATH,  /* any of them that changes files: the process is killed in its place */
     N_FAULTS
 };
 
@@ -53,13 +57,21 @@ static inline int fault_disarm(void)
     return atomic_load(&fault.fired);
 }
 
+static int fault_meets(int kind)
+{
+    return fault.kind == kind || (fault.kind == FAULT_DEATH && kind != FAULT_MEMORY &&
+                                  kind != FAULT_READ && kind != FAULT_THREAD);
+}
+
 static int fault_due(int kind)
 {
-    if (fault.kind != kind)
+    if (!fault_meets(kind))
         return 0;
     int left = atomic_fetch_sub(&fault.left, 1);
     if (left > 0 || (left < 0 && !fault.always))
         return 0;
+    if (fault.kind == FAULT_DEATH)
+        raise(SIGKILL);
     atomic_fetch_add(&fault.fired, 1);
     errno = fault.native;
     return 1;
@@ -145,6 +157,13 @@ int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, in
 int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
     return fault_due(FAULT_LINK) ? -1 : __real_linkat(from_dir, from, to_dir, to, flags);
+}
+
+int __real_unlinkat(int dir, const char *path, int flags);
+int __wrap_unlinkat(int dir, const char *path, int flags);
+int __wrap_unlinkat(int dir, const char *path, int flags)
+{
+    return fault_due(FAULT_REMOVE) ? -1 : __real_unlinkat(dir, path, flags);
 }
 
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *arg);

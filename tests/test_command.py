@@ -433,7 +433,17 @@ def merged_parts_are_the_single_pack(world):
                                 "--batch-size", 5, "--last", "short")["digest"]
                        for d in (out, world.data)]
             expect(digests[0], digests[1])
-            assert out in run("merge", *parts, out, status=2)[1]
+            err = run("merge", *parts, out, status=2)[1]
+            assert out in err and "--overwrite" in err and err.count("\n") == 1, err
+            other = world.fresh("other")
+            small = world.fresh("one")
+            write_picture(os.path.join(small, "1.jpg"), "420", 1, 50, 50)
+            run("pack", small, other)
+            run("merge", *parts, other, "--overwrite")
+            expect(run_json("info", other)["identity"], wanted["identity"])
+            expect(run_json("verify", other)["n_bad"], 0)
+            err = run("merge", *parts, parts[1], "--overwrite", status=2)[1]
+            assert "one of the parts" in err, err
             run("merge", parts[0], parts[2], world.fresh("merged2"), status=2)
             run("merge", parts[0], world.path("absent"), world.fresh("merged2"), status=2)
 

@@ -2,6 +2,8 @@
 #include "faults.h"
 #include "fixture.h"
 
+#include <sys/wait.h>
+
 #define N_RECORDS 300
 
 /* What is the same in all parts of these tests. */
@@ -74,7 +76,7 @@ TEST(merged_parts_are_a_single_pack_whatever_their_order)
         const char *order[4];
         for (int i = 0; i < 4; i++)
             order[i] = parts[orders[k][i]];
-        CHECK_EQ(pstk_merge(order, 4, out, &f.err), 0);
+        CHECK_EQ(pstk_merge(order, 4, out, 0, &f.err), 0);
         CHECK_EQ(fixture_identity(out, merged, &n), 0);
         CHECK_STR(single, merged);
         CHECK_EQ(n, N_RECORDS);
@@ -95,7 +97,7 @@ TEST(shards_are_linked_and_copied_where_links_are_refused)
     fixture_open(&f);
     CHECK_EQ(write_parts(&f, parts, 2), 0);
     const char *out = fixture_path(&f, "out");
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), 0);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
     CHECK_EQ(stat(fixture_path(&f, "p0/part-00000-of-00002-000000.pstk"), &a), 0);
     CHECK_EQ(stat(fixture_path(&f, "out/part-00000-of-00002-000000.pstk"), &b), 0);
     CHECK_EQ(a.st_ino, b.st_ino);
@@ -104,7 +106,7 @@ TEST(shards_are_linked_and_copied_where_links_are_refused)
         const char *copy = fixture_path(&f, "copy");
         fault_arm(FAULT_LINK, 0, refusals[i]);
         fault.always = 1;
-        CHECK_EQ(pstk_merge(parts, 2, copy, &f.err), 0);
+        CHECK_EQ(pstk_merge(parts, 2, copy, 0, &f.err), 0);
         CHECK(fault_disarm() > 2);
         CHECK(fixture_same(out, copy));
         CHECK_EQ(stat(fixture_path(&f, "copy/part-00000-of-00002-000000.pstk"), &b), 0);
@@ -127,18 +129,18 @@ TEST(missing_double_and_foreign_parts_are_named)
     const char *no_middle[] = {p[0], p[2]}, *no_last[] = {p[1], p[0]};
     const char *twice[] = {p[0], p[1], p[2], p[1]}, *foreign[] = {p[0], p[1], other};
     const char *none[] = {p[0], fixture_path(&f, "nothing"), p[2]};
-    CHECK_EQ(pstk_merge(no_middle, 2, out, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(no_middle, 2, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "part 1 of 3 is missing") != NULL);
-    CHECK_EQ(pstk_merge(no_last, 2, out, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(no_last, 2, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "part 2 of 3 is missing") != NULL);
-    CHECK_EQ(pstk_merge(twice, 4, out, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(twice, 4, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "both part 1") != NULL);
-    CHECK_EQ(pstk_merge(foreign, 3, out, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(foreign, 3, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "other is part") || strstr(f.err.message, "other of 2"));
-    CHECK_EQ(pstk_merge(none, 3, out, &f.err), PSTK_ENOENT);
-    CHECK_EQ(pstk_merge(NULL, 3, out, &f.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_merge(p, 0, out, &f.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_merge(p, 3, "", &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(none, 3, out, 0, &f.err), PSTK_ENOENT);
+    CHECK_EQ(pstk_merge(NULL, 3, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(p, 0, out, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(p, 3, "", 0, &f.err), PSTK_EINVAL);
     CHECK_EQ(fixture_count(out), -1);
     fixture_close(&f);
 }
@@ -160,7 +162,7 @@ TEST(parts_of_other_settings_are_refused)
         s.n_names = 2;
         CHECK_EQ(fixture_write(&s, i, i + 1, 10, &f.err), 0);
     }
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "class names") != NULL);
     for (uint32_t k = 0; k < 3; k++) { /* another level, codec, name */
         memcpy(fields, fixture_fields, sizeof fields);
@@ -173,7 +175,7 @@ TEST(parts_of_other_settings_are_refused)
         s.names = names[0];
         s.n_names = 2;
         CHECK_EQ(fixture_write(&s, 1, 2, 10, &f.err), 0);
-        CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EINVAL);
+        CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EINVAL);
         CHECK(strstr(f.err.message, "fields, codecs or levels") != NULL);
     }
     CHECK_EQ(fixture_count(out), -1);
@@ -195,7 +197,7 @@ TEST(equal_dictionaries_become_one)
         CHECK_EQ(fixture_write(&s, 0, 100, 10, &f.err), 0);
         CHECK_EQ(fixture_count(paths[i]), 3);
     }
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), 0);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
     CHECK_EQ(fixture_count(out), 4); /* manifest, two shards, one dictionary */
     CHECK_EQ(fixture_verify(out), 0);
     fixture_close(&f);
@@ -214,7 +216,7 @@ TEST(an_empty_part_adds_nothing)
         part_settings(&s, paths[i], i, 2);
         CHECK_EQ(fixture_write(&s, 0, i ? 0 : 3, 10, &f.err), 0);
     }
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), 0);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
     CHECK_EQ(fixture_verify(out), 0);
     fixture_close(&f);
 }
@@ -225,12 +227,15 @@ TEST(what_stands_in_the_way_is_kept)
     const char *parts[8];
     fixture_open(&f);
     CHECK_EQ(write_parts(&f, parts, 2), 0);
-    CHECK_EQ(pstk_merge(parts, 2, parts[0], &f.err), PSTK_EEXIST);
+    for (int overwrite = 0; overwrite < 2; overwrite++) {
+        CHECK_EQ(pstk_merge(parts, 2, parts[0], overwrite, &f.err), PSTK_EINVAL);
+        CHECK(strstr(f.err.message, "one of the parts") != NULL);
+    }
     CHECK_EQ(fixture_verify(parts[0]), 0);
     const char *out = fixture_path(&f, "out");
     CHECK_EQ(mkdir(out, 0777), 0);
     fixture_put(out, "notes.txt", "mine");
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EEXIST);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EEXIST);
     CHECK_EQ(fixture_count(out), 1);
     fixture_close(&f);
 }
@@ -246,14 +251,14 @@ TEST(a_damaged_part_is_refused)
     int fd = open(shard, O_RDWR);
     CHECK(fd >= 0);
     CHECK_EQ(pwrite(fd, "\x01", 1, 100), 1);
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EBADMSG);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EBADMSG);
     CHECK_EQ(pwrite(fd, "\x00", 1, 100), 1);
     CHECK_EQ(ftruncate(fd, 8192), 0);
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_EBADMSG);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_EBADMSG);
     CHECK(strstr(f.err.message, "part-00001") && strstr(f.err.message, "8192"));
     close(fd);
     unlink(shard);
-    CHECK_EQ(pstk_merge(parts, 2, out, &f.err), PSTK_ENOENT);
+    CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), PSTK_ENOENT);
     CHECK_EQ(fixture_count(out), -1);
     fixture_close(&f);
 }
@@ -270,45 +275,225 @@ TEST(a_part_whose_manifest_lies_is_refused)
     memcpy(wrong, identity, sizeof wrong);
     wrong[31] = wrong[31] == '0' ? '1' : '0';
     CHECK_EQ(fixture_edit_manifest(parts[1], identity, wrong), 0);
-    CHECK_EQ(pstk_merge(parts, 2, fixture_path(&f, "out"), &f.err), PSTK_EBADMSG);
+    CHECK_EQ(pstk_merge(parts, 2, fixture_path(&f, "out"), 0, &f.err), PSTK_EBADMSG);
     CHECK(strstr(f.err.message, "identity") != NULL);
     fixture_close(&f);
 }
 
-/* Fail the nth call of a kind for n = 0, 1, ... until none fails. */
-static int sweep(struct fixture *f, const char **parts, int kind, int native)
+/* ---- over a data set that is there ------------------------------------------------------------
+ */
+
+/* Another data set at `path`, and a file of a user's. */
+static int write_old(struct fixture *f, const char *path)
 {
-    int ok = 1, n = 0, fds = fixture_n_fds();
+    struct pstk_writer_settings s;
+    fixture_remove(path);
+    part_settings(&s, path, 0, 1);
+    int r = fixture_write(&s, 7, 40, 3000, &f->err);
+    fixture_put(path, "README", "mine");
+    return r;
+}
+
+static int has_identity(const char *path, const char *identity)
+{
+    char now[40];
+    uint64_t n;
+    return fixture_identity(path, now, &n) == 0 && strcmp(now, identity) == 0;
+}
+
+TEST(a_data_set_is_replaced_when_asked_and_other_files_stay)
+{
+    struct fixture f;
+    const char *parts[8];
+    char wanted[40], old[40];
+    uint64_t n;
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 3), 0);
+    const char *out = fixture_path(&f, "out"), *once = fixture_path(&f, "once");
+    CHECK_EQ(pstk_merge(parts, 3, once, 0, &f.err), 0);
+    CHECK_EQ(fixture_identity(once, wanted, &n), 0);
+    CHECK_EQ(write_old(&f, out), 0);
+    CHECK_EQ(fixture_identity(out, old, &n), 0);
+    CHECK_EQ(mkdir(fixture_path(&f, "out/folder"), 0777), 0);
+    fixture_put(out, "mine.pstk", "x");
+    CHECK_EQ(pstk_merge(parts, 3, out, 0, &f.err), PSTK_EEXIST);
+    CHECK(strstr(f.err.message, "overwrite") != NULL);
+    CHECK_EQ(pstk_merge(parts, 2, out, 1, &f.err), PSTK_EINVAL);
+    CHECK(has_identity(out, old));
+    for (int round = 0; round < 3; round++) { /* also by the same parts again */
+        CHECK_EQ(pstk_merge(parts, 3, out, 1, &f.err), 0);
+        CHECK(has_identity(out, wanted));
+        CHECK_EQ(fixture_verify(out), 0);
+        CHECK_EQ(fixture_count(out), fixture_count(once) + 3);
+    }
+    CHECK(fixture_exists(out, "README") && fixture_exists(out, "folder"));
+    CHECK(fixture_exists(out, "mine.pstk"));
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(fixture_verify(parts[i]), 0);
+    fixture_close(&f);
+}
+
+TEST(a_writer_that_held_the_directory_commits_the_parts)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    struct pstk_writer *w, *other;
+    const char *parts[8];
+    char wanted[40];
+    uint64_t n;
+    fixture_open(&f);
+    const char *out = fixture_path(&f, "out"), *once = fixture_path(&f, "once");
+    for (int replace = 0; replace < 2; replace++) {
+        if (replace)
+            CHECK_EQ(write_old(&f, out), 0);
+        part_settings(&s, out, 0, 1);
+        s.overwrite = 1;
+        CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
+        CHECK_EQ(write_parts(&f, parts, 2), replace ? PSTK_EEXIST : 0);
+        CHECK_EQ(pstk_writer_open(&other, &s, &f.err), PSTK_EBUSY);
+        CHECK_EQ(pstk_merge(parts, 2, out, 1, &f.err), PSTK_EBUSY);
+        CHECK_EQ(pstk_writer_commit_parts(&w, parts, 2, &f.err), 0);
+        CHECK(w == NULL);
+        if (!replace)
+            CHECK_EQ(pstk_merge(parts, 2, once, 0, &f.err), 0);
+        CHECK_EQ(fixture_identity(once, wanted, &n), 0);
+        CHECK(has_identity(out, wanted));
+        CHECK_EQ(fixture_verify(out), 0);
+        CHECK_EQ(fixture_count(out), fixture_count(once) + replace);
+    }
+    fixture_close(&f);
+}
+
+TEST(parts_that_do_not_go_with_the_writer_are_refused)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    struct pstk_writer *w = NULL;
+    const char *parts[8];
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 2), 0);
+    const char *out = fixture_path(&f, "out");
+    CHECK_EQ(pstk_writer_commit_parts(&w, parts, 2, &f.err), PSTK_EINVAL);
+    for (int k = 0; k < 4; k++) {
+        static const char *const wanted[] = {"fields, codecs", "records were added",
+                                             "parts is empty", "part 1 of 2 is missing"};
+        part_settings(&s, out, 0, 1);
+        s.n_fields = k == 0 ? FIXTURE_FIELDS - 1 : FIXTURE_FIELDS;
+        CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
+        if (k == 1)
+            CHECK_EQ(fixture_add(w, 0, 10, &f.err), 0);
+        CHECK_EQ(pstk_writer_commit_parts(&w, parts,
+                                          k == 2   ? 0
+                                          : k == 3 ? 1
+                                                   : 2,
+                                          &f.err),
+                 PSTK_EINVAL);
+        CHECK(strstr(f.err.message, wanted[k]) != NULL);
+        CHECK(w == NULL);
+        CHECK_EQ(fixture_count(out), -1);
+    }
+    fixture_close(&f);
+}
+
+/* Open a writer and give it up: it removes what a killed one left. */
+static int sweep_up(struct fixture *f, const char *path)
+{
+    struct pstk_writer_settings s;
+    struct pstk_writer *w;
+    part_settings(&s, path, 0, 1);
+    s.overwrite = 1;
+    int r = pstk_writer_open(&w, &s, &f->err);
+    pstk_writer_abort(&w);
+    return r;
+}
+
+/* The merge is killed in place of its first, second, ... change to a file: the old data set stands,
+ * or the new one, and the next writer removes all that was left. */
+TEST(a_killed_merge_leaves_the_old_or_the_new_data_set)
+{
+    struct fixture f;
+    const char *parts[8];
+    char wanted[40], old[40];
+    uint64_t n;
+    int status = 0, n_old = 0, n_new = 0;
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 2), 0);
+    const char *out = fixture_path(&f, "out"), *once = fixture_path(&f, "once");
+    CHECK_EQ(pstk_merge(parts, 2, once, 0, &f.err), 0);
+    CHECK_EQ(fixture_identity(once, wanted, &n), 0);
+    CHECK_EQ(write_old(&f, out), 0);
+    CHECK_EQ(fixture_identity(out, old, &n), 0);
+    int n_old_files = fixture_count(out), n_new_files = fixture_count(once) + 1; /* README */
+    for (int call = 0; n_new == 0 || WIFSIGNALED(status); call++) {
+        if (!has_identity(out, old))
+            CHECK_EQ(write_old(&f, out), 0);
+        fflush(stdout);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            fault_arm(FAULT_DEATH, call, 0);
+            _exit(pstk_merge(parts, 2, out, 1, NULL) < 0);
+        }
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+        int is_new = has_identity(out, wanted);
+        CHECK(is_new || (has_identity(out, old) && n_new == 0));
+        n_new += is_new;
+        n_old += !is_new;
+        CHECK_EQ(sweep_up(&f, out), 0);
+        CHECK_EQ(fixture_verify(out), 0);
+        CHECK_EQ(fixture_count(out), is_new ? n_new_files : n_old_files);
+    }
+    CHECK(n_old > 10 && n_new > 3);
+    CHECK(fixture_verify(parts[0]) == 0 && fixture_verify(parts[1]) == 0);
+    fixture_close(&f);
+}
+
+/* Fail the nth call of a kind for n = 0, 1, ... until none fails: then none or the new data set is
+ * there, with `old` (its identity) the old or the new one. */
+static int sweep(struct fixture *f, const char **parts, int kind, int native, const char *old)
+{
+    int ok = 1, n = 0, fds = fixture_n_fds(), fired = 1;
     char out[300];
     snprintf(out, sizeof out, "%s/out", f->dir);
-    for (; ok; n++) {
+    for (; ok && fired; n++) {
+        if (old && !has_identity(out, old))
+            ok = write_old(f, out) == 0;
         fault_arm(kind, n, native);
-        int r = pstk_merge(parts, 2, out, &f->err);
-        int fired = fault_disarm();
-        ok = fixture_n_fds() == fds && (fired ? r < 0 && f->err.message[0] : r == 0) &&
-             fixture_none_or_whole(out) && (r == 0 || !fixture_exists(out, "x"));
+        int r = pstk_merge(parts, 2, out, old != NULL, &f->err);
+        fired = fault_disarm();
+        ok = ok && fixture_n_fds() == fds && (fired ? r < 0 && f->err.message[0] : r == 0) &&
+             (old ? fixture_verify(out) == 0 : fixture_none_or_whole(out)) &&
+             (!old || (fixture_exists(out, "README") && (r < 0 || !has_identity(out, old))));
         if (!ok)
             printf("# kind %d, call %d: %d %s\n", kind, n, r, f->err.message);
-        fixture_remove(out);
-        if (!fired)
-            break;
+        if (!old || !fired)
+            fixture_remove(out);
     }
-    return ok && n > 0 && fixture_verify(parts[0]) == 0 && fixture_verify(parts[1]) == 0;
+    return ok && n > 1 && fixture_verify(parts[0]) == 0 && fixture_verify(parts[1]) == 0;
 }
 
 TEST(any_call_may_fail)
 {
     struct fixture f;
     const char *parts[8];
+    char identity[40];
+    uint64_t n;
     fixture_open(&f);
+    const char *old = fixture_path(&f, "old");
     CHECK_EQ(write_parts(&f, parts, 2), 0);
-    CHECK(sweep(&f, parts, FAULT_MEMORY, ENOMEM));
-    CHECK(sweep(&f, parts, FAULT_WRITE, ENOSPC));
-    CHECK(sweep(&f, parts, FAULT_READ, EIO));
-    CHECK(sweep(&f, parts, FAULT_SYNC, EIO));
-    CHECK(sweep(&f, parts, FAULT_RENAME, EIO));
-    CHECK(sweep(&f, parts, FAULT_LINK, ENOSPC));
-    CHECK(sweep(&f, parts, FAULT_OPEN, EMFILE));
+    CHECK_EQ(write_old(&f, old), 0);
+    CHECK_EQ(fixture_identity(old, identity, &n), 0);
+    for (int k = 0; k < 2; k++) {
+        const char *over = k ? identity : NULL;
+        CHECK(sweep(&f, parts, FAULT_MEMORY, ENOMEM, over));
+        CHECK(sweep(&f, parts, FAULT_WRITE, ENOSPC, over));
+        CHECK(sweep(&f, parts, FAULT_READ, EIO, over));
+        CHECK(sweep(&f, parts, FAULT_SYNC, EIO, over));
+        CHECK(sweep(&f, parts, FAULT_RENAME, EIO, over));
+        CHECK(sweep(&f, parts, FAULT_LINK, ENOSPC, over));
+        CHECK(sweep(&f, parts, FAULT_OPEN, EMFILE, over));
+    }
     fixture_close(&f);
 }
 
@@ -324,6 +509,10 @@ int main(void)
         CASE(what_stands_in_the_way_is_kept),
         CASE(a_damaged_part_is_refused),
         CASE(a_part_whose_manifest_lies_is_refused),
+        CASE(a_data_set_is_replaced_when_asked_and_other_files_stay),
+        CASE(a_writer_that_held_the_directory_commits_the_parts),
+        CASE(parts_that_do_not_go_with_the_writer_are_refused),
+        CASE(a_killed_merge_leaves_the_old_or_the_new_data_set),
         CASE(any_call_may_fail),
     };
     return RUN_CASES(cases);

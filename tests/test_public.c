@@ -336,10 +336,12 @@ TEST(parts_are_merged_to_the_data_set_of_a_single_pack)
     }
     snprintf(merged, sizeof merged, "%s/merged", folder);
     const char *paths[] = {parts[0], parts[1]};
-    int result = pstk_merge(paths, 2, merged, &err);
+    int result = pstk_merge(paths, 2, merged, 0, &err);
     if (result < 0)
         print_error(&err);
     CHECK_EQ(result, 0);
+    struct pstk_writer *writer = NULL;
+    CHECK_EQ(pstk_writer_commit_parts(&writer, paths, 2, &err), PSTK_EINVAL);
     struct pstk_dataset_info infos[2];
     const char *both[] = {data_path, merged};
     for (int i = 0; i < 2; i++) {

@@ -73,7 +73,7 @@ static int write_two_shards(struct fixture *f, const char *path)
         if (r < 0)
             return r;
     }
-    return pstk_merge(parts, 2, path, &f->err);
+    return pstk_merge(parts, 2, path, 0, &f->err);
 }
 
 static char **list(const char *path, int *n)

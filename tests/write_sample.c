@@ -149,7 +149,7 @@ static int merge(const char *out, char **parts, uint32_t n_parts)
 {
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    int r = pstk_merge((const char *const *)parts, n_parts, out, &err);
+    int r = pstk_merge((const char *const *)parts, n_parts, out, 0, &err);
     if (r < 0)
         fprintf(stderr, "write_sample: %s\n", err.message);
     return r < 0;

@@ -9,19 +9,25 @@
 #include "json.h"
 #include "message.h"
 #include "options.h"
+#include "output.h"
 #include "unit.h"
 
-#define OPT_JSON 256
+enum { OPT_OVERWRITE = 256, OPT_JSON };
 
-static const struct option table[] = {
-    {"json", no_argument, NULL, OPT_JSON}, {"help", no_argument, NULL, 'h'}, OPTION_END};
+static const struct option table[] = {{"overwrite", no_argument, NULL, OPT_OVERWRITE},
+                                      {"json", no_argument, NULL, OPT_JSON},
+                                      {"help", no_argument, NULL, 'h'},
+                                      OPTION_END};
 
 static const char help[] =
-    "usage: penstock merge PART... OUT [--json]\n"
+    "usage: penstock merge PART... OUT [--overwrite] [--json]\n"
     "\n"
     "Join the parts that `penstock pack --part I/N` wrote, all N of them, into the data set OUT.\n"
     "Shards are linked, not written again (copied where linking is refused), and the sample ids\n"
-    "are those of a single pack.\n"
+    "are those of a single pack. The parts stay, and may be removed after.\n"
+    "\n"
+    "  --overwrite   replace OUT if it is a data set; until the last step it is as it was\n"
+    "  --json        print one JSON object\n"
     "\n"
     "example:\n"
     "  penstock merge part0 part1 part2 part3 train\n"
@@ -62,9 +68,9 @@ static int run(const struct command *self, int argc, char **argv)
 {
     struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
     struct pstk_error err;
-    int c, json = 0;
+    int c, json = 0, overwrite = 0;
     while ((c = options_next(&o)) > 0)
-        json = 1;
+        *(c == OPT_JSON ? &json : &overwrite) = 1;
     if (c < 0 || options_operands(&o, 2, 0, "PART... and OUT") < 0)
         return o.status;
     int n = options_n_operands(&o);
@@ -74,10 +80,10 @@ static int run(const struct command *self, int argc, char **argv)
     interrupt_install();
     interrupt_at_once("the parts are as they were; merge them again");
     pstk_error_init(&err, sizeof err);
-    int r = pstk_merge(parts, (uint32_t)(n - 1), out, &err);
+    int r = pstk_merge(parts, (uint32_t)(n - 1), out, overwrite, &err);
     interrupt_at_once(NULL);
     if (r < 0)
-        return message_refuse(&err, out);
+        return output_refuse(&err, out, overwrite);
     return report(out, (uint32_t)(n - 1), unit_now() - start, json);
 }
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <penstock/format.h>
 #include <penstock/penstock.h>
@@ -17,6 +16,7 @@
 #include "machine.h"
 #include "message.h"
 #include "options.h"
+#include "output.h"
 #include "progress.h"
 #include "tree.h"
 #include "unit.h"
@@ -144,16 +144,6 @@ static int set_option(struct pack *p, int code, const char *value)
     }
 }
 
-static int is_data_set(const char *path)
-{
-    char *manifest;
-    if (asprintf(&manifest, "%s/manifest.json", path) < 0)
-        message_no_memory();
-    int found = access(manifest, F_OK) == 0;
-    free(manifest);
-    return found;
-}
-
 static int open_writer(struct pack *p)
 {
     struct pstk_field fields[3] = {{.name = "jpg", .kind = PSTK_FIELD_IMAGE}};
@@ -184,11 +174,9 @@ static int open_writer(struct pack *p)
     interrupt_block();
     int r = pstk_writer_open(&p->writer, &s, &err);
     interrupt_unblock();
-    if (r == PSTK_EEXIST && is_data_set(p->out))
-        return message_usage("%s is a data set already; --overwrite replaces it", p->out);
     if (r == 0 && pstk_writer_n_leftovers(p->writer) > 0)
         message_say("%s has files of a pack that was stopped; starting over", p->out);
-    return r < 0 ? message_refuse(&err, p->out) : 0;
+    return r < 0 ? output_refuse(&err, p->out, p->overwrite) : 0;
 }
 
 static void note_bad(struct pack *p, uint64_t number, const char *reason)
@@ -366,7 +354,7 @@ static int finish(struct pack *p)
     if (interrupt_seen()) {
         pstk_writer_abort(&p->writer);
         message_say("interrupted: nothing was packed, %s %s", p->out,
-                    is_data_set(p->out) ? "is as it was" : "is no data set");
+                    output_stands(p->out) ? "is as it was" : "is no data set");
         return interrupt_status();
     }
     say_bad(p);

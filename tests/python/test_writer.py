@@ -293,7 +293,7 @@ class Endings(Case):
                 w.add(x=value)
 
         write(1)
-        self.assertEqual(self.assert_says("already", write, 2).code, "PSTK_EEXIST")
+        self.assertEqual(self.assert_says(["already", "overwrite=True"], write, 2).code, "PSTK_EEXIST")
         write(3, overwrite=True)
         self.assertEqual(penstock.Dataset(self.path())[0]["x"], 3)
         self.assert_says("range", write, 300, overwrite=True)
@@ -362,6 +362,31 @@ class Endings(Case):
         self.assertEqual(whole.info.identity, merged.info.identity)
         self.assertEqual([r["x"] for r in merged], rows)
         self.assert_says("missing", merge, [self.path("part1")], self.path("again"))
+
+        parts = [self.path("part0"), self.path("part1")]
+        self.assertIsInstance(
+            self.assert_says([self.path("merged"), "overwrite=True"], merge, parts, self.path("merged")),
+            penstock.DataSetExistsError,
+        )
+        with penstock.Writer(self.path("merged"), {"x": "bytes"}, overwrite=True) as w:
+            w.add(x=b"other")
+        merge(parts, self.path("merged"), overwrite=True)
+        self.assertEqual(penstock.Dataset(self.path("merged")).info.identity, whole.info.identity)
+
+    def test_a_writer_commits_parts_in_place_of_records(self):
+        for part in (0, 1):
+            with penstock.Writer(self.path(f"part{part}"), {"x": "int64"}, part=part, n_parts=2) as w:
+                w.add(x=part)
+        parts = [self.path("part0"), self.path("part1")]
+        with penstock.Writer(self.path(), {"x": "int64"}) as w:
+            self.assert_says("another writer", merge, parts, self.path(), overwrite=True)
+            w.commit_parts(parts)
+        self.assertEqual([r["x"] for r in penstock.Dataset(self.path())], [0, 1])
+        self.assert_says("committed", w.commit_parts, parts)
+        w = penstock.Writer(self.path(), {"x": "int64"}, overwrite=True)
+        w.add(x=5)
+        self.assert_says("records were added", w.commit_parts, parts)
+        self.assertEqual([r["x"] for r in penstock.Dataset(self.path())], [0, 1])
 
     def test_threads_take_turns(self):
         with penstock.Writer(self.path(), {"x": "int64", "y": ("int64", (4,))}) as w:

@@ -2,11 +2,12 @@
 """Pack samples of any source into a data set, with several processes where the source can be indexed.
 
     source --- process 0: samples [0, n/k) ---- part 0 ---+
-           +-- process 1: samples [n/k, 2n/k) - part 1 ---+-- merge: hard links -- data set
+           +-- process 1: samples [n/k, 2n/k) - part 1 ---+-- commit: hard links -- data set
            +-- ...
 
 The parts lie beside the data set, in a directory `.NAME.parts`, while they are made. A writer holds the data
-set's own directory meanwhile, so that two packs cannot meet; it is also what refuses a path before any work.
+set's own directory from before the first sample until it commits the parts there, so that two packs cannot
+meet; it is also what refuses a path before any work.
 """
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ import contextlib
 import ctypes
 import functools
 import itertools
-import json
 import multiprocessing
 import os
 import pickle
@@ -37,7 +37,7 @@ from .progress import Progress
 from .samples import (N_LOOKED_AT, SchemaError, check_source, class_names, inferred_schema, is_map_style,
                       known_schema, record_of)
 from .schema import Field, Schema, schema_of
-from .writer import Writer, count, merge, path_bytes
+from .writer import Writer, count, path_bytes
 
 __all__ = ["PackError", "SchemaError", "pack"]
 
@@ -314,59 +314,16 @@ def _parts_directory(path: str) -> Iterator[str]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _exchange(a: str, b: str) -> None:
-    """Let two directories change names, at once. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    at_cwd, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    if libc.renameat2(at_cwd, os.fsencode(a), at_cwd, os.fsencode(b), exchange) < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), b)
-
-
-def _replace(directory: str, parts: Sequence[str], path: str) -> None:
-    """Put the merged parts in the place of the data set at `path`; other files there stay."""
-    merged = os.path.join(directory, "merged")
-    merge(parts, merged)
-    for name in _other_files(path):
-        os.link(os.path.join(path, name), os.path.join(merged, name), follow_symlinks=False)
-    try:
-        _exchange(merged, path)
-    except OSError as error:
-        raise errors.PenstockError(f"{path}: cannot be replaced at once here ({error.strerror}); remove it "
-                                   "first, or pack with num_workers=0") from error
-
-
-def _other_files(path: str) -> list[str]:
-    """What is in the directory of a data set and not of it. Raises PenstockError where a directory is."""
-    with open(os.path.join(path, "manifest.json"), "rb") as file:
-        manifest = json.load(file)
-    ours = {listed["file"] for listed in (*manifest["shards"], *manifest["dictionaries"])}
-    others = [name for name in os.listdir(path) if name not in ours | {"manifest.json", ".tmp-writer"}]
-    for name in others:
-        if os.path.isdir(os.path.join(path, name)):
-            raise errors.PenstockError(f"{path}: holds the directory {name} beside its data set; move it, or "
-                                       "pack with num_workers=0")
-    return others
-
-
 def _pack_parallel(source: Any, path: str, open_writer: functools.partial[Writer], n_workers: int,
                    context: str, progress: Progress) -> None:
     parts = _split(len(source), n_workers)
     guard = open_writer(path)
-    replaces = os.path.exists(os.path.join(path, "manifest.json"))
     try:
-        if replaces:
-            _other_files(path)
         with _parts_directory(path) as directory:
             with progress, _Crew(multiprocessing.get_context(context), source, parts,
                                  functools.partial(open_writer, overwrite=False), directory) as crew:
                 crew.run(progress)
-            paths = [part_path(directory, part) for part in range(len(parts))]
-            guard.abort()
-            if replaces:
-                _replace(directory, paths, path)
-            else:
-                merge(paths, path)
+            guard.commit_parts([part_path(directory, part) for part in range(len(parts))])
     finally:
         guard.abort()
 

@@ -60,8 +60,7 @@ class Writer:
         training; without it only headers are looked at.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge.
 
-    Raises SettingsError, and PenstockError (code PSTK_EEXIST: there is a data set already; PSTK_EBUSY:
-    another writer is at work there). Any thread may add, one at a time; a child made by fork may not use it.
+    Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread may add, one at a time; a child made by fork may not use it.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
@@ -95,8 +94,8 @@ class Writer:
             texts = [_text("names", name) for name in names]
             settings.names, settings.n_names = (ctypes.c_char_p * len(texts))(*texts), len(texts)
         error = errors.new()
-        errors.check(_c.lib.pstk_writer_open(ctypes.byref(self._handle), ctypes.byref(settings),
-                                             ctypes.byref(error)), error)
+        _check_place(_c.lib.pstk_writer_open(ctypes.byref(self._handle), ctypes.byref(settings),
+                                             ctypes.byref(error)), error, self.path, overwrite)
         self._state = "open"
 
     # ---- records ---------------------------------------------------------------------------------------
@@ -185,11 +184,23 @@ class Writer:
 
     def commit(self) -> None:
         """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not."""
+        self._commit("commit", _c.lib.pstk_writer_commit)
+
+    def commit_parts(self, parts: Sequence[str | os.PathLike[str]]) -> None:
+        """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be
+        none: so a program that packs in parts holds the data set's place until the whole is in it. The parts
+        have this writer's schema and class names. Raises SettingsError, PenstockError.
+        """
+        names = [path_bytes(part) for part in parts]
+        self._commit("commit_parts", _c.lib.pstk_writer_commit_parts,
+                     (ctypes.c_char_p * len(names))(*names), len(names))
+
+    def _commit(self, what: str, function: Any, *arguments: Any) -> None:
         with self._lock:
-            handle = self._checked("commit")
+            handle = self._checked(what)
             error = errors.new()
             self._state = "closed after a commit that failed"
-            errors.check(_c.lib.pstk_writer_commit(ctypes.byref(handle), ctypes.byref(error)), error)
+            errors.check(function(ctypes.byref(handle), *arguments, ctypes.byref(error)), error)
             self._state = "committed"
 
     def abort(self) -> None:
@@ -241,13 +252,27 @@ def _text(name: str, value: str) -> bytes:
         raise SettingsError(f"{name}: {value!r} cannot be written as UTF-8") from None
 
 
-def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str]) -> None:
+def _check_place(result: int, error: _c.Error, path: str, overwrite: bool) -> None:
+    """errors.check of a call that makes a data set: one in its place is said to be replaced by
+    overwrite=True, where that was not said."""
+    try:
+        errors.check(result, error)
+    except errors.DataSetExistsError as exists:
+        if not overwrite and os.path.exists(os.path.join(path, "manifest.json")):
+            exists.args = (f"{path}: holds a data set already; overwrite=True replaces it",)
+        raise
+
+
+def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *,
+          overwrite: bool = False) -> None:
     """Join parts (of the same schema, all of 0 .. n_parts - 1) into the data set `path`.
 
     Shards are hard-linked, or copied where linking is refused; sample ids are those of a single pack. The
-    parts stay. Raises SettingsError, PenstockError.
+    parts stay, and may be removed after. overwrite: replace a data set that stands there, by the last step;
+    other files there stay. Raises SettingsError, DataSetExistsError, PenstockError.
     """
-    names = [path_bytes(part) for part in parts]
+    names, where = [path_bytes(part) for part in parts], path_bytes(path)
     error = errors.new()
-    errors.check(_c.lib.pstk_merge((ctypes.c_char_p * len(names))(*names), len(names), path_bytes(path),
-                                   ctypes.byref(error)), error)
+    _check_place(_c.lib.pstk_merge((ctypes.c_char_p * len(names))(*names), len(names), where,
+                                   1 if overwrite else 0, ctypes.byref(error)),
+                 error, os.fsdecode(where), overwrite)

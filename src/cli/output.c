@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "output.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "message.h"
+
+int output_stands(const char *path)
+{
+    char *manifest;
+    if (asprintf(&manifest, "%s/manifest.json", path) < 0)
+        message_no_memory();
+    int found = access(manifest, F_OK) == 0;
+    free(manifest);
+    return found;
+}
+
+int output_refuse(const struct pstk_error *err, const char *path, int overwrite)
+{
+    if (err->code == PSTK_EEXIST && !overwrite && output_stands(path))
+        return message_usage("%s is a data set already; --overwrite replaces it", path);
+    return message_refuse(err, path);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output: the data set that a command makes, and what may stand in its place. */
+#ifndef PSTK_CLI_OUTPUT_H
+#define PSTK_CLI_OUTPUT_H
+
+#include <penstock/types.h>
+
+/* 1 when there is a data set at `path`. */
+int output_stands(const char *path);
+/* Print why the library refused to make `path`, with --overwrite where that would help (0: it was
+ * not given); returns the exit status. */
+int output_refuse(const struct pstk_error *err, const char *path, int overwrite);
+
+#endif
