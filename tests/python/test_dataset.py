@@ -73,6 +73,7 @@ class Records(Case):
         d = self.data
         self.assertEqual((d.info.n_samples, d.names, list(d.fields)), (N, ("zero", "one"), ["x", "a", "im"]))
         self.assertEqual(d.schema["a"], penstock.Field("uint8", (None, 2)))
+        self.assertEqual({f.name: f.field for f in d.fields.values()}, d.schema)
         self.assertEqual(d.fields["im"].encodings, {"jpeg": 1, "pixels": N - 1})
         self.assertEqual((d.fields["im"].max_height, d.fields["im"].max_width), (40, 56))
         self.assertIn("1100 records, x: Field('int64')", repr(d))

@@ -119,7 +119,11 @@ class Parallel(Case):
         for workers in (0, 2):
             self.assertEqual(
                 self.assert_says(
-                    [self.path(), "already", "overwrite=True"], quiet, Source(), self.path(), num_workers=workers
+                    [self.path(), "already", "overwrite=True"],
+                    quiet,
+                    Source(),
+                    self.path(),
+                    num_workers=workers,
                 ).code,
                 "PSTK_EEXIST",
             )

@@ -1,50 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader has to know of a data set before it opens: its identity and its fields."""
+"""What is known of a data set before a record is read: its numbers and its fields, from its manifest."""
 from __future__ import annotations
 
+import dataclasses
 import os
 from ctypes import byref, c_void_p, sizeof
 from typing import NamedTuple
 
 from . import _c, errors
+from .errors import SettingsError
+from .schema import Field
+
+_ENCODINGS = {"jpeg": _c.ENCODING_JPEG, "png": _c.ENCODING_PNG, "pixels": _c.ENCODING_PIXELS}
 
 
-class Column(NamedTuple):
-    """One field of the schema. kind and dtype are enum pstk_field_kind and pstk_dtype; shape is () but for
-    arrays, 0 in it is a variable dimension."""
+@dataclasses.dataclass(frozen=True)
+class DatasetInfo:
+    """What is known of a whole data set. identity: a digest of schema and content, whatever the sharding."""
+    n_samples: int
+    n_shards: int
+    bytes: int
+    identity: str
+    format_version: int
+    names: tuple[str, ...] = dataclasses.field(repr=False)  # of classes
 
+
+@dataclasses.dataclass(frozen=True)
+class FieldInfo:
+    """A field, and what its values reach at most and sum to, in bytes (plain: decompressed) and pixels.
+
+    encodings: numbers of records by "jpeg", "png", "pixels".
+    """
     name: str
-    kind: int
-    dtype: int
-    shape: tuple[int, ...]
+    field: Field
+    max_stored_size: int
+    max_plain_size: int
+    stored_bytes: int
+    plain_bytes: int
+    max_width: int
+    max_height: int
+    encodings: dict[str, int]
 
 
 class Catalog(NamedTuple):
-    """A data set, from its manifest."""
+    """A data set's numbers, and its fields in the order of its schema."""
 
-    path: str
-    identity: str
-    n_samples: int
-    fields: tuple[Column, ...]
+    info: DatasetInfo
+    fields: tuple[FieldInfo, ...]
 
 
-def _field(handle: c_void_p, number: int) -> Column:
-    field = _c.Field()
-    _c.lib.pstk_dataset_get_field(handle, number, byref(field), None)
-    return Column(field.name.decode(), field.kind, field.dtype, tuple(field.shape[:field.n_dims]))
+def path_bytes(path: str | os.PathLike[str]) -> bytes:
+    """A path for the C library. Raises TypeError, SettingsError."""
+    try:
+        name = os.fsencode(path)
+    except TypeError:
+        raise TypeError(f"path is a {type(path).__name__}: give the name of a directory") from None
+    if b"\0" in name:
+        raise SettingsError(f"path: {path!r} has a zero byte in it")
+    return name
+
+
+def opened(path: str | os.PathLike[str]) -> c_void_p:
+    """The library's data set; the caller closes it. Raises DataSetNotFoundError, CorruptRecordError and
+    others."""
+    handle, error = c_void_p(), errors.new()
+    errors.check(_c.lib.pstk_dataset_open(byref(handle), path_bytes(path), byref(error)), error)
+    return handle
+
+
+def _field(handle: c_void_p, number: int) -> FieldInfo:
+    field, stats = _c.Field(), _c.FieldStats(size=sizeof(_c.FieldStats))
+    errors.check(_c.lib.pstk_dataset_get_field(handle, number, byref(field), byref(stats)), errors.new())
+    encodings = {name: int(stats.n_encoding[code]) for name, code in _ENCODINGS.items()
+                 if stats.n_encoding[code]}
+    return FieldInfo(field.name.decode(), Field.of_c(field), stats.max_stored_size, stats.max_plain_size,
+                     stats.stored_bytes, stats.plain_bytes, stats.max_width, stats.max_height, encodings)
+
+
+def of(handle: c_void_p) -> Catalog:
+    """What an open data set has."""
+    raw = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
+    errors.check(_c.lib.pstk_dataset_get_info(handle, byref(raw)), errors.new())
+    names = tuple((_c.lib.pstk_dataset_name(handle, i) or b"").decode() for i in range(raw.n_names))
+    info = DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(), raw.format_version,
+                       names)
+    return Catalog(info, tuple(_field(handle, i) for i in range(raw.n_fields)))
 
 
 def read(path: str | os.PathLike[str]) -> Catalog:
-    """Read the manifest of a data set. Raises DataSetNotFoundError, CorruptRecordError and others."""
-    name = os.fsencode(path)
-    if b"\0" in name:
-        raise errors.SettingsError(f"path: {path!r} has a zero byte in it")
-    handle, error = c_void_p(), errors.new()
+    """The same of the data set at a path. Raises as opened does."""
+    handle = opened(path)
     try:
-        errors.check(_c.lib.pstk_dataset_open(byref(handle), name, byref(error)), error)
-        info = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
-        errors.check(_c.lib.pstk_dataset_get_info(handle, byref(info)), error)
-        fields = tuple(_field(handle, i) for i in range(info.n_fields))
-        return Catalog(os.fspath(path), info.identity.decode(), info.n_samples, fields)
+        return of(handle)
     finally:
         _c.lib.pstk_dataset_close(byref(handle))

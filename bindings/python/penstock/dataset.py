@@ -4,7 +4,6 @@ map-style data set. Training is faster with penstock.Loader."""
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import operator
 import os
 import struct
@@ -12,81 +11,29 @@ from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, sizeof
 from typing import Any
 
-from . import _c, errors
+from . import _c, catalog, errors
 from ._optional import needed
+from .catalog import DatasetInfo, FieldInfo, path_bytes
 from .errors import SettingsError
 from .schema import DTYPES, Field, did_you_mean
-from .writer import path_bytes
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 
-ENCODINGS = {"none": _c.ENCODING_NONE, "jpeg": _c.ENCODING_JPEG, "png": _c.ENCODING_PNG,
-             "pixels": _c.ENCODING_PIXELS}
 ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so that an image keeps its size
-
-
-@dataclasses.dataclass(frozen=True)
-class DatasetInfo:
-    """What is known of a whole data set. identity: a digest of schema and content, whatever the sharding."""
-    n_samples: int
-    n_shards: int
-    bytes: int
-    identity: str
-    format_version: int
-    names: tuple[str, ...] = dataclasses.field(repr=False)  # of classes
-
-
-@dataclasses.dataclass(frozen=True)
-class FieldInfo:
-    """A field, and what its values reach at most and sum to, in bytes (plain: decompressed) and pixels.
-
-    encodings: numbers of records by "jpeg", "png", "pixels".
-    """
-    field: Field
-    max_stored_size: int
-    max_plain_size: int
-    stored_bytes: int
-    plain_bytes: int
-    max_width: int
-    max_height: int
-    encodings: dict[str, int]
 
 
 class _Handle:
     """The library's data set; closed when the last call that uses it has returned."""
 
     def __init__(self, path: str) -> None:
-        self.pointer = ctypes.c_void_p()
         self.owner = os.getpid()
-        error = errors.new()
-        errors.check(_c.lib.pstk_dataset_open(byref(self.pointer), path_bytes(path), byref(error)), error)
+        self.pointer = ctypes.c_void_p()
+        self.pointer = catalog.opened(path)
 
     def __del__(self) -> None:
         # In a fork's child a lock of it may be held by a thread that is not there: it is left alone.
         if self.pointer and self.owner == os.getpid():
             _c.lib.pstk_dataset_close(byref(self.pointer))
-
-    def info(self) -> DatasetInfo:
-        raw = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
-        errors.check(_c.lib.pstk_dataset_get_info(self.pointer, byref(raw)), errors.new())
-        names = tuple((_c.lib.pstk_dataset_name(self.pointer, i) or b"").decode() for i in range(raw.n_names))
-        return DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(),
-                           raw.format_version, names)
-
-    def fields(self) -> dict[str, FieldInfo]:
-        raw = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
-        errors.check(_c.lib.pstk_dataset_get_info(self.pointer, byref(raw)), errors.new())
-        made = {}
-        for i in range(raw.n_fields):
-            field, stats = _c.Field(), _c.FieldStats(size=sizeof(_c.FieldStats))
-            errors.check(_c.lib.pstk_dataset_get_field(self.pointer, i, byref(field), byref(stats)),
-                         errors.new())
-            encodings = {name: int(stats.n_encoding[code]) for name, code in ENCODINGS.items()
-                         if stats.n_encoding[code] and code != _c.ENCODING_NONE}
-            made[field.name.decode()] = FieldInfo(
-                Field.of_c(field), stats.max_stored_size, stats.max_plain_size, stats.stored_bytes,
-                stats.plain_bytes, stats.max_width, stats.max_height, encodings)
-        return made
 
     def read(self, sample_id: int, field: int) -> tuple[bytes, _c.ValueInfo]:
         """One field's plain bytes, and what the record says of them."""
@@ -193,8 +140,8 @@ class Dataset:
         self._decode = bool(decode)
         self._is_closed = False
         self._handle: _Handle | None = _Handle(self.path)
-        self._info = self._handle.info()
-        self._fields = self._handle.fields()
+        known = catalog.of(self._handle.pointer)
+        self._info, self._fields = known.info, {field.name: field for field in known.fields}
         self._names = self._checked_names(fields)
         self._ids = range(self._info.n_samples)
         self._prepare()
@@ -285,7 +232,7 @@ class Dataset:
 
     def _opened_again(self) -> _Handle:
         handle = _Handle(self.path)
-        info = handle.info()
+        info = catalog.of(handle.pointer).info
         if info.identity != self._info.identity:
             raise SettingsError(f"{self.path} was replaced since it was opened (identity "
                                 f"{self._info.identity}, now {info.identity}); open it anew")

@@ -299,7 +299,7 @@ class Loader:
     @property
     def n_samples(self) -> int:
         """Number of samples of the data set."""
-        return self._catalog.n_samples
+        return self._catalog.info.n_samples
 
     @property
     def batch_size(self) -> int:
@@ -519,7 +519,7 @@ class Loader:
         epoch, position = self.cursor if after is None else (after.epoch, after.next_position)
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
                 "order": self._order, "order_version": state.ORDER_VERSION,
-                "data_set": self._catalog.identity, "n_samples": self.n_samples,
+                "data_set": self._catalog.info.identity, "n_samples": self.n_samples,
                 "batch_size": self.batch_size, "world": self._ranks.world}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

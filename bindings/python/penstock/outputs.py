@@ -12,7 +12,7 @@ from dataclasses import dataclass, field as member
 from typing import Any, Union
 
 from . import _c
-from .catalog import Catalog, Column
+from .catalog import Catalog, FieldInfo
 from .errors import SettingsError
 from .ops import Op
 
@@ -138,20 +138,20 @@ def ragged(field: str, bytes_per_batch: int = 0) -> Output:
 Outputs = Union[Mapping[str, Union[Output, str]], Sequence[Union[Output, str]], None]
 
 
-def _by_kind(field: Column) -> Output:
-    if field.kind == _c.FIELD_SCALAR:
-        return scalar(field.name)
-    if field.kind == _c.FIELD_NDARRAY and all(field.shape):
-        return tensor(field.name)
-    if field.kind == _c.FIELD_IMAGE:
+def _by_kind(info: FieldInfo) -> Output:
+    name, field = info.name, info.field
+    if field.is_scalar:
+        return scalar(name)
+    if field.is_array and all(field.shape or ()):
+        return tensor(name)
+    if field.kind == "image":
         raise SettingsError(
-            f"outputs: field '{field.name}' is an image, and a batch needs all its images of one size: say "
-            f"outputs={{'{field.name}': penstock.image('{field.name}', [penstock.RandomResizedCrop(224)]), "
-            "...}")
-    return ragged(field.name)
+            f"outputs: field '{name}' is an image, and a batch needs all its images of one size: say "
+            f"outputs={{'{name}': penstock.image('{name}', [penstock.RandomResizedCrop(224)]), ...}}")
+    return ragged(name)
 
 
-def _field(catalog: Catalog, name: str) -> Column:
+def _field(catalog: Catalog, name: str) -> FieldInfo:
     for field in catalog.fields:
         if field.name == name:
             return field

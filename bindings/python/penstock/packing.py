@@ -30,6 +30,7 @@ from typing import Any
 
 from . import _c, errors
 from ._version import __version__
+from .catalog import path_bytes
 from .dataset import Dataset
 from .errors import SettingsError
 from .importers import opened
@@ -37,7 +38,7 @@ from .progress import Progress
 from .samples import (N_LOOKED_AT, SchemaError, check_source, class_names, inferred_schema, is_map_style,
                       known_schema, record_of)
 from .schema import Field, Schema, schema_of
-from .writer import Writer, count, path_bytes
+from .writer import Writer, count
 
 __all__ = ["PackError", "SchemaError", "pack"]
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from . import _c, errors
+from .catalog import path_bytes
 from .errors import SettingsError
 from .schema import Field, Schema, did_you_mean, schema_of
 from .values import FieldError, Pixels, encoder, png_of
@@ -21,17 +22,6 @@ __all__ = ["Field", "FieldError", "Writer", "merge"]
 class _Value(ctypes.Structure):
     """struct pstk_value, whose data takes bytes as they are, or an address."""
     _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint64)]
-
-
-def path_bytes(path: str | os.PathLike[str]) -> bytes:
-    """A path for the C library. Raises SettingsError."""
-    try:
-        name = os.fsencode(path)
-    except TypeError:
-        raise SettingsError(f"path is a {type(path).__name__}: give the name of a directory") from None
-    if b"\0" in name:
-        raise SettingsError("path has a zero byte in it")
-    return name
 
 
 def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
@@ -60,7 +50,8 @@ class Writer:
         training; without it only headers are looked at.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge.
 
-    Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread may add, one at a time; a child made by fork may not use it.
+    Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread
+    may add, one at a time; a child made by fork may not use it.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
