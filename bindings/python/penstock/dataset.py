@@ -14,8 +14,9 @@ from typing import Any
 from . import _c, catalog, errors
 from ._optional import needed
 from .catalog import DatasetInfo, FieldInfo, path_bytes
+from .dtypes import DTYPES
 from .errors import SettingsError
-from .schema import DTYPES, Field, did_you_mean
+from .schema import Field, did_you_mean
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 

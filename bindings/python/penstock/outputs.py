@@ -13,17 +13,11 @@ from typing import Any, Union
 
 from . import _c
 from .catalog import Catalog, FieldInfo
+from .dtypes import DTYPES, DTYPE_NAMES as DTYPE_NAMES, parse
 from .errors import SettingsError
 from .ops import Op
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
-
-# As NumPy and PyTorch call them; the C names ("u8", "bf16") are taken as well.
-DTYPES = {"uint8": _c.U8, "int8": _c.I8, "uint16": _c.U16, "int16": _c.I16, "uint32": _c.U32, "int32": _c.I32,
-          "uint64": _c.U64, "int64": _c.I64, "float16": _c.F16, "bfloat16": _c.BF16, "float32": _c.F32,
-          "float64": _c.F64}
-DTYPE_NAMES = {code: name for name, code in DTYPES.items()}
-_ALIASES = {"half": _c.F16, "float": _c.F32, "double": _c.F64, "int": _c.I32, "long": _c.I64}
 
 # Memory order, and whether the tensor is handed out as [B, 3, H, W] all the same.
 LAYOUTS = {"nhwc": (_c.NHWC, False), "nchw": (_c.NCHW, False), "channels_last": (_c.NHWC, True)}
@@ -32,25 +26,14 @@ KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR:
          _c.OUTPUT_BYTES: "ragged"}
 
 
-def _dtype_name(dtype: Any) -> str:
-    """The name in "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16."""
-    inner = getattr(dtype, "dtype", None)  # of jax.numpy's; of NumPy's it is no dtype but what makes one
-    for owner, member in ((dtype, "name"), (inner, "name"), (dtype, "__name__")):
-        found = getattr(owner, member, None)
-        if isinstance(found, str):
-            return found
-    return str(dtype)
-
-
 def dtype_code(dtype: Any, what: str) -> int:
     """enum pstk_dtype of a dtype of whatever library; None is 0, the library's choice."""
     if dtype is None:
         return 0
-    name = _dtype_name(dtype).rpartition(".")[2].lower()
-    code = DTYPES.get(name) or _ALIASES.get(name) or int(_c.lib.pstk_dtype_parse(name.encode()))
-    if not code:
+    name = parse(dtype)
+    if name is None:
         raise SettingsError(f"{what}: dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}")
-    return code
+    return DTYPES[name].code
 
 
 @dataclass(frozen=True)

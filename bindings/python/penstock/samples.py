@@ -10,6 +10,7 @@ from typing import Any
 from . import errors
 from ._optional import is_a
 from .dataset import Dataset
+from .dtypes import dtype_name
 from .errors import SettingsError
 from .schema import Field, schema_of
 from .values import as_numpy, is_array, is_image_file, is_pil_image
@@ -86,14 +87,10 @@ def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
 # ---- the schema ----------------------------------------------------------------------------------------
 
 
-def _dtype_name(dtype: Any) -> str:
-    return str(getattr(dtype, "name", dtype)).rpartition(".")[2]  # "torch.float32"
-
-
 def _array_field(name: str, values: Sequence[Any]) -> Field:
     arrays = [as_numpy(value) for value in values]
     typed = [(v, a) for v, a in zip(values, arrays) if a.size or is_array(v)]  # an empty list has no type
-    kinds = {_dtype_name(getattr(v, "dtype", a.dtype)) for v, a in typed or zip(values, arrays)}
+    kinds = {dtype_name(getattr(v, "dtype", a.dtype)) for v, a in typed or zip(values, arrays)}
     if kinds <= {"int64", "float64"} and len(kinds) == 2:  # lists of numbers: some have a point
         kinds = {"float64"}
     ranks = {a.ndim for a in arrays}

@@ -18,47 +18,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _c
+from .dtypes import DTYPES, DTYPE_NAMES, dtype_name, parse
 from .errors import SettingsError
 
 __all__ = ["Field", "FieldLike", "Schema", "schema_of"]
 
-
-@dataclasses.dataclass(frozen=True)
-class Dtype:
-    """An element type: enum pstk_dtype, bytes of one element, and how `struct` calls it."""
-    code: int
-    size: int
-    format: str
-
-
-# bfloat16 has no format of its own: it is the upper half of a float32.
-DTYPES = {
-    "uint8": Dtype(_c.U8, 1, "B"),
-    "int8": Dtype(_c.I8, 1, "b"),
-    "uint16": Dtype(_c.U16, 2, "H"),
-    "int16": Dtype(_c.I16, 2, "h"),
-    "uint32": Dtype(_c.U32, 4, "I"),
-    "int32": Dtype(_c.I32, 4, "i"),
-    "uint64": Dtype(_c.U64, 8, "Q"),
-    "int64": Dtype(_c.I64, 8, "q"),
-    "float16": Dtype(_c.F16, 2, "e"),
-    "bfloat16": Dtype(_c.BF16, 2, ""),
-    "float32": Dtype(_c.F32, 4, "f"),
-    "float64": Dtype(_c.F64, 8, "d"),
-}
 PLAIN_KINDS = {"image": _c.FIELD_IMAGE, "bytes": _c.FIELD_BYTES, "utf8": _c.FIELD_UTF8}
 CODECS = {"none": _c.CODEC_NONE, "zstd": _c.CODEC_ZSTD, "planes": _c.CODEC_PLANES}
-PYTHON_TYPES: dict[Any, str] = {
-    int: "int64", float: "float64", bool: "uint8", str: "utf8", bytes: "bytes"}
+_PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # beside those of dtypes
 MAX_FIELDS = 64
 MAX_DIMS = 8
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,63}\Z")
 
 
-def name_by_code(names: Mapping[str, Any], code: int) -> str:
+def name_by_code(names: Mapping[str, int], code: int) -> str:
     """The name that stands for this number of the C library."""
     for name, value in names.items():
-        if (value.code if isinstance(value, Dtype) else value) == code:
+        if value == code:
             return name
     return f"unknown ({code})"
 
@@ -73,21 +49,19 @@ def did_you_mean(wrong: str, right: Iterable[str]) -> str:
 def _kind_name(kind: Any) -> str:
     """"image", "bytes", "utf8" or the name of a dtype."""
     try:
-        if kind in PYTHON_TYPES:
-            return PYTHON_TYPES[kind]
+        if kind in _PYTHON_TYPES:
+            return _PYTHON_TYPES[kind]
     except TypeError:  # not hashable, so no type
         pass
-    named = getattr(kind, "__name__", None) or getattr(kind, "name", None)  # a type; a NumPy dtype
-    name = kind if isinstance(kind, str) else str(named or kind).rpartition(".")[2]  # "torch.float32"
-    known = [*PLAIN_KINDS, *DTYPES]
-    if name in known:
+    name = dtype_name(kind)
+    if name in PLAIN_KINDS:
         return name
     if name in ("bool", "bool_"):  # there is no such dtype
         return "uint8"
-    code = int(_c.lib.pstk_dtype_parse(name.encode(errors="replace")))  # "u8", "bf16"
-    if code:
-        return name_by_code(DTYPES, code)
-    raise SettingsError(f"{kind!r} is no kind of field" + did_you_mean(name, known))
+    found = parse(kind)
+    if found is None:
+        raise SettingsError(f"{kind!r} is no kind of field" + did_you_mean(name, [*PLAIN_KINDS, *DTYPES]))
+    return found
 
 
 def _dimension(value: Any) -> int | None:
@@ -184,8 +158,8 @@ class Field:
         if given.kind not in (_c.FIELD_SCALAR, _c.FIELD_NDARRAY):
             return Field(name_by_code(PLAIN_KINDS, given.kind), None, codec, given.codec_level)
         shape = [given.shape[i] or None for i in range(given.n_dims)]
-        return Field(name_by_code(DTYPES, given.dtype), shape if given.kind == _c.FIELD_NDARRAY else None,
-                     codec, given.codec_level)
+        dtype = DTYPE_NAMES.get(given.dtype, f"unknown ({given.dtype})")
+        return Field(dtype, shape if given.kind == _c.FIELD_NDARRAY else None, codec, given.codec_level)
 
 
 FieldLike = Union[Field, str, type, tuple[Any, Any], Any]

@@ -14,7 +14,8 @@ from typing import Any, Union
 
 from . import errors
 from ._optional import is_a
-from .schema import DTYPES, Field
+from .dtypes import DTYPES
+from .schema import Field
 
 __all__ = ["FieldError"]
 

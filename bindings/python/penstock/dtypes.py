@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of elements, by the names that NumPy and PyTorch have for them."""
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from . import _c
+
+__all__ = ["DTYPES", "DTYPE_NAMES", "Dtype", "dtype_name", "parse"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Dtype:
+    """code: enum pstk_dtype. size: bytes of one element. format: how `struct` calls it. precision: of a
+    floating-point type, bits of its significand: it holds every whole number up to 2**precision; else 0."""
+    code: int
+    size: int
+    format: str
+    precision: int = 0
+
+
+# bfloat16 has no format of its own: it is the upper half of a float32.
+DTYPES = {
+    "uint8": Dtype(_c.U8, 1, "B"),
+    "int8": Dtype(_c.I8, 1, "b"),
+    "uint16": Dtype(_c.U16, 2, "H"),
+    "int16": Dtype(_c.I16, 2, "h"),
+    "uint32": Dtype(_c.U32, 4, "I"),
+    "int32": Dtype(_c.I32, 4, "i"),
+    "uint64": Dtype(_c.U64, 8, "Q"),
+    "int64": Dtype(_c.I64, 8, "q"),
+    "float16": Dtype(_c.F16, 2, "e", 11),
+    "bfloat16": Dtype(_c.BF16, 2, "", 8),
+    "float32": Dtype(_c.F32, 4, "f", 24),
+    "float64": Dtype(_c.F64, 8, "d", 53),
+}
+DTYPE_NAMES = {dtype.code: name for name, dtype in DTYPES.items()}
+
+# "float", "int" and "long" mean one size to NumPy and another to PyTorch: they are none of these.
+_ALIASES = {"half": "float16", "double": "float64"}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name in "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16; of
+    what is no dtype, its text."""
+    inner = getattr(dtype, "dtype", None)  # of jax.numpy's; of NumPy's it is no dtype but what makes one
+    for owner, member in ((dtype, "name"), (inner, "name"), (dtype, "__name__")):
+        found = getattr(owner, member, None)
+        if isinstance(found, str):
+            return found
+    return str(dtype).rpartition(".")[2]  # "torch.float32"
+
+
+def parse(dtype: Any) -> str | None:
+    """The name in DTYPES of a dtype of whatever library, of int (int64) or float (float64), or of a C name
+    ("u8", "bf16"). None: it is none of them."""
+    if dtype is int:
+        return "int64"
+    if dtype is float:
+        return "float64"
+    name = dtype_name(dtype)
+    if name in DTYPES:
+        return name
+    code = int(_c.lib.pstk_dtype_parse(name.encode(errors="replace")))
+    return DTYPE_NAMES.get(code) or _ALIASES.get(name)
