@@ -116,12 +116,36 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _is_exact(number: int, precision: int) -> bool:
+    """Does a float whose significand has `precision` bits, and whose range it is in, hold this number?"""
+    return abs(number) <= 1 << precision or (abs(number) // (number & -number)).bit_length() <= precision
+
+
+def _inexact(name: str, field: Field, number: int) -> FieldError:
+    fitting = next((kind for kind in ("int64", "uint64") if _fits(kind, number)), None)
+    advice = f"declare the field as {fitting!r}, or " if fitting else ""
+    most = 1 << DTYPES[field.kind].precision
+    return FieldError(name, f"{number} is a whole number that {field.kind} would change (it holds all of "
+                            f"them up to {most}): {advice}make a float of it first, by float(x) or "
+                            "x.astype(float), where rounding is meant")
+
+
+def _fits(kind: str, number: int) -> bool:
+    low, high = _limits(kind)
+    return low <= number <= high
+
+
+def _limits(kind: str) -> tuple[int, int]:
+    """The least and the largest number of an integer type."""
+    dtype = DTYPES[kind]
+    signed = dtype.format.islower()
+    return -(1 << 8 * dtype.size - 1) if signed else 0, (1 << 8 * dtype.size - signed) - 1
+
+
 def _integer_encoder(name: str, field: Field) -> Encoder:
     dtype = DTYPES[field.kind]
     pack = struct.Struct("<" + dtype.format).pack
-    signed = dtype.format.islower()
-    low = -(1 << 8 * dtype.size - 1) if signed else 0
-    high = (1 << 8 * dtype.size - signed) - 1
+    low, high = _limits(field.kind)
 
     def encode(value: Any) -> bytes:
         try:
@@ -138,15 +162,19 @@ def _integer_encoder(name: str, field: Field) -> Encoder:
 def _float_encoder(name: str, field: Field) -> Encoder:
     dtype = DTYPES[field.kind]
     pack = _bfloat16 if field.kind == "bfloat16" else struct.Struct("<" + dtype.format).pack
+    precision = dtype.precision
 
     def encode(value: Any) -> bytes:
         number = _number(value)
         if isinstance(number, (str, bytes)) or not hasattr(number, "__float__"):
             raise FieldError(name, f"holds {field.kind}, a {_kind_of(value)} was given")
         try:
-            return pack(float(number))
+            data = pack(float(number))
         except (OverflowError, TypeError, struct.error):
             raise FieldError(name, f"{value} is out of the range of {field.kind}") from None
+        if hasattr(number, "__index__") and not _is_exact(operator.index(number), precision):
+            raise _inexact(name, field, operator.index(number))
+        return data
 
     return encode
 
@@ -192,7 +220,17 @@ def _text_encoder(name: str, field: Field) -> Encoder:
 # ---- images ----------------------------------------------------------------------------------------
 
 
-def _pil_pixels(image: Any) -> Pixels:
+# Pillow's modes of bytes, which its convert makes RGB without clipping. Alpha is left out, as from a PNG
+# file: the colours below stay as they are.
+_PIL_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV")
+
+
+def _pil_pixels(name: str, image: Any) -> Pixels:
+    if image.mode not in _PIL_MODES:
+        raise FieldError(name, f"holds images of 8 bits, a PIL image of mode {image.mode!r} was given, "
+                               "which Pillow clips or cannot convert: scale it to 0 to 255 and make it 'L' or 'RGB' "
+                               "first; or, to keep its numbers, declare an array field, such as ('uint16', "
+                               "(None, None)), and give numpy.asarray(image)")
     rgb = image if image.mode == "RGB" else image.convert("RGB")
     return Pixels(rgb.tobytes(), rgb.height, rgb.width)
 
@@ -221,7 +259,7 @@ def _image_encoder(name: str, field: Field) -> Encoder:
         if data is not None:
             return data
         if is_pil_image(value):
-            return _pil_pixels(value)
+            return _pil_pixels(name, value)
         if is_array(value):
             return _array_pixels(name, value)
         raise FieldError(name, f"holds images, a {_kind_of(value)} was given: give the bytes of a JPEG or "
@@ -257,6 +295,47 @@ def _cast_integers(name: str, field: Field, array: Any, dtype: Any) -> Any:
     return array.astype(dtype)
 
 
+def _check_integers(name: str, field: Field, array: Any) -> None:
+    """Does the field's type, a float, hold these integers as they are?"""
+    import numpy
+    precision = DTYPES[field.kind].precision
+    if not array.size or array.dtype.itemsize * 8 <= precision:
+        return
+    most = 1 << precision
+    if -most <= int(array.min()) and int(array.max()) <= most:
+        return
+    sizes = (numpy.abs(array.astype("i8")) if array.dtype.kind == "i" else array).astype("u8")
+    odd = sizes // numpy.maximum(sizes & (~sizes + numpy.uint64(1)), 1)  # without the zeros behind
+    wrong = (odd >> numpy.uint64(precision)).astype(bool)
+    if wrong.any():
+        raise _inexact(name, field, int(array[wrong][0]))
+
+
+def _check_listed(name: str, field: Field, values: Any) -> None:
+    """Integers of a list, beside floats of which NumPy makes floats of all."""
+    for value in values:
+        if value.__class__ is float:
+            continue
+        if isinstance(value, (list, tuple)):
+            _check_listed(name, field, value)
+        elif getattr(value, "shape", ()) != ():
+            array = as_numpy(value)
+            if array.dtype.kind in "iu":
+                _check_integers(name, field, array)
+        elif hasattr(_number(value), "__index__"):
+            number = operator.index(_number(value))
+            if not _is_exact(number, DTYPES[field.kind].precision):
+                raise _inexact(name, field, number)
+
+
+def _check_whole_numbers(name: str, field: Field, value: Any, array: Any) -> None:
+    """Those of a value, and of the array that NumPy made of it, are in the field as they were."""
+    if array.dtype.kind in "iu":
+        _check_integers(name, field, array)
+    elif isinstance(value, (list, tuple)):
+        _check_listed(name, field, value)
+
+
 def _cast_floats(name: str, field: Field, array: Any, dtype: Any) -> Any:
     import numpy
     with numpy.errstate(over="ignore"):
@@ -278,8 +357,7 @@ def _to_bfloat16(name: str, field: Field, array: Any) -> Any:
 
 
 def _cast(name: str, field: Field, array: Any) -> Any:
-    """The array in the field's dtype. Integers and floats stay what they are, if need be with less
-    precision."""
+    """The array in the field's dtype. Integers stay what they are, also as floats; floats may be rounded."""
     import numpy
     kind = array.dtype.kind
     if field.kind == "bfloat16" and array.dtype.name == "bfloat16":
@@ -336,6 +414,8 @@ def _array_encoder(name: str, field: Field) -> Encoder:
             array = array.astype(DTYPES[field.kind].format or "f4")  # an empty list has no type
         _check_shape(name, field, tuple(array.shape))
         stored = numpy.ascontiguousarray(_cast(name, field, array))
+        if DTYPES[field.kind].precision:
+            _check_whole_numbers(name, field, value, array)
         return struct.pack(f"<{array.ndim}Q", *array.shape) + stored.tobytes() if is_shaped else stored
 
     return encode
@@ -347,9 +427,12 @@ def _plain_array(name: str, field: Field, value: Any, is_shaped: bool) -> bytes:
     if isinstance(value, (list, tuple)) and dtype.format:
         _check_shape(name, field, (len(value),))
         try:
-            return struct.pack(f"<{len(value)}{dtype.format}", *value)
+            data = struct.pack(f"<{len(value)}{dtype.format}", *value)
         except (struct.error, OverflowError, TypeError) as error:
             raise FieldError(name, f"holds {field.kind}: {error}") from None
+        if dtype.precision:
+            _check_listed(name, field, value)
+        return data
     try:
         view = memoryview(value)
     except TypeError:

@@ -96,10 +96,14 @@ class Writer:
 
         image: the bytes of a JPEG or PNG file, kept as they are; or a PIL image, or a uint8 array or tensor
             of height x width x 3 (torch: also 3 x height x width) or height x width (gray): stored as RGB
-            pixels. One image of a record can be raw pixels, a further one is stored as PNG, without loss.
+            pixels. One image of a record can be raw pixels, a further one is stored as PNG, without loss. Of
+            PIL images gray, palettes, CMYK, YCbCr and HSV become RGB, and alpha is left out, as of PNG files:
+            paste the image on a background first where one is meant. Modes of more than 8 bits ("I", "I;16",
+            "F") are refused.
         bytes, utf8: bytes-like; str.
         scalars: numbers of Python, NumPy or torch. arrays: NumPy, torch (any device), JAX, lists; of another
-            type only where no integer changes and no float becomes an integer or infinite.
+            type only where no integer changes and no float becomes an integer or infinite; floats are
+            rounded to the field's type.
 
         Raises FieldError (type, range, shape) and CorruptRecordError (no image), which name the field; then
         the record is not written, and others may follow.
