@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library says becomes exceptions: the message unchanged, the place in attributes."""
+import inspect
 import os
 import shutil
 import threading
 import unittest
+from unittest import mock
 
 import sets
 import penstock
-from penstock import _c, errors
+from penstock import _c, errors, settings
 
 
 def damaged(name, n=4):
@@ -161,11 +163,118 @@ except ImportError as error:
         self.assertIn("no penstock of this version", done.stdout, done.stderr)
 
     def test_what_is_not_there_is_no_attribute(self):
-        with self.assertRaisesRegex(AttributeError, "no attribute 'nonsense'"):
+        with self.assertRaisesRegex(AttributeError, "no attribute 'nonsense'$"):
             penstock.nonsense
+        self.assertFalse(hasattr(penstock, "ToTensor"))
         self.assertIn("Loader", dir(penstock))
         for name in penstock.__all__:
             self.assertTrue(hasattr(penstock, name), name)
+
+
+def n_threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+class Words(unittest.TestCase):
+    """Each mistake is a sentence that says what to write, before anything is started."""
+
+    def refused(self, kind, parts, function, *arguments, **keywords):
+        before = n_threads()
+        with self.assertRaises(kind) as raised:
+            function(*arguments, **keywords)
+        for part in parts:
+            self.assertIn(part, str(raised.exception))
+        self.assertEqual(n_threads(), before)
+
+    def open(self, **keywords):
+        return penstock.Loader(sets.scalars(), **{"batch_size": 10, "framework": "dlpack", **keywords})
+
+    def test_names_of_other_libraries_are_explained(self):
+        for name, part in (("ToTensor", "Normalize divides by 255"), ("Compose", "takes the list"),
+                           ("ColorJitter", "whole batches"), ("RandomCrop", "RandomResizedCrop"),
+                           ("DataLoader", "penstock.Loader"), ("MDSWriter", "penstock.Writer"),
+                           ("Randomflip", "did you mean 'RandomFlip'"), ("loader_", "no attribute")):
+            self.refused(AttributeError, [name, part], getattr, penstock, name)
+        with self.assertRaisesRegex(ImportError, "penstock has no 'ToTensor'.*Normalize"):
+            from penstock import Normalize, ToTensor  # noqa: F401
+        from penstock import packing  # noqa: F401  # a module is no such name
+
+    def test_keywords_of_operations(self):
+        for op, keyword, part in ((penstock.Resize, "antialias", "always has antialiasing"),
+                                  (penstock.RandomResizedCrop, "interpolation", "bilinear"),
+                                  (penstock.RandomResizedCrop, "scales", "did you mean scale?"),
+                                  (penstock.Normalize, "inplace", "leave it out"),
+                                  (penstock.RandomFlip, "zzz", "it has: p")):
+            arguments = [8] if "size" in inspect.signature(op).parameters else []
+            parts = ["penstock." + op.__name__, keyword, part]
+            self.refused(TypeError, parts, op, *arguments, **{keyword: True})
+        self.refused(TypeError, ["penstock.image(field, [op"], penstock.image, "jpg", transforms=[])
+        self.refused(TypeError, ["did you mean dtype?"], penstock.scalar, "cls", dtyp="int8")
+
+    def test_lists_of_operations(self):
+        class Compose:
+            """As torchvision has it."""
+
+        for ops, part in (("Resize", "write penstock.Resize(...)"), (["Resiz"], "did you mean 'Resize'"),
+                          ([penstock.RandomFlip], "write RandomFlip(...)"),
+                          (penstock.RandomFlip, "write RandomFlip(...)"), ([Compose()], "takes the list"),
+                          (Compose(), "takes the list"), (None, "those are RandomResizedCrop"),
+                          ({penstock.RandomFlip()}, "in their order")):
+            self.refused(TypeError, ["image", part], penstock.image, "jpg", ops)
+        for layout, part in (("nchv", "did you mean 'nchw'"), (["nchw"], "layout is")):
+            self.refused(penstock.SettingsError, [part], penstock.image, "jpg", [], layout=layout)
+
+    def test_numbers_of_outputs(self):
+        image, ragged, wrong = penstock.image, penstock.ragged, penstock.SettingsError
+        self.refused(wrong, ["random_group", "-1"], image, "jpg", [], random_group=-1)
+        self.refused(wrong, ["random_group", str(2**32 - 1)], image, "jpg", [], random_group=2**32)
+        self.refused(TypeError, ["random_group", "whole number"], image, "jpg", [], random_group=0.5)
+        self.refused(wrong, ["bytes_per_batch", "-5"], ragged, "text", bytes_per_batch=-5)
+        self.refused(TypeError, ["bytes_per_batch", "whole number"], ragged, "text", bytes_per_batch="1M")
+        for outputs in (5, {"i", "half"}):
+            self.refused(TypeError, ["outputs", "list of outputs"], self.open, outputs=outputs)
+        self.refused(wrong, ["did you mean 'half'"], self.open, outputs=["hafl"])
+
+    def test_settings_of_a_loader(self):
+        wrong = penstock.SettingsError
+        for keywords, kind, part in (
+                ({"order": ["full"]}, wrong, "order: is ['full'], must be one of"),
+                ({"order": "ful"}, wrong, "did you mean 'full'"), ({"last": {}}, wrong, "last: is {}"),
+                ({"shuffle": "no"}, TypeError, "must be True or False"),
+                ({"shuffle": True, "order": "sequntial"}, wrong, "did you mean 'sequential'"),
+                ({"timeout": -1}, wrong, "timeout: is -1"), ({"timeout": 0}, wrong, "or None"),
+                ({"timeout": float("nan")}, wrong, "timeout: is nan"),
+                ({"timeout": "5"}, TypeError, "number of seconds"), ({"timeout": []}, TypeError, "seconds"),
+                ({"framework": "pytorch"}, wrong, "did you mean 'torch'"),
+                ({"framework": ["torch"]}, wrong, "framework"), ({"rank": "Auto"}, TypeError, "or 'auto'"),
+                ({"form": "dataclas"}, wrong, "did you mean 'dataclass'"), ({"form": []}, wrong, "form"),
+                ({"form": "dataclass", "outputs": {"class": "i"}}, wrong, "outputs={'class_': ...}")):
+            with self.subTest(**keywords):
+                self.refused(kind, [part], self.open, **keywords)
+        self.open(timeout=float("inf"), form="dataclass", outputs={"class_": "i"}).close()
+
+    def test_whose_tensors(self):
+        def chosen(on_device, imported, installed=()):
+            modules = dict.fromkeys(("torch", "cupy", "jax", "numpy"))
+            modules.update(dict.fromkeys(imported, sets))
+            for name in installed:
+                del modules[name]
+            with mock.patch.dict(settings.sys.modules), \
+                    mock.patch.object(settings.importlib.util, "find_spec", lambda name: name):
+                for name in installed:
+                    settings.sys.modules.pop(name, None)
+                settings.sys.modules.update(modules)
+                return settings.framework("auto", on_device)
+
+        for on_device in (False, True):
+            self.assertEqual(chosen(on_device, ["torch", "jax", "numpy"]), "torch")
+        self.assertEqual(chosen(False, ["jax"], ["numpy", "torch"]), "numpy")
+        self.assertEqual(chosen(False, []), "dlpack")
+        self.assertEqual(chosen(True, ["jax", "numpy"], ["torch"]), "jax")
+        self.assertEqual(chosen(True, ["numpy"], ["torch"]), "torch")
+        part = "framework='torch', 'cupy' or 'jax', or 'dlpack'"
+        self.refused(penstock.SettingsError, [part], chosen, True, [])
+        self.refused(penstock.SettingsError, ["NumPy cannot see"], settings.framework, "numpy", True)
 
 
 if __name__ == "__main__":

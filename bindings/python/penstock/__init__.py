@@ -17,6 +17,7 @@ when a loader of theirs is opened.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ._library import MissingLibraryError
@@ -55,9 +56,20 @@ __all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "Da
            "tensor"]
 
 
+def _missing(name: str, asked_by: str | None) -> Exception:
+    """What to raise for a name that is not here. asked_by: the module that wants it."""
+    from .elsewhere import ADVICE
+    from .keywords import near
+    if name not in ADVICE:
+        return AttributeError(f"module 'penstock' has no attribute '{name}'{near(name, __all__)}")
+    # `from penstock import ToTensor` would make another error of an AttributeError, without the advice.
+    kind = ImportError if asked_by == "importlib._bootstrap" else AttributeError
+    return kind(f"penstock has no '{name}': {ADVICE[name]}")
+
+
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
-        raise AttributeError(f"module 'penstock' has no attribute '{name}'")
+        raise _missing(name, sys._getframe(1).f_globals.get("__name__"))
     value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
     globals()[name] = value
     return value

@@ -175,8 +175,9 @@ class Loader:
         every field by its kind.
     device: "cpu", "cuda" (the current device of PyTorch, else 0), "cuda:1", a torch.device.
     framework: whose tensors: "torch", "numpy", "jax", "cupy", "dlpack" (penstock.Tensor); "auto": PyTorch
-        where it is imported, else NumPy. NumPy has no bfloat16: where ml_dtypes is not installed, it is the
-        bits as uint16. JAX on a GPU gets copies.
+        where it is imported, else NumPy; on a GPU PyTorch, or CuPy or JAX where only they are imported.
+        NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
+        copies.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches, as an int (cudaStream_t) or a function that tells
@@ -232,14 +233,14 @@ class Loader:
         numbers.update({name: words.choice(name, value) for name, value in {
             "order": order, "last": last, "reader": reader, "io": io, "bad_sample": bad_sample,
             "variant": variant}.items()})
-        self._framework = tensors.choose(framework, kind != _c.HOST)
-        self._timeout = None if timeout is None else float(timeout)
+        self._framework = words.framework(framework, kind != _c.HOST)
+        self._timeout = words.seconds("timeout", timeout)
         self._catalog = catalog.read(path)
         self._outputs = descriptions.resolve(outputs, self._catalog)
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
             raise SettingsError("outputs: channels_last is PyTorch's; JAX takes layout='nhwc'")
         self._convert = tensors.converter(self._framework, copy)
-        self._make = batches.maker(form, tuple(self._outputs))
+        self._make = batches.maker(words.form(form, self._outputs), tuple(self._outputs))
         if self._framework == "jax":
             batches.register_jax()
         _check_device(kind, index or 0, self._framework)

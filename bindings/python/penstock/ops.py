@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import SupportsIndex, Union
 
 from . import _c
+from .keywords import explains
 
 __all__ = ["CenterCrop", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "Op", "RandomFlip",
            "RandomHorizontalFlip", "RandomResizedCrop", "Resize"]
@@ -23,6 +24,14 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 Size = Union[SupportsIndex, Sequence[SupportsIndex]]
 MOST = 2**32 - 1  # uint32_t width and height
+
+# Keywords of torchvision's that have one value here.
+_ELSEWHERE = {
+    "antialias": "leave it out; resizing always has antialiasing, as torchvision's of PIL images",
+    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default",
+    "max_size": "leave it out; Resize((height, width)) bounds both sides",
+    "inplace": "leave it out; it makes no copy",
+}
 
 
 def _pixels(op: str, value: SupportsIndex) -> int:
@@ -67,6 +76,7 @@ class Op:
         raise NotImplementedError
 
 
+@explains(_ELSEWHERE)
 @dataclass(frozen=True)
 class RandomResizedCrop(Op):
     """Cut out a random part, resize it to `size`, bilinear with antialiasing.
@@ -90,6 +100,7 @@ class RandomResizedCrop(Op):
         return op
 
 
+@explains(_ELSEWHERE)
 @dataclass(frozen=True)
 class Resize(Op):
     """Resize, bilinear with antialiasing: an int is the length that the shorter side gets, the aspect ratio
@@ -115,6 +126,7 @@ class Resize(Op):
         return op
 
 
+@explains(_ELSEWHERE)
 @dataclass(frozen=True)
 class CenterCrop(Op):
     """Cut out the middle; black where the image is smaller. size: int or (height, width), pixels."""
@@ -129,6 +141,7 @@ class CenterCrop(Op):
         return op
 
 
+@explains(_ELSEWHERE)
 @dataclass(frozen=True)
 class RandomFlip(Op):
     """Flip left and right with probability p. torchvision calls it RandomHorizontalFlip; so may you."""
@@ -149,6 +162,7 @@ class RandomFlip(Op):
 RandomHorizontalFlip = RandomFlip
 
 
+@explains(_ELSEWHERE)
 @dataclass(frozen=True)
 class Normalize(Op):
     """(x / 255 - mean) / std for each of R, G, B, in float32: ToTensor and Normalize in one. The last one of

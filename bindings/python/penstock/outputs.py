@@ -6,7 +6,8 @@ would run one after the other under the interpreter's lock; write a pstk_decode_
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence, Set
 from ctypes import POINTER, cast
 from dataclasses import dataclass, field as member
 from typing import Any, Union
@@ -14,7 +15,9 @@ from typing import Any, Union
 from . import _c
 from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES as DTYPE_NAMES, parse
+from .elsewhere import ADVICE
 from .errors import SettingsError
+from .keywords import explained, near
 from .ops import Op
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
@@ -32,7 +35,8 @@ def dtype_code(dtype: Any, what: str) -> int:
         return 0
     name = parse(dtype)
     if name is None:
-        raise SettingsError(f"{what}: dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}")
+        raise SettingsError(f"{what}: dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}"
+                            + near(dtype, DTYPES))
     return DTYPES[name].code
 
 
@@ -81,6 +85,49 @@ def _field_name(field: str, maker: str) -> str:
     return field
 
 
+# Keywords that users of other loaders try.
+_ELSEWHERE = dict.fromkeys(("transform", "transforms", "pipeline"),
+                           "say penstock.image(field, [op, op, ...])")
+_OPS = ("RandomResizedCrop", "Resize", "CenterCrop", "RandomFlip", "Normalize")
+
+
+def _whole(maker: str, name: str, value: Any, most: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{maker}: {name} is {value!r}, must be a whole number") from None
+    if not 0 <= number <= most:
+        raise SettingsError(f"{maker}: {name} is {number}, must be from 0 to {most}")
+    return number
+
+
+def _not_an_op(value: Any) -> TypeError:
+    if isinstance(value, type) and issubclass(value, Op):
+        return TypeError(f"image: {value.__name__} is a class: write {value.__name__}(...)")
+    name = value if isinstance(value, str) else type(value).__name__
+    if name in (*_OPS, "RandomHorizontalFlip"):
+        hint = f"; write penstock.{name}(...)"
+    elif name in ADVICE:
+        hint = f": {ADVICE[name]}"
+    else:
+        hint = near(name, _OPS) or "; those are " + ", ".join(_OPS)
+    return TypeError(f"image: {value!r} is no operation of penstock{hint}")
+
+
+def _ops(given: Any) -> tuple[Op, ...]:
+    """The operations of an image: a list of them, or one."""
+    if isinstance(given, (Op, str, bytes)) or not isinstance(given, Iterable):
+        given = (given,)
+    if isinstance(given, (Mapping, Set)):
+        raise TypeError(f"image: ops is {given!r}, must be a list of operations, in their order")
+    found = tuple(given)
+    for op in found:
+        if not isinstance(op, Op):
+            raise _not_an_op(op)
+    return found
+
+
+@explained("penstock.image", _ELSEWHERE)
 def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = "nhwc",
           random_group: int = 0, exif_orientation: bool = False) -> Output:
     """Decoded images of an image field: [B, H, W, 3] of uint8, or float16, bfloat16, float32.
@@ -89,33 +136,34 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = 
     "channels_last" [B, 3, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
     group share their random draws (an image and its mask). exif_orientation: turn JPEGs upright first.
     """
-    ops = (ops,) if isinstance(ops, Op) else tuple(ops)
-    for op in ops:
-        if not isinstance(op, Op):
-            raise TypeError(f"image: {op!r} is no operation of penstock; those are RandomResizedCrop, "
-                            "Resize, CenterCrop, RandomFlip, Normalize")
-    if layout not in LAYOUTS:
-        raise SettingsError(f"image: layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}")
-    return Output(_field_name(field, "image"), _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, ops,
-                  random_group, exif_orientation)
+    field, found = _field_name(field, "image"), _ops(ops)
+    if not isinstance(layout, str) or layout not in LAYOUTS:
+        raise SettingsError(f"image: layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}"
+                            + near(layout, LAYOUTS))
+    return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
+                  _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation))
 
 
+@explained("penstock.scalar", {})
 def scalar(field: str, dtype: Any = None) -> Output:
     """A scalar field: [B]. dtype: any that every value of the field's dtype fits; None is the field's."""
     return Output(_field_name(field, "scalar"), _c.OUTPUT_SCALAR, dtype_code(dtype, "scalar"))
 
 
+@explained("penstock.tensor", {})
 def tensor(field: str, dtype: Any = None) -> Output:
     """An array field of fixed shape: [B, *shape]. dtype as for scalar."""
     return Output(_field_name(field, "tensor"), _c.OUTPUT_TENSOR, dtype_code(dtype, "tensor"))
 
 
+@explained("penstock.ragged", {})
 def ragged(field: str, bytes_per_batch: int = 0) -> Output:
     """The bytes of a field, end to end, as a penstock.Ragged: data [bytes] of uint8, offsets [B + 1].
 
     bytes_per_batch: room in each slot; 0 is batch_size times the largest value of the field.
     """
-    return Output(_field_name(field, "ragged"), _c.OUTPUT_BYTES, bytes_per_batch=bytes_per_batch)
+    size = _whole("ragged", "bytes_per_batch", bytes_per_batch, 2**64 - 1)
+    return Output(_field_name(field, "ragged"), _c.OUTPUT_BYTES, bytes_per_batch=size)
 
 
 Outputs = Union[Mapping[str, Union[Output, str]], Sequence[Union[Output, str]], None]
@@ -138,8 +186,9 @@ def _field(catalog: Catalog, name: str) -> FieldInfo:
     for field in catalog.fields:
         if field.name == name:
             return field
-    raise SettingsError(f"outputs: the data set has no field '{name}'; it has: "
-                        + ", ".join(f.name for f in catalog.fields))
+    names = [f.name for f in catalog.fields]
+    raise SettingsError(f"outputs: the data set has no field '{name}'; it has: {', '.join(names)}"
+                        + near(name, names))
 
 
 def _one(catalog: Catalog, value: Output | str) -> Output:
@@ -168,6 +217,8 @@ def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
     else:
         if isinstance(outputs, (str, Output)):
             outputs = [outputs]
+        if isinstance(outputs, Set) or not isinstance(outputs, Iterable):
+            raise TypeError(f"outputs: is {outputs!r}, must be {{name: output}} or a list of outputs")
         listed = [_one(catalog, value) for value in outputs]
         found = {output.field: output for output in listed}
         if len(found) < len(listed):

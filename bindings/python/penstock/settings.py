@@ -2,18 +2,19 @@
 """A loader's keyword arguments, checked by name and made pstk_settings."""
 from __future__ import annotations
 
-import difflib
-import functools
-import inspect
+import importlib.util
+import keyword
 import operator
 import os
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, sizeof
-from typing import Any, TypeVar
+from typing import Any
 
 from . import _c
 from .errors import SettingsError
+from .keywords import explained, near
 from .outputs import Output
 
 CHOICES: dict[str, dict[str, int]] = {
@@ -28,9 +29,8 @@ CHOICES: dict[str, dict[str, int]] = {
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
 _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
+FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
+FORMS = ("dict", "tuple", "dataclass")
 # Words of PyTorch's DataLoader, and what became of them.
 _FORMER = {
     "num_workers": "its threads are as many as there are cores; n_threads= sets another number",
@@ -47,21 +47,7 @@ _FORMER = {
 }
 
 
-def suggesting(function: F) -> F:
-    """Wrong keyword arguments are told with the nearest right one."""
-    known = [name for name in inspect.signature(function).parameters if name != "self"]
-
-    @functools.wraps(function)
-    def checked(*args: Any, **keywords: Any) -> Any:
-        for name in keywords:
-            if name not in known:
-                if name in _FORMER:
-                    raise TypeError(f"penstock.Loader has no '{name}': {_FORMER[name]}")
-                near = difflib.get_close_matches(name, known, 1, 0.5)
-                hint = f": did you mean {near[0]}?" if near else f"; it has: {', '.join(known)}"
-                raise TypeError(f"penstock.Loader has no setting '{name}'{hint}")
-        return function(*args, **keywords)
-    return checked  # type: ignore[return-value]
+suggesting = explained("penstock.Loader", _FORMER)
 
 
 def integer(name: str, value: Any) -> int:
@@ -69,7 +55,8 @@ def integer(name: str, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name}: is {value!r}, must be a whole number") from None
+        auto = ", or 'auto'" if name == "rank" else ""
+        raise TypeError(f"{name}: is {value!r}, must be a whole number{auto}") from None
     most = _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1)
     if not 0 <= number <= most:
         raise SettingsError(f"{name}: is {number}, must be from 0 to {most}")
@@ -78,16 +65,79 @@ def integer(name: str, value: Any) -> int:
 
 def choice(name: str, value: Any) -> int:
     """The number of a word."""
-    known = CHOICES[name]
-    if value not in known:
-        near = difflib.get_close_matches(str(value), known, 1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise SettingsError(f"{name}: is {value!r}, must be one of {', '.join(map(repr, known))}{hint}")
-    return known[value]
+    return CHOICES[name][_one_of(name, value, CHOICES[name])]
+
+
+def _one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    words = list(known)
+    if not isinstance(value, str) or value not in words:
+        raise SettingsError(f"{name}: is {value!r}, must be one of {', '.join(map(repr, words))}"
+                            + near(value, words))
+    return value
+
+
+def seconds(name: str, value: Any) -> float | None:
+    """A time to wait; None: without end."""
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name}: is {value!r}, must be a number of seconds, or None to wait without end")
+    if not float(value) > 0:  # nor NaN
+        raise SettingsError(f"{name}: is {value!r}, must be above 0 seconds, or None to wait without end")
+    return float(value)
+
+
+def _is_imported(name: str) -> bool:
+    return sys.modules.get(name) is not None
+
+
+def _is_installed(name: str) -> bool:
+    if name in sys.modules:
+        return _is_imported(name)
+    return importlib.util.find_spec(name) is not None
+
+
+def framework(value: Any, on_device: bool) -> str:
+    """Whose tensors; "auto" is PyTorch where it is imported; else on a device CuPy or JAX where that is
+    imported, and PyTorch where it is installed; on the host NumPy where it is installed, else our own."""
+    name = _one_of("framework", value, FRAMEWORKS)
+    if name == "numpy" and on_device:
+        raise SettingsError("framework: NumPy cannot see the memory of a device; take torch, cupy or jax, or "
+                            "device='cpu'")
+    if name != "auto":
+        return name
+    if _is_imported("torch"):
+        return "torch"
+    if not on_device:
+        return "numpy" if _is_installed("numpy") else "dlpack"
+    for other in ("cupy", "jax"):
+        if _is_imported(other):
+            return other
+    if _is_installed("torch"):
+        return "torch"
+    raise SettingsError("framework: PyTorch is not installed, and neither CuPy nor JAX is imported, so "
+                        "nothing says whose tensors batches on a GPU should have: say framework='torch', "
+                        "'cupy' or 'jax', or 'dlpack' for penstock.Tensor, which any of them takes as it is")
+
+
+def form(value: Any, names: Iterable[str]) -> Any:
+    """What a batch is; names: of the outputs, which a dataclass has as attributes."""
+    if isinstance(value, str) and value not in FORMS:
+        raise SettingsError(f"form: is {value!r}; it must be 'dict', 'tuple', 'dataclass' or a dataclass"
+                            + near(value, FORMS))
+    wrong = [name for name in names if keyword.iskeyword(name)] if value == "dataclass" else []
+    if wrong:
+        raise SettingsError(f"form: '{wrong[0]}' is a word of Python's and cannot be an attribute; name the "
+                            f"output otherwise, outputs={{'{wrong[0]}_': ...}}, or take form='dict'")
+    return value
 
 
 def order(shuffle: Any, value: Any) -> str:
     """The order's name, from either way to say it."""
+    if shuffle is not None and shuffle not in (True, False):
+        raise TypeError(f"shuffle: is {shuffle!r}, must be True or False")
+    if value is not None:
+        choice("order", value)
     said = None if shuffle is None else ("full" if shuffle else "sequential")
     if said is not None and value is not None and said != value:
         raise SettingsError(f"shuffle: is {shuffle!r}, but order is {value!r}; give one of them")
