@@ -3,13 +3,15 @@
 import inspect
 import os
 import shutil
+import sys
 import threading
 import unittest
+import warnings
 from unittest import mock
 
 import sets
 import penstock
-from penstock import _c, errors, settings
+from penstock import _c, errors, ranks, settings
 
 
 def damaged(name, n=4):
@@ -275,6 +277,49 @@ class Words(unittest.TestCase):
         part = "framework='torch', 'cupy' or 'jax', or 'dlpack'"
         self.refused(penstock.SettingsError, [part], chosen, True, [])
         self.refused(penstock.SettingsError, ["NumPy cannot see"], settings.framework, "numpy", True)
+
+
+class PassedOver(unittest.TestCase):
+    """A loader without rank where several processes run."""
+
+    def warned(self, open_too=False, **env):
+        """What is warned of in this environment, by the loader or without one."""
+        with mock.patch.dict(sys.modules, {"torch.distributed": None}), \
+                mock.patch.dict(os.environ, env, clear=True):
+            if not open_too:
+                return ranks.passed_over()
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                with self.assertRaises(penstock.DataSetNotFoundError):
+                    penstock.Loader("/nowhere", batch_size=1)  # so it is told before anything is looked at
+        return told
+
+    def test_each_launcher_is_warned_of_by_its_variable(self):
+        mpi = "OMPI_COMM_WORLD_"
+        for name, env in (("WORLD_SIZE", {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}),
+                          ("WORLD_SIZE", {"RANK": "1", "WORLD_SIZE": "2"}),  # of machines, perhaps
+                          ("SLURM_STEP_NUM_TASKS", {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}),
+                          (mpi + "SIZE", {mpi + "RANK": "0", mpi + "SIZE": "2"}),
+                          ("MV2_COMM_WORLD_SIZE", {"MV2_COMM_WORLD_RANK": "0", "MV2_COMM_WORLD_SIZE": "2"}),
+                          ("PMI_SIZE", {"PMI_RANK": "0", "PMI_SIZE": "2"})):
+            for part in (name + " says that 2 processes", "rank='auto'", "rank=0, world=1"):
+                self.assertIn(part, self.warned(**env))
+
+    def test_one_process_is_not(self):
+        for env in ({}, {"RANK": "0", "WORLD_SIZE": "1"}, {"WORLD_SIZE": "4"}, {"SLURM_PROCID": "0"},
+                    {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
+                    {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
+                    {"PMI_RANK": "0", "PMI_SIZE": "1"}, {"RANK": "x", "WORLD_SIZE": "y"}):
+            self.assertIsNone(self.warned(**env), env)
+
+    def test_a_loader_warns_once_where_it_is_opened(self):
+        env = {"RANK": "1", "WORLD_SIZE": "2"}
+        (told,) = self.warned(True, **env)
+        self.assertEqual((told.category, told.filename), (UserWarning, __file__))
+        self.assertEqual(self.warned(True), [])
+        with mock.patch.dict(os.environ, env), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            penstock.Loader(sets.scalars(), batch_size=10, rank=0, world=1, framework="dlpack").close()
 
 
 if __name__ == "__main__":

@@ -94,11 +94,9 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
         found = ranks.find()
     elif rank is None and world is None:
         found = ranks.Ranks()
-        torch = ranks.distributed()
-        if torch is not None and torch.get_world_size() > 1:
-            warnings.warn(
-                f"penstock: {torch.get_world_size()} processes train together, and this loader gives each of "
-                "them all samples; give rank='auto', or rank=0 and world=1 where that is meant", stacklevel=5)
+        told = ranks.passed_over()
+        if told is not None:
+            warnings.warn(told, stacklevel=4)  # to who opens the loader
     else:
         if rank is None:
             raise SettingsError(f"rank: not given, but world is {world}: every process would be rank 0; give rank, "

@@ -93,6 +93,25 @@ def distributed() -> Any:
     return module
 
 
+# Of the sources, the variable that says how many processes there are.
+_SIZES = {"RANK": "WORLD_SIZE", "srun": "SLURM_STEP_NUM_TASKS", "PMI": "PMI_SIZE",
+          **{source: prefix + "SIZE" for source, prefix in _MPI.items()}}
+
+
+def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
+    """What to warn of where a loader was given no rank: that there are several processes, and that each of
+    them gets all samples. None: there is one process, as far as anybody says."""
+    try:
+        found = find(env)
+    except SettingsError:  # it cannot be known which of them this is, but there are several
+        found = Ranks(0, _number(env, "WORLD_SIZE") or 1, source="RANK")
+    if found.world < 2:
+        return None
+    said = "torch.distributed says" if found.source not in _SIZES else f"{_SIZES[found.source]} says"
+    return (f"penstock: {said} that {found.world} processes run together, and this loader gives each of them "
+            "all samples: give rank='auto' for a part to each, or rank=0, world=1 where all is meant")
+
+
 def find(env: Mapping[str, str] = os.environ) -> Ranks:
     """Find out. One process where nobody says anything. Raises SettingsError where it cannot be known."""
     torch = distributed()
