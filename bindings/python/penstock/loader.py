@@ -180,11 +180,13 @@ class Loader:
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches, as an int (cudaStream_t) or a function that tells
         it; None: the framework's current one at each batch.
-    timeout: seconds after which waiting for a batch raises TimedOutError; None: never.
-    shuffle: True is order="full", False is order="sequential". Without both: "full".
+    timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
+    shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
+        last="drop" the same samples, the end of the data set, never come: to see all say last="short".
     seed: of order and augmentation. epoch, position: start there.
-    last: what of the last batch that is not full: "drop" it; "pad" it from the start of the epoch; "short":
-        the tensors have fewer rows, on some ranks perhaps none.
+    last: what of the last batch that is not full: "drop" it (the default; a DataLoader keeps it: "short");
+        "pad" it from the start of the epoch; "short": the tensors have fewer rows, on some ranks perhaps
+        none.
     rank, world: this process, of how many; rank="auto" asks torch.distributed and the launcher (torchrun,
         srun, mpirun). local_rank, local_world: the same on this machine: they share its cores and memory
         evenly; where the launcher binds processes to cores, leave them.
@@ -193,7 +195,9 @@ class Loader:
         0 lets the library choose; what it chose is in stats().
     reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered".
     bad_sample: "error", or "substitute": another sample of the same shard stands in; on_bad_sample(error, id)
-        is then called for each, on a thread of the library's, with the id that stands in.
+        is then called for each, on a thread of the library's, with the id that stands in. What it raises is
+        printed, and nothing else: to stop, let it set a flag that the loop looks at. It may not iterate, seek
+        or close.
     with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
         no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed:
         measure copies and waits of the device. trace: mark what threads do for Nsight Systems.

@@ -211,7 +211,8 @@ class Tensor:
     # -- without any other library --
 
     def memoryview(self) -> memoryview:
-        """The bytes of a tensor on the host, in memory order, without a copy."""
+        """The bytes of a tensor on the host, in memory order (of channels_last, NHWC), without a copy: of
+        format "B" whatever the dtype, cast() gives numbers. It and its slices hold the batch."""
         if self.device[0] != DL_CPU:
             raise BufferError("penstock.Tensor: it is on a device; read() copies it to the host")
         buffer = _buffer(self.nbytes).from_address(self.address)
