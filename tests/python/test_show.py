@@ -78,6 +78,44 @@ class Show(Case):
             for tile, row in zip(self.tiles(sheet, 32, 2, 4), next(iter(loader))["image"]):
                 np.testing.assert_array_equal(tile, row)
 
+    def open(self, **settings):
+        outputs = {"x": penstock.image("image", [RandomResizedCrop(16), RandomFlip()])}
+        return penstock.Loader(
+            self.path(), batch_size=4, seed=3, outputs=outputs, framework="numpy", copy=True, **settings
+        )
+
+    def test_a_loader_goes_on_as_if_nothing_was_shown(self):
+        def batches(look):
+            """All that three loops over a loader see, the first of them left early."""
+            with self.open(last="short") as loader:
+                look(loader)
+                for early in (True, False, False):
+                    for batch in loader:
+                        yield batch.epoch, batch.sample_ids, batch["x"].tobytes()
+                        look(loader)
+                        if early and batch.index == 1:
+                            break
+                    look(loader)
+
+        shown = list(batches(lambda loader: penstock.show(loader, 2)))
+        self.assertEqual(shown, list(batches(lambda loader: None)))
+        self.assertEqual([epoch for epoch, _, _ in shown], [0] * 2 + [1] * 8 + [2] * 8)
+
+    def test_after_a_break_a_loader_shows_where_its_state_goes_on(self):
+        with self.open() as loader, self.open() as other:
+            for _ in loader:
+                break
+            sheet = penstock.show(loader, 4, columns=4)
+            other.load_state_dict(loader.state_dict())
+            for tile, row in zip(self.tiles(sheet, 16, 4, 4), next(iter(other))["x"]):
+                np.testing.assert_array_equal(tile, row)
+
+    def test_what_a_loader_drops_is_not_shown(self):
+        for last, n in (("drop", 4), ("short", 6)):  # of 30 samples
+            with self.open(last=last) as loader:
+                loader.seek(0, 24)
+                self.assertEqual(penstock.show(loader, 9, columns=9).size[0], n * (16 + GAP) - GAP)
+
     def test_a_path_shows_samples_as_a_loader_augments_them(self):
         ops = [Resize(24), CenterCrop(20)]
         ids = [7, 2, 29]

@@ -166,16 +166,17 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
         raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
                             + (did_you_mean(str(field), found) if found else ""))
     epoch, position = loader.cursor
-    if not loader._n_left(*loader.cursor):
-        epoch, position = epoch + 1, 0
-    ranks = loader.ranks
+    n_left = loader._n_left(epoch, position)
+    if not n_left:
+        epoch, position, n_left = epoch + 1, 0, len(loader)
+    ranks, said = loader.ranks, loader.state_dict()
+    n = min(n, n_left * loader.batch_size)  # last="drop" leaves out what comes behind
     with Dataset(loader._path) as dataset:
         label, names = _label_field(dataset, label), dataset.names
         outputs = _outputs(found[field or next(iter(found))], label)
     with Loader(loader._path, batch_size=min(n, loader.n_samples), outputs=outputs, framework="numpy",
-                order=loader._order, last="short", rank=ranks.rank, world=ranks.world,
-                seed=loader._numbers["seed"], epoch=epoch, position=position, copy=True,
-                n_threads=1, n_slots=2) as reader:
+                order=said["order"], last="short", rank=ranks.rank, world=ranks.world, seed=said["seed"],
+                epoch=epoch, position=position, copy=True, n_threads=1, n_slots=2) as reader:
         yield from _of_rows(next(iter(reader)), label is not None, names)
 
 
@@ -196,8 +197,10 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
          columns: int | None = None) -> Any:
     """A contact sheet as a PIL image, which a notebook shows by itself and .save("sheet.png") keeps.
 
-    source: a Loader: the samples that it delivers next, cropped and flipped as they will be, before
-        Normalize; the loader does not move. The path of a data set: its first samples, as a loader with
+    source: a Loader: the samples behind the batch that it handed out last, where a pass that was begun and
+        load_state_dict(state_dict()) go on; at the end of an epoch, those of the next. Cropped and flipped as
+        they will be, before Normalize. The loader does not move: a second one reads them. (A new `for` after
+        one that was left early begins the next epoch, which is not what is shown.) The path of a data set: its first samples, as a loader with
         `ops`, `seed` and `epoch` augments them (None: RandomResizedCrop(224), RandomFlip()). A Dataset:
         whole images. A batch: its images; floats are stretched to the range that they have.
     n: pictures, at most. ids: these samples instead (a path or Dataset).
