@@ -774,7 +774,7 @@ class Auto(unittest.TestCase):
                 self.assertEqual(data.ranks[:4], (1, 2, 0, 1))
             with loader(rank=0, world=4) as data:
                 self.assertEqual(data.ranks[:2], (0, 4))
-            with loader() as data:
+            with self.assertWarnsRegex(UserWarning, "WORLD_SIZE"), loader() as data:
                 self.assertEqual(data.ranks[:2], (0, 1))
 
     def test_a_group_that_is_passed_over_is_warned_of(self):

@@ -38,8 +38,6 @@ class WholeNumbers(Case):
         self.assertEqual(encode("float64", 2**70), encode("float64", float(2**70)))
         self.assert_says("range", encode, "float16", 70001)
         self.assert_says("range", encode, "float64", 10**400)
-        torch = optional("torch")
-        self.refused("float32", torch.tensor(2**24 + 1))
 
     def test_arrays_and_lists_are_as_strict(self):
         for kind, number in INEXACT.items():
@@ -60,7 +58,10 @@ class WholeNumbers(Case):
         self.assert_says("range", encode, ("float16", (1,)), np.array([70001]))
         encode(("bfloat16", (2,)), np.array([-128, 127], "i1"))
         encode(("float32", (0,)), np.zeros(0, "i8"))
+
+    def test_tensors_are_too(self):
         torch = optional("torch")
+        self.refused("float32", torch.tensor(2**24 + 1))
         self.refused(("float32", (2,)), torch.tensor([0, 2**24 + 1]))
 
     def test_without_numpy_too(self):
@@ -145,3 +146,10 @@ class Dtypes(Case):
         for name in ("float", "int", "long"):
             self.assert_says(name, penstock.Field, name)
             self.assert_says(["scalar", name, "float32"], penstock.scalar, "x", name)
+
+    def test_fields_that_do_not_fit_the_library_are_refused(self):
+        for arguments, words in (
+                ((bytes, None, "zstd", 2**40), "level"), ((bytes, None, ["zstd"]), "no codec"),
+                (("uint8", (2**64 + 1,)), "dimension"), ((3.5,), "no kind"), (([],), "no kind")):
+            error = self.assert_says(words, penstock.Field, *arguments)
+            self.assertIsInstance(error, penstock.SettingsError)

@@ -67,7 +67,7 @@ def _kind_name(kind: Any) -> str:
 def _dimension(value: Any) -> int | None:
     if value is None or value in (0, -1):
         return None
-    if isinstance(value, int) and value > 0:
+    if isinstance(value, int) and 0 < value < 2**63:
         return value
     raise SettingsError(f"{value!r} is no dimension: give a positive number, or None where it differs")
 
@@ -97,15 +97,15 @@ class Field:
         if self.shape is not None:
             put(self, "shape", self._checked_shape())
         codec = ("planes" if kind == "image" else "none") if self.codec is None else self.codec
-        if codec not in CODECS:
+        if not isinstance(codec, str) or codec not in CODECS:
             raise SettingsError(f"{codec!r} is no codec" + did_you_mean(str(codec), CODECS))
         if self.is_scalar and codec != "none":
             raise SettingsError(f"a scalar ({kind}) has no codec, {codec!r} was given")
         if codec == "planes" and kind != "image":
             raise SettingsError(f"codec 'planes' is for images, this field is {kind}: use 'zstd'")
         put(self, "codec", codec)
-        if not isinstance(self.level, int):
-            raise SettingsError(f"level is {self.level!r}: give a whole number")
+        if not isinstance(self.level, int) or not -2**31 <= self.level < 2**31:
+            raise SettingsError(f"level is {self.level!r}: give a whole number, such as 3")
 
     def _checked_shape(self) -> tuple[int | None, ...]:
         if self.kind in PLAIN_KINDS:

@@ -200,9 +200,10 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     source: a Loader: the samples behind the batch that it handed out last, where a pass that was begun and
         load_state_dict(state_dict()) go on; at the end of an epoch, those of the next. Cropped and flipped as
         they will be, before Normalize. The loader does not move: a second one reads them. (A new `for` after
-        one that was left early begins the next epoch, which is not what is shown.) The path of a data set: its first samples, as a loader with
-        `ops`, `seed` and `epoch` augments them (None: RandomResizedCrop(224), RandomFlip()). A Dataset:
-        whole images. A batch: its images; floats are stretched to the range that they have.
+        one that was left early begins the next epoch, which is not what is shown.) The path of a data set:
+        its first samples, as a loader with `ops`, `seed` and `epoch` augments them (None:
+        RandomResizedCrop(224), RandomFlip()). A Dataset: whole images. A batch: its images; floats are
+        stretched to the range that they have.
     n: pictures, at most. ids: these samples instead (a path or Dataset).
     field: image field, or output of a Loader or batch; None: the first.
     label: integer field written under each picture after the sample's id, by class name where the data set

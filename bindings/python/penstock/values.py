@@ -228,8 +228,8 @@ _PIL_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr",
 def _pil_pixels(name: str, image: Any) -> Pixels:
     if image.mode not in _PIL_MODES:
         raise FieldError(name, f"holds images of 8 bits, a PIL image of mode {image.mode!r} was given, "
-                               "which Pillow clips or cannot convert: scale it to 0 to 255 and make it 'L' or "
-                               "'RGB' first; or, to keep its numbers, declare an array field, such as "
+                               "which Pillow clips or cannot convert: scale it to 0 to 255 and make it 'L' "
+                               "or 'RGB' first; or, to keep its numbers, declare an array field, such as "
                                "('uint16', (None, None)), and give numpy.asarray(image)")
     rgb = image if image.mode == "RGB" else image.convert("RGB")
     return Pixels(rgb.tobytes(), rgb.height, rgb.width)
