@@ -213,6 +213,11 @@ class Words(unittest.TestCase):
         self.refused(TypeError, ["penstock.image(field, [op"], penstock.image, "jpg", transforms=[])
         self.refused(TypeError, ["did you mean dtype?"], penstock.scalar, "cls", dtyp="int8")
 
+    def test_arguments_without_names(self):
+        self.refused(TypeError, ["takes path by position", "batch_size=..."], penstock.Loader, "train", 8)
+        self.refused(TypeError, ["field, ops by", "dtype=..."], penstock.image, "jpg", [], "float32")
+        self.refused(TypeError, ["penstock.Resize takes size and no more"], penstock.Resize, 8, "bilinear")
+
     def test_lists_of_operations(self):
         class Compose:
             """As torchvision has it."""
@@ -250,6 +255,8 @@ class Words(unittest.TestCase):
                 ({"framework": "pytorch"}, wrong, "did you mean 'torch'"),
                 ({"framework": ["torch"]}, wrong, "framework"), ({"rank": "Auto"}, TypeError, "or 'auto'"),
                 ({"form": "dataclas"}, wrong, "did you mean 'dataclass'"), ({"form": []}, wrong, "form"),
+                ({"on_bad_sample": print}, wrong, "bad_sample='substitute'"),
+                ({"on_bad_sample": 5, "bad_sample": "substitute"}, TypeError, "function of (error, id)"),
                 ({"form": "dataclass", "outputs": {"class": "i"}}, wrong, "outputs={'class_': ...}")):
             with self.subTest(**keywords):
                 self.refused(kind, [part], self.open, **keywords)

@@ -143,9 +143,11 @@ class Dtypes(Case):
             self.assertEqual(penstock.Field(dtype).kind, name)
             self.assertEqual(penstock.scalar("x", dtype), penstock.scalar("x", name))
         # Of one size to NumPy and of another to PyTorch.
-        for name in ("float", "int", "long"):
-            self.assert_says(name, penstock.Field, name)
-            self.assert_says(["scalar", name, "float32"], penstock.scalar, "x", name)
+        for name, other in (("float", "'float32' or 'float64'"), ("int", "'int32'"), ("long", "'int64'")):
+            self.assert_says(["PyTorch differ", other], penstock.Field, name)
+            self.assert_says(["scalar", "PyTorch differ", other], penstock.scalar, "x", name)
+        self.assert_says("did you mean 'utf8'", penstock.Field, "utf-8")
+        self.assert_says("did you mean 'float32'", penstock.scalar, "x", "flota32")
 
     def test_fields_that_do_not_fit_the_library_are_refused(self):
         for arguments, words in (

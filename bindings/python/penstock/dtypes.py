@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _c
 
-__all__ = ["DTYPES", "DTYPE_NAMES", "Dtype", "dtype_name", "parse"]
+__all__ = ["DTYPES", "DTYPE_NAMES", "Dtype", "ambiguous", "dtype_name", "parse"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +37,8 @@ DTYPES = {
 }
 DTYPE_NAMES = {dtype.code: name for name, dtype in DTYPES.items()}
 
-# "float", "int" and "long" mean one size to NumPy and another to PyTorch: they are none of these.
 _ALIASES = {"half": "float16", "double": "float64"}
+_AMBIGUOUS = {"float": "'float32' or 'float64'", "int": "'int32' or 'int64'", "long": "'int64'"}
 
 
 def dtype_name(dtype: Any) -> str:
@@ -64,3 +64,11 @@ def parse(dtype: Any) -> str | None:
         return name
     code = int(_c.lib.pstk_dtype_parse(name.encode(errors="replace")))
     return DTYPE_NAMES.get(code) or _ALIASES.get(name)
+
+
+def ambiguous(dtype: Any) -> str:
+    """What to say of a name that is no dtype because its size is not the same everywhere; else ""."""
+    name = dtype_name(dtype)
+    if name not in _AMBIGUOUS:
+        return ""
+    return f"; NumPy and PyTorch differ in the size of {name}: say {_AMBIGUOUS[name]}"

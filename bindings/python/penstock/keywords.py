@@ -20,14 +20,25 @@ def near(wrong: Any, right: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
+def _too_many(what: str, known: list[str], n_nameless: int) -> str:
+    first, others = ", ".join(known[:n_nameless]), known[n_nameless:]
+    return f"{what} takes {first} and no more" if not others else \
+        f"{what} takes {first} by position, the others by name: {others[0]}=..."
+
+
 def explained(what: str, elsewhere: Mapping[str, str]) -> Callable[[F], F]:
-    """Make a function tell wrong keywords by the nearest right one, or by what became of them: {keyword that
-    other libraries have: advice}. what: the function as users know it. They are TypeErrors."""
+    """Make a function tell arguments too many, and wrong keywords by the nearest right one or by what became
+    of them: {keyword that other libraries have: advice}. what: the function as users know it. They are
+    TypeErrors."""
     def decorated(function: F) -> F:
-        known = [name for name in inspect.signature(function).parameters if name != "self"]
+        parameters = inspect.signature(function).parameters
+        known = [name for name in parameters if name != "self"]
+        n_nameless = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters.values())
 
         @functools.wraps(function)
         def checked(*args: Any, **keywords: Any) -> Any:
+            if len(args) > n_nameless:
+                raise TypeError(_too_many(what, known, len(known) - len(parameters) + n_nameless))
             for name in keywords:
                 if name in known:
                     continue

@@ -252,6 +252,7 @@ class Loader:
         self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
         self._stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
+        on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
         self._open(words.to_c(path, self._outputs, numbers, topology), on_bad_sample)
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None]:

@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from . import _c
 from .catalog import Catalog, FieldInfo
-from .dtypes import DTYPES, DTYPE_NAMES as DTYPE_NAMES, parse
+from .dtypes import DTYPES, DTYPE_NAMES as DTYPE_NAMES, ambiguous, parse
 from .elsewhere import ADVICE
 from .errors import SettingsError
 from .keywords import explained, near
@@ -36,7 +36,7 @@ def dtype_code(dtype: Any, what: str) -> int:
     name = parse(dtype)
     if name is None:
         raise SettingsError(f"{what}: dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}"
-                            + near(dtype, DTYPES))
+                            + (ambiguous(dtype) or near(dtype, DTYPES)))
     return DTYPES[name].code
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _c
-from .dtypes import DTYPES, DTYPE_NAMES, dtype_name, parse
+from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from .errors import SettingsError
 
 __all__ = ["Field", "FieldLike", "Schema", "schema_of"]
@@ -60,7 +60,8 @@ def _kind_name(kind: Any) -> str:
         return "uint8"
     found = parse(kind)
     if found is None:
-        raise SettingsError(f"{kind!r} is no kind of field" + did_you_mean(name, [*PLAIN_KINDS, *DTYPES]))
+        hint = ambiguous(kind) or did_you_mean(name, [*PLAIN_KINDS, *DTYPES])
+        raise SettingsError(f"{kind!r} is no kind of field{hint}")
     return found
 
 
