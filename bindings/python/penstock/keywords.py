@@ -14,9 +14,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 
-def near(wrong: Any, right: Iterable[str], cutoff: float = 0.6) -> str:
+def near(wrong: Any, right: Iterable[str]) -> str:
     """"; did you mean 'drop'?" where one of them is like it, else ""."""
-    found = difflib.get_close_matches(str(wrong), list(right), 1, cutoff)
+    found = difflib.get_close_matches(str(wrong), list(right), 1)
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
