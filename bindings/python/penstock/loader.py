@@ -196,8 +196,8 @@ class Loader:
     reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered".
     bad_sample: "error", or "substitute": another sample of the same shard stands in; on_bad_sample(error, id)
         is then called for each, on a thread of the library's, with the id that stands in. What it raises is
-        printed, and nothing else: to stop, let it set a flag that the loop looks at. It may not iterate, seek
-        or close.
+        printed, and nothing else: to stop, let it set a flag that the loop looks at. Of the loader it may
+        call stats() and interrupt(), nothing else.
     with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
         no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed:
         measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
