@@ -8,14 +8,15 @@ import os
 import runpy
 import sys
 
-import penstock
+from penstock.loader import Pass
 
-_next = penstock.Loader._next
+_next = Pass.__next__
 
 
-def next_and_tell(self, number, epoch):
-    batch = _next(self, number, epoch)
-    if batch is not None and self._order == "full":
+def next_and_tell(self):
+    loader = self._loader
+    batch = _next(self)
+    if loader.state_dict()["order"] == "full":
         with open(FILE, "a", encoding="utf-8") as file:
             file.write(json.dumps([batch.epoch, batch.position, batch.sample_ids]) + "\n")
     return batch
@@ -24,5 +25,5 @@ def next_and_tell(self, number, epoch):
 if __name__ == "__main__":
     FILE = f"{sys.argv[1]}.{os.environ.get('RANK', 0)}"
     del sys.argv[:2]
-    penstock.Loader._next = next_and_tell
+    Pass.__next__ = next_and_tell
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from ctypes import byref, sizeof, string_at
 from typing import Any, NamedTuple
 
-from . import _c, errors, tensors
+from . import _c, errors, settings as words, tensors
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 
@@ -86,9 +86,8 @@ class BatchInfo:
         overwritten. stream: of PyTorch or CuPy, or a cudaStream_t as an int. On the host, nothing."""
         if self._share is None:
             return
-        handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
         error = errors.new()
-        errors.check(_c.lib.pstk_batch_record(self._share.batch(), int(handle), byref(error)), error)
+        errors.check(_c.lib.pstk_batch_record(self._share.batch(), words.stream(stream), byref(error)), error)
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.epoch, self.position, self.next_position, self.index, self.n_valid,

@@ -178,8 +178,8 @@ class Loader:
         copies.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
-    stream: on a device: the stream that uses the batches, as an int (cudaStream_t) or a function that tells
-        it; None: the framework's current one at each batch.
+    stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
+        function that tells the int; None: the framework's current one at each batch.
     timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last="drop" the same samples, the end of the data set, never come: to see all say last="short".
@@ -211,7 +211,7 @@ class Loader:
     def __init__(
             self, path: str | os.PathLike[str], *, batch_size: int, outputs: descriptions.Outputs = None,
             device: Any = "cpu", framework: str = "auto", form: Any = "dict", copy: bool = False,
-            stream: int | Callable[[], int | None] | None = None, timeout: float | None = None,
+            stream: Any = None, timeout: float | None = None,
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
             position: int = 0, last: str = "drop", rank: int | str | None = None, world: int | None = None,
             local_rank: int | None = None, local_world: int | None = None, n_threads: int = 0,
@@ -248,7 +248,7 @@ class Loader:
         _check_device(kind, index or 0, self._framework)
         numbers["device"] = kind
         numbers["device_index"] = _default_index(self._framework) if index is None else index
-        self._numbers, self._path, self._copy = numbers, os.fspath(path), copy
+        self._numbers, self._path, self._copy = numbers, os.fsdecode(path), copy
         self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
         self._stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
@@ -261,7 +261,8 @@ class Loader:
         if callable(stream):
             return stream  # type: ignore[no-any-return]
         if stream is not None:
-            return lambda: int(stream)
+            handle = words.stream(stream)
+            return lambda: handle
         return _current_stream(self._framework, self._device[1])
 
     def _guard_of(self) -> Callable[[], Any]:
@@ -304,6 +305,16 @@ class Loader:
     def n_samples(self) -> int:
         """Number of samples of the data set."""
         return self._catalog.info.n_samples
+
+    @property
+    def n_batches_left(self) -> int:
+        """Number of batches behind the cursor in its epoch."""
+        return self._n_left(*self.cursor)
+
+    @property
+    def path(self) -> str:
+        """Directory of the data set, as it was given."""
+        return self._path
 
     @property
     def batch_size(self) -> int:

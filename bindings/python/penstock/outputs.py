@@ -14,7 +14,7 @@ from typing import Any, Union
 
 from . import _c
 from .catalog import Catalog, FieldInfo
-from .dtypes import DTYPES, DTYPE_NAMES as DTYPE_NAMES, ambiguous, parse
+from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import ADVICE
 from .errors import SettingsError
 from .keywords import explained, near

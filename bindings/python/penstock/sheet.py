@@ -166,15 +166,15 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
         raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
                             + (did_you_mean(str(field), found) if found else ""))
     epoch, position = loader.cursor
-    n_left = loader._n_left(epoch, position)
+    n_left = loader.n_batches_left
     if not n_left:
         epoch, position, n_left = epoch + 1, 0, len(loader)
     ranks, said = loader.ranks, loader.state_dict()
     n = min(n, n_left * loader.batch_size)  # last="drop" leaves out what comes behind
-    with Dataset(loader._path) as dataset:
+    with Dataset(loader.path) as dataset:
         label, names = _label_field(dataset, label), dataset.names
         outputs = _outputs(found[field or next(iter(found))], label)
-    with Loader(loader._path, batch_size=min(n, loader.n_samples), outputs=outputs, framework="numpy",
+    with Loader(loader.path, batch_size=min(n, loader.n_samples), outputs=outputs, framework="numpy",
                 order=said["order"], last="short", rank=ranks.rank, world=ranks.world, seed=said["seed"],
                 epoch=epoch, position=position, copy=True, n_threads=1, n_slots=2) as reader:
         yield from _of_rows(next(iter(reader)), label is not None, names)

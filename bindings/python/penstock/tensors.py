@@ -20,6 +20,7 @@ from ctypes import POINTER, PYFUNCTYPE, Structure, byref, c_char_p, c_int32, c_i
 from typing import Any, NamedTuple
 
 from . import _c, errors
+from .dtypes import DTYPE_NAMES
 
 __all__ = ["Ragged", "Tensor"]
 
@@ -155,7 +156,6 @@ class Tensor:
 
     @property
     def dtype(self) -> str:
-        from .outputs import DTYPE_NAMES
         return DTYPE_NAMES[self.layout.dtype]
 
     @property
@@ -322,9 +322,6 @@ def _offsets(tensor: Tensor, at: Any, n_valid: int, device: tuple[int, int]) -> 
 
 # ---- to the libraries that compute -------------------------------------------------------------------------
 
-FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
-
-
 def _to_numpy() -> Callable[[Tensor], Any]:
     import numpy
 
@@ -383,28 +380,6 @@ def _copied(framework: str) -> Callable[[Any], Any]:
         import jax
         return lambda array: jax.numpy.array(array, copy=True).block_until_ready()
     return lambda array: array.copy(order="K")  # in the order that its memory has
-
-
-def _importable(name: str) -> bool:
-    from importlib.util import find_spec
-    return name in sys.modules or find_spec(name) is not None
-
-
-def choose(framework: str, on_device: bool) -> str:
-    """The framework that "auto" means: PyTorch where it is imported, else NumPy, and on a device CuPy or JAX
-    where they are; our own Tensor where there is nothing else."""
-    if framework not in FRAMEWORKS:
-        raise errors.SettingsError(f"framework: is {framework!r}; it must be one of {', '.join(FRAMEWORKS)}")
-    if framework == "auto":
-        if "torch" in sys.modules:
-            return "torch"
-        if on_device:
-            return next((name for name in ("cupy", "jax") if name in sys.modules), "dlpack")
-        return "numpy" if _importable("numpy") else "dlpack"
-    if framework == "numpy" and on_device:
-        raise errors.SettingsError(
-            "framework: NumPy cannot see the memory of a device; take torch, cupy or jax, or device='cpu'")
-    return framework
 
 
 def converter(framework: str, copy: bool) -> Callable[[Tensor], Any]:
