@@ -2,8 +2,8 @@
 /*
  * Shares and their tensors in Python's capsules (https://docs.python.org/3/c-api/capsule.html). L4.
  *
- * The interpreter's functions are looked up in the process that this runs in: the library is built
- * without Python, for all of them. Nothing is kept between calls.
+ * The library is built without Python, for all of them: the interpreter's functions are weak, which
+ * the loader fills in once where the process has an interpreter.
  */
 #include <penstock/penstock.h>
 
@@ -11,31 +11,25 @@
 #include "dlpack.h"
 #include "error.h"
 
-#include <dlfcn.h>
-#include <string.h>
-
 static const char SHARE_NAME[] = "penstock.share";
 static const char TENSOR_NAME[] = "dltensor"; /* DLPack's; who takes the tensor renames it */
 
-/* As Python.h has them, with PyObject and PyThreadState as void. */
-typedef void *capsule_new(void *pointer, const char *name, void (*destructor)(void *capsule));
-typedef void *capsule_get_pointer(void *capsule, const char *name);
-typedef int capsule_is_valid(void *capsule, const char *name);
-typedef void set_exception(void *type, const char *message);
-typedef void *save_thread(void); /* gives up the interpreter's lock */
-typedef void restore_thread(void *state);
+/* As Python.h has them, with PyObject and PyThreadState as void. NULL: there is none. */
+#pragma GCC visibility push(default)
+extern void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *capsule))
+    __attribute__((weak));
+extern void *PyCapsule_GetPointer(void *capsule, const char *name) __attribute__((weak));
+extern int PyCapsule_IsValid(void *capsule, const char *name) __attribute__((weak));
+extern void PyErr_SetString(void *type, const char *message) __attribute__((weak));
+extern void *PyEval_SaveThread(void) __attribute__((weak)); /* gives up the interpreter's lock */
+extern void PyEval_RestoreThread(void *state) __attribute__((weak));
+extern void *PyExc_RuntimeError __attribute__((weak));
+#pragma GCC visibility pop
 
-/* Set the function pointer that *function is. 1, or 0: this process has no interpreter. */
-static int find(void *function, const char *name)
+static int has_interpreter(struct pstk_error *err)
 {
-    void *found = dlsym(RTLD_DEFAULT, name);
-    memcpy(function, &found, sizeof found); /* C has no cast between the two */
-    return found != NULL;
-}
-
-static int find_new(capsule_new **make, struct pstk_error *err)
-{
-    if (find(make, "PyCapsule_New"))
+    if (PyCapsule_New && PyCapsule_GetPointer && PyCapsule_IsValid && PyErr_SetString &&
+        PyEval_SaveThread && PyEval_RestoreThread && &PyExc_RuntimeError)
         return 1;
     pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_CONSUMER,
                "capsules: this process has no Python, or one whose functions are hidden");
@@ -43,12 +37,9 @@ static int find_new(capsule_new **make, struct pstk_error *err)
 }
 
 /* The interpreter wants an exception beside each NULL. Returns NULL. */
-static void *raise_error(int code, const struct pstk_error *err)
+static void *raise_error(int code)
 {
-    set_exception *set;
-    void **runtime_error;
-    if (find(&set, "PyErr_SetString") && find(&runtime_error, "PyExc_RuntimeError"))
-        set(*runtime_error, err ? err->message : pstk_strerror(code));
+    PyErr_SetString(PyExc_RuntimeError, pstk_strerror(code));
     return NULL;
 }
 
@@ -65,44 +56,34 @@ static int is_on_device(const struct pstk_batch *batch)
 
 static void free_share(void *capsule)
 {
-    capsule_get_pointer *get_pointer;
-    save_thread *save;
-    restore_thread *restore;
-    if (!find(&get_pointer, "PyCapsule_GetPointer"))
+    struct pstk_share *share = PyCapsule_GetPointer(capsule, SHARE_NAME);
+    if (!is_on_device(pstk_share_batch(share))) {
+        pstk_share_unref(&share);
         return;
-    struct pstk_share *share = get_pointer(capsule, SHARE_NAME);
-    if (is_on_device(pstk_share_batch(share)) && find(&save, "PyEval_SaveThread") &&
-        find(&restore, "PyEval_RestoreThread")) {
-        /* The last release after close waits for the device. */
-        void *state = save();
-        pstk_share_unref(&share);
-        restore(state);
-    } else {
-        pstk_share_unref(&share);
     }
+    /* The last release after close waits for the device. */
+    void *state = PyEval_SaveThread();
+    pstk_share_unref(&share);
+    PyEval_RestoreThread(state);
 }
 
 static void free_tensor(void *capsule)
 {
-    capsule_is_valid *is_valid;
-    capsule_get_pointer *get_pointer;
-    if (!find(&is_valid, "PyCapsule_IsValid") || !is_valid(capsule, TENSOR_NAME) ||
-        !find(&get_pointer, "PyCapsule_GetPointer"))
+    if (!PyCapsule_IsValid(capsule, TENSOR_NAME))
         return;
-    struct DLManagedTensor *tensor = get_pointer(capsule, TENSOR_NAME);
+    struct DLManagedTensor *tensor = PyCapsule_GetPointer(capsule, TENSOR_NAME);
     tensor->deleter(tensor);
 }
 
 void *pstk_capsule_share(struct pstk_batch **batch, void *stream, struct pstk_error *err)
 {
-    capsule_new *make;
     struct pstk_share *share;
-    if (!find_new(&make, err))
+    if (!has_interpreter(err))
         return NULL;
     int r = pstk_share_open(&share, batch, stream, err);
     if (r < 0)
-        return raise_error(r, err);
-    void *capsule = make(share, SHARE_NAME, free_share);
+        return raise_error(r);
+    void *capsule = PyCapsule_New(share, SHARE_NAME, free_share);
     if (capsule)
         return capsule;
     pstk_share_unref(&share);
@@ -111,14 +92,13 @@ void *pstk_capsule_share(struct pstk_batch **batch, void *stream, struct pstk_er
 
 void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor, struct pstk_error *err)
 {
-    capsule_new *make;
     struct DLManagedTensor *made;
-    if (!find_new(&make, err))
+    if (!has_interpreter(err))
         return NULL;
     int r = pstk_share_tensor(share, tensor, &made, err);
     if (r < 0)
-        return raise_error(r, err);
-    void *capsule = make(made, TENSOR_NAME, free_tensor);
+        return raise_error(r);
+    void *capsule = PyCapsule_New(made, TENSOR_NAME, free_tensor);
     if (capsule)
         return capsule;
     made->deleter(made);

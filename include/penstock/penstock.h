@@ -335,8 +335,8 @@ PSTK_API int pstk_share_tensor(struct pstk_share *share, uint32_t tensor,
  * The same as objects of Python, for programs that call this from there without a compiled module:
  * what gives a reference up is then a C function that the interpreter calls when the object goes.
  * Call these with the interpreter's lock held. Both return a new PyCapsule; or NULL, with *err
- * filled and a Python exception: what the functions above return is a RuntimeError; MemoryError;
- * none where no interpreter is found in this process, ENOTSUP.
+ * filled and a Python exception: RuntimeError for what the functions above return, or MemoryError;
+ * none where this process has no interpreter, ENOTSUP.
  */
 
 /* A share, by the name "penstock.share". Takes the lease *batch and nulls it. After a MemoryError
