@@ -426,13 +426,25 @@ void pstk_interrupt(struct pstk_loader *l)
         pstk__window_interrupt(&l->pipeline.window);
 }
 
+/* Whoever has the handle has it from open, which has started all workers by then. */
+static int is_in_worker(const struct pstk_loader *l)
+{
+    for (uint32_t i = 0; i < l->pipeline.n_workers; i++)
+        if (pthread_equal(l->pipeline.workers[i].thread, pthread_self()))
+            return 1;
+    return 0;
+}
+
 void pstk_close(struct pstk_loader **loader)
 {
     if (!loader || !*loader)
         return;
     struct pstk_loader *l = *loader;
+    int is_ours = l->owner == (int)getpid();
+    if (is_ours && is_in_worker(l))
+        return;
     *loader = NULL;
-    if (l->owner == (int)getpid())
+    if (is_ours)
         loader_free(l);
 }
 

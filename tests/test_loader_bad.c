@@ -150,6 +150,45 @@ TEST(substitutes_are_the_same_for_any_threads_and_reported)
     CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
 }
 
+struct closer {
+    struct pstk_loader *_Atomic loader;
+    _Atomic int refused;
+};
+
+static void close_there(void *user, const struct pstk_error *bad, uint64_t substitute_id)
+{
+    struct closer *c = user;
+    struct pstk_loader *loader;
+    (void)bad, (void)substitute_id;
+    while (!(loader = atomic_load(&c->loader)))
+        usleep(1000);
+    pstk_close(&loader);
+    atomic_store(&c->refused, loader ? 1 : -1);
+}
+
+TEST(close_in_the_callback_does_nothing)
+{
+    char file[4500];
+    struct closer closer = {0};
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
+    s.bad_sample = PSTK_BAD_SUBSTITUTE;
+    s.on_bad_sample = close_there;
+    s.user = &closer;
+    s.position = BAD;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    atomic_store(&closer.loader, loader);
+    CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), 1);
+    CHECK_EQ(closer.refused, 1);
+    pstk_release(&b, NULL);
+    pstk_close(&loader);
+    CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
+}
+
 TEST(a_missing_shard_is_an_error_that_names_it)
 {
     char file[4500], away[4600];
@@ -338,6 +377,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(damage_arrives_in_stream_order_and_stays),
         CASE(substitutes_are_the_same_for_any_threads_and_reported),
+        CASE(close_in_the_callback_does_nothing),
         CASE(a_missing_shard_is_an_error_that_names_it),
         CASE(a_truncated_shard_is_an_error_that_names_it),
         CASE(a_shard_cut_under_a_running_loader_is_an_error),

@@ -303,7 +303,8 @@ PSTK_API void pstk_interrupt(struct pstk_loader *loader);
 /* Stop, join all threads, free; null *loader. Waits for reads that the storage has not answered
  * yet, and for copies that the device has not done, which may wait for steps of the caller's: a
  * stream that is stuck for ever holds it up. Leased batches stay valid until released; the last
- * release then waits for what uses them, and frees. */
+ * release then waits for what uses them, and frees. In on_bad_sample, on a thread that it would
+ * join, it does nothing, and *loader stays. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* ---- batches that many hold ------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 import atexit
 import functools
 import hashlib
+import linecache
 import os
 import shutil
 import subprocess
@@ -93,6 +94,29 @@ def digest(batches):
             for part in value if isinstance(value, penstock.Ragged) else (value,):
                 sha.update(numpy.ascontiguousarray(part).tobytes())
     return sha.hexdigest()
+
+
+def strike(step, use):
+    """Raise KeyboardInterrupt in front of the step-th line that `use` comes to; False: there are fewer. Not in
+    front of `with`: the interpreter comes there at its end as well, where no signal's handler can run."""
+    left = step
+
+    def tell(frame, event, _argument):
+        nonlocal left
+        if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().startswith("with"):
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return tell
+
+    sys.settrace(tell)
+    try:
+        use()
+        return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
 
 
 def python(code, *arguments, timeout=120, **environment):

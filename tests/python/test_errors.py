@@ -106,6 +106,27 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample=
         self.assertEqual((done.returncode, done.stdout), (0, "2000\n"))
         self.assertIn("of mine", done.stderr)
 
+    def test_a_callbacks_exception_may_have_the_last_reference(self):
+        path, _ = damaged("damaged-last")
+        done = sets.python("""
+import sys, time, penstock
+def on_bad_sample(error, substitute):
+    while not loaders:
+        time.sleep(0.001)
+    data = loaders.pop()
+    loaders.append(None)
+    raise RuntimeError("of mine")
+for _ in range(5):
+    loaders = []
+    loaders.append(penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False,
+                                   bad_sample="substitute", on_bad_sample=on_bad_sample))
+    while loaders[-1]:
+        time.sleep(0.01)
+    time.sleep(0.1)
+print("alive")
+""", path)
+        self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), done.stderr)
+
     def test_a_callback_may_look_and_interrupt_but_not_close(self):
         path, _ = damaged("damaged-closes")
         done = sets.python("""

@@ -2,6 +2,7 @@
 """penstock.Loader: what it takes, the order of what it gives, and how it ends."""
 import dataclasses
 import gc
+import itertools
 import os
 import pickle
 import signal
@@ -481,6 +482,45 @@ class Signals(unittest.TestCase):
         self.assertLess(time.monotonic(), end + 20, "no batch ever comes through")
         self.assertGreater(n_struck, 50)
         self.assertEqual(unraisable, [], "an exception was lost")
+
+
+    def test_a_close_that_was_interrupted_is_finished_by_the_next(self):
+        before = n_threads()
+        for step in itertools.count(1):
+            data = loader(n_threads=1)
+            struck = sets.strike(step, data.close)
+            data.close()
+            self.assertTrue(data.closed)
+            self.assertEqual(n_threads(), before, "step %d" % step)
+            if not struck:
+                break
+        self.assertGreater(step, 10)
+
+    def test_a_seek_that_was_interrupted_can_be_done_again(self):
+        with loader(shuffle=False) as data:
+            for step in itertools.count(1):
+                data.seek(0, 500)
+                next(iter(data))
+                struck = sets.strike(step, lambda: data.seek(0, 40))
+                for batch in data.epoch(data.cursor[0]):
+                    self.assertIn(batch.position, (0, 40))
+                    self.assertEqual(batch["i"][0], batch.position)
+                    break
+                data.seek(0, 40)
+                self.assertEqual(next(data.epoch(0)).position, 40)
+                if not struck:
+                    break
+
+    def test_a_place_that_was_loaded_stays_until_a_batch_was_handed_out(self):
+        with loader() as data:
+            for step in itertools.count(1):
+                data.load_state_dict({**data.state_dict(), "epoch": 0, "position": 40})
+                struck = sets.strike(step, lambda: data.epoch(0))
+                self.assertEqual(len(data.epoch(0)), 196)
+                self.assertEqual(next(data.epoch(0)).position, 40)
+                self.assertEqual(next(data.epoch(0)).position, 0)
+                if not struck:
+                    break
 
 
 class Ending(unittest.TestCase):

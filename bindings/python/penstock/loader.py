@@ -46,9 +46,10 @@ _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 @atexit.register
 def _close_all() -> None:
     """Threads of a loader must not outlive what the interpreter, and CUDA, take down at exit."""
-    for loader in list(_open_loaders):
-        loader._exiting = True
-        loader.close()
+    with contextlib.ExitStack() as stack:  # all of them, whatever one of them raises
+        for loader in list(_open_loaders):
+            loader._exiting = True
+            stack.callback(loader.close)
 
 
 def _no_stream() -> int | None:
@@ -108,30 +109,29 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
     return ranks.Ranks(**{**found._asdict(), **said})
 
 
-def _bad_sample_callback(function: Callable[[PenstockError, int], Any]) -> Any:
-    """`function` as the library calls it, on its workers' threads."""
+def _bad_sample_callback(function: Callable[[PenstockError, int], Any], owner: object) -> Any:
+    """`function` as the library calls it, on its workers' threads. owner: what marks these as the loader's."""
     def told(_user: Any, bad: int, substitute_id: int) -> None:
-        _callback.under_way = True
-        try:
-            function(errors.of(_c.Error.from_buffer_copy(_c.Error.from_address(bad))), substitute_id)
-        finally:
-            _callback.under_way = False
+        _calling.owner = owner  # for good: the last reference to the loader may go behind this call as well
+        function(errors.of(_c.Error.from_buffer_copy(_c.Error.from_address(bad))), substitute_id)
     return _c.BadSampleFn(told)
 
 
-_callback = threading.local()  # under_way: this is a thread of the library's, which close would wait for
+class _Calling(threading.local):
+    """Of this thread: the owner of it, where it is a worker of a loader's, which its close would wait for."""
+
+    owner: object = None
 
 
-def _in_callback() -> bool:
-    return getattr(_callback, "under_way", False)
+_calling = _Calling()
+
+# What workers call, by its owner: until pstk_close has returned, whatever becomes of the Loader.
+_callbacks: dict[object, Any] = {}
 
 
-def _close_elsewhere(handle: c_void_p, keep: Any) -> None:
-    """Close a loader whose last reference went in a callback of its own. keep: what its workers call."""
-    def close() -> None:
-        _c.lib.pstk_close(byref(handle))
-        del keep[:]
-    threading.Thread(target=close, name="penstock-close").start()
+def _close_library(handle: c_void_p, owner: object) -> None:
+    _c.lib.pstk_close(byref(handle))
+    _callbacks.pop(owner, None)
 
 
 class Pass(Iterator[Any]):
@@ -155,7 +155,8 @@ class Pass(Iterator[Any]):
         if coming is None:
             self._loader = None
             raise StopIteration
-        # No call from here on, behind which a handler might raise.
+        # No call from here on, behind which a handler might raise. (Python 3.9 looks at signals between any
+        # two steps: there a batch may be lost on its last one.)
         if loader._coming is coming:
             loader._cursor, loader._coming = coming[1], None
         return batch
@@ -179,7 +180,7 @@ class Loader:
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
-        function that tells the int; None: the framework's current one at each batch.
+        function that tells one; it lives as long as batches that were handed out on it; None: the framework's current one at each batch.
     timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last="drop" the same samples, the end of the data set, never come: to see all say last="short".
@@ -204,6 +205,7 @@ class Loader:
     """
 
     _handle: Any = None  # of as much of a loader as __init__ got to
+    _dying: Any = None  # the handle, from when nobody may use it any more until pstk_close has returned
     _exiting = False
     _asked = False  # set_epoch named the epoch of the next pass, be it empty
 
@@ -237,6 +239,7 @@ class Loader:
             "variant": variant}.items()})
         self._framework = words.framework(framework, kind != _c.HOST)
         self._timeout = words.seconds("timeout", timeout)
+        path = os.path.abspath(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else path
         self._catalog = catalog.read(path)
         self._outputs = descriptions.resolve(outputs, self._catalog)
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
@@ -248,21 +251,27 @@ class Loader:
         _check_device(kind, index or 0, self._framework)
         numbers["device"] = kind
         numbers["device_index"] = _default_index(self._framework) if index is None else index
-        self._numbers, self._path, self._copy = numbers, os.fsdecode(path), copy
+        self._numbers, self._path, self._copy = numbers, path, copy
         self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
         self._stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
         on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
         self._open(words.to_c(path, self._outputs, numbers, topology), on_bad_sample)
+        if catalog.read(path).info.identity != self._catalog.info.identity:
+            self.close()
+            raise errors.DataSetNotFoundError(f"{path}: was replaced while it was being opened: open it again")
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None]:
         if self._device[0] == tensors.DL_CPU:
             return _no_stream
+        if stream is not None and self._copy:
+            raise SettingsError("stream: copies are made on the current stream of the framework: leave stream out, and "
+                                "make yours the current one; or copy=False")
         if callable(stream):
-            return stream  # type: ignore[no-any-return]
+            return lambda: None if (told := stream()) is None else words.stream(told)
         if stream is not None:
             handle = words.stream(stream)
-            return lambda: handle
+            return lambda _kept=stream: handle  # type: ignore[misc]
         return _current_stream(self._framework, self._device[1])
 
     def _guard_of(self) -> Callable[[], Any]:
@@ -275,8 +284,9 @@ class Loader:
         return lambda: nothing if current() == index else enter(index)
 
     def _open(self, settings: _c.Settings, on_bad_sample: Any) -> None:
+        self._owner = object()
         if on_bad_sample is not None:
-            settings.on_bad_sample = self._callback = _bad_sample_callback(on_bad_sample)
+            settings.on_bad_sample = _callbacks[self._owner] = _bad_sample_callback(on_bad_sample, self._owner)
         self._turn, self._alive = threading.RLock(), threading.RLock()
         self._pid, self._closing = os.getpid(), False
         self._pass = 0  # number of the newest; earlier ones are over
@@ -285,21 +295,25 @@ class Loader:
         self._layouts: tuple[tensors.Layout, ...] = ()
         self._names = tuple(self._outputs)
         self._cursor = (self._numbers["epoch"], self._numbers["position"])
-        # A place that was asked for, and that no pass was begun from yet; where the newest pass began.
-        self._resume: tuple[int, int] | None = self._cursor
+        # The place that was asked for last, and where the newest pass began.
+        self._resume = self._cursor
         self._start = self._cursor
         self._error, self._batch = errors.new(), POINTER(_c.Batch)()
-        handle, error = c_void_p(), errors.new()
-        self._handle = handle
-        errors.check(_c.lib.pstk_open(byref(handle), byref(settings), byref(error)), error)
+        error = errors.new()
+        self._handle, self._dying = c_void_p(), c_void_p()
+        code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))
+        if code < 0:
+            _callbacks.pop(self._owner, None)
+            raise errors.of(error, code)
         _open_loaders.add(self)
 
     # ---- what it is --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         """Number of batches of a whole epoch, the same on every rank."""
-        with self._held(self._alive) as handle:
-            return int(_c.lib.pstk_n_batches(handle))
+        self._check_process()
+        with self._alive:
+            return int(_c.lib.pstk_n_batches(self._open_handle()))
 
     @property
     def n_samples(self) -> int:
@@ -342,7 +356,7 @@ class Loader:
         """The epoch that the next batch is of; behind the last batch of one, until it is asked for more, still
         that one."""
         epoch, position = self.cursor
-        return epoch + (self._resume is not None and not self._n_left(epoch, position))
+        return epoch + (self._resume == (epoch, position) and not self._n_left(epoch, position))
 
     @property
     def closed(self) -> bool:
@@ -367,39 +381,46 @@ class Loader:
 
     # ---- the handle --------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _held(self, lock: Any) -> Iterator[Any]:
+    # Locks are taken by `with` itself: a context manager written in Python might be struck by a signal's
+    # handler before it gives its lock back.
+
+    def _open_handle(self) -> Any:
         """The handle, which close leaves alone while one of the locks is held."""
+        if not self._handle:
+            raise SystemExit if self._exiting else PenstockError("this loader is closed: open another one")
+        return self._handle
+
+    def _check_process(self) -> None:
         if os.getpid() != self._pid:
             self._refuse()
-        if lock is self._turn:
-            self._check_turn()
-        with lock:
-            if not self._handle:
-                raise PenstockError("this loader is closed: open another one")
-            if lock is self._turn:
-                self._settle()
-            yield self._handle
 
     def _check_turn(self) -> None:
+        """In front of taking the turn."""
+        self._check_process()
         self._check_thread()
         if self._turn._is_owned():  # type: ignore[attr-defined]
-            raise PenstockError("a signal's handler may neither iterate nor seek while the loader is at it: set a "
-                                "flag there, or raise, and go on where you iterate")
+            raise PenstockError("the loader is in the middle of a call of this thread's: a signal's handler may "
+                                "neither iterate nor seek then (set a flag there, or raise, and go on where you "
+                                "iterate), nor may what the loader calls")
+
+    def _begin_turn(self) -> None:
+        self._open_handle()
+        self._settle()
 
     def _settle(self) -> None:
         """With the turn held: what became of the batch that was handed out last."""
-        coming, self._coming = self._coming, None
+        coming = self._coming
         if coming is None:
             return
         if coming[0] == threading.get_ident():
             self._astray = True
         else:
             self._cursor = coming[1]
+        self._coming = None
 
     def _check_thread(self) -> None:
         """A worker that waits for whoever waits for the workers waits for ever."""
-        if _in_callback():
+        if _calling.owner is self._owner:
             raise PenstockError("on_bad_sample runs on a thread of the loader's own, which may neither iterate, seek "
                                 "nor close: call interrupt() there, and close where you iterate")
 
@@ -412,28 +433,28 @@ class Loader:
     def close(self) -> None:
         """Stop and free all but what batches still hold. A wait in another thread ends with
         InterruptedLoaderError. Also at the end of `with`, at exit, and when the object goes."""
-        if not self._handle:
-            return
-        if os.getpid() != self._pid:
+        if not (self._handle or self._dying) or os.getpid() != self._pid:
             return
         self._check_thread()
         self._closing = True
-        while not self._turn.acquire(timeout=0.01):
-            self.interrupt()
-        try:
+        self.interrupt()
+        with self._turn:
             with self._alive:  # not while the workers are waited for: a callback may ask for stats()
                 self._give_back()
-                handle, self._handle.value = c_void_p(self._handle.value), None
-            _c.lib.pstk_close(byref(handle))
-        finally:
-            self._turn.release()
+                self._hand_to_close()
+            _close_library(self._dying, self._owner)
+
+    def _hand_to_close(self) -> None:
+        # Both have it for a moment, rather than none.
+        self._dying.value = self._handle.value or self._dying.value
+        self._handle.value = None
 
     def __del__(self) -> None:
-        if not _in_callback():
+        if not (self._handle or self._dying) or _calling.owner is not self._owner:
             self.close()
-        elif self._handle and os.getpid() == self._pid:
-            handle, self._handle.value = c_void_p(self._handle.value), None
-            _close_elsewhere(handle, [self.__dict__.get("_callback")])
+        elif os.getpid() == self._pid:
+            self._hand_to_close()
+            threading.Thread(target=_close_library, args=(self._dying, self._owner), name="penstock-close").start()
 
     def __enter__(self) -> Loader:
         return self
@@ -452,8 +473,9 @@ class Loader:
     def stats(self) -> statistics.Stats:
         """What was done so far, and what limits. Any thread; never waits. print() it."""
         told = _c.Stats(size=sizeof(_c.Stats))
-        with self._held(self._alive) as handle:
-            errors.check(_c.lib.pstk_get_stats(handle, byref(told)), errors.new())
+        self._check_process()
+        with self._alive:
+            errors.check(_c.lib.pstk_get_stats(self._open_handle(), byref(told)), errors.new())
         return statistics.of(told)
 
     # ---- places ------------------------------------------------------------------------------------------
@@ -477,18 +499,22 @@ class Loader:
     def seek(self, epoch: int, position: int = 0) -> None:
         """Go to a global sample position of an epoch, O(1): the next pass goes on there."""
         epoch, position = words.integer("epoch", epoch), words.integer("position", position)
-        with self._held(self._turn):
+        self._check_turn()
+        with self._turn:
+            self._begin_turn()
             self._go(epoch, position)
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is epoch `epoch`: from its start, or, where a state of that epoch was loaded and not
         yet used, from there."""
         epoch = words.integer("epoch", epoch)
-        with self._held(self._turn):
+        self._check_turn()
+        with self._turn:
+            self._begin_turn()
             self._ask(epoch)
 
     def _ask(self, epoch: int) -> None:
-        if self._resume is None or self._resume[0] != epoch:
+        if self._cursor != self._resume or self._resume[0] != epoch:
             self._go(epoch, 0)
         self._asked = True
 
@@ -496,21 +522,25 @@ class Loader:
         """Iterate over epoch `epoch`: its batches, or, where a state of that epoch was loaded and not yet
         used, those that are left."""
         epoch = words.integer("epoch", epoch)
-        with self._held(self._turn):
+        self._check_turn()
+        with self._turn:
+            self._begin_turn()
             self._ask(epoch)
             return self._begin()
 
     def __iter__(self) -> Pass:
         """Iterate over one epoch: at first the one that the loader starts in, or goes on in after
         load_state_dict; each further call begins the next, also where one was left early."""
-        with self._held(self._turn):
+        self._check_turn()
+        with self._turn:
+            self._begin_turn()
             left_early = self._cursor[1] > 0 and self._cursor != self._start
             if not self._asked and (left_early or not self._n_left(*self._cursor)):
                 self._seek(self._cursor[0] + 1, 0)
             return self._begin()
 
     def _begin(self) -> Pass:
-        self._resume, self._start, self._asked = None, self._cursor, False
+        self._start, self._asked = self._cursor, False
         self._pass += 1
         return Pass(self, self._pass, self._cursor[0], self._n_left(*self._cursor))
 
@@ -551,13 +581,9 @@ class Loader:
 
     def _next(self, number: int, epoch: int) -> tuple[Any, tuple[int, tuple[int, int]] | None]:
         """The next batch of a pass over `epoch`, and what `_coming` is until it arrived; None: the end."""
-        if os.getpid() != self._pid:
-            self._refuse()
         self._check_turn()
         with self._turn:
-            if not self._handle:
-                raise SystemExit if self._exiting else PenstockError("this loader is closed: open another one")
-            self._settle()
+            self._begin_turn()
             if number != self._pass:
                 raise PenstockError("this pass is over: the loader went to another place, or on with a newer "
                                     "one")

@@ -82,7 +82,9 @@ def _told(make: Callable[..., Any], *arguments: Any) -> Any:
     error = errors.new()
     try:
         return make(*arguments, byref(error))
-    except RuntimeError:
+    except RuntimeError:  # or one of its kinds, of the interpreter's own
+        if not error.code:
+            raise
         raise errors.of(error) from None
 
 
@@ -180,9 +182,10 @@ class Tensor:
         """A capsule. stream: the consumer's, as the protocol has it; it is made to wait for the batch."""
         if copy or (dl_device is not None and tuple(map(int, dl_device)) != self.device):
             raise BufferError("penstock.Tensor: it looks into a slot and makes no copies; copy what you get")
-        if self.device[0] != DL_CPU and stream not in (None, -1):
+        if self.device[0] != DL_CPU and stream != -1:
             error = errors.new()
-            code = _c.lib.pstk_batch_wait(self.share.batch(), int(stream), byref(error))
+            legacy_default = 1  # cudaStreamLegacy, which is what None means there
+            code = _c.lib.pstk_batch_wait(self.share.batch(), int(stream or legacy_default), byref(error))
             errors.check(code, error)
         return _capsule_of(self)
 
