@@ -41,7 +41,7 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *s,
             s->tensors[i].data = array_of(s, l->rows[i]);
         if (!pool->on_device && pstk__output_has_flips(o))
             s->flips[i] = array_of(s, l->flips[i]);
-        if (o->settings.kind == PSTK_OUTPUT_BYTES)
+        if (pstk__output_is_ragged(o))
             s->tensors[i].offsets = s->offsets[i] = array_of(s, l->offsets[i]);
     }
     s->sample_ids = array_of(s, l->ids);
@@ -142,6 +142,7 @@ static int slots_fill(struct pstk__slots *p, const struct pstk__slots_config *c,
         memcpy(p->names[i], c->plan->outputs[i].name, sizeof *p->names);
         p->row_size[i] = c->plan->outputs[i].row_size;
         p->budget[i] = c->plan->outputs[i].budget;
+        p->item_size[i] = c->plan->outputs[i].item_size;
     }
     for (uint32_t i = 0; r == 0 && i < c->n_slots; i++)
         r = slot_init(p, i, c, bound, err);
@@ -299,6 +300,7 @@ static void pack_ragged(struct pstk__slot *s, uint32_t i)
 {
     struct pstk_tensor *t = &s->tensors[i];
     int64_t *offsets = s->offsets[i];
+    const uint64_t item_size = s->pool->item_size[i];
     uint64_t end = 0;
     offsets[0] = 0;
     for (uint32_t row = 0; row < s->batch.n_rows; row++) {
@@ -307,10 +309,10 @@ static void pack_ragged(struct pstk__slot *s, uint32_t i)
             memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * s->pool->row_size[i],
                     size);
         end += size;
-        offsets[row + 1] = (int64_t)end;
+        offsets[row + 1] = (int64_t)(end / item_size);
     }
     t->size = end;
-    t->shape[0] = (int64_t)end;
+    t->shape[0] = (int64_t)(end / item_size);
     if (end > s->pool->budget[i]) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);

@@ -80,10 +80,11 @@ struct pstk__slots {
     int32_t device_index;
     uint32_t batch_size, n_outputs;
     struct pstk__layout layout;
-    uint64_t row_size[PSTK__MAX_OUTPUTS]; /* bytes, as workers write them */
-    uint64_t budget[PSTK__MAX_OUTPUTS];   /* ragged only */
-    char (*names)[PSTK_MAX_NAME];         /* of the tensors, owned: batches outlive the plan */
-    _Atomic uint32_t n_refs;              /* loader + leases */
+    uint64_t row_size[PSTK__MAX_OUTPUTS];  /* bytes, as workers write them */
+    uint64_t budget[PSTK__MAX_OUTPUTS];    /* ragged only */
+    uint64_t item_size[PSTK__MAX_OUTPUTS]; /* likewise: bytes that offsets count as one */
+    char (*names)[PSTK_MAX_NAME];          /* of the tensors, owned: batches outlive the plan */
+    _Atomic uint32_t n_refs;               /* loader + leases */
     _Atomic uint32_t n_leased;
     struct pstk__trace trace;             /* of the pool that is leased from; owned */
     pthread_mutex_t lock;                 /* guards all below */

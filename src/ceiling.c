@@ -428,7 +428,7 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     uint64_t size = layout.size == UINT64_MAX ? 0 : layout.dense_size;
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        if (o->settings.kind == PSTK_OUTPUT_BYTES && o->budget > size)
+        if (pstk__output_is_ragged(o) && o->budget > size)
             size = o->budget;
     }
     pstk__plan_close(plan);

@@ -28,18 +28,13 @@ static uint64_t put(uint64_t *end, uint64_t n, uint64_t size)
     return begin;
 }
 
-static int is_ragged(const struct pstk__output *o)
-{
-    return o->settings.kind == PSTK_OUTPUT_BYTES;
-}
-
 static void lay_out_device(struct pstk__layout *l, const struct pstk__plan *plan)
 {
     const uint64_t b = plan->batch_size;
     uint64_t end = l->dense_size;
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        l->arrival[i] = is_ragged(o) ? put(&end, o->budget, 1) : l->rows[i];
+        l->arrival[i] = pstk__output_is_ragged(o) ? put(&end, o->budget, 1) : l->rows[i];
         l->final[i] = l->arrival[i];
     }
     for (uint32_t i = 0; i < plan->n_outputs; i++)
@@ -55,14 +50,14 @@ void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, ui
     uint64_t end = 0;
     *l = (struct pstk__layout){0};
     for (uint32_t i = 0; i < n; i++)
-        if (!is_ragged(&plan->outputs[i]))
+        if (!pstk__output_is_ragged(&plan->outputs[i]))
             l->rows[i] = put(&end, b, plan->outputs[i].row_size);
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_has_flips(&plan->outputs[i]))
             l->flips[i] = put(&end, b, 1);
     l->told = end;
     for (uint32_t i = 0; i < n; i++)
-        if (is_ragged(&plan->outputs[i]))
+        if (pstk__output_is_ragged(&plan->outputs[i]))
             l->offsets[i] = put(&end, b + 1, sizeof(int64_t));
     l->dense_size = end;
     l->ids = put(&end, b, sizeof(uint64_t));
@@ -71,7 +66,7 @@ void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, ui
     l->told_end = end;
     /* Ragged rows are written a whole row_size apart, then moved together. */
     for (uint32_t i = 0; i < n; i++)
-        if (is_ragged(&plan->outputs[i]))
+        if (pstk__output_is_ragged(&plan->outputs[i]))
             l->rows[i] = put(&end, b, plan->outputs[i].row_size);
     l->size = end;
     if (plan->on_device)

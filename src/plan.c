@@ -231,7 +231,7 @@ static int compile_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *e
         if (f->shape[d] == 0)
             return FAIL(i, PSTK_EINVAL,
                         ".kind: field '%s' has a variable shape; read it with an output of kind "
-                        "PSTK_OUTPUT_BYTES",
+                        "PSTK_OUTPUT_RAGGED, or PSTK_OUTPUT_BYTES",
                         f->name);
         o->shape[d + 1] = (int64_t)f->shape[d];
     }
@@ -248,6 +248,36 @@ static int compile_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *er
                     pstk_dtype_name(o->settings.dtype));
     o->settings.dtype = PSTK_U8;
     o->n_dims = 1;
+    o->item_size = 1;
+    return 0;
+}
+
+static int compile_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_field *f = field_of(p, i);
+    if (f->kind != PSTK_FIELD_NDARRAY)
+        return wrong_kind(p, i, "a ragged", "ndarray", err);
+    uint32_t variable = 0; /* the last variable dimension, counted from 1 */
+    for (uint32_t d = 0; d < f->n_dims; d++)
+        variable = f->shape[d] == 0 ? d + 1 : variable;
+    if (variable != 1)
+        return FAIL(i, PSTK_EINVAL,
+                    ".kind: a ragged output needs an array of which the first dimension alone is "
+                    "variable, which field '%s' is not",
+                    f->name);
+    if (o->settings.dtype != 0 && o->settings.dtype != f->dtype)
+        return FAIL(i, PSTK_EINVAL, ".dtype is %s; a ragged output has that of its field, %s",
+                    pstk_dtype_name(o->settings.dtype), pstk_dtype_name(f->dtype));
+    o->settings.dtype = f->dtype;
+    o->n_dims = f->n_dims;
+    o->item_size = pstk_dtype_size(f->dtype);
+    for (uint32_t d = 1; d < f->n_dims; d++) {
+        o->shape[d] = (int64_t)f->shape[d];
+        if (f->shape[d] > MAX_ROW / o->item_size)
+            return FAIL(i, PSTK_EFBIG, ": an item is larger than 2^40 bytes");
+        o->item_size *= f->shape[d];
+    }
     return 0;
 }
 
@@ -279,7 +309,7 @@ static int compile_callback(struct pstk__plan *p, uint32_t i, struct pstk_error 
 static int (*const compilers[])(struct pstk__plan *p, uint32_t i, struct pstk_error *err) = {
     [PSTK_OUTPUT_IMAGE] = compile_image,       [PSTK_OUTPUT_SCALAR] = compile_scalar,
     [PSTK_OUTPUT_TENSOR] = compile_tensor,     [PSTK_OUTPUT_BYTES] = compile_bytes,
-    [PSTK_OUTPUT_CALLBACK] = compile_callback,
+    [PSTK_OUTPUT_CALLBACK] = compile_callback, [PSTK_OUTPUT_RAGGED] = compile_ragged,
 };
 
 /* What applies to another kind of output only was meant for something: it is not passed over. */
@@ -292,7 +322,8 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
                     s->n_ops);
     if (!image && (s->layout != 0 || s->exif_orientation != 0))
         return FAIL(i, PSTK_EINVAL, ": layout and exif_orientation apply to image outputs only");
-    if (s->kind != PSTK_OUTPUT_BYTES && s->bytes_per_batch != 0)
+    const int is_ragged = s->kind == PSTK_OUTPUT_BYTES || s->kind == PSTK_OUTPUT_RAGGED;
+    if (!is_ragged && s->bytes_per_batch != 0)
         return FAIL(i, PSTK_EINVAL, ".bytes_per_batch applies to ragged outputs only");
     if (s->kind != PSTK_OUTPUT_CALLBACK && (s->decode != NULL || s->scratch_size != 0))
         return FAIL(i, PSTK_EINVAL, ": decode and scratch_size apply to callback outputs only");
@@ -352,8 +383,10 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                     "bytes_per_batch",
                     p->batch_size, (unsigned long long)most);
     o->budget = wanted != 0 ? wanted : p->batch_size * most;
-    o->shape[0] = (int64_t)o->budget;
-    o->strides[0] = 1;
+    o->shape[0] = (int64_t)(o->budget / o->item_size);
+    o->strides[o->n_dims - 1] = 1;
+    for (uint32_t d = o->n_dims - 1; d-- > 0;)
+        o->strides[d] = o->strides[d + 1] * o->shape[d + 1];
     return 0;
 }
 
@@ -464,7 +497,7 @@ static int compile_output(struct pstk__plan *p, const struct pstk_settings *s, u
     field_chain(p, i);
     if (p->source->schema.entry[o->field] >= 0)
         p->head_only = 0;
-    return kind == PSTK_OUTPUT_BYTES ? size_ragged(p, i, err) : size_dense(p, i, err);
+    return pstk__output_is_ragged(o) ? size_ragged(p, i, err) : size_dense(p, i, err);
 }
 
 static int check_settings(const struct pstk_settings *s, struct pstk_error *err)

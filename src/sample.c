@@ -181,11 +181,12 @@ static uint32_t dtype_of(const struct work *w)
     return w->record->schema->fields[w->field].dtype;
 }
 
-/* Whether a field's `size` bytes fit the row: all of it, or, ragged, at most that. For rows that
- * are not cast. */
+/* Whether a field's `size` bytes fit the row: all of it, or, ragged, whole items of at most that.
+ * For rows that are not cast. */
 static int size_fits(const struct pstk__output *o, uint64_t size)
 {
-    return o->settings.kind == PSTK_OUTPUT_BYTES ? size <= o->row_size : size == o->row_size;
+    return pstk__output_is_ragged(o) ? size <= o->row_size && size % o->item_size == 0
+                                     : size == o->row_size;
 }
 
 static int write_copy(struct work *w, uint32_t i, struct pstk_error *err)
@@ -205,8 +206,8 @@ static int write_lone_copy(struct work *w, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &w->s->plan->outputs[i];
     const struct pstk__field_view *v = w->view;
-    const int is_bytes = o->settings.kind == PSTK_OUTPUT_BYTES;
-    if (!is_bytes && (o->settings.kind != PSTK_OUTPUT_TENSOR || o->row_dtype != dtype_of(w)))
+    if (!pstk__output_is_ragged(o) &&
+        (o->settings.kind != PSTK_OUTPUT_TENSOR || o->row_dtype != dtype_of(w)))
         return 0;
     if (o->next != w->s->plan->n_outputs || v->in_head || v->data == NULL ||
         v->codec != PSTK_CODEC_NONE || !size_fits(o, v->plain_size))
@@ -633,6 +634,7 @@ static int write_output(struct work *w, uint32_t i, struct pstk_error *err)
     case PSTK_OUTPUT_TENSOR:
         return write_cast(w, i, err);
     case PSTK_OUTPUT_BYTES:
+    case PSTK_OUTPUT_RAGGED:
         return write_copy(w, i, err);
     case PSTK_OUTPUT_CALLBACK:
         return write_callback(w, i, err);

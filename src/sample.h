@@ -26,12 +26,13 @@ struct pstk__output {
     int64_t strides[10]; /* elements */
     /* What workers write is what was asked for, or, deferred, what a device makes that from: images
      * of u8 NHWC, neither mirrored nor normalised, tensors in the dtype of their field. */
-    uint32_t deferred;        /* 0 on the host */
-    uint32_t row_dtype;       /* as workers write it */
-    uint32_t row_layout;      /* likewise */
-    uint64_t row_size;        /* bytes of one row as workers write it; ragged: the most */
-    uint64_t final_size;      /* bytes of one row as it is delivered; ragged: row_size */
-    uint64_t budget;          /* ragged: bytes a batch may have; else batch_size * row_size */
+    uint32_t deferred;   /* 0 on the host */
+    uint32_t row_dtype;  /* as workers write it */
+    uint32_t row_layout; /* likewise */
+    uint64_t row_size;   /* bytes of one row as workers write it; ragged: the most */
+    uint64_t final_size; /* bytes of one row as it is delivered; ragged: row_size */
+    uint64_t budget;     /* ragged: bytes a batch may have; else batch_size * row_size */
+    uint64_t item_size;  /* ragged: bytes that offsets count as one, and rows are made of; else 0 */
     uint32_t height, width;   /* image */
     void *table;              /* image, float dtypes: 3 x 256, owned */
     struct pstk__affine line; /* of the table, where it is one */
@@ -41,6 +42,11 @@ struct pstk__output {
 static inline int pstk__output_has_flips(const struct pstk__output *o)
 {
     return o->deferred && o->settings.kind == PSTK_OUTPUT_IMAGE;
+}
+
+static inline int pstk__output_is_ragged(const struct pstk__output *o)
+{
+    return o->item_size != 0;
 }
 
 struct pstk__plan {

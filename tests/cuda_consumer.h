@@ -147,7 +147,9 @@ static const struct pstk_output outputs[] = {
      .dtype = PSTK_F16,
      .layout = PSTK_NHWC},
     {.name = "plain", .field = "tokens", .kind = PSTK_OUTPUT_TENSOR},
+    {.field = "boxes", .kind = PSTK_OUTPUT_RAGGED},
 };
+#define N_OUTPUTS (sizeof outputs / sizeof outputs[0])
 
 static inline struct pstk_settings base(void)
 {
@@ -155,7 +157,7 @@ static inline struct pstk_settings base(void)
     pstk_settings_init(&s, sizeof s);
     s.path = consumer_path;
     s.outputs = outputs;
-    s.n_outputs = 6;
+    s.n_outputs = N_OUTPUTS;
     s.batch_size = 4;
     s.seed = 17;
     s.n_threads = 2;

@@ -88,15 +88,25 @@ static inline int oracle_row(struct oracle *o, uint64_t id, uint64_t epoch, stru
     return r;
 }
 
+/* Ragged: bytes of what the offsets count. */
+static inline uint64_t oracle_item_size(const struct pstk_tensor *t)
+{
+    uint64_t size = pstk_dtype_size(t->dtype);
+    for (uint32_t d = 1; d < t->n_dims; d++)
+        size *= (uint64_t)t->shape[d];
+    return size;
+}
+
 static inline int oracle_row_equal(const struct oracle *o, const struct pstk_batch *b, uint32_t row,
                                    const struct pstk__row *rows)
 {
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         const struct pstk_tensor *t = &b->tensors[i];
         uint64_t size = o->plan->outputs[i].row_size, at = row * size;
-        if (t->kind == PSTK_OUTPUT_BYTES) {
-            at = (uint64_t)t->offsets[row];
-            size = (uint64_t)(t->offsets[row + 1] - t->offsets[row]);
+        if (t->offsets) {
+            uint64_t item = oracle_item_size(t);
+            at = item * (uint64_t)t->offsets[row];
+            size = item * (uint64_t)(t->offsets[row + 1] - t->offsets[row]);
             if (size != rows[i].size)
                 return 0;
         }
@@ -113,9 +123,10 @@ static inline int oracle_rest_zero(const struct oracle *o, const struct pstk_bat
         const struct pstk_tensor *t = &b->tensors[i];
         uint64_t size = o->plan->outputs[i].row_size;
         const uint8_t *p = t->data;
-        if (t->kind == PSTK_OUTPUT_BYTES) {
+        if (t->offsets) {
             if (t->offsets[b->n_valid] != t->offsets[b->n_rows] ||
-                (uint64_t)t->offsets[b->n_rows] != t->size)
+                t->offsets[b->n_rows] != t->shape[0] ||
+                oracle_item_size(t) * (uint64_t)t->shape[0] != t->size)
                 return 0;
             continue;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample_set: a small data set for tests, made anew in a temporary directory: an image as raw
- * pixels of varied size, a label, a token array, a text of varied length.
+ * pixels of varied size, a label, a token array, none to four boxes, a text of varied length.
  */
 #ifndef PSTK_TEST_SAMPLE_SET_H
 #define PSTK_TEST_SAMPLE_SET_H
@@ -59,11 +59,15 @@ static inline int sample_set_add(struct pstk_writer *w, uint64_t i, struct pstk_
     char text[64];
     snprintf(text, sizeof text, "%.*s#%llu", (int)(i % 40),
              "the quick brown fox jumps over the lazy dog", (unsigned long long)i);
+    float boxes[4][4];
+    for (uint32_t k = 0; k < 16; k++)
+        boxes[k / 4][k % 4] = (float)(i * 16 + k);
     struct pstk_value v[] = {{pixels, (uint64_t)height * width * 3},
                              {&label, sizeof label},
                              {tokens, sizeof tokens},
+                             {boxes, i * 3 % 5 * sizeof boxes[0]},
                              {text, strlen(text)}};
-    return pstk_writer_add_pixels(w, v, 4, 0, height, width, err);
+    return pstk_writer_add_pixels(w, v, 5, 0, height, width, err);
 }
 
 /* Write n samples to `path`; exits with a message when that fails. */
@@ -77,6 +81,11 @@ static inline void sample_set_make(const char *path, uint64_t n, uint64_t shard_
                                    .dtype = PSTK_U16,
                                    .n_dims = 1,
                                    .shape = {SAMPLE_SET_TOKENS}},
+                                  {.name = "boxes",
+                                   .kind = PSTK_FIELD_NDARRAY,
+                                   .dtype = PSTK_F32,
+                                   .n_dims = 2,
+                                   .shape = {0, 4}},
                                   {.name = "text", .kind = PSTK_FIELD_UTF8, .codec = codec}};
     struct pstk_error err;
     struct pstk_writer_settings s;
@@ -85,7 +94,7 @@ static inline void sample_set_make(const char *path, uint64_t n, uint64_t shard_
     pstk_writer_settings_init(&s, sizeof s);
     s.path = path;
     s.fields = fields;
-    s.n_fields = 4;
+    s.n_fields = 5;
     s.shard_size = shard_size;
     s.dictionary_size = 1;
     int r = pstk_writer_open(&w, &s, &err);

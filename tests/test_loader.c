@@ -32,6 +32,7 @@ static const struct pstk_output outputs[] = {
     {.field = "cls", .kind = PSTK_OUTPUT_SCALAR},
     {.field = "tokens", .kind = PSTK_OUTPUT_TENSOR},
     {.field = "text", .kind = PSTK_OUTPUT_BYTES},
+    {.field = "boxes", .kind = PSTK_OUTPUT_RAGGED},
 };
 
 static struct pstk_settings base(void)
@@ -40,7 +41,7 @@ static struct pstk_settings base(void)
     pstk_settings_init(&s, sizeof s);
     s.path = path;
     s.outputs = outputs;
-    s.n_outputs = 4;
+    s.n_outputs = 5;
     s.batch_size = 4;
     s.seed = 17;
     s.n_threads = 2;

@@ -39,7 +39,7 @@ TEST(every_dtype_and_layout_equals_the_host)
     for (uint32_t d = 0; d < 4; d++)
         for (uint32_t layout = 0; layout < 2; layout++)
             for (uint32_t last = 0; last <= PSTK_LAST_SHORT; last++) {
-                struct pstk_output mine[6];
+                struct pstk_output mine[N_OUTPUTS];
                 struct pstk_settings s = base();
                 memcpy(mine, outputs, sizeof mine);
                 mine[0].dtype = dtypes[d];
@@ -183,7 +183,7 @@ static int schedule(uint64_t seed)
     s.last = pick(3);
     s.timed = pick(2);
     s.outputs = outputs + pick(3);
-    s.n_outputs = 1 + pick(4);
+    s.n_outputs = 1 + pick(5);
     cuda_fake_open(&c);
     cudaSetDevice(0);
     for (int i = 0; i < N_STREAMS; i++)
@@ -658,12 +658,12 @@ TEST(read_gives_a_tensors_bytes)
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, LONG, NULL), 1);
     struct seen *view = seen_open(b);
-    for (uint32_t i = 0; i < 6; i++) {
+    for (uint32_t i = 0; i < N_OUTPUTS; i++) {
         const uint64_t size = b->tensors[i].size;
         CHECK_EQ(pstk_batch_read(b, i, view->tensors[i].data, size, NULL, NULL), 0);
         CHECK_EQ(pstk_batch_read(b, i, view->tensors[i].data, size + 1, NULL, NULL), PSTK_EINVAL);
     }
-    CHECK_EQ(pstk_batch_read(b, 6, view->tensors[0].data, 1, NULL, NULL), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_read(b, N_OUTPUTS, view->tensors[0].data, 1, NULL, NULL), PSTK_EINVAL);
     CHECK(oracle_equal(&o, &view->batch));
     seen_free(view);
     pstk_release(&b, NULL);

@@ -48,7 +48,7 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
     longest[99] = 0;
     const struct wrong list[] = {
         {{.field = "lab"}, PSTK_EINVAL, "outputs[1].kind is 0"},
-        {{.field = "lab", .kind = 6}, PSTK_EINVAL, "outputs[1].kind is 6"},
+        {{.field = "lab", .kind = 7}, PSTK_EINVAL, "outputs[1].kind is 7"},
         {{.field = "cls", .kind = 2}, PSTK_EINVAL, "no field 'cls'; it has: img"},
         {{.kind = 2}, PSTK_EINVAL, "outputs[1].field is NULL"},
         {{.field = "half", .kind = 2, .name = ""}, PSTK_EINVAL, "outputs[1].name"},
@@ -81,6 +81,9 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
         {{.field = "vec", .kind = 3, .dtype = PSTK_F16}, PSTK_EINVAL, "choose a wider one"},
         {{.field = "var", .kind = 3}, PSTK_EINVAL, "variable shape"},
         {{.field = "text", .kind = 4, .dtype = PSTK_U16}, PSTK_EINVAL, "ragged outputs are bytes"},
+        {{.field = "text", .kind = 6}, PSTK_EINVAL, "'text' is of kind utf8"},
+        {{.field = "vec", .kind = 6}, PSTK_EINVAL, "first dimension alone is variable"},
+        {{.field = "var", .kind = 6, .dtype = PSTK_F64}, PSTK_EINVAL, "has that of its field"},
         {{.field = "text", .kind = 4, .bytes_per_batch = 7}, PSTK_EINVAL, "bytes_per_batch is 7"},
         {{.field = "text", .kind = 4, .bytes_per_batch = 1ull << 60}, PSTK_EFBIG, "too large"},
         {{.field = "text", .kind = 5, .dtype = PSTK_U8}, PSTK_EINVAL, "outputs[1].decode is NULL"},

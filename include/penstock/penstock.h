@@ -74,11 +74,14 @@ extern "C" {
 /* ---- settings ------------------------------------------------------------------------------ */
 
 enum pstk_output_kind {
-    PSTK_OUTPUT_IMAGE = 1,   /* [B, H, W, 3] or [B, 3, H, W] */
-    PSTK_OUTPUT_SCALAR = 2,  /* [B]; a scalar field, cast to dtype where every value of it fits */
-    PSTK_OUTPUT_TENSOR = 3,  /* [B, shape...]; an ndarray field of fixed shape, cast likewise */
-    PSTK_OUTPUT_BYTES = 4,   /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
-    PSTK_OUTPUT_CALLBACK = 5 /* [B, shape...] of dtype, each row written by `decode` */
+    PSTK_OUTPUT_IMAGE = 1,    /* [B, H, W, 3] or [B, 3, H, W] */
+    PSTK_OUTPUT_SCALAR = 2,   /* [B]; a scalar field, cast to dtype where every value of it fits */
+    PSTK_OUTPUT_TENSOR = 3,   /* [B, shape...]; an ndarray field of fixed shape, cast likewise */
+    PSTK_OUTPUT_BYTES = 4,    /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
+    PSTK_OUTPUT_CALLBACK = 5, /* [B, shape...] of dtype, each row written by `decode` */
+    PSTK_OUTPUT_RAGGED = 6 /* an ndarray field of which the first dimension alone is variable: the
+                              items of all rows end to end, [items, shape...], and int64 offsets
+                              [B + 1] that count items */
 };
 
 /* What a decode callback sees of its sample. All pointers borrow, for the call. */
@@ -216,9 +219,9 @@ struct pstk_tensor {
     uint32_t layout; /* enum pstk_layout; image only */
     uint32_t n_dims;
     uint32_t kind;          /* enum pstk_output_kind */
-    int64_t shape[10];      /* shape[0] = batch_size; ragged: [bytes in use] */
+    int64_t shape[10];      /* shape[0] = batch_size; ragged: items (bytes) in use */
     int64_t strides[10];    /* in elements */
-    const int64_t *offsets; /* ragged: batch_size + 1 offsets into data, on the host; else NULL */
+    const int64_t *offsets; /* ragged: batch_size + 1, items (bytes), on the host; else NULL */
     const int64_t *device_offsets; /* the same on the device that data is on; NULL on the host */
 };
 

@@ -119,11 +119,11 @@ static int set_option(struct bench *b, int code, const char *value)
     }
 }
 
-/* Bytes of the valid rows, which lie at the start of the tensor. */
+/* Bytes of the valid rows, which lie at the start of the tensor; ragged: there are no others. */
 static uint64_t valid_size(const struct pstk_tensor *t, uint32_t n_valid)
 {
     if (t->offsets)
-        return (uint64_t)t->offsets[n_valid];
+        return t->size;
     uint64_t size = pstk_dtype_size(t->dtype);
     for (uint32_t i = 1; i < t->n_dims; i++)
         size *= (uint64_t)t->shape[i];

@@ -235,6 +235,8 @@ static struct pstk_output plain_output(const struct pstk_field *f)
             n_fixed += f->shape[i] != 0;
         if (n_fixed == f->n_dims)
             o.kind = PSTK_OUTPUT_TENSOR;
+        else if (n_fixed + 1 == f->n_dims && f->shape[0] == 0)
+            o.kind = PSTK_OUTPUT_RAGGED;
     }
     return o;
 }

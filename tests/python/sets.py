@@ -3,6 +3,7 @@
 import atexit
 import functools
 import hashlib
+import importlib.util
 import linecache
 import os
 import shutil
@@ -29,6 +30,10 @@ def need_numpy():
         raise unittest.SkipTest("NumPy is not installed")
 
 
+def has_torch():
+    return importlib.util.find_spec("torch") is not None
+
+
 def torch_or_skip():
     try:
         import torch
@@ -47,12 +52,15 @@ def pixels(i):
 
 @functools.lru_cache(maxsize=None)
 def small(n=103):
-    """n samples: image (raw pixels, all of them i), text, i (i64), x (f32 [3] = i, i + 1, i + 2)."""
+    """n samples: image (raw pixels, all of them i), text, i (i64), x (f32 [3] = i, i + 1, i + 2), tokens (i64,
+    i % 5 times i), boxes (f32 [i % 3, 4] = i)."""
     path = os.path.join(ROOT, "small-%d" % n)
-    schema = {"image": "image", "text": "utf8", "i": "int64", "x": ("float32", (3,))}
+    schema = {"image": "image", "text": "utf8", "i": "int64", "x": ("float32", (3,)),
+              "tokens": ("int64", (None,)), "boxes": ("float32", (None, 4))}
     with penstock.Writer(path, schema) as writer:
         for i in range(n):
-            writer.add(image=pixels(i), text=text(i), i=i, x=numpy.arange(3, dtype="f4") + i)
+            writer.add(image=pixels(i), text=text(i), i=i, x=numpy.arange(3, dtype="f4") + i, tokens=[i] * (i % 5),
+                       boxes=numpy.full((i % 3, 4), i, "f4"))
     return path
 
 
@@ -91,7 +99,7 @@ def digest(batches):
     for batch in batches:
         for name, value in batch.items():
             sha.update(name.encode())
-            for part in value if isinstance(value, penstock.Ragged) else (value,):
+            for part in (value.data, value.offsets) if isinstance(value, penstock.Ragged) else (value,):
                 sha.update(numpy.ascontiguousarray(part).tobytes())
     return sha.hexdigest()
 

@@ -154,6 +154,13 @@ class Pair:
     half: np.ndarray
 
 
+@dataclasses.dataclass
+class Further:
+    i: object
+    half: object
+    more: object
+
+
 @dataclasses.dataclass(frozen=True)
 class FrozenPair:
     i: np.ndarray
@@ -199,6 +206,14 @@ class Forms(unittest.TestCase):
                 self.first(form=form)
         with self.assertRaisesRegex(penstock.SettingsError, "Pair has no field for other"):
             self.first(form=Pair, outputs={"i": "i", "half": "half", "other": "half"})
+        with self.assertRaisesRegex(penstock.SettingsError, "Further needs more, and no output has that name"):
+            self.first(form=Further)
+        if sys.version_info >= (3, 10):
+            slots = dataclasses.make_dataclass("Slots", ["i", "half"], slots=True)
+            with self.assertRaisesRegex(penstock.SettingsError, "add the field `info"):
+                self.first(form=slots)
+            slots = dataclasses.make_dataclass("Slots", ["i", "half", "info"], slots=True)
+            self.assertEqual(self.first(form=slots).info.index, 0)
         for name in ("a-b", "epoch", "class"):
             with self.assertRaisesRegex(penstock.SettingsError, "cannot be an attribute"):
                 self.first(form="dataclass", outputs={name: "i"})

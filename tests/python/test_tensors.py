@@ -284,9 +284,9 @@ class Content(unittest.TestCase):
                 self.assertEqual(batch["i"].tolist(), ids)
                 self.assertEqual(batch["x"].tolist(), [[i, i + 1, i + 2] for i in ids])
                 self.assertEqual(batch["t"].tolist(), [sets.text(i).encode() for i in ids])
-                self.assertEqual(bytes(batch["t"].row(-1)), sets.text(ids[-1]).encode())
+                self.assertEqual(bytes(batch["t"][-1]), sets.text(ids[-1]).encode())
                 self.assertEqual(batch["t"].n_rows, 8)
-                self.assertRaises(IndexError, batch["t"].row, 8)
+                self.assertRaises(IndexError, lambda: batch["t"][8])
                 for image, i in zip(batch["p"], ids):
                     self.assertTrue((image == i % 256).all())
 
@@ -325,12 +325,35 @@ class Content(unittest.TestCase):
                     self.assertEqual(theirs["t"].offsets.dtype, torch.int64)
                     self.assertIs(theirs["t"].offsets, theirs["t"].device_offsets)
 
-    def test_a_ragged_tensor_has_no_number_of_its_own(self):
-        with self.loader(outputs=["text"], framework="numpy") as loader:
-            ragged = next(iter(loader))["text"]
-            self.assertRaisesRegex(TypeError, r"ragged.row\(1\)", lambda: ragged[1])
-            data, offsets, _ = ragged
-            self.assertEqual(bytes(data[offsets[1]:offsets[2]]), bytes(ragged.row(1)))
+    def test_ragged_rows(self):
+        for framework in ("numpy", "dlpack", *(["torch"] if sets.has_torch() else [])):
+            with self.loader(outputs=["tokens", "boxes", "text", "i"], framework=framework) as loader:
+                *_, batch = loader
+            tokens, boxes, words, i = (batch[name] for name in ("tokens", "boxes", "text", "i"))
+            ids = batch.sample_ids
+            self.assertEqual([len(part) for part in (tokens, boxes, words)], [8, 8, 8])
+            self.assertEqual(tokens.tolist(), [[k] * (k % 5) for k in ids])
+            self.assertEqual(boxes.tolist(), [[[float(k)] * 4] * (k % 3) for k in ids])
+            self.assertEqual(words.tolist(), [sets.text(k).encode() for k in ids])
+            self.assertEqual(list(boxes.data.shape), [sum(k % 3 for k in ids), 4])
+            for row, k in enumerate(ids):
+                self.assertEqual(tokens[row].tolist(), [k] * (k % 5))
+                self.assertEqual(boxes[row - 8].tolist(), [[float(k)] * 4] * (k % 3))
+            self.assertEqual([row.tolist() for row in tokens], tokens.tolist())
+            self.assertIn("8 rows, int64", repr(tokens))
+            self.assertRaises(IndexError, lambda: tokens[8])
+            self.assertRaisesRegex(TypeError, "rows are had one by one", lambda: tokens[0:2])
+            self.assertRaisesRegex(TypeError, "rows are had one by one", lambda: tokens["x"])
+            again = tokens if framework == "dlpack" else pickle.loads(pickle.dumps(tokens))
+            self.assertEqual(again.tolist(), tokens.tolist())
+
+    def test_ragged_of_torch_moves(self):
+        torch = sets.torch_or_skip()
+        with self.loader(outputs=["tokens"], framework="torch") as loader:
+            tokens = next(iter(loader))["tokens"]
+        moved = tokens.to(torch.float64, non_blocking=True)
+        self.assertEqual(moved.tolist(), tokens.tolist())
+        self.assertIs(moved.data.dtype, torch.float64)
 
     def test_a_short_ragged_batch(self):
         for framework in ("numpy", "dlpack"):
@@ -451,7 +474,7 @@ from penstock import _c
 def loader(device):
     return penstock.Loader(sets.small(), batch_size=8, device=device, framework="dlpack", seed=5,
                            last="short", outputs={
-                               "p": sets.images("float32", "channels_last"), "t": "text", "i": "i"})
+                               "p": sets.images("float32", "channels_last"), "t": "text", "i": "i", "boxes": "boxes"})
 
 def compare(index, host, device, stream):
     for a, b in zip(host, device):
@@ -464,6 +487,8 @@ def compare(index, host, device, stream):
             assert not hasattr(b[name], "__array_interface__")
             b[name].__dlpack__(stream=stream or 1)
         assert a["t"].tolist() == b["t"].tolist()
+        for mine, other in zip(a["boxes"], b["boxes"]):
+            assert mine.shape == other.shape and mine.read() == other.read(stream)
         assert b["t"].device_offsets.device == (2, index) and b["t"].offsets.device == (1, 0)
         b.record_stream(stream or 0)
         del a, b

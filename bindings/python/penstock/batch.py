@@ -2,7 +2,7 @@
 """What a loader hands out: tensors, as a dict, a tuple or a dataclass, and what the batch tells of itself.
 
 Every form has these beside its tensors: epoch, position, next_position, index, n_valid, sample_ids,
-substituted, crops and record_stream. What other libraries make of a batch (a copy on another device, say)
+substituted, crops and record_stream; a dataclass of the user's has them in its attribute `info`. What other libraries make of a batch (a copy on another device, say)
 has the tensors only.
 """
 from __future__ import annotations
@@ -134,7 +134,7 @@ class _Told:
 
 def _shape(value: Any) -> str:
     if isinstance(value, tensors.Ragged):
-        return f"ragged {value.n_rows} rows"
+        return f"ragged {_shape(value.data)} of {value.n_rows} rows"
     dtype = str(getattr(value, "dtype", "?")).replace("torch.", "")
     return f"{dtype} {list(getattr(value, 'shape', []))}"
 
@@ -162,6 +162,8 @@ def register_jax() -> None:
     with contextlib.suppress(ValueError):  # they are registered already
         register(Batch, _dict_parts, lambda names, values: dict(zip(names, values)))
         register(TupleBatch, lambda batch: (tuple(batch), None), lambda _names, values: tuple(values))
+        register(tensors.Ragged, lambda ragged: ((ragged.data, ragged.offsets, ragged.device_offsets), None),
+                 lambda _nothing, parts: tensors.Ragged(*parts))
 
 
 def _dict_parts(batch: Batch) -> tuple[tuple[Any, ...], tuple[str, ...]]:
@@ -212,26 +214,41 @@ def _unpickle_made(names: tuple[str, ...], values: tuple[Any, ...], info: BatchI
 
 def _dataclass_maker(cls: type, names: tuple[str, ...]) -> Maker:
     fields = {field.name for field in dataclasses.fields(cls) if field.init}
+    needs_info = "info" in fields
     if not set(names) <= fields:
         raise errors.SettingsError(f"form: {cls.__name__} has no field for "
                                    + ", ".join(sorted(set(names) - fields)))
-    takes_info = hasattr(cls, "__dict__") and "info" not in fields and "__slots__" not in vars(cls)
+    unfilled = [field.name for field in dataclasses.fields(cls)
+                if field.init and field.name not in (*names, "info")
+                and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING]
+    if unfilled:
+        raise errors.SettingsError(f"form: {cls.__name__} needs {', '.join(unfilled)}, and no output has that name: "
+                                   "give the field a default, or an output of its name")
+    if "info" not in fields and not getattr(cls, "__dictoffset__", 0):
+        raise errors.SettingsError(f"form: {cls.__name__} has slots and none for what the batch tells of itself: add "
+                                   "the field `info: object = None`")
 
     def make(found: list[Any], info: BatchInfo) -> Any:
-        batch = cls(**dict(zip(names, found)))
-        if takes_info:
-            object.__setattr__(batch, "info", info)  # also of frozen ones
-        elif "info" in fields:
-            object.__setattr__(batch, "info", info)
+        batch = cls(**dict(zip(names, found)), **({"info": info} if needs_info else {}))
+        object.__setattr__(batch, "info", info)  # also of frozen ones
         return batch
     return make
+
+
+def told_by(batch: Any) -> BatchInfo:
+    """What a batch tells of itself. TypeError: it is none as it came from a loader."""
+    info = batch if isinstance(batch, BatchInfo) else getattr(batch, "info", None)
+    if not isinstance(info, BatchInfo):
+        raise TypeError(f"a {type(batch).__name__} does not tell where it is from: give the batch as it came from the "
+                        "loader, not what was made of it")
+    return info
 
 
 def maker(form: Any, names: tuple[str, ...]) -> Maker:
     """What makes a batch of its tensors and its info.
 
     form: "dict", "tuple", "dataclass", or a dataclass of yours whose fields are the outputs; its objects get
-    an attribute `info`.
+    an attribute `info`, a BatchInfo.
     """
     if form == "dict":
         return _dict_maker(names)
@@ -253,7 +270,7 @@ def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> 
         turned = output.layout == "channels_last"
         if turned:
             shape, strides = (tuple(values[i] for i in (0, 3, 1, 2)) for values in (shape, strides))
-        ragged = told.kind == _c.OUTPUT_BYTES
+        ragged = told.kind in (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED)
         found.append(tensors.Layout(name, told.dtype, shape, strides, _c.lib.pstk_dtype_size(told.dtype),
                                     ragged, not turned, device))
     return tuple(found)

@@ -177,7 +177,8 @@ class Loader:
         where it is imported, else NumPy; on a GPU PyTorch, or CuPy or JAX where only they are imported.
         NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
         copies.
-    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given.
+    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given; the first three tell
+        epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute `info`.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
         function that tells one; it lives as long as batches that were handed out on it; None: the framework's current one at each batch.
@@ -561,7 +562,10 @@ class Loader:
     def state_dict(self, after: Any = None) -> dict[str, Any]:
         """Where the loader is, as a dict that JSON holds (see penstock.state): behind the batch that was
         handed out last, or behind the batch `after`."""
-        epoch, position = self.cursor if after is None else (after.epoch, after.next_position)
+        epoch, position = self.cursor
+        if after is not None:
+            told = batches.told_by(after)
+            epoch, position = told.epoch, told.next_position
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
                 "order": self._order, "order_version": state.ORDER_VERSION,
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
 from ctypes import POINTER, cast
-from dataclasses import dataclass, field as member
+from dataclasses import dataclass, field as member, replace
 from typing import Any, Union
 
 from . import _c
@@ -26,7 +26,7 @@ __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
 LAYOUTS = {"nhwc": (_c.NHWC, False), "nchw": (_c.NCHW, False), "channels_last": (_c.NHWC, True)}
 
 KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR: "tensor",
-         _c.OUTPUT_BYTES: "ragged"}
+         _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged"}
 
 
 def dtype_code(dtype: Any, what: str) -> int:
@@ -158,8 +158,11 @@ def tensor(field: str, dtype: Any = None) -> Output:
 
 @explained("penstock.ragged", {})
 def ragged(field: str, bytes_per_batch: int = 0) -> Output:
-    """The bytes of a field, end to end, as a penstock.Ragged: data [bytes] of uint8, offsets [B + 1].
+    """Values of varying length, end to end, as a penstock.Ragged with data and offsets [B + 1].
 
+    Of an array field whose first dimension alone is variable, data is [items, shape...] of its dtype (token
+    ids: [items]; boxes: [items, 4]). Of text, bytes, images and other arrays it is [bytes] of uint8, as
+    stored; arrays with several variable dimensions have their shape before their elements, a uint64 each.
     bytes_per_batch: room in each slot; 0 is batch_size times the largest value of the field.
     """
     size = _whole("ragged", "bytes_per_batch", bytes_per_batch, 2**64 - 1)
@@ -194,10 +197,12 @@ def _field(catalog: Catalog, name: str) -> FieldInfo:
 def _one(catalog: Catalog, value: Output | str) -> Output:
     """An output as it was given; a field's name is that field by its kind."""
     if isinstance(value, Output):
-        _field(catalog, value.field)
+        shape = _field(catalog, value.field).field.shape
+        if value.kind == _c.OUTPUT_BYTES and shape and shape[0] is None and None not in shape[1:]:
+            return replace(value, kind=_c.OUTPUT_RAGGED)
         return value
     if isinstance(value, str):
-        return _by_kind(_field(catalog, value))
+        return _one(catalog, _by_kind(_field(catalog, value)))
     raise TypeError(f"outputs: {value!r} is neither an output (penstock.image, scalar, tensor, ragged) nor "
                     "the name of a field")
 

@@ -12,15 +12,16 @@ Python's in between, at which a signal's handler might raise.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import math
-import sys
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from ctypes import POINTER, PYFUNCTYPE, Structure, byref, c_char_p, c_int32, c_int64, c_uint8, c_uint16, \
     c_uint64, c_void_p, py_object
 from typing import Any, NamedTuple
 
 from . import _c, errors
-from .dtypes import DTYPE_NAMES
+from .dtypes import DTYPE_NAMES, DTYPES
 
 __all__ = ["Ragged", "Tensor"]
 
@@ -161,6 +162,11 @@ class Tensor:
         return DTYPE_NAMES[self.layout.dtype]
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.layout.itemsize
+
+    @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.layout.itemsize
 
@@ -222,6 +228,26 @@ class Tensor:
         buffer.owner = self
         return memoryview(buffer).cast("B")
 
+    def __getitem__(self, rows: slice) -> Tensor:
+        """Some rows that follow each other, a view."""
+        if not isinstance(rows, slice):
+            raise TypeError("penstock.Tensor: [begin:end] gives rows; for more make an array of it, numpy.asarray(t)")
+        begin, end, step = rows.indices(self.shape[0])
+        if step != 1:
+            raise TypeError("penstock.Tensor: rows that follow each other only")
+        part = Tensor(self.share, self.index, self.layout, self.address + begin * self.strides[0] * self.itemsize)
+        part.shape, part.patched, part.is_offsets = (max(0, end - begin), *self.shape[1:]), True, self.is_offsets
+        return part
+
+    def tolist(self) -> Any:
+        """Its numbers, in lists of lists; on the host, in C's order, not of bfloat16."""
+        form = DTYPES[self.dtype].format
+        if not form or not self.layout.contiguous:
+            raise TypeError("penstock.Tensor: make an array of it for that")
+        whole = memoryview(self.read())
+        cast: Any = whole.cast  # to a format that is no literal
+        return cast(form, self.shape).tolist() if self.nbytes else []
+
     def read(self, stream: int | None = None) -> bytes:
         """Copy to the host, in memory order; waits for it. stream: of a device: the copy comes behind what is
         in it; None is the stream that the batch was taken on."""
@@ -230,10 +256,12 @@ class Tensor:
         if self.is_offsets:
             raise BufferError("penstock.Tensor: device_offsets cannot be read; offsets has them on the host")
         stream = getattr(self.share, "stream", None) if stream is None else stream
-        to, error = ctypes.create_string_buffer(max(1, self.nbytes)), errors.new()
-        code = _c.lib.pstk_batch_read(self.share.batch(), self.index, to, self.nbytes, stream, byref(error))
-        errors.check(code, error)
-        return to.raw[:self.nbytes]
+        batch = self.share.batch()
+        begin = self.address - batch.contents.tensors[self.index].data  # the library reads from the first byte
+        size = begin + self.nbytes
+        to, error = ctypes.create_string_buffer(max(1, size)), errors.new()
+        errors.check(_c.lib.pstk_batch_read(batch, self.index, to, size, stream, byref(error)), error)
+        return to.raw[begin:size]
 
 
 _buffers: dict[int, Any] = {}
@@ -249,47 +277,66 @@ def _buffer(size: int) -> Any:
     return found
 
 
-class Ragged(NamedTuple):
-    """Rows of different lengths: row i is data[offsets[i]:offsets[i + 1]].
+@dataclasses.dataclass(eq=False, repr=False)
+class Ragged:
+    """Rows of different lengths, end to end: row i is data[offsets[i]:offsets[i + 1]].
 
-    data: bytes end to end, [bytes] of uint8. offsets: [B + 1] of int64, on the host. device_offsets: the
-    same where data is.
+    data: [items] of uint8, of a field of bytes, or [items, shape...] of an array whose first dimension is
+    variable. offsets: [B + 1] of int64, on the host. device_offsets: the same where data is.
+    len(), iteration and [i] are of rows, which are views of data.
     """
 
     data: Any
     offsets: Any
     device_offsets: Any
 
-    def __getitem__(self, index: Any) -> Any:
-        raise TypeError(f"ragged[{index!r}] might be row or member: say ragged.row({index!r}), or ragged.data, "
-                        "ragged.offsets")
-
     @property
     def n_rows(self) -> int:
         return int(self.offsets.shape[0]) - 1
 
-    def row(self, i: int) -> Any:
-        """Row i, a view of data. Negative numbers count from the end."""
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, index: int) -> Any:
+        try:
+            i = operator.index(index)
+        except TypeError:
+            raise TypeError(f"ragged[{index!r}]: rows are had one by one, by a whole number") from None
         i = i + self.n_rows if i < 0 else i
         if not 0 <= i < self.n_rows:
-            raise IndexError(f"there is no row {i} in a batch of {self.n_rows}")
-        return self.data[int(self.offsets[i]):int(self.offsets[i + 1])]
+            raise IndexError(f"there is no row {index} in a batch of {self.n_rows}")
+        begin, end = _numbers(self.offsets[i:i + 2])
+        return self.data[begin:end]
 
-    def tolist(self) -> list[bytes]:
-        """Copies of all rows, as bytes."""
+    def __iter__(self) -> Iterator[Any]:
+        ends = _numbers(self.offsets)
+        return (self.data[a:b] for a, b in zip(ends, ends[1:]))
+
+    def __repr__(self) -> str:
+        dtype = str(self.data.dtype).replace("torch.", "")
+        return f"<penstock.Ragged {self.n_rows} rows, {dtype} {list(self.data.shape)}>"
+
+    def tolist(self) -> list[Any]:
+        """Copies of all rows: bytes where data is of uint8, else lists of numbers."""
         data = self.data
         if hasattr(data, "cpu"):
-            data = data.cpu().numpy()
+            data = data.cpu()
         elif hasattr(data, "get"):
             data = data.get()
-        whole = data.read() if isinstance(data, Tensor) else bytes(data)
         ends = _numbers(self.offsets)
+        if str(data.dtype).rpartition(".")[2] != "uint8" or len(data.shape) > 1:
+            whole = data.tolist()
+        else:
+            whole = data.read() if isinstance(data, Tensor) else bytes(memoryview(data.numpy())) \
+                if hasattr(data, "numpy") else bytes(data)
         return [whole[a:b] for a, b in zip(ends, ends[1:])]
+
+    def to(self, *args: Any, **keywords: Any) -> Ragged:
+        """PyTorch's: data and device_offsets moved, by their to(...); offsets stays on the host."""
+        return Ragged(self.data.to(*args, **keywords), self.offsets, self.offsets.to(*args, **keywords))
 
 
 def _numbers(offsets: Any) -> list[int]:
-    if isinstance(offsets, Tensor):
-        return list(offsets.memoryview().cast("q"))
     return [int(i) for i in offsets.tolist()]
 
 
@@ -309,7 +356,7 @@ def find(share: Share, layouts: tuple[Layout, ...], n_valid: int) -> list[Any]:
 
 
 def _find_ragged(tensor: Tensor, told: Any, n_valid: int) -> Ragged:
-    tensor.cut(told.size)
+    tensor.cut(told.shape[0])
     offsets = _offsets(tensor, told.offsets, n_valid, (DL_CPU, 0))
     if not told.device_offsets:
         return Ragged(tensor, offsets, offsets)
