@@ -546,6 +546,32 @@ class Device(unittest.TestCase):
     def test_leases_on_a_device(self):
         self.on_fake(LEASES)
 
+    def test_a_loader_keeps_its_stream_and_copies_on_no_other(self):
+        self.on_fake("""
+import weakref
+import penstock, sets
+class Stream:
+    cuda_stream = 0
+stream = Stream()
+gone = weakref.ref(stream)
+loader = penstock.Loader(sets.scalars(), batch_size=2, device="cuda", framework="dlpack", stream=stream)
+del stream
+next(iter(loader))
+assert gone() is not None
+loader.close()
+del loader
+assert gone() is None
+try:
+    penstock.Loader(sets.scalars(), batch_size=2, device="cuda", framework="dlpack", stream=1.5)
+except TypeError as error:
+    assert "stream: is 1.5" in str(error), error
+try:
+    penstock.Loader(sets.scalars(), batch_size=2, device="cuda", framework="cupy", stream=0, copy=True)
+except penstock.SettingsError as error:
+    assert "make yours the current one" in str(error), error
+print("same")
+""")
+
     def test_numpy_is_told_that_it_cannot_see_a_device(self):
         self.on_fake("""
 import penstock, sets

@@ -245,6 +245,9 @@ class Loader:
         self._outputs = descriptions.resolve(outputs, self._catalog)
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
             raise SettingsError("outputs: channels_last is PyTorch's; JAX takes layout='nhwc'")
+        if stream is not None and copy and kind != _c.HOST:
+            raise SettingsError("stream: copies are made on the current stream of the framework: leave stream out, and "
+                                "make yours the current one; or copy=False")
         self._convert = tensors.converter(self._framework, copy)
         self._make = batches.maker(words.form(form, self._outputs), tuple(self._outputs))
         if self._framework == "jax":
@@ -265,9 +268,6 @@ class Loader:
     def _stream_of(self, stream: Any) -> Callable[[], int | None]:
         if self._device[0] == tensors.DL_CPU:
             return _no_stream
-        if stream is not None and self._copy:
-            raise SettingsError("stream: copies are made on the current stream of the framework: leave stream out, and "
-                                "make yours the current one; or copy=False")
         if callable(stream):
             return lambda: None if (told := stream()) is None else words.stream(told)
         if stream is not None:
