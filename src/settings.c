@@ -65,8 +65,6 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
         {"variant", s->variant, PSTK_VARIANT_AVX512},
         {"with_crops", s->with_crops, 1},
         {"no_pinning", s->no_pinning, 1},
-        {"rank", s->rank, s->world - 1},
-        {"local_rank", s->local_rank, s->local_world - 1},
         {"n_threads", s->n_threads, PSTK__MAX_WORKERS},
         {"n_device_slots", s->n_device_slots, DEVICE_SLOTS_MAX},
         {"timed", s->timed, 1},
@@ -87,6 +85,13 @@ int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: is %llu, at most %llu",
                               ranges[i].name, (unsigned long long)ranges[i].value,
                               (unsigned long long)ranges[i].max);
+    if (s->rank >= s->world || s->local_rank >= s->local_world) {
+        int local = s->rank < s->world;
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "%s: is %u, must be below %s, which is %u", local ? "local_rank" : "rank",
+                          local ? s->local_rank : s->rank, local ? "local_world" : "world",
+                          local ? s->local_world : s->world);
+    }
     if (s->n_device_slots == 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "n_device_slots: is 1, must be at least 2: one is loaded while the other "

@@ -278,6 +278,14 @@ class Words(unittest.TestCase):
                 ({"form": "dataclas"}, wrong, "did you mean 'dataclass'"), ({"form": []}, wrong, "form"),
                 ({"on_bad_sample": print}, wrong, "bad_sample='substitute'"),
                 ({"on_bad_sample": 5, "bad_sample": "substitute"}, TypeError, "function of (error, id)"),
+                ({"world": 0, "rank": 0}, wrong, "world: is 0, must be from 1"),
+                ({"rank": 1}, wrong, "rank: is 1, but world is 1; give world= too"),
+                ({"local_rank": 2, "local_world": 2}, wrong, "local_rank: is 2, but local_world is 2"),
+                ({"batch_size": 0}, wrong, "batch_size: is 0, must be from 1"),
+                ({"batch_size": -1}, wrong, "batch_size: is -1, must be from 1"),
+                ({"with_crops": "yes"}, TypeError, "with_crops: is 'yes', must be True or False"),
+                ({"trace": 2}, TypeError, "trace: is 2, must be True or False"),
+                ({"timed": []}, TypeError, "timed: is [], must be True or False"),
                 ({"form": "dataclass", "outputs": {"class": "i"}}, wrong, "outputs={'class_': ...}")):
             with self.subTest(**keywords):
                 self.refused(kind, [part], self.open, **keywords)
@@ -326,6 +334,7 @@ class PassedOver(unittest.TestCase):
         mpi = "OMPI_COMM_WORLD_"
         for name, env in (("WORLD_SIZE", {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}),
                           ("WORLD_SIZE", {"RANK": "1", "WORLD_SIZE": "2"}),  # of machines, perhaps
+                          ("WORLD_SIZE", {"WORLD_SIZE": "2"}),
                           ("SLURM_STEP_NUM_TASKS", {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}),
                           (mpi + "SIZE", {mpi + "RANK": "0", mpi + "SIZE": "2"}),
                           ("MV2_COMM_WORLD_SIZE", {"MV2_COMM_WORLD_RANK": "0", "MV2_COMM_WORLD_SIZE": "2"}),
@@ -334,7 +343,8 @@ class PassedOver(unittest.TestCase):
                 self.assertIn(part, self.warned(**env))
 
     def test_one_process_is_not(self):
-        for env in ({}, {"RANK": "0", "WORLD_SIZE": "1"}, {"WORLD_SIZE": "4"}, {"SLURM_PROCID": "0"},
+        for env in ({}, {"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "0"},
+                   
                     {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
                     {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
                     {"PMI_RANK": "0", "PMI_SIZE": "1"}, {"RANK": "x", "WORLD_SIZE": "y"}):

@@ -796,7 +796,7 @@ class Auto(unittest.TestCase):
         alone = ranks.Ranks()
         self.assertEqual(self.find(), alone)
         torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
-        self.assertEqual(self.find(**torchrun), (5, 8, 1, 4, "RANK"))
+        self.assertEqual(self.find(**torchrun), (5, 8, 1, 4, "torchrun"))
         srun = {"SLURM_PROCID": "9", "SLURM_STEP_NUM_TASKS": "20", "SLURM_LOCALID": "1", "SLURM_NODEID": "1",
                 "SLURM_STEP_TASKS_PER_NODE": "8(x2),4", "SLURM_JOB_NAME": "train"}
         with mock.patch.object(ranks, "_bound", lambda _: False):
@@ -805,7 +805,7 @@ class Auto(unittest.TestCase):
         with mock.patch.object(ranks, "_bound", lambda _: True):
             self.assertEqual(self.find(**srun), (9, 20, 0, 1, "srun"))
         # torchrun inside of srun
-        self.assertEqual(self.find(**dict(srun, **torchrun)), (5, 8, 1, 4, "RANK"))
+        self.assertEqual(self.find(**dict(srun, **torchrun)), (5, 8, 1, 4, "torchrun"))
         # a batch script, a shell
         self.assertEqual(self.find(SLURM_PROCID="0", SLURM_NTASKS="16"), alone)
         self.assertEqual(self.find(**dict(srun, SLURM_JOB_NAME="bash")), alone)
@@ -819,11 +819,39 @@ class Auto(unittest.TestCase):
             self.find(RANK="1", WORLD_SIZE="2")
         self.assertEqual(self.find(RANK="0", WORLD_SIZE="1")[:2], (0, 1))
 
+    def test_a_broken_environment_is_refused_by_the_name_of_its_variable(self):
+        both = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}
+        for parts, env in (
+                (["WORLD_SIZE is 4", "RANK is not set"], {"WORLD_SIZE": "4"}),
+                (["RANK is 1", "WORLD_SIZE is not set"], {"RANK": "1", "LOCAL_RANK": "1"}),
+                (["LOCAL_RANK is 2", "RANK and WORLD_SIZE are not set"], {"LOCAL_RANK": "2"}),
+                (["RANK is 'x'"], dict(both, RANK="x")), (["RANK is '-1'"], dict(both, RANK="-1")),
+                (["RANK is ' 1'"], dict(both, RANK=" 1")), (["RANK is '\u00b2'"], dict(both, RANK="\u00b2")),
+                (["RANK is '999999"], dict(both, RANK="9" * 5000)),
+                (["WORLD_SIZE is not set"], {"RANK": "1", "WORLD_SIZE": ""}),
+                (["WORLD_SIZE is 0"], dict(both, WORLD_SIZE="0")),
+                (["RANK is 5, but WORLD_SIZE is 2"], dict(both, RANK="5", WORLD_SIZE="2")),
+                (["LOCAL_RANK is 1, but LOCAL_WORLD_SIZE is 1"], dict(both, LOCAL_WORLD_SIZE="1")),
+                (["SLURM_PROCID is 3", "SLURM_STEP_NUM_TASKS is not set"],
+                 {"SLURM_PROCID": "3", "SLURM_NTASKS": "4"}),
+                (["OMPI_COMM_WORLD_SIZE is not set"], {"OMPI_COMM_WORLD_RANK": "0"}),
+                (["PMI_RANK is not set"], {"PMI_SIZE": "2"})):
+            with self.subTest(**env), self.assertRaises(penstock.SettingsError) as raised:
+                self.find(**env)
+            for part in [*parts, "give rank= and world="]:
+                self.assertIn(part, str(raised.exception))
+
+    def test_a_launcher_that_says_all_is_asked_before_one_that_says_half(self):
+        # As a batch script has it that sets WORLD_SIZE for the processes that srun starts.
+        srun = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "WORLD_SIZE": "2"}
+        self.assertEqual(self.find(**srun)[:2], (1, 2))
+        self.assertEqual(self.find(RANK="1", WORLD_SIZE="2", LOCAL_RANK="1")[2:4], (1, 2))
+
     def test_what_is_given_wins(self):
         env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
         with mock.patch.dict(os.environ, env):
             with loader(rank="auto", n_threads=2) as data:
-                self.assertEqual(data.ranks, (1, 2, 1, 2, "RANK"))
+                self.assertEqual(data.ranks, (1, 2, 1, 2, "torchrun"))
                 self.assertEqual(len(data), 100)
             with loader(rank="auto", local_rank=0, local_world=1) as data:
                 self.assertEqual(data.ranks[:4], (1, 2, 0, 1))

@@ -26,22 +26,69 @@ class Ranks(NamedTuple):
 
 
 def _number(env: Mapping[str, str], name: str) -> int | None:
+    """None: it is not set, or empty. Raises SettingsError where it is no number."""
     text = env.get(name, "")
-    return int(text) if text.isdigit() else None
+    if text and not re.fullmatch("[0-9]{1,9}", text):
+        raise SettingsError(f"rank: {name} is {text!r}, must be a whole number: {_GIVE}")
+    return int(text) if text else None
 
 
-def _of(env: Mapping[str, str], source: str, rank: str, world: str, local_rank: str,
-        local_world: str) -> Ranks | None:
-    found, among = _number(env, rank), _number(env, world)
-    if found is None or among is None:
+_GIVE = "set it as the launcher does, or give rank= and world="
+
+
+class _Names(NamedTuple):
+    """The variables of a launcher; "": it has none."""
+
+    rank: str
+    world: str
+    local_rank: str
+    local_world: str
+
+
+_TORCHRUN = _Names("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+_SRUN = _Names("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "")
+_MPI = {"Open MPI": "OMPI_COMM_WORLD_", "MVAPICH": "MV2_COMM_WORLD_"}
+_LAUNCHERS = {
+    "torchrun": _TORCHRUN, "srun": _SRUN,
+    **{source: _Names(*(prefix + end for end in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")))
+       for source, prefix in _MPI.items()},
+    "PMI": _Names("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")}
+
+
+def _of_world(env: Mapping[str, str], rank: str, world: str, most: int | None = None) -> tuple[int, int]:
+    """A rank and of how many: where there is only a rank, of `most` or as many as it shows that there are."""
+    found, among = _number(env, rank) or 0, _number(env, world)
+    if among == 0:
+        raise SettingsError(f"rank: {world} is 0, must be at least 1: {_GIVE}")
+    if among is not None and found >= among:
+        raise SettingsError(f"rank: {rank} is {found}, but {world} is {among}: ranks are 0 to {among - 1}; "
+                            + _GIVE)
+    return found, among or max(most or 1, found + 1)
+
+
+def _half(env: Mapping[str, str], source: str) -> str | None:
+    """The one of the two variables that is missing where the other is set."""
+    names = _LAUNCHERS[source]
+    found, among = _number(env, names.rank), _number(env, names.world)
+    if (found is None) == (among is None):
         return None
-    return Ranks(found, among, _number(env, local_rank) or 0, _number(env, local_world) or 1, source)
+    if names is _SRUN and not found:  # a batch script has SLURM_PROCID=0 all alone
+        return None
+    return names.rank if found is None else names.world
 
 
-def _torchrun(env: Mapping[str, str]) -> Ranks | None:
-    found = _of(env, "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+def _told(env: Mapping[str, str], source: str) -> Ranks | None:
+    """What a launcher says; None: it says nothing, or not all."""
+    names = _LAUNCHERS[source]
+    if _number(env, names.rank) is None or _number(env, names.world) is None:
+        return None
+    if names is _SRUN and env.get("SLURM_JOB_NAME") in ("bash", "interactive"):
+        return None
+    most = _slurm_local_world(env) if names is _SRUN else None
+    found = Ranks(*_of_world(env, names.rank, names.world),
+                  *_of_world(env, names.local_rank, names.local_world, most), source)
     told = any(name in env for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"))
-    if found is not None and found.world > 1 and not told:
+    if names is _TORCHRUN and found.world > 1 and not told:
         # Kubeflow's and others': RANK counts machines there.
         raise SettingsError(
             "rank: RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines and not "
@@ -53,31 +100,11 @@ def _slurm_local_world(env: Mapping[str, str]) -> int:
     """Of SLURM_STEP_TASKS_PER_NODE, "8(x2),4", what this node has."""
     counts: list[int] = []
     for part in env.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
-        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part)
+        match = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?", part)
         if match:
             counts += [int(match[1])] * int(match[2] or 1)
     node = _number(env, "SLURM_NODEID") or 0
     return counts[node] if node < len(counts) else 1
-
-
-def _slurm(env: Mapping[str, str]) -> Ranks | None:
-    # Only srun sets the step's number of tasks; a batch script has SLURM_PROCID=0 all alone.
-    found = _of(env, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "")
-    if found is None or env.get("SLURM_JOB_NAME") in ("bash", "interactive"):
-        return None
-    return found._replace(local_world=max(_slurm_local_world(env), found.local_rank + 1))
-
-
-_MPI = {"Open MPI": "OMPI_COMM_WORLD_", "MVAPICH": "MV2_COMM_WORLD_"}
-
-
-def _mpi(env: Mapping[str, str]) -> Ranks | None:
-    for source, prefix in _MPI.items():
-        found = _of(env, source, prefix + "RANK", prefix + "SIZE", prefix + "LOCAL_RANK",
-                    prefix + "LOCAL_SIZE")
-        if found is not None:
-            return found
-    return _of(env, "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
 
 
 def _bound(ranks: Ranks) -> bool:
@@ -93,37 +120,47 @@ def distributed() -> Any:
     return module
 
 
-# Of the sources, the variable that says how many processes there are.
-_SIZES = {"RANK": "WORLD_SIZE", "srun": "SLURM_STEP_NUM_TASKS", "PMI": "PMI_SIZE",
-          **{source: prefix + "SIZE" for source, prefix in _MPI.items()}}
+def _several(env: Mapping[str, str]) -> tuple[str, int]:
+    """Who says how many processes there are, be it that it cannot be known which of them this is."""
+    try:
+        found = find(env)
+        return (_LAUNCHERS[found.source].world if found.source in _LAUNCHERS else found.source), found.world
+    except SettingsError:
+        for names in _LAUNCHERS.values():
+            if re.fullmatch("[0-9]{1,9}", env.get(names.world, "")):
+                return names.world, int(env[names.world])
+    return "nobody", 1
 
 
 def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
     """What to warn of where a loader was given no rank: that there are several processes, and that each of
     them gets all samples. None: there is one process, as far as anybody says."""
-    try:
-        found = find(env)
-    except SettingsError:  # it cannot be known which of them this is, but there are several
-        found = Ranks(0, _number(env, "WORLD_SIZE") or 1, source="RANK")
-    if found.world < 2:
+    source, world = _several(env)
+    if world < 2:
         return None
-    said = "torch.distributed says" if found.source not in _SIZES else f"{_SIZES[found.source]} says"
-    return (f"penstock: {said} that {found.world} processes run together, and this loader gives each of them "
-            "all samples: give rank='auto' for a part to each, or rank=0, world=1 where all is meant")
+    return (f"penstock: {source} says that {world} processes run together, and this loader gives each of "
+            "them all samples: give rank='auto' for a part to each, or rank=0, world=1 where all is meant")
 
 
 def find(env: Mapping[str, str] = os.environ) -> Ranks:
     """Find out. One process where nobody says anything. Raises SettingsError where it cannot be known."""
     torch = distributed()
     if torch is not None:
-        return Ranks(torch.get_rank(), torch.get_world_size(), _number(env, "LOCAL_RANK") or 0,
-                     _number(env, "LOCAL_WORLD_SIZE") or 1, "torch.distributed")
-    found = _torchrun(env)
-    if found is not None:
-        return found
-    found = _slurm(env) or _mpi(env)
-    if found is None:
-        return Ranks()
-    if found.local_world > 1 and _bound(found):
-        return found._replace(local_rank=0, local_world=1)
-    return found
+        local = _of_world(env, _TORCHRUN.local_rank, _TORCHRUN.local_world)
+        return Ranks(torch.get_rank(), torch.get_world_size(), *local, "torch.distributed")
+    for source in _LAUNCHERS:
+        found = _told(env, source)
+        if found is not None:
+            share = source != "torchrun" and found.local_world > 1 and _bound(found)
+            return found._replace(local_rank=0, local_world=1) if share else found
+    # A batch script may set WORLD_SIZE for srun's processes: what only half says is asked last.
+    for source, names in _LAUNCHERS.items():
+        missing = _half(env, source)
+        if missing is not None:
+            other = names.rank if missing == names.world else names.world
+            raise SettingsError(f"rank: {other} is {env[other]}, but {missing} is not set, so it cannot be "
+                                f"known which part is this process's: {_GIVE}")
+    if _number(env, _TORCHRUN.local_rank):
+        raise SettingsError(f"rank: LOCAL_RANK is {env['LOCAL_RANK']}, but RANK and WORLD_SIZE are not set, "
+                            f"so it cannot be known which part is this process's: {_GIVE}")
+    return Ranks()

@@ -27,6 +27,8 @@ CHOICES: dict[str, dict[str, int]] = {
                 "avx512": _c.VARIANT_AVX512},
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
+_LEAST = {"batch_size": 1, "world": 1, "local_world": 1}  # of all others 0
+_SWITCHES = ("with_crops", "no_pinning", "timed", "trace")
 _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 
 FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
@@ -50,17 +52,38 @@ _FORMER = {
 suggesting = explained("penstock.Loader", _FORMER)
 
 
+def switch(name: str, value: Any) -> bool:
+    """True or False, NumPy's too."""
+    try:
+        known = value in (True, False)
+    except (TypeError, ValueError):  # arrays of several
+        known = False
+    if not known:
+        raise TypeError(f"{name}: is {value!r}, must be True or False")
+    return bool(value)
+
+
 def integer(name: str, value: Any) -> int:
     """A whole number that fits the C setting of that name."""
+    if name in _SWITCHES:
+        return int(switch(name, value))
     try:
         number = operator.index(value)
     except TypeError:
         auto = ", or 'auto'" if name == "rank" else ""
         raise TypeError(f"{name}: is {value!r}, must be a whole number{auto}") from None
     most = _LARGEST.get(_TYPES.get(name, c_uint64), 2**64 - 1)
-    if not 0 <= number <= most:
-        raise SettingsError(f"{name}: is {number}, must be from 0 to {most}")
+    least = _LEAST.get(name, 0)
+    if not least <= number <= most:
+        raise SettingsError(f"{name}: is {number}, must be from {least} to {most}")
     return number
+
+
+def _check_ranks(numbers: Mapping[str, int]) -> None:
+    for rank, world in (("rank", "world"), ("local_rank", "local_world")):
+        if numbers[rank] >= numbers[world]:
+            raise SettingsError(f"{rank}: is {numbers[rank]}, but {world} is {numbers[world]}; give {world}= too, the "
+                                f"number of processes, of which ranks are 0 to {world} - 1")
 
 
 def choice(name: str, value: Any) -> int:
@@ -176,6 +199,7 @@ def device(value: Any) -> tuple[int, int | None]:
 def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
          topology: str | os.PathLike[str] | None) -> _c.Settings:
     """The settings as the library takes them; they keep alive what they point to."""
+    _check_ranks(numbers)
     settings = _c.Settings()
     _c.lib.pstk_settings_init(byref(settings), sizeof(settings))
     for name, number in numbers.items():
