@@ -16,6 +16,7 @@ import unittest.mock
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
 from penstock.packing import PackError, SchemaError, n_cores
+from penstock.samples import inferred_schema
 from penstock.schema import schema_of
 
 Pair = collections.namedtuple("Pair", "left right")
@@ -306,19 +307,35 @@ class Forms(Case):
 
     def test_schemas_that_cannot_be_found_out(self):
         for samples, words in [
-            ([{"x": None}], ["field x", "NoneType"]),
-            ([{"x": 1}, {"x": "a"}], ["int and str"]),
-            ([{"x": 1}, {"y": 1}], ["differ in their fields", "x", "y"]),
-            ([{"x": np.zeros(2)}, {"x": np.zeros((2, 2))}], ["field x", "dimensions", "declare"]),
-            ([{"x": np.zeros(2, "i4")}, {"x": np.zeros(2)}], ["field x", "float64, int32"]),
+            ([{"x": None}], ["field x", "sample 0", "NoneType"]),
+            ([{"x": 1}, {"x": "a"}], ["sample 0", "has int, sample 1", "has str"]),
+            ([{"x": 1}, {"x": 1}, {"y": 1}], ["differ in their fields", "has x, sample 2", "has y"]),
+            ([{"x": np.zeros(2)}, {"x": np.zeros((2, 2))}],
+             ["field x", "sample 1", "2 dimensions", "declare"]),
+            ([{"x": np.zeros(2, "i4")}, {"x": np.zeros(2)}], ["field x", "has int32, sample 1", "float64"]),
             ([{"x": np.zeros(2, complex)}], ["field x", "complex"]),
             ([{"x": {}}], ["field x", "dict"]),
+            ([{"x": image_file()}, {"x": b"notimage"}], ["sample 1", "b'notimage'", "schema={'x': 'bytes'"]),
+            ([{"x": picture()}, {"x": picture()[:, :, :1]}], ["sample 1", "ndarray of shape (40, 56, 1)"]),
+            ([(image_file(), 1), (b"notimage", 2)], ["sample 1", "first member is no image"]),
+            ([[1, 2, 3], [4, 5]], ["sample 1", "has 0, 1", "give {'tokens': [...]}"]),
         ]:
             self.assertIsInstance(self.assert_says(words, quiet, samples, self.path()), SchemaError)
         self.assertIsInstance(
             self.assert_says("a b", quiet, [{"a b": 1}], self.path()), penstock.SettingsError
         )
         self.assertEqual(self.left(), [])
+
+    def test_samples_are_called_by_the_numbers_that_are_given(self):
+        with self.assertRaisesRegex(SchemaError, "sample 3 has int, sample 90 has str"):
+            inferred_schema([{"x": 1}, {"x": "a"}], [3, 90])
+
+    def test_what_is_no_data_set(self):
+        for source, words in ((np.array(5), "without dimensions"), (5, "int cannot be packed")):
+            self.assertIsInstance(self.assert_says(words, quiet, source, self.path()), TypeError)
+        with unittest.mock.patch.dict(sys.modules, {"numpy": None}):
+            error = self.assert_says("pip install numpy", quiet, [{"x": [1, 2]}], self.path())
+        self.assertEqual(type(error).__name__, "MissingPackageError")
 
     def test_damaged_images_are_found_while_packing(self):
         whole = image_file(height=300, width=300)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import errors
-from ._optional import is_a
+from ._optional import is_a, needed
 from .dataset import Dataset
 from .dtypes import dtype_name
 from .errors import SettingsError
@@ -33,6 +33,8 @@ def check_source(source: Any) -> None:
     """Refuse what is no data set. Raises TypeError, SettingsError."""
     if is_a(source, "torch.utils.data", "DataLoader"):
         raise TypeError("this is a DataLoader, whose items are batches: give its data set (loader.dataset)")
+    if is_array(source) and tuple(getattr(source, "shape", (1,))) == ():
+        raise TypeError("an array without dimensions cannot be packed: its first dimension is the samples'")
     if isinstance(source, (str, bytes)) or not (is_map_style(source) or isinstance(source, Iterable)):
         raise TypeError(f"a {type(source).__name__} cannot be packed: give a map-style data set (len and "
                         "[i]), an iterable of dicts or tuples, a dict of arrays, or the path of a file")
@@ -66,6 +68,10 @@ def _tuple_names(values: Sequence[Any]) -> tuple[str, ...]:
     return tuple(str(i) for i in range(len(values)))
 
 
+_LIST = ("; a list is taken for a tuple of fields: where it is the values of one, give {'tokens': [...]}, or "
+         "an array")
+
+
 def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are."""
     if isinstance(sample, Mapping):
@@ -80,35 +86,74 @@ def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
             ("image",) if _is_image(sample) else ("data",))
     if len(values) != len(names):
         raise SchemaError(f"the sample has {len(values)} values, the schema {len(names)} fields: "
-                          + ", ".join(names))
+                          + ", ".join(names) + (_LIST if isinstance(sample, list) else ""))
     return dict(zip(names, values))
 
 
 # ---- the schema ----------------------------------------------------------------------------------------
 
 
-def _array_field(name: str, values: Sequence[Any]) -> Field:
+class _Where:
+    """The samples that were looked at, by what to call them. numbers: theirs in the data set; None: the
+    caller does not know them."""
+
+    def __init__(self, numbers: Sequence[int] | None) -> None:
+        self._numbers = numbers
+
+    def __call__(self, i: int) -> str:
+        return f"sample {self._numbers[i]}" if self._numbers else f"sample {i} of those looked at"
+
+    def differ(self, told: Sequence[Any]) -> str:
+        """"sample 0 has x, sample 3 has y": the first, and the first that is another. told: of each."""
+        other = next(i for i, what in enumerate(told) if what != told[0])
+        return f"{self(0)} has {told[0]}, {self(other)} has {told[other]}"
+
+
+def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
+    needed("numpy", f"packing arrays (field {name})")
     arrays = [as_numpy(value) for value in values]
-    typed = [(v, a) for v, a in zip(values, arrays) if a.size or is_array(v)]  # an empty list has no type
-    kinds = {dtype_name(getattr(v, "dtype", a.dtype)) for v, a in typed or zip(values, arrays)}
-    if kinds <= {"int64", "float64"} and len(kinds) == 2:  # lists of numbers: some have a point
-        kinds = {"float64"}
-    ranks = {a.ndim for a in arrays}
-    if len(kinds) != 1 or len(ranks) != 1:
-        differ = "types: " + ", ".join(sorted(kinds)) if len(kinds) > 1 else "numbers of dimensions"
-        raise SchemaError(f"field {name}: the first samples have arrays of different {differ}; "
-                          f"declare it, such as schema={{{name!r}: ('float32', (None,)), ...}}")
+    # An empty list has no type; of lists of numbers some have a point.
+    typed = [i for i, a in enumerate(arrays) if a.size or is_array(values[i])] or list(range(len(values)))
+    kinds = {i: dtype_name(getattr(values[i], "dtype", arrays[i].dtype)) for i in typed}
+    if set(kinds.values()) == {"int64", "float64"}:
+        kinds = dict.fromkeys(typed, "float64")
+    kind = kinds[typed[0]]
+    if len(set(kinds.values())) > 1 or len({a.ndim for a in arrays}) > 1:
+        told = [kinds.get(i, kind) for i in range(len(values))] if len(set(kinds.values())) > 1 else \
+            [f"{a.ndim} dimensions" for a in arrays]
+        raise SchemaError(f"field {name}: {where.differ(told)}; make them the same, or declare it, such as "
+                          f"schema={{{name!r}: ('float32', (None,)), ...}}")
     if arrays[0].ndim == 0:
-        return Field(kinds.pop())
+        return Field(kind)
     sides = zip(*(a.shape for a in arrays))
     shape = [sizes[0] if len(set(sizes)) == 1 and sizes[0] else None for sizes in sides]
-    return Field(kinds.pop(), shape)
+    return Field(kind, shape)
 
 
-def _field_of(name: str, values: Sequence[Any]) -> Field:
+def _told(value: Any) -> str:
+    """A value in a message."""
+    if isinstance(value, (bytes, bytearray)):
+        return f"bytes that begin {bytes(value[:8])!r}"
+    shape = tuple(getattr(value, "shape", ()))
+    return f"{type(value).__name__} of shape {shape}" if shape else type(value).__name__
+
+
+def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where: _Where) -> SchemaError:
+    """One bad file must not make bytes of all."""
+    other = are.index(False)
+    return SchemaError(
+        f"field {name}: {where(are.index(True))} has an image, {where(other)} none that is known (JPEG, PNG, "
+        f"PIL, uint8 of height x width x 3), but {_told(values[other])}; mend it or leave it out, or declare "
+        f"what the field is, such as schema={{{name!r}: 'bytes', ...}}")
+
+
+def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
     """The field that holds all these values."""
-    if all(_is_image(v) for v in values):
+    images = [_is_image(v) for v in values]
+    if all(images):
         return Field("image")
+    if any(images):
+        raise _not_all_images(name, values, images, where)
     if all(isinstance(v, (bytes, bytearray, memoryview)) for v in values):
         return Field("bytes")
     if all(isinstance(v, str) for v in values):
@@ -121,25 +166,40 @@ def _field_of(name: str, values: Sequence[Any]) -> Field:
         return Field("float64")
     if all(is_array(v) or isinstance(v, (list, tuple)) for v in values):
         try:
-            return _array_field(name, values)
+            return _array_field(name, values, where)
         except (SettingsError, ValueError) as error:
             if isinstance(error, SchemaError):
                 raise
-            raise SchemaError(f"field {name}: these arrays cannot be stored: {error}") from error
-    kinds = sorted({type(v).__name__ for v in values})
-    raise SchemaError(f"field {name}: {' and '.join(kinds)} cannot be stored; give images, bytes, text, "
-                      "numbers or arrays, the same kind in every sample")
+            raise SchemaError(f"field {name}: {where(0)}: these arrays cannot be stored: {error}") from error
+    kinds = [type(v).__name__ for v in values]
+    said = where.differ(kinds) if len(set(kinds)) > 1 else f"{where(0)} has {_told(values[0])}"
+    raise SchemaError(f"field {name}: {said}, which cannot be stored: give images, bytes, text, numbers or "
+                      "arrays, the same kind in every sample")
 
 
-def inferred_schema(records: Sequence[Mapping[str, Any]]) -> dict[str, Field]:
-    """The schema of these records. Raises SchemaError, which names the field."""
-    names = list(records[0])
-    for record in records:
-        if list(record) != names and set(record) != set(names):
-            raise SchemaError(f"the samples differ in their fields: {', '.join(map(str, names))}, and "
-                              f"{', '.join(map(str, record))}; give every sample all of them, or declare the "
-                              "schema")
-    return schema_of({name: _field_of(str(name), [record[name] for record in records]) for name in names})
+def _check_names(records: Sequence[Mapping[str, Any]], where: _Where) -> None:
+    """Refuse records that have other fields than the first."""
+    names = set(records[0])
+    if all(set(record) == names for record in records):
+        return
+    told = [", ".join(map(str, record)) or "none" for record in records]
+    hint = "; give every sample all of them, or declare the schema"
+    if all(str(name).isdigit() for record in records for name in record):
+        hint = _LIST
+    elif any(list(record) == ["0", "1"] for record in records):
+        hint = ("; fields 0 and 1 are of a tuple whose first member is no image that is known: mend it or "
+                "leave it out")
+    raise SchemaError(f"the samples differ in their fields: {where.differ(told)}{hint}")
+
+
+def inferred_schema(records: Sequence[Mapping[str, Any]],
+                    numbers: Sequence[int] | None = None) -> dict[str, Field]:
+    """The schema of these records. numbers: of their samples, for the messages. Raises SchemaError, which
+    names field and sample."""
+    where = _Where(numbers)
+    _check_names(records, where)
+    return schema_of({name: _field_of(str(name), [record[name] for record in records], where)
+                      for name in records[0]})
 
 
 def known_schema(source: Any) -> dict[str, Field] | None:
