@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.pack of files and data sets of others, with what of their packages is installed."""
 
+import gc
 import os
 import pickle
 import subprocess
 import sys
+import unittest
 
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
@@ -87,6 +89,47 @@ class Files(Case):
             file.create_dataset("x", data=x)
             file.create_dataset("y", data=x[:3])
         self.assert_says(["x: 1000", "y: 3"], quiet, self.path("b.h5"), self.path("no"))
+
+    def test_files_are_closed_without_a_collection(self):
+        h5py = optional("h5py")
+        with h5py.File(self.path("a.h5"), "w") as file:
+            file.create_dataset("x", data=np.arange(10))
+
+        def is_open():
+            at = [os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd")]
+            return any(os.path.realpath(link).endswith("a.h5") for link in at)
+
+        gc.disable()
+        try:
+            source = importers.opened(self.path("a.h5"))
+            self.assertEqual((source[3], is_open()), ({"x": 3}, True))
+            importers.close(source, source)  # the caller's own
+            self.assertTrue(is_open())
+            importers.close(source, self.path("a.h5"))
+            self.assertFalse(is_open())
+            self.assertEqual((source[4], is_open()), ({"x": 4}, True))
+            del source
+            self.assertFalse(is_open())
+        finally:
+            gc.enable()
+
+    def test_broken_files_are_named(self):
+        packages = {"npy": "numpy", "npz": "numpy", "pt": "torch", "h5": "h5py", "parquet": "pyarrow"}
+        n_tried = 0
+        for suffix, package in packages.items():
+            try:
+                optional(package)
+            except unittest.SkipTest:
+                continue
+            for content, words in ((b"", "it is empty"), (b"PK\3\4 no file" * 40, "cannot be read as")):
+                path = self.path("broken." + suffix)
+                with open(path, "wb") as file:
+                    file.write(content)
+                with self.subTest(suffix=suffix, n=len(content)):
+                    error = self.assert_says([path, words, "make or copy it anew"], importers.opened, path)
+                    self.assertIsInstance(error, penstock.SettingsError)
+                n_tried += 1
+        self.assertGreaterEqual(n_tried, 4)
 
     def test_parquet(self):
         pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")

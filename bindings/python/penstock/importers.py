@@ -5,11 +5,13 @@ fork."""
 from __future__ import annotations
 
 import bisect
+import contextlib
+import functools
 import glob
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import errors
@@ -17,7 +19,8 @@ from ._optional import is_a, needed
 from .errors import SettingsError
 from .values import is_array
 
-__all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "from_numpy", "from_torch", "opened"]
+__all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "close", "from_numpy", "from_torch",
+           "opened"]
 
 BLOCK_SIZE = 4 << 20  # bytes of rows read at a time where single rows are slow to read
 
@@ -63,35 +66,44 @@ class Columns:
         return {name: column[index] for name, column in self._columns.items()}
 
 
+@contextlib.contextmanager
+def _reading(path: str, kind: str, hint: str = "") -> Iterator[None]:
+    """What other packages raise over a file becomes a SettingsError that names it; the system's errors and
+    ours stay."""
+    try:
+        yield
+    except (errors.PenstockError, MemoryError):
+        raise
+    except Exception as error:  # theirs, zipfile's, pickle's
+        if isinstance(error, OSError) and error.errno:
+            raise
+        why = "it is empty" if os.path.isfile(path) and not os.path.getsize(path) else \
+            f"{type(error).__name__}: {error}"
+        raise SettingsError(f"{path}: cannot be read as {kind}: {why}; make or copy it anew{hint}"
+                            ) from error
+
+
 # ---- .npy, .npz, .pt --------------------------------------------------------------------------------
 
 
 def from_numpy(path: str) -> Columns:
     """An .npy file (mapped, field "data") or the arrays of an .npz file (in memory)."""
     numpy = needed("numpy", "reading .npy and .npz files")
-    try:
+    hint = ", without arrays of Python objects, which cannot be read without running what is in them"
+    with _reading(path, "a file of NumPy's", hint):
         loaded = numpy.load(path, mmap_mode="r", allow_pickle=False)
         if isinstance(loaded, numpy.ndarray):
             return Columns({"data": loaded}, path)
         with loaded:
             return Columns({name: loaded[name] for name in loaded.files}, path)
-    except ValueError as error:
-        if isinstance(error, errors.PenstockError):
-            raise
-        raise SettingsError(f"{path}: cannot be read without running what is in it (arrays of Python "
-                            f"objects), or is no NumPy file: {error}") from error
 
 
 def from_torch(path: str) -> Any:
     """A .pt file: a dict or tuple of tensors of one length, a tensor (field "data"), or a list of samples.
     Nothing in it is run (weights_only)."""
     torch = needed("torch", "reading .pt files")
-    try:
+    with _reading(path, "a file of PyTorch's, by torch.load(weights_only=True)"):
         loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # pickle's, zipfile's, torch's own
-        if isinstance(error, OSError):
-            raise
-        raise SettingsError(f"{path}: torch.load(weights_only=True) cannot read it: {error}") from error
     if isinstance(loaded, torch.Tensor):
         return Columns({"data": loaded}, path)
     if isinstance(loaded, Mapping):
@@ -121,6 +133,12 @@ class _PerProcess:
             self._made, self._owner = self._make(), os.getpid()
         return self._made
 
+    def close(self) -> None:
+        """Close what was made here, and make it again when it is wanted."""
+        made, owner, self._made, self._owner = self._made, self._owner, None, 0
+        if owner == os.getpid() and hasattr(made, "close"):
+            made.close()
+
     def __getstate__(self) -> dict[str, Any]:
         return {"_make": self._make, "_made": None, "_owner": 0}
 
@@ -140,8 +158,8 @@ class HDF5File:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._file = _PerProcess(self._open)
+        # No method of this object: a cycle would keep the file open until a collection.
+        self._file = _PerProcess(functools.partial(_opened_hdf5, path))
         found: dict[str, Any] = {}
 
         def visit(name: str, item: Any) -> None:
@@ -154,13 +172,12 @@ class HDF5File:
         self._names = {name: names[name.replace("/", ".")] for name in found}
         self._is_text = {name: item.dtype.kind in "OS" and _is_text(item) for name, item in found.items()}
         self._rows_read = {name: self._block_rows(item) for name, item in found.items()}
-        self._blocks = _PerProcess(self._no_blocks)
+        self._blocks = _PerProcess(functools.partial(_no_blocks, list(self._names)))
 
-    def _open(self) -> Any:
-        return needed("h5py", "reading HDF5 files").File(self._path, "r")
-
-    def _no_blocks(self) -> dict[str, _Block]:
-        return {name: _Block() for name in self._names}
+    def close(self) -> None:
+        """Close the file; it is opened again where a row is asked for."""
+        self._blocks.close()
+        self._file.close()
 
     @staticmethod
     def _block_rows(item: Any) -> int:
@@ -185,6 +202,16 @@ class HDF5File:
             block.stop = min(block.start + step, self._n)
             block.rows = (item.asstr() if self._is_text[name] else item)[block.start:block.stop]
         return block.rows[index - block.start]
+
+
+def _opened_hdf5(path: str) -> Any:
+    h5py = needed("h5py", "reading HDF5 files")
+    with _reading(path, "HDF5"):
+        return h5py.File(path, "r")
+
+
+def _no_blocks(names: Sequence[str]) -> dict[str, _Block]:
+    return {name: _Block() for name in names}
 
 
 def _is_text(item: Any) -> bool:
@@ -232,8 +259,14 @@ class ParquetFiles:
         if i not in files:
             parquet = needed("pyarrow.parquet", "reading Parquet files", "pyarrow")
             files.clear()  # one open file
-            files[i] = parquet.ParquetFile(self._paths[i])
+            with _reading(self._paths[i], "Parquet"):
+                files[i] = parquet.ParquetFile(self._paths[i])
         return files[i]
+
+    def close(self) -> None:
+        """Close the file that is open; it is opened again where a row is asked for."""
+        self._group.close()
+        self._files.close()
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
@@ -331,3 +364,9 @@ def opened(source: Any) -> Any:
             raise TypeError("a dict is packed as columns: give arrays, tensors or lists of one length")
         return Columns(source)
     return source
+
+
+def close(source: Any, given: Any) -> None:
+    """Close the files that `opened` opened, if it made `source` of what was given."""
+    if source is not given and hasattr(source, "close"):
+        source.close()
