@@ -234,6 +234,12 @@ class Words(unittest.TestCase):
         self.refused(TypeError, ["penstock.image(field, [op"], penstock.image, "jpg", transforms=[])
         self.refused(TypeError, ["did you mean dtype?"], penstock.scalar, "cls", dtyp="int8")
 
+    def test_keywords_of_other_loaders(self):
+        for keyword, part in (("transform", "outputs="), ("cache", "page cache"), ("prefetch", "n_slots="),
+                              ("distributed", "rank='auto'"), ("num_workers", "n_threads="),
+                              ("batchsize", "did you mean batch_size?"), ("mask", "; it has: path")):
+            self.refused(TypeError, ["penstock.Loader", keyword, part], self.open, **{keyword: 1})
+
     def test_arguments_without_names(self):
         self.refused(TypeError, ["takes path by position", "batch_size=..."], penstock.Loader, "train", 8)
         self.refused(TypeError, ["field, ops by", "dtype=..."], penstock.image, "jpg", [], "float32")

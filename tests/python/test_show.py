@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.show: what a loader will deliver, as a picture, and the loader stays where it is."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -151,12 +152,33 @@ class Show(Case):
         again = penstock.show({"x": torch.from_numpy(images).permute(0, 3, 1, 2)}, columns=3)
         np.testing.assert_array_equal(np.array(again), sheet)
 
+    def test_a_batch_of_any_form_shows_its_pixels(self):
+        @dataclasses.dataclass
+        class Mine:
+            y: object
+            x: object
+
+        images, numbers = np.stack([picture(i) for i in range(3)]), np.arange(3)
+        wanted = np.array(penstock.show({"x": images}))
+        for batch in ((numbers, images), [numbers, images], Mine(numbers, images)):
+            np.testing.assert_array_equal(np.array(penstock.show(batch)), wanted)
+        np.testing.assert_array_equal(np.array(penstock.show((numbers, images), field="1")), wanted)
+        for form, name in (("tuple", "0"), ("dataclass", "x")):
+            with self.open(form=form) as loader:
+                batch = next(iter(loader))
+            self.assertEqual(penstock.show(batch, 2, columns=2, field=name).size, (2 * 16 + GAP, 16))
+        self.assert_says("no images", penstock.show, (1, 2))
+
     def test_what_is_wrong_is_named(self):
         for arguments, keywords, words in [
             ([self.path()], dict(field="imag"), "did you mean 'image'"),
             ([self.path()], dict(label="key"), "cls"),
             ([self.path()], dict(ids=[30]), "0 to 29"),
             ([self.path()], dict(ids=[]), "empty"),
+            ([self.path()], dict(ids=5), "ids: is 5, must be a list"),
+            ([self.path()], dict(colums=2), "did you mean columns?"),
+            ([self.path()], dict(nrow=2), "penstock.show has no 'nrow': columns="),
+            ([self.path(), 4, [1]], {}, "takes source, n by position"),
             ([self.path(), 0], {}, "n is 0"),
             ([{"x": np.zeros((1, 2, 2, 3))}], dict(ids=[1]), "path or a Dataset"),
             ([5], {}, "int cannot be shown"),

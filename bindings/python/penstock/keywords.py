@@ -44,7 +44,7 @@ def explained(what: str, elsewhere: Mapping[str, str]) -> Callable[[F], F]:
                     continue
                 if name in elsewhere:
                     raise TypeError(f"{what} has no '{name}': {elsewhere[name]}")
-                found = difflib.get_close_matches(name, known, 1, 0.5)
+                found = difflib.get_close_matches(name, known, 1)
                 hint = f": did you mean {found[0]}?" if found else f"; it has: {', '.join(known)}"
                 raise TypeError(f"{what} has no argument '{name}'{hint}")
             return function(*args, **keywords)

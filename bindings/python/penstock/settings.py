@@ -33,7 +33,7 @@ _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 
 FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
 FORMS = ("dict", "tuple", "dataclass")
-# Words of PyTorch's DataLoader, and what became of them.
+# Words of PyTorch's DataLoader and of others, and what became of them.
 _FORMER = {
     "num_workers": "its threads are as many as there are cores; n_threads= sets another number",
     "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
@@ -46,6 +46,18 @@ _FORMER = {
     "batch_sampler": "batch_size=, shuffle= and last= say what a batch is",
     "generator": "seed= makes order and augmentation repeatable",
     "multiprocessing_context": "there are no worker processes",
+    # Of others.
+    **dict.fromkeys(("transform", "transforms", "pipeline", "pipelines"),
+                    "outputs= says what is done, {name: penstock.image(field, [op, op, ...])}"),
+    **dict.fromkeys(("prefetch", "prefetch_batches", "batches_ahead", "predownload", "prefetch_queue_depth"),
+                    "it reads ahead by itself; n_slots= is the number of batches in memory"),
+    **dict.fromkeys(("cache", "os_cache", "cache_dir", "cache_limit"),
+                    "the page cache holds what fits into memory; io='direct' goes past it"),
+    **dict.fromkeys(("distributed", "num_replicas", "num_shards", "shard_id"),
+                    "rank='auto' gives each process its part"),
+    **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of its threads"),
+    "dataset": "path=, the directory of a data set, comes first",
+    "indices": "it goes over the whole data set; pack the part that is meant as one of its own",
 }
 
 
@@ -82,8 +94,8 @@ def integer(name: str, value: Any) -> int:
 def _check_ranks(numbers: Mapping[str, int]) -> None:
     for rank, world in (("rank", "world"), ("local_rank", "local_world")):
         if numbers[rank] >= numbers[world]:
-            raise SettingsError(f"{rank}: is {numbers[rank]}, but {world} is {numbers[world]}; give {world}= too, the "
-                                f"number of processes, of which ranks are 0 to {world} - 1")
+            raise SettingsError(f"{rank}: is {numbers[rank]}, but {world} is {numbers[world]}; give {world}= "
+                                f"too, the number of processes, of which ranks are 0 to {world} - 1")
 
 
 def choice(name: str, value: Any) -> int:
@@ -124,8 +136,8 @@ def stream(value: Any) -> int:
     """The cudaStream_t of a stream of PyTorch's or CuPy's, or an int that is one."""
     handle = getattr(value, "cuda_stream", getattr(value, "ptr", value))
     if isinstance(handle, bool) or not isinstance(handle, int):
-        raise TypeError(f"stream: is {value!r}, must be a stream of PyTorch's or CuPy's, a cudaStream_t as an int, or "
-                        "a function that tells one")
+        raise TypeError(f"stream: is {value!r}, must be a stream of PyTorch's or CuPy's, a cudaStream_t as an "
+                        "int, or a function that tells one")
     return handle
 
 

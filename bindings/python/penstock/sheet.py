@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _c, ops as operations
 from ._optional import needed
 from .dataset import Dataset, decoded
 from .errors import SettingsError
+from .keywords import explained
 from .loader import Loader
 from .outputs import Output, image, scalar
 from .schema import did_you_mean
@@ -90,8 +91,19 @@ def _label_text(value: int, names: Sequence[str]) -> str:
     return names[value] if 0 <= value < len(names) else str(value)
 
 
-def _of_batch(batch: Mapping[str, Any], field: str | None, n: int) -> list[_Picture]:
-    found = {name: value for name, value in batch.items()
+def _tensors(batch: Any) -> dict[str, Any] | None:
+    """{name: tensor} of a batch in any form, a tuple's by their numbers; None: it is no batch."""
+    if isinstance(batch, Mapping):
+        return dict(batch)
+    if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
+        return {member.name: getattr(batch, member.name) for member in dataclasses.fields(batch)}
+    if isinstance(batch, (tuple, list)):
+        return {str(i): tensor for i, tensor in enumerate(batch)}
+    return None
+
+
+def _of_batch(batch: Any, tensors: dict[str, Any], field: str | None, n: int) -> list[_Picture]:
+    found = {name: value for name, value in tensors.items()
              if is_array(value) and len(value.shape) == 4 and 3 in (value.shape[-1], value.shape[1])}
     if not found or (field is not None and field not in found):
         raise SettingsError("the batch has no images" + (f" named {field!r}" if field else "")
@@ -186,12 +198,16 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
 def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]:
     if ids is None:
         return list(range(min(n, n_samples)))
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise TypeError(f"ids: is {ids!r}, must be a list of numbers of samples")
     found = [count("ids", i, 0, n_samples - 1) for i in ids]
     if not found:
         raise SettingsError("ids is empty: name at least one sample")
     return found
 
 
+@explained("penstock.show", {"nrow": "columns= is the number of pictures in a row",
+                             "transform": "ops= are operations of penstock's, for a path"})
 def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: str | None = None,
          label: str | None = None, ops: Sequence[operations.Op] | None = None, seed: int = 0, epoch: int = 0,
          columns: int | None = None) -> Any:
@@ -202,10 +218,10 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         they will be, before Normalize. The loader does not move: a second one reads them. (A new `for` after
         one that was left early begins the next epoch, which is not what is shown.) The path of a data set:
         its first samples, as a loader with `ops`, `seed` and `epoch` augments them (None:
-        RandomResizedCrop(224), RandomFlip()). A Dataset: whole images. A batch: its images; floats are
-        stretched to the range that they have.
+        RandomResizedCrop(224), RandomFlip()). A Dataset: whole images. A batch, be it dict, tuple or
+        dataclass: its images; floats are stretched to the range that they have.
     n: pictures, at most. ids: these samples instead (a path or Dataset).
-    field: image field, or output of a Loader or batch; None: the first.
+    field: image field, or output of a Loader or batch (of a tuple its number); None: the first.
     label: integer field written under each picture after the sample's id, by class name where the data set
         has names; None: the one that it has.
     columns: pictures in a row; None: about as many as rows.
@@ -231,7 +247,8 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         if ops is None:
             ops = [operations.RandomResizedCrop(DEFAULT_SIDE), operations.RandomFlip()]
         return _sheet(list(_of_ids(path, image(name, ops), label, wanted, seed, epoch)), columns, None)
-    if isinstance(source, Mapping):
-        return _sheet(_of_batch(source, field, n), columns, None)
+    tensors = _tensors(source)
+    if tensors is not None:
+        return _sheet(_of_batch(source, tensors, None if field is None else str(field), n), columns, None)
     raise TypeError(f"a {type(source).__name__} cannot be shown: give a Loader, a Dataset, the path of a "
                     "data set, or a batch")
