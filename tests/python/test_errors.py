@@ -53,6 +53,28 @@ class Errors(unittest.TestCase):
         self.assertEqual(errors.of(errors.new(), _c.EBADMSG).code, "PSTK_EBADMSG")
         self.assertEqual(errors.of(errors.new(), -9999).args, (_c.lib.pstk_strerror(-9999).decode(),))
 
+    def test_limits_are_settings_but_for_the_systems(self):
+        for code, native, is_setting, advice in (
+                (_c.EFBIG, 0, True, ""), (_c.EFBIG, 24, False, ": raise the limit of open files"),
+                (_c.ENODATA, 0, True, ""), (_c.ENOSPC, 28, False, ": free some space there")):
+            error = errors.new()
+            error.code, error.native, error.message = code, native, b"x"
+            made = errors.of(error)
+            self.assertEqual(isinstance(made, penstock.SettingsError), is_setting)
+            self.assertTrue(str(made).startswith("x" + advice), made)
+
+    def test_data_over_a_limit_is_a_settings_error(self):
+        empty = os.path.join(sets.ROOT, "empty")
+        penstock.Writer(empty, {"i": "int64"}).commit()
+        images = {"x": penstock.image("jpg", [penstock.Resize((8, 8))])}
+        for path, keywords, part in (
+                (sets.scalars(), {"max_record_size": 4}, "over max_record_size"), (empty, {}, "is empty"),
+                (sets.photos(), {"max_pixels": 16, "outputs": images}, "raise max_pixels"),
+                (sets.small(), {"outputs": {"t": penstock.ragged("text", 40)}}, "raise bytes_per_batch")):
+            with self.subTest(part), self.assertRaisesRegex(penstock.SettingsError, part):
+                with penstock.Loader(path, **{"batch_size": 10, "framework": "dlpack", **keywords}) as data:
+                    next(iter(data))
+
     def test_a_damaged_record_names_its_place_and_comes_in_its_turn(self):
         path, ids = damaged("damaged-error")
         with penstock.Loader(path, batch_size=10, shuffle=False, framework="dlpack", epoch=3) as data:

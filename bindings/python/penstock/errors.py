@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the library's errors become. The message is the library's own, unchanged."""
+"""What the library's errors become. The message is the library's own, and, where the system's word is all
+that it has, what to do."""
 from __future__ import annotations
 
 import errno
@@ -35,7 +36,8 @@ class CorruptRecordError(PenstockError):
 
 
 class SettingsError(PenstockError, ValueError):
-    """A setting that is wrong or does not fit the data set; the message names it."""
+    """A setting that is wrong or does not fit the data set; the message names it. At open, but for a limit
+    that a sample is over, which is told in its turn: max_pixels, bytes_per_batch."""
 
 
 class DataSetNotFoundError(PenstockError, FileNotFoundError):
@@ -77,6 +79,8 @@ class InterruptedLoaderError(PenstockError):
 _CLASSES: dict[int, type[PenstockError]] = {
     _c.EBADMSG: CorruptRecordError,
     _c.EINVAL: SettingsError,
+    _c.EFBIG: SettingsError,
+    _c.ENODATA: SettingsError,
     _c.ENOENT: DataSetNotFoundError,
     _c.EEXIST: DataSetExistsError,
     _c.EBUSY: DataSetBusyError,
@@ -86,6 +90,14 @@ _CLASSES: dict[int, type[PenstockError]] = {
     _c.ETIMEDOUT: TimedOutError,
     _c.EPERM: ForkedError,
     _c.EINTR: InterruptedLoaderError,
+}
+
+# What to do where a result comes from the system, with its errno.
+_ADVICE = {
+    (_c.ENOSPC, errno.ENOSPC): "free some space there, or write to another disk",
+    (_c.ENOSPC, errno.EDQUOT): "free some of the quota, or write to another disk",
+    (_c.EFBIG, errno.EMFILE): "raise the limit of open files (ulimit -n)",
+    (_c.EFBIG, errno.ENFILE): "raise the machine's limit of open files (sysctl fs.file-max)",
 }
 
 
@@ -108,7 +120,13 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
     if error.code == 0 and code is not None:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
-    made = _CLASSES.get(error.code, PenstockError)(message, error)
+    advice = _ADVICE.get((error.code, error.native))
+    if advice is not None:
+        message += ": " + advice
+    kind = _CLASSES.get(error.code, PenstockError)
+    if error.code == _c.EFBIG and error.native:  # a limit of the system's
+        kind = PenstockError
+    made = kind(message, error)
     if isinstance(made, OSError):
         made.errno = -error.code if -error.code in errno.errorcode else None
     return made
