@@ -4,7 +4,9 @@
 #include "batch.h"
 #include "error.h"
 
-#define MIB (1024.0 * 1024.0)
+#include <stdio.h>
+
+#define TEXT_SIZE 32 /* bytes of a size in a message */
 #define JOB_BYTES                                                                                  \
     (64u << 10) /* of records in a job: some 50 us of work, beside 1 us of hand-over */
 #define JOB_ROWS 64u
@@ -25,6 +27,22 @@ static uint64_t max64(uint64_t a, uint64_t b)
 static uint64_t min64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+/* "120 bytes", "1.5 MiB": a size as a message tells it. */
+static const char *size_text(char text[TEXT_SIZE], uint64_t size)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double n = (double)size / 1024;
+    uint32_t unit = 0;
+    if (size < 1024) {
+        snprintf(text, TEXT_SIZE, "%u byte%s", (unsigned)size, size == 1 ? "" : "s");
+        return text;
+    }
+    for (; n >= 1024 && unit < 3; unit++)
+        n /= 1024;
+    snprintf(text, TEXT_SIZE, "%.1f %s", n, units[unit]);
+    return text;
 }
 
 static uint64_t whole_pages(uint64_t size)
@@ -83,6 +101,16 @@ static uint32_t auto_slots(const struct pstk__budget *b, const struct pstk__plan
     return (uint32_t)max64(max64(SLOTS_AUTO, min64(n, 64)), 2 * (uint64_t)b->n_lanes);
 }
 
+/* What to lower, beside n_slots and batch_size, where slots are too large. */
+static const char *ragged_hint(const struct pstk__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_outputs; i++)
+        if (plan->outputs[i].settings.kind == PSTK_OUTPUT_BYTES)
+            return ", set bytes_per_batch of ragged outputs (0 is batch_size times the largest "
+                   "value)";
+    return "";
+}
+
 static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
                       const struct pstk__plan *plan, const struct pstk__layout *layout,
                       uint32_t n_workers, struct pstk_error *err)
@@ -95,11 +123,13 @@ static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
     uint64_t fit = b->slot_size ? b->limit / b->slot_size : b->n_slots;
     if (!s->n_slots && fit >= 2)
         b->n_slots = (uint32_t)min64(b->n_slots, fit);
+    char slot[TEXT_SIZE], limit[TEXT_SIZE];
     if (fit < b->n_slots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "n_slots: %u slots of %.1f MiB are over max_memory, %.1f MiB: lower "
-                          "n_slots or batch_size, or raise max_memory",
-                          b->n_slots, (double)b->slot_size / MIB, (double)b->limit / MIB);
+                          "n_slots: %u slots of %s each are over max_memory, %s: lower n_slots or "
+                          "batch_size%s, or raise max_memory",
+                          b->n_slots, size_text(slot, b->slot_size), size_text(limit, b->limit),
+                          ragged_hint(plan));
     return 0;
 }
 
@@ -164,11 +194,13 @@ int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
     b->ring_size = ring_size(b, s, plan, left);
     b->index_size = index_size(b, s, plan);
     b->spare_size = whole_pages(plan->source->limits.max_size);
-    if (b->n_lanes * (b->ring_size + b->index_size) > left)
+    const uint64_t needed = b->n_lanes * (b->ring_size + b->index_size);
+    char slot[TEXT_SIZE], rest[TEXT_SIZE], need[TEXT_SIZE];
+    if (needed > left)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "max_memory: slots (%u x %.1f MiB) leave %.1f MiB for io_memory and "
-                          "index_memory, which need %.1f MiB: lower n_slots, or raise max_memory",
-                          b->n_slots, (double)b->slot_size / MIB, (double)left / MIB,
-                          (double)(b->n_lanes * (b->ring_size + b->index_size)) / MIB);
+                          "max_memory: slots (%u x %s) leave %s for io_memory and index_memory, "
+                          "which need %s: lower n_slots, or raise max_memory",
+                          b->n_slots, size_text(slot, b->slot_size), size_text(rest, left),
+                          size_text(need, needed));
     return 0;
 }

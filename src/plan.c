@@ -192,8 +192,11 @@ static int compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *er
 static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     const struct pstk_field *f = field_of(p, i);
-    return FAIL(i, PSTK_EINVAL, ".dtype: not every %s of field '%s' is a %s; choose a wider one",
-                pstk_dtype_name(f->dtype), f->name, pstk_dtype_name(p->outputs[i].settings.dtype));
+    return FAIL(i, PSTK_EINVAL,
+                ".dtype: not every %s of field '%s' is a %s; choose one that holds them all, or %s "
+                "and convert the batches",
+                pstk_dtype_name(f->dtype), f->name, pstk_dtype_name(p->outputs[i].settings.dtype),
+                pstk_dtype_name(f->dtype));
 }
 
 static int compile_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
@@ -500,6 +503,16 @@ static int compile_output(struct pstk__plan *p, const struct pstk_settings *s, u
     return pstk__output_is_ragged(o) ? size_ragged(p, i, err) : size_dense(p, i, err);
 }
 
+/* Say also by its name which output an error is about: users give names, not numbers. */
+static int fail_named(const struct pstk__output *o, int rc, struct pstk_error *err)
+{
+    char message[sizeof err->message];
+    if (err == NULL || err->size < sizeof *err || o->settings.name != o->name)
+        return rc;
+    memcpy(message, err->message, sizeof message);
+    return pstk__fail(err, rc, PSTK_STAGE_OPEN, "%s (output '%s')", message, o->name);
+}
+
 static int check_settings(const struct pstk_settings *s, struct pstk_error *err)
 {
     if (s->batch_size == 0)
@@ -527,7 +540,7 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
     for (uint32_t i = 0; i < s->n_outputs; i++) {
         const int rc = compile_output(p, s, i, err);
         if (rc < 0)
-            return rc;
+            return fail_named(&p->outputs[i], rc, err);
     }
     p->scratch_size = scratch_size(p);
     return 0;

@@ -11,7 +11,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import _c, errors, ranks, settings
+from penstock import _c, errors, paths, ranks, settings
 
 
 def damaged(name, n=4):
@@ -277,8 +277,54 @@ class Words(unittest.TestCase):
                           (Compose(), "takes the list"), (None, "those are RandomResizedCrop"),
                           ({penstock.RandomFlip()}, "in their order")):
             self.refused(TypeError, ["image", part], penstock.image, "jpg", ops)
-        for layout, part in (("nchv", "did you mean 'nchw'"), (["nchw"], "layout is")):
+        for layout, part in (("nchv", "did you mean 'nchw'"), ("NCHW", "did you mean 'nchw'"),
+                             (["nchw"], "layout is")):
             self.refused(penstock.SettingsError, [part], penstock.image, "jpg", [], layout=layout)
+
+    def test_a_probability(self):
+        for p, kind in (("x", TypeError), (None, TypeError), (2, ValueError), (float("nan"), ValueError)):
+            said = f"RandomFlip: p is {p!r}, must be a number from 0 to 1"
+            self.refused(kind, [said], penstock.RandomFlip, p)
+
+    def test_outputs_that_the_field_does_not_have(self):
+        sets.need_numpy()
+        path = os.path.join(sets.ROOT, "kinds")
+        schema = {"image": "image", "n": "int64", "x": ("float32", (3,)), "t": ("int32", (None,))}
+        with penstock.Writer(path, schema) as writer:
+            writer.add(image=sets.pixels(0), n=1, x=[1, 2, 3], t=[1, 2])
+        resize = [penstock.Resize((8, 8))]
+        for output, part in (
+                (penstock.tensor("t"), "(None,), None where it differs: use penstock.ragged('t')"),
+                (penstock.tensor("n"), "is one number (int64): use penstock.scalar('n')"),
+                (penstock.scalar("image"), "of kind 'image': use penstock.image('image', [...])"),
+                (penstock.scalar("x"), "of shape (3,): use penstock.tensor('x')"),
+                (penstock.image("n", resize), "use penstock.scalar('n')"),
+                (penstock.ragged("n"), "use penstock.scalar('n')"),
+                (penstock.scalar("n", "float64"), "or i64 and convert the batches (output 'n')")):
+            self.refused(penstock.SettingsError, [part], penstock.Loader, path, batch_size=1,
+                         outputs=[output])
+        penstock.Loader(path, batch_size=1, framework="dlpack", outputs=[
+            penstock.ragged("image"), penstock.ragged("x"), penstock.image("image", resize)][1:]).close()
+
+    def test_memory_is_told_in_units_that_say_something(self):
+        outputs = [penstock.ragged("text")]
+        parts = ["KiB each are over max_memory, 1 byte", "set bytes_per_batch"]
+        self.refused(penstock.OutOfMemoryError, parts, penstock.Loader, sets.small(), batch_size=64,
+                     outputs=outputs, max_memory=1)
+        self.refused(penstock.OutOfMemoryError, ["slots of ", " bytes each"], self.open, max_memory=1)
+
+    def test_kinds_of_other_libraries(self):
+        for kind, part in (("str", "'utf8'"), ("String", "'utf8'"), ("text", "'utf8'"), ("jpg", "'image'")):
+            self.refused(penstock.SettingsError, [repr(kind), "say " + part], penstock.Field, kind)
+
+    def test_paths_that_are_no_data_set(self):
+        manifest = os.path.join(sets.scalars(), "manifest.json")
+        for path, part in (("s3://bucket/train", "copy the data set to a local disk"),
+                           ("gs:/bucket", "local disk"), ("~/train", "os.path.expanduser('~/train')"),
+                           (manifest, f"give its directory, {sets.scalars()!r}")):
+            self.refused(penstock.SettingsError, [part], paths.check, path)
+        for path in (sets.scalars(), "train", "/nowhere/train"):
+            paths.check(path)
 
     def test_numbers_of_outputs(self):
         image, ragged, wrong = penstock.image, penstock.ragged, penstock.SettingsError

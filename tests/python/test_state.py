@@ -144,6 +144,25 @@ class Refused(unittest.TestCase):
         self.load("position is -1", position=-1)
         self.load("epoch is '1'", epoch="1")
         self.load("no state of a penstock", version=None)
+        self.load("version is 0, must be at least 1", version=0)
+        self.load("position is True", position=True)
+
+    def test_a_state_without_a_member_is_named(self):
+        with loader() as data:
+            whole = data.state_dict()
+            for name in ("position", "seed", "data_set", "version"):
+                part = {key: value for key, value in whole.items() if key != name}
+                with self.assertRaisesRegex(penstock.SettingsError, f"it has no '{name}'"):
+                    data.load_state_dict(part)
+
+    def test_numbers_of_arrays_are_numbers(self):
+        with loader() as data:
+            numpy = sets.numpy
+            made = {name: numpy.int64(value) if isinstance(value, int) else value
+                    for name, value in dict(data.state_dict(), position=16).items()}
+            for position in (made["position"], numpy.array(16)):
+                data.load_state_dict(dict(made, position=position))
+                self.assertEqual(data.cursor, (0, 16))
 
     def test_what_is_no_state(self):
         with loader() as data:

@@ -37,8 +37,9 @@ def _open() -> ctypes.CDLL:
         except OSError as error:
             tried.append(str(error))
     raise MissingLibraryError(
-        "libpenstock was not found; install it (meson install -C build), or set PENSTOCK_LIBRARY to "
-        f"the path of {NAME}. Tried: " + "; ".join(tried))
+        "libpenstock was not found: this package is of the sources alone; build one that has the library "
+        "(pip install . in the sources), or install the library (meson install -C build, then ldconfig), or "
+        f"set PENSTOCK_LIBRARY to the path of {NAME}. Tried: " + "; ".join(tried))
 
 
 def load(functions: Mapping[str, tuple[Any, list[Any]]]) -> ctypes.CDLL:

@@ -149,9 +149,12 @@ class RandomFlip(Op):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        (probability,) = _floats("RandomFlip", "p", (self.p,), 1)
-        if not 0 <= probability <= 1:
-            raise ValueError(f"RandomFlip: p is {probability}, must be from 0 to 1")
+        try:
+            probability = float(self.p)
+        except (TypeError, ValueError):
+            raise TypeError(f"RandomFlip: p is {self.p!r}, must be a number from 0 to 1") from None
+        if not 0 <= probability <= 1:  # nor NaN
+            raise ValueError(f"RandomFlip: p is {self.p!r}, must be a number from 0 to 1")
         object.__setattr__(self, "p", probability)
 
     def to_c(self) -> _c.Op:

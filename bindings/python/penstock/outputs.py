@@ -130,7 +130,8 @@ def _ops(given: Any) -> tuple[Op, ...]:
 @explained("penstock.image", _ELSEWHERE)
 def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = "nhwc",
           random_group: int = 0, exif_orientation: bool = False) -> Output:
-    """Decoded images of an image field: [B, H, W, 3] of uint8, or float16, bfloat16, float32.
+    """Decoded images of an image field: [B, H, W, 3] of uint8, 0 to 255, or of float16, bfloat16, float32: 0
+    to 1 as ToTensor gives them, or what a Normalize at the end of ops makes of that.
 
     ops: operations in their order; they must fix the size. layout: "nhwc" [B, H, W, 3]; "nchw" [B, 3, H, W];
     "channels_last" [B, 3, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
@@ -139,7 +140,7 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = 
     field, found = _field_name(field, "image"), _ops(ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SettingsError(f"image: layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}"
-                            + near(layout, LAYOUTS))
+                            + near(str(layout).lower(), LAYOUTS))
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation))
 
@@ -176,7 +177,7 @@ def _by_kind(info: FieldInfo) -> Output:
     name, field = info.name, info.field
     if field.is_scalar:
         return scalar(name)
-    if field.is_array and all(field.shape or ()):
+    if _is_fixed(info):
         return tensor(name)
     if field.kind == "image":
         raise SettingsError(
@@ -194,10 +195,34 @@ def _field(catalog: Catalog, name: str) -> FieldInfo:
                         + near(name, names))
 
 
+def _is_fixed(info: FieldInfo) -> bool:
+    return info.field.is_array and all(info.field.shape or ())
+
+
+def _check_kind(output: Output, info: FieldInfo) -> None:
+    """Refuse an output that the field's kind does not have, and say which it has."""
+    name, field = info.name, info.field
+    kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
+             "ragged": not field.is_scalar}
+    asked = KINDS[output.kind]
+    if kinds[asked]:
+        return
+    has = next(kind for kind, fits in kinds.items() if fits)
+    if field.is_array:
+        what = f"an array of shape {field.shape}" + ("" if _is_fixed(info) else ", None where it differs")
+    else:
+        what = f"one number ({field.kind})" if field.is_scalar else f"of kind {field.kind!r}"
+    more = ", [...]" if has == "image" else ""
+    raise SettingsError(f"outputs: penstock.{asked}('{name}') is not possible, as field '{name}' is {what}: "
+                        f"use penstock.{has}('{name}'{more})")
+
+
 def _one(catalog: Catalog, value: Output | str) -> Output:
     """An output as it was given; a field's name is that field by its kind."""
     if isinstance(value, Output):
-        shape = _field(catalog, value.field).field.shape
+        info = _field(catalog, value.field)
+        _check_kind(value, info)
+        shape = info.field.shape
         if value.kind == _c.OUTPUT_BYTES and shape and shape[0] is None and None not in shape[1:]:
             return replace(value, kind=_c.OUTPUT_RAGGED)
         return value

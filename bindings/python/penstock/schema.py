@@ -25,6 +25,12 @@ __all__ = ["Field", "FieldLike", "Schema", "schema_of"]
 
 PLAIN_KINDS = {"image": _c.FIELD_IMAGE, "bytes": _c.FIELD_BYTES, "utf8": _c.FIELD_UTF8}
 CODECS = {"none": _c.CODEC_NONE, "zstd": _c.CODEC_ZSTD, "planes": _c.CODEC_PLANES}
+# What others call them.
+_OTHERS = {
+    **dict.fromkeys(("str", "string", "text", "txt", "json"), "utf8"),
+    **dict.fromkeys(("jpg", "jpeg", "png", "img", "pil", "rgb_image"), "image"),
+    **dict.fromkeys(("binary", "blob", "raw", "bytearray"), "bytes"),
+}
 _PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # beside those of dtypes
 MAX_FIELDS = 64
 MAX_DIMS = 8
@@ -60,7 +66,8 @@ def _kind_name(kind: Any) -> str:
         return "uint8"
     found = parse(kind)
     if found is None:
-        hint = ambiguous(kind) or did_you_mean(name, [*PLAIN_KINDS, *DTYPES])
+        other = _OTHERS.get(name.lower())
+        hint = f"; say {other!r}" if other else ambiguous(kind) or did_you_mean(name, [*PLAIN_KINDS, *DTYPES])
         raise SettingsError(f"{kind!r} is no kind of field{hint}")
     return found
 

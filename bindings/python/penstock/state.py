@@ -10,6 +10,7 @@ it is loaded; batch_size and world may be others.
 """
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,15 +21,23 @@ ORDER_VERSION = 1  # PSTK_ORDER_VERSION
 
 
 def _number(state: Mapping[str, Any], name: str) -> int:
-    value = state.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if name not in state:
+        raise SettingsError(f"state: it has no {name!r}; this is no state of a penstock loader")
+    value = state[name]
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)  # of NumPy's and PyTorch's too
+    except TypeError:
+        number = -1
+    if number < 0:
         raise SettingsError(f"state: {name} is {value!r}, must be a whole number; this is no state of a "
                             "penstock loader")
-    return value
+    return number
 
 
 def _must_agree(state: Mapping[str, Any], own: Mapping[str, Any], name: str, advice: str) -> None:
-    if state.get(name) != own[name]:
+    if name not in state:
+        raise SettingsError(f"state: it has no {name!r}; this is no state of a penstock loader")
+    if state[name] != own[name]:
         raise SettingsError(f"state: its {name} is {state.get(name)!r}, this loader's is {own[name]!r}: "
                             + advice)
 
@@ -38,6 +47,9 @@ def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     if not isinstance(state, Mapping):
         raise TypeError(f"state: is {state!r}, must be what state_dict() gave")
     version = _number(state, "version")
+    if version < 1:
+        raise SettingsError(f"state: version is {version}, must be at least 1; this is no state of a "
+                            "penstock loader")
     if version > VERSION:
         raise SettingsError(f"state: it is of version {version}, and this penstock knows up to {VERSION}: "
                             "update penstock")
