@@ -293,9 +293,9 @@ class Outputs(unittest.TestCase):
                 ({"a": 3}, TypeError, "neither an output"),
                 ({3: "i"}, penstock.SettingsError, "no name"),
                 (["i", "i"], penstock.SettingsError, "need names"),
-                ({"a": penstock.scalar("x")}, penstock.SettingsError, "scalar output needs"),
-                ({"a": penstock.scalar("i", "uint8")}, penstock.SettingsError, "choose a wider one"),
-                ({"a": penstock.image("i", [crop])}, penstock.SettingsError, "needs a field of kind image"),
+                ({"a": penstock.scalar("x")}, penstock.SettingsError, "use penstock.tensor"),
+                ({"a": penstock.scalar("i", "uint8")}, penstock.SettingsError, "choose one that holds them all"),
+                ({"a": penstock.image("i", [crop])}, penstock.SettingsError, "use penstock.scalar"),
                 ({"a": penstock.image("image", [])}, penstock.SettingsError, "size"),
                 ({"a": penstock.image("image", [crop], dtype="int32")}, penstock.SettingsError,
                  "images are")):
@@ -696,7 +696,7 @@ class Processes(unittest.TestCase):
 class Settings(unittest.TestCase):
     def test_a_wrong_keyword_is_told_with_the_nearest(self):
         for wrong, part in (("batchsize", "did you mean batch_size"),
-                            ("num_threads", "did you mean n_threads"),
+                            ("num_threads", "n_threads= is the number"),
                             ("shufle", "did you mean shuffle"), ("zzz", "it has: path, batch_size")):
             with self.assertRaisesRegex(TypeError, part):
                 loader(**{wrong: 1})

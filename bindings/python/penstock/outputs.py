@@ -204,8 +204,8 @@ def _check_kind(output: Output, info: FieldInfo) -> None:
     name, field = info.name, info.field
     kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
              "ragged": not field.is_scalar}
-    asked = KINDS[output.kind]
-    if kinds[asked]:
+    asked = KINDS.get(output.kind, "")
+    if kinds.get(asked, True):  # those of C callbacks take any field
         return
     has = next(kind for kind, fits in kinds.items() if fits)
     if field.is_array:
