@@ -130,7 +130,8 @@ struct pstk_output {
 enum pstk_order { PSTK_ORDER_FULL = 0, PSTK_ORDER_SEQUENTIAL = 1 };
 enum pstk_last {
     PSTK_LAST_DROP = 0, /* the last n mod G samples of the order are left out of the epoch */
-    PSTK_LAST_PAD = 1,  /* the last batch is filled up from the start of the epoch's order */
+    PSTK_LAST_PAD = 1,  /* the last batch is filled up from the start of the epoch's order, by rows
+                         * that n_valid counts too */
     PSTK_LAST_SHORT = 2 /* the last batch has fewer valid rows, on some ranks perhaps none */
 };
 /* What becomes of a sample that cannot be read or decoded. Of a JPEG only what the crop reaches is

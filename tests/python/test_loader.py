@@ -129,6 +129,11 @@ class Epochs(unittest.TestCase):
             self.assertEqual(data.cursor, (0, 10))
             self.assertEqual(next(batches).position, 10)
 
+    def test_rows_that_fill_up_the_last_batch_are_counted(self):
+        for last, rows in (("pad", [8, 8, 8]), ("short", [8, 8, 4]), ("drop", [8, 8])):
+            with penstock.Loader(sets.scalars(20), batch_size=8, last=last, framework="dlpack") as data:
+                self.assertEqual([batch.n_valid for batch in data], rows)
+
     def test_ranks_share_every_epoch(self):
         parts = []
         for rank in range(3):
