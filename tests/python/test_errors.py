@@ -331,6 +331,7 @@ class Words(unittest.TestCase):
         self.refused(wrong, ["random_group", "-1"], image, "jpg", [], random_group=-1)
         self.refused(wrong, ["random_group", str(2**32 - 1)], image, "jpg", [], random_group=2**32)
         self.refused(TypeError, ["random_group", "whole number"], image, "jpg", [], random_group=0.5)
+        self.refused(TypeError, ["exif_orientation is 'no'"], image, "jpg", [], exif_orientation="no")
         self.refused(wrong, ["bytes_per_batch", "-5"], ragged, "text", bytes_per_batch=-5)
         self.refused(TypeError, ["bytes_per_batch", "whole number"], ragged, "text", bytes_per_batch="1M")
         for outputs in (5, {"i", "half"}):

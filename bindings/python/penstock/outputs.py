@@ -141,6 +141,8 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = 
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SettingsError(f"image: layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}"
                             + near(str(layout).lower(), LAYOUTS))
+    if exif_orientation not in (True, False):
+        raise TypeError(f"image: exif_orientation is {exif_orientation!r}, must be True or False")
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation))
 
