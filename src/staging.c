@@ -509,6 +509,19 @@ static int sync_parent(const struct pstk__staging *s, struct pstk_error *err)
     return r;
 }
 
+/* After the manifest has its name: what it replaced goes. */
+static int clear_away(struct pstk__staging *s, struct pstk_error *err)
+{
+    /* Until this sync a power failure may bring the old manifest back: its shards stay till then.
+     */
+    int r = sync_directory(s, err);
+    for (uint64_t i = 0; r >= 0 && i < s->old_names.n; i++)
+        r = remove_file(s, s->old_names.names[i], err);
+    if (r >= 0)
+        r = remove_file(s, PSTK__JOURNAL_FILE, err);
+    return r < 0 ? r : 0;
+}
+
 int pstk__staging_commit(struct pstk__staging *s, const void *manifest, uint64_t size,
                          struct pstk_error *err)
 {
@@ -521,14 +534,12 @@ int pstk__staging_commit(struct pstk__staging *s, const void *manifest, uint64_t
     if (r < 0)
         return r;
     s->committed = 1;
-    /* Until this sync a power failure may bring the old manifest back: its shards stay till then.
-     */
-    r = sync_directory(s, err);
-    for (uint64_t i = 0; r >= 0 && i < s->old_names.n; i++)
-        r = remove_file(s, s->old_names.names[i], err);
-    if (r >= 0)
-        r = remove_file(s, PSTK__JOURNAL_FILE, err);
-    return r < 0 ? r : 0;
+    r = clear_away(s, err);
+    if (r < 0)
+        pstk__fail(err, r, PSTK_STAGE_WRITE,
+                   "%s; the data set is whole all the same, but a power failure may undo it",
+                   err ? err->message : "");
+    return r;
 }
 
 static void remove_made(struct pstk__staging *s)

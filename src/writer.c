@@ -457,6 +457,12 @@ static int close_block(struct pstk_writer *w, struct pstk_error *err)
     return r == 0 && held_enough(w) ? settle(w, err) : r;
 }
 
+static int fail_closed(struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                      "w is NULL: this writer was committed or aborted before; open another");
+}
+
 static int fail_value(const struct pstk_writer *w, uint32_t i, int code, struct pstk_error *err,
                       const char *what)
 {
@@ -573,8 +579,10 @@ static int add(struct pstk_writer *w, const struct pstk_value *values, uint32_t 
 {
     struct pstk__field_view views[PSTK_MAX_FIELDS];
     uint64_t plain_size = 0;
-    if (!w || !values)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "%s is NULL", w ? "values" : "w");
+    if (!w)
+        return fail_closed(err);
+    if (!values)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "values is NULL");
     const struct pstk__schema *schema = &w->manifest.schema;
     if (w->failed)
         return pstk__fail(err, w->failed, PSTK_STAGE_WRITE,
@@ -658,7 +666,7 @@ static int write_manifest(struct pstk_writer *w, struct pstk_error *err)
 int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
 {
     if (!w || !*w)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "w is NULL");
+        return fail_closed(err);
     int r = (*w)->failed;
     if (r < 0)
         r = pstk__fail(err, r, PSTK_STAGE_WRITE,
@@ -676,7 +684,7 @@ int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts, u
                              struct pstk_error *err)
 {
     if (!w || !*w)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "w is NULL");
+        return fail_closed(err);
     int r = (*w)->n_samples || (*w)->failed
                 ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
                              "%s: records were added to this writer; parts are committed by one "

@@ -550,6 +550,9 @@ static int sweep(int kind, int native, int replace)
         int fired = fault_disarm();
         ok = ok && fixture_n_fds() == fds && (fired ? r < 0 && f.err.message[0] : r == 0);
         ok = ok && (replace ? fixture_verify(path) == 0 : fixture_none_or_whole(path));
+        if (fired && !replace)
+            ok = ok && fixture_exists(path, "manifest.json") ==
+                           (strstr(f.err.message, "is whole all the same") != NULL);
         if (!ok)
             printf("# kind %d, call %d: %d (%d failed) %s; verify %lld\n", kind, n, r, fired,
                    f.err.message, (long long)fixture_verify(path));

@@ -4,7 +4,10 @@ failure."""
 
 import array
 import gc
+import itertools
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -313,6 +316,10 @@ class Endings(Case):
         w = penstock.Writer(self.path(), {"x": "int8"})
         child = os.fork()
         if child == 0:
+            signal.alarm(10)
+            holder = threading.Thread(target=w._lock.acquire)  # of the parent, at work as it forked
+            holder.start()
+            holder.join()
             try:
                 w.add(x=1)
             except penstock.ForkedError:
@@ -414,3 +421,127 @@ class Endings(Case):
         with penstock.Writer(self.path(), {"x": ("float64", (None,))}) as w:
             w.add(x=array.array("d", [1, 2]))
         self.assertEqual(penstock.Dataset(self.path())[0]["x"].tolist(), [1.0, 2.0])
+
+
+def struck(n, what, function):
+    """Call it, with `what` done at the n-th step of writer.py on the way, as a signal's handler might do.
+    False: it has fewer steps."""
+    left = n
+
+    def strike(frame, _event, _argument):
+        nonlocal left
+        if os.path.basename(frame.f_code.co_filename) != "writer.py":
+            return None
+        left -= 1
+        if left == 0:
+            sys.settrace(None)
+            what()
+        return strike
+
+    sys.settrace(strike)
+    try:
+        function()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+        del strike  # which refers to itself, and so would keep what it refers to
+    return left <= 0
+
+
+FAILED = "closed after a commit that failed"
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+class Interrupts(Case):
+    """At each step in turn."""
+
+    def state(self, w):
+        return repr(w).rpartition(": ")[2]
+
+    def check(self, state):
+        """All is there of a writer that says so, nothing of another, and the place is free."""
+        self.assertEqual(os.path.exists(self.path()), state == "committed")
+        if state == "committed":
+            self.assertEqual([r["x"] for r in penstock.Dataset(self.path())], [1])
+        penstock.Writer(self.path(), {"x": "int8"}, overwrite=True).abort()
+        shutil.rmtree(self.path(), ignore_errors=True)
+
+    def test_an_interrupt_leaves_all_or_nothing_and_a_free_place(self):
+        for end, wanted in (("commit", {"aborted", "committed"}), ("abort", {"aborted"})):
+            states = set()
+            for n in itertools.count(1):
+                w = penstock.Writer(self.path(), {"x": "int8"})
+                was_struck = struck(n, interrupt, lambda w=w: (w.add(x=1), getattr(w, end)()))
+                w.abort()
+                states.add(self.state(w))
+                self.check(self.state(w))
+                if not was_struck:
+                    break
+            self.assertGreater(n, 10)
+            self.assertEqual(states, wanted)
+
+    def test_a_writer_that_was_interrupted_may_be_forgotten(self):
+        parts = [self.path("part")]
+        with penstock.Writer(parts[0], {"x": "int8"}) as w:
+            w.add(x=1)
+        for n in itertools.count(1):
+            w = penstock.Writer(self.path(), {"x": "int8"})
+            was_struck = struck(n, interrupt, lambda w=w: w.commit_parts(parts))
+            state = self.state(w)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                del w
+            self.assertEqual(len(told), state == "open")
+            self.check(state)
+            if not was_struck:
+                break
+        self.assertEqual(state, "committed")
+
+    def test_an_interrupt_while_it_opens_leaves_nothing(self):
+        for n in itertools.count(1):
+            made = []
+            if not struck(n, interrupt, lambda: made.append(penstock.Writer(self.path(), {"x": "int8"}))):
+                made.pop().abort()
+                break
+            self.assertEqual(made, [])
+            self.check("aborted")
+
+    def test_a_handler_may_look_and_abort(self):
+        for name, wanted in (("n_samples", {"committed"}), ("abort", {"aborted", "committed", FAILED})):
+            states = set()
+            for n in itertools.count(1):
+                w = penstock.Writer(self.path(), {"x": "int8"})
+
+                def handle(w=w, name=name):
+                    if name == "abort":
+                        w.abort()
+                    elif self.state(w) == "open":
+                        self.assertIn(w.n_samples, (0, 1))
+
+                was_struck = True
+                try:
+                    was_struck = struck(n, handle, lambda w=w: (w.add(x=1), w.commit()))
+                except penstock.SettingsError as error:
+                    self.assertIn("open another", str(error))
+                states.add(self.state(w))
+                self.check(self.state(w))
+                if not was_struck:
+                    break
+            self.assertEqual(states, wanted)
+
+    def test_a_handler_may_not_add_or_commit_while_the_writer_does(self):
+        with penstock.Writer(self.path(), {"x": "int8"}) as w:
+            append = w._append
+            for inner in (lambda: w.add(x=2), w.commit, lambda: w.commit_parts([])):
+
+                def handled(*arguments, inner=inner):
+                    self.assert_says(["handler", "flag"], inner)
+                    append(*arguments)
+
+                w._append = handled
+                w.add(x=1)
+        self.assertEqual([r["x"] for r in penstock.Dataset(self.path())], [1, 1, 1])

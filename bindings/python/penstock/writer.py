@@ -51,17 +51,20 @@ class Writer:
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge.
 
     Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread
-    may add, one at a time; a child made by fork may not use it.
+    may add, one at a time; a child made by fork may not use it. A signal's handler may read n_samples and
+    abort; add and commit raise SettingsError there while the writer is at one of them.
     """
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
                  shard_size: int = 0, note: str | None = None, names: Sequence[str] | None = None,
                  n_threads: int = 0, dictionary_size: int = 0, part: int = 0, n_parts: int = 1,
                  check_images: bool = False) -> None:
+        # The library nulls it at the end of commit and abort: it alone says whether the writer is open, since
+        # an exception of a signal's handler may come between any two steps here.
         self._handle = ctypes.c_void_p()
         self._owner = os.getpid()
-        self._lock = threading.Lock()
-        self._state = "not open"
+        self._lock = threading.RLock()  # a signal's handler may come while its own thread holds it
+        self._commit_error: _c.Error | None = None  # of the commit that was begun; code 0: none
         self.path = os.fsdecode(path_bytes(path))
         self.schema = schema_of(schema)
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
@@ -85,9 +88,12 @@ class Writer:
             texts = [_text("names", name) for name in names]
             settings.names, settings.n_names = (ctypes.c_char_p * len(texts))(*texts), len(texts)
         error = errors.new()
-        _check_place(_c.lib.pstk_writer_open(ctypes.byref(self._handle), ctypes.byref(settings),
-                                             ctypes.byref(error)), error, self.path, overwrite)
-        self._state = "open"
+        try:
+            _check_place(_c.lib.pstk_writer_open(ctypes.byref(self._handle), ctypes.byref(settings),
+                                                 ctypes.byref(error)), error, self.path, overwrite)
+        except BaseException:
+            self.abort()
+            raise
 
     # ---- records ---------------------------------------------------------------------------------------
 
@@ -110,7 +116,7 @@ class Writer:
         """
         given = {**record, **values} if record is not None else values
         encoded, pixels_at = self._encode(given)
-        with self._lock:
+        with self._turn("add"):
             handle = self._checked("add")
             for value, made in zip(self._values, encoded):
                 if isinstance(made, bytes):
@@ -164,45 +170,68 @@ class Writer:
     @property
     def n_samples(self) -> int:
         """Records added."""
-        with self._lock:
+        with self._own("n_samples"):
             return int(_c.lib.pstk_writer_n_samples(self._checked("n_samples")))
 
     # ---- the end ---------------------------------------------------------------------------------------
 
-    def _checked(self, what: str) -> ctypes.c_void_p:
-        if self._state != "open":
-            raise SettingsError(f"{what}: this writer of {self.path} is {self._state}; open another")
+    @property
+    def _state(self) -> str:
+        if self._handle:
+            return "open"
+        if self._commit_error is None:
+            return "aborted"
+        return "closed after a commit that failed" if self._commit_error.code else "committed"
+
+    def _own(self, what: str) -> Any:
+        """The lock. In a child made by fork its holder may not be there, so nobody waits for it."""
         if os.getpid() != self._owner:
             raise errors.ForkedError(f"{what}: this writer of {self.path} was opened before fork; open one "
                                      "in the child, as a part of its own (part, n_parts), and merge")
+        return self._lock
+
+    def _turn(self, what: str) -> Any:
+        """The lock, for what nothing may come in between."""
+        lock = self._own(what)
+        if lock._is_owned():
+            raise SettingsError(f"{what}: a signal's handler may neither add nor commit while the writer is at "
+                                "it: set a flag there, and go on where you add")
+        return lock
+
+    def _checked(self, what: str) -> ctypes.c_void_p:
+        if not self._handle:
+            raise SettingsError(f"{what}: this writer of {self.path} is {self._state}; open another")
         return self._handle
 
     def commit(self) -> None:
-        """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not."""
+        """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not, unless
+        the text says that it is whole: what failed came after, a last sync or the removal of what was replaced.
+        KeyboardInterrupt may come before or after: it exists where the writer's repr says "committed".
+        """
         self._commit("commit", _c.lib.pstk_writer_commit)
 
     def commit_parts(self, parts: Sequence[str | os.PathLike[str]]) -> None:
         """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be
         none: so a program that packs in parts holds the data set's place until the whole is in it. The parts
-        have this writer's schema and class names. Raises SettingsError, PenstockError.
+        have this writer's schema and class names. Raises SettingsError, PenstockError, as commit does.
         """
         names = [path_bytes(part) for part in parts]
         self._commit("commit_parts", _c.lib.pstk_writer_commit_parts,
                      (ctypes.c_char_p * len(names))(*names), len(names))
 
     def _commit(self, what: str, function: Any, *arguments: Any) -> None:
-        with self._lock:
+        with self._turn(what):
             handle = self._checked(what)
-            error = errors.new()
-            self._state = "closed after a commit that failed"
+            self._commit_error = error = errors.new()
             errors.check(function(ctypes.byref(handle), *arguments, ctypes.byref(error)), error)
-            self._state = "committed"
 
     def abort(self) -> None:
         """Remove what was written. Does nothing after commit, or in a child made by fork."""
+        if os.getpid() != self._owner:
+            return
         with self._lock:
-            if self._state == "open" and os.getpid() == self._owner:
-                self._state = "aborted"
+            if self._handle:
+                self._commit_error = None
                 _c.lib.pstk_writer_abort(ctypes.byref(self._handle))
 
     def __enter__(self) -> Writer:
@@ -212,14 +241,14 @@ class Writer:
                  trace: TracebackType | None) -> None:
         if kind is not None:
             self.abort()
-        elif self._state == "open":
+        elif self._handle:
             self.commit()
 
     def __del__(self) -> None:
-        if getattr(self, "_state", "") == "open" and os.getpid() == self._owner:
+        if getattr(self, "_handle", None) and os.getpid() == self._owner:
+            self.abort()
             warnings.warn(f"a writer of {self.path} was neither committed nor aborted: nothing is kept",
                           ResourceWarning, stacklevel=2, source=self)
-            self.abort()
 
     def __repr__(self) -> str:
         return f"penstock.Writer({self.path!r}, {self.schema}): {self._state}"
