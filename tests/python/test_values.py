@@ -66,15 +66,20 @@ class WholeNumbers(Case):
 
     def test_without_numpy_too(self):
         code = (
-            "import sys; sys.modules['numpy'] = None\n"
+            "import array, sys; sys.modules['numpy'] = None\n"
             "from penstock.schema import Field\nfrom penstock.values import encoder\n"
             "take = encoder('x', Field('float32', (2,)))\n"
             "assert len(take([2**24, .5])) == 8\n"
             "for value in ([2**24 + 1, 0], [.5, 2**24 + 1]):\n"
             "    try: take(value)\n    except ValueError as e: print(e)\n"
+            "for kind, code in ('int8', 'b'), ('uint16', 'H'), ('int64', 'l'), ('uint64', 'L'), ('uint64', 'Q'):\n"
+            "    take = encoder('x', Field(kind, (1,)))\n"
+            "    assert take(array.array(code, [7])) == array.array(code, [7]).tobytes()\n"
+            "    try: take(array.array(code.swapcase(), [7]))\n    except ValueError as e: print(kind, e)\n"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout.count("rounding is meant"), 2, done.stderr)
+        self.assertEqual(done.stdout.count("give a flat list"), 5, done.stdout)  # of the other sign
 
     def test_a_mixed_column_is_packed_by_its_schema(self):
         samples = [{"n": 0.5}] * 8 + [{"n": 2**53 + 1}]
@@ -84,6 +89,54 @@ class WholeNumbers(Case):
 
     def test_arrays_of_the_standard_library(self):
         self.refused(("float32", (1,)), array.array("q", [2**24 + 1]))
+
+
+class Broken:
+    """A number, it says."""
+
+    def __init__(self, name, error):
+        self.name, self.error = name, error
+
+    def __float__(self):
+        return self.do("__float__")
+
+    def __index__(self):
+        return self.do("__index__")
+
+    def do(self, name):
+        if name == self.name:
+            raise self.error
+        return 1
+
+
+class SingleNumbers(Case):
+    def refused(self, kind, value, *words):
+        error = self.assert_says(["field x", f"holds {kind}", *words], encode, kind, value)
+        self.assertIsInstance(error, FieldError)
+
+    def test_arrays_are_not_taken_for_numbers(self):
+        for kind in ("float32", "float64", "bfloat16", "int64", "uint8"):
+            for value in (np.array([1]), np.array([0.5]), np.array([[1.0]]), np.zeros(2)):
+                self.refused(kind, value, "float64" if value.dtype == float else "int64", ".item()",
+                             f"({kind!r}, {value.shape})")
+            for value in (np.array(1), np.uint8(1), np.int64(1), True):
+                encode(kind, value)
+        for kind in ("float32", "int64"):
+            for value in (1j, np.array(1j), None, "1", [1], np.array("a"), {}):
+                self.refused(kind, value)
+
+    def test_tensors_are_not_either(self):
+        torch = optional("torch")
+        for kind in ("float32", "int64"):
+            for value in (torch.tensor([0.5]), torch.tensor([1]), torch.ones(1, 1)):
+                self.refused(kind, value, "Tensor", "shape", ".item()")
+            encode(kind, torch.tensor(1))
+
+    def test_numbers_that_fail_to_be_one_name_the_field(self):
+        for error in (TypeError("odd"), ValueError("odd")):
+            self.refused("int64", Broken("__index__", error), "Broken")
+            for name in ("__index__", "__float__"):
+                self.refused("float32", Broken(name, error), "Broken")
 
 
 class PilImages(Case):

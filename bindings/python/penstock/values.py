@@ -116,6 +116,30 @@ def _number(value: Any) -> Any:
     return value
 
 
+def _has_shape(value: Any) -> bool:
+    """Is it an array or tensor of one dimension or more?"""
+    return tuple(getattr(value, "shape", ())) != ()
+
+
+def _refused(name: str, field: Field, value: Any) -> FieldError:
+    """Of a field of single numbers, a value that is none."""
+    advice = ""
+    if _has_shape(value):
+        advice = ": give one number, such as x.item() or x[0], or declare an array field, " \
+                 f"({field.kind!r}, {tuple(value.shape)})"
+    return FieldError(name, f"holds {field.kind}, a {_kind_of(value)} was given{advice}")
+
+
+def _single(name: str, field: Field, value: Any) -> Any:
+    """What may be a number: neither text, nor an array of one element, which passes for one elsewhere."""
+    if isinstance(value, (int, float)):
+        return value
+    number = _number(value)
+    if isinstance(number, (str, bytes)) or _has_shape(number):
+        raise _refused(name, field, value)
+    return number
+
+
 def _is_exact(number: int, precision: int) -> bool:
     """Does a float whose significand has `precision` bits, and whose range it is in, hold this number?"""
     return abs(number) <= 1 << precision or (abs(number) // (number & -number)).bit_length() <= precision
@@ -149,9 +173,9 @@ def _integer_encoder(name: str, field: Field) -> Encoder:
 
     def encode(value: Any) -> bytes:
         try:
-            number = operator.index(_number(value))
-        except TypeError:
-            raise FieldError(name, f"holds {field.kind}, a {_kind_of(value)} was given") from None
+            number = operator.index(_single(name, field, value))
+        except (TypeError, ValueError):
+            raise _refused(name, field, value) from None
         if not low <= number <= high:
             raise FieldError(name, f"{number} is out of the range of {field.kind}, {low} to {high}")
         return pack(number)
@@ -165,15 +189,16 @@ def _float_encoder(name: str, field: Field) -> Encoder:
     precision = dtype.precision
 
     def encode(value: Any) -> bytes:
-        number = _number(value)
-        if isinstance(number, (str, bytes)) or not hasattr(number, "__float__"):
-            raise FieldError(name, f"holds {field.kind}, a {_kind_of(value)} was given")
+        number = _single(name, field, value)
         try:
             data = pack(float(number))
-        except (OverflowError, TypeError, struct.error):
+            whole = operator.index(number) if hasattr(number, "__index__") else 0
+        except (OverflowError, struct.error):
             raise FieldError(name, f"{value} is out of the range of {field.kind}") from None
-        if hasattr(number, "__index__") and not _is_exact(operator.index(number), precision):
-            raise _inexact(name, field, operator.index(number))
+        except (TypeError, ValueError):
+            raise _refused(name, field, value) from None
+        if not _is_exact(whole, precision):
+            raise _inexact(name, field, whole)
         return data
 
     return encode
@@ -438,7 +463,7 @@ def _plain_array(name: str, field: Field, value: Any, is_shaped: bool) -> bytes:
     except TypeError:
         view = None
     if view is None or view.itemsize != dtype.size or sys.byteorder != "little" or not view.c_contiguous \
-            or view.format.lstrip("<=@").lower().replace("l", "q") != dtype.format.lower():
+            or view.format.lstrip("<=@").replace("l", "q").replace("L", "Q") != dtype.format:
         raise FieldError(name, f"holds arrays of {field.kind}, a {_kind_of(value)} was given; without NumPy "
                                "give a flat list, or an array.array of that type; or pip install numpy")
     _check_shape(name, field, tuple(view.shape or ()))
