@@ -4,6 +4,7 @@
 import collections
 import contextlib
 import dataclasses
+import glob
 import io
 import os
 import signal
@@ -15,6 +16,7 @@ import unittest.mock
 
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
+from penstock import packing
 from penstock.packing import PackError, SchemaError, n_cores
 from penstock.samples import inferred_schema
 from penstock.schema import schema_of
@@ -139,8 +141,7 @@ class Parallel(Case):
             self.assertEqual(len(os.listdir(self.path())), 3 + penstock.Dataset(self.path()).info.n_shards)
         self.assertEqual(self.left(), ["data"])
 
-    def test_two_packs_do_not_meet_and_leftovers_go(self):
-        os.makedirs(self.path(".data.parts/part-00000"))
+    def test_two_packs_do_not_meet(self):
         with penstock.Writer(self.path(), {"x": "int8"}) as w:
             self.assertEqual(
                 self.assert_says("another writer", quiet, Source(), self.path(), num_workers=2).code,
@@ -148,6 +149,48 @@ class Parallel(Case):
             )
             w.abort()
         self.check(quiet(Source(), self.path(), num_workers=2))
+        self.assertEqual(self.left(), ["data"])
+
+    def test_only_what_a_pack_of_this_data_set_left_goes(self):
+        marker = ".penstock-parts"
+        # a user's, and those of packs of other data sets
+        stay = [".data.parts", ".data.parts-mine", ".data.parts-abcdefgh",
+                f".data.parts-x.parts-abcd_234/{marker}", f".other.parts-abcd_234/{marker}"]
+        gone = [f".data.parts-abcd_234/{marker}", ".data.parts-abcd_234/part-00000",
+                f".data.parts-01234567/{marker}"]
+        stay.append(f"elsewhere/{marker}")
+        for name in stay + gone:
+            directory, name = os.path.split(name) if name.endswith(marker) else (name, None)
+            os.makedirs(self.path(directory), exist_ok=True)
+            if name:
+                open(self.path(os.path.join(directory, name)), "x").close()
+        os.symlink(self.path("elsewhere"), self.path(".data.parts-linked_1"))
+        stay.append(".data.parts-linked_1")
+        self.check(quiet(Source(), self.path(), num_workers=2))
+        for name in stay:
+            self.assertTrue(os.path.exists(self.path(name)), name)
+        self.assertEqual(self.left(), sorted({name.split("/")[0] for name in stay} | {"data"}))
+
+    def test_where_parts_cannot_be_made_the_way_without_is_named(self):
+        long = self.path("x" * 250)  # the directory beside it has a longer name
+        self.assert_says(["beside it", "too long", "num_workers=0"], quiet, Source(), long, num_workers=2)
+        self.assertEqual(self.left(), [])
+        self.check(quiet(Source(), long, num_workers=0))
+
+    def test_a_pack_that_begins_as_another_ends_keeps_its_parts(self):
+        """The other's data set is there, its parts are not gone yet."""
+        commit, seen = packing.Writer.commit_parts, []
+
+        def commit_parts(writer, parts):
+            seen.append(os.path.dirname(parts[0]))
+            commit(writer, parts)
+            if len(seen) == 1:
+                self.check(quiet(Source(), self.path(), num_workers=2, overwrite=True))
+                self.assertFalse(os.path.exists(seen[0]))
+
+        with unittest.mock.patch.object(packing.Writer, "commit_parts", commit_parts):
+            self.check(quiet(Source(), self.path(), num_workers=2))
+        self.assertEqual(len(set(seen)), 2)
         self.assertEqual(self.left(), ["data"])
 
     def stopped(self, workers, stop, context="fork"):
@@ -167,8 +210,8 @@ class Parallel(Case):
             process = subprocess.Popen(
                 [sys.executable, program.name, self.path(), str(workers), context], start_new_session=True
             )
-            wanted = self.path(f".data.parts/part-{workers - 1:05}") if workers else self.path()
-            while not os.path.exists(wanted):
+            wanted = self.path(f".data.parts-*/part-{workers - 1:05}") if workers else self.path()
+            while not glob.glob(wanted):
                 time.sleep(0.01)
                 self.assertIsNone(process.poll())
             time.sleep(0.3)

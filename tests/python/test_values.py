@@ -72,7 +72,7 @@ class WholeNumbers(Case):
             "assert len(take([2**24, .5])) == 8\n"
             "for value in ([2**24 + 1, 0], [.5, 2**24 + 1]):\n"
             "    try: take(value)\n    except ValueError as e: print(e)\n"
-            "for kind, code in ('int8', 'b'), ('uint16', 'H'), ('int64', 'l'), ('uint64', 'L'), ('uint64', 'Q'):\n"
+            "for kind, code in zip(('int8', 'uint16', 'int64', 'uint64', 'uint64'), 'bHlLQ'):\n"
             "    take = encoder('x', Field(kind, (1,)))\n"
             "    assert take(array.array(code, [7])) == array.array(code, [7]).tobytes()\n"
             "    try: take(array.array(code.swapcase(), [7]))\n    except ValueError as e: print(kind, e)\n"

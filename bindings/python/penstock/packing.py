@@ -5,23 +5,26 @@
            +-- process 1: samples [n/k, 2n/k) - part 1 ---+-- commit: hard links -- data set
            +-- ...
 
-The parts lie beside the data set, in a directory `.NAME.parts`, while they are made. A writer holds the data
-set's own directory from before the first sample until it commits the parts there, so that two packs cannot
-meet; it is also what refuses a path before any work.
+The parts lie beside the data set, in a directory `.NAME.parts-XXXXXXXX` of each pack's own, while they are
+made. A writer holds the data set's own directory from before the first sample until it commits the parts there,
+so that two packs cannot meet; it is also what refuses a path before any work.
 """
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import functools
+import glob
 import itertools
 import multiprocessing
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -43,6 +46,7 @@ from .writer import Writer, count
 __all__ = ["PackError", "SchemaError", "pack"]
 
 REPORT_SECONDS = 0.1
+MARKER = ".penstock-parts"  # a file in a directory of parts: only a pack writes it
 STOP_SECONDS = 1.0  # that a worker has to end before it is killed
 SAMPLES_PER_WORKER = 16  # fewer are not worth a process
 
@@ -296,37 +300,49 @@ def _split(n: int, n_parts: int) -> list[range]:
     return [range(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
 
 
+def _remove_parts(directory: str) -> None:
+    """The marker last: until then the next pack goes on with it."""
+    for part in glob.glob(os.path.join(glob.escape(directory), "part-*")):
+        shutil.rmtree(part, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_leftovers(parent: str, name: str) -> None:
+    """Parts of killed packs. The caller holds the data set, so that no other pack of it needs its own."""
+    ours = re.compile(re.escape(f".{name}.parts-") + "[a-z0-9_]{8}")
+    with contextlib.suppress(OSError):  # a folder that cannot be listed: they stay
+        for entry in list(os.scandir(parent)):
+            if ours.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) \
+                    and os.path.isfile(os.path.join(entry.path, MARKER)):
+                _remove_parts(entry.path)
+
+
 @contextlib.contextmanager
 def _parts_directory(path: str) -> Iterator[str]:
-    """A directory beside the data set, on its file system, for hard links. What a killed pack left there
-    goes."""
+    """A directory beside the data set, on its file system, for hard links."""
     parent, name = os.path.split(path)
-    directory = os.path.join(parent, f".{name}.parts")
-    try:
-        if os.path.lexists(directory):
-            shutil.rmtree(directory)
-        os.mkdir(directory)
-    except OSError as error:
-        raise errors.PenstockError(f"{directory}: cannot be made, and packing with several processes needs "
-                                   f"it: {error.strerror}; num_workers=0 packs without") from error
-    try:
+    _remove_leftovers(parent, name)
+    with contextlib.ExitStack() as stack:
+        try:
+            with _ctrl_c_later():
+                directory = tempfile.mkdtemp(prefix=f".{name}.parts-", dir=parent)
+                stack.callback(_remove_parts, directory)
+                with open(os.path.join(directory, MARKER), "x", encoding="utf-8") as file:
+                    file.write("Parts that penstock.pack makes; those of a killed one go with the next.\n")
+        except OSError as error:
+            raise errors.PenstockError(f"{path}: packing with several processes needs a directory beside it, "
+                                       f"which cannot be made: {error}; num_workers=0 packs without") from error
         yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _pack_parallel(source: Any, path: str, open_writer: functools.partial[Writer], n_workers: int,
                    context: str, progress: Progress) -> None:
     parts = _split(len(source), n_workers)
-    guard = open_writer(path)
-    try:
-        with _parts_directory(path) as directory:
-            with progress, _Crew(multiprocessing.get_context(context), source, parts,
-                                 functools.partial(open_writer, overwrite=False), directory) as crew:
-                crew.run(progress)
-            guard.commit_parts([part_path(directory, part) for part in range(len(parts))])
-    finally:
-        guard.abort()
+    with open_writer(path) as guard, _parts_directory(path) as directory:
+        with progress, _Crew(multiprocessing.get_context(context), source, parts,
+                             functools.partial(open_writer, overwrite=False), directory) as crew:
+            crew.run(progress)
+        guard.commit_parts([part_path(directory, part) for part in range(len(parts))])
 
 
 # ---- pack ----------------------------------------------------------------------------------------------

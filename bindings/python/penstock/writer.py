@@ -194,8 +194,8 @@ class Writer:
         """The lock, for what nothing may come in between."""
         lock = self._own(what)
         if lock._is_owned():
-            raise SettingsError(f"{what}: a signal's handler may neither add nor commit while the writer is at "
-                                "it: set a flag there, and go on where you add")
+            raise SettingsError(f"{what}: a signal's handler may neither add nor commit while the writer is "
+                                "at it: set a flag there, and go on where you add")
         return lock
 
     def _checked(self, what: str) -> ctypes.c_void_p:
@@ -205,8 +205,8 @@ class Writer:
 
     def commit(self) -> None:
         """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not, unless
-        the text says that it is whole: what failed came after, a last sync or the removal of what was replaced.
-        KeyboardInterrupt may come before or after: it exists where the writer's repr says "committed".
+        the text says that it is whole: what failed came after, a last sync or the removal of what was
+        replaced. After KeyboardInterrupt it exists where the writer's repr says "committed".
         """
         self._commit("commit", _c.lib.pstk_writer_commit)
 
