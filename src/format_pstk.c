@@ -79,9 +79,12 @@ static int pstk_stands(const struct pstk__source *s, struct pstk_error *err)
         return 0;
     return pstk__fail(
         err, PSTK_ENOENT, PSTK_STAGE_SHARD,
-        "%s: the data set was replaced, removed or renamed while it was open: open it "
-        "again",
-        s->path);
+        "%s: the data set was replaced, removed or renamed while it was open%s: open it again%s",
+        s->path,
+        s->path[0] == '/' ? ""
+                          : ", or the program went to another directory, from which this relative "
+                            "path does not lead there",
+        s->path[0] == '/' ? "" : ", best by an absolute path");
 }
 
 static int file_path(const struct pstk__source *s, const char *file, char *path, size_t size)

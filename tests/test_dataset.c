@@ -490,6 +490,25 @@ TEST(a_data_set_that_is_replaced_while_it_is_open_is_said_to_be)
     }
 }
 
+TEST(a_relative_path_that_no_longer_leads_there_is_said_to_be_one)
+{
+    struct maker k;
+    struct pstk_dataset *d;
+    struct pstk_error err = {0};
+    char before[1024];
+    make(&k);
+    CHECK(getcwd(before, sizeof before) && chdir("/") == 0);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir + 1, NULL), 0);
+    CHECK_EQ(chdir(k.dir), 0);
+    CHECK(!is_right(d, 600, &err));
+    CHECK(err.code == PSTK_ENOENT && strstr(err.message, "relative path"));
+    CHECK_EQ(chdir("/"), 0);
+    CHECK(is_right(d, 600, &err));
+    CHECK_EQ(chdir(before), 0);
+    pstk_dataset_close(&d);
+    unmake(&k);
+}
+
 TEST(a_shard_that_shrinks_after_it_was_checked_is_damage)
 {
     struct maker k;
@@ -712,6 +731,7 @@ int main(void)
         CASE(damage_anywhere_in_a_shard_is_found_by_who_reads_it_and_by_nobody_else),
         CASE(truncated_missing_and_foreign_shards_are_named),
         CASE(a_data_set_that_is_replaced_while_it_is_open_is_said_to_be),
+        CASE(a_relative_path_that_no_longer_leads_there_is_said_to_be_one),
         CASE(a_shard_that_shrinks_after_it_was_checked_is_damage),
         CASE(a_damaged_or_missing_dictionary_is_found_at_open),
         CASE(what_is_no_data_set_is_told_by_what_it_is),

@@ -6,8 +6,8 @@
            +-- ...
 
 The parts lie beside the data set, in a directory `.NAME.parts-XXXXXXXX` of each pack's own, while they are
-made. A writer holds the data set's own directory from before the first sample until it commits the parts there,
-so that two packs cannot meet; it is also what refuses a path before any work.
+made. A writer holds the data set's own directory from before the first sample until it commits the parts
+there, so that two packs cannot meet; it is also what refuses a path before any work.
 """
 from __future__ import annotations
 
@@ -331,7 +331,8 @@ def _parts_directory(path: str) -> Iterator[str]:
                     file.write("Parts that penstock.pack makes; those of a killed one go with the next.\n")
         except OSError as error:
             raise errors.PenstockError(f"{path}: packing with several processes needs a directory beside it, "
-                                       f"which cannot be made: {error}; num_workers=0 packs without") from error
+                                       f"which cannot be made: {error}; num_workers=0 does without") \
+                from error
         yield directory
 
 

@@ -204,8 +204,8 @@ class Writer:
         return self._handle
 
     def commit(self) -> None:
-        """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not, unless
-        the text says that it is whole: what failed came after, a last sync or the removal of what was
+        """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not,
+        unless the text says that it is whole: what failed came after, a last sync or the removal of what was
         replaced. After KeyboardInterrupt it exists where the writer's repr says "committed".
         """
         self._commit("commit", _c.lib.pstk_writer_commit)
