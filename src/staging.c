@@ -215,13 +215,14 @@ static int take_over(struct pstk__staging *s, int overwrite, int locked, struct 
     struct contents c;
     struct pstk__names left = {0};
     int r = scan(s, &c, err);
+    if (r == 0 && c.manifest)
+        r = check_manifest_is_ours(s, err);
+    /* The bindings look for "set overwrite" in it, and say how that is done there. */
     if (r == 0 && c.manifest && !overwrite)
         r = pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
                        "%s: holds a data set already; set overwrite to replace it, or choose "
                        "another directory",
                        s->path);
-    if (r == 0 && c.manifest)
-        r = check_manifest_is_ours(s, err);
     if (r == 0 && c.manifest)
         r = list_old(s, err);
     if (r == 0)

@@ -383,6 +383,13 @@ def pack_does_not_replace_a_data_set_unless_told(world):
     run("pack", small, out, "--overwrite")
     expect(run_json("info", out)["n_samples"], 1)
     expect(run_json("verify", out)["n_bad"], 0)
+    other = world.fresh("other")
+    os.mkdir(other)
+    with open(os.path.join(other, "manifest.json"), "w") as f:
+        f.write('{"name": "app"}')
+    for more in ((), ("--overwrite",)):
+        _, err = run("pack", small, other, *more, status=2)
+        assert other in err and "not penstock's" in err and "--overwrite" not in err, err
 
 
 @test

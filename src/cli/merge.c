@@ -83,7 +83,7 @@ static int run(const struct command *self, int argc, char **argv)
     int r = pstk_merge(parts, (uint32_t)(n - 1), out, overwrite, &err);
     interrupt_at_once(NULL);
     if (r < 0)
-        return output_refuse(&err, out, overwrite);
+        return output_refuse(&err, out);
     return report(out, (uint32_t)(n - 1), unit_now() - start, json);
 }
 

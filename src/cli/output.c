@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "message.h"
@@ -17,9 +18,9 @@ int output_stands(const char *path)
     return found;
 }
 
-int output_refuse(const struct pstk_error *err, const char *path, int overwrite)
+int output_refuse(const struct pstk_error *err, const char *path)
 {
-    if (err->code == PSTK_EEXIST && !overwrite && output_stands(path))
+    if (err->code == PSTK_EEXIST && strstr(err->message, "set overwrite"))
         return message_usage("%s is a data set already; --overwrite replaces it", path);
     return message_refuse(err, path);
 }

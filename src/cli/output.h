@@ -7,8 +7,8 @@
 
 /* 1 when there is a data set at `path`. */
 int output_stands(const char *path);
-/* Print why the library refused to make `path`, with --overwrite where that would help (0: it was
- * not given); returns the exit status. */
-int output_refuse(const struct pstk_error *err, const char *path, int overwrite);
+/* Print why the library refused to make `path`, with --overwrite where that would help; returns the
+ * exit status. */
+int output_refuse(const struct pstk_error *err, const char *path);
 
 #endif

@@ -176,7 +176,7 @@ static int open_writer(struct pack *p)
     interrupt_unblock();
     if (r == 0 && pstk_writer_n_leftovers(p->writer) > 0)
         message_say("%s has files of a pack that was stopped; starting over", p->out);
-    return r < 0 ? output_refuse(&err, p->out, p->overwrite) : 0;
+    return r < 0 ? output_refuse(&err, p->out) : 0;
 }
 
 static void note_bad(struct pack *p, uint64_t number, const char *reason)

@@ -302,6 +302,21 @@ class Endings(Case):
         self.assert_says("range", write, 300, overwrite=True)
         self.assertEqual(penstock.Dataset(self.path())[0]["x"], 3)
 
+    def test_a_manifest_of_another_program_is_no_data_set_to_replace(self):
+        with penstock.Writer(self.path("part"), {"x": "int8"}) as w:
+            w.add(x=1)
+        os.mkdir(self.path())
+        with open(self.path("data/manifest.json"), "w") as file:
+            file.write('{"name": "app"}')
+        for make in (
+            lambda overwrite: penstock.Writer(self.path(), {"x": "int8"}, overwrite=overwrite),
+            lambda overwrite: merge([self.path("part")], self.path(), overwrite=overwrite),
+        ):
+            for overwrite in (False, True):
+                error = self.assert_says([self.path(), "not penstock's", "another directory"], make, overwrite)
+                self.assertIsInstance(error, penstock.DataSetExistsError)
+                self.assertNotIn("overwrite", str(error))
+
     def test_a_forgotten_writer_warns_and_leaves_nothing(self):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

@@ -90,7 +90,7 @@ class Writer:
         error = errors.new()
         try:
             _check_place(_c.lib.pstk_writer_open(ctypes.byref(self._handle), ctypes.byref(settings),
-                                                 ctypes.byref(error)), error, self.path, overwrite)
+                                                 ctypes.byref(error)), error)
         except BaseException:
             self.abort()
             raise
@@ -276,14 +276,12 @@ def _text(name: str, value: str) -> bytes:
         raise SettingsError(f"{name}: {value!r} cannot be written as UTF-8") from None
 
 
-def _check_place(result: int, error: _c.Error, path: str, overwrite: bool) -> None:
-    """errors.check of a call that makes a data set: one in its place is said to be replaced by
-    overwrite=True, where that was not said."""
+def _check_place(result: int, error: _c.Error) -> None:
+    """errors.check of a call that makes a data set: how one in its place is replaced is said in Python."""
     try:
         errors.check(result, error)
     except errors.DataSetExistsError as exists:
-        if not overwrite and os.path.exists(os.path.join(path, "manifest.json")):
-            exists.args = (f"{path}: holds a data set already; overwrite=True replaces it",)
+        exists.args = (str(exists).replace("set overwrite to", "set overwrite=True to"),)
         raise
 
 
@@ -298,5 +296,4 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
     names, where = [path_bytes(part) for part in parts], path_bytes(path)
     error = errors.new()
     _check_place(_c.lib.pstk_merge((ctypes.c_char_p * len(names))(*names), len(names), where,
-                                   1 if overwrite else 0, ctypes.byref(error)),
-                 error, os.fsdecode(where), overwrite)
+                                   1 if overwrite else 0, ctypes.byref(error)), error)
