@@ -382,6 +382,8 @@ int pstk__merge_into(struct pstk__staging *s, const struct pstk__manifest *like,
         r = prepare(&g, parts, s->path, err);
     if (r == 0)
         r = check_same(&wanted, &g.parts[0], err);
+    if (r == 0 && like->note)
+        r = pstk__manifest_set_note(&g.manifest, like->note, err);
     if (r == 0)
         r = join(&g, err);
     teardown(&g);

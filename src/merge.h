@@ -10,7 +10,8 @@
 #include "staging.h"
 
 /* Join the parts into the directory that `s` holds, and commit it; closing `s` is the caller's.
- * like: a manifest of which the parts must have the schema and names. */
+ * like: a manifest of which the parts must have the schema and names, and whose note, if it has
+ * one, is taken instead of the first part's. */
 int pstk__merge_into(struct pstk__staging *s, const struct pstk__manifest *like,
                      const char *const *parts, uint32_t n_parts, struct pstk_error *err);
 

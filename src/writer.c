@@ -663,15 +663,19 @@ static int write_manifest(struct pstk_writer *w, struct pstk_error *err)
     return r;
 }
 
+static int check_failed(const struct pstk_writer *w, struct pstk_error *err)
+{
+    return w->failed ? pstk__fail(err, w->failed, PSTK_STAGE_WRITE,
+                                  "%s: writing failed before, so there is nothing to commit",
+                                  w->staging.path)
+                     : 0;
+}
+
 int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
 {
     if (!w || !*w)
         return fail_closed(err);
-    int r = (*w)->failed;
-    if (r < 0)
-        r = pstk__fail(err, r, PSTK_STAGE_WRITE,
-                       "%s: writing failed before, so there is nothing to commit",
-                       (*w)->staging.path);
+    int r = check_failed(*w, err);
     if (r == 0)
         r = write_rest(*w, err);
     if (r == 0)
@@ -680,17 +684,33 @@ int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
     return r;
 }
 
+/* A writer that commits parts is of the whole. */
+static int check_for_parts(const struct pstk_writer *w, struct pstk_error *err)
+{
+    const struct pstk__manifest *m = &w->manifest;
+    if (w->n_samples)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "%s: records were added to this writer; parts are committed by one that "
+                          "has none",
+                          w->staging.path);
+    if (m->n_parts != 1)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "%s: this writer is part %u of %u; parts are committed by one that is "
+                          "none: leave out part and n_parts",
+                          w->staging.path, m->part, m->n_parts);
+    return 0;
+}
+
 int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts, uint32_t n_parts,
                              struct pstk_error *err)
 {
     if (!w || !*w)
         return fail_closed(err);
-    int r = (*w)->n_samples || (*w)->failed
-                ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                             "%s: records were added to this writer; parts are committed by one "
-                             "that has none",
-                             (*w)->staging.path)
-                : pstk__merge_into(&(*w)->staging, &(*w)->manifest, parts, n_parts, err);
+    int r = check_failed(*w, err);
+    if (r == 0)
+        r = check_for_parts(*w, err);
+    if (r == 0)
+        r = pstk__merge_into(&(*w)->staging, &(*w)->manifest, parts, n_parts, err);
     teardown(w);
     return r;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "faults.h"
 #include "fixture.h"
+#include "manifest.h"
 
 #include <sys/wait.h>
 
@@ -374,23 +375,57 @@ TEST(parts_that_do_not_go_with_the_writer_are_refused)
     CHECK_EQ(write_parts(&f, parts, 2), 0);
     const char *out = fixture_path(&f, "out");
     CHECK_EQ(pstk_writer_commit_parts(&w, parts, 2, &f.err), PSTK_EINVAL);
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < 6; k++) {
         static const char *const wanted[] = {"fields, codecs", "records were added",
-                                             "parts is empty", "part 1 of 2 is missing"};
-        part_settings(&s, out, 0, 1);
+                                             "parts is empty", "part 1 of 2 is missing",
+                                             "part 0 of 3",    "writing failed before"};
+        part_settings(&s, out, 0, k == 4 ? 3 : 1);
         s.n_fields = k == 0 ? FIXTURE_FIELDS - 1 : FIXTURE_FIELDS;
         CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
         if (k == 1)
             CHECK_EQ(fixture_add(w, 0, 10, &f.err), 0);
-        CHECK_EQ(pstk_writer_commit_parts(&w, parts,
-                                          k == 2   ? 0
-                                          : k == 3 ? 1
-                                                   : 2,
-                                          &f.err),
-                 PSTK_EINVAL);
+        if (k == 5) {
+            fault_arm(FAULT_MEMORY, 1, ENOMEM); /* after the values' check */
+            CHECK_EQ(fixture_add(w, 0, 10, &f.err), PSTK_ENOMEM);
+            fault_disarm();
+        }
+        uint32_t n = k == 2 ? 0 : k == 3 ? 1 : 2;
+        CHECK_EQ(pstk_writer_commit_parts(&w, parts, n, &f.err),
+                 k == 5 ? PSTK_ENOMEM : PSTK_EINVAL);
         CHECK(strstr(f.err.message, wanted[k]) != NULL);
         CHECK(w == NULL);
         CHECK_EQ(fixture_count(out), -1);
+    }
+    fixture_close(&f);
+}
+
+/* Does the manifest have this note? */
+static int has_note(struct fixture *f, const char *path, const char *note)
+{
+    struct pstk__manifest m;
+    int r = pstk__manifest_load(&m, path, &f->err);
+    int same = r == 0 && m.note && strcmp(m.note, note) == 0;
+    pstk__manifest_free(&m);
+    return same;
+}
+
+TEST(the_note_is_the_writers_or_that_of_the_first_part)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    struct pstk_writer *w;
+    fixture_open(&f);
+    const char *out = fixture_path(&f, "out"), *part = fixture_path(&f, "p");
+    part_settings(&s, part, 0, 1);
+    s.note = "the part's";
+    CHECK_EQ(fixture_write(&s, 0, 3, 10, &f.err), 0);
+    for (int k = 0; k < 2; k++) {
+        part_settings(&s, out, 0, 1);
+        s.overwrite = 1;
+        s.note = k ? "the writer's" : NULL;
+        CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
+        CHECK_EQ(pstk_writer_commit_parts(&w, &part, 1, &f.err), 0);
+        CHECK(has_note(&f, out, k ? "the writer's" : "the part's"));
     }
     fixture_close(&f);
 }
@@ -512,6 +547,7 @@ int main(void)
         CASE(a_data_set_is_replaced_when_asked_and_other_files_stay),
         CASE(a_writer_that_held_the_directory_commits_the_parts),
         CASE(parts_that_do_not_go_with_the_writer_are_refused),
+        CASE(the_note_is_the_writers_or_that_of_the_first_part),
         CASE(a_killed_merge_leaves_the_old_or_the_new_data_set),
         CASE(any_call_may_fail),
     };

@@ -130,15 +130,17 @@ PSTK_API void pstk_writer_abort(struct pstk_writer **w);
 
 /* Join parts (data sets of the same schema, part 0..n-1 of n, in any order) into the data set
  * `out`: shards are hard-linked, or copied where linking is refused; sample ids are those of a
- * single pack. The parts stay, and may be removed after. overwrite != 0: a data set at `out` is
- * replaced, by the last step; other files there stay. Until then, and after any failure before it,
- * what stood at `out` is as it was. EEXIST: it holds a data set and !overwrite. EBUSY: a writer is
- * at work there. EINVAL: parts that do not belong together, or `out` is one of them. */
+ * single pack, the note is that of part 0. The parts stay, and may be removed after. overwrite !=
+ * 0: a data set at `out` is replaced, by the last step; other files there stay. Until then, and
+ * after any failure before it, what stood at `out` is as it was. EEXIST: it holds a data set and
+ * !overwrite. EBUSY: a writer is at work there. EINVAL: parts that do not belong together, or `out`
+ * is one of them. */
 PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
                         struct pstk_error *err);
 /* Commit parts, joined as by pstk_merge, in place of records of the writer's own, of which it may
  * have none: who packs in parts holds the data set's directory by a writer meanwhile, and gives it
- * out of hand only with the whole in it. The parts have the writer's fields and names. Frees and
+ * out of hand only with the whole in it. The parts have the writer's fields and names; the note is
+ * the writer's, or else the first part's. EINVAL: it has records, or is a part itself. Frees and
  * nulls *w on success and on failure. */
 PSTK_API int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts,
                                       uint32_t n_parts, struct pstk_error *err);

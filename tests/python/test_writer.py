@@ -313,7 +313,7 @@ class Endings(Case):
             lambda overwrite: merge([self.path("part")], self.path(), overwrite=overwrite),
         ):
             for overwrite in (False, True):
-                error = self.assert_says([self.path(), "not penstock's", "another directory"], make, overwrite)
+                error = self.assert_says([self.path(), "not penstock's", "directory"], make, overwrite)
                 self.assertIsInstance(error, penstock.DataSetExistsError)
                 self.assertNotIn("overwrite", str(error))
 

@@ -213,7 +213,8 @@ class Writer:
     def commit_parts(self, parts: Sequence[str | os.PathLike[str]]) -> None:
         """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be
         none: so a program that packs in parts holds the data set's place until the whole is in it. The parts
-        have this writer's schema and class names. Raises SettingsError, PenstockError, as commit does.
+        have this writer's schema and class names; the note is this writer's, or else that of part 0. Raises
+        SettingsError, PenstockError, as commit does.
         """
         names = [path_bytes(part) for part in parts]
         self._commit("commit_parts", _c.lib.pstk_writer_commit_parts,
