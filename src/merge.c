@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MAX_PATH 4096 /* bytes, the terminating 0 included */
+#define MAX_STEPS 40  /* of symbolic links, as the kernel has it */
+
 /* One part, and where its dictionaries are in the list of the whole. */
 struct part {
     const char *path;               /* borrowed */
@@ -106,42 +109,90 @@ static int check_same(const struct part *a, const struct part *b, struct pstk_er
     return 0;
 }
 
-/* The parts stay, so none of them can be replaced by the whole. */
+/* ---- do the parts stay? ------------------------------------------------------------------- */
+
+static int file_path(char path[MAX_PATH], const char *directory, const char *file,
+                     struct pstk_error *err)
+{
+    int n = snprintf(path, MAX_PATH, "%s/%s", directory, file);
+    return n > 0 && n < MAX_PATH ? 0
+                                 : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                              "%s: the path is too long", directory);
+}
+
+static int is_directory(const char *path, const struct stat *directory)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && s.st_dev == directory->st_dev && s.st_ino == directory->st_ino;
+}
+
+/* Put what a symbolic link says in its place. 0: it is none. */
+static int follow(char path[MAX_PATH])
+{
+    char target[MAX_PATH];
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n < 0)
+        return 0;
+    target[n] = 0;
+    size_t at = target[0] == '/' ? 0 : (size_t)(strrchr(path, '/') + 1 - path);
+    n = snprintf(path + at, MAX_PATH - at, "%s", target);
+    return n < (ssize_t)(MAX_PATH - at);
+}
+
+/* Does a file lead into the directory by symbolic links, in however many steps? */
+static int leads_into(const struct stat *directory, const char *folder, const char *file)
+{
+    char path[MAX_PATH], parent[MAX_PATH];
+    if (file_path(path, folder, file, NULL) < 0)
+        return 0;
+    for (int n = 0; n < MAX_STEPS && follow(path); n++) {
+        size_t size = (size_t)(strrchr(path, '/') + 1 - path);
+        memcpy(parent, path, size);
+        parent[size] = 0;
+        if (is_directory(parent, directory))
+            return 1;
+    }
+    return 0;
+}
+
+static int check_part_apart(const struct part *p, const char *out, const struct stat *whole,
+                            struct pstk_error *err)
+{
+    const struct pstk__manifest *m = &p->manifest;
+    if (is_directory(p->path, whole))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "%s is one of the parts, and these stay: name another directory", out);
+    for (uint32_t i = 0; i < m->n_shards + m->n_dictionaries; i++) {
+        const char *file =
+            i < m->n_shards ? m->shards[i].file : m->dictionaries[i - m->n_shards].file;
+        if (leads_into(whole, p->path, file))
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s/%s is a symbolic link into %s, and would lead to nothing when "
+                              "that is replaced: name another directory",
+                              p->path, file, out);
+    }
+    return 0;
+}
+
+/* The parts stay, so nothing of them can be replaced by the whole. */
 static int check_apart(const struct merge *g, const char *out, struct pstk_error *err)
 {
-    struct stat whole, part;
+    struct stat whole;
+    int r = 0;
     if (stat(out, &whole) < 0)
         return 0; /* it is still to be made */
-    for (uint32_t i = 0; i < g->n_parts; i++)
-        if (stat(g->parts[i].path, &part) == 0 && part.st_dev == whole.st_dev &&
-            part.st_ino == whole.st_ino)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s is one of the parts, and these stay: name another directory",
-                              out);
-    return 0;
+    for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
+        r = check_part_apart(&g->parts[i], out, &whole, err);
+    return r;
 }
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-static int file_path(char path[4096], const char *directory, const char *file,
-                     struct pstk_error *err)
+/* The header of a file that is the part's shard s, and no stranger. */
+static int read_header(struct pstk__shard_header *h, const char *path, const struct part *p,
+                       const struct pstk__manifest_shard *s, struct pstk_error *err)
 {
-    int n = snprintf(path, 4096, "%s/%s", directory, file);
-    return n > 0 && n < 4096 ? 0
-                             : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                                          "%s: the path is too long", directory);
-}
-
-/* A shard's header tells its identity; that it is the shard of the manifest is checked on the way,
- * so that no stranger is linked. */
-static int join_shard(struct part *p, const struct pstk__manifest_shard *s, struct pstk_error *err)
-{
-    char path[4096];
     uint8_t bytes[PSTK__HEADER_SIZE];
-    struct pstk__shard_header h;
-    int r = file_path(path, p->path, s->file, err);
-    if (r < 0)
-        return r;
     int fd = pstk__file_open(path);
     if (fd < 0)
         return pstk__fail_errno(err, -fd, PSTK_STAGE_SHARD, "%s: cannot be opened", path);
@@ -154,13 +205,25 @@ static int join_shard(struct part *p, const struct pstk__manifest_shard *s, stru
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                           "%s: has %lld bytes, its manifest says %llu; verify the part", path,
                           (long long)size, (unsigned long long)s->bytes);
-    r = pstk__shard_header_check(&h, bytes, path, err);
+    int r = pstk__shard_header_check(h, bytes, path, err);
     if (r < 0)
         return r;
-    if (h.crc != s->header_crc || h.n_records != s->n_records || h.file_size != s->bytes ||
-        h.schema_crc != p->manifest.schema.crc)
+    if (h->crc != s->header_crc || h->n_records != s->n_records || h->file_size != s->bytes ||
+        h->schema_crc != p->manifest.schema.crc)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                           "%s: is not the shard that its manifest lists; verify the part", path);
+    return 0;
+}
+
+static int join_shard(struct part *p, const struct pstk__manifest_shard *s, struct pstk_error *err)
+{
+    char path[MAX_PATH];
+    struct pstk__shard_header h;
+    int r = file_path(path, p->path, s->file, err);
+    if (r == 0)
+        r = read_header(&h, path, p, s, err);
+    if (r < 0)
+        return r;
     struct pstk__identity id = {.lane = {h.identity[0], h.identity[1]}, .n = h.n_records};
     pstk__identity_join(&p->identity, &id);
     return 0;
@@ -200,7 +263,7 @@ static int new_name(const struct merge *g, char name[PSTK__MAX_FILE_NAME + 1], c
 static int link_file(struct merge *g, const struct part *p, const char *file,
                      char name[PSTK__MAX_FILE_NAME + 1], struct pstk_error *err)
 {
-    char from[4096], prefix[16];
+    char from[MAX_PATH], prefix[16];
     int r = file_path(from, p->path, file, err);
     if (r == 0)
         r = new_name(g, name, "", file, err);
@@ -219,12 +282,24 @@ static int link_file(struct merge *g, const struct part *p, const char *file,
                                          g->staging->path, name);
 }
 
-static int load_dictionary(const struct part *p, const struct pstk__manifest_dictionary *d,
+/* What was looked at by its name may be another file by the time it is linked by it. What is linked
+ * stays what it is. */
+static int fail_changed(const struct part *p, int r, struct pstk_error *err)
+{
+    return r != PSTK_EBADMSG
+               ? r
+               : pstk__fail(err, r, PSTK_STAGE_SHARD,
+                            "%s: its files changed meanwhile, so nothing was merged: let no one "
+                            "write there, and merge again (%s)",
+                            p->path, err ? err->message : "");
+}
+
+static int load_dictionary(const char *directory, const struct pstk__manifest_dictionary *d,
                            void **bytes, struct pstk_error *err)
 {
-    char path[4096];
+    char path[MAX_PATH];
     uint64_t size;
-    int r = file_path(path, p->path, d->file, err);
+    int r = file_path(path, directory, d->file, err);
     if (r == 0)
         r = pstk__file_load(path, PSTK__MAX_DICTIONARY, bytes, &size, err);
     if (r < 0)
@@ -249,7 +324,7 @@ static int find_dictionary(const struct merge *g, const struct part *p,
             void *other = NULL;
             if (e->crc != d->crc || e->bytes != d->bytes || e->field != d->field)
                 continue;
-            int r = load_dictionary(q, e, &other, err);
+            int r = load_dictionary(q->path, e, &other, err);
             int same = r == 0 && memcmp(bytes, other, d->bytes) == 0;
             free(other);
             *found = q->dictionaries[i];
@@ -265,7 +340,7 @@ static int add_dictionary(struct merge *g, struct part *p, uint32_t i, struct ps
     struct pstk__manifest_dictionary d = p->manifest.dictionaries[i];
     char name[PSTK__MAX_FILE_NAME + 1];
     void *bytes;
-    int r = load_dictionary(p, &d, &bytes, err);
+    int r = load_dictionary(p->path, &d, &bytes, err);
     if (r < 0)
         return r;
     r = find_dictionary(g, p, &d, bytes, &p->dictionaries[i], err);
@@ -274,8 +349,14 @@ static int add_dictionary(struct merge *g, struct part *p, uint32_t i, struct ps
         return r < 0 ? r : 0;
     p->dictionaries[i] = g->manifest.n_dictionaries;
     r = link_file(g, p, d.file, name, err);
+    if (r < 0)
+        return r;
     d.file = name;
-    return r < 0 ? r : pstk__manifest_add_dictionary(&g->manifest, &d, err);
+    r = load_dictionary(g->staging->path, &d, &bytes, err);
+    if (r < 0)
+        return fail_changed(p, r, err);
+    free(bytes);
+    return pstk__manifest_add_dictionary(&g->manifest, &d, err);
 }
 
 static int add_shard(struct merge *g, const struct part *p, uint32_t i, struct pstk_error *err)
@@ -286,9 +367,16 @@ static int add_shard(struct merge *g, const struct part *p, uint32_t i, struct p
     for (uint32_t k = 0; k < s.n_dictionaries; k++)
         dictionaries[k] = p->dictionaries[s.dictionaries[k]];
     s.dictionaries = dictionaries;
+    char path[MAX_PATH];
+    struct pstk__shard_header h;
     int r = link_file(g, p, s.file, name, err);
+    if (r == 0)
+        r = file_path(path, g->staging->path, name, err);
+    if (r < 0)
+        return r;
     s.file = name;
-    return r < 0 ? r : pstk__manifest_add_shard(&g->manifest, &s, err);
+    r = read_header(&h, path, p, &s, err);
+    return r < 0 ? fail_changed(p, r, err) : pstk__manifest_add_shard(&g->manifest, &s, err);
 }
 
 static int add_part(struct merge *g, struct part *p, struct pstk_error *err)

@@ -34,9 +34,11 @@ enum fault_kind {
 };
 
 static struct {
-    int kind;         /* set while no other thread runs */
-    int native;       /* errno to give */
-    int always;       /* 1: every call from the nth on fails */
+    int kind;                         /* set while no other thread runs */
+    int native;                       /* errno to give */
+    int always;                       /* 1: every call from the nth on fails */
+    void (*before)(const void *user); /* not NULL: done once before the nth call, which succeeds */
+    const void *user;
     atomic_int left;  /* calls before the one that fails */
     atomic_int fired; /* calls that failed */
 } fault;
@@ -45,6 +47,7 @@ static inline void fault_arm(int kind, int n, int native)
 {
     fault.native = native;
     fault.always = 0;
+    fault.before = NULL;
     atomic_store(&fault.left, n);
     atomic_store(&fault.fired, 0);
     fault.kind = kind;
@@ -73,6 +76,11 @@ static int fault_due(int kind)
     if (fault.kind == FAULT_DEATH)
         raise(SIGKILL);
     atomic_fetch_add(&fault.fired, 1);
+    if (fault.before) {
+        fault.kind = FAULT_NONE;
+        fault.before(fault.user);
+        return 0;
+    }
     errno = fault.native;
     return 1;
 }

@@ -334,6 +334,86 @@ TEST(a_data_set_is_replaced_when_asked_and_other_files_stay)
     fixture_close(&f);
 }
 
+/* user: two paths; the first file takes the place of the second. */
+static void replace_file(const void *user)
+{
+    const char *const *paths = user;
+    (void)rename(paths[0], paths[1]);
+}
+
+/* Its files are looked at, and linked later, by their names. */
+TEST(a_part_that_changes_meanwhile_is_refused_and_the_old_data_set_stays)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    char files[2][2][300], old[40];
+    uint64_t n;
+    fixture_open(&f);
+    const char *out = fixture_path(&f, "out"), *part = fixture_path(&f, "p");
+    CHECK_EQ(write_old(&f, out), 0);
+    CHECK_EQ(fixture_identity(out, old, &n), 0);
+    uint32_t n_files = fixture_count(out);
+    for (int k = 0; k < 2; k++) {     /* a shard, a dictionary */
+        for (int i = 0; i < 2; i++) { /* another one, and the part */
+            struct pstk__manifest m;
+            const char *path = fixture_path(&f, i ? "p" : "other");
+            fixture_remove(path);
+            part_settings(&s, path, 0, 1);
+            CHECK_EQ(fixture_write(&s, i ? 0 : 100, i ? 100 : 200, 500, &f.err), 0);
+            CHECK_EQ(pstk__manifest_load(&m, path, &f.err), 0);
+            CHECK(m.n_dictionaries > 0);
+            snprintf(files[i][k], sizeof files[i][k], "%s/%s", path,
+                     k ? m.dictionaries[0].file : m.shards[0].file);
+            pstk__manifest_free(&m);
+        }
+        const char *const user[] = {files[0][k], files[1][k]};
+        fault_arm(FAULT_LINK, 0, 0);
+        fault.before = replace_file;
+        fault.user = user;
+        CHECK_EQ(pstk_merge(&part, 1, out, 1, &f.err), PSTK_EBADMSG);
+        CHECK_EQ(fault_disarm(), 1);
+        CHECK(strstr(f.err.message, part) && strstr(f.err.message, "changed meanwhile"));
+        CHECK(has_identity(out, old));
+        CHECK_EQ(fixture_verify(out), 0);
+        CHECK_EQ(fixture_count(out), n_files);
+    }
+    fixture_close(&f);
+}
+
+/* It would lead to nothing once the merge has removed what it replaces. */
+TEST(a_part_of_links_into_the_data_set_that_is_replaced_is_refused)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    char shard[300], hop[300];
+    fixture_open(&f);
+    const char *out = fixture_path(&f, "out"), *part = fixture_path(&f, "p");
+    part_settings(&s, out, 0, 1);
+    CHECK_EQ(fixture_write(&s, 0, 3, 10, &f.err), 0);
+    for (int k = 0; k < 3;
+         k++) { /* a link of the whole path, of one from its place, of two steps */
+        fixture_remove(part);
+        part_settings(&s, part, 0, 1);
+        CHECK_EQ(fixture_write(&s, 0, 3, 10, &f.err), 0);
+        snprintf(shard, sizeof shard, "%s/shard-000000.pstk", part);
+        snprintf(hop, sizeof hop, "%s/hop", f.dir);
+        CHECK_EQ(unlink(shard), 0);
+        if (k == 2)
+            CHECK_EQ(symlink("out/shard-000000.pstk", hop), 0);
+        CHECK_EQ(symlink(k == 0   ? fixture_path(&f, "out/shard-000000.pstk")
+                         : k == 1 ? "../out/shard-000000.pstk"
+                                  : "../hop",
+                         shard),
+                 0);
+        CHECK_EQ(fixture_verify(part), 0);
+        CHECK_EQ(pstk_merge(&part, 1, out, 1, &f.err), PSTK_EINVAL);
+        CHECK(strstr(f.err.message, shard) && strstr(f.err.message, "symbolic link"));
+        CHECK_EQ(fixture_verify(part), 0);
+    }
+    CHECK_EQ(pstk_merge(&part, 1, fixture_path(&f, "elsewhere"), 0, &f.err), 0);
+    fixture_close(&f);
+}
+
 TEST(a_writer_that_held_the_directory_commits_the_parts)
 {
     struct fixture f;
@@ -545,6 +625,8 @@ int main(void)
         CASE(a_damaged_part_is_refused),
         CASE(a_part_whose_manifest_lies_is_refused),
         CASE(a_data_set_is_replaced_when_asked_and_other_files_stay),
+        CASE(a_part_that_changes_meanwhile_is_refused_and_the_old_data_set_stays),
+        CASE(a_part_of_links_into_the_data_set_that_is_replaced_is_refused),
         CASE(a_writer_that_held_the_directory_commits_the_parts),
         CASE(parts_that_do_not_go_with_the_writer_are_refused),
         CASE(the_note_is_the_writers_or_that_of_the_first_part),

@@ -134,7 +134,8 @@ PSTK_API void pstk_writer_abort(struct pstk_writer **w);
  * 0: a data set at `out` is replaced, by the last step; other files there stay. Until then, and
  * after any failure before it, what stood at `out` is as it was. EEXIST: it holds a data set and
  * !overwrite. EBUSY: a writer is at work there. EINVAL: parts that do not belong together, or `out`
- * is one of them. */
+ * is one of them, or has files that a part's symbolic links lead to. EBADMSG: a part is damaged, or
+ * changed meanwhile. */
 PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
                         struct pstk_error *err);
 /* Commit parts, joined as by pstk_merge, in place of records of the writer's own, of which it may
