@@ -41,7 +41,8 @@ static int open_source(struct pstk__pipeline *p, struct pstk_error *err)
     p->source = pstk__dataset_source(p->dataset);
     if (s->max_record_size && p->source->limits.max_size > s->max_record_size)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                          "%s has records of up to %llu bytes, over max_record_size (%llu)",
+                          "%s has records of up to %llu bytes, over max_record_size (%llu): "
+                          "raise it",
                           s->path, (unsigned long long)p->source->limits.max_size,
                           (unsigned long long)s->max_record_size);
     p->partition = (struct pstk__partition){.n = p->source->n_samples,
@@ -51,10 +52,11 @@ static int open_source(struct pstk__pipeline *p, struct pstk_error *err)
                                             .last = s->last};
     if (pstk__partition_n_batches(&p->partition, 0) == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "batch_size: %u rows for each of %u ranks are more than the %llu samples "
-                          "of %s, and last=drop leaves no batch: lower batch_size, or take "
+                          "batch_size: %u rows for each of %u rank%s are more than the %llu "
+                          "samples of %s, and last=drop leaves no batch: lower batch_size, or take "
                           "last=pad or short",
-                          s->batch_size, s->world, (unsigned long long)p->partition.n, s->path);
+                          s->batch_size, s->world, s->world == 1 ? "" : "s",
+                          (unsigned long long)p->partition.n, s->path);
     if (s->position > p->partition.n)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN, "position: %llu is past the %llu samples of %s",

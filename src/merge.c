@@ -395,6 +395,14 @@ static int begin_manifest(struct merge *g, struct pstk_error *err)
     const struct pstk__manifest *first = &g->parts[0].manifest;
     struct pstk__identity id = {{0}, 0};
     g->manifest.schema = first->schema;
+    uint64_t n_samples = 0;
+    for (uint32_t i = 0; i < g->n_parts; i++)
+        n_samples += g->parts[i].manifest.n_samples;
+    if (n_samples == 0)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "%s and all other parts are empty, and a data set has at least one record",
+            g->parts[0].path);
     g->manifest.part = 0;
     g->manifest.n_parts = 1;
     for (uint32_t i = 0; i < g->n_parts; i++)

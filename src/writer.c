@@ -671,11 +671,23 @@ static int check_failed(const struct pstk_writer *w, struct pstk_error *err)
                      : 0;
 }
 
+/* A part may be empty; a data set may not, and would not replace one. */
+static int check_not_empty(const struct pstk_writer *w, struct pstk_error *err)
+{
+    return w->n_samples || w->manifest.n_parts > 1
+               ? 0
+               : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                            "%s: no record was added, and a data set has at least one",
+                            w->staging.path);
+}
+
 int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
 {
     if (!w || !*w)
         return fail_closed(err);
     int r = check_failed(*w, err);
+    if (r == 0)
+        r = check_not_empty(*w, err);
     if (r == 0)
         r = write_rest(*w, err);
     if (r == 0)

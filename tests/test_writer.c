@@ -391,9 +391,14 @@ TEST(a_part_of_no_records_is_whole_and_a_data_set_of_none_is_refused)
     struct pstk_writer_settings s;
     fixture_open(&f);
     fixture_settings(&s, fixture_path(&f, "d"));
-    CHECK_EQ(fixture_write(&s, 0, 0, 0, &f.err), 0);
-    CHECK_EQ(fixture_count(s.path), 1);
-    CHECK_EQ(pstk_verify(s.path, 0, 1, NULL, NULL, NULL, &f.err), PSTK_ENODATA);
+    CHECK_EQ(fixture_write(&s, 0, 0, 0, &f.err), PSTK_EINVAL);
+    CHECK(strstr(f.err.message, "no record was added") != NULL);
+    CHECK_EQ(fixture_count(f.dir), 0);
+    CHECK_EQ(fixture_write(&s, 0, 5, 0, &f.err), 0);
+    s.overwrite = 1;
+    CHECK_EQ(fixture_write(&s, 0, 0, 0, &f.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_verify(s.path, 0, 1, NULL, NULL, NULL, &f.err), 0);
+    s.overwrite = 0;
     s.path = fixture_path(&f, "p");
     s.part = 1;
     s.n_parts = 3;

@@ -123,7 +123,8 @@ PSTK_API uint64_t pstk_writer_n_leftovers(const struct pstk_writer *w);
 PSTK_API uint64_t pstk_writer_n_samples(const struct pstk_writer *w);
 /* Finish: flush, fsync, rename, manifest last. Frees and nulls *w on success and on failure. A
  * failure after the manifest has its name (the last sync, the removal of what was replaced) leaves
- * a whole data set, which may not survive a power failure. */
+ * a whole data set, which may not survive a power failure. EINVAL: no record was added, and it is
+ * no part; what stood there stays. */
 PSTK_API int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err);
 /* Give up: remove what was written, free, null *w. NULL is fine. */
 PSTK_API void pstk_writer_abort(struct pstk_writer **w);

@@ -65,7 +65,7 @@ class Errors(unittest.TestCase):
 
     def test_data_over_a_limit_is_a_settings_error(self):
         empty = os.path.join(sets.ROOT, "empty")
-        penstock.Writer(empty, {"i": "int64"}).commit()
+        penstock.Writer(empty, {"i": "int64"}, part=1, n_parts=2).commit()
         images = {"x": penstock.image("jpg", [penstock.Resize((8, 8))])}
         for path, keywords, part in (
                 (sets.scalars(), {"max_record_size": 4}, "over max_record_size"), (empty, {}, "is empty"),

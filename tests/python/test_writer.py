@@ -3,6 +3,7 @@
 failure."""
 
 import array
+import contextlib
 import gc
 import itertools
 import os
@@ -266,6 +267,18 @@ class Images(Case):
 
 
 class Endings(Case):
+    def test_nothing_replaces_no_data_set(self):
+        with self.assertRaisesRegex(penstock.SettingsError, "no record was added"):
+            with penstock.Writer(self.path(), {"i": "int64"}):
+                pass
+        self.assertFalse(os.path.exists(self.path()))
+        for n in (3, 0):
+            with contextlib.suppress(penstock.SettingsError), \
+                    penstock.Writer(self.path(), {"i": "int64"}, overwrite=True) as writer:
+                for i in range(n):
+                    writer.add(i=i)
+        self.assertEqual(len(penstock.Dataset(self.path())), 3)
+
     def test_leaving_with_an_exception_leaves_nothing(self):
         for error in (RuntimeError, KeyboardInterrupt):
             with self.assertRaises(error), penstock.Writer(self.path(), {"x": "int8"}) as w:

@@ -7,7 +7,7 @@ import os
 from ctypes import byref, c_void_p, sizeof
 from typing import NamedTuple
 
-from . import _c, errors
+from . import _c, errors, paths
 from .errors import SettingsError
 from .schema import Field
 
@@ -57,6 +57,7 @@ def path_bytes(path: str | os.PathLike[str]) -> bytes:
         raise TypeError(f"path is a {type(path).__name__}: give the name of a directory") from None
     if b"\0" in name:
         raise SettingsError(f"path: {path!r} has a zero byte in it")
+    paths.check(os.fsdecode(name))
     return name
 
 

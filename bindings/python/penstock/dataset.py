@@ -16,6 +16,7 @@ from ._optional import needed
 from .catalog import DatasetInfo, FieldInfo, path_bytes
 from .dtypes import DTYPES
 from .errors import SettingsError
+from .keywords import explains
 from .schema import Field, did_you_mean
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
@@ -117,6 +118,7 @@ def decoded(data: bytes) -> Any:
 # ---- the data set --------------------------------------------------------------------------------------
 
 
+@explains({"transform": "it gives what is stored: transform what you get, or take penstock.Loader"})
 class Dataset:
     """The records of a data set: `dataset[i]` is a dict of record i's fields, read and checked.
 

@@ -238,6 +238,7 @@ class Loader:
         numbers.update({name: words.choice(name, value) for name, value in {
             "order": order, "last": last, "reader": reader, "io": io, "bad_sample": bad_sample,
             "variant": variant}.items()})
+        words.switch("copy", copy), words.switch("pin_threads", pin_threads)
         self._framework = words.framework(framework, kind != _c.HOST)
         self._timeout = words.seconds("timeout", timeout)
         path = os.path.abspath(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else path

@@ -31,12 +31,12 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from . import _c, errors
+from . import _c, errors, importers
 from ._version import __version__
 from .catalog import path_bytes
 from .dataset import Dataset
 from .errors import SettingsError
-from .importers import opened
+from .keywords import explained
 from .progress import Progress
 from .samples import (N_LOOKED_AT, SchemaError, check_source, class_names, inferred_schema, is_map_style,
                       known_schema, record_of)
@@ -104,12 +104,13 @@ def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field
     if is_map_style(source):
         n = len(source)
         looked_at = sorted({i * (n - 1) // max(N_LOOKED_AT - 1, 1) for i in range(N_LOOKED_AT)})
-        return inferred_schema([record_of(_taken(source, i), None) for i in looked_at]), source
+        return inferred_schema([record_of(_taken(source, i), None) for i in looked_at], looked_at), source
     samples = _numbered(source)
     first = list(itertools.islice(samples, N_LOOKED_AT))
     if not first:
         raise SettingsError("there is nothing to pack: the iterable gave no samples")
-    return inferred_schema([record_of(sample, None) for _, sample in first]), itertools.chain(first, samples)
+    return (inferred_schema([record_of(sample, None) for _, sample in first], [i for i, _ in first]),
+            itertools.chain(first, samples))
 
 
 def _add(writer: Writer, index: int, sample: Any, names: Sequence[str]) -> None:
@@ -362,6 +363,7 @@ def _n_workers(wished: int | None, source: Any) -> int:
     return min(count("num_workers", wished, 0, 4096), n)
 
 
+@explained("penstock.pack", {})
 def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None = None,
          schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
@@ -375,7 +377,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     num_workers: processes that share the work, each with a run of the samples; None: as many as there are
         cores (or none, where samples are few), 0: this process alone. Iterables are packed by this process.
         Every worker seeds Python's, NumPy's and torch's random numbers with its number.
-    schema: {name: field}, see penstock.Field; a tuple's members take its names in order. None: found out from
+    schema: {name: field}, see penstock.Field; a tuple's (or list's) members take its names in order. None: found out from
         up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files), bytes, text,
         numbers, arrays, of which dimensions that differ are variable; tuples of an image and a number get
         the names image and cls, others "0", "1", ...
@@ -392,19 +394,32 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     Raises PackError, which names the sample, and what penstock.Writer raises. After an error and after Ctrl-C
     nothing is left behind; a data set that was to be replaced is as it was.
     """
-    source = opened(dataset)
-    check_source(source)
-    n_workers = _n_workers(num_workers, source)
+    source = importers.opened(dataset)
+    try:
+        check_source(source)
+        n_workers = _n_workers(num_workers, source)
+        _check_context(context)
+        where = os.path.realpath(os.fsdecode(path_bytes(path)))
+        open_writer = functools.partial(
+            Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
+            check_images=check_images,
+            note=f"penstock.pack of a {type(dataset).__name__}, penstock {__version__}" if note is None else note,
+            names=class_names(source) if names is None else list(names))
+        _pack(source, where, schema, open_writer, n_workers, context, progress)
+    finally:
+        importers.close(source, dataset)
+    return Dataset(where)
+
+
+def _check_context(context: str) -> None:
     if context not in multiprocessing.get_all_start_methods():
         raise SettingsError(f"context is {context!r}: give one of "
                             + ", ".join(multiprocessing.get_all_start_methods()))
-    where = os.path.realpath(os.fsdecode(path_bytes(path)))
+
+
+def _pack(source: Any, where: str, schema: Schema | None, open_writer: functools.partial[Writer], n_workers: int,
+          context: str, progress: bool) -> None:
     # All that can be refused is, before the first sample is asked for.
-    open_writer = functools.partial(
-        Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
-        check_images=check_images,
-        note=f"penstock.pack of a {type(dataset).__name__}, penstock {__version__}" if note is None else note,
-        names=class_names(source) if names is None else list(names))
     open_writer(where, {"x": "uint8"} if schema is None else schema).abort()
     fields, samples = _schema_and_rest(source, schema)
     write = functools.partial(open_writer, schema=fields)
@@ -415,4 +430,3 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         _pack_here(samples, functools.partial(write, where, n_threads=n_cores()), shown)
     else:
         _pack_parallel(source, where, write, n_workers, context, shown)
-    return Dataset(where)

@@ -13,6 +13,7 @@ from typing import Any
 from . import _c, errors
 from .catalog import path_bytes
 from .errors import SettingsError
+from .keywords import explained, explains
 from .schema import Field, Schema, did_you_mean, schema_of
 from .values import FieldError, Pixels, encoder, png_of
 
@@ -31,6 +32,7 @@ def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
     return value
 
 
+@explains({})
 class Writer:
     """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays.
 
@@ -286,6 +288,7 @@ def _check_place(result: int, error: _c.Error) -> None:
         raise
 
 
+@explained("penstock.merge", {})
 def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *,
           overwrite: bool = False) -> None:
     """Join parts (of the same schema, all of 0 .. n_parts - 1) into the data set `path`.
