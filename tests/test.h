@@ -75,6 +75,31 @@ struct test_case {
         return;                                                                                    \
     } while (0)
 
+/* 0: a plain build, 1: with ASan, 2: with TSan. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_BUILD 1
+#elif defined(__SANITIZE_THREAD__)
+#define TEST_BUILD 2
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TEST_BUILD 1
+#elif __has_feature(thread_sanitizer)
+#define TEST_BUILD 2
+#endif
+#endif
+#ifndef TEST_BUILD
+#define TEST_BUILD 0
+#endif
+
+/* How far a sweep goes on from case to case: 1, or what is named for a build with ASan or TSan,
+ * where each case takes 5 to 15 times as long. These look at memory and at threads on paths that
+ * many cases take; that every case has the right result is for the other builds. */
+static inline uint32_t test_stride(uint32_t asan, uint32_t tsan)
+{
+    const uint32_t strides[] = {1, asan, tsan};
+    return strides[TEST_BUILD];
+}
+
 static int test_main(const struct test_case *cases, int n)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -416,7 +416,7 @@ TEST(damage_anywhere_in_a_shard_is_found_by_who_reads_it_and_by_nobody_else)
     struct pstk_dataset *d;
     make(&k);
     uint64_t size = k.manifest.shards[1].bytes, index = size - 4096;
-    for (uint64_t at = 0; at < size; at += at < 4200 || at >= index ? 13 : 1) {
+    for (uint64_t at = 0; at < size; at += at < 4200 || at >= index ? 13 : test_stride(7, 7)) {
         struct pstk_error err = {0};
         flip(&k, "s1.pstk", at);
         CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);

@@ -87,11 +87,11 @@ struct spans {
     uint32_t (*begin_size)[2];
 };
 
-/* All of them, or every nth. */
-static struct spans all_spans(uint32_t size, uint32_t nth)
+/* All of them, or every nth, beginning with the one of number `first`. */
+static struct spans all_spans(uint32_t size, uint32_t nth, uint32_t first)
 {
     struct spans s = {.begin_size = malloc(sizeof(uint32_t[2]) * size * (size + 1) / 2)};
-    uint32_t k = 0;
+    uint32_t k = nth - first % nth;
     for (uint32_t begin = 0; s.begin_size && begin < size; begin++)
         for (uint32_t n = 1; n <= size - begin; n++)
             if (k++ % nth == 0)
@@ -127,18 +127,20 @@ static int decode_product(struct subject *s, struct spans columns, struct spans 
     return r;
 }
 
-/* All boxes of a small image; of a larger one some 250 spans of columns with a few of rows, and the
- * other way round. PENSTOCK_TEST_BOXES=N: all boxes of images of up to N pixels. */
+/* All boxes of a small image; of a larger one some 60 spans of columns with a few of rows, and the
+ * other way round: others for each image, so that the images of one kind have most of them
+ * between them. PENSTOCK_TEST_BOXES=N: all boxes of images of up to N pixels. */
 static int decode_boxes(struct subject *s)
 {
-    uint32_t w = s->info.width, h = s->info.height;
+    static uint32_t n_images;
+    uint32_t w = s->info.width, h = s->info.height, first = n_images++ * 5;
     const char *wish = getenv("PENSTOCK_TEST_BOXES");
     unsigned long limit = wish ? strtoul(wish, NULL, 10) : 64;
     soil(&s->arena);
     if ((uint64_t)w * h <= limit)
-        return decode_product(s, all_spans(w, 1), all_spans(h, 1));
-    int r = decode_product(s, all_spans(w, w * w / 500 + 1), some_spans(h));
-    return r < 0 ? r : decode_product(s, some_spans(w), all_spans(h, h * h / 500 + 1));
+        return decode_product(s, all_spans(w, 1, 0), all_spans(h, 1, 0));
+    int r = decode_product(s, all_spans(w, w * w / 120 + 1, first), some_spans(h));
+    return r < 0 ? r : decode_product(s, some_spans(w), all_spans(h, h * h / 120 + 1, first));
 }
 
 static int spec_boxes(const struct jpeg_spec *spec)

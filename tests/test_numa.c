@@ -159,7 +159,12 @@ TEST(local_ranks_that_do_not_divide_take_the_cores_in_order)
 
 TEST(every_core_belongs_to_exactly_one_local_rank)
 {
-    for (uint32_t world = 1; world <= 64; world++) {
+    /* Of all up to 64: the small ones, and those at and beside what 8 nodes of 8 cores divide by.
+     */
+    static const uint8_t worlds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 15,
+                                     16, 17, 24, 31, 32, 33, 48, 56, 63, 64};
+    for (uint32_t i = 0; i < sizeof worlds; i++) {
+        const uint32_t world = worlds[i];
         uint8_t owners[64] = {0};
         uint32_t least = 64, most = 0;
         for (uint32_t rank = 0; rank < world; rank++) {

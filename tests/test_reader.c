@@ -303,9 +303,10 @@ static int in_child(int (*body)(void))
 
 TEST(every_backend_gives_every_size_offset_depth_and_the_end_of_the_file)
 {
+    const uint32_t nth = test_stride(5, 5);
     for (int k = 0; k < 2; k++)
         if (usable(kinds[k]))
-            CHECK(sweep(kinds[k], 900, 79));
+            CHECK(sweep(kinds[k], 900 / nth, 79 * nth));
 }
 
 TEST(short_reads_are_continued)
@@ -581,6 +582,8 @@ TEST(signals_do_not_disturb_reads)
 {
     struct sigaction action = {.sa_handler = ignore_signal}, old; /* no SA_RESTART */
     struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+    if (TEST_BUILD == 2)
+        SKIP("TSan waits for itself for ever when a signal comes while a thread's memory is freed");
     sigaction(SIGALRM, &action, &old);
     setitimer(ITIMER_REAL, &often, NULL);
     int right = 1;

@@ -103,19 +103,22 @@ static int is_among_zeros(const uint8_t *bytes, size_t size, size_t i)
 }
 
 /* Flip bits of one file, one at a time. With PENSTOCK_TEST_FULL every bit; else every bit where
- * headers, pages and heads begin, one bit of every third byte, and few among zeros. */
+ * headers, pages and heads begin, one bit of every third byte, and few among zeros; with a
+ * sanitizer one bit of any of them, and one of every 33rd byte. */
 static int flip_all(const char *directory, const char *name, uint64_t *n_flips)
 {
     char path[600];
     size_t size = 0;
     int full = getenv("PENSTOCK_TEST_FULL") != NULL;
+    const uint32_t stride = test_stride(11, 11);
     snprintf(path, sizeof path, "%s/%s", directory, name);
     uint8_t *bytes = fixture_load(path, &size);
     int fd = open(path, O_RDWR);
     int ok = bytes && fd >= 0;
     for (size_t i = 0; ok && i < size; i++) {
-        int all = full || i < 96 || (i >= 4088 && i < 4300) || i % 509 == 0;
-        if (!all && (i % 3 || (i % 61 && is_among_zeros(bytes, size, i))))
+        int head = full || i < 96 || (i >= 4088 && i < 4300) || i % 509 == 0;
+        int all = full || (head && stride == 1);
+        if (!head && (i % (3 * stride) || (i % 61 && is_among_zeros(bytes, size, i))))
             continue;
         for (int bit = 0; ok && bit < 8; bit++) {
             uint8_t b = bytes[i] ^ (uint8_t)(1 << bit);
@@ -168,7 +171,8 @@ TEST(any_truncation_and_any_appended_byte_is_found)
         uint8_t *bytes = fixture_load(file, &size);
         CHECK(bytes != NULL);
         unlink(file); /* it is a link to the part's file */
-        for (size_t k = 0; k <= size + 3; k += k < 32 || k + 40 > size ? 1 : 13) {
+        for (size_t k = 0; k <= size + 3;
+             k += k < 32 || k + 40 > size ? 1 : 13 * test_stride(7, 7)) {
             int fd = open(file, O_RDWR | O_CREAT | O_TRUNC, 0666);
             CHECK(fd >= 0);
             CHECK_EQ(pwrite(fd, bytes, size, 0), (ssize_t)size);

@@ -539,15 +539,15 @@ static int write_for_sweep(struct fixture *f, const char *path, uint32_t n_threa
     return fixture_write(&s, 0, 70, 1500, &f->err);
 }
 
-/* Fail the nth call of a kind for n = 0, 1, ... until none fails: each time a clean error, and then
- * the data set of before (if there was one), none, or a whole one. */
+/* Fail the nth call of a kind for n = 0, 1, ... (some of them under TSan) until none fails: each
+ * time a clean error, and then the data set of before (if there was one), none, or a whole one. */
 static int sweep(int kind, int native, int replace)
 {
     struct fixture f;
     int ok = 1, n = 0, fds = fixture_n_fds();
     fixture_open(&f);
     const char *path = fixture_path(&f, "d");
-    for (; ok; n++) {
+    for (; ok; n += (int)test_stride(1, kind == FAULT_MEMORY ? 5 : 2)) {
         if (replace && write_for_sweep(&f, path, 1) < 0)
             ok = 0;
         fault_arm(kind, n, native);
