@@ -182,6 +182,17 @@ def center_crop(image, size):
     return image.crop((left, top, left + size, top + size))
 
 
+def cropped(image, crop, size, told):
+    """What Pillow makes of it; told: where, by the command's own words."""
+    if crop == "center":
+        return center_crop(image, size)
+    if crop == "random":
+        top, left, height, width = told["crop"]
+        image = image.crop((left, top, left + width, top + height))
+    image = image.resize((size, size), Image.BILINEAR)
+    return image.transpose(Image.FLIP_LEFT_RIGHT) if told["flip"] else image
+
+
 def shown(data, sample_id, path, *options):
     """The pixels and the JSON of `show` of one sample."""
     told = run_json("show", data, "--ids", sample_id, "-o", path, *options)
@@ -196,18 +207,10 @@ def pixels_differ(data, sample_id, original, world, size):
     with Image.open(original) as opened:
         rgb = opened.convert("RGB")
     png = world.path("show.png")
-    got, _ = shown(data, sample_id, png, "--crop", "none", "--size", size)
-    assert got.tobytes() == rgb.resize((size, size), Image.BILINEAR).tobytes(), \
-        "none: %s" % original
-    got, _ = shown(data, sample_id, png, "--crop", "center", "--size", size)
-    assert got.tobytes() == center_crop(rgb, size).tobytes(), "center: %s" % original
-    got, told = shown(data, sample_id, png, "--crop", "random", "--size", size, "--seed", 7,
-                      "--epoch", 3)
-    top, left, height, width = told["crop"]
-    wanted = rgb.crop((left, top, left + width, top + height)).resize((size, size), Image.BILINEAR)
-    if told["flip"]:
-        wanted = wanted.transpose(Image.FLIP_LEFT_RIGHT)
-    assert got.tobytes() == wanted.tobytes(), "random: %s %r" % (original, told)
+    for crop in ("none", "center", "random"):
+        got, told = shown(data, sample_id, png, "--crop", crop, "--size", size, "--seed", 7, "--epoch", 3)
+        assert got.tobytes() == cropped(rgb, crop, size, told).tobytes(), \
+            "%s: %s %r" % (crop, original, told)
     return told["flip"]
 
 
@@ -636,24 +639,29 @@ def shown_pixels_are_pillows_in_the_given_folder(world):
     data = world.fresh("given")
     run("pack", src, data)
     n = run_json("info", data)["n_samples"]
-    for i in range(n):
-        path = os.path.join(src, run("get", data, i, "key")[0])
-        pixels_differ(data, i, path, world, 224)
+    originals = [os.path.join(src, run("get", data, i, "key")[0]) for i in range(n)]
+    for crop in ("none", "center", "random"):
+        options = ["--crop", crop, "--seed", 7, "--epoch", 3]
+        told, rows = sheet(world, data, 224, *options)
+        for sample, row, original in zip(told, rows, originals):
+            with Image.open(original) as opened:
+                wanted = cropped(opened.convert("RGB"), crop, 224, sample)
+            assert row == wanted.tobytes(), "%s: %s %r" % (crop, original, sample)
     print("# %d images, 3 crops each, 0 bytes differ" % n)
 
 
-def sheet_rows(world, data, size, *options):
-    """Pixels of every sample, cut out of one contact sheet."""
+def sheet(world, data, size, *options):
+    """What is told of every sample, and the pixels of each, cut out of one contact sheet."""
     png = world.path("sheet.png")
     n = run_json("info", data)["n_samples"]
     told = run_json("show", data, "--ids", "0..%d" % (n - 1), "-o", png, "--size", size, *options)
     expect([s["id"] for s in told["samples"]], list(range(n)))
-    with Image.open(png) as sheet:
-        columns = (sheet.size[0] + 4) // (size + 4)
-        cut = [sheet.crop((left, top, left + size, top + size)).tobytes()
+    with Image.open(png) as image:
+        columns = (image.size[0] + 4) // (size + 4)
+        cut = [image.crop((left, top, left + size, top + size)).tobytes()
                for i in range(n)
                for left, top in [((i % columns) * (size + 4), (i // columns) * (size + 4))]]
-    return cut
+    return told["samples"], cut
 
 
 def digest(data, *options):
@@ -664,7 +672,7 @@ def digest(data, *options):
 def digests_are_the_crc_of_the_rows_that_show_and_order_tell(world):
     _, files = image_folder(world.src)
     for pipeline in (["--crop", "random", "--seed", 3, "--epoch", 4], ["--crop", "center", "--seed", 9]):
-        rows = sheet_rows(world, world.data, 24, *pipeline)
+        _, rows = sheet(world, world.data, 24, *pipeline)
         seeds = [o for o in pipeline[2:]]
         for line in (["--batch-size", 4], ["--batch-size", 5, "--last", "short", "--start-batch", 2],
                      ["--batch-size", 3, "--world", 3, "--rank", 1, "--last", "short"],
@@ -722,9 +730,8 @@ def bench_reports_every_key(world):
     assert told["limit"] in ("unknown", "storage", "decode", "copy", "consumer", "reader")
     expect((told["device"], told["step_ms"], "copy" in told["ratios"]), (None, 0, False))
     expect(run_json("bench", world.data, "--epochs", 1, "--no-ceilings")["ceilings"], None)
-    start = time.time()
     told = run_json("bench", world.data, "--seconds", 0.5, "--no-ceilings", "--size", 32)
-    assert 0.5 <= told["seconds"] < 5 and time.time() - start < 10
+    assert 0.5 <= told["seconds"] < 30
     out, err = run("bench", world.data, "--epochs", 1, "--size", 32)
     for part in ("samples/s", "starved", "reader ", "memory ", "ceiling", "ratio", "  limit "):
         assert part in out, part
@@ -743,13 +750,27 @@ def a_step_on_the_host_keeps_the_caller_busy(world):
     assert "device  " not in run(*line)[0]
 
 
+def thread_names(pid):
+    names = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        try:
+            with open("/proc/%d/task/%s/comm" % (pid, task)) as file:
+                names.append(file.read().strip())
+        except FileNotFoundError:
+            pass
+    return names
+
+
 @test
 def bench_ends_cleanly_on_ctrl_c(world):
     process = subprocess.Popen([PENSTOCK, "bench", world.data, "--seconds", "60", "--size", "32"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(1)
+    for _ in range(2000):
+        if any(name.startswith("pstk-work") for name in thread_names(process.pid)):
+            break
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=60)
     expect(process.returncode, 130)
     assert b"interrupted" in err and out == b""
 

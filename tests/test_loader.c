@@ -200,8 +200,11 @@ TEST(seek_to_where_it_is_keeps_what_is_prefetched)
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
     pstk_release(&b, NULL);
-    usleep(100000);
-    pstk_get_stats(loader, &before);
+    /* The batch that was given, and one in each slot. */
+    for (int i = 0; i < 20000 && before.stage_workers.n_items < 4 * (1 + s.n_slots); i++) {
+        usleep(1000);
+        pstk_get_stats(loader, &before);
+    }
     CHECK_EQ(pstk_seek(loader, 0, 4, NULL), 0);
     usleep(50000);
     pstk_get_stats(loader, &after);

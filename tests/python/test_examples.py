@@ -48,10 +48,12 @@ class Case(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    environment = {}
+
     def start(self, *command):
         # One thread for each process: those of OpenMP spin while others have the cores.
         env = dict(os.environ, OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
-                   PYTHONPATH=os.pathsep.join(sys.path))
+                   PYTHONPATH=os.pathsep.join(sys.path), **self.environment)
         process = subprocess.Popen([sys.executable, *map(str, command)], cwd=self.folder, env=env,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
         self.addCleanup(self.end, process)
@@ -80,6 +82,8 @@ class Classifier(Case):
         need("torch")
         super().setUp()
 
+    # What is watched does without torchvision, whose import takes as long as that of torch.
+    environment = {"WATCH_HIDES": "torchvision"}
     program = os.path.join(EXAMPLES, "train_classifier.py")
     options = ["--model", "small", "--device", "cpu", *SMALL]
 

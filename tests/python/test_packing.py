@@ -223,7 +223,7 @@ class Parallel(Case):
         for workers, context in ((0, "fork"), (2, "fork"), (2, "spawn")):
             status, seconds = self.stopped(workers, lambda p: os.killpg(p.pid, signal.SIGINT), context)
             self.assertEqual(status, 130)
-            self.assertLess(seconds, 3)  # some 70 ms on an idle machine
+            self.assertLess(seconds, 30)  # some 70 ms on an idle machine; to the end it would take minutes
             self.assertEqual(self.left(), [])
 
     def test_after_sigkill_workers_end_and_the_next_pack_cleans_up(self):

@@ -2,6 +2,8 @@
 """Run a program and write down which samples its loaders in full order hand out.
 
 usage: watch.py FILE PROGRAM ARGUMENTS...   FILE.RANK gets a line [epoch, position, sample ids] for each batch
+
+The module that WATCH_HIDES names is not found.
 """
 import json
 import os
@@ -26,4 +28,6 @@ if __name__ == "__main__":
     FILE = f"{sys.argv[1]}.{os.environ.get('RANK', 0)}"
     del sys.argv[:2]
     Pass.__next__ = next_and_tell
+    if "WATCH_HIDES" in os.environ:
+        sys.modules[os.environ["WATCH_HIDES"]] = None
     runpy.run_path(sys.argv[0], run_name="__main__")
