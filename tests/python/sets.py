@@ -59,8 +59,8 @@ def small(n=103):
               "tokens": ("int64", (None,)), "boxes": ("float32", (None, 4))}
     with penstock.Writer(path, schema) as writer:
         for i in range(n):
-            writer.add(image=pixels(i), text=text(i), i=i, x=numpy.arange(3, dtype="f4") + i, tokens=[i] * (i % 5),
-                       boxes=numpy.full((i % 3, 4), i, "f4"))
+            writer.add(image=pixels(i), text=text(i), i=i, x=numpy.arange(3, dtype="f4") + i,
+                       tokens=[i] * (i % 5), boxes=numpy.full((i % 3, 4), i, "f4"))
     return path
 
 
@@ -111,7 +111,8 @@ def strike(step, use):
 
     def tell(frame, event, _argument):
         nonlocal left
-        if event == "line" and not linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip().startswith("with"):
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and not line.strip().startswith("with"):
             left -= 1
             if left == 0:
                 raise KeyboardInterrupt

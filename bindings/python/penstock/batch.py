@@ -2,8 +2,8 @@
 """What a loader hands out: tensors, as a dict, a tuple or a dataclass, and what the batch tells of itself.
 
 Every form has these beside its tensors: epoch, position, next_position, index, n_valid, sample_ids,
-substituted, crops and record_stream; a dataclass of the user's has them in its attribute `info`. What other libraries make of a batch (a copy on another device, say)
-has the tensors only.
+substituted, crops and record_stream; a dataclass of the user's has them in its attribute `info`. What other
+libraries make of a batch (a copy on another device, say) has the tensors only.
 """
 from __future__ import annotations
 
@@ -222,11 +222,11 @@ def _dataclass_maker(cls: type, names: tuple[str, ...]) -> Maker:
                 if field.init and field.name not in (*names, "info")
                 and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING]
     if unfilled:
-        raise errors.SettingsError(f"form: {cls.__name__} needs {', '.join(unfilled)}, and no output has that name: "
-                                   "give the field a default, or an output of its name")
+        raise errors.SettingsError(f"form: {cls.__name__} needs {', '.join(unfilled)}, and no output has that "
+                                   "name: give the field a default, or an output of its name")
     if "info" not in fields and not getattr(cls, "__dictoffset__", 0):
-        raise errors.SettingsError(f"form: {cls.__name__} has slots and none for what the batch tells of itself: add "
-                                   "the field `info: object = None`")
+        raise errors.SettingsError(f"form: {cls.__name__} has slots and none for what the batch tells of "
+                                   "itself: add the field `info: object = None`")
 
     def make(found: list[Any], info: BatchInfo) -> Any:
         batch = cls(**dict(zip(names, found)), **({"info": info} if needs_info else {}))
@@ -239,8 +239,8 @@ def told_by(batch: Any) -> BatchInfo:
     """What a batch tells of itself. TypeError: it is none as it came from a loader."""
     info = batch if isinstance(batch, BatchInfo) else getattr(batch, "info", None)
     if not isinstance(info, BatchInfo):
-        raise TypeError(f"a {type(batch).__name__} does not tell where it is from: give the batch as it came from the "
-                        "loader, not what was made of it")
+        raise TypeError(f"a {type(batch).__name__} does not tell where it is from: give the batch as it came "
+                        "from the loader, not what was made of it")
     return info
 
 

@@ -100,8 +100,8 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
             warnings.warn(told, stacklevel=4)  # to who opens the loader
     else:
         if rank is None:
-            raise SettingsError(f"rank: not given, but world is {world}: every process would be rank 0; give rank, "
-                                "or rank='auto'")
+            raise SettingsError(f"rank: not given, but world is {world}: every process would be rank 0; give "
+                                "rank, or rank='auto'")
         found = ranks.Ranks(source="given")
     given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
              "local_world": local_world}
@@ -110,7 +110,7 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
 
 
 def _bad_sample_callback(function: Callable[[PenstockError, int], Any], owner: object) -> Any:
-    """`function` as the library calls it, on its workers' threads. owner: what marks these as the loader's."""
+    """`function` as the library calls it, on its workers' threads. owner: what marks these as a loader's."""
     def told(_user: Any, bad: int, substitute_id: int) -> None:
         _calling.owner = owner  # for good: the last reference to the loader may go behind this call as well
         function(errors.of(_c.Error.from_buffer_copy(_c.Error.from_address(bad))), substitute_id)
@@ -181,7 +181,8 @@ class Loader:
         epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute `info`.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
-        function that tells one; it lives as long as batches that were handed out on it; None: the framework's current one at each batch.
+        function that tells one; it lives as long as batches that were handed out on it; None: the
+        framework's current one at each batch.
     timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last="drop" the same samples, the end of the data set, never come: to see all say last="short".
@@ -201,8 +202,8 @@ class Loader:
         printed, and nothing else: to stop, let it set a flag that the loop looks at. Of the loader it may
         call stats() and interrupt(), nothing else.
     with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
-        no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests. timed:
-        measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
+        no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests.
+        timed: measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
     """
 
     _handle: Any = None  # of as much of a loader as __init__ got to
@@ -247,8 +248,8 @@ class Loader:
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
             raise SettingsError("outputs: channels_last is PyTorch's; JAX takes layout='nhwc'")
         if stream is not None and copy and kind != _c.HOST:
-            raise SettingsError("stream: copies are made on the current stream of the framework: leave stream out, and "
-                                "make yours the current one; or copy=False")
+            raise SettingsError("stream: copies are made on the current stream of the framework: leave stream "
+                                "out, and make yours the current one; or copy=False")
         self._convert = tensors.converter(self._framework, copy)
         self._make = batches.maker(words.form(form, self._outputs), tuple(self._outputs))
         if self._framework == "jax":
@@ -288,7 +289,8 @@ class Loader:
     def _open(self, settings: _c.Settings, on_bad_sample: Any) -> None:
         self._owner = object()
         if on_bad_sample is not None:
-            settings.on_bad_sample = _callbacks[self._owner] = _bad_sample_callback(on_bad_sample, self._owner)
+            told = _bad_sample_callback(on_bad_sample, self._owner)
+            settings.on_bad_sample = _callbacks[self._owner] = told
         self._turn, self._alive = threading.RLock(), threading.RLock()
         self._pid, self._closing = os.getpid(), False
         self._pass = 0  # number of the newest; earlier ones are over
@@ -401,9 +403,9 @@ class Loader:
         self._check_process()
         self._check_thread()
         if self._turn._is_owned():  # type: ignore[attr-defined]
-            raise PenstockError("the loader is in the middle of a call of this thread's: a signal's handler may "
-                                "neither iterate nor seek then (set a flag there, or raise, and go on where you "
-                                "iterate), nor may what the loader calls")
+            raise PenstockError("the loader is in the middle of a call of this thread's: a signal's handler "
+                                "may neither iterate nor seek then (set a flag there, or raise, and go on "
+                                "where you iterate), nor may what the loader calls")
 
     def _begin_turn(self) -> None:
         self._open_handle()
@@ -423,7 +425,7 @@ class Loader:
     def _check_thread(self) -> None:
         """A worker that waits for whoever waits for the workers waits for ever."""
         if _calling.owner is self._owner:
-            raise PenstockError("on_bad_sample runs on a thread of the loader's own, which may neither iterate, seek "
+            raise PenstockError("on_bad_sample runs on a thread of the loader's, which may neither iterate, seek "
                                 "nor close: call interrupt() there, and close where you iterate")
 
     def _refuse(self) -> None:
@@ -456,7 +458,8 @@ class Loader:
             self.close()
         elif os.getpid() == self._pid:
             self._hand_to_close()
-            threading.Thread(target=_close_library, args=(self._dying, self._owner), name="penstock-close").start()
+            threading.Thread(target=_close_library, args=(self._dying, self._owner),
+                             name="penstock-close").start()
 
     def __enter__(self) -> Loader:
         return self

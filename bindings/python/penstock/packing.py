@@ -377,10 +377,10 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     num_workers: processes that share the work, each with a run of the samples; None: as many as there are
         cores (or none, where samples are few), 0: this process alone. Iterables are packed by this process.
         Every worker seeds Python's, NumPy's and torch's random numbers with its number.
-    schema: {name: field}, see penstock.Field; a tuple's (or list's) members take its names in order. None: found out from
-        up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files), bytes, text,
-        numbers, arrays, of which dimensions that differ are variable; tuples of an image and a number get
-        the names image and cls, others "0", "1", ...
+    schema: {name: field}, see penstock.Field; a tuple's (or list's) members take its names in order. None:
+        found out from up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files),
+        bytes, text, numbers, arrays, of which dimensions that differ are variable; tuples of an image and a
+        number get the names image and cls, others "0", "1", ...
     names: class names to keep; None: those that the data set has as `classes`.
     overwrite, shard_size, note, dictionary_size: as penstock.Writer takes them.
     check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
@@ -403,12 +403,16 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         open_writer = functools.partial(
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
             check_images=check_images,
-            note=f"penstock.pack of a {type(dataset).__name__}, penstock {__version__}" if note is None else note,
+            note=_note(dataset) if note is None else note,
             names=class_names(source) if names is None else list(names))
         _pack(source, where, schema, open_writer, n_workers, context, progress)
     finally:
         importers.close(source, dataset)
     return Dataset(where)
+
+
+def _note(dataset: Any) -> str:
+    return f"penstock.pack of a {type(dataset).__name__}, penstock {__version__}"
 
 
 def _check_context(context: str) -> None:
@@ -417,8 +421,8 @@ def _check_context(context: str) -> None:
                             + ", ".join(multiprocessing.get_all_start_methods()))
 
 
-def _pack(source: Any, where: str, schema: Schema | None, open_writer: functools.partial[Writer], n_workers: int,
-          context: str, progress: bool) -> None:
+def _pack(source: Any, where: str, schema: Schema | None, open_writer: functools.partial[Writer],
+          n_workers: int, context: str, progress: bool) -> None:
     # All that can be refused is, before the first sample is asked for.
     open_writer(where, {"x": "uint8"} if schema is None else schema).abort()
     fields, samples = _schema_and_rest(source, schema)

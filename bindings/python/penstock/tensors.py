@@ -171,8 +171,8 @@ class Tensor:
         return math.prod(self.shape) * self.layout.itemsize
 
     def __reduce__(self) -> Any:
-        raise TypeError("a penstock.Tensor looks into memory of its loader and cannot be pickled: pickle a copy, "
-                        "numpy.array(tensor) or tensor.read(), or open the loader with copy=True")
+        raise TypeError("a penstock.Tensor looks into memory of its loader and cannot be pickled: pickle a "
+                        "copy, numpy.array(tensor) or tensor.read(), or open the loader with copy=True")
 
     def __repr__(self) -> str:
         where = "cpu" if self.device[0] == DL_CPU else f"cuda:{self.device[1]}"
@@ -231,12 +231,15 @@ class Tensor:
     def __getitem__(self, rows: slice) -> Tensor:
         """Some rows that follow each other, a view."""
         if not isinstance(rows, slice):
-            raise TypeError("penstock.Tensor: [begin:end] gives rows; for more make an array of it, numpy.asarray(t)")
+            raise TypeError("penstock.Tensor: [begin:end] gives rows; for more make an array of it, "
+                            "numpy.asarray(t)")
         begin, end, step = rows.indices(self.shape[0])
         if step != 1:
             raise TypeError("penstock.Tensor: rows that follow each other only")
-        part = Tensor(self.share, self.index, self.layout, self.address + begin * self.strides[0] * self.itemsize)
-        part.shape, part.patched, part.is_offsets = (max(0, end - begin), *self.shape[1:]), True, self.is_offsets
+        address = self.address + begin * self.strides[0] * self.itemsize
+        part = Tensor(self.share, self.index, self.layout, address)
+        part.shape = (max(0, end - begin), *self.shape[1:])
+        part.patched, part.is_offsets = True, self.is_offsets
         return part
 
     def tolist(self) -> Any:
