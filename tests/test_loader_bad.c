@@ -169,7 +169,7 @@ static void close_there(void *user, const struct pstk_error *bad, uint64_t subst
 TEST(close_in_the_callback_does_nothing)
 {
     char file[4500];
-    struct closer closer = {0};
+    struct closer closer = {NULL, 0};
     struct pstk_settings s = base();
     struct pstk_loader *loader;
     struct pstk_batch *b;
