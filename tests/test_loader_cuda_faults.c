@@ -50,7 +50,7 @@ TEST(whatever_call_fails_the_rest_is_right_or_an_error)
     const cudaError_t codes[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
     for (int i = 0; i < 2; i++) {
         int ok = 1, fired = 1;
-        for (uint64_t nth = 1 + (uint64_t)i; fired; nth += test_stride(1, 4)) {
+        for (uint64_t nth = 1 + (uint64_t)i; fired; nth += test_stride(3, 4)) {
             fired = with_failure(nth, codes[i], &ok);
             CHECK(ok);
         }
