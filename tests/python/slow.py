@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """An output whose rows wait until they are let go: what makes a loader wait, for tests."""
+import ctypes
 import dataclasses
 import threading
 
@@ -19,7 +20,7 @@ class Held(penstock.Output):
     def to_c(self, name):
         def decode(_user, _sample, row, _size):
             self.let.wait(20)
-            _c.c_uint8.from_address(row).value = 7
+            ctypes.c_uint8.from_address(row).value = 7
             return 0
 
         callback = _c.DecodeFn(decode)

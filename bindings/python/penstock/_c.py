@@ -8,7 +8,7 @@ compiler.
 from __future__ import annotations
 
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int,
-                    c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p, py_object)
+                    c_int32, c_int64, c_uint32, c_uint64, c_void_p, py_object)
 from typing import Any
 
 from . import _library

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import keyword
 from collections.abc import Callable, Mapping
 from ctypes import byref, sizeof, string_at
 from typing import Any, NamedTuple
@@ -197,8 +196,7 @@ class _Made(_Told):
 
 @functools.lru_cache(maxsize=None)
 def _dataclass_of(names: tuple[str, ...]) -> type:
-    wrong = [name for name in names
-             if not name.isidentifier() or keyword.iskeyword(name) or hasattr(_Made, name)]
+    wrong = [name for name in names if not name.isidentifier() or hasattr(_Made, name)]
     if wrong:
         raise errors.SettingsError(f"form: an output named '{wrong[0]}' cannot be an attribute; name it "
                                    "otherwise in outputs={...}")

@@ -239,7 +239,8 @@ class Loader:
         numbers.update({name: words.choice(name, value) for name, value in {
             "order": order, "last": last, "reader": reader, "io": io, "bad_sample": bad_sample,
             "variant": variant}.items()})
-        words.switch("copy", copy), words.switch("pin_threads", pin_threads)
+        words.switch("copy", copy)
+        words.switch("pin_threads", pin_threads)
         self._framework = words.framework(framework, kind != _c.HOST)
         self._timeout = words.seconds("timeout", timeout)
         path = os.path.abspath(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else path
@@ -263,6 +264,7 @@ class Loader:
         self._order = order
         on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
         self._open(words.to_c(path, self._outputs, numbers, topology), on_bad_sample)
+        # The library has read the manifest by itself, and perhaps another one.
         if catalog.read(path).info.identity != self._catalog.info.identity:
             self.close()
             raise errors.DataSetNotFoundError(f"{path}: was replaced while it was being opened: open it again")
@@ -331,7 +333,7 @@ class Loader:
 
     @property
     def path(self) -> str:
-        """Directory of the data set, as it was given."""
+        """Directory of the data set, an absolute path."""
         return self._path
 
     @property

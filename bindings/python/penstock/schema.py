@@ -12,7 +12,6 @@ A schema is a dict {name: field}, in the order in which records store them. A fi
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
@@ -20,6 +19,7 @@ from typing import Any, Union
 from . import _c
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from .errors import SettingsError
+from .keywords import near
 
 __all__ = ["Field", "FieldLike", "Schema", "schema_of"]
 
@@ -48,8 +48,7 @@ def name_by_code(names: Mapping[str, int], code: int) -> str:
 def did_you_mean(wrong: str, right: Iterable[str]) -> str:
     """"; did you mean 'image'?", or "; there are: image, cls"."""
     known = list(right)
-    near = difflib.get_close_matches(wrong, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; there are: " + ", ".join(known)
+    return near(wrong, known) or "; there are: " + ", ".join(known)
 
 
 def _kind_name(kind: Any) -> str:
