@@ -105,8 +105,7 @@ static uint32_t auto_slots(const struct pstk__budget *b, const struct pstk__plan
 static const char *ragged_hint(const struct pstk__plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_outputs; i++)
-        if (plan->outputs[i].settings.kind == PSTK_OUTPUT_BYTES ||
-            plan->outputs[i].settings.kind == PSTK_OUTPUT_RAGGED)
+        if (pstk__output_is_ragged(&plan->outputs[i]))
             return ", set bytes_per_batch of ragged outputs (0 is batch_size times the largest "
                    "value)";
     return "";

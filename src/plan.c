@@ -506,11 +506,9 @@ static int compile_output(struct pstk__plan *p, const struct pstk_settings *s, u
 /* Say also by its name which output an error is about: users give names, not numbers. */
 static int fail_named(const struct pstk__output *o, int rc, struct pstk_error *err)
 {
-    char message[sizeof err->message];
     if (err == NULL || err->size < sizeof *err || o->settings.name != o->name)
         return rc;
-    memcpy(message, err->message, sizeof message);
-    return pstk__fail(err, rc, PSTK_STAGE_OPEN, "%s (output '%s')", message, o->name);
+    return pstk__fail(err, rc, PSTK_STAGE_OPEN, "%s (output '%s')", err->message, o->name);
 }
 
 static int check_settings(const struct pstk_settings *s, struct pstk_error *err)
