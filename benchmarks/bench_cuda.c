@@ -37,6 +37,7 @@ struct bench {
     int n_missed; /* aims */
     cudaStream_t stream;
     cudaEvent_t begun, ended;
+    struct pstk__cuda_module module;
 };
 
 static void check(cudaError_t code, const char *doing)
@@ -270,7 +271,7 @@ static double run_pixels(const struct bench *b, const struct region *r,
         uint8_t *piece = r->memory + i % r->n_pieces * r->piece;
         p.in = piece;
         p.out = piece + in_size;
-        check(pstk__cuda_pixels(&p, b->stream), "launch");
+        check(pstk__cuda_pixels(&b->module, &p, b->stream), "launch");
     }
     return elapsed(b, b->stream) / n;
 }
@@ -484,10 +485,12 @@ int main(int argc, char **argv)
     check(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream");
     check(cudaEventCreateWithFlags(&b.begun, cudaEventDefault), "event");
     check(cudaEventCreateWithFlags(&b.ended, cudaEventDefault), "event");
+    check(pstk__cuda_kernels_open(&b.module, 0), "kernels");
     bench_copies(&b);
     bench_kernels(&b);
     bench_stream(&b);
     bench_jpeg(&b);
+    pstk__cuda_module_close(&b.module);
     check(cudaEventDestroy(b.begun), "event");
     check(cudaEventDestroy(b.ended), "event");
     check(cudaStreamDestroy(b.stream), "stream");

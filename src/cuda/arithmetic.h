@@ -29,9 +29,15 @@
 typedef uint16_t __attribute__((may_alias)) pstk__memory16;
 typedef uint32_t __attribute__((may_alias)) pstk__memory32;
 typedef uint64_t __attribute__((may_alias)) pstk__memory64;
+#ifdef __CUDACC_RTC__ /* it takes may_alias for no struct; a kernel never reads what it stores so  \
+                       */
+#define PSTK__QUAD __attribute__((aligned(16)))
+#else
+#define PSTK__QUAD __attribute__((aligned(16), may_alias))
+#endif
 struct pstk__quad {
     uint32_t word[4];
-} __attribute__((aligned(16), may_alias));
+} PSTK__QUAD;
 
 /* ---- elements ------------------------------------------------------------------------------- */
 

@@ -142,33 +142,30 @@ int pstk__cuda_find(int32_t index, struct pstk_error *err)
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
-/* A function of the driver, which the library is not linked with. */
-static cudaError_t driver_function(const char *name, void **function)
+/* Function pointers and pointers to data are of one size wherever there is a CUDA driver. */
+cudaError_t pstk__cuda_driver_function(const char *name, void *function)
 {
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    void *address = NULL;
 #if CUDART_VERSION >= 12050
     cudaError_t code =
-        cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault, &found);
+        cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found);
 #else
-    cudaError_t code = cudaGetDriverEntryPoint(name, function, cudaEnableDefault, &found);
+    cudaError_t code = cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &found);
 #endif
     if (code == cudaSuccess && found != cudaDriverEntryPointSuccess)
         code = cudaErrorSymbolNotFound;
+    memcpy(function, &address, sizeof address);
     return code;
 }
 
-/* Function pointers and pointers to data are of one size wherever there is a CUDA driver. */
 static cudaError_t driver_functions(struct pstk__cuda_context *c)
 {
-    void *push = NULL, *pop = NULL, *current = NULL;
-    cudaError_t code = driver_function("cuCtxPushCurrent", &push);
+    cudaError_t code = pstk__cuda_driver_function("cuCtxPushCurrent", &c->push);
     if (code == cudaSuccess)
-        code = driver_function("cuCtxPopCurrent", &pop);
+        code = pstk__cuda_driver_function("cuCtxPopCurrent", &c->pop);
     if (code == cudaSuccess)
-        code = driver_function("cuCtxGetCurrent", &current);
-    memcpy(&c->push, &push, sizeof push);
-    memcpy(&c->pop, &pop, sizeof pop);
-    memcpy(&c->current, &current, sizeof current);
+        code = pstk__cuda_driver_function("cuCtxGetCurrent", &c->current);
     return code;
 }
 

@@ -34,6 +34,9 @@ struct pstk__cuda_entry {
 int pstk__cuda_find(int32_t index, struct pstk_error *err);
 /* Make the device the calling thread's for good, which is to be a thread of ours. */
 int pstk__cuda_context_open(struct pstk__cuda_context *c, int32_t index, struct pstk_error *err);
+/* Write the address of a function of the driver, which the library is not linked with, to the
+ * function pointer at `function`. */
+cudaError_t pstk__cuda_driver_function(const char *name, void *function);
 /* Between enter and leave the thread's calls go to the context. On failure nothing is entered. */
 int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context *c,
                      struct pstk_error *err);

@@ -57,7 +57,8 @@ cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pst
     return code == cudaSuccess ? cudaStreamSynchronize(stream) : code;
 }
 
-cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, uint8_t *memory,
+cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f,
+                                     const struct pstk__cuda_module *module, uint8_t *memory,
                                      uint32_t n_valid, cudaStream_t stream)
 {
     cudaError_t code = cudaSuccess;
@@ -69,12 +70,12 @@ cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, uint8_t 
             p.out = memory + o->final;
             p.flips = memory + o->flips;
             p.n_valid = n_valid;
-            code = pstk__cuda_pixels(&p, stream);
+            code = pstk__cuda_pixels(module, &p, stream);
         } else {
             struct pstk__cuda_cast c = o->cast;
             c.in = memory + o->arrival;
             c.out = memory + o->final;
-            code = pstk__cuda_cast(&c, stream);
+            code = pstk__cuda_cast(module, &c, stream);
         }
     }
     return code;

@@ -29,7 +29,8 @@ cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pst
                                    const struct pstk__layout *layout, uint8_t *tables,
                                    cudaStream_t stream);
 /* Queue the kernels of a batch of n_valid rows in the slot at `memory`. */
-cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, uint8_t *memory,
+cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f,
+                                     const struct pstk__cuda_module *module, uint8_t *memory,
                                      uint32_t n_valid, cudaStream_t stream);
 
 #endif

@@ -84,13 +84,12 @@ static cudaError_t open_events(struct pstk__cuda *d)
     return code == cudaSuccess && d->timed ? pstk__timing_open(&d->timing) : code;
 }
 
-/* Kernels are loaded by their first launch, which may wait for the whole device: that is now, on
- * zeros. A device that the kernels were not built for is found here, too. */
-static int load_kernels(struct pstk__cuda *d, struct pstk_error *err)
+/* The first launch of a kernel may wait for the whole device: that is now, on zeros. */
+static int try_kernels(struct pstk__cuda *d, struct pstk_error *err)
 {
     cudaError_t code = cudaMemsetAsync(d->memory, 0, d->layout.device_size, d->kernels);
     if (code == cudaSuccess)
-        code = pstk__cuda_finish_launch(&d->finish, d->memory, 0, d->kernels);
+        code = pstk__cuda_finish_launch(&d->finish, &d->module, d->memory, 0, d->kernels);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(d->kernels);
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "trying the kernels", err);
@@ -107,8 +106,11 @@ static int cuda_build(struct pstk__cuda *d, const struct pstk__device_config *c,
         code = open_events(d);
     if (code != cudaSuccess)
         return pstk__cuda_fail(err, PSTK_STAGE_OPEN, c->index, code, "making streams and events");
+    code = pstk__cuda_kernels_open(&d->module, c->index);
+    if (code != cudaSuccess)
+        return pstk__cuda_fail(err, PSTK_STAGE_OPEN, c->index, code, "loading the kernels");
     r = open_memory(d, c, err);
-    return r == 0 && d->finish.n_outputs > 0 ? load_kernels(d, err) : r;
+    return r == 0 && d->finish.n_outputs > 0 ? try_kernels(d, err) : r;
 }
 
 static void close_events(struct pstk__cuda *d)
@@ -152,6 +154,7 @@ static void release_all(struct pstk__cuda *d)
         for (uint32_t k = 0; k < d->slots[i].n_uses; k++)
             cudaEventSynchronize(d->slots[i].uses[k]);
     pstk__bounce_close(&d->bounce);
+    pstk__cuda_module_close(&d->module);
     close_events(d);
     if (d->memory && !d->is_lost)
         cudaFree(d->memory);

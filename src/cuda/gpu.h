@@ -44,6 +44,7 @@ struct pstk__cuda {
     struct pstk__cuda_context context;
     uint32_t n_slots, n_host_slots, n_outputs, timed;
     struct pstk__layout layout;
+    struct pstk__cuda_module module;
     struct pstk__cuda_finish finish;
     uint8_t *memory;              /* slots, layout.device_size apart, then tables; owned */
     cudaStream_t copies, kernels; /* owned */

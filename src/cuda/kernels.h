@@ -7,13 +7,11 @@
 #ifndef PSTK_CUDA_KERNELS_H
 #define PSTK_CUDA_KERNELS_H
 
-#include <cuda_runtime_api.h>
+#ifndef __CUDACC__
+#include "cuda/module.h"
+#endif
 
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /*
  * u8 NHWC rows to normalised images. `in` and `out` do not overlap, both 64-byte aligned. Rows from
@@ -31,7 +29,6 @@ struct pstk__cuda_pixels {
     uint32_t exact;  /* 1: scale and offset say the same as the table (pstk__affine) */
     float scale[3], offset[3];
 };
-cudaError_t pstk__cuda_pixels(const struct pstk__cuda_pixels *p, cudaStream_t stream);
 
 /* Elements to a wider dtype: pstk__cast_fits(from, to) holds, from != to. 64-byte aligned. */
 struct pstk__cuda_cast {
@@ -40,13 +37,18 @@ struct pstk__cuda_cast {
     uint64_t n;     /* elements */
     uint32_t to, from;
 };
-cudaError_t pstk__cuda_cast(const struct pstk__cuda_cast *c, cudaStream_t stream);
 
+#ifndef __CUDACC__
+/* Load the kernels into device `index`, whose context is current; pstk__cuda_module_close, also
+ * after a failure. */
+cudaError_t pstk__cuda_kernels_open(struct pstk__cuda_module *m, int32_t index);
+cudaError_t pstk__cuda_pixels(const struct pstk__cuda_module *m, const struct pstk__cuda_pixels *p,
+                              cudaStream_t stream);
+cudaError_t pstk__cuda_cast(const struct pstk__cuda_module *m, const struct pstk__cuda_cast *c,
+                            cudaStream_t stream);
 /* Keep one multiprocessor, and so the stream, busy for ns nanoseconds: stands for a training step.
  */
-cudaError_t pstk__cuda_spin(uint64_t ns, cudaStream_t stream);
-
-#ifdef __cplusplus
-}
+cudaError_t pstk__cuda_spin(const struct pstk__cuda_module *m, uint64_t ns, cudaStream_t stream);
 #endif
+
 #endif

@@ -213,7 +213,7 @@ int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns
         r = pstk__cuda_enter(&e, &d->context, err);
     if (r < 0)
         return r;
-    const cudaError_t code = pstk__cuda_spin(ns, stream);
+    const cudaError_t code = pstk__cuda_spin(&d->module, ns, stream);
     r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "standing in for a training step", err);
     pstk__cuda_leave(&e);
     return r;

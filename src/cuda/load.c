@@ -97,8 +97,9 @@ static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__load *
         return cudaEventRecord(s->loaded, d->copies);
     cudaError_t code = cudaStreamWaitEvent(d->kernels, d->host_slots[load->host_slot].copied, 0);
     if (code == cudaSuccess)
-        code = pstk__cuda_finish_launch(&d->finish, pstk__gpu_memory(&d->base, load->slot),
-                                        load->n_valid, d->kernels);
+        code =
+            pstk__cuda_finish_launch(&d->finish, &d->module, pstk__gpu_memory(&d->base, load->slot),
+                                     load->n_valid, d->kernels);
     return code == cudaSuccess ? cudaEventRecord(s->loaded, d->kernels) : code;
 }
 

@@ -29,6 +29,7 @@ void cuda_fake_open(const struct cuda_fake_config *config)
     DEFAULT(c->check_stride, 4 << 10);
     DEFAULT(c->driver_version, 13000);
     DEFAULT(c->runtime_version, 13000);
+    DEFAULT(c->arch, 90);
     if (c->n_devices > CUDA_FAKE_DEVICES)
         c->n_devices = CUDA_FAKE_DEVICES;
     memset(f->devices, 0, sizeof f->devices);
@@ -72,6 +73,7 @@ static void live(struct cuda_fake_stats *out)
         out->n_events += !e->tried;
         out->devices[e->device].n_events += !e->tried;
     }
+    out->n_modules = f->n_modules;
 }
 
 void cuda_fake_stats(struct cuda_fake_stats *out)
@@ -95,10 +97,13 @@ static void tell(const struct cuda_fake_stats *s)
 {
     for (uint64_t i = 0; i < s->n_hazards && i < CUDA_FAKE_TEXTS; i++)
         printf("# cuda_fake: hazard: %s\n", s->texts[i]);
-    if (s->n_allocations + s->n_registrations + s->n_pinned + s->n_streams + s->n_events > 0)
+    if (s->n_allocations + s->n_registrations + s->n_pinned + s->n_streams + s->n_events +
+            s->n_modules >
+        0)
         printf("# cuda_fake: left behind: %u allocations, %u registrations, %u pinned, %u streams, "
-               "%u events\n",
-               s->n_allocations, s->n_registrations, s->n_pinned, s->n_streams, s->n_events);
+               "%u events, %u modules\n",
+               s->n_allocations, s->n_registrations, s->n_pinned, s->n_streams, s->n_events,
+               s->n_modules);
 }
 
 uint64_t cuda_fake_close(void)
@@ -118,9 +123,11 @@ uint64_t cuda_fake_close(void)
     s.n_pinned = alive.n_pinned;
     s.n_streams = alive.n_streams;
     s.n_events = alive.n_events;
+    s.n_modules = alive.n_modules;
     while (f->ranges)
         cuda_fake__range_free(f->ranges);
     cuda_fake__events_free();
+    cuda_fake__modules_free();
     cuda_fake__hands_free();
     for (int i = 0; i < CUDA_FAKE_DEVICES; i++)
         cuda_fake__region_free(&f->devices[i]);
@@ -128,5 +135,5 @@ uint64_t cuda_fake_close(void)
     if (!f->config.quiet)
         tell(&s);
     return s.n_hazards + s.n_allocations + s.n_registrations + s.n_pinned + s.n_streams +
-           s.n_events;
+           s.n_events + s.n_modules;
 }

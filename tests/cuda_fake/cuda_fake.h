@@ -52,6 +52,7 @@ struct cuda_fake_config {
     uint64_t check_stride;     /* larger ones: 64 bytes every so many; 0: 4 KiB */
     int driver_version;        /* 0: 13000 */
     int runtime_version;       /* 0: 13000 */
+    int arch;                  /* compute capability, 10 * major + minor; 0: 90 */
     cudaError_t no_driver;     /* cudaErrorInsufficientDriver: as without one, or, where
                                   driver_version is below runtime_version, with one that is too
                                   old; cudaErrorNoDevice */
@@ -81,7 +82,7 @@ struct cuda_fake_device_stats {
 
 struct cuda_fake_stats {
     /* alive now, whatever cuda_fake_reset says */
-    uint32_t n_allocations, n_registrations, n_pinned, n_streams, n_events;
+    uint32_t n_allocations, n_registrations, n_pinned, n_streams, n_events, n_modules;
     uint64_t n_pinned_bytes; /* registered or allocated pinned */
     struct cuda_fake_device_stats devices[CUDA_FAKE_DEVICES];
     /* since open or the last reset */
@@ -117,8 +118,9 @@ uint32_t cuda_fake_functions(const char **names, uint32_t capacity);
 
 /*
  * The nth call from now on (1: the next) of a function (NULL: of any that counts) shall do nothing
- * and fail with code, once. At most 16 such orders at a time. Kernel launches are
- * "cudaLaunchKernel", driver functions go by their own names, and fail with the same number.
+ * and fail with code, once. At most 16 such orders at a time. Kernel launches, the
+ * driver's as well, are "cudaLaunchKernel"; other driver functions go by their own names, and fail
+ * with the same number.
  */
 void cuda_fake_fail(const char *function, uint64_t nth, cudaError_t code);
 void cuda_fake_fail_none(void);

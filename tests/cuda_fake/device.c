@@ -138,7 +138,9 @@ static int attribute(enum cudaDeviceAttr attr, int device, int *value)
     case cudaDevAttrAsyncEngineCount:
         return *value = 3, 0;
     case cudaDevAttrComputeCapabilityMajor:
-        return *value = 9, 0;
+        return *value = cuda_fake__state.config.arch / 10, 0;
+    case cudaDevAttrComputeCapabilityMinor:
+        return *value = cuda_fake__state.config.arch % 10, 0;
     case cudaDevAttrHostNumaId:
         return *value = -1, 0;
     case cudaDevAttrCanMapHostMemory:
@@ -151,7 +153,6 @@ static int attribute(enum cudaDeviceAttr attr, int device, int *value)
     case cudaDevAttrComputeMode:
     case cudaDevAttrPciDeviceId:
     case cudaDevAttrPciDomainId:
-    case cudaDevAttrComputeCapabilityMinor:
     case cudaDevAttrPageableMemoryAccess:
     case cudaDevAttrPageableMemoryAccessUsesHostPageTables:
     case cudaDevAttrHostRegisterReadOnlySupported:
@@ -389,6 +390,10 @@ static const struct {
     {"cuDevicePrimaryCtxRelease", 11000, (function)driver_let_go},
     {"cuDevicePrimaryCtxGetState", 7000, (function)driver_state},
     {"cuStreamGetCtx", 9020, (function)driver_stream_context},
+    {"cuModuleLoadData", 2000, (function)cuda_fake__module_load},
+    {"cuModuleUnload", 2000, (function)cuda_fake__module_unload},
+    {"cuModuleGetFunction", 2000, (function)cuda_fake__module_function},
+    {"cuLaunchKernel", 4000, (function)cuda_fake__module_launch},
 };
 
 static cudaError_t entry_point(const char *name, const char *symbol, void **to, int version,

@@ -146,6 +146,8 @@ struct cuda_fake__state {
     struct cuda_fake__range *ranges;
     struct CUstream_st *streams, *dead_streams; /* the dead keep their addresses until close */
     struct CUevent_st *events, *dead_events;
+    struct cuda_fake__module *modules; /* loaded, or kept by a context that is lost */
+    uint32_t n_modules;                /* whose owner never tried to unload them */
     uint32_t n_slots;
     uint32_t slot_time[CUDA_FAKE__CLOCKS]; /* of slots without a stream: where it stopped */
     uint8_t slot_free[CUDA_FAKE__CLOCKS];
@@ -231,6 +233,17 @@ void cuda_fake__stream_drain(struct CUstream_st *s); /* until all enqueued by no
 void cuda_fake__device_drain(int device);            /* the same for all streams of a device */
 void cuda_fake__streams_close(void);
 void cuda_fake__op_run(struct cuda_fake__op *op); /* copy.c; without the lock */
+
+/* ---- kernels.c: cuModuleLoadData, cuModuleUnload, cuModuleGetFunction, cuLaunchKernel ---- */
+
+int cuda_fake__module_load(void **out, const void *image);
+int cuda_fake__module_unload(void *module);
+int cuda_fake__module_function(void **out, void *module, const char *name);
+int cuda_fake__module_launch(void *function, unsigned int grid_x, unsigned int grid_y,
+                             unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                             unsigned int block_z, unsigned int shared, cudaStream_t stream,
+                             void **arguments, void **extra);
+void cuda_fake__modules_free(void);
 
 /* ---- event.c ---- */
 

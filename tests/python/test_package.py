@@ -11,10 +11,12 @@ import os
 import pathlib
 import re
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Iterator
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = TOP / "bindings/python/penstock"
@@ -50,6 +52,29 @@ data = penstock.Dataset(sys.argv[1])
 assert len(data) == 10
 assert data[7]["text"] == "sample 7" and data[7]["cls"] == 7, data[7]
 """
+
+
+# What src/cuda/kernels.cu makes.
+KERNELS = {f"pstk_pixels_{dtype}_{layout}_{exact}_{run}".encode()
+           for dtype, exact, runs in (("F32", 0, (1, 4)), ("F16", 0, (1, 8)), ("F16", 1, (1, 8)), ("BF16", 1, (1, 8)))
+           for layout in ("NHWC", "NCHW") for run in runs}
+KERNELS |= {f"pstk_cast_{name}".encode() for name in ("I32_U16", "I64_U8", "I64_U16", "I64_I32", "any")}
+KERNELS |= {b"pstk_spin"}
+CUDA_12_ABI = (0x33, 7)  # CUDA 13, and 12 for what came after Hopper: (0x41, 8)
+
+
+def elf_abi(image: bytes) -> tuple[int, int]:
+    return image[7], image[8]
+
+
+def cubins(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The machine codes in a library: ELF files for NVIDIA's GPUs, by their compute capability."""
+    starts = [match.start() for match in re.finditer(rb"\x7fELF\x02\x01", data)] + [len(data)]
+    for begin, end in zip(starts, starts[1:]):
+        image = data[begin:end]
+        machine, flags = struct.unpack_from("<18xH28xI", image)
+        if machine == 190:  # EM_CUDA
+            yield (flags if elf_abi(image)[1] < 8 else flags >> 8) & 0xFF, image
 
 
 def clean_environment() -> dict[str, str]:
@@ -171,6 +196,21 @@ class WheelTest(unittest.TestCase):
             self.assertTrue(found, f"{name} was not loaded: {loaded}")
             self.assertTrue(all(path.startswith(site) for path in found), found)
         self.assertFalse([path for path in loaded if "hwloc" in path and not path.startswith(site)], loaded)
+
+    def test_kernels_run_from_driver_525_on(self) -> None:
+        """Every kernel in machine code for each GPU from Turing to Blackwell, and in PTX for later ones. Up to
+        Hopper the machine code is of the ABI of CUDA 12.0; newer GPUs have drivers that know theirs."""
+        (library,) = (self.top / "venv").rglob("libpenstock*.so*")
+        data = library.read_bytes()
+        images = dict(cubins(data))
+        self.assertEqual(sorted(images), [75, 80, 86, 87, 89, 90, 100, 101, 103, 120, 121])
+        for arch, image in images.items():
+            self.assertEqual(len(KERNELS & set(re.findall(rb"(?<=\0)pstk_\w+(?=\0)", image))), len(KERNELS), arch)
+            if arch <= 90:
+                self.assertEqual(elf_abi(image), CUDA_12_ABI, arch)
+        (ptx,) = re.findall(rb"\.version [^\0]*", data)
+        self.assertIn(b".target sm_90\n", ptx)
+        self.assertEqual(set(re.findall(rb"\.visible \.entry (\w+)", ptx)), KERNELS)
 
     def test_licences(self) -> None:
         """Each bundled library's licence is in it, and ours."""
