@@ -2,11 +2,15 @@
 """penstock.pack of files and data sets of others, with what of their packages is installed."""
 
 import gc
+import io
 import os
 import pickle
+import re
 import subprocess
 import sys
+import tarfile
 import unittest
+import warnings
 
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
@@ -235,3 +239,60 @@ class Files(Case):
             {"a b": "a_b", "c/d": "c_d", "é": "_", "ok.1": "ok.1"},
         )
         self.assert_says("same field name", importers.field_names, ["a b", "a/b"])
+
+
+class WebDataset(Case):
+    """Samples as WebDataset gives them: files by their suffix, and keys of its own."""
+
+    @staticmethod
+    def sample(i, **more):
+        return {"__key__": f"{i:04}", "__url__": "0.tar", "__local_path__": "0.tar", "jpg": image_file(i),
+                "cls": b"%d" % i, "left.txt": b"number %d" % i, "json": b'{"a": 1}', **more}
+
+    def warned(self, samples, **keywords):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made = quiet(samples, self.path(), overwrite=True, **keywords)
+        ours = [w for w in told if str(w.message).startswith("penstock")]
+        self.assertEqual([w.filename for w in ours], [__file__] * len(ours))
+        return made, [str(w.message) for w in ours]
+
+    def test_its_own_keys_are_left_out_and_undecoded_files_are_named(self):
+        for samples in (map(self.sample, range(20)), list(map(self.sample, range(20)))):
+            made, (told,) = self.warned(samples)
+            self.assertEqual(set(made.schema), {"__key__", "jpg", "cls", "left.txt", "json"})
+            self.assertEqual((made[3]["__key__"], made[3]["cls"]), ("0003", b"3"))
+            for part in ("__url__ and __local_path__ are left out", "cls, left.txt: stored as the bytes",
+                         "dataset.decode(only=['cls', 'left.txt'])", "json: stored", "dataset.decode().map("):
+                self.assertIn(part, told)
+
+    def test_decoded_files_are_values(self):
+        _, (told,) = self.warned([self.sample(i, cls=i, **{"left.txt": "n", "json": [1, i]}) for i in range(3)])
+        self.assertNotIn("decode", told)
+
+    def test_a_schema_says_what_is_kept(self):
+        schema = {"__url__": "utf8", "jpg": "image", "cls": "bytes", "left.txt": "bytes", "json": "bytes"}
+        made, told = self.warned(map(self.sample, range(3)), schema={"__key__": "utf8", **schema})
+        self.assertEqual((told, made[0]["__url__"]), ([], "0.tar"))
+
+    def test_others_samples_keep_their_keys(self):
+        made, told = self.warned([{"__url__": "a", "cls": b"1"}, {"__url__": "b", "cls": b"2"}])
+        self.assertEqual((told, set(made.schema)), ([], {"__url__", "cls"}))
+
+    def test_the_advice_is_true_of_webdataset(self):
+        webdataset = optional("webdataset")
+        with tarfile.open(self.path("0.tar"), "w") as tar:
+            for i in range(4):
+                for suffix, data in self.sample(i).items():
+                    if not suffix.startswith("__"):
+                        info = tarfile.TarInfo(f"{i:04}.{suffix}")
+                        info.size = len(data)
+                        tar.addfile(info, io.BytesIO(data))
+        dataset = webdataset.WebDataset(self.path("0.tar"), shardshuffle=False)
+        _, (told,) = self.warned(dataset)
+        decoded = eval(re.search(r"pack (dataset.decode\(only=[^)]*\))", told)[1])
+        made, (told,) = self.warned(decoded)
+        self.assertNotIn("only=", told)
+        self.assertEqual((made[2]["cls"], made[2]["left.txt"]), (2, "number 2"))
+        mapped = dataset.decode().map(lambda sample: {"jpg": sample["jpg"], "a": sample["json"]["a"]})
+        self.assertEqual(self.warned(mapped)[0][0]["a"], 1)

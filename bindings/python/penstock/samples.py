@@ -17,6 +17,12 @@ from .values import as_numpy, is_array, is_image_file, is_pil_image
 
 N_LOOKED_AT = 8  # samples that the schema is found out from: enough to see which dimensions differ
 
+# Of WebDataset's samples: where it read them; and suffixes whose files its decode() makes one value of, or a
+# structure of several.
+BOOKKEEPING = ("__url__", "__local_path__")
+_ONE_VALUE = ("cls", "cls2", "id", "index", "inx", "npy", "text", "transcript", "txt")
+_SEVERAL = ("cbor", "json", "jsn", "mp", "msg", "npz", "pickle", "pkl", "pth", "pyd", "tb", "ten")
+
 
 class SchemaError(errors.PenstockError, TypeError, ValueError):
     """The schema cannot be found out from the samples; the message says what to declare."""
@@ -72,8 +78,36 @@ _LIST = ("; a list is taken for a tuple of fields: where it is the values of one
          "an array")
 
 
+def _of_webdataset(sample: Any) -> bool:
+    return isinstance(sample, Mapping) and "__key__" in sample and any(name in sample for name in BOOKKEEPING)
+
+
+def advice_on(samples: Iterable[Any]) -> str:
+    """What to know of these samples when the schema is found out from them, or "". Only WebDataset's need it:
+    it adds keys of its own, and gives files undecoded."""
+    for sample in samples:
+        if not _of_webdataset(sample):
+            continue
+        told = [f"{' and '.join(name for name in BOOKKEEPING if name in sample)} are left out, which say where "
+                "WebDataset read a sample (a schema that has them keeps them)"]
+        files = [str(name) for name, value in sample.items() if isinstance(value, bytes)]
+        one = [name for name in files if name.lower().rpartition(".")[2] in _ONE_VALUE]
+        several = [name for name in files if name.lower().rpartition(".")[2] in _SEVERAL]
+        if one:
+            told.append(f"{', '.join(one)}: stored as the bytes of a file; for values pack "
+                        f"dataset.decode(only={one})")
+        if several:
+            told.append(f"{', '.join(several)}: stored as the bytes of a file; for values make fields of them, "
+                        "by dataset.decode().map(function)")
+        return "penstock.pack: " + "; ".join(told)
+    return ""
+
+
 def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
-    """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are."""
+    """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are. What
+    WebDataset adds to a sample is left out, unless the schema has it."""
+    if _of_webdataset(sample):
+        return {name: value for name, value in sample.items() if name not in BOOKKEEPING or name in (names or ())}
     if isinstance(sample, Mapping):
         return sample
     if dataclasses.is_dataclass(sample) and not isinstance(sample, type):
