@@ -12,6 +12,7 @@ import threading
 import unittest
 
 import penstock
+import sets
 from data_fixture import Case, image_file, np, optional, picture
 
 N = 1100  # more than two index pages' worth
@@ -87,6 +88,11 @@ class Records(Case):
         self.assert_says("did you mean 'im'", self.data.get, 0, "imm")
         self.assert_says("empty", penstock.Dataset, self.path(), [])
         self.assertIsInstance(self.assert_says("", penstock.Dataset, self.path("none")), FileNotFoundError)
+
+    def test_one_that_is_open_at_the_end_of_the_interpreter_closes_in_silence(self):
+        sets.torch_or_skip()  # with it, modules such as os are taken down first
+        done = sets.python("import torch, sys, penstock\nkept = penstock.Dataset(sys.argv[1])", self.path())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_threads(self):
         wrong = []

@@ -32,10 +32,12 @@ class _Handle:
         self.pointer = ctypes.c_void_p()
         self.pointer = catalog.opened(path)
 
-    def __del__(self) -> None:
-        # In a fork's child a lock of it may be held by a thread that is not there: it is left alone.
-        if self.pointer and self.owner == os.getpid():
-            _c.lib.pstk_dataset_close(byref(self.pointer))
+    def __del__(self, _getpid: Any = os.getpid, _close: Any = _c.lib.pstk_dataset_close,
+                _byref: Any = byref) -> None:
+        # Defaults, as the globals may be gone when the interpreter ends. In a fork's child a lock of it may be
+        # held by a thread that is not there: it is left alone.
+        if self.pointer and self.owner == _getpid():
+            _close(_byref(self.pointer))
 
     def read(self, sample_id: int, field: int) -> tuple[bytes, _c.ValueInfo]:
         """One field's plain bytes, and what the record says of them."""
