@@ -21,6 +21,9 @@ from .schema import Field, did_you_mean
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 
+# ctypes.string_at takes a C int for the size.
+_bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
+    ("PyBytes_FromStringAndSize", ctypes.pythonapi))
 ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so that an image keeps its size
 
 
@@ -46,7 +49,7 @@ class _Handle:
         errors.check(_c.lib.pstk_dataset_get(self.pointer, sample_id, field, byref(data), byref(size),
                                              byref(info), byref(error)), error)
         try:
-            return ctypes.string_at(data, size.value), info
+            return _bytes_at(data, size.value), info
         finally:
             _c.lib.pstk_free(data)
 
@@ -112,7 +115,7 @@ def decoded(data: bytes) -> Any:
     errors.check(_c.lib.pstk_image_convert(data, len(data), byref(how), byref(out), byref(size), byref(width),
                                            byref(height), byref(error)), error)
     try:
-        return _array(ctypes.string_at(out, size.value), "u1", (height.value, width.value, 3))
+        return _array(_bytes_at(out, size.value), "u1", (height.value, width.value, 3))
     finally:
         _c.lib.pstk_free(out)
 
