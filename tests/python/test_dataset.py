@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.Dataset: records by number, from any thread and process."""
 
+import contextlib
 import copy
 import glob
+import mmap
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import threading
 import unittest
 
 import penstock
+import sets
 from data_fixture import Case, image_file, np, optional, picture
 
 N = 1100  # more than two index pages' worth
@@ -19,6 +23,15 @@ N = 1100  # more than two index pages' worth
 
 def _same(dataset, i):
     return dataset[i]["x"] == i and bool((dataset[i]["a"] == i % 100).all())
+
+
+def available_memory():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        free = int(re.search(r"MemAvailable: *(\d+)", file.read())[1]) << 10
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError), open(name, encoding="ascii") as file:
+            free = min(free, int(file.read()))
+    return free
 
 
 class Records(Case):
@@ -87,6 +100,22 @@ class Records(Case):
         self.assert_says("did you mean 'im'", self.data.get, 0, "imm")
         self.assert_says("empty", penstock.Dataset, self.path(), [])
         self.assertIsInstance(self.assert_says("", penstock.Dataset, self.path("none")), FileNotFoundError)
+
+    def test_one_that_is_open_at_the_end_of_the_interpreter_closes_in_silence(self):
+        sets.torch_or_skip()  # with it, modules such as os are taken down first
+        done = sets.python("import torch, sys, penstock\nkept = penstock.Dataset(sys.argv[1])", self.path())
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_value_of_more_than_2_gib(self):
+        if available_memory() < 12 << 30:
+            self.skipTest("missing: 12 GiB of memory")
+        size = (2 << 30) + 5
+        value = mmap.mmap(-1, size)  # zeros, of which none is there until it is written
+        value[size - 1] = 7
+        with penstock.Writer(self.path("large"), {"x": penstock.Field("bytes", codec="zstd")}) as w:
+            w.add(x=memoryview(value))
+        found = penstock.Dataset(self.path("large"))[0]["x"]
+        self.assertEqual((len(found), found[-1], found.count(0)), (size, 7, size - 1))
 
     def test_threads(self):
         wrong = []

@@ -236,7 +236,7 @@ class Words(unittest.TestCase):
 
     def test_names_of_other_libraries_are_explained(self):
         for name, part in (("ToTensor", "Normalize divides by 255"), ("Compose", "takes the list"),
-                           ("ColorJitter", "whole batches"), ("RandomCrop", "RandomResizedCrop"),
+                           ("ColorJitter", "torch.stack([t(image) for image in images])"), ("RandomCrop", "RandomResizedCrop"),
                            ("DataLoader", "penstock.Loader"), ("MDSWriter", "penstock.Writer"),
                            ("Randomflip", "did you mean 'RandomFlip'"), ("loader_", "no attribute")):
             self.refused(AttributeError, [name, part], getattr, penstock, name)
@@ -417,9 +417,17 @@ class PassedOver(unittest.TestCase):
             for part in (name + " says that 2 processes", "rank='auto'", "rank=0, world=1"):
                 self.assertIn(part, self.warned(**env))
 
+    def test_a_batch_script_without_srun_is_warned_of_by_both_variables(self):
+        told = self.warned(SLURM_PROCID="0", SLURM_NTASKS="4")
+        for part in ("SLURM_PROCID is 0", "SLURM_NTASKS is 4", "srun", "rank='auto'", "rank=0, world=1"):
+            self.assertIn(part, told)
+
     def test_one_process_is_not(self):
         for env in ({}, {"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "0"},
-                   
+                    {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "interactive"},
+                    {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "x"},
+                    {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "RANK": "0", "WORLD_SIZE": "1"},
+                    {"SLURM_NTASKS": "2"},  # of salloc, on the machine where one logged in
                     {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NAME": "bash"},
                     {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"},
                     {"PMI_RANK": "0", "PMI_SIZE": "1"}, {"RANK": "x", "WORLD_SIZE": "y"}):

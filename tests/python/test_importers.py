@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """penstock.pack of files and data sets of others, with what of their packages is installed."""
 
+import contextlib
 import gc
+import io
 import os
 import pickle
+import re
 import subprocess
 import sys
+import tarfile
 import unittest
+import warnings
 
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
@@ -197,7 +202,6 @@ class Files(Case):
                     [(files[i], i % 2, [i] * (i % 3)) for i in range(30)],
                 )
         self.assertEqual(d.names, ("a", "b"))
-        self.assert_says(["splits", "train"], quiet, datasets.DatasetDict({"train": made}), self.path("no"))
         stream = quiet(made.to_iterable_dataset(), self.path("stream"))
         self.assertEqual((len(stream), stream[3]["label"]), (30, 1))
 
@@ -235,3 +239,116 @@ class Files(Case):
             {"a b": "a_b", "c/d": "c_d", "é": "_", "ok.1": "ok.1"},
         )
         self.assert_says("same field name", importers.field_names, ["a b", "a/b"])
+
+
+class Columns(Case):
+    def test_a_dataframe_is_its_columns(self):
+        pandas = optional("pandas")
+        frame = pandas.DataFrame({
+            "id": [5, 6, 7], "score": [0.5, 1.0, 2.0], "text": ["x", "y", "z"], "file": [image_file(i) for i in range(3)],
+            "flag": [True, False, True], "vector": [np.arange(3) + i for i in range(3)], 4: [1, 2, 3]},
+            index=[30, 20, 10])
+        for rows in (frame, frame.astype({"score": "float32"})):
+            made = quiet(rows, self.path(), num_workers=0, overwrite=True)
+            self.assertEqual([f.kind for f in made.schema.values()], [
+                "int64", str(rows["score"].dtype), "utf8", "image", "uint8", "int64", "int64"])
+            self.assertEqual(list(made.schema), ["id", "score", "text", "file", "flag", "vector", "4"])
+            self.assertEqual((made[1]["id"], made[1]["text"], made[1]["vector"].tolist()), (6, "y", [1, 2, 3]))
+            self.assertEqual((made[2]["file"], made[2]["flag"]), (image_file(2), 1))
+        text = pandas.DataFrame({"kind": pandas.Categorical(["a", "b", "a"])}, index=[2, 1, 0])
+        self.assertEqual([r["kind"] for r in quiet(text, self.path("text"), num_workers=2)], ["a", "b", "a"])
+        series = pandas.Series(["x", "y"], index=[1, 0])
+        self.assertEqual([r["data"] for r in quiet(series, self.path("series"))], ["x", "y"])
+        self.assertEqual([r["a"] for r in quiet({"a": series}, self.path("dict"))], ["x", "y"])
+        self.assert_says("columns of one name", quiet, pandas.DataFrame([[1, 2]], columns=["a", "a"]), self.path("no"))
+        self.assert_says("no samples", quiet, frame[:0], self.path("no"))
+        self.assert_says("sample 1", quiet, pandas.DataFrame({"a": ["x", None]}), self.path("no"))
+
+    def test_a_dict_of_one_split_is_that_split(self):
+        datasets = optional("datasets")
+        one = datasets.Dataset.from_dict({"a": [1, 2, 3]})
+        self.assertEqual(len(quiet(datasets.DatasetDict({"train": one}), self.path())), 3)
+        with contextlib.redirect_stderr(io.StringIO()):
+            datasets.DatasetDict({"train": one}).save_to_disk(self.path("saved"))
+        self.assertEqual(len(quiet(self.path("saved"), self.path("again"))), 3)
+        two = datasets.DatasetDict({"train": one, "test": one})
+        said = self.assert_says("has several splits", quiet, two, self.path("no"))
+        self.assertIn("dataset['train'], dataset['test']", str(said))
+        self.assert_says("no splits", quiet, datasets.DatasetDict(), self.path("no"))
+
+    def test_arrays_of_text_are_refused_and_single_texts_taken(self):
+        made = quiet([{"a": np.array(image_file()), "b": np.array("x"), "c": np.array(b"y")}], self.path("one"))
+        self.assertEqual([f.kind for f in made.schema.values()], ["image", "utf8", "bytes"])
+        self.assertEqual(made[0], {"a": image_file(), "b": "x", "c": b"y"})
+        for value, words in ((np.array(["x", "yyy"]), "an array of text (<U3)"), (["x", "y"], "of text (<U1)"),
+                             (np.array([b"xx"]), "an array of bytes (|S2)"), (np.zeros(3, "c8"), "complex64"),
+                             (np.array("2026-01-01", "M8[D]"), "datetime64[D]"), (np.zeros(2, "V8"), "|V8"),
+                             (np.zeros(2, [("x", "i4")]), "give each of its members a field of its own")):
+            said = self.assert_says(["field a: sample 0 has ", words], quiet, [{"a": value}], self.path("no"))
+            self.assertNotIn("no kind of field", str(said))
+        self.assertEqual([penstock.Field(np.dtype(t)).kind for t in ("S5", "U5")], ["bytes", "utf8"])
+
+    def test_an_arrow_table_is_refused_with_what_to_give(self):
+        table = optional("pyarrow").table({"a": [1, 2], "b": ["x", "y"]})
+        said = self.assert_says("table.to_pylist()", quiet, table, self.path("no"))
+        for code in ("table.to_pylist()", "table.to_pandas()"):
+            self.assertIn(code, str(said))
+            rows = quiet(eval(code, {"table": table}), self.path("table"), overwrite=True)
+            self.assertEqual(list(rows), [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+
+
+class WebDataset(Case):
+    """Samples as WebDataset gives them: files by their suffix, and keys of its own."""
+
+    @staticmethod
+    def sample(i, **more):
+        return {"__key__": f"{i:04}", "__url__": "0.tar", "__local_path__": "0.tar", "jpg": image_file(i),
+                "cls": b"%d" % i, "left.txt": b"number %d" % i, "json": b'{"a": 1}', **more}
+
+    def warned(self, samples, **keywords):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made = quiet(samples, self.path(), overwrite=True, **keywords)
+        ours = [w for w in told if str(w.message).startswith("penstock")]
+        self.assertEqual([w.filename for w in ours], [__file__] * len(ours))
+        return made, [str(w.message) for w in ours]
+
+    def test_its_own_keys_are_left_out_and_undecoded_files_are_named(self):
+        for samples in (map(self.sample, range(20)), list(map(self.sample, range(20)))):
+            made, (told,) = self.warned(samples)
+            self.assertEqual(set(made.schema), {"__key__", "jpg", "cls", "left.txt", "json"})
+            self.assertEqual((made[3]["__key__"], made[3]["cls"]), ("0003", b"3"))
+            for part in ("__url__ and __local_path__ are left out", "cls, left.txt: stored as the bytes",
+                         "dataset.decode(only=['cls', 'left.txt'])", "json: stored", "dataset.decode().map("):
+                self.assertIn(part, told)
+
+    def test_decoded_files_are_values(self):
+        _, (told,) = self.warned([self.sample(i, cls=i, **{"left.txt": "n", "json": [1, i]}) for i in range(3)])
+        self.assertNotIn("decode", told)
+
+    def test_a_schema_says_what_is_kept(self):
+        schema = {"__url__": "utf8", "jpg": "image", "cls": "bytes", "left.txt": "bytes", "json": "bytes"}
+        made, told = self.warned(map(self.sample, range(3)), schema={"__key__": "utf8", **schema})
+        self.assertEqual((told, made[0]["__url__"]), ([], "0.tar"))
+
+    def test_others_samples_keep_their_keys(self):
+        made, told = self.warned([{"__url__": "a", "cls": b"1"}, {"__url__": "b", "cls": b"2"}])
+        self.assertEqual((told, set(made.schema)), ([], {"__url__", "cls"}))
+
+    def test_the_advice_is_true_of_webdataset(self):
+        webdataset = optional("webdataset")
+        with tarfile.open(self.path("0.tar"), "w") as tar:
+            for i in range(4):
+                for suffix, data in self.sample(i).items():
+                    if not suffix.startswith("__"):
+                        info = tarfile.TarInfo(f"{i:04}.{suffix}")
+                        info.size = len(data)
+                        tar.addfile(info, io.BytesIO(data))
+        dataset = webdataset.WebDataset(self.path("0.tar"), shardshuffle=False)
+        _, (told,) = self.warned(dataset)
+        decoded = eval(re.search(r"pack (dataset.decode\(only=[^)]*\))", told)[1])
+        made, (told,) = self.warned(decoded)
+        self.assertNotIn("only=", told)
+        self.assertEqual((made[2]["cls"], made[2]["left.txt"]), (2, "number 2"))
+        mapped = dataset.decode().map(lambda sample: {"jpg": sample["jpg"], "a": sample["json"]["a"]})
+        self.assertEqual(self.warned(mapped)[0][0]["a"], 1)

@@ -811,8 +811,9 @@ class Auto(unittest.TestCase):
             self.assertEqual(self.find(**srun), (9, 20, 0, 1, "srun"))
         # torchrun inside of srun
         self.assertEqual(self.find(**dict(srun, **torchrun)), (5, 8, 1, 4, "torchrun"))
-        # a batch script, a shell
-        self.assertEqual(self.find(SLURM_PROCID="0", SLURM_NTASKS="16"), alone)
+        # a batch script of one task, a shell
+        self.assertEqual(self.find(SLURM_PROCID="0", SLURM_NTASKS="1"), alone)
+        self.assertEqual(self.find(SLURM_PROCID="0"), alone)
         self.assertEqual(self.find(**dict(srun, SLURM_JOB_NAME="bash")), alone)
         mpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
                "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
@@ -851,6 +852,27 @@ class Auto(unittest.TestCase):
         srun = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "WORLD_SIZE": "2"}
         self.assertEqual(self.find(**srun)[:2], (1, 2))
         self.assertEqual(self.find(RANK="1", WORLD_SIZE="2", LOCAL_RANK="1")[2:4], (1, 2))
+
+    def test_a_batch_script_that_has_tasks_but_no_step_is_refused(self):
+        batch = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_NAME": "train.sh"}
+        with self.assertRaises(penstock.SettingsError) as raised:
+            self.find(**batch)
+        for part in ("SLURM_PROCID is 0", "SLURM_NTASKS is 4", "SLURM_STEP_NUM_TASKS is not set", "srun",
+                     "rank=0, world=1"):
+            self.assertIn(part, str(raised.exception))
+        # Without it in a shell of a user's, nor where another launcher says all.
+        for name in ("bash", "interactive"):
+            self.assertEqual(self.find(**dict(batch, SLURM_JOB_NAME=name)), ranks.Ranks())
+        for other in ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"},
+                      {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"},
+                      {"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"},
+                      {"PMI_RANK": "1", "PMI_SIZE": "2"}):
+            self.assertEqual(self.find(**dict(batch, **other))[:2], (1, 2))
+        # What another launcher says half of comes first: it is nearer to the process.
+        with self.assertRaisesRegex(penstock.SettingsError, "WORLD_SIZE is 4, but RANK is not set"):
+            self.find(**dict(batch, WORLD_SIZE="4"))
+        with self.assertRaisesRegex(penstock.SettingsError, "SLURM_NTASKS is 'x', must be a whole number"):
+            self.find(**dict(batch, SLURM_NTASKS="x"))
 
     def test_what_is_given_wins(self):
         env = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}

@@ -21,6 +21,9 @@ from .schema import Field, did_you_mean
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 
+# ctypes.string_at takes a C int for the size.
+_bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
+    ("PyBytes_FromStringAndSize", ctypes.pythonapi))
 ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so that an image keeps its size
 
 
@@ -32,10 +35,12 @@ class _Handle:
         self.pointer = ctypes.c_void_p()
         self.pointer = catalog.opened(path)
 
-    def __del__(self) -> None:
-        # In a fork's child a lock of it may be held by a thread that is not there: it is left alone.
-        if self.pointer and self.owner == os.getpid():
-            _c.lib.pstk_dataset_close(byref(self.pointer))
+    def __del__(self, _getpid: Any = os.getpid, _close: Any = _c.lib.pstk_dataset_close,
+                _byref: Any = byref) -> None:
+        # Defaults, as the globals may be gone when the interpreter ends. In a fork's child a lock of it may be
+        # held by a thread that is not there: it is left alone.
+        if self.pointer and self.owner == _getpid():
+            _close(_byref(self.pointer))
 
     def read(self, sample_id: int, field: int) -> tuple[bytes, _c.ValueInfo]:
         """One field's plain bytes, and what the record says of them."""
@@ -44,7 +49,7 @@ class _Handle:
         errors.check(_c.lib.pstk_dataset_get(self.pointer, sample_id, field, byref(data), byref(size),
                                              byref(info), byref(error)), error)
         try:
-            return ctypes.string_at(data, size.value), info
+            return _bytes_at(data, size.value), info
         finally:
             _c.lib.pstk_free(data)
 
@@ -110,7 +115,7 @@ def decoded(data: bytes) -> Any:
     errors.check(_c.lib.pstk_image_convert(data, len(data), byref(how), byref(out), byref(size), byref(width),
                                            byref(height), byref(error)), error)
     try:
-        return _array(ctypes.string_at(out, size.value), "u1", (height.value, width.value, 3))
+        return _array(_bytes_at(out, size.value), "u1", (height.value, width.value, 3))
     finally:
         _c.lib.pstk_free(out)
 

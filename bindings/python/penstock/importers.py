@@ -44,11 +44,21 @@ def _common_length(lengths: Mapping[Any, int], where: str) -> int:
     return next(iter(lengths.values()))
 
 
+def _by_position(column: Any) -> Any:
+    """A Series of pandas, which [i] looks up in its index, as an array of numbers or a list; others as they
+    are."""
+    if not is_a(column, "pandas", "Series"):
+        return column
+    is_numbers = is_a(column.dtype, "numpy", "dtype") and column.dtype.kind in "biuf"
+    return column.to_numpy() if is_numbers else list(column)
+
+
 class Columns:
-    """Arrays, tensors or lists of one length; sample i is row i of each."""
+    """Arrays, tensors or lists of one length, or columns of pandas; sample i is row i of each."""
 
     def __init__(self, columns: Mapping[str, Any], where: str = "the dict") -> None:
         names = field_names(list(columns))
+        columns = {name: _by_position(column) for name, column in columns.items()}
         self._columns = {names[name]: column for name, column in columns.items()}
         for name, column in columns.items():
             has_rows = hasattr(column, "__len__") and getattr(column, "shape", None) != ()
@@ -308,13 +318,18 @@ class HuggingFaceDataset:
 
 def _hugging_face_from_disk(path: str) -> Any:
     loaded = needed("datasets", "reading what save_to_disk made").load_from_disk(path)
-    return _hugging_face(loaded, path)
+    if isinstance(loaded, dict):
+        loaded = _only_split(loaded, path, os.path.join(path.replace("{", "{{").replace("}", "}}"), "{}"))
+    return HuggingFaceDataset(loaded)
 
 
-def _hugging_face(value: Any, where: str) -> Any:
-    if isinstance(value, dict):
-        raise SettingsError(f"{where} has several splits: pack one of them: " + ", ".join(map(str, value)))
-    return HuggingFaceDataset(value)
+def _only_split(splits: Mapping[str, Any], where: str, written: str) -> Any:
+    """Of a dict of splits the one that it has. written: how one of them is written, with {}."""
+    if len(splits) != 1:
+        raise SettingsError(f"{where} has {'several' if splits else 'no'} splits"
+                            + (": pack one of them: " if splits else "")
+                            + ", ".join(written.format(name) for name in splits))
+    return next(iter(splits.values()))
 
 
 # ---- by suffix --------------------------------------------------------------------------------------
@@ -357,13 +372,19 @@ def opened(source: Any) -> Any:
     is."""
     if isinstance(source, (str, os.PathLike)):
         return _opened_path(os.fspath(source))
-    if is_a(source, "datasets", "Dataset", "DatasetDict"):
-        return _hugging_face(source, "the DatasetDict")
+    if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):
+        source = _only_split(source, f"the {type(source).__name__}", "dataset['{}']")
+    if is_a(source, "datasets", "Dataset"):
+        return HuggingFaceDataset(source)
+    if is_a(source, "pandas", "DataFrame"):
+        if not source.columns.is_unique:
+            raise SettingsError("the DataFrame has several columns of one name: rename them")
+        return Columns(dict(source.items()), "the DataFrame")
     if isinstance(source, Mapping):
         if not all(is_array(v) or isinstance(v, (list, tuple)) for v in source.values()):
             raise TypeError("a dict is packed as columns: give arrays, tensors or lists of one length")
         return Columns(source)
-    return source
+    return _by_position(source)
 
 
 def close(source: Any, given: Any) -> None:

@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -38,8 +39,8 @@ from .dataset import Dataset
 from .errors import SettingsError
 from .keywords import explained
 from .progress import Progress
-from .samples import (N_LOOKED_AT, SchemaError, check_source, class_names, inferred_schema, is_map_style,
-                      known_schema, record_of)
+from .samples import (N_LOOKED_AT, SchemaError, advice_on, check_source, class_names, inferred_schema,
+                      is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
 from .writer import Writer, count
 
@@ -95,6 +96,14 @@ def _numbered(source: Any) -> Iterator[tuple[int, Any]]:
         raise _failed(index, error) from error
 
 
+def _inferred(samples: Sequence[tuple[int, Any]]) -> dict[str, Field]:
+    """The schema of these samples, which have their numbers; warns of what is not as its owner may think."""
+    advice = advice_on(sample for _, sample in samples)
+    if advice:
+        warnings.warn(advice, stacklevel=6)  # to who calls pack
+    return inferred_schema([record_of(sample, None) for _, sample in samples], [i for i, _ in samples])
+
+
 def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field], Any]:
     """The schema, and the iterable with what was looked at put back; of map-style sources the source
     itself."""
@@ -104,13 +113,12 @@ def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field
     if is_map_style(source):
         n = len(source)
         looked_at = sorted({i * (n - 1) // max(N_LOOKED_AT - 1, 1) for i in range(N_LOOKED_AT)})
-        return inferred_schema([record_of(_taken(source, i), None) for i in looked_at], looked_at), source
+        return _inferred([(i, _taken(source, i)) for i in looked_at]), source
     samples = _numbered(source)
     first = list(itertools.islice(samples, N_LOOKED_AT))
     if not first:
         raise SettingsError("there is nothing to pack: the iterable gave no samples")
-    return (inferred_schema([record_of(sample, None) for _, sample in first], [i for i, _ in first]),
-            itertools.chain(first, samples))
+    return _inferred(first), itertools.chain(first, samples)
 
 
 def _add(writer: Writer, index: int, sample: Any, names: Sequence[str]) -> None:
@@ -371,9 +379,10 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
-        arrays or tensors of one length, a Hugging Face data set, or the path of a .npy, .npz, .pt, .h5 or
+        arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set, or the path of a .npy, .npz, .pt, .h5 or
         .parquet file (or a folder of Parquet files, or what Hugging Face's save_to_disk made). Samples are
         dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
+        WebDataset's __url__ and __local_path__ are left out, unless the schema has them.
     num_workers: processes that share the work, each with a run of the samples; None: as many as there are
         cores (or none, where samples are few), 0: this process alone. Iterables are packed by this process.
         Every worker seeds Python's, NumPy's and torch's random numbers with its number.

@@ -6,6 +6,7 @@ first: torchrun inside of srun sets RANK, and SLURM_PROCID there is 0 in every p
 """
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -82,7 +83,7 @@ def _told(env: Mapping[str, str], source: str) -> Ranks | None:
     names = _LAUNCHERS[source]
     if _number(env, names.rank) is None or _number(env, names.world) is None:
         return None
-    if names is _SRUN and env.get("SLURM_JOB_NAME") in ("bash", "interactive"):
+    if names is _SRUN and _is_shell(env):
         return None
     most = _slurm_local_world(env) if names is _SRUN else None
     found = Ranks(*_of_world(env, names.rank, names.world),
@@ -105,6 +106,22 @@ def _slurm_local_world(env: Mapping[str, str]) -> int:
             counts += [int(match[1])] * int(match[2] or 1)
     node = _number(env, "SLURM_NODEID") or 0
     return counts[node] if node < len(counts) else 1
+
+
+def _is_shell(env: Mapping[str, str]) -> bool:
+    """Is this a shell of a user's in an allocation, whose programs are no tasks of it?"""
+    return env.get("SLURM_JOB_NAME") in ("bash", "interactive")
+
+
+def _unstarted(env: Mapping[str, str]) -> str | None:
+    """Of a SLURM batch script, which has several tasks but has not started this process as one of them: what
+    is the matter. Lacking srun, it would train one process on everything."""
+    rank, n_tasks = _number(env, _SRUN.rank), _number(env, "SLURM_NTASKS")
+    if rank is None or _number(env, _SRUN.world) is not None or _is_shell(env) or (n_tasks or 1) < 2:
+        return None
+    return (f"{_SRUN.rank} is {rank} and SLURM_NTASKS is {n_tasks}, but {_SRUN.world} is not set: this process "
+            f"is the job's batch script and not one of {n_tasks} tasks: start it with srun and give "
+            "rank='auto', or give rank=0, world=1 where it is to get all samples alone")
 
 
 def _bound(ranks: Ranks) -> bool:
@@ -136,6 +153,10 @@ def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
     """What to warn of where a loader was given no rank: that there are several processes, and that each of
     them gets all samples. None: there is one process, as far as anybody says."""
     source, world = _several(env)
+    if source == "nobody":
+        with contextlib.suppress(SettingsError):
+            said = _unstarted(env)
+            return said and f"penstock: {said}"
     if world < 2:
         return None
     return (f"penstock: {source} says that {world} processes run together, and this loader gives each of "
@@ -163,4 +184,7 @@ def find(env: Mapping[str, str] = os.environ) -> Ranks:
     if _number(env, _TORCHRUN.local_rank):
         raise SettingsError(f"rank: LOCAL_RANK is {env['LOCAL_RANK']}, but RANK and WORLD_SIZE are not set, "
                             f"so it cannot be known which part is this process's: {_GIVE}")
+    said = _unstarted(env)
+    if said is not None:
+        raise SettingsError(f"rank: {said}")
     return Ranks()

@@ -10,12 +10,18 @@ from typing import Any
 from . import errors
 from ._optional import is_a, needed
 from .dataset import Dataset
-from .dtypes import dtype_name
+from .dtypes import dtype_name, parse
 from .errors import SettingsError
 from .schema import Field, schema_of
-from .values import as_numpy, is_array, is_image_file, is_pil_image
+from .values import as_numpy, is_array, is_image_file, is_pil_image, plain_text
 
 N_LOOKED_AT = 8  # samples that the schema is found out from: enough to see which dimensions differ
+
+# Of WebDataset's samples: where it read them; and suffixes whose files its decode() makes one value of, or a
+# structure of several.
+BOOKKEEPING = ("__url__", "__local_path__")
+_ONE_VALUE = ("cls", "cls2", "id", "index", "inx", "npy", "text", "transcript", "txt")
+_SEVERAL = ("cbor", "json", "jsn", "mp", "msg", "npz", "pickle", "pkl", "pth", "pyd", "tb", "ten")
 
 
 class SchemaError(errors.PenstockError, TypeError, ValueError):
@@ -33,6 +39,10 @@ def check_source(source: Any) -> None:
     """Refuse what is no data set. Raises TypeError, SettingsError."""
     if is_a(source, "torch.utils.data", "DataLoader"):
         raise TypeError("this is a DataLoader, whose items are batches: give its data set (loader.dataset)")
+    if is_a(source, "pyarrow", "Table"):
+        raise TypeError("an Arrow table cannot be packed as it is: give table.to_pylist(), or table.to_pandas()")
+    if is_a(source, "polars", "DataFrame"):
+        raise TypeError("a frame of Polars cannot be packed as it is: give frame.to_dicts()")
     if is_array(source) and tuple(getattr(source, "shape", (1,))) == ():
         raise TypeError("an array without dimensions cannot be packed: its first dimension is the samples'")
     if isinstance(source, (str, bytes)) or not (is_map_style(source) or isinstance(source, Iterable)):
@@ -72,8 +82,36 @@ _LIST = ("; a list is taken for a tuple of fields: where it is the values of one
          "an array")
 
 
+def _of_webdataset(sample: Any) -> bool:
+    return isinstance(sample, Mapping) and "__key__" in sample and any(name in sample for name in BOOKKEEPING)
+
+
+def advice_on(samples: Iterable[Any]) -> str:
+    """What to know of these samples when the schema is found out from them, or "". Only WebDataset's need it:
+    it adds keys of its own, and gives files undecoded."""
+    for sample in samples:
+        if not _of_webdataset(sample):
+            continue
+        told = [f"{' and '.join(name for name in BOOKKEEPING if name in sample)} are left out, which say where "
+                "WebDataset read a sample (a schema that has them keeps them)"]
+        files = [str(name) for name, value in sample.items() if isinstance(value, bytes)]
+        one = [name for name in files if name.lower().rpartition(".")[2] in _ONE_VALUE]
+        several = [name for name in files if name.lower().rpartition(".")[2] in _SEVERAL]
+        if one:
+            told.append(f"{', '.join(one)}: stored as the bytes of a file; for values pack "
+                        f"dataset.decode(only={one})")
+        if several:
+            told.append(f"{', '.join(several)}: stored as the bytes of a file; for values make fields of them, "
+                        "by dataset.decode().map(function)")
+        return "penstock.pack: " + "; ".join(told)
+    return ""
+
+
 def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
-    """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are."""
+    """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are. What
+    WebDataset adds to a sample is left out, unless the schema has it."""
+    if _of_webdataset(sample):
+        return {name: value for name, value in sample.items() if name not in BOOKKEEPING or name in (names or ())}
     if isinstance(sample, Mapping):
         return sample
     if dataclasses.is_dataclass(sample) and not isinstance(sample, type):
@@ -109,9 +147,28 @@ class _Where:
         return f"{self(0)} has {told[0]}, {self(other)} has {told[other]}"
 
 
+def _not_numbers(name: str, array: Any, where: str) -> SchemaError:
+    """Of an array whose elements no field holds."""
+    kind, advice = f"{array.dtype.str}", "convert it to numbers first"
+    if array.dtype.kind in "US":
+        kind = f"{'text' if array.dtype.kind == 'U' else 'bytes'} ({kind})"
+        joined = "'\\n'.join(x)" if array.dtype.kind == "U" else "b'\\n'.join(x)"
+        advice = f"give one text, such as {joined}, or a field for each"
+    elif array.dtype.names:
+        kind, advice = f"records ({', '.join(array.dtype.names)})", "give each of its members a field of its own"
+    elif array.dtype.kind in "Mm":
+        kind, advice = str(array.dtype), "give numbers, such as x.astype('int64')"
+    elif array.dtype.kind == "c":
+        kind, advice = str(array.dtype), "give x.real and x.imag, a field each"
+    return SchemaError(f"field {name}: {where} has an array of {kind}, but arrays hold numbers: {advice}")
+
+
 def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
     needed("numpy", f"packing arrays (field {name})")
     arrays = [as_numpy(value) for value in values]
+    for i, array in enumerate(arrays):
+        if array.dtype.kind in "USMmcVO" and parse(array.dtype) is None:
+            raise _not_numbers(name, array, where(i))
     # An empty list has no type; of lists of numbers some have a point.
     typed = [i for i, a in enumerate(arrays) if a.size or is_array(values[i])] or list(range(len(values)))
     kinds = {i: dtype_name(getattr(values[i], "dtype", arrays[i].dtype)) for i in typed}
@@ -149,6 +206,7 @@ def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where
 
 def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
     """The field that holds all these values."""
+    values = [plain_text(value) for value in values]
     images = [_is_image(v) for v in values]
     if all(images):
         return Field("image")

@@ -32,6 +32,7 @@ _OTHERS = {
     **dict.fromkeys(("binary", "blob", "raw", "bytearray"), "bytes"),
 }
 _PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # beside those of dtypes
+_NUMPY_TEXTS = {"S": "bytes", "U": "utf8"}  # by numpy.dtype's kind
 MAX_FIELDS = 64
 MAX_DIMS = 8
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,63}\Z")
@@ -58,6 +59,8 @@ def _kind_name(kind: Any) -> str:
             return _PYTHON_TYPES[kind]
     except TypeError:  # not hashable, so no type
         pass
+    if getattr(kind, "kind", "") in _NUMPY_TEXTS and hasattr(kind, "itemsize"):
+        return _NUMPY_TEXTS[kind.kind]
     name = dtype_name(kind)
     if name in PLAIN_KINDS:
         return name

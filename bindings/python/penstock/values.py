@@ -81,6 +81,13 @@ def _kind_of(value: Any) -> str:
     return kind
 
 
+def plain_text(value: Any) -> Any:
+    """The bytes or the str that an array without dimensions holds; other values as they are."""
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U") and value.shape == ():
+        return value.item()
+    return value
+
+
 def as_numpy(value: Any) -> Any:
     """A NumPy array of what the value holds. torch's bfloat16, which NumPy lacks, becomes float32,
     exactly."""
@@ -209,6 +216,7 @@ def _float_encoder(name: str, field: Field) -> Encoder:
 
 def _as_bytes(value: Any) -> bytes | None:
     """The bytes of what has bytes; None: it has none. Arrays of numbers are not taken for bytes."""
+    value = plain_text(value)
     if isinstance(value, bytes):
         return bytes(value)
     if isinstance(value, (bytearray, memoryview)):
@@ -232,6 +240,7 @@ def _bytes_encoder(name: str, field: Field) -> Encoder:
 
 def _text_encoder(name: str, field: Field) -> Encoder:
     def encode(value: Any) -> bytes:
+        value = plain_text(value)
         if not isinstance(value, str):
             raise FieldError(name, f"holds text, a {_kind_of(value)} was given")
         try:

@@ -2,10 +2,13 @@
 """Write a data set, one record after the other."""
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -30,6 +33,18 @@ def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise SettingsError(f"{name} is {value!r}: give a whole number, {low} to {high}")
     return value
+
+
+_open_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+@atexit.register
+def _abandon_all() -> None:
+    """What an open writer wrote goes while the interpreter can still remove it."""
+    with contextlib.ExitStack() as stack:  # all of them, whatever one of them raises
+        for writer in list(_open_writers):
+            if writer._handle and writer._owner == os.getpid():
+                stack.callback(writer._abandon)
 
 
 @explains({})
@@ -96,6 +111,7 @@ class Writer:
         except BaseException:
             self.abort()
             raise
+        _open_writers.add(self)
 
     # ---- records ---------------------------------------------------------------------------------------
 
@@ -247,11 +263,15 @@ class Writer:
         elif self._handle:
             self.commit()
 
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None) and os.getpid() == self._owner:
-            self.abort()
-            warnings.warn(f"a writer of {self.path} was neither committed nor aborted: nothing is kept",
-                          ResourceWarning, stacklevel=2, source=self)
+    def __del__(self, _getpid: Any = os.getpid) -> None:
+        # The default, as globals may be gone when the interpreter ends: then only a child made by fork comes here.
+        if getattr(self, "_handle", None) and _getpid() == self._owner:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        self.abort()
+        warnings.warn(f"a writer of {self.path} was neither committed nor aborted: nothing is kept",
+                      ResourceWarning, stacklevel=3, source=self)
 
     def __repr__(self) -> str:
         return f"penstock.Writer({self.path!r}, {self.schema}): {self._state}"

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the package advises to whoever asks for an operation that it lacks is true: the code in each advice is
+run on batches of equal images, as the loader gives them."""
+import functools
+import os
+import re
+import unittest
+
+import sets
+import penstock
+from penstock.elsewhere import ADVICE
+
+sets.need_numpy()
+torch = sets.torch_or_skip()
+try:
+    from torchvision.transforms import v2
+except ImportError:
+    raise unittest.SkipTest("torchvision is not installed") from None
+
+N, SIDE = 64, 32
+# How each operation is made here; those not named need no arguments.
+ARGUMENTS = {
+    "RandomApply": lambda: [[v2.GaussianBlur(3)]], "RandomChoice": lambda: [[v2.Grayscale(3), v2.Identity()]],
+    "RandomOrder": lambda: [[v2.RandomSolarize(100, 1), v2.RandomInvert(1)]],
+    "RandomRotation": lambda: [30], "RandomAffine": lambda: [30], "ColorJitter": lambda: [0.4, 0.4, 0.4, 0.1],
+    "RandomGrayscale": lambda: [0.5], "GaussianBlur": lambda: [3], "RandomPosterize": lambda: [4],
+    "RandomSolarize": lambda: [100], "RandomAdjustSharpness": lambda: [2], "JPEG": lambda: [(5, 90)],
+    "Pad": lambda: [2], "Grayscale": lambda: [3], "FiveCrop": lambda: [16], "TenCrop": lambda: [16],
+    "RandomCrop": lambda: [24], "Lambda": lambda: [lambda x: x + torch.randint(0, 9, (1,), dtype=x.dtype)],
+}
+MAKE_LABELS = {name: {"num_classes": 10} for name in ("MixUp", "CutMix")}
+DRAW_NOTHING = ("Pad", "Grayscale", "FiveCrop", "TenCrop")
+# One call for a batch makes more than one choice.
+DRAW_FOR_EACH = ("AugMix", "GaussianNoise")
+
+
+def n_distinct(rows):
+    return len(torch.unique(rows.reshape(len(rows), -1), dim=0))
+
+
+@functools.lru_cache(maxsize=None)
+def equal_images():
+    """A data set of equal images, neither dark nor bright anywhere, of ten classes."""
+    path = os.path.join(sets.ROOT, "equal")
+    with penstock.Writer(path, {"image": "image", "cls": "int64"}) as writer:
+        y, x = sets.numpy.mgrid[0:SIDE, 0:SIDE]
+        pixels = sets.numpy.stack([60 + 3 * x, 70 + 2 * y, 80 + x * y % 50], 2).astype("uint8")
+        for i in range(N):
+            writer.add(image=pixels, cls=i % 10)
+    return path
+
+
+@functools.lru_cache(maxsize=None)
+def batch(dtype="uint8"):
+    image = penstock.image("image", [penstock.Resize((SIDE, SIDE))], dtype=dtype, layout="nchw")
+    with penstock.Loader(equal_images(), batch_size=N, shuffle=False, form="tuple", framework="torch",
+                         copy=True, outputs=[image, "cls"]) as loader:
+        return next(iter(loader))
+
+
+def code_of(name):
+    """What the advice writes of the operation `t`."""
+    return [code for code in re.findall("`([^`]*)`", ADVICE[name]) if "t(" in code]
+
+
+class Operations(unittest.TestCase):
+    def run_code(self, code, name, dtype="uint8"):
+        images, labels = (part.clone() for part in batch(dtype))
+        self.assertEqual((images.shape, n_distinct(images)), ((N, 3, SIDE, SIDE), 1))
+        t = getattr(v2, name)(*ARGUMENTS.get(name, list)(), **MAKE_LABELS.get(name, {}))
+        torch.manual_seed(1)
+        return eval(code, {"torch": torch, "t": t, "images": images, "labels": labels})
+
+    def test_code_for_random_operations_changes_each_image_in_its_own_way(self):
+        random = [name for name in ADVICE if code_of(name) and name not in (*DRAW_NOTHING, *MAKE_LABELS)]
+        self.assertIn("RandAugment", random)
+        for name in random:
+            with self.subTest(name):
+                code = code_of(name)[-1]
+                self.assertGreater(n_distinct(self.run_code(code, name)), 1)
+                if name not in DRAW_FOR_EACH:  # so that it is worth a call for each image
+                    self.assertIn("for image in images", code)
+                    self.assertEqual(n_distinct(self.run_code("t(images)", name)), 1)
+
+    def test_operations_that_draw_nothing_take_whole_batches(self):
+        for name in DRAW_NOTHING:
+            with self.subTest(name):
+                (code,) = code_of(name)
+                found = self.run_code(code, name)
+                for rows in found if isinstance(found, tuple) else [found]:
+                    self.assertEqual((len(rows), n_distinct(rows)), (N, 1))
+
+    def test_batches_are_mixed_whole(self):
+        for name, dtype in (("MixUp", "float32"), ("CutMix", "float32"), ("CutMix", "uint8")):
+            with self.subTest(name, dtype=dtype):
+                (code,) = code_of(name)
+                rows, labels = self.run_code(code, name, dtype)
+                self.assertEqual((rows.shape, labels.shape), ((N, 3, SIDE, SIDE), (N, 10)))
+                self.assertGreater(n_distinct(labels), 10)  # those of two rows, by their shares
+        self.assertIn("dtype='float32'", ADVICE["MixUp"])
+
+    def test_names_of_operations_are_torchvisions(self):
+        for name in ADVICE:
+            if code_of(name):
+                self.assertTrue(hasattr(v2, name), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
