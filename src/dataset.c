@@ -99,7 +99,7 @@ int pstk_dataset_get_info(const struct pstk_dataset *d, struct pstk_dataset_info
         .n_samples = s->n_samples,
         .n_shards = s->n_shards,
         .bytes = s->bytes,
-        .n_names = s->n_names,
+        .n_names = s->names.n,
         .format_version = PSTK_FORMAT_VERSION,
     };
     memcpy(all.identity, s->identity, sizeof all.identity);
@@ -124,7 +124,7 @@ int pstk_dataset_get_field(const struct pstk_dataset *d, uint32_t i, struct pstk
 
 const char *pstk_dataset_name(const struct pstk_dataset *d, uint64_t i)
 {
-    return d && i < d->source->n_names ? d->source->names[i] : NULL;
+    return d && i < d->source->names.n ? pstk__texts_get(&d->source->names, i) : NULL;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -65,9 +65,7 @@ static void pstk_close(struct pstk__source *s)
         pstk__manifest_free(&t->manifest);
         free(t);
     }
-    for (uint64_t i = 0; i < s->n_names; i++)
-        free(s->names[i]);
-    free(s->names);
+    pstk__texts_close(&s->names);
     free(s->path);
     free(s);
 }
@@ -166,9 +164,7 @@ static void copy_facts(struct pstk__source *s)
         s->n_pages += pstk__shard_n_pages(m->shards[i].n_records);
     }
     s->names = m->names;
-    s->n_names = m->n_names;
-    m->names = NULL;
-    m->n_names = 0;
+    m->names = (struct pstk__texts){0};
     set_limits(s);
 }
 

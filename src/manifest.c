@@ -19,15 +19,6 @@ static int no_memory(struct pstk_error *err)
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the manifest");
 }
 
-static void free_names(struct pstk__manifest *m)
-{
-    for (uint64_t i = 0; m->names && i < m->n_names; i++)
-        free(m->names[i]);
-    free(m->names);
-    m->names = NULL;
-    m->n_names = 0;
-}
-
 void pstk__manifest_free(struct pstk__manifest *m)
 {
     for (uint32_t i = 0; i < m->n_dictionaries; i++)
@@ -36,7 +27,7 @@ void pstk__manifest_free(struct pstk__manifest *m)
         free(m->shards[i].file);
         free(m->shards[i].dictionaries);
     }
-    free_names(m);
+    pstk__texts_close(&m->names);
     free(m->dictionaries);
     free(m->shards);
     free(m->note);
@@ -113,25 +104,54 @@ int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manife
     return 0;
 }
 
+int pstk__manifest_reserve(struct pstk__manifest *m, uint32_t n_shards, uint32_t n_dictionaries,
+                           struct pstk_error *err)
+{
+    struct pstk__manifest_shard *shards = reallocarray(m->shards, n_shards, sizeof *shards);
+    m->shards = shards || !n_shards ? shards : m->shards;
+    struct pstk__manifest_dictionary *dictionaries =
+        reallocarray(m->dictionaries, n_dictionaries, sizeof *dictionaries);
+    m->dictionaries = dictionaries || !n_dictionaries ? dictionaries : m->dictionaries;
+    if ((n_shards && !shards) || (n_dictionaries && !dictionaries))
+        return no_memory(err);
+    m->shard_capacity = n_shards;
+    m->dictionary_capacity = n_dictionaries;
+    return 0;
+}
+
+static int open_names(struct pstk__manifest *m, uint64_t n, uint64_t size, struct pstk_error *err)
+{
+    int r = pstk__texts_open(&m->names, n, size);
+    if (r == -EFBIG)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "names has %llu bytes; must be below 2^32", (unsigned long long)size);
+    return r < 0 ? no_memory(err) : 0;
+}
+
 int pstk__manifest_set_names(struct pstk__manifest *m, const char *const *names, uint64_t n,
                              struct pstk_error *err)
 {
-    free_names(m);
-    if (n == 0)
-        return 0;
-    m->names = n <= SIZE_MAX / sizeof *m->names ? calloc(n, sizeof *m->names) : NULL;
-    if (!m->names)
-        return no_memory(err);
-    for (; m->n_names < n; m->n_names++) {
-        const char *name = names[m->n_names];
-        if (!name || !pstk__manifest_text_ok(name))
+    uint64_t size = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!names[i] || !pstk__manifest_text_ok(names[i]))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "names[%llu] is %s",
-                              (unsigned long long)m->n_names, name ? "not UTF-8" : "NULL");
-        m->names[m->n_names] = strdup(name);
-        if (!m->names[m->n_names])
-            return no_memory(err);
+                              (unsigned long long)i, names[i] ? "not UTF-8" : "NULL");
+        size += strlen(names[i]) + 1;
     }
-    return 0;
+    int r = open_names(m, n, size, err);
+    for (uint64_t i = 0; r == 0 && i < n; i++)
+        pstk__texts_add(&m->names, names[i], strlen(names[i]));
+    return r;
+}
+
+int pstk__manifest_copy_names(struct pstk__manifest *m, const struct pstk__manifest *from,
+                              struct pstk_error *err)
+{
+    const struct pstk__texts *names = &from->names;
+    int r = open_names(m, names->n, names->size, err);
+    for (uint64_t i = 0; r == 0 && i < names->n; i++)
+        pstk__texts_add(&m->names, pstk__texts_get(names, i), strlen(pstk__texts_get(names, i)));
+    return r;
 }
 
 int pstk__manifest_set_note(struct pstk__manifest *m, const char *note, struct pstk_error *err)
