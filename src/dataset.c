@@ -335,16 +335,16 @@ static int decode_field(const struct fetch *f, const struct pstk__record *r, uin
     const struct pstk__field_view *v = &r->fields[field];
     const struct pstk__dictionary *dictionary =
         f->source->format->dictionary(f->source, f->shard, field);
+    int code = pstk__field_check(v, PSTK__MAX_PIXELS, err);
+    if (code < 0)
+        return pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s",
+                                 err ? err->message : "");
     uint64_t size = pstk__decoder_size();
     void *memory = aligned_alloc(64, size);
     void *plain = malloc(v->plain_size ? v->plain_size : 1);
     struct pstk__decoder *decoder = pstk__decoder_init(memory, size);
     struct pstk__arena scratch = {0};
-    int code = 0;
-    code = pstk__field_check(v, PSTK__MAX_PIXELS, err);
-    if (code < 0)
-        pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s", err ? err->message : "");
-    else if (!plain || !decoder || pstk__arena_open(&scratch, pstk__field_scratch(v)) < 0)
+    if (!plain || !decoder || pstk__arena_open(&scratch, pstk__field_scratch(v)) < 0)
         code = no_memory(r, field, size + v->plain_size + pstk__field_scratch(v), err);
     if (code == 0) {
         code = pstk__field_decode(decoder, v, dictionary, &scratch, plain, err);

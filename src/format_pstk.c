@@ -133,22 +133,6 @@ static int allocate(struct pstk__source *s, struct pstk_error *err)
     return 0;
 }
 
-/* What the hops after this one size their buffers by. */
-static void set_limits(struct pstk__source *s)
-{
-    uint64_t size = s->schema.head_size; /* + 64 values below 2^32: no overflow */
-    for (uint32_t i = 0; i < s->schema.n_fields; i++) {
-        const struct pstk_field_stats *f = &s->stats[i];
-        s->limits.max_stored[i] = f->max_stored_size;
-        s->limits.max_plain[i] = f->max_plain_size;
-        s->limits.max_width[i] = f->max_width;
-        s->limits.max_height[i] = f->max_height;
-        if (s->schema.entry[i] >= 0)
-            size += f->max_stored_size;
-    }
-    s->limits.max_size = size < PSTK__MAX_RECORD_SIZE ? size : PSTK__MAX_RECORD_SIZE;
-}
-
 static void copy_facts(struct pstk__source *s)
 {
     struct pstk_state *t = s->state;
@@ -165,7 +149,7 @@ static void copy_facts(struct pstk__source *s)
     }
     s->names = m->names;
     m->names = (struct pstk__texts){0};
-    set_limits(s);
+    pstk__manifest_limits(m, &s->limits);
 }
 
 /* Fill a source that closes whatever it has, also half-way. */

@@ -336,6 +336,66 @@ int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int c
     return r;
 }
 
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* zstd expands bytes to at most as many times their number: its densest block is a run, a head of 3
+ * bytes and 1 byte for up to 128 KiB (RFC 8878, 3.1.1.2). A compressed block, which gives no more,
+ * is at least 7: a head, sizes of no literals and of the sequences, their modes, a byte of bits. */
+#define ZSTD_EXPANSION ((128u << 10) / 4)
+
+/* Bytes of the largest record that there can be. A shard's records lie between header and index,
+ * and each of the others has at least its head. The check saw to it that all of this fits. */
+static uint64_t largest_record(const struct pstk__manifest *m)
+{
+    uint64_t largest = m->schema.head_size;
+    for (uint32_t i = 0; i < m->n_shards; i++) {
+        const struct pstk__manifest_shard *s = &m->shards[i];
+        const uint64_t size = s->bytes - PSTK__HEADER_SIZE -
+                              pstk__shard_n_pages(s->n_records) * PSTK__INDEX_PAGE -
+                              (s->n_records - 1) * m->schema.head_size;
+        largest = size > largest ? size : largest;
+    }
+    return largest < PSTK__MAX_RECORD_SIZE ? largest : PSTK__MAX_RECORD_SIZE;
+}
+
+/* Most plain bytes of a value of field i that has at most max_stored. */
+static uint64_t largest_plain(const struct pstk__manifest *m, uint32_t i, uint64_t max_stored)
+{
+    const uint32_t exact = m->schema.plain_size[i];
+    switch (m->schema.fields[i].codec) {
+    case PSTK_CODEC_NONE:
+        return exact ? exact : max_stored;
+    case PSTK_CODEC_ZSTD: /* below 2^32 * 2^15 */
+        return exact ? exact : max_stored * ZSTD_EXPANSION;
+    default:
+        /* Planes have none: coefficients that are all 0 take no bits, whatever their number. The
+         * pixels bound them: max_pixels is looked at before a file is given back. */
+        return PSTK__MAX_RECORD_SIZE;
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits)
+{
+    const uint64_t largest = largest_record(m);
+    uint64_t size = m->schema.head_size; /* + 64 values below 2^32: no overflow */
+    for (uint32_t i = 0; i < m->schema.n_fields; i++) {
+        const struct pstk_field_stats *s = &m->stats[i];
+        const int in_head = m->schema.entry[i] < 0;
+        const uint64_t most = in_head ? m->schema.fixed_size[i] : largest - m->schema.head_size;
+        limits->max_stored[i] = least(s->max_stored_size, most);
+        limits->max_plain[i] = least(s->max_plain_size, largest_plain(m, i, limits->max_stored[i]));
+        limits->max_width[i] = s->max_width;
+        limits->max_height[i] = s->max_height;
+        size += in_head ? 0 : limits->max_stored[i];
+    }
+    limits->max_size = least(size, largest);
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static int check_directory(const char *path, struct pstk_error *err)

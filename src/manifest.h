@@ -8,7 +8,7 @@
 #ifndef PSTK_MANIFEST_H
 #define PSTK_MANIFEST_H
 
-#include "schema.h"
+#include "record.h"
 #include "texts.h"
 
 #define PSTK__MANIFEST_FILE "manifest.json"
@@ -90,6 +90,9 @@ int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t 
 /* Check the invariants. `code` (EBADMSG, EINVAL) is what a broken one returns, its key named. */
 int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
                          struct pstk_error *err);
+/* What its records may not exceed: its maxima, or, where these are more than its shards can hold,
+ * what the shards can. Those who size memory by them take no more than the files warrant. */
+void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits);
 /* Fail with "NAME: the manifest: ..."; returns code. */
 int pstk__manifest_wrong(const char *name, int code, struct pstk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
