@@ -99,7 +99,7 @@ int pstk_dataset_get_info(const struct pstk_dataset *d, struct pstk_dataset_info
         .n_samples = s->n_samples,
         .n_shards = s->n_shards,
         .bytes = s->bytes,
-        .n_names = s->n_names,
+        .n_names = s->names.n,
         .format_version = PSTK_FORMAT_VERSION,
     };
     memcpy(all.identity, s->identity, sizeof all.identity);
@@ -124,7 +124,7 @@ int pstk_dataset_get_field(const struct pstk_dataset *d, uint32_t i, struct pstk
 
 const char *pstk_dataset_name(const struct pstk_dataset *d, uint64_t i)
 {
-    return d && i < d->source->n_names ? d->source->names[i] : NULL;
+    return d && i < d->source->names.n ? pstk__texts_get(&d->source->names, i) : NULL;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -335,16 +335,16 @@ static int decode_field(const struct fetch *f, const struct pstk__record *r, uin
     const struct pstk__field_view *v = &r->fields[field];
     const struct pstk__dictionary *dictionary =
         f->source->format->dictionary(f->source, f->shard, field);
+    int code = pstk__field_check(v, PSTK__MAX_PIXELS, err);
+    if (code < 0)
+        return pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s",
+                                 err ? err->message : "");
     uint64_t size = pstk__decoder_size();
     void *memory = aligned_alloc(64, size);
     void *plain = malloc(v->plain_size ? v->plain_size : 1);
     struct pstk__decoder *decoder = pstk__decoder_init(memory, size);
     struct pstk__arena scratch = {0};
-    int code = 0;
-    code = pstk__field_check(v, PSTK__MAX_PIXELS, err);
-    if (code < 0)
-        pstk__record_fail(r, field, code, PSTK_STAGE_RECORD, err, "%s", err ? err->message : "");
-    else if (!plain || !decoder || pstk__arena_open(&scratch, pstk__field_scratch(v)) < 0)
+    if (!plain || !decoder || pstk__arena_open(&scratch, pstk__field_scratch(v)) < 0)
         code = no_memory(r, field, size + v->plain_size + pstk__field_scratch(v), err);
     if (code == 0) {
         code = pstk__field_decode(decoder, v, dictionary, &scratch, plain, err);

@@ -7,7 +7,7 @@
 
 int pstk__field_check(const struct pstk__field_view *v, uint64_t max_pixels, struct pstk_error *err)
 {
-    if (v->codec != PSTK_CODEC_PLANES)
+    if (v->encoding == PSTK_ENCODING_NONE || v->codec == PSTK_CODEC_NONE)
         return 0;
     return pstk__image_check_size("image", v->width, v->height, max_pixels, err);
 }

@@ -7,8 +7,8 @@
 #include "codec.h"
 #include "record.h"
 
-/* Whether decoding is allowed at all: an image stored as planes may be far larger than its stored
- * bytes. 0 or EFBIG. */
+/* Whether v may be decoded: any codec can make far more bytes of an image than it has stored.
+ * Before memory is touched for it. 0 or EFBIG. */
 int pstk__field_check(const struct pstk__field_view *v, uint64_t max_pixels,
                       struct pstk_error *err);
 /* Decode the stored bytes of v, which were checked, into exactly v->plain_size bytes at `out`.

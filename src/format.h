@@ -10,6 +10,7 @@
 
 #include "codec.h"
 #include "record.h"
+#include "texts.h"
 
 #define PSTK__PAGE_SIZE 4096 /* bytes of an index page */
 
@@ -36,10 +37,9 @@ struct pstk__source {
     uint64_t n_pages; /* index pages in all */
     uint64_t bytes;   /* shards and dictionaries */
     char identity[40];
-    char *path;   /* owned */
-    char **names; /* class names, owned */
-    uint64_t n_names;
-    void *state; /* the format's own */
+    char *path;               /* owned */
+    struct pstk__texts names; /* class names */
+    void *state;              /* the format's own */
 };
 
 struct pstk__format {

@@ -65,9 +65,7 @@ static void pstk_close(struct pstk__source *s)
         pstk__manifest_free(&t->manifest);
         free(t);
     }
-    for (uint64_t i = 0; i < s->n_names; i++)
-        free(s->names[i]);
-    free(s->names);
+    pstk__texts_close(&s->names);
     free(s->path);
     free(s);
 }
@@ -135,22 +133,6 @@ static int allocate(struct pstk__source *s, struct pstk_error *err)
     return 0;
 }
 
-/* What the hops after this one size their buffers by. */
-static void set_limits(struct pstk__source *s)
-{
-    uint64_t size = s->schema.head_size; /* + 64 values below 2^32: no overflow */
-    for (uint32_t i = 0; i < s->schema.n_fields; i++) {
-        const struct pstk_field_stats *f = &s->stats[i];
-        s->limits.max_stored[i] = f->max_stored_size;
-        s->limits.max_plain[i] = f->max_plain_size;
-        s->limits.max_width[i] = f->max_width;
-        s->limits.max_height[i] = f->max_height;
-        if (s->schema.entry[i] >= 0)
-            size += f->max_stored_size;
-    }
-    s->limits.max_size = size < PSTK__MAX_RECORD_SIZE ? size : PSTK__MAX_RECORD_SIZE;
-}
-
 static void copy_facts(struct pstk__source *s)
 {
     struct pstk_state *t = s->state;
@@ -166,10 +148,8 @@ static void copy_facts(struct pstk__source *s)
         s->n_pages += pstk__shard_n_pages(m->shards[i].n_records);
     }
     s->names = m->names;
-    s->n_names = m->n_names;
-    m->names = NULL;
-    m->n_names = 0;
-    set_limits(s);
+    m->names = (struct pstk__texts){0};
+    pstk__manifest_limits(m, &s->limits);
 }
 
 /* Fill a source that closes whatever it has, also half-way. */

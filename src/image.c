@@ -55,8 +55,7 @@ int pstk__image_check_size(const char *name, uint32_t width, uint32_t height, ui
                           name, width, height);
     if ((uint64_t)width * height > max_pixels)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_DECODE,
-                          "%s of %u x %u pixels is over the limit of %llu pixels; raise max_pixels "
-                          "if it is no mistake",
+                          "%s of %u x %u pixels is over the limit of %llu pixels (max_pixels)",
                           name, width, height, (unsigned long long)max_pixels);
     return 0;
 }

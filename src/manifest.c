@@ -19,15 +19,6 @@ static int no_memory(struct pstk_error *err)
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the manifest");
 }
 
-static void free_names(struct pstk__manifest *m)
-{
-    for (uint64_t i = 0; m->names && i < m->n_names; i++)
-        free(m->names[i]);
-    free(m->names);
-    m->names = NULL;
-    m->n_names = 0;
-}
-
 void pstk__manifest_free(struct pstk__manifest *m)
 {
     for (uint32_t i = 0; i < m->n_dictionaries; i++)
@@ -36,7 +27,7 @@ void pstk__manifest_free(struct pstk__manifest *m)
         free(m->shards[i].file);
         free(m->shards[i].dictionaries);
     }
-    free_names(m);
+    pstk__texts_close(&m->names);
     free(m->dictionaries);
     free(m->shards);
     free(m->note);
@@ -113,25 +104,54 @@ int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manife
     return 0;
 }
 
+int pstk__manifest_reserve(struct pstk__manifest *m, uint32_t n_shards, uint32_t n_dictionaries,
+                           struct pstk_error *err)
+{
+    struct pstk__manifest_shard *shards = reallocarray(m->shards, n_shards, sizeof *shards);
+    m->shards = shards || !n_shards ? shards : m->shards;
+    struct pstk__manifest_dictionary *dictionaries =
+        reallocarray(m->dictionaries, n_dictionaries, sizeof *dictionaries);
+    m->dictionaries = dictionaries || !n_dictionaries ? dictionaries : m->dictionaries;
+    if ((n_shards && !shards) || (n_dictionaries && !dictionaries))
+        return no_memory(err);
+    m->shard_capacity = n_shards;
+    m->dictionary_capacity = n_dictionaries;
+    return 0;
+}
+
+static int open_names(struct pstk__manifest *m, uint64_t n, uint64_t size, struct pstk_error *err)
+{
+    int r = pstk__texts_open(&m->names, n, size);
+    if (r == -EFBIG)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "names has %llu bytes; must be below 2^32", (unsigned long long)size);
+    return r < 0 ? no_memory(err) : 0;
+}
+
 int pstk__manifest_set_names(struct pstk__manifest *m, const char *const *names, uint64_t n,
                              struct pstk_error *err)
 {
-    free_names(m);
-    if (n == 0)
-        return 0;
-    m->names = n <= SIZE_MAX / sizeof *m->names ? calloc(n, sizeof *m->names) : NULL;
-    if (!m->names)
-        return no_memory(err);
-    for (; m->n_names < n; m->n_names++) {
-        const char *name = names[m->n_names];
-        if (!name || !pstk__manifest_text_ok(name))
+    uint64_t size = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!names[i] || !pstk__manifest_text_ok(names[i]))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "names[%llu] is %s",
-                              (unsigned long long)m->n_names, name ? "not UTF-8" : "NULL");
-        m->names[m->n_names] = strdup(name);
-        if (!m->names[m->n_names])
-            return no_memory(err);
+                              (unsigned long long)i, names[i] ? "not UTF-8" : "NULL");
+        size += strlen(names[i]) + 1;
     }
-    return 0;
+    int r = open_names(m, n, size, err);
+    for (uint64_t i = 0; r == 0 && i < n; i++)
+        pstk__texts_add(&m->names, names[i], strlen(names[i]));
+    return r;
+}
+
+int pstk__manifest_copy_names(struct pstk__manifest *m, const struct pstk__manifest *from,
+                              struct pstk_error *err)
+{
+    const struct pstk__texts *names = &from->names;
+    int r = open_names(m, names->n, names->size, err);
+    for (uint64_t i = 0; r == 0 && i < names->n; i++)
+        pstk__texts_add(&m->names, pstk__texts_get(names, i), strlen(pstk__texts_get(names, i)));
+    return r;
 }
 
 int pstk__manifest_set_note(struct pstk__manifest *m, const char *note, struct pstk_error *err)
@@ -314,6 +334,66 @@ int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int c
     for (uint32_t i = 0; i < m->schema.n_fields && r == 0; i++)
         r = check_field(&c, i);
     return r;
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* zstd expands bytes to at most as many times their number: its densest block is a run, a head of 3
+ * bytes and 1 byte for up to 128 KiB (RFC 8878, 3.1.1.2). A compressed block, which gives no more,
+ * is at least 7: a head, sizes of no literals and of the sequences, their modes, a byte of bits. */
+#define ZSTD_EXPANSION ((128u << 10) / 4)
+
+/* Bytes of the largest record that there can be. A shard's records lie between header and index,
+ * and each of the others has at least its head. The check saw to it that all of this fits. */
+static uint64_t largest_record(const struct pstk__manifest *m)
+{
+    uint64_t largest = m->schema.head_size;
+    for (uint32_t i = 0; i < m->n_shards; i++) {
+        const struct pstk__manifest_shard *s = &m->shards[i];
+        const uint64_t size = s->bytes - PSTK__HEADER_SIZE -
+                              pstk__shard_n_pages(s->n_records) * PSTK__INDEX_PAGE -
+                              (s->n_records - 1) * m->schema.head_size;
+        largest = size > largest ? size : largest;
+    }
+    return largest < PSTK__MAX_RECORD_SIZE ? largest : PSTK__MAX_RECORD_SIZE;
+}
+
+/* Most plain bytes of a value of field i that has at most max_stored. */
+static uint64_t largest_plain(const struct pstk__manifest *m, uint32_t i, uint64_t max_stored)
+{
+    const uint32_t exact = m->schema.plain_size[i];
+    switch (m->schema.fields[i].codec) {
+    case PSTK_CODEC_NONE:
+        return exact ? exact : max_stored;
+    case PSTK_CODEC_ZSTD: /* below 2^32 * 2^15 */
+        return exact ? exact : max_stored * ZSTD_EXPANSION;
+    default:
+        /* Planes have none: coefficients that are all 0 take no bits, whatever their number. The
+         * pixels bound them: max_pixels is looked at before a file is given back. */
+        return PSTK__MAX_RECORD_SIZE;
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits)
+{
+    const uint64_t largest = largest_record(m);
+    uint64_t size = m->schema.head_size; /* + 64 values below 2^32: no overflow */
+    for (uint32_t i = 0; i < m->schema.n_fields; i++) {
+        const struct pstk_field_stats *s = &m->stats[i];
+        const int in_head = m->schema.entry[i] < 0;
+        const uint64_t most = in_head ? m->schema.fixed_size[i] : largest - m->schema.head_size;
+        limits->max_stored[i] = least(s->max_stored_size, most);
+        limits->max_plain[i] = least(s->max_plain_size, largest_plain(m, i, limits->max_stored[i]));
+        limits->max_width[i] = s->max_width;
+        limits->max_height[i] = s->max_height;
+        size += in_head ? 0 : limits->max_stored[i];
+    }
+    limits->max_size = least(size, largest);
 }
 
 /* ---- the file -------------------------------------------------------------------------------- */

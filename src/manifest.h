@@ -2,17 +2,17 @@
 /*
  * manifest: manifest.json as a struct, and back. L2; the only user of jansson.
  * A manifest that was parsed holds every invariant below; one that is to be printed is checked by
- * the same function. Memory is O(shards); while parsing, jansson's tree takes about 2 KiB a shard.
+ * the same function. Memory: parsing takes at most 3 times the text, the text included, for it goes
+ * value by value: manifest_json.c has the sum.
  */
 #ifndef PSTK_MANIFEST_H
 #define PSTK_MANIFEST_H
 
-#include "schema.h"
+#include "record.h"
+#include "texts.h"
 
 #define PSTK__MANIFEST_FILE "manifest.json"
-#define PSTK__MANIFEST_MAX                                                                         \
-    (256u << 20) /* bytes of the file: over a million shards; its parsed tree is some ten          \
-                  times that */
+#define PSTK__MANIFEST_MAX (256u << 20) /* bytes of the file: over a million shards */
 #define PSTK__MANIFEST_TAIL 22  /* bytes at the file's end: its checksum, as FORMAT.md says */
 #define PSTK__MAX_FILE_NAME 200 /* bytes of a shard's or dictionary's name */
 #define PSTK__MAX_SAMPLES (1ull << 40)  /* records of a data set */
@@ -41,8 +41,7 @@ struct pstk__manifest {
     char identity[40];                              /* 32 hex digits */
     uint32_t part, n_parts;                         /* part < n_parts */
     char *note;                                     /* owned, UTF-8; NULL = "" */
-    char **names;                                   /* owned, UTF-8 */
-    uint64_t n_names;
+    struct pstk__texts names;                       /* class names, UTF-8 */
     struct pstk__manifest_dictionary *dictionaries; /* owned */
     uint32_t n_dictionaries, dictionary_capacity;
     struct pstk__manifest_shard *shards; /* owned */
@@ -56,6 +55,9 @@ struct pstk__manifest {
 /* All zero is an empty manifest; free makes it one again. */
 void pstk__manifest_free(struct pstk__manifest *m);
 
+/* Make room for exactly n shards / dictionaries in an empty list, as growing would make more. */
+int pstk__manifest_reserve(struct pstk__manifest *m, uint32_t n_shards, uint32_t n_dictionaries,
+                           struct pstk_error *err);
 /* Append a copy of *d / *s (with their names and lists) and count it in the sums. */
 int pstk__manifest_add_dictionary(struct pstk__manifest *m,
                                   const struct pstk__manifest_dictionary *d,
@@ -65,6 +67,9 @@ int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manife
 /* Replace the class names / the note by copies. EINVAL: not UTF-8. NULL note: "". */
 int pstk__manifest_set_names(struct pstk__manifest *m, const char *const *names, uint64_t n,
                              struct pstk_error *err);
+/* Replace the class names by copies of another's. */
+int pstk__manifest_copy_names(struct pstk__manifest *m, const struct pstk__manifest *from,
+                              struct pstk_error *err);
 int pstk__manifest_set_note(struct pstk__manifest *m, const char *note, struct pstk_error *err);
 
 /* Parse a whole manifest into *m (whatever it held is lost; on failure it is empty). `name` is the
@@ -85,6 +90,9 @@ int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t 
 /* Check the invariants. `code` (EBADMSG, EINVAL) is what a broken one returns, its key named. */
 int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
                          struct pstk_error *err);
+/* What its records may not exceed: its maxima, or, where these are more than its shards can hold,
+ * what the shards can. Those who size memory by them take no more than the files warrant. */
+void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits);
 /* Fail with "NAME: the manifest: ..."; returns code. */
 int pstk__manifest_wrong(const char *name, int code, struct pstk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

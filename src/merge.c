@@ -98,9 +98,7 @@ static int check_same(const struct part *a, const struct part *b, struct pstk_er
                           "%s and %s have different fields, codecs or levels: pack all parts with "
                           "the same settings",
                           a->path, b->path);
-    same = x->n_names == y->n_names;
-    for (uint64_t i = 0; same && i < x->n_names; i++)
-        same = strcmp(x->names[i], y->names[i]) == 0;
+    same = pstk__texts_equal(&x->names, &y->names);
     if (!same)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "%s and %s have different class names: pack all parts from the same "
@@ -409,9 +407,7 @@ static int begin_manifest(struct merge *g, struct pstk_error *err)
         pstk__identity_join(&id, &g->parts[i].identity);
     pstk__identity_text(&id, first->schema.crc, g->manifest.identity);
     int r = pstk__manifest_set_note(&g->manifest, first->note, err);
-    return r < 0 ? r
-                 : pstk__manifest_set_names(&g->manifest, (const char *const *)first->names,
-                                            first->n_names, err);
+    return r < 0 ? r : pstk__manifest_copy_names(&g->manifest, first, err);
 }
 
 static int commit(struct merge *g, struct pstk_error *err)

@@ -68,10 +68,14 @@ int pstk__record_fail(const struct pstk__record *r, uint32_t i, int code, int st
     return code;
 }
 
-/* What an entry says of itself: known codec and encoding, and sizes that go with them. Returns what
- * is wrong, or NULL. */
-static const char *entry_wrong(const struct pstk_field *f, const struct pstk__field_view *v)
+/* What an entry says of itself: known codec and encoding, and sizes that go with them and with the
+ * schema. Returns what is wrong, or NULL. */
+static const char *entry_wrong(const struct pstk__schema *s, uint32_t i,
+                               const struct pstk__field_view *v)
 {
+    const struct pstk_field *f = &s->fields[i];
+    if (s->plain_size[i] && v->plain_size != s->plain_size[i])
+        return "its plain size is not that of its shape";
     if (v->codec == PSTK_CODEC_NONE &&
         (v->plain_size != v->stored_size || v->plain_crc != v->stored_crc))
         return "it is stored as it is, yet its plain size or checksum differs";
@@ -163,7 +167,7 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
         const uint8_t *e = head + PSTK__RECORD_HEAD + (uint32_t)s->entry[i] * PSTK__RECORD_ENTRY;
         read_entry(v, e);
         const char *wrong = pstk__codec_known(v->codec)
-                                ? entry_wrong(&s->fields[i], v)
+                                ? entry_wrong(s, i, v)
                                 : "this version does not know its codec; it takes a newer penstock";
         if (!wrong)
             wrong = limit_broken(limits, i, v);

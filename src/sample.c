@@ -120,6 +120,20 @@ static int no_scratch(const struct work *w, struct pstk_error *err)
 /* ---- the field's bytes
  * -------------------------------------------------------------------------*/
 
+/* Before memory is touched for an image: does max_pixels allow it? The record's head says its size.
+ */
+static int check_pixels(const struct work *w, struct pstk_error *err)
+{
+    const struct pstk__field_view *v = w->view;
+    const uint64_t max_pixels = w->s->plan->max_pixels;
+    if ((uint64_t)v->width * v->height <= max_pixels)
+        return 0;
+    return pstk__record_fail(w->record, w->field, PSTK_EFBIG, PSTK_STAGE_DECODE, err,
+                             "image of %u x %u pixels is over the limit of %llu pixels; raise "
+                             "max_pixels if it is no mistake",
+                             v->width, v->height, (unsigned long long)max_pixels);
+}
+
 /* Decompress w->view into the arena and check the result. */
 static int field_decode(struct work *w, uint32_t shard, struct pstk_error *err)
 {
@@ -127,10 +141,9 @@ static int field_decode(struct work *w, uint32_t shard, struct pstk_error *err)
     const struct pstk__source *source = w->s->plan->source;
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
-    int rc = pstk__field_check(v, w->s->plan->max_pixels, &inner);
+    int rc = check_pixels(w, err);
     if (rc < 0)
-        return pstk__record_fail(w->record, w->field, rc, PSTK_STAGE_RECORD, err, "%.400s",
-                                 inner.message);
+        return rc;
     uint8_t *plain = pstk__arena_get(&w->s->arena, v->plain_size);
     if (plain == NULL)
         return no_scratch(w, err);
@@ -548,23 +561,18 @@ static int image_info(const struct work *w, int upright, const struct pstk__imag
                       struct pstk__image_info *info, struct pstk_error *err)
 {
     const struct pstk__field_view *v = w->view;
-    const uint64_t max_pixels = w->s->plan->max_pixels;
     *info = (struct pstk__image_info){
         .encoding = v->encoding, .width = v->width, .height = v->height, .orientation = 1};
     if (v->width == 0 || v->height == 0)
         return pstk__record_fail(w->record, w->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                                  "image of %u x %u pixels", v->width, v->height);
-    if ((uint64_t)v->width * v->height > max_pixels)
-        return pstk__record_fail(w->record, w->field, PSTK_EFBIG, PSTK_STAGE_DECODE, err,
-                                 "image of %u x %u pixels is over the limit of %llu; raise "
-                                 "max_pixels if it is no mistake",
-                                 v->width, v->height, (unsigned long long)max_pixels);
-    if (!upright || v->encoding == PSTK_ENCODING_PIXELS)
-        return 0;
+    int rc = check_pixels(w, err);
+    if (rc < 0 || !upright || v->encoding == PSTK_ENCODING_PIXELS)
+        return rc;
     struct pstk__image_info probed;
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
-    const int rc = d->probe(w->data, w->size, max_pixels, &probed, &inner);
+    rc = d->probe(w->data, w->size, w->s->plan->max_pixels, &probed, &inner);
     if (rc < 0)
         return image_fail(w, rc, &inner, err);
     if (probed.orientation >= 1 && probed.orientation <= 8)

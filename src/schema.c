@@ -149,15 +149,12 @@ static void copy_field(struct pstk_field *to, const struct pstk_field *from)
     memcpy(to->shape, from->shape, from->n_dims * sizeof from->shape[0]);
 }
 
-/* Bytes of a field that lies in the head, 0 for all others. */
-static uint32_t fixed_size(const struct pstk_field *f)
+/* Bytes of each value of a field, 0 where they vary. check_shape saw to it that they fit. */
+static uint32_t plain_size(const struct pstk_field *f)
 {
     if (f->kind == PSTK_FIELD_SCALAR)
         return pstk_dtype_size(f->dtype);
-    if (f->kind != PSTK_FIELD_NDARRAY || f->codec != PSTK_CODEC_NONE)
-        return 0;
-    uint64_t size = shape_size(f);
-    return size <= PSTK__FIXED_MAX ? (uint32_t)size : 0;
+    return f->kind == PSTK_FIELD_NDARRAY ? (uint32_t)shape_size(f) : 0;
 }
 
 /* At most 16 + 64 * 4096 bytes: far from overflow. */
@@ -165,7 +162,10 @@ static void derive_layout(struct pstk__schema *s)
 {
     s->n_entries = 0;
     for (uint32_t i = 0; i < s->n_fields; i++) {
-        s->fixed_size[i] = fixed_size(&s->fields[i]);
+        const uint32_t size = plain_size(&s->fields[i]);
+        s->plain_size[i] = size;
+        s->fixed_size[i] =
+            size <= PSTK__FIXED_MAX && s->fields[i].codec == PSTK_CODEC_NONE ? size : 0;
         s->entry[i] = s->fixed_size[i] ? -1 : (int32_t)s->n_entries++;
     }
     s->head_size = PSTK__RECORD_HEAD + s->n_entries * PSTK__RECORD_ENTRY;

@@ -19,6 +19,7 @@ struct pstk__schema {
     int32_t entry[PSTK_MAX_FIELDS];         /* entry number, -1 = in the head */
     uint32_t fixed_offset[PSTK_MAX_FIELDS]; /* from the head's start; 0 when not in the head */
     uint32_t fixed_size[PSTK_MAX_FIELDS];   /* bytes; 0 when not in the head */
+    uint32_t plain_size[PSTK_MAX_FIELDS];   /* bytes of each value; 0 when they vary */
 };
 
 /* Check and copy the fields (names, kinds, dtypes, shapes, duplicates), derive the rest. */

@@ -327,11 +327,13 @@ static int decompress(struct pstk__shard_verifier *v, const struct pstk__record 
     const struct pstk__field_view *f = &r->fields[i];
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
-    int result = grow(&v->plain, &v->plain_capacity, f->plain_size, err);
+    int result = pstk__field_check(f, PSTK__MAX_PIXELS, &why);
+    if (result < 0)
+        return tell_field(v, r, i, "cannot be decompressed: %s", why.message);
+    result = grow(&v->plain, &v->plain_capacity, f->plain_size, err);
     if (result < 0)
         return result;
-    result = pstk__field_check(f, PSTK__MAX_PIXELS, &why);
-    if (result == 0 && pstk__field_scratch(f) > v->scratch.size) {
+    if (pstk__field_scratch(f) > v->scratch.size) {
         pstk__arena_close(&v->scratch);
         if (pstk__arena_open(&v->scratch, pstk__field_scratch(f)) < 0)
             return no_memory(err, pstk__field_scratch(f));

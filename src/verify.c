@@ -112,20 +112,6 @@ static int check_dictionary(struct verify *v, uint32_t i, struct pstk_error *err
 /* ---- opening, closing
  * ---------------------------------------------------------------------------- */
 
-static void set_limits(struct pstk__record_limits *l, const struct pstk__manifest *m)
-{
-    l->max_size = m->schema.head_size;
-    for (uint32_t i = 0; i < m->schema.n_fields; i++) {
-        const struct pstk_field_stats *s = &m->stats[i];
-        l->max_stored[i] = s->max_stored_size;
-        l->max_plain[i] = s->max_plain_size;
-        l->max_width[i] = s->max_width;
-        l->max_height[i] = s->max_height;
-        /* 64 fields of less than 2^32 bytes: no overflow. */
-        l->max_size += m->schema.entry[i] >= 0 ? s->max_stored_size : 0;
-    }
-}
-
 static int open_input(struct verify *v, const char *path, int decode, struct pstk_error *err)
 {
     struct pstk__manifest *m = &v->manifest;
@@ -138,7 +124,7 @@ static int open_input(struct verify *v, const char *path, int decode, struct pst
     v->input.path = path;
     v->input.manifest = m;
     v->input.decode = decode;
-    set_limits(&v->input.limits, m);
+    pstk__manifest_limits(m, &v->input.limits);
     v->first = calloc((size_t)m->n_shards + 1, sizeof *v->first);
     v->input.dictionaries = calloc((size_t)m->n_dictionaries + 1, sizeof *v->input.dictionaries);
     if (!v->first || !v->input.dictionaries)

@@ -115,8 +115,8 @@ TEST(a_manifest_comes_back_as_it_was_printed)
     CHECK_EQ(m.bytes, 12288 + 16384 + 300);
     CHECK_EQ(m.part, 1);
     CHECK_EQ(m.n_parts, 3);
-    CHECK_EQ(m.n_names, 2);
-    CHECK_STR(m.names[1], made.names[1]);
+    CHECK_EQ(m.names.n, 2);
+    CHECK(pstk__texts_equal(&m.names, &made.names));
     CHECK_STR(m.note, made.note);
     CHECK_EQ(m.n_shards, 2);
     CHECK_EQ(m.shards[0].index_crc, 0xffffffff);
@@ -160,18 +160,67 @@ TEST(a_newer_version_is_named_before_its_keys_are_looked_at)
     CHECK(strstr(err.message, "another program"));
 }
 
-TEST(a_manifest_denser_than_any_is_refused_before_it_is_parsed)
+TEST(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed)
+{
+    static const struct {
+        const char *before, *after;
+    } places[] = {
+        {"\"dictionaries\":[0", "]"},  {"\"shape\":[0,4", "]"},  {"\"part\":[1", "]"},
+        {"\"names\":[\"a\",[1", "],"}, {"\"shards\":[[1", "],"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct pstk_error err;
+        char dense[8192], from[64];
+        const char *bracket = strchr(places[i].before, '[');
+        int n = snprintf(dense, sizeof dense, "%s", places[i].before);
+        for (int k = 0; k < 300; k++)
+            n += snprintf(dense + n, sizeof dense - (size_t)n, ",[]");
+        snprintf(dense + n, sizeof dense - (size_t)n, "%s", places[i].after);
+        snprintf(from, sizeof from, "%.*s", (int)(bracket - places[i].before), places[i].before);
+        strcat(from, i < 2 ? places[i].before + strlen(from) : i == 2 ? "1" : "[");
+        strcat(from, i < 2 ? "]" : "");
+        CHECK_EQ(parse_edited(from, dense, &err), PSTK_EBADMSG);
+        if (!strstr(err.message, "more values"))
+            printf("# place %zu: %s\n", i, err.message);
+        CHECK(strstr(err.message, "line "));
+        CHECK(strstr(err.message, "more values in one place than a manifest has"));
+    }
+}
+
+TEST(keys_count_by_what_they_say_and_once)
 {
     struct pstk_error err;
-    char dense[8192] = "\"x\":[", deep[256] = "\"x\":";
-    for (size_t n = strlen(dense); n + 20 < sizeof dense; n += 3)
-        memcpy(dense + n, "[],", 4);
-    strcat(dense, "0],\"names\"");
-    CHECK_EQ(parse_edited("\"names\"", dense, &err), PSTK_EBADMSG);
-    CHECK(strstr(err.message, "more lists and objects"));
-    memset(deep + strlen(deep), '[', 64);
-    CHECK_EQ(parse_edited("\"names\"", deep, &err), PSTK_EBADMSG);
-    CHECK(strstr(err.message, "more lists and objects"));
+    CHECK_EQ(parse_edited("\"names\"", "\"n\\u0061mes\"", &err), 0);
+    CHECK_EQ(parse_edited("\"names\"", "\"names\":[],\"n\\u0061mes\"", &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "the key names is there twice"));
+    CHECK_EQ(parse_edited("\"version\":1", "\"new\":[],\"version\":2", &err), PSTK_ENOTSUP);
+    CHECK_EQ(parse_edited("\"version\":1", "\"\":[],\"version\":1", &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "is unknown"));
+}
+
+TEST(what_is_no_JSON_is_named_by_its_line)
+{
+    static const char *const edits[][3] = {
+        {"\"names\":[", "\"names\":[,", "line 15"},
+        {"\"n_samples\":7,", "\"n_samples\":7", "line 5"},
+        {"\"n_samples\":7,", "\"n_samples\",", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":,", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":7,7,", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":7;", "line 5"},
+        {"\"n_samples\":7,", "\"n_samples\":7},", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":7],", "line 4"},
+        {"{\"file\":\"d0", "{]\"file\":\"d0", "line "},
+        {"\"dictionaries\":[0]", "\"dictionaries\":[0}", "line "},
+        {"\"dictionaries\":[0]", "\"dictionaries\":[0,]", "line "},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        struct pstk_error err;
+        int r = parse_edited(edits[i][0], edits[i][1], &err);
+        if (r != PSTK_EBADMSG || !strstr(err.message, edits[i][2]))
+            printf("# edit %zu: %s\n", i, err.message);
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, edits[i][2]));
+    }
 }
 
 TEST(each_wrong_key_is_named)
@@ -319,7 +368,7 @@ TEST(names_and_notes_that_are_not_utf8_are_refused)
     CHECK_EQ(pstk__manifest_set_note(&m, bad[1], &err), PSTK_EINVAL);
     CHECK_EQ(pstk__manifest_set_names(&m, (const char *const *)NULL, 0, NULL), 0);
     pstk__manifest_free(&m);
-    CHECK_EQ(m.n_names, 0);
+    CHECK_EQ(m.names.n, 0);
 }
 
 TEST(deep_nesting_is_refused_not_followed)
@@ -375,7 +424,9 @@ int main(void)
         CASE(a_manifest_comes_back_as_it_was_printed),
         CASE(every_flipped_bit_and_every_cut_is_found),
         CASE(a_newer_version_is_named_before_its_keys_are_looked_at),
-        CASE(a_manifest_denser_than_any_is_refused_before_it_is_parsed),
+        CASE(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed),
+        CASE(keys_count_by_what_they_say_and_once),
+        CASE(what_is_no_JSON_is_named_by_its_line),
         CASE(each_wrong_key_is_named),
         CASE(every_key_of_every_object_is_required),
         CASE(an_empty_data_set_has_a_manifest),

@@ -34,7 +34,7 @@ static void parse(const void *bytes, size_t size)
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     int r = pstk__manifest_parse(&m, bytes, size, "manifest.json", &err);
-    if (r < 0 && (r != err.code || err.message[0] == 0 || m.shards || m.names))
+    if (r < 0 && (r != err.code || err.message[0] == 0 || m.shards || m.names.n))
         abort();
     if (r == 0)
         check_round(&m);

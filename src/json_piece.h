@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json_piece: where the values of a JSON text begin and end. L0, pure: it copies and allocates
+ * nothing, and takes time in proportion to the text.
+ * With it, a reader parses a large text value by value, where a parser would build a tree of all of
+ * it. It looks at brackets, texts, commas and colons alone: whether a piece is JSON is for the
+ * parser of that piece to find.
+ */
+#ifndef PSTK_JSON_PIECE_H
+#define PSTK_JSON_PIECE_H
+
+#include <stdint.h>
+
+/* The bytes of one value within a larger text, without the space around it. */
+struct pstk__json_piece {
+    const char *at;        /* borrowed; NULL: there is none */
+    uint64_t size;         /* bytes, at least 1 */
+    uint64_t n_separators; /* commas, colons and opening brackets outside of texts: a parser's tree
+                              has at most this many values and 1 */
+};
+
+/* A walk over the values of a list or an object. */
+struct pstk__json_walk {
+    const char *at, *end; /* what is left of the text */
+    char close;           /* the bracket that ends it */
+    int begun;            /* 1: a value came before */
+};
+
+/* Begin a walk over the list (open is '[') or object ('{') that begins the text [at, end). 0: the
+ * text begins otherwise; w->at is where. */
+int pstk__json_walk_begin(struct pstk__json_walk *w, const char *at, const char *end, char open);
+/* 1: *value is the next one and, of an object, *key its key in quotes. 0: there are no more; w->at
+ * is after the closing bracket. -1: this is no JSON; w->at is where. */
+int pstk__json_walk_next(struct pstk__json_walk *w, struct pstk__json_piece *key,
+                         struct pstk__json_piece *value);
+/* The first byte of [at, end) that is no space, or end. */
+const char *pstk__json_skip_space(const char *at, const char *end);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * texts: a list of short texts in two pieces of memory. L0.
+ * A text takes its bytes, its terminating 0 and 4 bytes: a list of millions of pointers to memory
+ * of their own would take ten times that.
+ */
+#ifndef PSTK_TEXTS_H
+#define PSTK_TEXTS_H
+
+#include <stdint.h>
+
+/* All zero is an empty list. */
+struct pstk__texts {
+    char *bytes;        /* owned; each text with its 0 */
+    uint32_t *begin;    /* owned; where text i begins in bytes */
+    uint64_t n;         /* texts */
+    uint64_t size;      /* bytes that they take, below 2^32 */
+    uint64_t max_n;     /* room */
+    uint64_t max_bytes; /* room */
+};
+
+/* Make room for n texts of `bytes` bytes in all, their terminating zeros included; what the list
+ * held is freed. 0 or -ENOMEM; -EFBIG: 2^32 bytes or more. */
+int pstk__texts_open(struct pstk__texts *t, uint64_t n, uint64_t bytes);
+/* Append a copy of `size` bytes, which hold no 0. There must be room. */
+void pstk__texts_add(struct pstk__texts *t, const char *text, uint64_t size);
+/* Text i < n, terminated. */
+const char *pstk__texts_get(const struct pstk__texts *t, uint64_t i);
+/* 1: the same texts in the same order. */
+int pstk__texts_equal(const struct pstk__texts *a, const struct pstk__texts *b);
+/* Leaves an empty list. */
+void pstk__texts_close(struct pstk__texts *t);
+
+#endif
