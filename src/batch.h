@@ -92,9 +92,6 @@ struct pstk__slots {
     uint32_t n_free[PSTK__MAX_LANES];
     struct pstk__gate *room[PSTK__MAX_LANES]; /* knocked when a slot becomes free; NULL once the
                                                  loader is gone; borrowed */
-    uint8_t wanting[PSTK__MAX_LANES]; /* 1: the lane found no free slot since one was given back */
-    uint32_t n_wanting;               /* lanes that want */
-    struct pstk__gate *wanted;        /* NULL, or knocked when a lane begins to want; borrowed */
     struct pstk_error failure; /* code != 0: a slot was released in a way that leaves it unusable */
     int owner;                 /* process id: a fork's child may not touch us */
 };
@@ -121,8 +118,6 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
 void pstk__slots_attach(struct pstk__slots *s, struct pstk__device *device);
 /* Give up a reference; the last one frees all. */
 void pstk__slots_unref(struct pstk__slots *s);
-/* Lanes that wait for a slot to become free. */
-uint32_t pstk__slots_n_wanting(struct pstk__slots *s);
 /* 1 when a release failed: the error is copied out. */
 int pstk__slots_failed(struct pstk__slots *s, struct pstk_error *err);
 
