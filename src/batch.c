@@ -376,10 +376,10 @@ void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from)
     change_state(s, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
 }
 
-int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err)
+int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_error *err)
 {
     struct pstk__slots *p = s->pool;
-    int r = p->device_ops->acquire(p->device, s->batch.slot, stream, err);
+    int r = p->device_ops->acquire(p->device, s->batch.slot, stream, quick, err);
     if (r < 0)
         return r;
     change_state(s, p->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);

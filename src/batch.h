@@ -135,8 +135,8 @@ void pstk__slot_copied(struct pstk__slot *s);
 struct pstk__slot *pstk__slot_load(struct pstk__slots *s);
 /* LOADING -> LOADED, with all that `from` (COPYING) tells of its batch. */
 void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from);
-/* READY, LOADED -> LEASED: takes a reference. */
-int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err);
+/* READY, LOADED -> LEASED: takes a reference. quick: see acquire in device.h. */
+int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_error *err);
 /* LEASED -> FREE: gives the reference back. Any thread. */
 void pstk__slot_release(struct pstk__slot *s, void *stream);
 /* FILLING, READY, LOADING, LOADED -> FREE: what a seek or a failure made void. */

@@ -70,8 +70,10 @@ struct pstk__device_ops {
                    struct pstk_copy_rates *rates, struct pstk_error *err);
 
     /* The consumer's, any thread. A lease begins on a stream: it shall wait for the slot's load.
-     * EINVAL: it is a stream of another device. */
-    int (*acquire)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
+     * EINVAL: it is a stream of another device. ETIMEDOUT: `quick` is 1, and another thread is in a
+     * call of the consumer's, which may wait for room in its stream. */
+    int (*acquire)(struct pstk__device *d, uint32_t slot, void *stream, int quick,
+                   struct pstk_error *err);
     /* One more stream shall wait. */
     int (*wait)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* What is in the stream by now uses the slot: its next load waits for it. */

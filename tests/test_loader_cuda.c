@@ -8,6 +8,7 @@
 #include "cuda_consumer.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 /* Two epochs on the fake as it is configured; 1 when all is well, then and after. */
@@ -227,6 +228,12 @@ TEST(no_schedule_of_thousands_makes_a_difference)
             printf("# schedule %llu\n", (unsigned long long)seed);
         CHECK(ok);
     }
+}
+
+static void nap_ms(long ms)
+{
+    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
 }
 
 /* ---- streams and devices --------------------------------------------------------------------- */
@@ -546,13 +553,73 @@ TEST(another_threads_capture_is_not_broken)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* ---- copies ---------------------------------------------------------------------------------- */
-
-static void nap_ms(long ms)
+static void run_nothing(void *user)
 {
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
+    (void)user;
 }
+
+#define DEPTH 4u
+
+struct release {
+    struct pstk_batch *batch;
+    cudaStream_t stream;
+    _Atomic int is_over;
+};
+
+static void *release_on(void *user)
+{
+    struct release *r = user;
+    pstk_release(&r->batch, r->stream);
+    atomic_store(&r->is_over, 1);
+    return NULL;
+}
+
+static void *let_later(void *stream)
+{
+    nap_ms(1500);
+    cuda_fake_let(stream);
+    return NULL;
+}
+
+/* A release that waits for room in its stream, as a launch would. */
+TEST(next_without_time_waits_for_no_other_threads_call)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct release r = {NULL, NULL, 0};
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    cudaStream_t other;
+    pthread_t releaser, waker;
+    cuda_fake_open(&(struct cuda_fake_config){.stream_depth = DEPTH});
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &r.batch, r.stream, LONG, NULL), 1);
+    CHECK_EQ(cudaStreamSynchronize(r.stream), cudaSuccess);
+    cuda_fake_hold(r.stream);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        CHECK_EQ(cuda_fake_enqueue(r.stream, run_nothing, &s, 1, NULL, 0), cudaSuccess);
+    CHECK_EQ(pthread_create(&waker, NULL, let_later, r.stream), 0);
+    CHECK_EQ(pthread_create(&releaser, NULL, release_on, &r), 0);
+    nap_ms(100);
+    CHECK(!atomic_load(&r.is_over));
+    CHECK_EQ(pstk_next(loader, &b, other, 0, &err), PSTK_ETIMEDOUT);
+    CHECK_EQ(err.code, PSTK_ETIMEDOUT);
+    CHECK(!atomic_load(&r.is_over)); /* so it did not wait */
+    CHECK_EQ(pstk_next(loader, &b, other, LONG, NULL), 1);
+    CHECK_EQ(b->index, 1);
+    pthread_join(waker, NULL);
+    pthread_join(releaser, NULL);
+    pstk_release(&b, other);
+    pstk_close(&loader);
+    cudaStreamDestroy(r.stream);
+    cudaStreamDestroy(other);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 /* Once all slots are loaded, give one back and hold what is then copied there. 0: nothing is. */
 static int hold_a_load(struct pstk_loader *loader, struct pstk_batch **b, cudaStream_t stream)
@@ -582,11 +649,6 @@ static int ends(cudaStream_t stream)
     for (int i = 0; i < 5000 && cudaStreamQuery(stream) == cudaErrorNotReady; i++)
         nap_ms(1);
     return cudaStreamQuery(stream) == cudaSuccess;
-}
-
-static void run_nothing(void *user)
-{
-    (void)user;
 }
 
 /* With CUDA_DEVICE_MAX_CONNECTIONS=1, which Megatron sets. */
@@ -914,6 +976,7 @@ int main(void)
         CASE(one_handle_may_be_two_streams),
         CASE(a_stream_that_is_captured_is_refused),
         CASE(another_threads_capture_is_not_broken),
+        CASE(next_without_time_waits_for_no_other_threads_call),
         CASE(no_kernel_of_the_trainers_waits_for_a_copy_of_ours),
         CASE(a_batch_is_leased_once_its_copies_are_done),
         CASE(a_small_copy_of_the_trainers_waits_for_4_MiB_of_ours_at_most),

@@ -91,7 +91,7 @@ int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load, u
                    struct pstk_error *err);
 int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
                      uint64_t *blocked_ns, struct pstk_error *err);
-int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
+int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
                       struct pstk_error *err);
 int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
                    struct pstk_error *err);

@@ -61,6 +61,7 @@ struct cuda_fake_config {
                                   calls, unless told by cuda_fake_hand/take. 0: the host is one */
     uint32_t quiet;            /* 1: close prints nothing */
     uint32_t one_queue;        /* 1: as with CUDA_DEVICE_MAX_CONNECTIONS=1: see engine.c */
+    uint32_t stream_depth;     /* operations that a stream takes before calls wait; 0: all */
     uint32_t copy_ns_per_kib;  /* how long a copy between host and device takes; 0: a memcpy */
 };
 

@@ -257,8 +257,17 @@ static void follow_default(struct CUstream_st *s)
             follow(s, o);
 }
 
+/* A stream takes some 1000 launches, then the next one waits for room. */
+static void wait_for_room(const struct CUstream_st *s)
+{
+    const struct cuda_fake__state *f = &cuda_fake__state;
+    while (f->config.stream_depth && s->n_enqueued - s->n_done >= f->config.stream_depth)
+        pthread_cond_wait(&cuda_fake__state.progress, &cuda_fake__state.lock);
+}
+
 void cuda_fake__stream_tick(struct CUstream_st *s)
 {
+    wait_for_room(s);
     follow_default(s);
     cuda_fake__join(&s->clock, cuda_fake__host_clock());
     s->clock.at[s->slot]++;
