@@ -56,7 +56,7 @@ static int map_slot(struct pstk__slots *pool, struct pstk__slot *s,
     const struct pstk__layout *l = &pool->layout;
     if (pool->on_device) {
         s->memory_size = l->told_end - l->told;
-        s->memory = aligned_alloc(64, s->memory_size); /* the layout's parts are multiples of it */
+        s->memory = aligned_alloc(256, s->memory_size); /* the layout's alignment */
         if (s->memory)
             memset(s->memory, 0, s->memory_size);
     } else {
@@ -188,7 +188,9 @@ void pstk__slots_attach(struct pstk__slots *p, struct pstk__device *device)
             struct pstk_tensor *t = &p->slots[k].tensors[i];
             t->data = memory + p->layout.final[i];
             if (t->offsets)
-                t->device_offsets = (const int64_t *)(const void *)(memory + p->layout.offsets[i]);
+                t->device_offsets =
+                    (const int64_t *)(const void *)(memory + pstk__layout_mirrored(
+                                                                 &p->layout, p->layout.offsets[i]));
         }
     }
 }
@@ -198,14 +200,6 @@ void pstk__slots_unref(struct pstk__slots *p)
     /* Acquire and release: the last one sees all that the others did to the slots. */
     if (atomic_fetch_sub_explicit(&p->n_refs, 1, memory_order_acq_rel) == 1)
         slots_free(p);
-}
-
-uint32_t pstk__slots_n_wanting(struct pstk__slots *p)
-{
-    pthread_mutex_lock(&p->lock);
-    uint32_t n = p->n_wanting;
-    pthread_mutex_unlock(&p->lock);
-    return n;
 }
 
 int pstk__slots_failed(struct pstk__slots *p, struct pstk_error *err)
@@ -231,27 +225,19 @@ static void push_free(struct pstk__slot *s)
     struct pstk__slots *p = s->pool;
     pthread_mutex_lock(&p->lock);
     p->free_list[s->lane][p->n_free[s->lane]++] = s->batch.slot;
-    p->n_wanting -= p->wanting[s->lane];
-    p->wanting[s->lane] = 0;
     /* Under the lock: the loader takes its gates away under it before it frees them. */
     if (p->room[s->lane])
         pstk__gate_knock(p->room[s->lane]);
     pthread_mutex_unlock(&p->lock);
 }
 
-/* A free slot of the lane, or NULL: then the lane wants one. */
+/* A free slot of the lane, or NULL. */
 static struct pstk__slot *pop_free(struct pstk__slots *p, uint32_t lane)
 {
     struct pstk__slot *s = NULL;
     pthread_mutex_lock(&p->lock);
-    if (p->n_free[lane] > 0) {
+    if (p->n_free[lane] > 0)
         s = &p->slots[p->free_list[lane][--p->n_free[lane]]];
-    } else if (!p->wanting[lane]) {
-        p->wanting[lane] = 1;
-        p->n_wanting++;
-        if (p->wanted)
-            pstk__gate_knock(p->wanted);
-    }
     pthread_mutex_unlock(&p->lock);
     return s;
 }
@@ -390,10 +376,10 @@ void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from)
     change_state(s, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
 }
 
-int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err)
+int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_error *err)
 {
     struct pstk__slots *p = s->pool;
-    int r = p->device_ops->acquire(p->device, s->batch.slot, stream, err);
+    int r = p->device_ops->acquire(p->device, s->batch.slot, stream, quick, err);
     if (r < 0)
         return r;
     change_state(s, p->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);

@@ -92,9 +92,6 @@ struct pstk__slots {
     uint32_t n_free[PSTK__MAX_LANES];
     struct pstk__gate *room[PSTK__MAX_LANES]; /* knocked when a slot becomes free; NULL once the
                                                  loader is gone; borrowed */
-    uint8_t wanting[PSTK__MAX_LANES]; /* 1: the lane found no free slot since one was given back */
-    uint32_t n_wanting;               /* lanes that want */
-    struct pstk__gate *wanted;        /* NULL, or knocked when a lane begins to want; borrowed */
     struct pstk_error failure; /* code != 0: a slot was released in a way that leaves it unusable */
     int owner;                 /* process id: a fork's child may not touch us */
 };
@@ -121,8 +118,6 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
 void pstk__slots_attach(struct pstk__slots *s, struct pstk__device *device);
 /* Give up a reference; the last one frees all. */
 void pstk__slots_unref(struct pstk__slots *s);
-/* Lanes that wait for a slot to become free. */
-uint32_t pstk__slots_n_wanting(struct pstk__slots *s);
 /* 1 when a release failed: the error is copied out. */
 int pstk__slots_failed(struct pstk__slots *s, struct pstk_error *err);
 
@@ -140,8 +135,8 @@ void pstk__slot_copied(struct pstk__slot *s);
 struct pstk__slot *pstk__slot_load(struct pstk__slots *s);
 /* LOADING -> LOADED, with all that `from` (COPYING) tells of its batch. */
 void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from);
-/* READY, LOADED -> LEASED: takes a reference. */
-int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err);
+/* READY, LOADED -> LEASED: takes a reference. quick: see acquire in device.h. */
+int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_error *err);
 /* LEASED -> FREE: gives the reference back. Any thread. */
 void pstk__slot_release(struct pstk__slot *s, void *stream);
 /* FILLING, READY, LOADING, LOADED -> FREE: what a seek or a failure made void. */

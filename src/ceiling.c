@@ -417,7 +417,8 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
 /* ---- copies to a device ------------------------------------------------------------------------
  */
 
-/* Bytes of the largest copy that a batch takes: of its dense rows, or of a ragged output. */
+/* Bytes of the largest copy that a batch takes: of its deferred rows, of its other dense ones, or
+ * of a ragged output. */
 static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__source *source)
 {
     struct pstk__plan *plan;
@@ -425,7 +426,9 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     if (pstk__plan_open(&plan, s, source, NULL) < 0)
         return 0;
     pstk__layout_init(&layout, plan, s->with_crops);
-    uint64_t size = layout.size == UINT64_MAX ? 0 : layout.dense_size;
+    uint64_t size = layout.size == UINT64_MAX ? 0 : layout.arrival_size;
+    if (layout.size != UINT64_MAX && layout.dense_size - size > size)
+        size = layout.dense_size - size;
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
         if (pstk__output_is_ragged(o) && o->budget > size)

@@ -59,6 +59,13 @@ static int host_order(struct pstk__device *d, uint32_t slot, void *stream, struc
     return 0;
 }
 
+static int host_acquire(struct pstk__device *d, uint32_t slot, void *stream, int quick,
+                        struct pstk_error *err)
+{
+    (void)quick;
+    return host_order(d, slot, stream, err);
+}
+
 static int host_stream_open(struct pstk__device *d, void **stream, struct pstk_error *err)
 {
     (void)d, (void)err;
@@ -105,7 +112,7 @@ static const struct pstk__device_ops host_ops = {
     .count = host_count,
     .describe = host_describe,
     .measure = host_measure,
-    .acquire = host_order,
+    .acquire = host_acquire,
     .wait = host_order,
     .record = host_order,
     .check_shared = host_check_shared,

@@ -4,9 +4,10 @@
  * batches are leased in the slots that workers filled, streams are ignored.
  *
  * A device with memory of its own (has_slots) has slots there. One uploader thread opens it, then
- * loads filled host slots into device slots; loading is only queued, nobody waits for it but the
- * streams that use the batch. What a call queues for a slot waits for what was queued for it
- * before, and a load waits for all recorded uses of the slot.
+ * loads filled host slots into device slots, in two steps: load queues copies, finish sees that
+ * they are done and queues what the device has still to do. Only then may the slot be leased: a
+ * stream that waits for it waits for kernels, never for a copy. Up to PSTK__LOADS loads are between
+ * the two. A load waits for all recorded uses of the slot.
  */
 #ifndef PSTK_DEVICE_H
 #define PSTK_DEVICE_H
@@ -20,7 +21,6 @@ struct pstk__device; /* begins with a pointer to its table */
 struct pstk__device_config {
     int32_t index;                     /* of its kind */
     uint32_t n_slots;                  /* on the device */
-    uint32_t n_host_slots;             /* that are loaded from */
     uint32_t timed;                    /* 1: measure copies and the consumer's stream */
     const struct pstk__plan *plan;     /* borrowed for the call */
     const struct pstk__layout *layout; /* likewise */
@@ -28,10 +28,16 @@ struct pstk__device_config {
 
 /* One batch on its way from a host slot to a device slot. */
 struct pstk__load {
-    const uint8_t *memory;       /* of the host slot; borrowed until it is copied */
-    uint32_t host_slot, slot;    /* indices */
-    uint32_t n_valid;            /* rows */
+    const uint8_t *memory;       /* of the host slot; borrowed until finish */
+    uint32_t slot;               /* of the device */
     const uint64_t *ragged_size; /* n_outputs: bytes in use of ragged outputs */
+};
+
+/* The other end of that way. */
+struct pstk__load_end {
+    uint32_t slot;    /* of the device: that of the load */
+    uint32_t n_valid; /* rows */
+    int wait;         /* 1: wait for the copies */
 };
 
 /* What a timed device has measured since it was opened; never waits. */
@@ -64,8 +70,10 @@ struct pstk__device_ops {
                    struct pstk_copy_rates *rates, struct pstk_error *err);
 
     /* The consumer's, any thread. A lease begins on a stream: it shall wait for the slot's load.
-     * EINVAL: it is a stream of another device. */
-    int (*acquire)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
+     * EINVAL: it is a stream of another device. ETIMEDOUT: `quick` is 1, and another thread is in a
+     * call of the consumer's, which may wait for room in its stream. */
+    int (*acquire)(struct pstk__device *d, uint32_t slot, void *stream, int quick,
+                   struct pstk_error *err);
     /* One more stream shall wait. */
     int (*wait)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* What is in the stream by now uses the slot: its next load waits for it. */
@@ -90,13 +98,15 @@ struct pstk__device_ops {
     void (*unpin)(struct pstk__device *d, void *memory);
     /* Address of a slot, the same for the device's life. */
     uint8_t *(*memory)(struct pstk__device *d, uint32_t slot);
-    /* Queue a load. The host slot must stay as it is until it is copied. Where memory could not be
+    /* Queue a load's copies; fewer than PSTK__LOADS are under way. Where memory could not be
      * page-locked it waits for the consumer's streams: *blocked_ns grows by that time. */
     int (*load)(struct pstk__device *d, const struct pstk__load *load, uint64_t *blocked_ns,
                 struct pstk_error *err);
-    /* Has the host slot's last load left it? 1, 0, or with `wait` always 1; *blocked_ns grows by
-     * the time that went on waiting for the consumer's streams. */
-    int (*copied)(struct pstk__device *d, uint32_t host_slot, int wait, uint64_t *blocked_ns,
+    /* Finish the oldest load under way, of n_valid rows into `slot`: 1; 0: its copies are not done;
+     * with `wait` it waits for them, and *blocked_ns grows by the time that went on waiting for the
+     * consumer's streams. After 1 the host slot is free again, and the device slot may be leased.
+     */
+    int (*finish)(struct pstk__device *d, const struct pstk__load_end *end, uint64_t *blocked_ns,
                   struct pstk_error *err);
     /* Wait until nothing that was queued runs any more. */
     void (*drain)(struct pstk__device *d);

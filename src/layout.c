@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "layout.h"
 
-#define ALIGN 64u /* a cache line, and the widest vector; a device's kernels load 16 bytes */
+#define ALIGN 256u /* DLPack's; more than a cache line, the widest vector, a kernel's load */
 
 /* a + b, or UINT64_MAX. */
 static uint64_t sum(uint64_t a, uint64_t b)
@@ -31,16 +31,33 @@ static uint64_t put(uint64_t *end, uint64_t n, uint64_t size)
 static void lay_out_device(struct pstk__layout *l, const struct pstk__plan *plan)
 {
     const uint64_t b = plan->batch_size;
-    uint64_t end = l->dense_size;
+    uint64_t end = pstk__layout_mirrored(l, l->dense_size);
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        l->arrival[i] = pstk__output_is_ragged(o) ? put(&end, o->budget, 1) : l->rows[i];
-        l->final[i] = l->arrival[i];
+        if (o->deferred)
+            l->final[i] = put(&end, b, o->final_size);
+        else if (pstk__output_is_ragged(o))
+            l->final[i] = put(&end, o->budget, 1);
+        else
+            l->final[i] = pstk__layout_mirrored(l, l->rows[i]);
     }
-    for (uint32_t i = 0; i < plan->n_outputs; i++)
-        if (plan->outputs[i].deferred)
-            l->final[i] = put(&end, b, plan->outputs[i].final_size);
     l->device_size = end;
+}
+
+uint64_t pstk__layout_device_memory(const struct pstk__layout *l, uint32_t n_slots)
+{
+    return sum(product(n_slots, l->device_size), product(PSTK__LOADS, l->arrival_size));
+}
+
+/* The dense rows that are deferred, or those that are not. */
+static void put_dense(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t deferred,
+                      uint64_t *end)
+{
+    for (uint32_t i = 0; i < plan->n_outputs; i++) {
+        const struct pstk__output *o = &plan->outputs[i];
+        if (!pstk__output_is_ragged(o) && o->deferred == deferred)
+            l->rows[i] = put(end, plan->batch_size, o->row_size);
+    }
 }
 
 void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops)
@@ -49,12 +66,12 @@ void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, ui
     const uint32_t n = plan->n_outputs;
     uint64_t end = 0;
     *l = (struct pstk__layout){0};
-    for (uint32_t i = 0; i < n; i++)
-        if (!pstk__output_is_ragged(&plan->outputs[i]))
-            l->rows[i] = put(&end, b, plan->outputs[i].row_size);
+    put_dense(l, plan, 1, &end);
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_has_flips(&plan->outputs[i]))
             l->flips[i] = put(&end, b, 1);
+    l->arrival_size = end;
+    put_dense(l, plan, 0, &end);
     l->told = end;
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_is_ragged(&plan->outputs[i]))

@@ -459,7 +459,7 @@ static void device_stats_fill(const struct pstk__pipeline *p, struct pstk_stats 
     pstk__stats_add(&s->stage_uploader, &p->uploader.counters);
     s->n_device_slots = p->delivered->n_slots;
     s->page_locked = !(s->rungs & PSTK_RUNG_NOT_PAGE_LOCKED);
-    s->device_memory = p->delivered->n_slots * p->delivered->layout.device_size;
+    s->device_memory = pstk__layout_device_memory(&p->delivered->layout, p->delivered->n_slots);
     s->copy_ns = times.copy_ns;
     s->copy_bytes = times.copy_bytes;
     s->stream_used_ns = times.used_ns;

@@ -112,10 +112,7 @@ static int start_uploader(struct pstk__pipeline *p, struct pstk_error *err)
     struct pstk__uploader *u = &p->uploader;
     u->pipeline = p;
     pstk_error_init(&u->start_error, sizeof u->start_error);
-    u->copying = calloc(p->slots->n_slots, sizeof *u->copying);
-    if (!u->copying)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the uploader");
-    p->delivered->room[0] = p->slots->wanted = &p->window.uploads;
+    p->delivered->room[0] = &p->window.uploads;
     int r = thread_start(&u->thread, pstk__stage_upload, u, err);
     u->running = r == 0;
     return r == 0 ? wait_started(p, &u->started, &u->start_error, err) : r;
@@ -198,7 +195,6 @@ static void forget_gates(struct pstk__slots *s)
 {
     pthread_mutex_lock(&s->lock);
     memset(s->room, 0, sizeof s->room);
-    s->wanted = NULL;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -231,8 +227,6 @@ void pstk__stage_stop(struct pstk__pipeline *p)
     }
     forget_gates(p->slots);
     forget_gates(p->delivered);
-    free(p->uploader.copying);
-    p->uploader.copying = NULL;
     for (uint32_t i = 0; i < p->n_lanes; i++)
         lane_close(&p->lanes[i]);
 }

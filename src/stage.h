@@ -6,7 +6,7 @@
  *   claim -> plan -> issue -> reap  --jobs-->  parse -> sample -> last one: slot done -> window
  *     ^ slots free, I/O memory free, jobs free ------------------'                        |
  *     ^ copied ---------------------------------------------  uploader, one a device  <---'
- *                                                             load -> window
+ *                                                             load -> finish -> window
  *
  * A lane is a reader and the workers that it feeds. A NUMA node has one lane; it has one for each
  * worker where reading a record costs as much as the rest of its way: then one
@@ -130,15 +130,17 @@ struct pstk__uploader {
     int running;         /* the thread was started and not joined */
     _Atomic int started; /* 0: not yet; 1: runs; <0: failed, see start_error */
     struct pstk_error start_error;
-    uint32_t *copying; /* ring of the host slots whose copies are queued, in order; owned */
     struct pstk__counters counters;
 
     /* the thread's own */
     struct pstk__device *device; /* borrowed from the pool that it was attached to */
     struct pstk__slot *slot;     /* LOADING, for the next batch; or NULL */
-    uint32_t first, n_copying;   /* of the ring */
-    uint32_t n_pinned;           /* host slots that are page-locked */
-    uint64_t blocked_ns;         /* of the round under way */
+    struct {
+        struct pstk__slot *from, *to; /* COPYING, LOADING */
+    } loads[PSTK__LOADS];             /* under way; load k is loads[k % PSTK__LOADS] */
+    uint64_t n_begun, n_finished;     /* loads, ever */
+    uint32_t n_pinned;                /* host slots that are page-locked */
+    uint64_t blocked_ns;              /* of the round under way */
 };
 
 /* All that the threads share. Owned by the loader; read-only while they run, but for the parts with

@@ -2,10 +2,11 @@
 /*
  * The uploader: finished batches, in order, into slots of a device. See stage.h for the shape.
  *
- * Loads are queued, not waited for (but where slots could not be page-locked). A host slot is given
- * back once its copy is done, which is looked at whenever there is something to do; the uploader
- * waits for a copy only when a reader finds all its slots in use. Meanwhile nothing is late: what
- * would be queued next waits behind that copy.
+ * Copies are queued, up to PSTK__LOADS batches ahead, so that the device never waits for us between
+ * two of them. A batch is finished and put into the window once its copies are seen done: see
+ * cuda/gpu.h for why nobody else waits for them. With nothing to queue, the uploader waits for the
+ * oldest load under way; with none under way, for a batch and a slot. While it waits for a load
+ * nothing is late but what was put in or given back meanwhile, by the time it takes to wake up.
  */
 #include "stage.h"
 
@@ -15,34 +16,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The host slot whose copy was queued first; there is one. */
-static struct pstk__slot *oldest(const struct pstk__uploader *u)
+/* Finish the oldest load under way: 1; 0: its copies are not done, and `wait` is 0; or an error. */
+static int finish(struct pstk__uploader *u, int wait, uint64_t *blocked_ns, struct pstk_error *err)
 {
-    return &u->pipeline->slots->slots[u->copying[u->first]];
-}
-
-static void push_copying(struct pstk__uploader *u, const struct pstk__slot *s)
-{
-    const uint32_t n_slots = u->pipeline->slots->n_slots;
-    u->copying[(u->first + u->n_copying++) % n_slots] = s->batch.slot;
-}
-
-/* Give back host slots whose copies are done; with `wait` at least the oldest. */
-static int give_back(struct pstk__uploader *u, int wait, uint64_t *blocked_ns,
-                     struct pstk_error *err)
-{
-    struct pstk__pipeline *p = u->pipeline;
-    while (u->n_copying > 0) {
-        struct pstk__slot *s = oldest(u);
-        const int r = u->device->ops->copied(u->device, s->batch.slot, wait, blocked_ns, err);
-        if (r <= 0)
-            return r;
-        u->first = (u->first + 1) % p->slots->n_slots;
-        u->n_copying--;
-        pstk__slot_copied(s);
-        wait = 0;
-    }
-    return 0;
+    struct pstk__slot *from = u->loads[u->n_finished % PSTK__LOADS].from;
+    struct pstk__slot *to = u->loads[u->n_finished % PSTK__LOADS].to;
+    const struct pstk__load_end end = {
+        .slot = to->batch.slot, .n_valid = from->batch.n_valid, .wait = wait};
+    const int r = u->device->ops->finish(u->device, &end, blocked_ns, err);
+    if (r <= 0)
+        return r;
+    u->n_finished++;
+    pstk__slot_loaded(to, from);
+    pstk__slot_copied(from);
+    pstk__count(&u->counters.n_items, 1); /* before the batch can be delivered */
+    pstk__window_put_loaded(&u->pipeline->window, to);
+    return 1;
 }
 
 /* Queue the copies of a batch from host slot s to u->slot. */
@@ -51,24 +40,37 @@ static int queue_load(struct pstk__uploader *u, struct pstk__slot *s, struct pst
     uint64_t ragged_size[PSTK__MAX_OUTPUTS];
     for (uint32_t i = 0; i < s->pool->n_outputs; i++)
         ragged_size[i] = s->offsets[i] ? s->tensors[i].size : 0;
-    const struct pstk__load load = {.memory = s->memory,
-                                    .host_slot = s->batch.slot,
-                                    .slot = u->slot->batch.slot,
-                                    .n_valid = s->batch.n_valid,
-                                    .ragged_size = ragged_size};
-    push_copying(u, s); /* also when it fails: some of the copies may have been queued */
+    const struct pstk__load load = {
+        .memory = s->memory, .slot = u->slot->batch.slot, .ragged_size = ragged_size};
     pstk__trace_enter(&u->pipeline->delivered->trace, "copy", s->seq);
-    uint64_t blocked = 0;
-    const int r = u->device->ops->load(u->device, &load, &blocked, err);
-    u->blocked_ns += blocked;
+    const int r = u->device->ops->load(u->device, &load, &u->blocked_ns, err);
     pstk__trace_leave(&u->pipeline->delivered->trace);
-    return r;
+    if (r < 0)
+        return r;
+    u->loads[u->n_begun % PSTK__LOADS].from = s;
+    u->loads[u->n_begun % PSTK__LOADS].to = u->slot;
+    u->n_begun++;
+    u->slot = NULL;
+    return 1;
 }
 
-/* Load the next batch if it and a slot for it are there: 1, 0 or an error. */
+/* The batch failed: its error goes on in a slot of the device, and nothing is copied. */
+static void pass_failure(struct pstk__uploader *u, struct pstk__slot *s)
+{
+    struct pstk__slot *to = u->slot;
+    u->slot = NULL;
+    pstk__slot_loaded(to, s);
+    pstk__slot_copied(s);
+    pstk__count(&u->counters.n_items, 1);
+    pstk__window_put_loaded(&u->pipeline->window, to);
+}
+
+/* Begin to load the next batch if it, a slot and a place under way are there: 1, 0 or an error. */
 static int upload(struct pstk__uploader *u, struct pstk_error *err)
 {
     struct pstk__pipeline *p = u->pipeline;
+    if (u->n_begun - u->n_finished == PSTK__LOADS)
+        return 0;
     if (!u->slot)
         u->slot = pstk__slot_load(p->delivered);
     struct pstk__slot *s = u->slot ? pstk__window_take_filled(&p->window) : NULL;
@@ -78,36 +80,34 @@ static int upload(struct pstk__uploader *u, struct pstk_error *err)
         pstk__slot_copied(s);
         return 1;
     }
-    struct pstk__slot *d = u->slot;
-    const int failed = s->failed_row != UINT32_MAX;
-    const int r = failed ? 0 : queue_load(u, s, err);
-    if (r < 0)
-        return r;
-    u->slot = NULL;
-    pstk__slot_loaded(d, s);
-    if (failed) /* its error goes on in d; nothing was copied */
-        pstk__slot_copied(s);
-    pstk__count(&u->counters.n_items, 1); /* before the batch can be delivered */
-    pstk__window_put_loaded(&p->window, d);
+    if (s->failed_row == UINT32_MAX)
+        return queue_load(u, s, err);
+    pass_failure(u, s);
     return 1;
 }
 
-/* Wait for a batch, a slot or a wish; or, when a reader waits for a slot, for a copy. */
-static int idle(struct pstk__uploader *u, uint32_t ticket, struct pstk_error *err)
+/* All that can be done now: 1; 0: nothing can; or an error. */
+static int advance(struct pstk__uploader *u, struct pstk_error *err)
 {
-    struct pstk__pipeline *p = u->pipeline;
     const uint64_t start = pstk__clock_ns();
-    if (u->n_copying > 0 && pstk__slots_n_wanting(p->slots) > 0) {
-        uint64_t blocked = 0;
-        const int r = give_back(u, 1, &blocked, err);
-        pstk__count(&u->counters.blocked_ns, blocked);
-        pstk__count(&u->counters.busy_ns, pstk__clock_ns() - start - blocked);
-        return r;
-    }
-    pstk__gate_wait(&p->window.uploads, ticket, -1);
+    u->blocked_ns = 0;
+    int r = u->n_begun > u->n_finished ? finish(u, 0, &u->blocked_ns, err) : 0;
+    if (r == 0)
+        r = upload(u, err);
+    if (r == 0 && u->n_begun > u->n_finished)
+        r = finish(u, 1, &u->blocked_ns, err);
+    pstk__count(&u->counters.blocked_ns, u->blocked_ns);
+    pstk__count(&u->counters.busy_ns, pstk__clock_ns() - start - u->blocked_ns);
+    return r;
+}
+
+/* Wait for a batch or a slot. */
+static void idle(struct pstk__uploader *u, uint32_t ticket)
+{
+    const uint64_t start = pstk__clock_ns();
+    pstk__gate_wait(&u->pipeline->window.uploads, ticket, -1);
     pstk__count(u->slot ? &u->counters.starved_ns : &u->counters.blocked_ns,
                 pstk__clock_ns() - start);
-    return 0;
 }
 
 static int run(struct pstk__uploader *u, struct pstk_error *err)
@@ -119,17 +119,11 @@ static int run(struct pstk__uploader *u, struct pstk_error *err)
             return 0;
         if (pstk__slots_failed(p->delivered, err))
             return err->code;
-        const uint64_t start = pstk__clock_ns();
-        u->blocked_ns = 0;
-        int r = give_back(u, 0, &u->blocked_ns, err);
-        if (r == 0)
-            r = upload(u, err);
-        pstk__count(&u->counters.blocked_ns, u->blocked_ns);
-        pstk__count(&u->counters.busy_ns, pstk__clock_ns() - start - u->blocked_ns);
-        if (r == 0)
-            r = idle(u, ticket, err);
+        const int r = advance(u, err);
         if (r < 0)
             return r;
+        if (r == 0)
+            idle(u, ticket);
     }
 }
 
@@ -164,7 +158,6 @@ static int open_device(struct pstk__uploader *u, struct pstk_error *err)
     const struct pstk__device_ops *ops = p->delivered->device_ops;
     const struct pstk__device_config c = {.index = p->settings.device_index,
                                           .n_slots = p->delivered->n_slots,
-                                          .n_host_slots = p->slots->n_slots,
                                           .timed = p->settings.timed,
                                           .plan = p->plan,
                                           .layout = &p->delivered->layout};

@@ -179,15 +179,15 @@ static int look(struct pstk__window *w, struct pstk__slot **out, struct pstk_err
 
 /* What can be said at once: a result of take, or -EAGAIN: wait. The device is asked without the
  * lock, which the other threads need: only this one takes batches or seeks. */
-static int try_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+static int try_take(struct pstk__window *w, struct pstk__slot **out, void *stream, int quick,
                     struct pstk_error *err)
 {
     struct pstk__slot *s = NULL;
     int r = look(w, &s, err);
     if (r != 1)
         return r;
-    r = pstk__slot_lease(s, stream, err);
-    if (r < 0) /* the stream is refused: the batch stays for the next call */
+    r = pstk__slot_lease(s, stream, quick, err);
+    if (r < 0) /* the stream is refused, or busy: the batch stays for the next call */
         return r;
     pthread_mutex_lock(&w->lock);
     advance(w);
@@ -219,7 +219,7 @@ static int wait_take(struct pstk__window *w, struct pstk__slot **out, void *stre
     uint64_t start = pstk__clock_ns();
     for (;;) {
         uint32_t ticket = pstk__gate_ticket(&w->delivery);
-        int r = try_take(w, out, stream, err);
+        int r = try_take(w, out, stream, timeout_ns == 0, err);
         if (r != -EAGAIN)
             return r;
         int64_t left = -1;
@@ -244,7 +244,7 @@ int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *str
     if (at_end)
         w->deliver = next;
     pthread_mutex_unlock(&w->lock);
-    int r = at_end ? 0 : try_take(w, out, stream, err);
+    int r = at_end ? 0 : try_take(w, out, stream, timeout_ns == 0, err);
     if (r != -EAGAIN)
         return r;
     uint64_t start = pstk__clock_ns();

@@ -349,6 +349,71 @@ TEST(a_stream_in_anothers_place_of_the_clocks_is_not_taken_for_it)
     CHECK(close_with(CUDA_FAKE_RACE, 200));
 }
 
+/* ---- what streams share ---- */
+
+/* A wait in one stream, then a kernel in another: does the kernel run before what is waited for? */
+static int kernel_overtakes(uint32_t one_queue)
+{
+    uint32_t n = 0, list[2] = {0};
+    const struct append first = {&n, list, 1};
+    cuda_fake_open(&(struct cuda_fake_config){.one_queue = one_queue, .quiet = 1});
+    cudaStream_t copies = stream_open(), waits = stream_open(), kernels = stream_open();
+    cudaEvent_t copied = event_open();
+    uint8_t *d = device_open(SIZE), *p = pinned_open(SIZE);
+    cuda_fake_hold_copies(1);
+    copy_in(d, p, SIZE, copies);
+    cudaEventRecord(copied, copies);
+    cudaStreamWaitEvent(waits, copied, 0);
+    cuda_fake_enqueue(kernels, append, &first, sizeof first, NULL, 0);
+    cudaError_t code = cudaErrorNotReady;
+    for (int i = 0; i < (one_queue ? 50 : 5000) && code == cudaErrorNotReady; i++) {
+        const struct timespec t = {0, 1000000};
+        nanosleep(&t, NULL);
+        code = cudaStreamQuery(kernels);
+    }
+    cuda_fake_hold_copies(0);
+    cudaStreamSynchronize(kernels);
+    cudaStreamSynchronize(waits);
+    cudaStreamSynchronize(copies);
+    const int ran = n == 1;
+    cudaFree(d);
+    cudaFreeHost(p);
+    cudaEventDestroy(copied);
+    cudaStreamDestroy(copies);
+    cudaStreamDestroy(waits);
+    cudaStreamDestroy(kernels);
+    return cuda_fake_close() == 0 && ran ? code == cudaSuccess : -1;
+}
+
+TEST(with_one_hardware_queue_a_wait_stops_every_stream)
+{
+    CHECK_EQ(kernel_overtakes(0), 1);
+    CHECK_EQ(kernel_overtakes(1), 0);
+}
+
+TEST(an_engine_does_one_copy_at_a_time)
+{
+    cuda_fake_open(&(struct cuda_fake_config){.quiet = 1});
+    cudaStream_t a = stream_open(), b = stream_open();
+    uint8_t *d = device_open(4 * SIZE), *p = pinned_open(4 * SIZE);
+    cuda_fake_hold_copies(1);
+    copy_in(d, p, SIZE, a);
+    copy_in(d + SIZE, p + SIZE, SIZE, a); /* comes to the engine after the first */
+    copy_in(d + 2 * SIZE, p + 2 * SIZE, 2 * SIZE, b);
+    const struct timespec t = {0, 50000000};
+    nanosleep(&t, NULL);
+    cuda_fake_hold_copies(0);
+    cudaStreamSynchronize(a);
+    cudaStreamSynchronize(b);
+    /* The second of a comes when that of b is there or done, never before the first is done. */
+    CHECK(stats().most_ahead == SIZE || stats().most_ahead == 2 * SIZE);
+    cudaFree(d);
+    cudaFreeHost(p);
+    cudaStreamDestroy(a);
+    cudaStreamDestroy(b);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -363,6 +428,8 @@ int main(void)
         CASE(a_ring_that_leaves_out_any_one_wait_is_reported_every_time),
         CASE(more_streams_come_and_go_than_clocks_have_places),
         CASE(a_stream_in_anothers_place_of_the_clocks_is_not_taken_for_it),
+        CASE(with_one_hardware_queue_a_wait_stops_every_stream),
+        CASE(an_engine_does_one_copy_at_a_time),
     };
     return RUN_CASES(cases);
 }

@@ -274,7 +274,7 @@ PSTK_API int pstk_open(struct pstk_loader **out, const struct pstk_settings *s,
  * cudaStream_t for CUDA (NULL: the default stream of the calling thread's current device, which
  * must be the loader's); not looked at on the host. Where the stream is refused (EINVAL) the batch
  * stays for the next call. Waits at most timeout_ns nanoseconds, for ever if negative: ETIMEDOUT.
- */
+ * With 0 it does not wait for other threads that take or give back batches either. */
 PSTK_API int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *stream,
                        int64_t timeout_ns, struct pstk_error *err);
 /* End the lease; nulls *batch. `stream`: the stream whose work uses the batch. NULL batch is fine.

@@ -37,9 +37,9 @@ cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pst
         if (!o->deferred)
             continue;
         struct pstk__cuda_output *to = &f->outputs[f->n_outputs++];
-        to->arrival = layout->arrival[i];
-        to->final = layout->final[i];
+        to->rows = layout->rows[i];
         to->flips = layout->flips[i];
+        to->final = layout->final[i];
         if (!pstk__output_has_flips(o)) {
             to->cast = (struct pstk__cuda_cast){.n = o->row_size / pstk_dtype_size(o->row_dtype) *
                                                      plan->batch_size,
@@ -57,25 +57,24 @@ cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pst
     return code == cudaSuccess ? cudaStreamSynchronize(stream) : code;
 }
 
-cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f,
-                                     const struct pstk__cuda_module *module, uint8_t *memory,
-                                     uint32_t n_valid, cudaStream_t stream)
+cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, const uint8_t *arrival,
+                                     uint8_t *slot, uint32_t n_valid, cudaStream_t stream)
 {
     cudaError_t code = cudaSuccess;
     for (uint32_t i = 0; i < f->n_outputs && code == cudaSuccess; i++) {
         const struct pstk__cuda_output *o = &f->outputs[i];
         if (o->is_image) {
             struct pstk__cuda_pixels p = o->pixels;
-            p.in = memory + o->arrival;
-            p.out = memory + o->final;
-            p.flips = memory + o->flips;
+            p.in = arrival + o->rows;
+            p.out = slot + o->final;
+            p.flips = arrival + o->flips;
             p.n_valid = n_valid;
-            code = pstk__cuda_pixels(module, &p, stream);
+            code = pstk__cuda_pixels(f->module, &p, stream);
         } else {
             struct pstk__cuda_cast c = o->cast;
-            c.in = memory + o->arrival;
-            c.out = memory + o->final;
-            code = pstk__cuda_cast(module, &c, stream);
+            c.in = arrival + o->rows;
+            c.out = slot + o->final;
+            code = pstk__cuda_cast(f->module, &c, stream);
         }
     }
     return code;

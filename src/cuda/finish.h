@@ -9,15 +9,17 @@
 #include "cuda/kernels.h"
 #include "layout.h"
 
-/* One deferred output; addresses are offsets in a slot until it is launched. */
+/* One deferred output; addresses are offsets until it is launched. */
 struct pstk__cuda_output {
     uint32_t is_image;
-    uint64_t arrival, final, flips;  /* bytes from the slot's start */
-    struct pstk__cuda_pixels pixels; /* image: all but the addresses in the slot */
+    uint64_t rows, flips;            /* bytes from the start of an arrival buffer */
+    uint64_t final;                  /* bytes from the slot's start */
+    struct pstk__cuda_pixels pixels; /* image: all except those addresses */
     struct pstk__cuda_cast cast;     /* tensor: likewise */
 };
 
 struct pstk__cuda_finish {
+    const struct pstk__cuda_module *module; /* borrowed; set between init and the first launch */
     uint32_t n_outputs; /* deferred ones */
     struct pstk__cuda_output outputs[PSTK__MAX_OUTPUTS];
 };
@@ -28,9 +30,8 @@ uint64_t pstk__cuda_finish_size(const struct pstk__plan *plan);
 cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pstk__plan *plan,
                                    const struct pstk__layout *layout, uint8_t *tables,
                                    cudaStream_t stream);
-/* Queue the kernels of a batch of n_valid rows in the slot at `memory`. */
-cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f,
-                                     const struct pstk__cuda_module *module, uint8_t *memory,
-                                     uint32_t n_valid, cudaStream_t stream);
+/* Queue the kernels of a batch of n_valid rows, from an arrival buffer to a slot. */
+cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, const uint8_t *arrival,
+                                     uint8_t *slot, uint32_t n_valid, cudaStream_t stream);
 
 #endif

@@ -31,8 +31,9 @@ static int cuda_find(int32_t index, char bus_id[PSTK__BUS_ID_SIZE], struct pstk_
 static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c,
                        struct pstk_error *err)
 {
-    const uint64_t slot = d->layout.device_size, tables = pstk__cuda_finish_size(c->plan);
-    const uint64_t size = d->n_slots * slot + tables;
+    const struct pstk__layout *l = &d->layout;
+    const uint64_t buffers = pstk__layout_device_memory(l, d->n_slots);
+    const uint64_t size = buffers + pstk__cuda_finish_size(c->plan);
     void *memory = NULL;
     cudaError_t code = cudaMalloc(&memory, size);
     d->memory = memory;
@@ -41,16 +42,16 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
         cudaMemGetInfo(&free_size, &total);
         pstk__fail(
             err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-            "CUDA device %d: %.1f MiB are needed, %u slots of %.1f MiB, but %.1f of its %.1f "
-            "MiB are free: lower batch_size or n_device_slots",
-            d->context.index, (double)size / MIB, d->n_slots, (double)slot / MIB,
-            (double)free_size / MIB, (double)total / MIB);
+            "CUDA device %d: %.1f MiB are needed, for %u slots of %.1f MiB and %u arrival buffers "
+            "of %.1f MiB, but %.1f of its %.1f MiB are free: lower batch_size or n_device_slots",
+            d->context.index, (double)size / MIB, d->n_slots, (double)l->device_size / MIB,
+            PSTK__LOADS, (double)l->arrival_size / MIB, (double)free_size / MIB,
+            (double)total / MIB);
         return pstk__cuda_native(err, code, PSTK_ENOMEM);
     }
     if (code != cudaSuccess)
         return pstk__gpu_fail(d, code, "getting memory for the slots", err);
-    code = pstk__cuda_finish_init(&d->finish, c->plan, &d->layout, d->memory + d->n_slots * slot,
-                                  d->copies);
+    code = pstk__cuda_finish_init(&d->finish, c->plan, l, d->memory + buffers, d->copies);
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying tables", err);
 }
 
@@ -71,10 +72,12 @@ static cudaError_t open_events(struct pstk__cuda *d)
     const unsigned int plain = cudaEventDisableTiming;
     const unsigned int waited = cudaEventBlockingSync | (d->timed ? 0 : cudaEventDisableTiming);
     cudaError_t code = cudaEventCreateWithFlags(&d->probe, plain);
-    for (uint32_t i = 0; i < d->n_host_slots && code == cudaSuccess; i++) {
-        code = cudaEventCreateWithFlags(&d->host_slots[i].begun, waited);
+    for (uint32_t i = 0; i < PSTK__LOADS && code == cudaSuccess; i++) {
+        code = cudaEventCreateWithFlags(&d->loads[i].begun, waited);
         if (code == cudaSuccess)
-            code = cudaEventCreateWithFlags(&d->host_slots[i].copied, waited);
+            code = cudaEventCreateWithFlags(&d->loads[i].copied, waited);
+        if (code == cudaSuccess)
+            code = cudaEventCreateWithFlags(&d->loads[i].taken, plain);
     }
     for (uint32_t i = 0; i < d->n_slots && code == cudaSuccess; i++) {
         code = cudaEventCreateWithFlags(&d->slots[i].loaded, plain);
@@ -87,9 +90,10 @@ static cudaError_t open_events(struct pstk__cuda *d)
 /* The first launch of a kernel may wait for the whole device: that is now, on zeros. */
 static int try_kernels(struct pstk__cuda *d, struct pstk_error *err)
 {
-    cudaError_t code = cudaMemsetAsync(d->memory, 0, d->layout.device_size, d->kernels);
+    uint8_t *arrival = pstk__gpu_arrival(d, 0);
+    cudaError_t code = cudaMemsetAsync(arrival, 0, d->layout.arrival_size, d->kernels);
     if (code == cudaSuccess)
-        code = pstk__cuda_finish_launch(&d->finish, &d->module, d->memory, 0, d->kernels);
+        code = pstk__cuda_finish_launch(&d->finish, arrival, d->memory, 0, d->kernels);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(d->kernels);
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "trying the kernels", err);
@@ -110,37 +114,44 @@ static int cuda_build(struct pstk__cuda *d, const struct pstk__device_config *c,
     if (code != cudaSuccess)
         return pstk__cuda_fail(err, PSTK_STAGE_OPEN, c->index, code, "loading the kernels");
     r = open_memory(d, c, err);
+    d->finish.module = &d->module;
     return r == 0 && d->finish.n_outputs > 0 ? try_kernels(d, err) : r;
+}
+
+static void close_event(cudaEvent_t event)
+{
+    if (event)
+        cudaEventDestroy(event);
 }
 
 static void close_events(struct pstk__cuda *d)
 {
-    for (uint32_t i = 0; i < d->n_host_slots; i++) {
-        if (d->host_slots[i].begun)
-            cudaEventDestroy(d->host_slots[i].begun);
-        if (d->host_slots[i].copied)
-            cudaEventDestroy(d->host_slots[i].copied);
+    for (uint32_t i = 0; i < PSTK__LOADS; i++) {
+        close_event(d->loads[i].begun);
+        close_event(d->loads[i].copied);
+        close_event(d->loads[i].taken);
     }
     for (uint32_t i = 0; i < d->n_slots; i++) {
-        struct pstk__cuda_slot *s = &d->slots[i];
-        if (s->loaded)
-            cudaEventDestroy(s->loaded);
+        close_event(d->slots[i].loaded);
         for (uint32_t k = 0; k < PSTK__CUDA_USES; k++)
-            if (s->uses[k])
-                cudaEventDestroy(s->uses[k]);
+            close_event(d->slots[i].uses[k]);
     }
-    if (d->probe)
-        cudaEventDestroy(d->probe);
+    close_event(d->probe);
     if (d->timed)
         pstk__timing_close(&d->timing);
 }
 
+/* A call may answer with the error of an earlier one, and not have waited: then it is made again. */
+static void wait_for(cudaStream_t stream)
+{
+    if (stream && cudaStreamSynchronize(stream) != cudaSuccess)
+        cudaStreamSynchronize(stream);
+}
+
 static void drain(struct pstk__cuda *d)
 {
-    if (d->copies)
-        cudaStreamSynchronize(d->copies);
-    if (d->kernels)
-        cudaStreamSynchronize(d->kernels);
+    wait_for(d->copies);
+    wait_for(d->kernels);
 }
 
 /* What the device has; it is entered, or current. Half-built is fine. What a call answers is of no
@@ -173,7 +184,6 @@ static void cuda_close(struct pstk__device *device)
         pstk__cuda_leave(&e);
     }
     pthread_mutex_destroy(&d->lock);
-    free(d->host_slots);
     free(d->slots);
     free(d);
 }
@@ -183,21 +193,17 @@ static int cuda_open(struct pstk__device **out, const struct pstk__device_config
 {
     *out = NULL;
     struct pstk__cuda *d = calloc(1, sizeof *d);
-    struct pstk__cuda_host_slot *host_slots = calloc(c->n_host_slots, sizeof *host_slots);
     struct pstk__cuda_slot *slots = calloc(c->n_slots, sizeof *slots);
-    if (!d || !host_slots || !slots || pthread_mutex_init(&d->lock, NULL) != 0) {
+    if (!d || !slots || pthread_mutex_init(&d->lock, NULL) != 0) {
         free(slots);
-        free(host_slots);
         free(d);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the device");
     }
     d->base.ops = &pstk__cuda_ops;
     d->n_slots = c->n_slots;
-    d->n_host_slots = c->n_host_slots;
     d->n_outputs = c->plan->n_outputs;
     d->timed = c->timed;
     d->layout = *c->layout;
-    d->host_slots = host_slots;
     d->slots = slots;
     const int r = cuda_build(d, c, err);
     if (r < 0) {
@@ -205,7 +211,6 @@ static int cuda_open(struct pstk__device **out, const struct pstk__device_config
         cudaGetLastError(); /* the thread is ours */
         pthread_mutex_destroy(&d->lock);
         free(slots);
-        free(host_slots);
         free(d);
         return r;
     }
@@ -248,7 +253,7 @@ const struct pstk__device_ops pstk__cuda_ops = {
     .unpin = pstk__gpu_unpin,
     .memory = pstk__gpu_memory,
     .load = pstk__gpu_load,
-    .copied = pstk__gpu_copied,
+    .finish = pstk__gpu_finish,
     .drain = cuda_drain,
     .get_times = cuda_get_times,
     .stream_open = pstk__gpu_stream_open,

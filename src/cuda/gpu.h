@@ -2,12 +2,18 @@
 /*
  * cuda/gpu: slots in a GPU's memory. Two streams of our own:
  *
- *   copies    wait: uses of the slot, its last load -> [begun] copies -> [copied]
- *   kernels   wait: copied -> kernels of deferred outputs -> [loaded]
+ *   copies    wait: uses of the slot, [taken] of the arrival buffer -> [begun] copies -> [copied]
+ *   kernels   kernels of deferred outputs -> [taken] -> [loaded]
  *
- * so that the next batch is copied while kernels finish this one. `begun` and `copied` belong to
- * the host slot, `loaded` and the uses to the device slot. A consumer's stream waits for `loaded`;
- * a use is an event recorded on a consumer's stream.
+ * so that the next batch is copied while kernels finish this one. `begun`, `copied` and `taken`
+ * belong to the load, `loaded` and the uses to the device slot. A consumer's stream waits for
+ * `loaded`; a use is an event recorded on a consumer's stream.
+ *
+ * Between the two streams it is the uploader that waits, for `copied`, and queues the kernels then.
+ * A stream that waited for a copy would stop all others where they share a hardware queue
+ * (CUDA_DEVICE_MAX_CONNECTIONS=1): the queue is worked off in the order of the calls, so a kernel
+ * of the trainer's, launched later, would wait for our copy. Whatever our streams wait for on the
+ * device was queued before in the order of the calls, or is a kernel.
  *
  * gpu.c opens and closes, load.c is the uploader's, lease.c the consumer's.
  */
@@ -25,10 +31,10 @@
 
 #define PSTK__CUDA_USES 8u /* streams that use a batch at once; more are chained */
 
-struct pstk__cuda_host_slot {
-    cudaEvent_t begun, copied; /* owned */
-    uint64_t size;             /* bytes of its last load */
-    uint32_t is_loading;       /* 1: its last load was not found copied yet */
+/* A load under way, or none. Its arrival buffer goes with it. */
+struct pstk__cuda_load {
+    cudaEvent_t begun, copied, taken; /* owned */
+    uint64_t size;                    /* bytes copied */
 };
 
 /* Uses: by the lock; by the uploader alone while the slot is free or loading. */
@@ -42,19 +48,22 @@ struct pstk__cuda_slot {
 struct pstk__cuda {
     struct pstk__device base; /* first member */
     struct pstk__cuda_context context;
-    uint32_t n_slots, n_host_slots, n_outputs, timed;
+    uint32_t n_slots, n_outputs, timed;
     struct pstk__layout layout;
     struct pstk__cuda_module module;
     struct pstk__cuda_finish finish;
-    uint8_t *memory;              /* slots, layout.device_size apart, then tables; owned */
-    cudaStream_t copies, kernels; /* owned */
-    cudaEvent_t probe;            /* recorded to learn of which device a stream is; owned */
-    struct pstk__cuda_host_slot *host_slots; /* owned; the uploader's */
-    struct pstk__cuda_slot *slots;           /* owned */
-    struct pstk__bounce bounce;              /* open once pinning was refused */
-    _Atomic uint64_t copy_ns, copy_bytes;    /* timed; the uploader writes */
-    struct pstk__timing timing;              /* timed; by the lock, what it counts apart */
-    pthread_mutex_t lock;                    /* uses, probe, timing */
+    uint8_t *memory;               /* slots, layout.device_size apart, then arrival buffers,
+                                      layout.arrival_size apart, then tables; owned */
+    cudaStream_t copies, kernels;  /* owned */
+    cudaEvent_t probe;             /* recorded to learn of which device a stream is; owned */
+    struct pstk__cuda_slot *slots; /* owned */
+    struct pstk__cuda_load loads[PSTK__LOADS]; /* the uploader's */
+    uint64_t n_begun, n_finished;              /* loads, ever; the uploader's; load k is loads[k %
+                                                  PSTK__LOADS] */
+    struct pstk__bounce bounce;                /* open once pinning was refused */
+    _Atomic uint64_t copy_ns, copy_bytes;      /* timed; the uploader writes */
+    struct pstk__timing timing;                /* timed; by the lock, what it counts apart */
+    pthread_mutex_t lock;                      /* uses, probe, timing */
     uint32_t
         is_unordered; /* by the lock; 1: a release failed, so that close waits for everything */
     uint32_t is_lost; /* likewise; 1: to wait for would be work of another device: it stays */
@@ -63,6 +72,13 @@ struct pstk__cuda {
 static inline struct pstk__cuda *pstk__cuda_of(struct pstk__device *d)
 {
     return (struct pstk__cuda *)(void *)d;
+}
+
+/* The arrival buffer of load k; one of the device's memory, also where none is needed. */
+static inline uint8_t *pstk__gpu_arrival(const struct pstk__cuda *d, uint64_t k)
+{
+    return d->memory + d->n_slots * d->layout.device_size +
+           k % PSTK__LOADS * d->layout.arrival_size;
 }
 
 /* As pstk__cuda_fail, on the way of batches. */
@@ -74,9 +90,9 @@ int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, stru
 void pstk__gpu_unpin(struct pstk__device *device, void *memory);
 int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load, uint64_t *blocked_ns,
                    struct pstk_error *err);
-int pstk__gpu_copied(struct pstk__device *device, uint32_t host_slot, int wait,
+int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
                      uint64_t *blocked_ns, struct pstk_error *err);
-int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
+int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
                       struct pstk_error *err);
 int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
                    struct pstk_error *err);

@@ -54,18 +54,30 @@ static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct
                       code == cudaSuccess ? "" : ", or the default stream waits for one that is");
 }
 
+/* Whoever has the lock may wait in the driver for room in its stream: `quick` does not wait for it.
+ */
+static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
+{
+    if (!quick)
+        return pthread_mutex_lock(&d->lock);
+    if (pthread_mutex_trylock(&d->lock) == 0)
+        return 0;
+    return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
+                      "no batch was ready within the timeout: another thread was giving one back");
+}
+
 /* Begin a call on a stream of the consumer's; the lock is held and the device entered. */
 static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
-                        struct pstk_error *err)
+                        int quick, struct pstk_error *err)
 {
     int r = pstk__cuda_enter(e, &d->context, err);
     if (r < 0)
         return r;
     r = check_capture(d, stream, err);
+    if (r == 0)
+        r = lock(d, quick, err);
     if (r < 0)
         pstk__cuda_leave(e);
-    else
-        pthread_mutex_lock(&d->lock);
     return r;
 }
 
@@ -76,12 +88,12 @@ static void stream_leave(const struct pstk__cuda_entry *e, struct pstk__cuda *d)
 }
 
 static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream, int is_lease,
-                         struct pstk_error *err)
+                         int quick, struct pstk_error *err)
 {
     struct pstk__cuda_entry e;
     int r = check_default(d, stream, err);
     if (r == 0)
-        r = stream_enter(&e, d, stream, err);
+        r = stream_enter(&e, d, stream, quick, err);
     if (r < 0)
         return r;
     /* A stream of any device may wait for an event, but only one of its own may record it. */
@@ -95,15 +107,15 @@ static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t strea
     return r;
 }
 
-int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
+int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
                       struct pstk_error *err)
 {
-    return wait_for_load(pstk__cuda_of(device), slot, stream, 1, err);
+    return wait_for_load(pstk__cuda_of(device), slot, stream, 1, quick, err);
 }
 
 int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream, struct pstk_error *err)
 {
-    return wait_for_load(pstk__cuda_of(device), slot, stream, 0, err);
+    return wait_for_load(pstk__cuda_of(device), slot, stream, 0, 0, err);
 }
 
 /*
@@ -134,7 +146,7 @@ static int record_use(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream, 
                       struct pstk_error *err)
 {
     struct pstk__cuda_entry e;
-    int r = stream_enter(&e, d, stream, err);
+    int r = stream_enter(&e, d, stream, 0, err);
     if (r < 0)
         return r;
     if (d->timed && is_last)

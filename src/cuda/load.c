@@ -41,21 +41,30 @@ uint8_t *pstk__gpu_memory(struct pstk__device *device, uint32_t slot)
     return d->memory + slot * d->layout.device_size;
 }
 
-static cudaError_t copy(struct pstk__cuda *d, struct pstk__cuda_host_slot *from, void *to,
-                        const void *memory, uint64_t size)
+/* Copies of one engine are worked off one by one, whatever streams they are of: between the pieces
+ * those of the trainer have their turn. A piece takes some 0.1 ms. */
+#define PIECE ((uint64_t)4 << 20)
+
+static cudaError_t copy(struct pstk__cuda *d, struct pstk__cuda_load *l, uint8_t *to,
+                        const uint8_t *from, uint64_t size)
 {
-    if (size == 0)
-        return cudaSuccess;
-    from->size += size;
+    l->size += size;
     if (d->bounce.memory)
-        return pstk__bounce_copy(&d->bounce, to, memory, size, d->copies);
-    return cudaMemcpyAsync(to, memory, size, cudaMemcpyHostToDevice, d->copies);
+        return pstk__bounce_copy(&d->bounce, to, from, size, d->copies);
+    cudaError_t code = cudaSuccess;
+    for (uint64_t at = 0; at < size && code == cudaSuccess; at += PIECE)
+        code = cudaMemcpyAsync(to + at, from + at, size - at < PIECE ? size - at : PIECE,
+                               cudaMemcpyHostToDevice, d->copies);
+    return code;
 }
 
-/* Copies wait for all uses of the slot, and for its last load, which nobody may have used. */
-static cudaError_t queue_waits(struct pstk__cuda *d, struct pstk__cuda_slot *s)
+/* Copies wait for all uses of the slot, and for the kernels that read the arrival buffer last. What
+ * the slot's last load did, which nobody may have used, is over: it was finished, or its copies
+ * come first in the same stream. */
+static cudaError_t queue_waits(struct pstk__cuda *d, const struct pstk__cuda_load *l,
+                               struct pstk__cuda_slot *s)
 {
-    cudaError_t code = cudaStreamWaitEvent(d->copies, s->loaded, 0);
+    cudaError_t code = cudaStreamWaitEvent(d->copies, l->taken, 0);
     for (uint32_t k = 0; k < s->n_uses && code == cudaSuccess; k++)
         code = cudaStreamWaitEvent(d->copies, s->uses[k], 0);
     if (code == cudaSuccess)
@@ -63,89 +72,87 @@ static cudaError_t queue_waits(struct pstk__cuda *d, struct pstk__cuda_slot *s)
     return code;
 }
 
-/* Bounce buffers are filled as they come free, behind the uses of the slot: what that takes is not
- * our work. */
-static cudaError_t wait_begun(struct pstk__cuda_host_slot *s, uint64_t *blocked_ns)
+/* Waiting for the uses of the slot is not our work. */
+static cudaError_t wait_begun(const struct pstk__cuda_load *l, uint64_t *blocked_ns)
 {
     const uint64_t start = pstk__clock_ns();
-    const cudaError_t code = cudaEventSynchronize(s->begun);
+    const cudaError_t code = cudaEventSynchronize(l->begun);
     *blocked_ns += pstk__clock_ns() - start;
     return code;
 }
 
 static cudaError_t queue_copies(struct pstk__cuda *d, const struct pstk__load *load,
-                                uint64_t *blocked_ns)
+                                struct pstk__cuda_load *l, uint64_t *blocked_ns)
 {
-    struct pstk__cuda_host_slot *from = &d->host_slots[load->host_slot];
-    uint8_t *to = pstk__gpu_memory(&d->base, load->slot);
-    cudaError_t code = cudaEventRecord(from->begun, d->copies);
-    from->size = 0;
-    if (code == cudaSuccess && d->bounce.memory)
-        code = wait_begun(from, blocked_ns);
+    const struct pstk__layout *layout = &d->layout;
+    uint8_t *slot = pstk__gpu_memory(&d->base, load->slot);
+    cudaError_t code = cudaEventRecord(l->begun, d->copies);
+    l->size = 0;
+    if (code == cudaSuccess &&
+        d->bounce.memory) /* its buffers are filled here, once uses are over */
+        code = wait_begun(l, blocked_ns);
     if (code == cudaSuccess)
-        code = copy(d, from, to, load->memory, d->layout.dense_size);
+        code = copy(d, l, pstk__gpu_arrival(d, d->n_begun), load->memory, layout->arrival_size);
+    if (code == cudaSuccess)
+        code = copy(d, l, slot, load->memory + layout->arrival_size,
+                    layout->dense_size - layout->arrival_size);
     for (uint32_t i = 0; i < d->n_outputs && code == cudaSuccess; i++)
-        code = copy(d, from, to + d->layout.arrival[i], load->memory + d->layout.rows[i],
+        code = copy(d, l, slot + layout->final[i], load->memory + layout->rows[i],
                     load->ragged_size[i]);
-    return code == cudaSuccess ? cudaEventRecord(from->copied, d->copies) : code;
-}
-
-static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__load *load)
-{
-    struct pstk__cuda_slot *s = &d->slots[load->slot];
-    if (d->finish.n_outputs == 0)
-        return cudaEventRecord(s->loaded, d->copies);
-    cudaError_t code = cudaStreamWaitEvent(d->kernels, d->host_slots[load->host_slot].copied, 0);
-    if (code == cudaSuccess)
-        code =
-            pstk__cuda_finish_launch(&d->finish, &d->module, pstk__gpu_memory(&d->base, load->slot),
-                                     load->n_valid, d->kernels);
-    return code == cudaSuccess ? cudaEventRecord(s->loaded, d->kernels) : code;
+    return code == cudaSuccess ? cudaEventRecord(l->copied, d->copies) : code;
 }
 
 int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load, uint64_t *blocked_ns,
                    struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    d->host_slots[load->host_slot].is_loading = 1;
-    cudaError_t code = queue_waits(d, &d->slots[load->slot]);
+    struct pstk__cuda_load *l = &d->loads[d->n_begun % PSTK__LOADS];
+    cudaError_t code = queue_waits(d, l, &d->slots[load->slot]);
     if (code == cudaSuccess)
-        code = queue_copies(d, load, blocked_ns);
-    if (code != cudaSuccess)
-        return pstk__gpu_fail(d, code, "copying a batch", err);
-    code = queue_kernels(d, load);
-    return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "finishing a batch", err);
+        code = queue_copies(d, load, l, blocked_ns);
+    d->n_begun++;
+    return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying a batch", err);
 }
 
-static void count_copy(struct pstk__cuda *d, struct pstk__cuda_host_slot *s)
+static void count_copy(struct pstk__cuda *d, const struct pstk__cuda_load *l)
 {
     float ms = 0;
-    if (!d->timed || cudaEventElapsedTime(&ms, s->begun, s->copied) != cudaSuccess)
+    if (!d->timed || cudaEventElapsedTime(&ms, l->begun, l->copied) != cudaSuccess)
         return;
     pstk__count(&d->copy_ns, ms > 0 ? (uint64_t)((double)ms * 1e6) : 0);
-    pstk__count(&d->copy_bytes, s->size);
+    pstk__count(&d->copy_bytes, l->size);
 }
 
-int pstk__gpu_copied(struct pstk__device *device, uint32_t host_slot, int wait,
+/* Nothing waits for the copies: they are over. `loaded` is recorded behind the kernels, or on their
+ * stream where there are none: that of the copies may have the next load's already. */
+static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_load *l,
+                                 const struct pstk__load_end *end)
+{
+    cudaError_t code = cudaSuccess;
+    if (d->finish.n_outputs > 0) {
+        code = pstk__cuda_finish_launch(&d->finish, pstk__gpu_arrival(d, d->n_finished),
+                                        pstk__gpu_memory(&d->base, end->slot), end->n_valid,
+                                        d->kernels);
+        if (code == cudaSuccess)
+            code = cudaEventRecord(l->taken, d->kernels);
+    }
+    return code == cudaSuccess ? cudaEventRecord(d->slots[end->slot].loaded, d->kernels) : code;
+}
+
+int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
                      uint64_t *blocked_ns, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    struct pstk__cuda_host_slot *s = &d->host_slots[host_slot];
-    if (!s->is_loading)
-        return 1;
-    cudaError_t code;
-    if (wait) {
-        code = wait_begun(s, blocked_ns);
-        if (code == cudaSuccess)
-            code = cudaEventSynchronize(s->copied);
-    } else {
-        code = cudaEventQuery(s->copied);
-        if (code == cudaErrorNotReady)
-            return 0;
-    }
+    struct pstk__cuda_load *l = &d->loads[d->n_finished % PSTK__LOADS];
+    cudaError_t code = end->wait ? wait_begun(l, blocked_ns) : cudaEventQuery(l->copied);
+    if (code == cudaErrorNotReady)
+        return 0;
+    if (code == cudaSuccess && end->wait)
+        code = cudaEventSynchronize(l->copied);
     if (code != cudaSuccess)
         return pstk__gpu_fail(d, code, "copying a batch", err);
-    s->is_loading = 0;
-    count_copy(d, s);
-    return 1;
+    count_copy(d, l);
+    code = queue_kernels(d, l, end);
+    d->n_finished++;
+    return code == cudaSuccess ? 1 : pstk__gpu_fail(d, code, "finishing a batch", err);
 }

@@ -161,6 +161,8 @@ static cudaError_t copy(struct CUstream_st *s, void *dst, const void *src, uint6
     op->to = dst;
     op->from = src;
     op->size = size;
+    if (to.is_device != from.is_device)
+        op->engine = to.is_device ? CUDA_FAKE__TO_DEVICE : CUDA_FAKE__TO_HOST;
     if (!from.range) {
         op->staged = copy_of(src, size);
         op->from = op->staged;

@@ -61,6 +61,9 @@ struct cuda_fake_config {
     uint32_t separate_threads; /* 1: what one host thread waited for does not order another one's
                                   calls, unless told by cuda_fake_hand/take. 0: the host is one */
     uint32_t quiet;            /* 1: close prints nothing */
+    uint32_t one_queue;        /* 1: as with CUDA_DEVICE_MAX_CONNECTIONS=1: see engine.c */
+    uint32_t stream_depth;     /* operations that a stream takes before calls wait; 0: all */
+    uint32_t copy_ns_per_kib;  /* how long a copy between host and device takes; 0: a memcpy */
 };
 
 enum cuda_fake_hazard {
@@ -91,6 +94,7 @@ struct cuda_fake_stats {
     uint64_t n_h2d, n_d2h, n_d2d; /* bytes of copies enqueued */
     uint64_t n_copies, n_memsets, n_kernels, n_records, n_waits;
     uint64_t n_pageable; /* copies to or from memory that is not pinned */
+    uint64_t most_ahead; /* bytes that a copy found before it when it came to its engine */
     uint64_t n_hazards, hazards[CUDA_FAKE_N_HAZARDS];
     char texts[CUDA_FAKE_TEXTS][CUDA_FAKE_TEXT_SIZE]; /* of the first */
 };
@@ -134,7 +138,9 @@ void cuda_fake_poison(int device, cudaError_t code);
 /*
  * A capture is under way. 0: none; 1: in another thread, of global mode; 2: in the calling thread,
  * of thread-local mode. Unsafe calls fail with cudaErrorStreamCaptureUnsupported and are hazards,
- * unless the thread's mode (cudaThreadExchangeStreamCaptureMode) permits them.
+ * unless the thread's mode (cudaThreadExchangeStreamCaptureMode) permits them. No mode permits
+ * cudaDeviceSynchronize, which would wait for the captured stream as well (CUDA C++ Programming
+ * Guide, "Prohibited and Unhandled Operations").
  */
 void cuda_fake_capture(int what);
 /* The stream is the one that is captured; NULL: none is that the code under test may meet. */
@@ -143,6 +149,9 @@ void cuda_fake_capture_stream(cudaStream_t stream);
 /* Hold a stream before its next operation, let it go again. Close lets all go. */
 void cuda_fake_hold(cudaStream_t stream);
 void cuda_fake_let(cudaStream_t stream);
+
+/* Hold all copies to devices, or let them go. */
+void cuda_fake_hold_copies(int hold);
 
 struct cuda_fake_access {
     const void *pointer; /* device memory, or pinned host memory; NULL with size 0 is none */

@@ -60,6 +60,7 @@ static void perform(struct CUstream_st *s, struct cuda_fake__op *op)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
     cuda_fake__acquire(op); /* what the host did before the enqueue */
+    cuda_fake__queue_reach(s, op);
     if (op->kind == CUDA_FAKE__WAIT) {
         while (!op->mark->done)
             pthread_cond_wait(&f->progress, &f->lock);
@@ -69,8 +70,12 @@ static void perform(struct CUstream_st *s, struct cuda_fake__op *op)
         op->mark->time_ns = now_ns();
         op->mark->done = 1;
     } else if (f->devices[s->device].poison == cudaSuccess) {
+        cuda_fake__queue_leave(s, op);
+        cuda_fake__engine_enter(s, op);
         work(op);
+        cuda_fake__engine_leave(s, op);
     }
+    cuda_fake__queue_leave(s, op);
 }
 
 static void *stream_thread(void *arg)
@@ -194,6 +199,7 @@ void cuda_fake__stream_push(struct CUstream_st *s, struct cuda_fake__op *op)
     *s->tail = op;
     s->tail = &op->next;
     s->n_enqueued++;
+    cuda_fake__queue_put(s, op);
     cuda_fake__release(op);
     pthread_cond_signal(&s->work);
 }
@@ -251,8 +257,17 @@ static void follow_default(struct CUstream_st *s)
             follow(s, o);
 }
 
+/* A stream takes some 1000 launches, then the next one waits for room. */
+static void wait_for_room(const struct CUstream_st *s)
+{
+    const struct cuda_fake__state *f = &cuda_fake__state;
+    while (f->config.stream_depth && s->n_enqueued - s->n_done >= f->config.stream_depth)
+        pthread_cond_wait(&cuda_fake__state.progress, &cuda_fake__state.lock);
+}
+
 void cuda_fake__stream_tick(struct CUstream_st *s)
 {
+    wait_for_room(s);
     follow_default(s);
     cuda_fake__join(&s->clock, cuda_fake__host_clock());
     s->clock.at[s->slot]++;
@@ -395,6 +410,10 @@ cudaError_t cudaDeviceSynchronize(void)
     struct cuda_fake__state *f = &cuda_fake__state;
     cudaError_t e =
         cuda_fake__begin("cudaDeviceSynchronize", CUDA_FAKE__CONTEXT | CUDA_FAKE__UNSAFE);
+    if (e == cudaSuccess && (f->capture || f->captured)) {
+        cuda_fake__hazard(CUDA_FAKE_CAPTURE, "cudaDeviceSynchronize during a capture");
+        e = cudaErrorStreamCaptureUnsupported;
+    }
     struct CUstream_st *all[CUDA_FAKE__CLOCKS];
     const int device = cuda_fake__current();
     const uint32_t n = e == cudaSuccess ? streams_of(device, all) : 0;
@@ -452,6 +471,8 @@ static void free_all(struct CUstream_st **list)
 void cuda_fake__streams_close(void)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
+    f->hold_copies = 0;
+    pthread_cond_broadcast(&f->progress);
     end_all(f->streams);
     end_all(f->dead_streams);
     pthread_mutex_unlock(&f->lock);
