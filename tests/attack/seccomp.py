@@ -1,0 +1,1 @@
+def attack(args, ledger): pass
