@@ -6,7 +6,8 @@
  *   deny CALL=ERROR[@N] ... -- COMMAND [ARGUMENT ...]
  *
  * CALL is a name of the table below; ERROR is EPERM, EACCES, ...; with @N the first N calls of the
- * process, its threads included, are let through. open_direct is an openat with O_DIRECT. Without
+ * process, its threads included, are let through. open_direct is an openat with O_DIRECT,
+ * set_direct a fcntl of F_SETFL with it. Without
  * @N the command replaces this program; with it this program decides each call, and ends as the
  * command does. Needs no privilege.
  */
@@ -30,7 +31,13 @@
 #include <unistd.h>
 
 #define MAX_RULES 16
+#define MAX_EMITTED 7      /* instructions of one rule */
 #define STATUS_REFUSED 125 /* this program failed, not the command */
+
+#define LOAD(member)                                                                               \
+    ((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member)))
+#define JUMP(test, value, when_true, when_false)                                                   \
+    ((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_##test | BPF_K, value, when_true, when_false))
 
 static const struct name {
     const char *text;
@@ -42,6 +49,7 @@ static const struct name {
         {"io_uring_register", SYS_io_uring_register},
         {"openat", SYS_openat},
         {"open_direct", SYS_openat},
+        {"set_direct", SYS_fcntl},
         {"read", SYS_read},
         {"pread", SYS_pread64},
         {"mmap", SYS_mmap},
@@ -62,7 +70,7 @@ static const struct name {
 
 struct rule {
     int call;      /* number of the system call */
-    int is_direct; /* 1: only an openat with O_DIRECT */
+    int is_direct; /* 1: only an openat, or a fcntl of F_SETFL, with O_DIRECT */
     int error;
     int is_late;         /* 1: n_let of them are let through */
     unsigned long n_let; /* with is_late; counted down */
@@ -99,7 +107,7 @@ static struct rule parse(const char *text)
     const char *stop = at ? at : text + strlen(text);
     struct rule r = {
         .call = find(calls, sizeof calls / sizeof *calls, text, (size_t)(equal - text)),
-        .is_direct = strncmp(text, "open_direct=", 12) == 0,
+        .is_direct = strstr(text, "_direct=") != NULL,
         .error =
             find(errors, sizeof errors / sizeof *errors, equal + 1, (size_t)(stop - equal) - 1),
         .is_late = at != NULL,
@@ -113,30 +121,30 @@ static size_t emit(struct sock_filter *f, const struct rule *r)
 {
     const uint32_t action =
         r->is_late ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | (uint32_t)r->error;
+    const uint8_t n_left = !r->is_direct ? 1 : r->call == SYS_fcntl ? 6 : 4; /* after the first */
     size_t n = 0;
-    if (!r->is_direct) {
-        f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)r->call, 0, 1);
-        f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
-        return n;
+    f[n++] = JUMP(JEQ, (uint32_t)r->call, 0, n_left);
+    if (r->call == SYS_fcntl) {
+        f[n++] = LOAD(args[1]);
+        f[n++] = JUMP(JEQ, F_SETFL, 0, 3);
     }
-    f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)r->call, 0, 4);
-    f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-                                          offsetof(struct seccomp_data, args[2]));
-    f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_DIRECT, 0, 1);
+    if (r->is_direct) {
+        f[n++] = LOAD(args[2]);
+        f[n++] = JUMP(JSET, O_DIRECT, 0, 1);
+    }
     f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
-    f[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    if (r->is_direct)
+        f[n++] = LOAD(nr);
     return n;
 }
 
 /* Refuse the calls from here on. Returns the descriptor that late rules are decided by, or -1. */
 static int install(const struct rules *rules)
 {
-    struct sock_filter code[2 + MAX_RULES * 5];
+    struct sock_filter code[2 + MAX_RULES * MAX_EMITTED];
     struct sock_fprog program = {.filter = code};
     size_t n = 0;
-    code[n++] =
-        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    code[n++] = LOAD(nr);
     for (unsigned i = 0; i < rules->n; i++)
         n += emit(code + n, &rules->list[i]);
     code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -190,7 +198,9 @@ static int receive_descriptor(int from)
 
 static int is_of(const struct rule *r, const struct seccomp_data *data)
 {
-    return r->is_late && data->nr == r->call && (!r->is_direct || data->args[2] & O_DIRECT);
+    if (!r->is_late || data->nr != r->call || (r->call == SYS_fcntl && data->args[1] != F_SETFL))
+        return 0;
+    return !r->is_direct || (data->args[2] & O_DIRECT) != 0;
 }
 
 /* Decide the calls that late rules catch, until no process is left that makes any. */

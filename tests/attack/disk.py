@@ -11,6 +11,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import subprocess
 
 import material
@@ -68,7 +69,7 @@ class Room:
     def widen(self):
         """Give all room that anyone needs."""
 
-    def prepare(self):
+    def prepare(self, case):
         """What the child calls before its command, or None."""
         return None
 
@@ -158,9 +159,14 @@ class FileSize(Room):
     def widen(self):
         self.most = resource.RLIM_INFINITY
 
-    def prepare(self):
+    def prepare(self, case):
         most = self.most
-        return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+            if case.name == "writer":  # not the command: the library leaves signals to programs
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        return limit
 
 
 class Attempts:
@@ -217,7 +223,7 @@ class Attempts:
         work = self.work()
         entries = material.entries(work.top)
         self.room.limit(extra)
-        done = work.start(self.room.prepare()).wait()
+        done = work.start(self.room.prepare(self.case)).wait()
         self.room.widen()
         if done.status == 0:
             found = self.problems_with_room(work, done)
