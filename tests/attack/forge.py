@@ -73,8 +73,10 @@ class Field:
 class Forge:
     """One data set in the making. `shape` may be changed between the steps of write."""
 
-    def __init__(self, crc, fields, records, note="forged"):
-        self.crc, self.fields, self.records, self.note = crc, fields, records, note
+    def __init__(self, crc, fields, records, dictionaries=()):
+        """dictionaries: (name of the field, bytes), used by every record of the field that is compressed."""
+        self.crc, self.fields, self.records, self.note = crc, fields, records, "forged"
+        self.dictionaries = list(dictionaries)
         self.names = ["a", "b", "c"]
         self.read = [reader.Field(f.manifest()) for f in fields]
         self.head_size = 16 + sum(f.fixed_size if f.fixed else 24 for f in self.read)
@@ -127,17 +129,28 @@ class Forge:
         header = struct.pack(HEADER, *values.values()).ljust(PAGE - 4, b"\0")
         return header + struct.pack("<I", self.crc(header))
 
-    def manifest(self, total, n_bytes, header_crc, index_crc):
+    def write_dictionaries(self, folder):
+        """Returns what the manifest says of them."""
+        said = []
+        for i, (name, data) in enumerate(self.dictionaries):
+            (folder / f"{i}.zdict").write_bytes(data)
+            said.append({"file": f"{i}.zdict", "field": name, "bytes": len(data), "crc32c": f"{self.crc(data):08x}"})
+        return said
+
+    def manifest(self, total, n_bytes, header_crc, index_crc, dictionaries):
         fields = []
         for f, read in zip(self.fields, self.read):
             m = f.manifest()
             m.update((key, value) for key, value in read.found.items() if key in m)
             fields.append(m)
         shard = {"file": "shard-000000.pstk", "n_records": len(self.records), "bytes": n_bytes,
-                 "header_crc32c": f"{header_crc:08x}", "index_crc32c": f"{index_crc:08x}", "dictionaries": []}
+                 "header_crc32c": f"{header_crc:08x}", "index_crc32c": f"{index_crc:08x}",
+                 "dictionaries": list(range(len(dictionaries)))}
+        n_all = n_bytes + sum(d["bytes"] for d in dictionaries)
         return {"format": "penstock", "version": 1, "identity": total.text(self.schema_crc),
-                "n_samples": len(self.records), "n_shards": 1, "bytes": n_bytes, "part": 0, "n_parts": 1,
-                "note": self.note, "fields": fields, "names": self.names, "dictionaries": [], "shards": [shard]}
+                "n_samples": len(self.records), "n_shards": 1, "bytes": n_all, "part": 0, "n_parts": 1,
+                "note": self.note, "fields": fields, "names": self.names, "dictionaries": dictionaries,
+                "shards": [shard]}
 
     def write(self, folder):
         folder = pathlib.Path(folder)
@@ -158,7 +171,8 @@ class Forge:
         (folder / "shard-000000.pstk").write_bytes(shard)
         total = reader.Identity()
         total.join(identity)
-        m = self.manifest(total, len(shard), struct.unpack("<I", header[-4:])[0], index_crc)
+        m = self.manifest(total, len(shard), struct.unpack("<I", header[-4:])[0], index_crc,
+                          self.write_dictionaries(folder))
         text = self.change_manifest(m) if self.change_manifest else None
         write_manifest(folder, text or json.dumps(m, ensure_ascii=False, separators=(",", ":")), self.crc)
         return folder
@@ -173,7 +187,7 @@ def write_manifest(folder, text, crc):
 
 
 def values_of(folder):
-    """The fields and the records of a data set that an honest writer wrote."""
+    """The fields, records and dictionaries of a data set that an honest writer wrote."""
     data = reader.Data(folder)
     fields = [Field(f.name, f.kind, f.m.get("dtype"), f.m.get("shape"), f.codec, f.m["level"]) for f in data.fields]
     records = []
@@ -188,4 +202,4 @@ def values_of(folder):
                 _, plain_size, _, plain_crc, codec, encoding, width, height, flags = entry
                 values.append(Value(stored, plain_size, plain_crc, codec, encoding, width, height, flags))
             records.append(values)
-    return fields, records
+    return fields, records, [(m["field"], bytes(d)) for m, d in zip(data.m["dictionaries"], data.dictionaries)]

@@ -26,6 +26,7 @@ OPEN_SECONDS = 10  # of opening what takes 30 MB of manifest
 ADDRESS_SPACE = 8 << 30  # so that one that takes far more harms nobody; release build only
 LIMIT = 60  # seconds of one command
 N_HONEST, N_HOSTILE = 8, 16  # records of one data set
+N_FILES = 10  # kinds of files in place of a shard
 # ASan writes an eighth of what is allocated, also of what nobody touches: past 1 GiB it refuses.
 SANITIZERS = {"ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1:exitcode=99:quarantine_size_mb=32:"
                               "max_allocation_size_mb=1024:hard_rss_limit_mb=4000",
@@ -46,7 +47,7 @@ def image_records(args, crc, name, *options):
 
 def file_records(args, crc):
     """Image files as they came: made ones, and the corpora of the fuzz targets."""
-    fields, records = image_records(args, crc, "files", "--jpeg", "keep")
+    fields, records, dictionaries = image_records(args, crc, "files", "--jpeg", "keep")
     label, key = records[0][1:]
     for path in sorted((builds.TOP / "tests/fuzz/corpus/image").iterdir()):
         data = path.read_bytes()
@@ -57,7 +58,7 @@ def file_records(args, crc):
             width, height = forge.reader.jpeg_size(data) or (1, 1)
             image = forge.Value(data, encoding=1, width=width, height=height)
         records += [[image, label, key]] * 3
-    return fields, records
+    return fields, records, dictionaries
 
 
 def value_records(args, crc):
@@ -83,11 +84,11 @@ def value_records(args, crc):
                         forge.Value(rng.randbytes(4)), forge.Value(rng.randbytes(30)), forge.Value(bytes(4800)),
                         forge.Value(bytes(8 * (k % 11))), forge.Value(grid + bytes(rows * columns)),
                         packed(cube + bytes(4 * rows * columns))])
-    return fields, records
+    return fields, records, []
 
 
 def sources(args, crc):
-    """name -> (fields, records)."""
+    """name -> (fields, records, dictionaries)."""
     return {"planes": image_records(args, crc, "planes"),
             "files": file_records(args, crc),
             "pixels": image_records(args, crc, "pixels", "--pixels", "48"),
@@ -103,7 +104,7 @@ class Reader:
     def __init__(self, args, folder):
         self.args, self.folder = args, str(folder)
         self.found, self.shown = [], []
-        self.room = 4 * sum(path.stat().st_size for path in pathlib.Path(folder).iterdir())
+        self.room = 4 * 512 * sum(path.lstat().st_blocks for path in pathlib.Path(folder).iterdir())
 
     def wrong(self, what, done):
         self.found.append(what)
@@ -117,7 +118,7 @@ class Reader:
         name = " ".join(words)
         if done.hung:
             self.wrong(f"{name} hangs", done)
-        elif "Sanitizer" in done.err or "runtime error:" in done.err or done.status not in (0, 1, 2):
+        elif re.search("ERROR: [A-Za-z]*Sanitizer|runtime error:", done.err) or done.status not in (0, 1, 2):
             self.wrong(f"{name} ends with status {done.status}", done)
         elif done.status and not done.err.strip() and not done.text.strip():
             self.wrong(f"{name} fails without a word", done)
@@ -175,23 +176,27 @@ class Hostile:
         self.args, self.ledger = args, ledger
         self.crc = forge.Checksum(args.build.library)
         self.sources = sources(args, self.crc)
+        for name, (fields, records, dictionaries) in self.sources.items():
+            self.check_honest(forge.Forge(self.crc, fields, records, dictionaries).write(self.folder(name, "honest")))
+
+    def check_honest(self, folder):
+        """What is forged without hostility is whole: or else nothing below would say anything."""
+        for words in (["verify", folder, "--decode"], ["bench", folder, "--epochs", "1", "--no-ceilings"]):
+            material.must([self.args.build.penstock, *words])
+        shutil.rmtree(folder)
 
     def read(self, case, number, folder, n, gets=()):
         """Read a data set in every way; count n attempts. gets: (record, field, value, whether it is fixed)."""
         reader = Reader(self.args, folder)
         whole = reader.verify()
-        if reader.bench("error") and whole and case != "values":
+        if reader.bench("error") and whole:
             reader.found.append("bench finds damage in what verify --decode calls whole")
         reader.bench("substitute")
         for record, name, value, fixed in gets:
             reader.get(record, name, value, self.crc, fixed)
         reader.measure(["verify", "--decode"])
         reader.measure(["bench", "--epochs", "1", "--no-ceilings", "--size", "32", "--on-bad", "substitute"])
-        good = self.ledger.check(case, reader.found, "\n".join(reader.shown), f"--attempt {number} --keep")
-        if good:
-            self.ledger.ok(n - 1)
-        if good or not self.args.keep:
-            shutil.rmtree(folder)
+        self.finish(case, number, reader, folder, n)
 
     def folder(self, case, number):
         return pathlib.Path(self.args.root) / f"{case}-{number}"
@@ -199,9 +204,9 @@ class Hostile:
     def records(self, case, number):
         """One data set of honest and hostile records."""
         rng = draws(self.args.seed, "hostile", case, number)
-        fields, honest = self.sources[case]
+        fields, honest, dictionaries = self.sources[case]
         some = [list(rng.choice(honest)) for _ in range(N_HONEST + N_HOSTILE)]
-        work = forge.Forge(self.crc, fields, some)
+        work = forge.Forge(self.crc, fields, some, dictionaries)
         hostile, gets = rng.sample(range(len(some)), N_HOSTILE), []
         for k in hostile:
             if rng.random() < 0.05:
@@ -219,9 +224,12 @@ class Hostile:
     def structure(self, case, number):
         """One data set with a hostile index, header or manifest."""
         rng = draws(self.args.seed, "hostile", case, number)
-        fields, honest = self.sources[rng.choice(("pixels", "values"))]
-        work = forge.Forge(self.crc, fields, [list(record) for record in honest[:6]])
-        if case == "index":
+        name = "pixels-zstd" if case == "dictionary" else rng.choice(("pixels", "pixels-zstd", "values"))
+        fields, honest, dictionaries = self.sources[name]
+        work = forge.Forge(self.crc, fields, [list(record) for record in honest[:6]], dictionaries)
+        if case == "dictionary":
+            work.dictionaries = [(field, mutation.scramble(rng, data, (), 100)) for field, data in dictionaries]
+        elif case == "index":
             work.change_offsets = mutation.mutate_offsets(rng)
         elif case == "header":
             work.change_header = mutation.mutate_header(rng)
@@ -229,14 +237,72 @@ class Hostile:
             work.change_manifest = lambda m: mutation.mutate_manifest(rng, m)
         folder = work.write(self.folder(case, number))
         Reader(self.args, folder).run(["info"])
-        self.read(case, number, folder, 1, [(0, fields[0].name, honest[0][0], False)] if case == "index" else [])
+        gets = [(0, fields[0].name, honest[0][0], False)] if case in ("index", "dictionary") else []
+        self.read(case, number, folder, 1, gets)
+
+    def shard_file(self, case, number):
+        """Something else than a file of that size where the manifest lists a shard."""
+        fields, honest, _ = self.sources["values"]
+        folder = forge.Forge(self.crc, fields, honest[:6]).write(self.folder(case, number))
+        shard = folder / "shard-000000.pstk"
+        data = shard.read_bytes()
+        shard.unlink()
+        kinds = {"absent": lambda: None, "fifo": lambda: os.mkfifo(shard), "folder": shard.mkdir,
+                 "empty": lambda: shard.write_bytes(b""), "cut": lambda: shard.write_bytes(data[:5000]),
+                 "longer": lambda: shard.write_bytes(data + bytes(4096)), "loop": lambda: shard.symlink_to(shard.name),
+                 "device": lambda: shard.symlink_to("/dev/zero"), "dangling": lambda: shard.symlink_to("nothing"),
+                 "sparse": lambda: os.truncate(shard, 1 << 43 if shard.write_bytes(data) else 0)}
+        name = list(kinds)[number % len(kinds)]
+        kinds[name]()
+        reader = Reader(self.args, folder)
+        for words in (["verify"], ["bench", "--epochs", "1", "--no-ceilings"], ["get", "0", "text"]):
+            done = reader.run(words)
+            if done.status == 0:
+                reader.wrong(f"{words[0]} succeeds where the shard is {name}", done)
+            if done.status and "shard-000000.pstk" not in done.err + done.text:
+                reader.wrong(f"{words[0]} does not name the shard that is {name}", done)
+            if "Invalid argument" in done.err:
+                reader.wrong(f"{words[0]} says 'Invalid argument' where the shard is {name}", done)
+        self.finish(case, number, reader, folder)
+
+    def finish(self, case, number, reader, folder, n=1):
+        """Count n attempts; remove the data set, except a failed one that is to be kept."""
+        good = self.ledger.check(case, reader.found, "\n".join(reader.shown), f"--attempt {number} --keep")
+        if good:
+            self.ledger.ok(n - 1)
+        if good or not self.args.keep:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def escapes(self, case, number):
+        """Control characters in a note, in names, keys and file names; none reaches the terminal."""
+        hostile = mutation.CONTROLS[number % len(mutation.CONTROLS)]
+        fields, honest, dictionaries = self.sources["pixels"]
+        work = forge.Forge(self.crc, fields, [list(record) for record in honest[:6]], dictionaries)
+        work.note, work.names = f"note {hostile} end", [f"{hostile}{i}" for i in range(3)]
+        for record in work.records:
+            record[2] = forge.Value(f"a{hostile}b".encode())
+        work.records[3][0] = mutation.mutate_pixels(draws(1), work.records[3][0].copy(codec=0), ())
+        folder = work.write(self.folder(case, number))
+        reader = Reader(self.args, folder)
+        for words in (["info"], ["info", "--json"], ["verify", "--decode"], ["bench", "--epochs", "1", "--no-ceilings"],
+                      ["bench", "--epochs", "1", "--on-bad", "substitute", "--no-ceilings"], ["order"]):
+            reader.run(words)
+        images = folder / "images"
+        images.mkdir()
+        try:
+            (images / f"x{hostile}y.jpg".replace("/", "_").replace("\0", "_")).write_bytes(b"no image")
+            reader.folder = str(images)
+            reader.run(["pack", str(folder / f"out{hostile}".replace("/", "_").replace("\0", "_"))])
+        except (OSError, UnicodeEncodeError):
+            pass  # a name that this file system does not take
+        self.finish(case, number, reader, folder)
 
     def opened(self, case, change, words):
         """A command on a hostile manifest takes at most OPEN_BOUND bytes past 4 times the manifest's, more than on an
         honest one."""
-        fields, honest = self.sources["values"]
-        small = forge.Forge(self.crc, fields, honest[:2]).write(self.folder(case, "small"))
-        large = forge.Forge(self.crc, fields, honest[:2])
+        fields, honest, dictionaries = self.sources[case.split("-", 1)[1] if case.startswith("maxima") else "values"]
+        small = forge.Forge(self.crc, fields, honest, dictionaries).write(self.folder(case, "small"))
+        large = forge.Forge(self.crc, fields, honest, dictionaries)
         large.change_manifest = change
         folder = large.write(self.folder(case, "large"))
         base = Reader(self.args, small).run(words, self.args.build).peak
@@ -247,9 +313,10 @@ class Hostile:
             reader.wrong(f"{words[0]} takes {done.peak >> 20} MB; {most >> 20} MB are allowed", done)
         if done.seconds > OPEN_SECONDS:
             reader.wrong(f"{words[0]} takes {done.seconds:.0f} s; {OPEN_SECONDS} s are allowed", done)
-        self.ledger.check(case, reader.found, "\n".join(reader.shown))
-        for folder in (small, folder):
-            shutil.rmtree(folder)
+        if re.search("emory", done.err):
+            reader.wrong("the maxima of the manifest are believed", done)
+        self.finish(case, 0, reader, folder)
+        shutil.rmtree(small)
 
 
 def many_names(m):
@@ -264,9 +331,12 @@ def many_shards(m):
 
 
 def large_maxima(m):
+    """No value can be as large as these say: the shards are smaller. What zstd gives may be larger than a shard."""
     for field in m["fields"]:
-        if field["kind"] not in ("scalar",) and field["name"] != "fixed":
-            field["max_stored"] = field["max_plain"] = (1 << 32) - 1
+        if field["kind"] != "scalar" and field["name"] != "fixed":
+            field["max_stored"] = (1 << 32) - 1
+            if field["codec"] == "none":
+                field["max_plain"] = (1 << 32) - 1
 
 
 def attack(args, ledger):
@@ -274,7 +344,8 @@ def attack(args, ledger):
     n_sets = max(1, -(-args.records * 7 // 10 // (N_HOSTILE * len(hostile.sources))))
     n_structures = max(1, args.records // 10)
     plan = [(case, hostile.records, n_sets, N_HOSTILE) for case in hostile.sources]
-    plan += [(case, hostile.structure, n_structures, 1) for case in ("index", "header", "manifest")]
+    plan += [(case, hostile.structure, n_structures, 1) for case in ("index", "header", "manifest", "dictionary")]
+    plan += [("shard-file", hostile.shard_file, N_FILES, 1), ("escapes", hostile.escapes, len(mutation.CONTROLS), 1)]
     for case, make, n, n_each in plan:
         if args.case and args.case != case:
             continue
@@ -285,7 +356,8 @@ def attack(args, ledger):
         say(f"{'not ok' if ledger.failed > failed else 'ok'} - hostile {case}: {len(numbers)} data sets, "
             f"{len(numbers) * n_each} hostile records")
     opening, reading = ["order", "--batches", "1"], ["bench", "--epochs", "1", "--no-ceilings"]
-    for case, change, words in (("open-names", many_names, opening), ("open-shards", many_shards, opening),
-                                ("maxima", large_maxima, reading)):
+    plan = [("open-names", many_names, opening), ("open-shards", many_shards, opening)]
+    plan += [(f"maxima-{name}", large_maxima, reading) for name in hostile.sources]
+    for case, change, words in plan:
         if args.case in case:
             hostile.opened(case, change, words)

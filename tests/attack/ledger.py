@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ledger: counts what passed, failed and was skipped, and prints it. Every failure prints its repeat command."""
+import re
 import sys
 
 MAX_DETAIL = 12  # lines of detail printed for one failure
@@ -7,7 +8,9 @@ MAX_FAILURES = 20  # failures of one case printed in full; the others are counte
 
 
 def say(line):
-    print(line, flush=True)
+    """Print a line. Control characters, which the attacked print, come as numbers."""
+    print(re.sub("[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda c: f"\\x{ord(c[0]):02x}", line).encode(
+        errors="backslashreplace").decode(), flush=True)
 
 
 class Ledger:

@@ -63,7 +63,8 @@ def zstd():
 
     def compress(data):
         out = ctypes.create_string_buffer(lib.ZSTD_compressBound(len(data)))
-        return out.raw[:lib.ZSTD_compress(out, len(out), data, len(data), 3)]
+        size = lib.ZSTD_compress(out, len(out), data, len(data), 3)
+        return out.raw[:size]
     return compress
 
 
@@ -269,6 +270,7 @@ def mutate_header(rng):
 HOSTILE_TEXTS = ("", ".", "..", "../../etc/passwd", "/dev/zero", "a/b", "shard-000000.pstk\0x", "x" * 100000,
                  "\x1b]0;title\x07\x1b[2J", "\x9b31m", "\u202e", "\ud800", "größe", "%s%n%d", "$(id)", "-rf", ".tmp-x",
                  "manifest.json", "con\r\nfused")
+CONTROLS = ("\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x00", "\x7f\x08", "\r\npenstock: all is well")
 HOSTILE_VALUES = (None, True, [], {}, "text", 0.5, 1e308, -1, 1 << 64, 1 << 100, *WIDE)
 
 
