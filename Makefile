@@ -2,7 +2,7 @@
 # Only forwards; the work is in meson and scripts/.
 BUILD ?= build
 
-.PHONY: build demo test benchmark format install wheel clean
+.PHONY: build demo test attack benchmark format install wheel clean
 
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -14,6 +14,12 @@ demo: $(BUILD)/build.ninja
 test:
 	@scripts/deps test
 	@scripts/test
+
+# For hours, outside of CI: make attack ONLY="kills disk" SEED=7 MINUTES=15 COUNT=100 RECORDS=1000 CASE=pack
+attack:
+	@scripts/deps test
+	@tests/attack/run $(ONLY) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+	    $(if $(COUNT),--count $(COUNT)) $(if $(RECORDS),--records $(RECORDS)) $(if $(CASE),--case $(CASE))
 
 benchmark: build
 	@meson test -C $(BUILD) --benchmark --verbose
