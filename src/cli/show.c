@@ -15,6 +15,7 @@
 #include "options.h"
 #include "pipeline.h"
 #include "sheet.h"
+#include "text.h"
 
 #define MAX_IDS 65536
 
@@ -209,12 +210,13 @@ static int fetch_all(struct show *s)
 static int report(struct show *s)
 {
     if (!s->json) {
+        text_print(stdout, s->output);
         if (s->n_ids == 1)
-            printf("%s: sample %" PRIu64 ", %u x %u pixels\n", s->output, s->ids[0], s->sheet.width,
+            printf(": sample %" PRIu64 ", %u x %u pixels\n", s->ids[0], s->sheet.width,
                    s->sheet.height);
         else
-            printf("%s: %" PRIu64 " samples in %u rows of %u, %u x %u pixels\n", s->output,
-                   s->n_ids, s->sheet.n_rows, s->sheet.n_columns, s->sheet.width, s->sheet.height);
+            printf(": %" PRIu64 " samples in %u rows of %u, %u x %u pixels\n", s->n_ids,
+                   s->sheet.n_rows, s->sheet.n_columns, s->sheet.width, s->sheet.height);
         return message_finish(STATUS_OK);
     }
     struct json_t *o;
