@@ -193,8 +193,14 @@ def a_path_that_cannot_be_a_picture_is_one_sentence(world):
                        (world.data + "/manifest.json/x.png", "Not a directory")]:
         _, err = show(world, path, status=2)
         assert part in err and err.count("\n") == 1, err
+
+
+@test
+def a_folder_that_takes_no_file_keeps_its_picture(world):
     if os.geteuid() == 0:
         raise Skip("missing: a user whom permissions bind")
+    folder = world.fresh("closed-folder")
+    os.mkdir(folder)
     path = os.path.join(folder, "mine.png")
     write(path, b"older")
     os.chmod(folder, 0o555)

@@ -90,15 +90,7 @@ const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE])
 /* The errno value of an error; 0 where `native` is a number of libjpeg's or CUDA's. */
 static int errno_of(const struct pstk_error *err)
 {
-    switch (err->stage) {
-    case PSTK_STAGE_OPEN:
-    case PSTK_STAGE_SHARD:
-    case PSTK_STAGE_READ:
-    case PSTK_STAGE_WRITE:
-        return err->native;
-    default:
-        return 0;
-    }
+    return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
 }
 
 int message_refuse(const struct pstk_error *err, const char *path)

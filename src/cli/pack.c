@@ -50,8 +50,10 @@ static const char help[] =
     "JPEGs are stored as planes: their coefficients out of their Huffman code, smaller and much\n"
     "faster to decode, pixel for pixel the same; `penstock get` gives the file back, nearly\n"
     "always byte for byte (--jpeg). Every image is read once, to be sure that it can be decoded.\n"
-    "One that cannot is named at the end, and nothing is packed. The data set exists from the\n"
-    "last moment on: a pack that is stopped leaves none.\n"
+    "One that cannot is named at the end, and nothing is packed. Images of other formats (WebP,\n"
+    "TIFF, BMP, GIF, AVIF, ...) are counted by format: convert them to JPEG or PNG. A file that\n"
+    "this machine cannot read ends the pack. The data set exists from the last moment on: a pack\n"
+    "that is stopped leaves none.\n"
     "\n"
     "options:\n"
     "  --shard-size SIZE      begin a new shard file before this size is passed (256M)\n"
@@ -62,7 +64,8 @@ static const char help[] =
     "  --jpeg keep            all JPEGs as they came\n"
     "  --compress zstd[:LEVEL]  compress key, and with --pixels the pixels (off)\n"
     "  --part I/N             pack slice I of N, I = 0..N-1; `penstock merge` joins the slices\n"
-    "  --skip-bad             leave out what is no readable image, and name it\n"
+    "  --skip-bad             skip files that were read and are no images to be packed, and list\n"
+    "                         them; a file that cannot be read still ends the pack\n"
     "  --overwrite            replace OUT if it is a data set\n"
     "  --json                 print the summary as one JSON object\n"
     "\n"
@@ -81,8 +84,8 @@ static const char help[] =
     "  penstock pack imagenet/train train256 --pixels 256\n"
     "  penstock pack imagenet/train part3 --part 3/8      # on the fourth of eight machines\n"
     "\n"
-    "exit status: 0 packed; 1 unreadable images, nothing packed; 2 wrong usage or path; 130 "
-    "Ctrl-C\n";
+    "exit status: 0 packed; 1 unreadable images or a failing machine, nothing packed; 2 wrong\n"
+    "usage, path or permission; 130 Ctrl-C\n";
 
 struct pack {
     const char *src, *out;

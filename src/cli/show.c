@@ -39,7 +39,8 @@ static const char help[] =
     "\n"
     "options:\n"
     "  --ids IDS           sample ids, from 0: 7, or 0..15, or 3,5,8..11 (0..15)\n"
-    "  -o, --output FILE   PNG file, - for standard output\n"
+    "  -o, --output FILE   PNG file, - for standard output; a file that is there is replaced when\n"
+    "                      the new one is whole\n"
     "  --size N            pixels of both sides (224)\n"
     "  --crop C            random, center, none, as in bench (random)\n"
     "  --flip P            flip with this probability (0.5 with random crops, else 0)\n"
@@ -54,7 +55,7 @@ static const char help[] =
     "  penstock show train --ids 0..15 -o sheet.png\n"
     "  penstock show train --ids 1700 --crop center -o 1700.png --json\n"
     "\n"
-    "exit status: 0; 1 damaged data; 2 wrong usage or path\n";
+    "exit status: 0; 1 damaged data, or a picture that cannot be written; 2 wrong usage or path\n";
 
 struct show {
     struct pipeline pipeline;
