@@ -3,6 +3,7 @@
 
 #include "error.h"
 #include "jpeg/plain.h"
+#include "signature.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -22,16 +23,21 @@ const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding)
 int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       struct pstk__image_info *info, struct pstk_error *err)
 {
-    static const uint8_t jpeg_start[3] = {0xff, 0xd8, 0xff};
-    static const uint8_t png_start[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-
-    if (size >= sizeof jpeg_start && memcmp(data, jpeg_start, sizeof jpeg_start) == 0)
+    const char *name;
+    switch (pstk__signature_find(data, size, &name)) {
+    case PSTK__SIGNATURE_JPEG:
         return pstk__image_jpeg.probe(data, size, max_pixels, info, err);
-    if (size >= sizeof png_start && memcmp(data, png_start, sizeof png_start) == 0)
+    case PSTK__SIGNATURE_PNG:
         return pstk__image_png.probe(data, size, max_pixels, info, err);
-    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
-                      "%llu bytes that begin neither like a JPEG nor like a PNG file",
-                      (unsigned long long)size);
+    case PSTK__SIGNATURE_OTHER:
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "the file has the format %s; only JPEG and PNG are packed (convert it)",
+                          name);
+    default:
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "%llu bytes that begin neither like a JPEG nor like a PNG file",
+                          (unsigned long long)size);
+    }
 }
 
 /* ---- shared checks -------------------------------------------------------------------------- */

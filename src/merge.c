@@ -30,7 +30,25 @@ struct merge {
     uint32_t n_parts;
     struct pstk__manifest manifest; /* of the whole */
     struct pstk__staging *staging;  /* borrowed */
+    pstk_progress_fn on_progress;   /* NULL: nobody asks */
+    void *user;
+    uint64_t n_done, n_total; /* bytes of shards */
 };
+
+/* ---- how far is it, and shall it go on? ------------------------------------------------------ */
+
+/* 0, or ECANCELED, without a message: the caller wants no more of it. */
+static int go_on(const struct merge *g, uint64_t n_done)
+{
+    return g->on_progress && g->on_progress(g->user, n_done, g->n_total) ? PSTK_ECANCELED : 0;
+}
+
+/* The staging's on_copy. */
+static int watch_copy(void *user, uint64_t n_bytes)
+{
+    const struct merge *g = user;
+    return go_on(g, g->n_done + n_bytes);
+}
 
 /* ---- do the parts belong together? -------------------------------------------------------------
  */
@@ -227,13 +245,16 @@ static int join_shard(struct part *p, const struct pstk__manifest_shard *s, stru
     return 0;
 }
 
-static int join_identity(struct part *p, struct pstk_error *err)
+static int join_identity(struct merge *g, struct part *p, struct pstk_error *err)
 {
     char text[40];
     for (uint32_t i = 0; i < p->manifest.n_shards; i++) {
         int r = join_shard(p, &p->manifest.shards[i], err);
+        if (r == 0)
+            r = go_on(g, 0);
         if (r < 0)
             return r;
+        g->n_total += p->manifest.shards[i].bytes;
     }
     pstk__identity_text(&p->identity, p->manifest.schema.crc, text);
     if (strcmp(text, p->manifest.identity) != 0)
@@ -382,8 +403,12 @@ static int add_part(struct merge *g, struct part *p, struct pstk_error *err)
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < p->manifest.n_dictionaries; i++)
         r = add_dictionary(g, p, i, err);
-    for (uint32_t i = 0; r == 0 && i < p->manifest.n_shards; i++)
+    for (uint32_t i = 0; r == 0 && i < p->manifest.n_shards; i++) {
         r = add_shard(g, p, i, err);
+        g->n_done += p->manifest.shards[i].bytes;
+        if (r == 0)
+            r = go_on(g, g->n_done);
+    }
     pstk__tally_join(g->manifest.stats, p->manifest.stats, p->manifest.schema.n_fields);
     return r;
 }
@@ -433,7 +458,7 @@ static int prepare(struct merge *g, const char *const *paths, const char *out,
     for (uint32_t i = 1; r == 0 && i < g->n_parts; i++)
         r = check_same(&g->parts[0], &g->parts[i], err);
     for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
-        r = join_identity(&g->parts[i], err);
+        r = join_identity(g, &g->parts[i], err);
     return r < 0 ? r : begin_manifest(g, err);
 }
 
@@ -482,11 +507,12 @@ int pstk__merge_into(struct pstk__staging *s, const struct pstk__manifest *like,
     return r;
 }
 
-int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
-               struct pstk_error *err)
+int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
+                       pstk_progress_fn on_progress, void *user, struct pstk_error *err)
 {
     struct pstk__staging staging = {.dir = -1};
-    struct merge g = {.n_parts = n_parts, .staging = &staging};
+    struct merge g = {
+        .n_parts = n_parts, .staging = &staging, .on_progress = on_progress, .user = user};
     int r = check_parts(parts, n_parts, err);
     if (r < 0)
         return r;
@@ -495,9 +521,20 @@ int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int 
     r = prepare(&g, parts, out, err);
     if (r == 0)
         r = pstk__staging_open(&staging, out, overwrite, err);
+    staging.on_copy = watch_copy;
+    staging.user = &g;
     if (r == 0)
         r = join(&g, err);
     pstk__staging_close(&staging);
     teardown(&g);
+    if (r == PSTK_ECANCELED)
+        pstk__fail(err, r, PSTK_STAGE_CONSUMER,
+                   "the merge was stopped by its caller; %s and the parts are as they were", out);
     return r;
+}
+
+int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
+               struct pstk_error *err)
+{
+    return pstk_merge_watched(parts, n_parts, out, overwrite, NULL, NULL, err);
 }

@@ -444,6 +444,8 @@ static int copy_bytes(struct pstk__staging *s, int in, const char *from, const c
             break;
         r = pstk__staging_write(s, name, out, buffer, (uint64_t)n, offset, err);
         offset += (uint64_t)n;
+        if (r == 0 && s->on_copy && s->on_copy(s->user, offset))
+            r = PSTK_ECANCELED;
     }
     free(buffer);
     return r;

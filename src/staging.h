@@ -31,6 +31,10 @@ struct pstk__staging {
     uint32_t n_leftovers; /* files of a killed writer that open removed */
     int has_journal;      /* 1: the journal in the directory is ours */
     struct pstk__journal journal;
+    /* NULL, or called after each piece of a file that is copied, with its bytes so far; a non-zero
+     * result stops with ECANCELED, without a message. To be set after open. */
+    int (*on_copy)(void *user, uint64_t n_bytes);
+    void *user;                    /* of on_copy */
     struct pstk__names made_names; /* final names of the files made here */
     struct pstk__names old_names;  /* files of the data set that is replaced; sorted */
 };

@@ -612,6 +612,110 @@ TEST(any_call_may_fail)
     fixture_close(&f);
 }
 
+/* What on_progress saw, and when it stops. */
+struct watch {
+    int n_calls, stop_at; /* calls; -1: never */
+    uint64_t n_done, n_total;
+    int falls; /* 1: n_done fell, or passed n_total */
+};
+
+static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct watch *w = user;
+    w->falls |= n_done < w->n_done || n_done > n_total;
+    w->n_done = n_done;
+    w->n_total = n_total;
+    return w->n_calls++ == w->stop_at;
+}
+
+TEST(a_watched_merge_counts_all_bytes)
+{
+    struct fixture f;
+    struct watch w = {.stop_at = -1};
+    const char *parts[8];
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 3), 0);
+    for (int copied = 0; copied < 2; copied++) {
+        const char *out = fixture_path(&f, copied ? "copied" : "linked");
+        struct pstk_dataset_info info = {.size = sizeof info};
+        struct pstk_dataset *d;
+        if (copied) {
+            fault_arm(FAULT_LINK, 0, EXDEV);
+            fault.always = 1;
+        }
+        w = (struct watch){.stop_at = -1};
+        CHECK_EQ(pstk_merge_watched(parts, 3, out, 0, on_progress, &w, &f.err), 0);
+        fault_disarm();
+        CHECK_EQ(pstk_dataset_open(&d, out, &f.err), 0);
+        CHECK_EQ(pstk_dataset_get_info(d, &info), 0);
+        pstk_dataset_close(&d);
+        CHECK(!w.falls && w.n_calls > 5);
+        CHECK_EQ(w.n_done, w.n_total);
+        CHECK(w.n_total <= info.bytes && info.bytes - w.n_total <= 3 * 256); /* dictionaries */
+    }
+    fixture_close(&f);
+}
+
+/* Is at `path` what was there before: a data set of this identity and n files, or ("") nothing? */
+static int is_as_it_was(const char *path, const char *identity, int n_files)
+{
+    char now[40];
+    uint64_t n;
+    struct stat s;
+    if (!*identity)
+        return stat(path, &s) < 0 && errno == ENOENT;
+    return fixture_identity(path, now, &n) == 0 && strcmp(now, identity) == 0 &&
+           fixture_count(path) == n_files;
+}
+
+/* Stop a merge at each call of on_progress. Returns how many there are, -1 where one was not
+ * stopped or left something. */
+static int stop_everywhere(struct fixture *f, const char *const *parts, int copied)
+{
+    const char *out = fixture_path(f, "out");
+    char before[40] = "";
+    uint64_t n = 0;
+    const int has_old = fixture_identity(out, before, &n) == 0;
+    const int n_files = has_old ? fixture_count(out) : 0;
+    for (int k = 0;; k++) {
+        struct watch w = {.stop_at = k};
+        if (copied) {
+            fault_arm(FAULT_LINK, 0, EXDEV);
+            fault.always = 1;
+        }
+        int r = pstk_merge_watched(parts, 3, out, has_old, on_progress, &w, &f->err);
+        fault_disarm();
+        if (r == 0)
+            return k;
+        if (r != PSTK_ECANCELED || !strstr(f->err.message, "stopped by its caller") ||
+            w.n_calls != k + 1 || !is_as_it_was(out, has_old ? before : "", n_files))
+            return -1;
+    }
+}
+
+TEST(a_merge_that_its_caller_stops_leaves_what_was_there)
+{
+    struct fixture f;
+    struct pstk_writer_settings s;
+    const char *parts[8];
+    fixture_open(&f);
+    CHECK_EQ(write_parts(&f, parts, 3), 0);
+    for (int copied = 0; copied < 2; copied++) {
+        const char *out = fixture_path(&f, "out");
+        CHECK(stop_everywhere(&f, parts, copied) > 5); /* onto nothing */
+        CHECK_EQ(fixture_verify(out), 0);
+        fixture_remove(out);
+        fixture_settings(&s, out);
+        CHECK_EQ(fixture_write(&s, 0, 20, 500, &f.err), 0);
+        CHECK(stop_everywhere(&f, parts, copied) > 5);
+        CHECK_EQ(fixture_verify(out), 0);
+        fixture_remove(out);
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(fixture_verify(parts[i]), 0);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -631,6 +735,8 @@ int main(void)
         CASE(parts_that_do_not_go_with_the_writer_are_refused),
         CASE(the_note_is_the_writers_or_that_of_the_first_part),
         CASE(a_killed_merge_leaves_the_old_or_the_new_data_set),
+        CASE(a_watched_merge_counts_all_bytes),
+        CASE(a_merge_that_its_caller_stops_leaves_what_was_there),
         CASE(any_call_may_fail),
     };
     return RUN_CASES(cases);

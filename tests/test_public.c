@@ -259,6 +259,9 @@ TEST(an_image_is_checked_by_decoding_it)
     uint32_t width = 0, height = 0;
     CHECK_EQ(pstk_image_check(red_png, sizeof red_png, 100, &width, &height, &err), 0);
     CHECK(width == 1 && height == 1);
+    int packed = 0;
+    CHECK_STR(pstk_image_format(red_png, 64, &packed), "PNG");
+    CHECK_EQ(packed, 1);
     CHECK_EQ(pstk_image_check(red_png, sizeof red_png - 14, 100, NULL, NULL, &err), PSTK_EBADMSG);
     CHECK(err.message[0]);
 }
@@ -326,6 +329,14 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
     pstk_dataset_close(&dataset);
 }
 
+static int stop_at_once(void *user, uint64_t n_done, uint64_t n_total)
+{
+    (void)user;
+    (void)n_done;
+    (void)n_total;
+    return 1;
+}
+
 TEST(parts_are_merged_to_the_data_set_of_a_single_pack)
 {
     char parts[2][128], merged[128];
@@ -340,6 +351,7 @@ TEST(parts_are_merged_to_the_data_set_of_a_single_pack)
     if (result < 0)
         print_error(&err);
     CHECK_EQ(result, 0);
+    CHECK_EQ(pstk_merge_watched(paths, 2, merged, 1, stop_at_once, NULL, &err), PSTK_ECANCELED);
     struct pstk_writer *writer = NULL;
     CHECK_EQ(pstk_writer_commit_parts(&writer, paths, 2, &err), PSTK_EINVAL);
     struct pstk_dataset_info infos[2];

@@ -139,6 +139,17 @@ PSTK_API void pstk_writer_abort(struct pstk_writer **w);
  * changed meanwhile. */
 PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
                         struct pstk_error *err);
+
+/* Called now and then by work that lasts, in the caller's thread; a non-zero result stops it. */
+typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
+
+/* The same as pstk_merge for a program that shows how far it is, or that a signal may stop:
+ * on_progress is called with bytes of shards, after each file and each piece of a copy, the last
+ * time just before the commit. Where it stops the merge, the result is ECANCELED, and what stood at
+ * `out` is as it was. */
+PSTK_API int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *out,
+                                int overwrite, pstk_progress_fn on_progress, void *user,
+                                struct pstk_error *err);
 /* Commit parts, joined as by pstk_merge, in place of records of the writer's own, of which it may
  * have none: who packs in parts holds the data set's directory by a writer meanwhile, and gives it
  * out of hand only with the whole in it. The parts have the writer's fields and names; the note is
@@ -151,6 +162,11 @@ PSTK_API int pstk_writer_commit_parts(struct pstk_writer **w, const char *const 
  * it. Fills *width and *height (may be NULL) in pixels. 0, EBADMSG, ENOTSUP or EFBIG. */
 PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                               uint32_t *height, struct pstk_error *err);
+
+/* Return the name for people of the image format that a file's first bytes (64 are enough) belong
+ * to: "JPEG", "PNG", "WebP", "TIFF", ...; NULL: no image that is known. Static storage. *packed
+ * (may be NULL) becomes 1 where data sets hold such files, else 0. Nothing is decoded. */
+PSTK_API const char *pstk_image_format(const void *data, uint64_t size, int *packed);
 
 /* What pstk_image_convert makes of an image; zeroed but for size. Set shorter_side for pixels, or
  * max_side, quality or both for a JPEG. */
@@ -246,8 +262,6 @@ PSTK_API void pstk_free(void *data);
 /* Called for each damaged place that verify finds, in order; `bad->message` says what. A non-zero
  * result stops verify, which returns ECANCELED. */
 typedef int (*pstk_verify_fn)(void *user, const struct pstk_error *bad);
-/* Called now and then; a non-zero result stops. */
-typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
 
 /* Read and check every byte of a data set: manifest, headers, index pages, heads, fields, padding,
  * decompression; with `decode` != 0 also decode every image in full. Returns the number of damaged

@@ -13,6 +13,7 @@
 #include "json.h"
 #include "message.h"
 #include "options.h"
+#include "text.h"
 #include "unit.h"
 
 #define OPT_JSON 256
@@ -64,7 +65,9 @@ struct gpus {
 /* One line, and below it what is missing: what it costs, what to change. */
 static void line(const char *what, const char *value)
 {
-    printf("  %-14s %s\n", what, value);
+    printf("  %-14s ", what);
+    text_print(stdout, value); /* a path, or what a driver calls its device */
+    putchar('\n');
 }
 
 static void remark(const char *text)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,11 +16,13 @@
 #include "command.h"
 #include "interrupt.h"
 #include "message.h"
+#include "text.h"
 
 #define WINDOW_PER_THREAD 8
 #define BUDGET (UINT64_C(256) << 20) /* bytes of files in memory */
 #define MAX_FILE UINT32_MAX          /* bytes: a record holds no more */
 #define MAX_PIXELS 178956970         /* Pillow's limit, and the loader's default */
+#define OTHER_FILES 16               /* descriptors for all else: streams, writer, folders */
 
 struct slot {
     struct feed_item item;
@@ -38,14 +41,44 @@ struct feed {
     pthread_mutex_t lock;                 /* guards what follows, and slots[].done */
     pthread_cond_t room;                  /* workers wait: window or budget */
     pthread_cond_t filled;                /* the writer waits */
+    pthread_cond_t closed;                /* workers wait: max_open */
     uint64_t n_taken, n_next, n_released; /* files */
     uint64_t held;                        /* bytes */
+    uint32_t n_open, max_open;            /* files; max_open does not change */
     int stop;
 };
 
 static void bad(struct feed_item *item, const char *reason)
 {
+    item->state = FEED_BAD;
     snprintf(item->reason, sizeof item->reason, "%.*s", (int)sizeof item->reason - 1, reason);
+}
+
+/* What to do where a file cannot be read. */
+static const char *advice_of(int native, char text[MESSAGE_ADVICE_SIZE])
+{
+    switch (native) {
+    case EACCES:
+    case EPERM:
+        return "; make it readable, or move it out of the folder";
+    case ENOENT:
+        return "; it was there a moment ago: pack while nothing changes the folder";
+    case EIO:
+        return "; check the disk, or move the file out of the folder";
+    case ENOMEM:
+        return "; fewer --threads need less memory";
+    default:
+        return message_advice(native, text);
+    }
+}
+
+static void fail(struct feed_item *item, const char *what, int native)
+{
+    char advice[MESSAGE_ADVICE_SIZE];
+    item->state = FEED_FAILED;
+    item->code = -native; /* the codes of the library are negative errno values */
+    snprintf(item->reason, sizeof item->reason, "%s: %s (errno %d)%s", what, strerror(native),
+             native, advice_of(native, advice));
 }
 
 static void drop(struct feed_item *item)
@@ -57,20 +90,35 @@ static void drop(struct feed_item *item)
     item->data = NULL;
 }
 
-/* Open the file and find its size; returns a descriptor, or -1 with the reason given. */
-static int open_file(const struct feed *f, struct feed_item *item)
+static void changed(struct feed_item *item)
+{
+    item->state = FEED_FAILED;
+    item->code = PSTK_EIO;
+    snprintf(item->reason, sizeof item->reason,
+             "changed while it was read; pack while nothing changes the folder");
+}
+
+/* Is the file itself there, as a link that leads to nothing? One that is gone was no such link. */
+static int is_link(const struct feed *f, const char *path)
+{
+    struct stat st;
+    return fstatat(f->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* What is known of the file without opening it, its size above all. */
+static void look(const struct feed *f, struct feed_item *item)
 {
     const char *path = f->config.tree->files[item->number].path;
     struct stat st;
-    /* O_NONBLOCK: opening a named pipe must not wait for its writer */
-    int fd = openat(f->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        bad(item, strerror(errno));
-        return -1;
-    }
-    if (fstat(fd, &st) < 0)
-        bad(item, strerror(errno));
-    else if (!S_ISREG(st.st_mode))
+    if (!text_is_utf8(path))
+        bad(item, "has a name that is not UTF-8");
+    else if (fstatat(f->root_fd, path, &st, 0) < 0) {
+        const int native = errno;
+        if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(f, path))
+            bad(item, "is a link to a file that is not there");
+        else
+            fail(item, "cannot be looked at", native);
+    } else if (!S_ISREG(st.st_mode))
         bad(item, "is no regular file");
     else if (st.st_size == 0)
         bad(item, "is empty");
@@ -78,11 +126,26 @@ static int open_file(const struct feed *f, struct feed_item *item)
         bad(item, "is larger than 4 GiB");
     else
         item->size = item->file_size = (uint64_t)st.st_size;
-    if (item->reason[0]) {
+}
+
+/* Returns a descriptor, or -1 with the reason given. */
+static int open_file(const struct feed *f, struct feed_item *item)
+{
+    const char *path = f->config.tree->files[item->number].path;
+    struct stat st;
+    /* O_NONBLOCK: opening what became a named pipe must not wait for its writer */
+    int fd = openat(f->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        fail(item, "cannot be opened", errno);
+    else if (fstat(fd, &st) < 0)
+        fail(item, "cannot be looked at", errno);
+    else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != item->size)
+        changed(item);
+    if (item->state == FEED_IMAGE)
+        return fd;
+    if (fd >= 0)
         close(fd);
-        return -1;
-    }
-    return fd;
+    return -1;
 }
 
 static void read_file(int fd, struct feed_item *item)
@@ -90,18 +153,37 @@ static void read_file(int fd, struct feed_item *item)
     uint64_t done = 0;
     item->data = malloc(item->size);
     if (!item->data) {
-        bad(item, "does not fit into memory");
+        fail(item, "cannot be read", ENOMEM);
         return;
     }
     while (done < item->size) {
         ssize_t n = read(fd, (char *)item->data + done, item->size - done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n <= 0) {
-            bad(item, n < 0 ? strerror(errno) : "became shorter while it was read");
+        if (n < 0) {
+            fail(item, "cannot be read", errno);
+            return;
+        }
+        if (n == 0) {
+            changed(item);
             return;
         }
         done += (uint64_t)n;
+    }
+}
+
+/* The image cannot be packed, says the library: is it the image? */
+static void judge(struct feed_item *item, const struct pstk_error *err)
+{
+    int is_packed;
+    const char *format = pstk_image_format(item->data, item->size, &is_packed);
+    bad(item, err->message[0] ? err->message : pstk_strerror(err->code));
+    if (err->code == PSTK_EBADMSG || err->code == PSTK_EFBIG || err->code == PSTK_ENOTSUP ||
+        err->code == PSTK_EINVAL) {
+        item->format = is_packed ? NULL : format;
+    } else {
+        item->state = FEED_FAILED;
+        item->code = err->code;
     }
 }
 
@@ -119,7 +201,7 @@ static int64_t use_image(const struct feed *f, struct feed_item *item)
     if (r == 0)
         r = pstk_image_check(item->data, item->size, MAX_PIXELS, NULL, NULL, &err);
     if (r < 0)
-        bad(item, err.message[0] ? err.message : pstk_strerror(err.code));
+        judge(item, &err);
     if (!data)
         return 0;
     drop(item);
@@ -155,27 +237,48 @@ static int hold(struct feed *f, uint64_t i, uint64_t size)
     return stop ? -1 : 0;
 }
 
+/* Wait until one more file may be open. Nobody waits for memory meanwhile, so that each of them is
+ * closed soon. */
+static void begin_open(struct feed *f)
+{
+    pthread_mutex_lock(&f->lock);
+    while (f->n_open == f->max_open)
+        pthread_cond_wait(&f->closed, &f->lock);
+    f->n_open++;
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void end_open(struct feed *f)
+{
+    pthread_mutex_lock(&f->lock);
+    f->n_open--;
+    pthread_cond_signal(&f->closed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void open_and_read(struct feed *f, struct feed_item *item)
+{
+    begin_open(f);
+    int fd = open_file(f, item);
+    if (fd >= 0) {
+        read_file(fd, item);
+        close(fd);
+    }
+    end_open(f);
+}
+
 static void fill(struct feed *f, uint64_t i)
 {
     struct feed_item *item = &f->slots[i % f->window].item;
     memset(item, 0, sizeof *item);
     item->number = f->config.first + i;
-    if (!tree_is_utf8(f->config.tree->files[item->number].path)) {
-        bad(item, "has a name that is not UTF-8");
-        return;
-    }
-    int fd = open_file(f, item);
-    if (fd < 0)
-        return;
-    if (hold(f, i, item->size) == 0) {
-        read_file(fd, item);
-        int64_t more = item->reason[0] ? 0 : use_image(f, item);
-        if (more)
-            hold_more(f, i, more);
-    } else {
-        bad(item, "was not read");
-    }
-    close(fd);
+    look(f, item);
+    if (item->state != FEED_IMAGE || hold(f, i, item->size) < 0)
+        return; /* a feed that stops hands nothing over */
+    open_and_read(f, item);
+    int64_t more = item->state == FEED_IMAGE ? use_image(f, item) : 0;
+    if (more)
+        hold_more(f, i, more);
 }
 
 static void *work(void *arg)
@@ -216,6 +319,15 @@ static int start(struct feed *f, uint32_t n_threads)
     return STATUS_DAMAGED;
 }
 
+/* Files that may be open at once; the others of this process need some as well. */
+static uint32_t max_open(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > UINT32_MAX)
+        return UINT32_MAX;
+    return limit.rlim_cur > OTHER_FILES ? (uint32_t)limit.rlim_cur - OTHER_FILES : 1;
+}
+
 int feed_open(struct feed **out, const struct feed_config *config)
 {
     const uint32_t n_threads = config->n_threads;
@@ -229,15 +341,20 @@ int feed_open(struct feed **out, const struct feed_config *config)
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->room, NULL);
     pthread_cond_init(&f->filled, NULL);
+    pthread_cond_init(&f->closed, NULL);
+    f->max_open = max_open();
     f->slots = calloc(f->window, sizeof *f->slots);
     f->threads = calloc(n_threads, sizeof *f->threads);
     if (!f->slots || !f->threads)
         message_no_memory();
     int status = 0;
     f->root_fd = open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->root_fd < 0)
-        status = message_usage("cannot open the folder %s: %s", config->root, strerror(errno));
-    else
+    if (f->root_fd < 0) {
+        const int native = errno;
+        char advice[MESSAGE_ADVICE_SIZE];
+        status = message_usage("cannot open the folder %s: %s%s", config->root, strerror(native),
+                               message_advice(native, advice));
+    } else
         status = start(f, n_threads);
     if (status)
         feed_close(&f);
@@ -291,6 +408,7 @@ void feed_close(struct feed **out)
     pthread_mutex_destroy(&f->lock);
     pthread_cond_destroy(&f->room);
     pthread_cond_destroy(&f->filled);
+    pthread_cond_destroy(&f->closed);
     free(f->slots);
     free(f->threads);
     free(f);

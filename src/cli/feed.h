@@ -6,7 +6,8 @@
  *   n_released <= n_next <= n_taken <= n_released + WINDOW files, and at most BUDGET bytes in
  *   memory, but for the file that the writer waits for: that one may always be read, so that a
  *   file larger than the budget stops nobody; and but for the images that each thread has at work,
- *   whose size after conversion is only then known.
+ *   whose size after conversion is only then known. Files are open only while they are read, and
+ *   no more at once than the limit of this process leaves to them.
  */
 #ifndef PSTK_CLI_FEED_H
 #define PSTK_CLI_FEED_H
@@ -19,15 +20,26 @@
 
 struct feed; /* opaque */
 
+/* What became of a file. Only what is known of the file itself makes it bad; what may go better on
+ * another machine, or in an hour, is a failure. */
+enum feed_state {
+    FEED_IMAGE = 0,
+    FEED_BAD,    /* it was looked at, and is no image that can be packed */
+    FEED_FAILED, /* this machine could not read it, or it changed meanwhile */
+};
+
 /* A file as the feed hands it over. */
 struct feed_item {
     uint64_t number;        /* in tree->files */
-    void *data;             /* leased until release; NULL when bad */
+    enum feed_state state;  /* not FEED_IMAGE: only reason, format and code below are set */
+    void *data;             /* leased until release */
     uint64_t size;          /* bytes of data */
     uint64_t file_size;     /* bytes of the file */
     int is_converted;       /* data is the library's, of an image of ... */
     uint32_t width, height; /* ... so many pixels */
     char reason[400];       /* why it cannot be packed, or "" */
+    const char *format;     /* of a bad one: the image format that pack does not take, or NULL */
+    int code;               /* of a failed one: PSTK_EACCES, ... */
 };
 
 /* Which files to feed, and how. */

@@ -2,13 +2,16 @@
 /* get: one field of one record, raw, to standard output. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <penstock/format.h>
 
 #include "command.h"
 #include "message.h"
 #include "options.h"
+#include "text.h"
 
 static const struct option table[] = {{"help", no_argument, NULL, 'h'}, OPTION_END};
 
@@ -18,7 +21,9 @@ static const char help[] =
     "Write one field of record ID (from 0) to standard output, raw: an image file as it was\n"
     "packed (or, where `penstock info` counts some, an equivalent JPEG: the same coefficients\n"
     "and markers), decoded pixels as RGB rows, text without newline, scalars and arrays\n"
-    "little-endian. Its checksums are checked.\n"
+    "little-endian. Its checksums are checked. A terminal gets text alone, with control "
+    "characters\n"
+    "as \\x1b.\n"
     "\n"
     "examples:\n"
     "  penstock get train 1700 jpg > 1700.jpg\n"
@@ -26,6 +31,32 @@ static const char help[] =
     "  penstock get train 1700 cls | od -An -t d8\n"
     "\n"
     "exit status: 0; 1 the record is damaged; 2 wrong usage, path, id or field\n";
+
+/* A terminal would obey what is in the bytes: text is printed with them escaped, and what people
+ * cannot read is refused. Returns an exit status. */
+static int show_value(const struct pstk_field *field, const void *data, uint64_t size)
+{
+    if (field->kind != PSTK_FIELD_UTF8)
+        return message_usage("%s is no text, and standard output is a terminal: write it to a file "
+                             "(> FILE), or into a pipe",
+                             field->name);
+    char *text = strndup(data, size);
+    if (!text)
+        message_no_memory();
+    text_print(stdout, text);
+    putchar('\n');
+    free(text);
+    return message_finish(STATUS_OK);
+}
+
+static int write_value(const void *data, uint64_t size)
+{
+    if (size && fwrite(data, 1, size, stdout) != size) {
+        message_say("cannot write to standard output: %s", strerror(errno));
+        return STATUS_DAMAGED;
+    }
+    return message_finish(STATUS_OK);
+}
 
 /* Number of the field of that name, or -1 after having said which there are. */
 static int find_field(const struct pstk_dataset *d, uint32_t n_fields, const char *name)
@@ -70,12 +101,13 @@ static int get(struct pstk_dataset *d, const char *path, const char *id_text, co
         return STATUS_USAGE;
     if (pstk_dataset_get(d, id, (uint32_t)field, &data, &size, NULL, &err) < 0)
         return message_refuse(&err, path);
-    size_t n = size ? fwrite(data, 1, size, stdout) : 0;
+    struct pstk_field kind;
+    int status =
+        isatty(STDOUT_FILENO) && pstk_dataset_get_field(d, (uint32_t)field, &kind, NULL) == 0
+            ? show_value(&kind, data, size)
+            : write_value(data, size);
     pstk_free(data);
-    if (n == size)
-        return message_finish(STATUS_OK);
-    message_say("cannot write to standard output: %s", strerror(errno));
-    return STATUS_DAMAGED;
+    return status;
 }
 
 static int run(const struct command *self, int argc, char **argv)

@@ -12,6 +12,7 @@
 #include "json.h"
 #include "message.h"
 #include "options.h"
+#include "text.h"
 #include "unit.h"
 
 #define OPT_JSON 256
@@ -159,19 +160,26 @@ static void print_field(const struct pstk_field *f, const struct pstk_field_stat
     }
 }
 
+static void print_line(const char *what, const char *text)
+{
+    printf("  %-9s ", what);
+    text_print(stdout, text);
+    putchar('\n');
+}
+
 static int print_text(const char *path, const char *note, struct pstk_dataset *d,
                       const struct pstk_dataset_info *info)
 {
     char n[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
-    printf("%s\n", path);
-    printf("  samples   %s\n", unit_count(n, info->n_samples));
+    text_print(stdout, path);
+    printf("\n  samples   %s\n", unit_count(n, info->n_samples));
     if (info->n_names)
         printf("  classes   %s\n", unit_count(n, info->n_names));
     printf("  shards    %s\n", unit_count(shards, info->n_shards));
     printf("  bytes     %s\n", unit_bytes(bytes, (double)info->bytes));
-    printf("  identity  %s\n", info->identity);
+    print_line("identity", info->identity);
     if (note && *note)
-        printf("  note      %s\n", note);
+        print_line("note", note);
     printf("\n  %-12s  %-12s  %10s  %10s  details\n", "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {
         struct pstk_field f;

@@ -18,22 +18,29 @@ static _Atomic int seen;
 static _Atomic(struct pstk_loader *) attached;
 static _Atomic(const char *) words;
 
+/* The last one comes when a terminal is closed. */
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
 static void write_text(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
         return; /* nobody is left to be told */
 }
 
+static void end_at_once(const char *last_words, int number)
+{
+    write_text("\npenstock: interrupted: ");
+    write_text(last_words);
+    write_text("\n");
+    _exit(STATUS_SIGNAL + number);
+}
+
 static void on_signal(int number)
 {
     atomic_store(&seen, number);
     const char *last = atomic_load(&words);
-    if (last) {
-        write_text("\npenstock: interrupted: ");
-        write_text(last);
-        write_text("\n");
-        _exit(STATUS_SIGNAL + number);
-    }
+    if (last)
+        end_at_once(last, number);
     struct pstk_loader *loader = atomic_load(&attached);
     if (loader)
         pstk_interrupt(loader);
@@ -41,14 +48,13 @@ static void on_signal(int number)
 
 void interrupt_install(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         struct sigaction action, old;
         memset(&action, 0, sizeof action);
         action.sa_handler = on_signal;
         sigemptyset(&action.sa_mask);
         action.sa_flags = (int)SA_RESETHAND; /* the second one kills */
-        /* A shell that runs us in the background has SIGINT ignored: leave it so. */
+        /* A shell that runs us in the background has SIGINT ignored, nohup SIGHUP: leave it so. */
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
@@ -79,8 +85,8 @@ static void mask(int how)
 {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaddset(&set, numbers[i]);
     pthread_sigmask(how, &set, NULL);
 }
 
@@ -97,4 +103,12 @@ void interrupt_unblock(void)
 void interrupt_at_once(const char *last_words)
 {
     atomic_store(&words, last_words);
+    const int number = atomic_load(&seen); /* one that came before found no last words */
+    if (last_words && number)
+        end_at_once(last_words, number);
+}
+
+void interrupt_ignore_pipe(void)
+{
+    signal(SIGPIPE, SIG_IGN);
 }

@@ -4,12 +4,14 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <penstock/types.h>
 
 #include "command.h"
 #include "message.h"
+#include "text.h"
 
 static json_t *have(json_t *value)
 {
@@ -104,12 +106,13 @@ void json_append_count(json_t *array, uint64_t value)
 
 int json_print(json_t *takes, int status)
 {
-    int r = json_dumpf(takes, stdout, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    char *text = json_dumps(takes, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     json_decref(takes);
-    if (r < 0 || putchar('\n') == EOF) {
-        message_say("cannot write to standard output");
-        return STATUS_DAMAGED;
-    }
+    if (!text)
+        message_no_memory();
+    text_print_json(stdout, text);
+    putchar('\n');
+    free(text);
     return message_finish(status);
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main: the `penstock` command: finds the subcommand and runs it. */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <penstock/types.h>
 
@@ -71,8 +74,22 @@ static int help_of(int argc, char **argv)
     return message_finish(STATUS_OK);
 }
 
+/* What the command starts with, whoever starts it. */
+static void settle(void)
+{
+    /* A standard stream that is closed would lend its number to the next file that is opened, and
+     * messages would be written into a shard. It is opened the wrong way round, so that printing
+     * there fails as before. */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    /* Past the limit of `ulimit -f` a write shall fail, and be reported, instead of killing. */
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
+    settle();
     if (argc < 2) {
         print_help(stderr);
         return STATUS_USAGE;

@@ -10,6 +10,7 @@
 #include "message.h"
 #include "options.h"
 #include "output.h"
+#include "progress.h"
 #include "unit.h"
 
 enum { OPT_OVERWRITE = 256, OPT_JSON };
@@ -32,7 +33,10 @@ static const char help[] =
     "example:\n"
     "  penstock merge part0 part1 part2 part3 train\n"
     "\n"
-    "exit status: 0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit\n";
+    "A merge that Ctrl-C stops leaves OUT and the parts as they were.\n"
+    "\n"
+    "exit status: 0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit; 130\n"
+    "Ctrl-C\n";
 
 static int report(const char *out, uint32_t n_parts, double seconds, int json)
 {
@@ -60,31 +64,65 @@ static int report(const char *out, uint32_t n_parts, double seconds, int json)
     printf("merged %u part%s: %s samples in %s shard%s, in %s\n", n_parts, n_parts == 1 ? "" : "s",
            unit_count(n, info.n_samples), unit_count(shards, info.n_shards),
            info.n_shards == 1 ? "" : "s", unit_seconds(time, seconds));
-    printf("next: penstock bench %s\n", out);
+    message_next("penstock bench", out);
     return message_finish(STATUS_OK);
+}
+
+struct merge {
+    const char *out;
+    int json, overwrite;
+    struct progress progress;
+};
+
+static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct merge *m = user;
+    progress_update(&m->progress, n_total ? (double)n_done / (double)n_total : -1, n_done);
+    return interrupt_seen();
+}
+
+/* The library was stopped by on_progress: nothing is left of the work. */
+static int say_stopped(const struct merge *m)
+{
+    message_say("interrupted: nothing was merged, %s %s; the parts are as they were", m->out,
+                output_stands(m->out) ? "is as it was" : "is no data set");
+    return interrupt_status();
+}
+
+static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
+{
+    struct pstk_error err;
+    double start = unit_now();
+    pstk_error_init(&err, sizeof err);
+    progress_begin(&m->progress, "merging", "bytes");
+    int r = pstk_merge_watched(parts, n_parts, m->out, m->overwrite, on_progress, m, &err);
+    progress_end(&m->progress);
+    if (r == PSTK_ECANCELED && interrupt_seen())
+        return say_stopped(m);
+    if (r < 0)
+        return output_refuse(&err, m->out);
+    int status = report(m->out, n_parts, unit_now() - start, m->json);
+    if (status)
+        message_say("%s was merged all the same, whole", m->out);
+    else if (interrupt_seen())
+        return interrupt_say("but the data set was complete already");
+    return status;
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
     struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
-    struct pstk_error err;
-    int c, json = 0, overwrite = 0;
+    struct merge m = {.json = 0};
+    int c;
     while ((c = options_next(&o)) > 0)
-        *(c == OPT_JSON ? &json : &overwrite) = 1;
+        *(c == OPT_JSON ? &m.json : &m.overwrite) = 1;
     if (c < 0 || options_operands(&o, 2, 0, "PART... and OUT") < 0)
         return o.status;
     int n = options_n_operands(&o);
-    const char *out = options_operand(&o, n - 1);
-    const char *const *parts = (const char *const *)(argv + optind);
-    double start = unit_now();
+    m.out = options_operand(&o, n - 1);
     interrupt_install();
-    interrupt_at_once("the parts are as they were; merge them again");
-    pstk_error_init(&err, sizeof err);
-    int r = pstk_merge(parts, (uint32_t)(n - 1), out, overwrite, &err);
-    interrupt_at_once(NULL);
-    if (r < 0)
-        return output_refuse(&err, out);
-    return report(out, (uint32_t)(n - 1), unit_now() - start, json);
+    interrupt_ignore_pipe();
+    return merge(&m, (const char *const *)(argv + optind), (uint32_t)(n - 1));
 }
 
 const struct command command_merge = {"merge", "join the parts of a data set", help, run};

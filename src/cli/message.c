@@ -6,15 +6,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "command.h"
 #include "interrupt.h"
+#include "text.h"
+#include "unit.h"
 
+/* Names, notes and the library's messages quote what others wrote: every line goes through text.
+ * It leaves in one piece, so that lines of several processes stay apart. */
 static void print(const char *format, va_list args)
 {
-    fputs("penstock: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    char *line;
+    if (vasprintf(&line, format, args) < 0)
+        message_no_memory();
+    char *safe = text_copy(line);
+    fprintf(stderr, "penstock: %s\n", safe);
+    free(safe);
+    free(line);
 }
 
 void message_say(const char *format, ...)
@@ -55,26 +64,67 @@ int message_status(int code)
     }
 }
 
+/* The soft limit of this process; RLIM_INFINITY: none that is known. */
+static rlim_t limit_of(int resource)
+{
+    struct rlimit limit;
+    return getrlimit((__rlimit_resource_t)resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE])
+{
+    const rlim_t size = limit_of(RLIMIT_FSIZE), files = limit_of(RLIMIT_NOFILE);
+    char number[UNIT_SIZE];
+    text[0] = 0;
+    if (native == EFBIG && size != RLIM_INFINITY)
+        snprintf(text, MESSAGE_ADVICE_SIZE,
+                 "; a file may have %s bytes here: raise this limit (ulimit -f)",
+                 unit_count(number, size));
+    else if (native == EMFILE && files != RLIM_INFINITY)
+        snprintf(text, MESSAGE_ADVICE_SIZE,
+                 "; this process may open %s files at once: raise this limit (ulimit -n)",
+                 unit_count(number, files));
+    return text;
+}
+
+/* The errno value of an error; 0 where `native` is a number of libjpeg's or CUDA's. */
+static int errno_of(const struct pstk_error *err)
+{
+    return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
+}
+
 int message_refuse(const struct pstk_error *err, const char *path)
 {
     const char *text = err->message[0] ? err->message : pstk_strerror(err->code);
+    char advice[MESSAGE_ADVICE_SIZE];
+    message_advice(errno_of(err), advice);
     if (path && !strstr(text, path))
-        message_say("%s: %s", path, text);
+        message_say("%s: %s%s", path, text, advice);
     else
-        message_say("%s", text);
+        message_say("%s%s", text, advice);
     return message_status(err->code);
 }
 
 void message_no_memory(void)
 {
-    message_say("out of memory");
+    fputs("penstock: out of memory\n", stderr); /* message_say would need some */
     exit(STATUS_DAMAGED);
+}
+
+void message_next(const char *command, const char *path)
+{
+    printf("next: %s ", command);
+    text_print_word(stdout, path);
+    putchar('\n');
 }
 
 int message_finish(int status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    errno = 0;
+    int failed = ferror(stdout);
+    if (fclose(stdout) == 0 && !failed)
         return status;
-    message_say("cannot write to standard output: %s", strerror(errno));
+    message_say("cannot write to standard output: %s",
+                errno ? strerror(errno) : "it failed before");
     return STATUS_DAMAGED;
 }

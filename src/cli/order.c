@@ -58,6 +58,7 @@ static void print_batch(struct json_t *batches, const uint64_t *ids, int64_t n)
         putchar('\n');
 }
 
+/* Returns 0, an exit status after a message, or -1: a signal came before the last batch. */
 static int print_batches(const struct pstk_order_settings *s, const struct pipeline *p, uint64_t n,
                          struct json_t *batches)
 {
@@ -68,7 +69,8 @@ static int print_batches(const struct pstk_order_settings *s, const struct pipel
         message_no_memory();
     if (n > left)
         n = left;
-    for (uint64_t i = 0; i < n && r >= 0 && !interrupt_seen() && !ferror(stdout); i++) {
+    uint64_t i = 0;
+    for (; i < n && r >= 0 && !interrupt_seen() && !ferror(stdout); i++) {
         r = pstk_order_batch(s, p->position + i * p->batch_size * p->world, ids);
         if (r >= 0)
             print_batch(batches, ids, r);
@@ -78,7 +80,7 @@ static int print_batches(const struct pstk_order_settings *s, const struct pipel
         message_say("%s", pstk_strerror((int)r));
         return message_status((int)r);
     }
-    return STATUS_OK;
+    return i < n && interrupt_seen() ? -1 : STATUS_OK;
 }
 
 static int order(struct pipeline *p, const char *path, uint64_t n, int json)
@@ -94,9 +96,9 @@ static int order(struct pipeline *p, const char *path, uint64_t n, int json)
                              p->start_batch, whole);
     struct json_t *batches = json ? json_make_array() : NULL;
     status = print_batches(&s, p, n, batches);
-    if (interrupt_seen()) {
+    if (status < 0) {
         json_drop(batches);
-        return interrupt_say("not all batches were printed");
+        return interrupt_say(json ? "nothing was printed" : "not all batches were printed");
     }
     if (!batches || status) {
         json_drop(batches);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output: the data set that a command makes, and what may stand in its place. */
+/* output: what a command makes, be it a data set or a file, and what is at its path already. */
 #ifndef PSTK_CLI_OUTPUT_H
 #define PSTK_CLI_OUTPUT_H
+
+#include <stdio.h>
 
 #include <penstock/types.h>
 
@@ -10,5 +12,29 @@ int output_stands(const char *path);
 /* Print why the library refused to make `path`, with --overwrite where that would help; returns the
  * exit status. */
 int output_refuse(const struct pstk_error *err, const char *path);
+
+/*
+ * A file that a command writes. A regular file is made whole or not at all: it is written next to
+ * its place, synced, and renamed over what is there, which stays as it was until then. Symbolic
+ * links are followed, so that a link stays a link. What is no regular file (a device, a FIFO, a
+ * standard stream) is written to as it is, and never removed. Not seekable.
+ */
+struct output_file {
+    FILE *stream;     /* owned; to write to. A write fails once a signal asked for the end */
+    const char *path; /* borrowed; as the user named it */
+    char *target;     /* owned; where the symbolic links of path lead. NULL: written straight */
+    char *temporary;  /* owned; in the same folder. NULL: there is none to remove */
+    int fd;           /* owned unless it is standard output */
+    int replaces;     /* 1: a file is there already */
+    int native;       /* errno of the first write that failed */
+};
+
+/* Begin the file at `path` ("-": standard output). Returns 0, or an exit status after a message. On
+ * failure *f needs no abort. */
+int output_file_open(struct output_file *f, const char *path);
+/* Finish: flush, sync, close, rename. `status` is that of the writing: where it is not 0, or a
+ * signal asked for the end, the file is given up. Returns 0, or an exit status after a message,
+ * which is the only one about this file. */
+int output_file_close(struct output_file *f, int status);
 
 #endif

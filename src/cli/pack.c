@@ -7,6 +7,7 @@
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
+#include "bad.h"
 #include "census.h"
 #include "command.h"
 #include "feed.h"
@@ -49,8 +50,10 @@ static const char help[] =
     "JPEGs are stored as planes: their coefficients out of their Huffman code, smaller and much\n"
     "faster to decode, pixel for pixel the same; `penstock get` gives the file back, nearly\n"
     "always byte for byte (--jpeg). Every image is read once, to be sure that it can be decoded.\n"
-    "One that cannot is named at the end, and nothing is packed. The data set exists from the\n"
-    "last moment on: a pack that is stopped leaves none.\n"
+    "One that cannot is named at the end, and nothing is packed. Images of other formats (WebP,\n"
+    "TIFF, BMP, GIF, AVIF, ...) are counted by format: convert them to JPEG or PNG. A file that\n"
+    "this machine cannot read ends the pack. The data set exists from the last moment on: a pack\n"
+    "that is stopped leaves none.\n"
     "\n"
     "options:\n"
     "  --shard-size SIZE      begin a new shard file before this size is passed (256M)\n"
@@ -61,7 +64,8 @@ static const char help[] =
     "  --jpeg keep            all JPEGs as they came\n"
     "  --compress zstd[:LEVEL]  compress key, and with --pixels the pixels (off)\n"
     "  --part I/N             pack slice I of N, I = 0..N-1; `penstock merge` joins the slices\n"
-    "  --skip-bad             leave out what is no readable image, and name it\n"
+    "  --skip-bad             skip files that were read and are no images to be packed, and list\n"
+    "                         them; a file that cannot be read still ends the pack\n"
     "  --overwrite            replace OUT if it is a data set\n"
     "  --json                 print the summary as one JSON object\n"
     "\n"
@@ -80,13 +84,8 @@ static const char help[] =
     "  penstock pack imagenet/train train256 --pixels 256\n"
     "  penstock pack imagenet/train part3 --part 3/8      # on the fourth of eight machines\n"
     "\n"
-    "exit status: 0 packed; 1 unreadable images, nothing packed; 2 wrong usage or path; 130 "
-    "Ctrl-C\n";
-
-struct bad_file {
-    uint64_t number; /* in tree.files */
-    char *reason;    /* owned */
-};
+    "exit status: 0 packed; 1 unreadable images or a failing machine, nothing packed; 2 wrong\n"
+    "usage, path or permission; 130 Ctrl-C\n";
 
 struct pack {
     const char *src, *out;
@@ -99,11 +98,17 @@ struct pack {
     uint64_t first, n;          /* slice of tree.files */
     struct pstk_writer *writer; /* NULL once given up */
     struct feed *feed;
-    struct bad_file *bad; /* owned */
-    uint64_t n_bad;
+    struct bad bad;
     uint64_t bytes_in; /* of the files packed */
     double start;      /* seconds */
 };
+
+/* What is at OUT while nothing is packed there, to be put after "nothing was packed, ". */
+static const char *standing(const struct pack *p)
+{
+    return output_stands(p->out) ? "and the data set there is as it was"
+                                 : "and there is no data set";
+}
 
 static int parse_part(struct pack *p, const char *text)
 {
@@ -179,20 +184,21 @@ static int open_writer(struct pack *p)
     return r < 0 ? output_refuse(&err, p->out) : 0;
 }
 
-static void note_bad(struct pack *p, uint64_t number, const char *reason)
+static void note_bad(struct pack *p, uint64_t number, const char *reason, const char *format)
 {
-    if ((p->n_bad & (p->n_bad - 1)) == 0) { /* room is the next power of two */
-        struct bad_file *bad = reallocarray(p->bad, p->n_bad ? 2 * p->n_bad : 1, sizeof *bad);
-        if (!bad)
-            message_no_memory();
-        p->bad = bad;
-    }
-    char *copy = strdup(reason);
-    if (!copy)
-        message_no_memory();
-    p->bad[p->n_bad++] = (struct bad_file){.number = number, .reason = copy};
+    bad_add(&p->bad, number, reason, format);
     if (!p->skip_bad)
         pstk_writer_abort(&p->writer); /* only looks for more from here on; frees the disk */
+}
+
+/* A failure of the machine ends the pack, --skip-bad or not: the file may well be an image. */
+static int refuse_failed(struct pack *p, const struct feed_item *item)
+{
+    pstk_writer_abort(&p->writer);
+    bad_print(&p->bad, &p->tree, p->n);
+    message_say("%s/%s: %s", p->src, p->tree.files[item->number].path, item->reason);
+    message_say("nothing was packed, %s", standing(p));
+    return message_status(item->code);
 }
 
 /* Add one file to the data set. Returns 0, or an exit status. */
@@ -203,8 +209,10 @@ static int add(struct pack *p, const struct feed_item *item)
     struct pstk_value values[3] = {{item->data, item->size}};
     struct pstk_error err;
     uint32_t n = 1;
-    if (item->reason[0]) {
-        note_bad(p, item->number, item->reason);
+    if (item->state == FEED_FAILED)
+        return refuse_failed(p, item);
+    if (item->state == FEED_BAD) {
+        note_bad(p, item->number, item->reason, item->format);
         return 0;
     }
     if (!p->writer)
@@ -218,7 +226,7 @@ static int add(struct pack *p, const struct feed_item *item)
                 ? pstk_writer_add_pixels(p->writer, values, n, 0, item->height, item->width, &err)
                 : pstk_writer_add(p->writer, values, n, &err);
     if (r == PSTK_EBADMSG || r == PSTK_EINVAL || r == PSTK_EFBIG)
-        note_bad(p, item->number, err.message);
+        note_bad(p, item->number, err.message, NULL);
     else if (r < 0)
         return message_refuse(&err, p->out);
     else
@@ -243,17 +251,6 @@ static int add_all(struct pack *p)
     return status;
 }
 
-static void say_bad(const struct pack *p)
-{
-    char bad[UNIT_SIZE], all[UNIT_SIZE];
-    if (!p->n_bad)
-        return;
-    message_say("%s of %s files %s:", unit_count(bad, p->n_bad), unit_count(all, p->n),
-                p->n_bad == 1 ? "is no readable image" : "are no readable images");
-    for (uint64_t i = 0; i < p->n_bad; i++)
-        fprintf(stderr, "  %s: %s\n", p->tree.files[p->bad[i].number].path, p->bad[i].reason);
-}
-
 /* What came of it. */
 struct result {
     struct pstk_dataset_info info;
@@ -261,12 +258,11 @@ struct result {
     double seconds;
 };
 
-static void print_json(const struct pack *p, const struct result *r)
+static int print_json(const struct pack *p, const struct result *r)
 {
     const struct pstk_dataset_info *info = &r->info;
     const struct census census = census_of(&r->images);
-    struct json_t *o = json_make_object(), *skipped = json_make_array();
-    struct json_t *images = json_make_object();
+    struct json_t *o = json_make_object(), *images = json_make_object();
     char note[FORM_NOTE_SIZE];
     json_put_text(o, "path", p->out);
     json_put_count(o, "n_samples", info->n_samples);
@@ -280,14 +276,8 @@ static void print_json(const struct pack *p, const struct result *r)
     json_put_count(o, "image_bytes", r->images.stored_bytes);
     census_put(&census, images);
     json_put(o, "images", images);
-    for (uint64_t i = 0; i < p->n_bad; i++) {
-        struct json_t *file = json_make_object();
-        json_put_text(file, "path", p->tree.files[p->bad[i].number].path);
-        json_put_text(file, "reason", p->bad[i].reason);
-        json_append(skipped, file);
-    }
-    json_put(o, "skipped", skipped);
-    json_print(o, STATUS_OK);
+    bad_put(&p->bad, &p->tree, o);
+    return json_print(o, STATUS_OK);
 }
 
 static void print_images(const struct pack *p, const struct result *r)
@@ -302,7 +292,7 @@ static void print_images(const struct pack *p, const struct result *r)
            100.0 * (double)r->images.stored_bytes / (p->bytes_in ? (double)p->bytes_in : 1.0));
 }
 
-static void print_text(const struct pack *p, const struct result *r)
+static int print_text(const struct pack *p, const struct result *r)
 {
     const struct pstk_dataset_info *info = &r->info;
     const double seconds = r->seconds;
@@ -320,7 +310,8 @@ static void print_text(const struct pack *p, const struct result *r)
     if (p->n_parts > 1)
         printf("next: when all %u parts are packed, penstock merge PART... OUT\n", p->n_parts);
     else
-        printf("next: penstock bench %s\n", p->out);
+        message_next("penstock bench", p->out);
+    return message_finish(STATUS_OK);
 }
 
 static int report(const struct pack *p, double seconds)
@@ -341,11 +332,7 @@ static int report(const struct pack *p, double seconds)
     pstk_dataset_close(&d);
     if (r < 0 && r != PSTK_ENODATA)
         return message_status(r);
-    if (p->json)
-        print_json(p, &result);
-    else
-        print_text(p, &result);
-    return message_finish(STATUS_OK);
+    return p->json ? print_json(p, &result) : print_text(p, &result);
 }
 
 static int finish(struct pack *p)
@@ -353,16 +340,15 @@ static int finish(struct pack *p)
     struct pstk_error err;
     if (interrupt_seen()) {
         pstk_writer_abort(&p->writer);
-        message_say("interrupted: nothing was packed, %s %s", p->out,
-                    output_stands(p->out) ? "is as it was" : "is no data set");
+        message_say("interrupted: nothing was packed, %s", standing(p));
         return interrupt_status();
     }
-    say_bad(p);
-    if (p->n_bad && !p->skip_bad) {
+    bad_print(&p->bad, &p->tree, p->n);
+    if (p->bad.n && !p->skip_bad) {
         message_say("nothing was packed; repair or remove them, or leave them out with --skip-bad");
         return STATUS_DAMAGED;
     }
-    if (p->n_bad == p->n && p->n_parts == 1) {
+    if (p->bad.n == p->n && p->n_parts == 1) {
         pstk_writer_abort(&p->writer);
         message_say("nothing was packed: no image is left");
         return STATUS_DAMAGED;
@@ -371,7 +357,9 @@ static int finish(struct pack *p)
     if (pstk_writer_commit(&p->writer, &err) < 0)
         return message_refuse(&err, p->out);
     int status = report(p, unit_now() - p->start);
-    if (status == STATUS_OK && interrupt_seen())
+    if (status)
+        message_say("%s was packed all the same, whole", p->out);
+    else if (interrupt_seen())
         return interrupt_say("but the data set was complete already");
     return status;
 }
@@ -379,9 +367,16 @@ static int finish(struct pack *p)
 static void say_left_out(const struct pack *p)
 {
     uint64_t n = p->tree.n_left_out;
+    char formats[FORMATS_TEXT];
     if (n)
         message_say("%llu image%s beside the class folders of %s %s left out, as ImageFolder does",
                     (unsigned long long)n, n == 1 ? "" : "s", p->src, n == 1 ? "is" : "are");
+    n = p->tree.foreign.n;
+    if (n)
+        message_say("%llu image%s in %s left out, of formats that are not packed: %s; convert to "
+                    "JPEG or PNG what shall be packed",
+                    (unsigned long long)n, n == 1 ? " is" : "s are", p->src,
+                    formats_text(&p->tree.foreign, formats));
     n = p->tree.n_others;
     if (n)
         message_say("%llu file%s in %s %s", (unsigned long long)n, n == 1 ? "" : "s", p->src,
@@ -440,11 +435,10 @@ static int run(const struct command *self, int argc, char **argv)
     p.out = options_operand(&o, 1);
     p.start = unit_now();
     interrupt_install();
+    interrupt_ignore_pipe();
     status = pack(&p);
     pstk_writer_abort(&p.writer);
-    for (uint64_t i = 0; i < p.n_bad; i++)
-        free(p.bad[i].reason);
-    free(p.bad);
+    bad_close(&p.bad);
     tree_close(&p.tree);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "json.h"
 #include "message.h"
+#include "text.h"
 #include "unit.h"
 
 static const struct choice limits[] = {{"unknown", PSTK_LIMIT_UNKNOWN},
@@ -143,7 +144,8 @@ static void print_head(const struct report *r)
 {
     const struct pipeline *p = r->pipeline;
     char n[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
-    printf("%s: %s samples, %s in %s shard%s\n", p->path, unit_count(n, p->info.n_samples),
+    text_print(stdout, p->path);
+    printf(": %s samples, %s in %s shard%s\n", unit_count(n, p->info.n_samples),
            unit_bytes(bytes, (double)p->info.bytes), unit_count(shards, p->info.n_shards),
            p->info.n_shards == 1 ? "" : "s");
     if (p->image_field >= 0)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sheet.h"
 
-#include <errno.h>
 #include <png.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "message.h"
+#include "output.h"
 
 #define GAP 4                          /* pixels */
 #define MAX_CANVAS (UINT64_C(1) << 30) /* bytes */
@@ -48,7 +46,9 @@ void sheet_put(struct sheet *s, uint64_t i, const void *pixels)
                (const unsigned char *)pixels + y * row, row);
 }
 
-static int write_png(const struct sheet *s, FILE *file, const char *path)
+/* Returns 0, or an exit status; only where libpng itself fails after a message: what a failed write
+ * means is the output's to say. */
+static int write_png(const struct sheet *s, const struct output_file *file)
 {
     png_image image;
     memset(&image, 0, sizeof image);
@@ -56,27 +56,18 @@ static int write_png(const struct sheet *s, FILE *file, const char *path)
     image.width = s->width;
     image.height = s->height;
     image.format = PNG_FORMAT_RGB;
-    if (png_image_write_to_stdio(&image, file, 0, s->pixels, 0, NULL) && fflush(file) == 0)
+    if (png_image_write_to_stdio(&image, file->stream, 0, s->pixels, 0, NULL))
         return 0;
-    message_say("cannot write %s: %s", path, image.message[0] ? image.message : strerror(errno));
+    if (!file->native)
+        message_say("cannot make a PNG file of the pictures: %s", image.message);
     return STATUS_DAMAGED;
 }
 
 int sheet_write(const struct sheet *s, const char *path)
 {
-    if (strcmp(path, "-") == 0)
-        return write_png(s, stdout, "standard output");
-    FILE *file = fopen(path, "wbe");
-    if (!file)
-        return message_usage("cannot write %s: %s", path, strerror(errno));
-    int status = write_png(s, file, path);
-    if (fclose(file) != 0 && status == 0) {
-        message_say("cannot write %s: %s", path, strerror(errno));
-        status = STATUS_DAMAGED;
-    }
-    if (status)
-        unlink(path); /* half a picture is worse than none */
-    return status;
+    struct output_file file;
+    int status = output_file_open(&file, path);
+    return status ? status : output_file_close(&file, write_png(s, &file));
 }
 
 void sheet_close(struct sheet *s)

@@ -15,6 +15,7 @@
 #include "options.h"
 #include "pipeline.h"
 #include "sheet.h"
+#include "text.h"
 
 #define MAX_IDS 65536
 
@@ -38,7 +39,8 @@ static const char help[] =
     "\n"
     "options:\n"
     "  --ids IDS           sample ids, from 0: 7, or 0..15, or 3,5,8..11 (0..15)\n"
-    "  -o, --output FILE   PNG file, - for standard output\n"
+    "  -o, --output FILE   PNG file, - for standard output; a file that is there is replaced when\n"
+    "                      the new one is whole\n"
     "  --size N            pixels of both sides (224)\n"
     "  --crop C            random, center, none, as in bench (random)\n"
     "  --flip P            flip with this probability (0.5 with random crops, else 0)\n"
@@ -53,7 +55,7 @@ static const char help[] =
     "  penstock show train --ids 0..15 -o sheet.png\n"
     "  penstock show train --ids 1700 --crop center -o 1700.png --json\n"
     "\n"
-    "exit status: 0; 1 damaged data; 2 wrong usage or path\n";
+    "exit status: 0; 1 damaged data, or a picture that cannot be written; 2 wrong usage or path\n";
 
 struct show {
     struct pipeline pipeline;
@@ -209,12 +211,13 @@ static int fetch_all(struct show *s)
 static int report(struct show *s)
 {
     if (!s->json) {
+        text_print(stdout, s->output);
         if (s->n_ids == 1)
-            printf("%s: sample %" PRIu64 ", %u x %u pixels\n", s->output, s->ids[0], s->sheet.width,
+            printf(": sample %" PRIu64 ", %u x %u pixels\n", s->ids[0], s->sheet.width,
                    s->sheet.height);
         else
-            printf("%s: %" PRIu64 " samples in %u rows of %u, %u x %u pixels\n", s->output,
-                   s->n_ids, s->sheet.n_rows, s->sheet.n_columns, s->sheet.width, s->sheet.height);
+            printf(": %" PRIu64 " samples in %u rows of %u, %u x %u pixels\n", s->n_ids,
+                   s->sheet.n_rows, s->sheet.n_columns, s->sheet.width, s->sheet.height);
         return message_finish(STATUS_OK);
     }
     struct json_t *o;

@@ -11,9 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <penstock/format.h>
+
 #include "command.h"
 #include "interrupt.h"
 #include "message.h"
+#include "text.h"
 
 #define MAX_DEPTH 64 /* folders in folders; each holds a descriptor while it is read */
 #define MAX_PATH 4096
@@ -21,6 +24,12 @@
 /* torchvision's IMG_EXTENSIONS: what it would try to open, so must be packed or named as bad. */
 static const char *const extensions[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
                                          ".pgm", ".tif",  ".tiff", ".webp"};
+
+/* Extensions of other images: ImageFolder passes them over, and so does pack, but says so. What
+ * they are is then told by their bytes. */
+static const char *const foreign_extensions[] = {".gif", ".avif", ".heic", ".heif", ".jp2", ".j2k",
+                                                 ".jpx", ".jpf",  ".jxl",  ".jfif", ".pbm", ".pnm",
+                                                 ".pam", ".exr",  ".psd",  ".dib"};
 
 /* A folder being read, and those it lies in. */
 struct folder {
@@ -32,33 +41,41 @@ struct folder {
     char path[MAX_PATH]; /* relative to the root, "" for the root */
 };
 
-static int is_image(const char *name)
+static int ends_with(const char *name, const char *const *endings, size_t n_endings)
 {
     size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
-        size_t n = strlen(extensions[i]);
-        if (length >= n && strcasecmp(name + length - n, extensions[i]) == 0)
+    for (size_t i = 0; i < n_endings; i++) {
+        size_t n = strlen(endings[i]);
+        if (length >= n && strcasecmp(name + length - n, endings[i]) == 0)
             return 1;
     }
     return 0;
 }
 
-int tree_is_utf8(const char *text)
+static int is_image(const char *name)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        int n = *s < 0x80 ? 0 : *s < 0xC2 ? -1 : *s < 0xE0 ? 1 : *s < 0xF0 ? 2 : *s < 0xF5 ? 3 : -1;
-        if (n < 0)
-            return 0;
-        /* overlong forms, surrogates, beyond U+10FFFF: told by the second byte */
-        if ((*s == 0xE0 && s[1] < 0xA0) || (*s == 0xED && s[1] > 0x9F) ||
-            (*s == 0xF0 && s[1] < 0x90) || (*s == 0xF4 && s[1] > 0x8F))
-            return 0;
-        for (s++; n > 0; n--, s++)
-            if ((*s & 0xC0) != 0x80)
-                return 0;
+    return ends_with(name, extensions, sizeof extensions / sizeof *extensions);
+}
+
+/* Count a file that is not packed: by its format, where it is an image. */
+static void count_other(struct tree *t, int folder_fd, const char *name)
+{
+    char head[64];
+    const char *format = NULL;
+    int is_packed = 0;
+    if (ends_with(name, foreign_extensions,
+                  sizeof foreign_extensions / sizeof *foreign_extensions)) {
+        int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
+        if (fd >= 0)
+            close(fd);
+        if (n > 0)
+            format = pstk_image_format(head, (uint64_t)n, &is_packed);
     }
-    return 1;
+    if (format && !is_packed)
+        formats_add(&t->foreign, format);
+    else
+        t->n_others++;
 }
 
 static void add_file(struct tree *t, const struct folder *f, const char *name)
@@ -89,6 +106,13 @@ static int kind_of(int fd, const struct dirent *e)
     return fstatat(fd, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f';
 }
 
+static int refuse_folder(const char *path, int native)
+{
+    char advice[MESSAGE_ADVICE_SIZE];
+    return message_usage("cannot read the folder %s: %s%s", path, strerror(native),
+                         message_advice(native, advice));
+}
+
 static int scan_folder(struct tree *t, int fd, struct folder *f);
 
 static int is_loop(const struct folder *f, const struct stat *st)
@@ -110,7 +134,7 @@ static int scan_inner(struct tree *t, int fd, const struct folder *f, const char
                              MAX_DEPTH);
     int inner_fd = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (inner_fd < 0 || fstat(inner_fd, &st) < 0) {
-        int status = message_usage("cannot read the folder %s: %s", inner.path, strerror(errno));
+        int status = refuse_folder(inner.path, errno);
         if (inner_fd >= 0)
             close(inner_fd);
         return status;
@@ -149,10 +173,10 @@ static int scan_folder(struct tree *t, int fd, struct folder *f)
         else if (is_image(e->d_name))
             add_file(t, f, e->d_name);
         else
-            t->n_others++;
+            count_other(t, fd, e->d_name);
     }
     if (status == 0 && errno)
-        status = message_usage("cannot read the folder %s: %s", f->path, strerror(errno));
+        status = refuse_folder(f->path, errno);
     closedir(dir);
     return status;
 }
@@ -170,7 +194,7 @@ static int list_classes(struct tree *t, DIR *dir, const struct folder *root)
             if (is_image(e->d_name))
                 add_file(t, root, e->d_name);
             else
-                t->n_others++;
+                count_other(t, dirfd(dir), e->d_name);
             continue;
         }
         if (fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && st.st_dev == t->skip_dev &&
@@ -230,19 +254,21 @@ static void drop_classes(struct tree *t)
 /* Read every class folder. The first n_top files are the root's own. */
 static int scan_classes(struct tree *t, int fd, struct folder *root, uint64_t n_top)
 {
-    const char *empty = NULL;
+    const char *empty = NULL, *what = "no images";
     uint64_t n_full = 0;
     for (uint64_t c = 0; c < t->n_classes; c++) {
-        uint64_t before = t->n_files;
+        const uint64_t before = t->n_files, n_foreign = t->foreign.n;
         root->cls = (uint32_t)c;
         int status = scan_inner(t, fd, root, t->classes[c]);
         if (status)
             return status;
         if (t->n_files > before)
             n_full++;
-        else if (!empty)
+        else if (!empty) {
             empty = t->classes[c];
-        if (!tree_is_utf8(t->classes[c]))
+            what = t->foreign.n > n_foreign ? "only images of formats that are not packed" : what;
+        }
+        if (!text_is_utf8(t->classes[c]))
             return message_usage("the folder %s has a name that is not UTF-8", t->classes[c]);
     }
     if (n_full == 0) { /* flat: its subfolders hold no images, so they are no classes */
@@ -250,9 +276,9 @@ static int scan_classes(struct tree *t, int fd, struct folder *root, uint64_t n_
         return 0;
     }
     if (empty)
-        return message_usage("the class folder %s holds no images; remove it, or fill it (it would "
-                             "be a class of its own)",
-                             empty);
+        return message_usage("the class folder %s holds %s; remove it, or fill it with JPEG or PNG "
+                             "files (it would be a class of its own)",
+                             empty, what);
     drop_files(t, 0, n_top);
     t->n_left_out = n_top;
     return 0;
@@ -262,6 +288,7 @@ int tree_scan(struct tree *t, const char *root, const char *out)
 {
     struct folder top = {.parent = NULL};
     struct stat st;
+    char formats[FORMATS_TEXT];
     if (stat(out, &st) == 0) {
         t->skip_dev = st.st_dev;
         t->skip_ino = st.st_ino;
@@ -270,13 +297,13 @@ int tree_scan(struct tree *t, const char *root, const char *out)
     if (!dir && errno == ENOTDIR)
         return message_usage("%s is a file; pack takes a folder of images", root);
     if (!dir)
-        return message_usage("cannot read the folder %s: %s", root, strerror(errno));
+        return refuse_folder(root, errno);
     if (fstat(dirfd(dir), &st) == 0) {
         top.dev = st.st_dev;
         top.ino = st.st_ino;
     }
     int error = list_classes(t, dir, &top);
-    int status = error ? message_usage("cannot read the folder %s: %s", root, strerror(error)) : 0;
+    int status = error ? refuse_folder(root, error) : 0;
     if (status == 0 && t->n_classes) {
         qsort(t->classes, t->n_classes, sizeof *t->classes, compare_names);
         status = scan_classes(t, dirfd(dir), &top, t->n_files);
@@ -284,6 +311,10 @@ int tree_scan(struct tree *t, const char *root, const char *out)
     closedir(dir);
     if (status)
         return status;
+    if (t->n_files == 0 && t->foreign.n)
+        return message_usage("%s holds no images that can be packed, only %s; convert them to JPEG "
+                             "or PNG",
+                             root, formats_text(&t->foreign, formats));
     if (t->n_files == 0)
         return message_usage("%s holds no images (no .jpg, .jpeg, .png, ... file, in no subfolder)",
                              root);

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "formats.h"
+
 struct tree_file {
     char *path;           /* relative to the root, '/' between parts; owned */
     uint32_t folder_size; /* bytes of path that are its folder, 0 at the root */
@@ -22,7 +24,8 @@ struct tree {
     uint64_t n_files, n_room;
     char **classes; /* owned, sorted; n_classes is 0 for a flat folder */
     uint64_t n_classes;
-    uint64_t n_others;           /* files whose extension is not an image's */
+    struct formats foreign;      /* images that torchvision would not open, by their first bytes */
+    uint64_t n_others;           /* other files whose extension is not an image's */
     uint64_t n_left_out;         /* images at the top of a folder that has classes */
     uint64_t skip_dev, skip_ino; /* this directory is not looked into (the output) */
 };
@@ -31,7 +34,5 @@ struct tree {
  * status after having said what is wrong. */
 int tree_scan(struct tree *t, const char *root, const char *out);
 void tree_close(struct tree *t);
-/* 1 when the text is well-formed UTF-8 (RFC 3629). */
-int tree_is_utf8(const char *text);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify: read and check everything; name what is damaged. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <penstock/format.h>
 
@@ -11,6 +12,7 @@
 #include "message.h"
 #include "options.h"
 #include "progress.h"
+#include "text.h"
 #include "unit.h"
 
 #define MAX_LISTED 100000 /* damaged places that --json lists; all are counted and printed */
@@ -64,9 +66,10 @@ static void list(struct verify *v, const struct pstk_error *bad)
 static void print(const struct pstk_error *bad)
 {
     const char *before = "";
+    char *shard = text_copy(bad->shard), *message = text_copy(bad->message);
     fputs("  ", stderr);
-    if (bad->shard[0]) {
-        fprintf(stderr, "%s", bad->shard);
+    if (shard[0]) {
+        fprintf(stderr, "%s", shard);
         before = ", ";
     }
     if (bad->record != PSTK_NONE) {
@@ -78,7 +81,9 @@ static void print(const struct pstk_error *bad)
                 (unsigned long long)(bad->offset + (bad->length ? bad->length - 1 : 0)));
         before = ", ";
     }
-    fprintf(stderr, "%s%s\n", before[0] ? ": " : "", bad->message);
+    fprintf(stderr, "%s%s\n", before[0] ? ": " : "", message);
+    free(shard);
+    free(message);
 }
 
 static int on_bad(void *user, const struct pstk_error *bad)
@@ -113,11 +118,12 @@ static int report(struct verify *v, const char *path, double seconds, int decode
         v->bad = NULL;
         return json_print(o, status);
     }
+    text_print(stdout, path);
     if (v->n_bad)
-        printf("%s: %s damaged place%s, in %s\n", path, unit_count(n, v->n_bad),
-               v->n_bad == 1 ? "" : "s", unit_seconds(time, seconds));
+        printf(": %s damaged place%s, in %s\n", unit_count(n, v->n_bad), v->n_bad == 1 ? "" : "s",
+               unit_seconds(time, seconds));
     else
-        printf("%s: whole%s, in %s\n", path, decode ? ", every image decodes" : "",
+        printf(": whole%s, in %s\n", decode ? ", every image decodes" : "",
                unit_seconds(time, seconds));
     return message_finish(status);
 }

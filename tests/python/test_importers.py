@@ -217,6 +217,35 @@ class Files(Case):
             self.assert_says("no such file", quiet, self.path("none.npz"), self.path("no")), FileNotFoundError
         )
 
+    def test_a_folder_of_images_is_advised_by_the_formats_of_its_files(self):
+        webp, gif = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(20), b"GIF89a" + bytes(20)
+        for name, files in (
+            ("webp", {"a/1.jpg": webp, "a/2.webp": webp, "b/3.gif": gif, "notes.txt": b"none"}),
+            ("two words", {"1.jpg": image_file(0), "2.jpg": webp}),
+            ("-plain", {"1.jpg": image_file(0)}),
+        ):
+            for file, data in files.items():
+                path = os.path.join(self.path(name), file)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as out:
+                    out.write(data)
+        error = self.assert_says(["2 WebP, 1 GIF", "JPEG or PNG"], quiet, self.path("webp"), self.path("no"))
+        self.assertNotIn("penstock pack", str(error))
+        wanted = ["1 WebP", f"penstock pack '{self.path('two words')}' OUT"]
+        self.assert_says(wanted, quiet, self.path("two words"), self.path("no"))
+        here = os.getcwd()
+        os.chdir(os.path.dirname(self.path("-plain")))
+        try:
+            error = self.assert_says(["penstock pack ./-plain OUT"], quiet, "-plain", self.path("no"))
+        finally:
+            os.chdir(here)
+        self.assertNotIn("not packed", str(error))
+        for check in (True, False):
+            with self.assertRaisesRegex(penstock.PenstockError, "WebP"), penstock.Writer(
+                self.path("w"), {"jpg": "image"}, check_images=check
+            ) as writer:
+                writer.add({"jpg": webp})
+
     def test_a_missing_package_is_named_as_pip_has_it(self):
         code = (
             "import sys, penstock\n"

@@ -5,7 +5,9 @@ fork."""
 from __future__ import annotations
 
 import bisect
+import collections
 import contextlib
+import ctypes
 import functools
 import glob
 import itertools
@@ -14,14 +16,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import errors
+from . import _c, errors
 from ._optional import is_a, needed
 from .errors import SettingsError
+from .paths import shell_word
 from .values import is_array
 
 __all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "close", "from_numpy", "from_torch",
            "opened"]
 
+MAX_FILES_LOOKED_AT = 1000  # of a folder that cannot be packed here, for a message
 BLOCK_SIZE = 4 << 20  # bytes of rows read at a time where single rows are slow to read
 
 
@@ -352,7 +356,35 @@ def _opened_folder(path: str) -> Any:
     if files:
         return ParquetFiles(files)
     raise SettingsError(f"{path} is a folder without Parquet files, and no data set of penstock's or "
-                        f"Hugging Face's; to pack a folder of images: penstock pack {path} OUT")
+                        f"Hugging Face's; {_advice_on_images(path)}")
+
+
+def _image_formats(path: str) -> collections.Counter[tuple[str, bool]]:
+    """Of the first files below a folder: {(name of an image format, do data sets hold it?): files}."""
+    found: collections.Counter[tuple[str, bool]] = collections.Counter()
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    for name in itertools.islice(files, MAX_FILES_LOOKED_AT):
+        with contextlib.suppress(OSError):
+            if not os.path.isfile(name):
+                continue  # opening a named pipe would wait
+            with open(name, "rb") as file:
+                head = file.read(64)
+            packed = ctypes.c_int()
+            kind = _c.lib.pstk_image_format(head, len(head), ctypes.byref(packed))
+            if kind is not None:
+                found[kind.decode(), bool(packed.value)] += 1
+    return found
+
+
+def _advice_on_images(path: str) -> str:
+    """How to pack a folder that may hold images, by the formats that they have."""
+    found = _image_formats(path)
+    others = ", ".join(f"{n} {kind}" for (kind, packed), n in found.most_common() if not packed)
+    command = f"to pack a folder of images: penstock pack {shell_word(path)} OUT"
+    if not others:
+        return command
+    convert = f"it holds images of formats that are not packed ({others}): convert them to JPEG or PNG"
+    return f"{convert}; {command}" if any(packed for _, packed in found) else convert
 
 
 def _opened_path(path: str) -> Any:

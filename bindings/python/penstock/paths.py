@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 
 from .errors import SettingsError
 
-__all__ = ["check"]
+__all__ = ["check", "shell_word"]
+
+
+def shell_word(path: str) -> str:
+    """A path as one word of a command line that a message offers: quoted for a shell, and no option."""
+    return ("./" if path.startswith("-") else "") + shlex.quote(path)
 
 
 def check(path: str) -> None:

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+
+/* Bytes of the well-formed UTF-8 character at s, 0 where there is none. The terminating 0 is no
+ * continuation byte, so that nothing after it is read. */
+static int length_of(const unsigned char *s)
+{
+    int n = *s < 0x80 ? 1 : *s < 0xC2 ? 0 : *s < 0xE0 ? 2 : *s < 0xF0 ? 3 : *s < 0xF5 ? 4 : 0;
+    /* The second byte shows overlong forms, surrogates, and what is beyond U+10FFFF. */
+    if ((*s == 0xE0 && s[1] < 0xA0) || (*s == 0xED && s[1] > 0x9F) || (*s == 0xF0 && s[1] < 0x90) ||
+        (*s == 0xF4 && s[1] > 0x8F))
+        return 0;
+    for (int i = 1; i < n; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    return n;
+}
+
+/* C1 in UTF-8: U+0080 to U+009F. */
+static int is_c1(const unsigned char *s)
+{
+    return s[0] == 0xC2 && s[1] >= 0x80 && s[1] < 0xA0;
+}
+
+static int is_control(const unsigned char *s)
+{
+    return *s < 0x20 || *s == 0x7F || is_c1(s);
+}
+
+int text_is_utf8(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        int n = length_of(s);
+        if (n == 0)
+            return 0;
+        s += n;
+    }
+    return 1;
+}
+
+void text_print(FILE *file, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        int n = length_of(s);
+        int whole = n > 0 && !is_control(s);
+        n = n > 0 ? n : 1;
+        if (whole)
+            fwrite(s, 1, (size_t)n, file);
+        for (int i = 0; i < n && !whole; i++)
+            fprintf(file, "\\x%02x", s[i]);
+        s += n;
+    }
+}
+
+char *text_copy(const char *text)
+{
+    char *copy = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&copy, &size);
+    if (!file)
+        message_no_memory();
+    text_print(file, text);
+    if (fclose(file) != 0)
+        message_no_memory();
+    return copy;
+}
+
+void text_print_json(FILE *file, const char *json)
+{
+    for (const unsigned char *s = (const unsigned char *)json; *s; s++) {
+        if (*s == 0x7F)
+            fputs("\\u007f", file);
+        else if (is_c1(s))
+            fprintf(file, "\\u%04x", *++s);
+        else
+            fputc(*s, file);
+    }
+}
+
+/* May the path stand in a command line without quotes? */
+static int is_plain(const char *path)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789/._-+,:@";
+    const unsigned char *s = (const unsigned char *)path;
+    for (; *s; s++)
+        if (*s < 0x80 && !strchr(letters, *s))
+            return 0;
+    return path[0] != 0;
+}
+
+/* Is there anything in the path that must not be printed as it is? */
+static int has_odd_bytes(const char *path)
+{
+    const unsigned char *s = (const unsigned char *)path;
+    for (int n; *s; s += n) {
+        n = length_of(s);
+        if (n == 0 || is_control(s))
+            return 1;
+    }
+    return 0;
+}
+
+/* $'...': of the quotes of shells the one in which any byte has a printable form. */
+static void print_escaped(FILE *file, const char *path)
+{
+    const unsigned char *s = (const unsigned char *)path;
+    fputs("$'", file);
+    while (*s) {
+        int n = length_of(s);
+        int whole = n > 0 && !is_control(s);
+        n = n > 0 ? n : 1;
+        if (whole && (*s == '\'' || *s == '\\'))
+            fputc('\\', file);
+        if (whole)
+            fwrite(s, 1, (size_t)n, file);
+        for (int i = 0; i < n && !whole; i++)
+            fprintf(file, "\\%03o", s[i]); /* not \x1b: shells differ in where that ends */
+        s += n;
+    }
+    fputc('\'', file);
+}
+
+static void print_quoted(FILE *file, const char *path)
+{
+    fputc('\'', file);
+    for (; *path; path++) {
+        if (*path == '\'')
+            fputs("'\\''", file);
+        else
+            fputc(*path, file);
+    }
+    fputc('\'', file);
+}
+
+void text_print_word(FILE *file, const char *path)
+{
+    if (path[0] == '-')
+        fputs("./", file);
+    if (has_odd_bytes(path))
+        print_escaped(file, path);
+    else if (is_plain(path))
+        fputs(path, file);
+    else
+        print_quoted(file, path);
+}

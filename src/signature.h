@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signature: which image format a file has, by the bytes that it begins with. L0, pure. */
+#ifndef PSTK_SIGNATURE_H
+#define PSTK_SIGNATURE_H
+
+#include <stdint.h>
+
+enum pstk__signature {
+    PSTK__SIGNATURE_NONE = 0, /* no image that is known */
+    PSTK__SIGNATURE_JPEG,
+    PSTK__SIGNATURE_PNG,
+    PSTK__SIGNATURE_OTHER, /* an image in a format that no decoder here reads */
+};
+
+/* Look at the first bytes of a file; 64 are enough. *name (may be NULL) becomes the format's name
+ * for people, NULL where none is known; static storage. */
+enum pstk__signature pstk__signature_find(const void *data, uint64_t size, const char **name);
+
+#endif
