@@ -19,11 +19,19 @@ const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding)
     return NULL;
 }
 
+static const uint8_t png_start[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+int pstk_image_is_palette(const void *data, uint64_t size)
+{
+    enum { COLOUR_TYPE_AT = 25, PALETTE = 3 }; /* in IHDR, the first chunk: PNG 3, 11.2.1 */
+    return data && size > COLOUR_TYPE_AT && memcmp(data, png_start, sizeof png_start) == 0 &&
+           ((const uint8_t *)data)[COLOUR_TYPE_AT] == PALETTE;
+}
+
 int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       struct pstk__image_info *info, struct pstk_error *err)
 {
     static const uint8_t jpeg_start[3] = {0xff, 0xd8, 0xff};
-    static const uint8_t png_start[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
     if (size >= sizeof jpeg_start && memcmp(data, jpeg_start, sizeof jpeg_start) == 0)
         return pstk__image_jpeg.probe(data, size, max_pixels, info, err);

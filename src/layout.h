@@ -2,9 +2,9 @@
 /*
  * layout: where the arrays of a slot lie, in host memory and in a device's. L2, pure.
  *
- *   host     | dense rows | flips | offsets | ids, substitutes, crops | ragged rows |
+ *   host     | dense rows | flips | offsets | ids, substitutes, crops, reports | ragged rows |
  *            '------- mirrored -------------'
- *                                 '------ told on the host -------'
+ *                                 '------------ told on the host -----------'
  *   device   | dense rows | flips | offsets | ragged rows | what is made of deferred rows |
  *
  * So a batch is copied to a device in one piece and one more for each ragged output, and what a
@@ -23,7 +23,9 @@ struct pstk__layout {
     uint64_t told;                       /* host: where the offsets begin */
     uint64_t dense_size;                 /* both: bytes that are mirrored */
     uint64_t ids, substitutes;           /* host: batch_size uint64 each */
-    uint64_t crops;                      /* host: n_outputs * batch_size; told_end when unwanted */
+    uint64_t crops;                      /* host: n_outputs * batch_size; reports when unwanted */
+    uint64_t reports;                    /* host: max_reports; told_end when unwanted */
+    uint32_t max_reports;                /* of bad samples that were replaced */
     uint64_t told_end;                   /* host */
     uint64_t size;                       /* host: all of it; UINT64_MAX when it cannot be */
     uint64_t arrival[PSTK__MAX_OUTPUTS]; /* device: where rows arrive; dense: rows[] */
@@ -31,7 +33,9 @@ struct pstk__layout {
     uint64_t device_size;                /* device: all of it; 0 for a plan of the host */
 };
 
-/* Lay out a slot of the plan. Overflow-safe: then size is UINT64_MAX, and nothing else counts. */
-void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops);
+/* Lay out a slot of the plan. with_reports: bad samples are replaced. Overflow-safe: then size is
+ * UINT64_MAX, and nothing else counts. */
+void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops,
+                       uint32_t with_reports);
 
 #endif
