@@ -4,6 +4,7 @@
  * the threads that made it: bad samples that others replaced, and images with a palette.
  */
 #include "clock.h"
+#include "cuda_fake.h"
 #include "png_writer.h"
 #include "sample_set.h"
 #include "test.h"
@@ -357,6 +358,81 @@ TEST(a_bad_sample_that_none_can_replace_says_why)
     }
 }
 
+/* ---- a device ------------------------------------------------------------------------------- */
+
+/* All that an epoch's batches report, as numbers. */
+static uint64_t reports_of(const struct pstk_settings *s, void *stream, struct seen *seen)
+{
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    uint64_t sum = 0;
+    *seen = (struct seen){.thread = pthread_self()};
+    if (pstk_open(&loader, s, NULL) < 0)
+        return 0;
+    while (pstk_next(loader, &b, stream, 20000000000, NULL) == 1) {
+        for (uint32_t i = 0; i < b->n_reports; i++)
+            sum = sum * 31 + pstk_crc32c(0, &b->reports[i], sizeof b->reports[i]);
+        sum += b->n_replaced;
+        pstk_release(&b, stream);
+    }
+    pstk_close(&loader);
+    return sum;
+}
+
+TEST(a_device_reports_what_the_host_does)
+{
+    struct rule rule = {.step = 3, .good = PSTK_NONE};
+    struct pstk_output o = output_of(&rule);
+    struct seen on_host, on_device;
+    struct pstk_settings s = settings_of(&o, &on_host);
+    s.batch_size = 40;
+    const uint64_t wanted = reports_of(&s, NULL, &on_host);
+    CHECK(wanted != 0);
+    cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 200});
+    cudaStream_t stream;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    s.device = PSTK_CUDA;
+    s.user = &on_device;
+    for (s.n_device_slots = 2; s.n_device_slots < 5; s.n_device_slots++) {
+        CHECK_EQ(reports_of(&s, stream, &on_device), wanted);
+        CHECK_EQ(on_device.n, on_host.n);
+        CHECK_EQ(memcmp(on_device.bad, on_host.bad, sizeof on_host.bad), 0);
+        CHECK_EQ(memcmp(on_device.substitutes, on_host.substitutes, sizeof on_host.bad), 0);
+        CHECK_EQ(on_device.elsewhere, 0);
+    }
+    cudaStreamDestroy(stream);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+TEST(a_batch_whose_stream_is_refused_is_reported_once_when_it_is_delivered)
+{
+    struct rule rule = every_fifth;
+    struct pstk_output o = output_of(&rule);
+    struct seen seen;
+    struct pstk_settings s = settings_of(&o, &seen);
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    cudaStream_t mine, other;
+    cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2});
+    cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking);
+    cudaSetDevice(1);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    cudaSetDevice(0);
+    s.device = PSTK_CUDA;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, other, 20000000000, NULL), PSTK_EINVAL);
+    CHECK_EQ(seen.n, 0);
+    CHECK_EQ(stats_of(loader).n_replaced, 0);
+    CHECK_EQ(pstk_next(loader, &b, mine, 20000000000, NULL), 1);
+    CHECK_EQ(seen.n, 2);
+    CHECK_EQ(stats_of(loader).n_replaced, 2);
+    pstk_release(&b, mine);
+    pstk_close(&loader);
+    cudaStreamDestroy(mine);
+    cudaStreamDestroy(other);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 /* ---- palettes ------------------------------------------------------------------------------- */
 
 static const int colours[] = {PNG_COLOR_TYPE_PALETTE, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_RGB,
@@ -451,6 +527,8 @@ int main(void)
         CASE(in_the_callback_the_loader_can_be_looked_at_but_neither_moved_nor_closed),
         CASE(the_one_good_sample_of_a_small_shard_replaces_all_others),
         CASE(a_bad_sample_that_none_can_replace_says_why),
+        CASE(a_device_reports_what_the_host_does),
+        CASE(a_batch_whose_stream_is_refused_is_reported_once_when_it_is_delivered),
         CASE(images_with_a_palette_are_counted_when_their_batch_is_delivered),
         CASE(what_is_no_png_with_a_palette_is_none),
     };
