@@ -71,7 +71,7 @@ static const char help[] =
     "  --step-ms X         after each batch keep the GPU, or the host, busy for so long, as a\n"
     "                      training step does (0)\n"
     "  --variant V         kernels: auto, c, avx2, avx512; all give the same bytes (auto)\n"
-    "  --on-bad B          error: stop at a bad sample; substitute: another stands in (error)\n"
+    "  --on-bad B          error: stop at a bad sample; substitute: another replaces it (error)\n"
     "and tell:\n"
     "  --digest            CRC32C of the valid rows of every batch, in order\n"
     "  --no-ceilings       do not measure the ceilings\n"

@@ -37,7 +37,7 @@ void consumer_warn(struct consumer *c, const struct pstk_batch *batch)
     c->warned = 1;
     message_say("warning: some images are PNG files with a palette. Pictures come right, in the "
                 "palette's colours; masks do not: resizing mixes colours, and class ids are lost. "
-                "Keep masks as bytes or arrays, not as images");
+                "Pack masks as arrays or bytes, not as images (penstock.pack in Python)");
 }
 
 void consumer_close(struct consumer *c)

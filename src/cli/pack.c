@@ -101,8 +101,9 @@ struct pack {
     struct feed *feed;
     struct bad_file *bad; /* owned */
     uint64_t n_bad;
-    uint64_t bytes_in; /* of the files packed */
-    double start;      /* seconds */
+    uint64_t bytes_in;   /* of the files packed */
+    uint64_t n_palettes; /* of the files packed: PNGs with a palette */
+    double start;        /* seconds */
 };
 
 static int parse_part(struct pack *p, const char *text)
@@ -221,8 +222,10 @@ static int add(struct pack *p, const struct feed_item *item)
         note_bad(p, item->number, err.message);
     else if (r < 0)
         return message_refuse(&err, p->out);
-    else
+    if (r == 0) {
         p->bytes_in += item->file_size;
+        p->n_palettes += item->is_palette != 0;
+    }
     return 0;
 }
 
@@ -254,6 +257,18 @@ static void say_bad(const struct pack *p)
         fprintf(stderr, "  %s: %s\n", p->tree.files[p->bad[i].number].path, p->bad[i].reason);
 }
 
+static void warn_of_palettes(const struct pack *p)
+{
+    char n[UNIT_SIZE];
+    if (p->n_palettes)
+        message_say("warning: %s PNG file%s %s a palette. Pictures come right, in the palette's "
+                    "colours; masks do not: a loader's resizing mixes colours, and class ids are "
+                    "lost. Pack masks as bytes or arrays, with penstock.pack or penstock.Writer in "
+                    "Python",
+                    unit_count(n, p->n_palettes), p->n_palettes == 1 ? "" : "s",
+                    p->n_palettes == 1 ? "has" : "have");
+}
+
 /* What came of it. */
 struct result {
     struct pstk_dataset_info info;
@@ -280,6 +295,7 @@ static void print_json(const struct pack *p, const struct result *r)
     json_put_count(o, "image_bytes", r->images.stored_bytes);
     census_put(&census, images);
     json_put(o, "images", images);
+    json_put_count(o, "n_palette_images", p->n_palettes);
     for (uint64_t i = 0; i < p->n_bad; i++) {
         struct json_t *file = json_make_object();
         json_put_text(file, "path", p->tree.files[p->bad[i].number].path);
@@ -370,6 +386,7 @@ static int finish(struct pack *p)
     pstk_error_init(&err, sizeof err);
     if (pstk_writer_commit(&p->writer, &err) < 0)
         return message_refuse(&err, p->out);
+    warn_of_palettes(p);
     int status = report(p, unit_now() - p->start);
     if (status == STATUS_OK && interrupt_seen())
         return interrupt_say("but the data set was complete already");

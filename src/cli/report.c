@@ -164,7 +164,8 @@ static void print_throughput(const struct report *r)
     printf("  %s samples in %s batches, %s", unit_count(a, r->n_samples),
            unit_count(b, r->n_batches), unit_seconds(c, r->seconds));
     if (r->stats.n_replaced)
-        printf("; %s bad samples were replaced", unit_count(d, r->stats.n_replaced));
+        printf("; %s bad sample%s replaced", unit_count(d, r->stats.n_replaced),
+               r->stats.n_replaced == 1 ? " was" : "s were");
     putchar('\n');
     if (r->with_digest)
         printf("  digest %08x\n", r->digest);

@@ -39,9 +39,9 @@ from .errors import PenstockError, SettingsError
 __all__ = ["Loader", "Pass"]
 
 SLICE_NS = 50_000_000  # a wait of the library's, between two looks at signals
-PALETTES = ("some images of {path} are PNG files with a palette. Pictures come right, in the palette's colours; "
-            "masks do not: resizing mixes colours, and class ids are lost. Keep masks as bytes or arrays, not as "
-            "images")
+PALETTES = ("some images of {path} are PNG files with a palette. Pictures come right, in the palette's "
+            "colours; masks do not: resizing mixes colours, and class ids are lost. Pack masks as arrays or "
+            "bytes, not as images")
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -178,9 +178,9 @@ class Loader:
     bad_sample: "error", or "substitute": another sample of the same shard replaces a bad one.
     on_bad_sample: function of (error, id), called for each bad sample that was replaced, with the id of its
         replacement, before its batch is handed out and by the thread that iterates, in the order of the rows.
-        Of a batch the first 8 are described; one more call, with id None and an error without sample_id, gives
-        the number of the others. What the function raises comes out of the loop, and the batch comes again at
-        the next step. It may call stats(), interrupt() and close(), which ends the loop by
+        Of a batch the first 8 are described; one more call, with id None and an error without sample_id,
+        gives the number of the others. What the function raises comes out of the loop, and the batch comes
+        again at the next step. It may call stats(), interrupt() and close(), which ends the loop by
         InterruptedLoaderError, but neither iterate nor seek.
     with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
         no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests.

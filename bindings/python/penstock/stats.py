@@ -108,9 +108,10 @@ class Stats:
         lines = [f"{self.n_samples:,} samples in {self.n_batches:,} batches, "
                  f"{_bytes(self.bytes_delivered)} of records"]
         if self.n_replaced:
-            lines.append(f"{self.n_replaced:,} bad samples were replaced")
+            lines.append(f"{_counted(self.n_replaced, 'bad sample was', 'bad samples were')} replaced")
         if self.n_palette_images:
-            lines.append(f"{self.n_palette_images:,} samples have an image from a PNG file with a palette")
+            lines.append(f"{_counted(self.n_palette_images, 'sample has', 'samples have')} an image from a PNG "
+                         "file with a palette")
         lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'items':>14}")
         lines += [_row(name, stage) for name, stage in (
             ("reader", self.stage_reader), ("workers", self.stage_workers), ("uploader", self.stage_uploader),
@@ -129,6 +130,10 @@ def _slots(stats: Stats) -> str:
     if not stats.n_device_slots:
         return f"{stats.n_slots} slots"
     return f"{stats.n_slots} slots, {stats.n_device_slots} on the device ({_bytes(stats.device_memory)})"
+
+
+def _counted(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def _bytes(n: float) -> str:
