@@ -46,8 +46,10 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *s,
     }
     s->sample_ids = array_of(s, l->ids);
     s->substitute_ids = array_of(s, l->substitutes);
-    if (l->crops < l->told_end)
+    if (l->crops < l->reports)
         s->crops = array_of(s, l->crops);
+    if (l->reports < l->told_end)
+        s->reports = array_of(s, l->reports);
 }
 
 static int map_slot(struct pstk__slots *pool, struct pstk__slot *s,
@@ -102,7 +104,9 @@ static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk
                                    .crops = s->crops,
                                    .slot = index,
                                    .tensor_size = sizeof(struct pstk_tensor),
-                                   .crop_size = sizeof(struct pstk_crop)};
+                                   .crop_size = sizeof(struct pstk_crop),
+                                   .reports = s->reports,
+                                   .report_size = sizeof(struct pstk_report)};
     atomic_init(&s->state, PSTK__SLOT_FREE);
     pool->free_list[s->lane][pool->n_free[s->lane]++] = index;
     return 0;
@@ -249,7 +253,8 @@ struct pstk__slot *pstk__slot_begin(struct pstk__slots *p, uint32_t lane)
         return NULL;
     change_state(s, PSTK__SLOT_FREE, PSTK__SLOT_FILLING);
     s->failed_row = UINT32_MAX;
-    atomic_store_explicit(&s->n_substituted, 0, memory_order_relaxed);
+    s->batch.n_replaced = s->batch.n_reports = 0;
+    atomic_store_explicit(&s->n_palette_images, 0, memory_order_relaxed);
     atomic_store_explicit(&s->n_bytes, 0, memory_order_relaxed);
     return s;
 }
@@ -264,6 +269,54 @@ void pstk__slot_fail(struct pstk__slot *s, uint32_t row, const struct pstk_error
     pthread_mutex_unlock(&s->lock);
 }
 
+/* With the lock: room for the report of a row, in order; NULL when those kept are all lower. */
+static struct pstk_report *report_at(struct pstk__slot *s, uint32_t row)
+{
+    struct pstk_batch *b = &s->batch;
+    const uint32_t most = s->pool->layout.max_reports;
+    const uint32_t room = most < PSTK_MAX_REPORTS ? most : PSTK_MAX_REPORTS;
+    uint32_t i = b->n_reports;
+    while (i > 0 && s->reports[i - 1].row > row)
+        i--;
+    if (i == room)
+        return NULL;
+    b->n_reports += b->n_reports < room;
+    memmove(&s->reports[i + 1], &s->reports[i], (b->n_reports - 1 - i) * sizeof *s->reports);
+    return &s->reports[i];
+}
+
+void pstk__slot_replace(struct pstk__slot *s, uint32_t row, const struct pstk_error *bad,
+                        uint64_t other)
+{
+    s->substitute_ids[row] = other;
+    pthread_mutex_lock(&s->lock);
+    s->batch.n_replaced++;
+    struct pstk_report *r = report_at(s, row);
+    if (r)
+        *r = (struct pstk_report){.error = *bad, .substitute_id = other, .row = row};
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Say how many were replaced that have no report. */
+static void report_others(struct pstk__slot *s)
+{
+    struct pstk_batch *b = &s->batch;
+    if (b->n_replaced == b->n_reports)
+        return;
+    const struct pstk_error *last = &s->reports[b->n_reports - 1].error;
+    const uint32_t n = b->n_replaced - b->n_reports;
+    struct pstk_report *r = &s->reports[b->n_reports++];
+    *r = (struct pstk_report){.substitute_id = PSTK_NONE, .row = UINT32_MAX};
+    pstk_error_init(&r->error, sizeof r->error);
+    pstk__fail(&r->error, last->code, last->stage,
+               "%u more bad sample%s of the batch at epoch %llu, position %llu %s replaced: only "
+               "the first %u of a batch are described",
+               n, n == 1 ? "" : "s", (unsigned long long)b->epoch, (unsigned long long)b->position,
+               n == 1 ? "was" : "were", PSTK_MAX_REPORTS);
+    r->error.epoch = b->epoch;
+    r->error.position = b->position;
+}
+
 void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows)
 {
     const struct pstk__slots *p = s->pool;
@@ -276,9 +329,14 @@ void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows)
 
 void pstk__slot_note(struct pstk__slot *s, uint32_t row, const struct pstk__row *rows)
 {
-    for (uint32_t i = 0; i < s->pool->n_outputs; i++)
+    uint32_t is_palette = 0;
+    for (uint32_t i = 0; i < s->pool->n_outputs; i++) {
+        is_palette |= rows[i].is_palette;
         if (s->offsets[i])
             s->offsets[i][row + 1] = (int64_t)rows[i].size;
+    }
+    if (is_palette)
+        atomic_fetch_add_explicit(&s->n_palette_images, 1, memory_order_relaxed);
 }
 
 /* Move ragged rows together; sizes become offsets. */
@@ -327,7 +385,8 @@ void pstk__slot_done(struct pstk__slot *s)
         if (s->crops && n_empty)
             memset(&s->crops[(uint64_t)i * p->batch_size + n_valid], 0, n_empty * sizeof *s->crops);
     }
-    s->batch.n_substituted = atomic_load_explicit(&s->n_substituted, memory_order_relaxed);
+    s->batch.n_palette_images = atomic_load_explicit(&s->n_palette_images, memory_order_relaxed);
+    report_others(s);
     change_state(s, PSTK__SLOT_FILLING, PSTK__SLOT_READY);
 }
 
@@ -364,10 +423,14 @@ void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from)
     to->position = from->batch.position;
     to->next_position = from->batch.next_position;
     to->index = from->batch.index;
-    to->n_substituted = from->batch.n_substituted;
+    to->n_replaced = from->batch.n_replaced;
+    to->n_reports = from->batch.n_reports;
+    to->n_palette_images = from->batch.n_palette_images;
     atomic_store_explicit(&s->n_bytes, atomic_load_explicit(&from->n_bytes, memory_order_relaxed),
                           memory_order_relaxed);
-    memcpy(s->memory, from->memory + l->told, l->told_end - l->told);
+    memcpy(s->memory, from->memory + l->told, l->reports - l->told);
+    if (to->n_reports > 0)
+        memcpy(s->reports, from->reports, to->n_reports * sizeof *s->reports);
     for (uint32_t i = 0; i < s->pool->n_outputs; i++)
         if (s->offsets[i]) {
             s->tensors[i].size = from->tensors[i].size;

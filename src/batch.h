@@ -40,20 +40,20 @@ enum pstk__slot_state {
     PSTK__SLOT_LOADED = 6,  /* device */
 };
 
-/* One slot. While FILLING: rows belong to the workers that hold their jobs, `failed` to the lock,
- * the rest to the last worker of the countdown. READY, LOADED: to the window. COPYING, LOADING: to
- * the uploader. LEASED: to the consumer. */
+/* One slot. While FILLING: rows belong to the workers that hold their jobs, what failed and what
+ * was replaced to the lock, the rest to the last worker of the countdown. READY, LOADED: to the
+ * window. COPYING, LOADING: to the uploader. LEASED: to the consumer. */
 struct pstk__slot {
     struct pstk_batch batch; /* first member: what the consumer sees */
     struct pstk__slots *pool;
-    uint64_t lease;               /* the profiler's range of it */
-    _Atomic uint32_t state;       /* enum pstk__slot_state */
-    uint32_t lane;                /* of the stage: who fills it; device: 0 */
-    uint64_t seq;                 /* number of the batch in the loader's stream */
-    uint64_t generation;          /* of the stream: batches of an older one are dropped */
-    _Atomic uint32_t n_jobs_left; /* the countdown: who brings it to 0 finishes the slot */
-    _Atomic uint32_t n_substituted;
-    _Atomic uint64_t n_bytes; /* read for it */
+    uint64_t lease;                    /* the profiler's range of it */
+    _Atomic uint32_t state;            /* enum pstk__slot_state */
+    uint32_t lane;                     /* of the stage: who fills it; device: 0 */
+    uint64_t seq;                      /* number of the batch in the loader's stream */
+    uint64_t generation;               /* of the stream: batches of an older one are dropped */
+    _Atomic uint32_t n_jobs_left;      /* the countdown: who brings it to 0 finishes the slot */
+    _Atomic uint32_t n_palette_images; /* rows with an image from a PNG that has a palette */
+    _Atomic uint64_t n_bytes;          /* read for it */
 
     uint8_t *memory; /* host: mapping of all arrays, owned; device: of what batches tell, owned */
     uint64_t memory_size;                          /* bytes */
@@ -63,9 +63,10 @@ struct pstk__slot {
     uint8_t *flips[PSTK__MAX_OUTPUTS];   /* deferred images: batch_size, in memory; else NULL */
     uint64_t *sample_ids;                /* batch_size, in memory */
     uint64_t *substitute_ids;            /* batch_size, in memory */
-    struct pstk_crop *crops; /* n_outputs * batch_size, in memory; NULL when not asked for */
+    struct pstk_crop *crops;     /* n_outputs * batch_size, in memory; NULL when not asked for */
+    struct pstk_report *reports; /* layout.max_reports, in memory; NULL when none is replaced */
 
-    pthread_mutex_t lock;    /* guards the two below */
+    pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replaced and n_reports */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
     struct pstk_error error; /* of that row */
 };
@@ -125,6 +126,10 @@ int pstk__slots_failed(struct pstk__slots *s, struct pstk_error *err);
 struct pstk__slot *pstk__slot_begin(struct pstk__slots *s, uint32_t lane);
 /* Record that a row failed; the lowest row's error stays. Any worker. */
 void pstk__slot_fail(struct pstk__slot *s, uint32_t row, const struct pstk_error *err);
+/* Record that `other` was written to a row in place of its bad sample. The reports of the lowest
+ * rows stay, whoever comes first. Any worker. */
+void pstk__slot_replace(struct pstk__slot *s, uint32_t row, const struct pstk_error *bad,
+                        uint64_t other);
 /* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
 void pstk__slot_done(struct pstk__slot *s);
 /* READY -> COPYING. */
@@ -143,7 +148,8 @@ void pstk__slot_release(struct pstk__slot *s, void *stream);
 void pstk__slot_drop(struct pstk__slot *s);
 /* Where row `row` of each output is: rows[n_outputs]. */
 void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows);
-/* After a row was written: note the sizes of its ragged outputs. */
+/* After a row was written: note the sizes of its ragged outputs, and whether it has an image from a
+ * PNG with a palette. */
 void pstk__slot_note(struct pstk__slot *s, uint32_t row, const struct pstk__row *rows);
 
 #endif

@@ -18,6 +18,7 @@
 #define DEPTH_MAX 4096u
 #define SLOTS_AUTO 4u
 #define SLOTS_MAX 4096u
+#define DEVICE_SLOTS_AUTO 3u /* one used, one there, one under way */
 
 static uint64_t max64(uint64_t a, uint64_t b)
 {
@@ -116,11 +117,17 @@ static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
                       uint32_t n_workers, struct pstk_error *err)
 {
     b->slot_size = layout->size;
+    if (plan->on_device) {
+        b->n_device_slots = s->n_device_slots ? s->n_device_slots : DEVICE_SLOTS_AUTO;
+        b->device_slot_size = layout->told_end - layout->told;
+    }
+    const uint64_t on_device = b->n_device_slots * b->device_slot_size;
+    const uint64_t room = b->limit > on_device ? b->limit - on_device : 0;
     b->n_slots = s->n_slots ? s->n_slots : auto_slots(b, plan, n_workers);
     if (b->n_slots < 2 || b->n_slots > SLOTS_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "n_slots is %u: must be 2 to %u",
                           b->n_slots, SLOTS_MAX);
-    uint64_t fit = b->slot_size ? b->limit / b->slot_size : b->n_slots;
+    uint64_t fit = b->slot_size ? room / b->slot_size : b->n_slots;
     if (!s->n_slots && fit >= 2)
         b->n_slots = (uint32_t)min64(b->n_slots, fit);
     char slot[TEXT_SIZE], limit[TEXT_SIZE];
@@ -130,6 +137,7 @@ static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
                           "batch_size%s, or raise max_memory",
                           b->n_slots, size_text(slot, b->slot_size), size_text(limit, b->limit),
                           ragged_hint(plan));
+    b->slot_memory = b->n_slots * b->slot_size + on_device;
     return 0;
 }
 
@@ -190,7 +198,7 @@ int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
         b->n_lanes -= n_nodes;
     b->rows_per_job =
         rows_per_job(plan, (workers_per_node * n_nodes + b->n_lanes - 1) / b->n_lanes);
-    uint64_t left = b->limit - b->n_slots * b->slot_size;
+    uint64_t left = b->limit - b->slot_memory;
     b->ring_size = ring_size(b, s, plan, left);
     b->index_size = index_size(b, s, plan);
     b->spare_size = whole_pages(plan->source->limits.max_size);

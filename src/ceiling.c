@@ -397,6 +397,7 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     t.n_outputs = 1;
     t.output_size = sizeof output;
     t.with_crops = 0;
+    t.on_bad_sample = NULL; /* reports are for the batches that the caller takes */
     t.device = PSTK_HOST;
     t.device_index = 0;
     if (pstk_open(&loader, &t, NULL) < 0)
@@ -425,7 +426,7 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     struct pstk__layout layout;
     if (pstk__plan_open(&plan, s, source, NULL) < 0)
         return 0;
-    pstk__layout_init(&layout, plan, s->with_crops);
+    pstk__layout_init(&layout, plan, s->with_crops, 0);
     uint64_t size = layout.size == UINT64_MAX ? 0 : layout.arrival_size;
     if (layout.size != UINT64_MAX && layout.dense_size - size > size)
         size = layout.dense_size - size;

@@ -20,6 +20,14 @@ const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding)
     return NULL;
 }
 
+int pstk_image_is_palette(const void *data, uint64_t size)
+{
+    enum { COLOUR_TYPE_AT = 25, PALETTE = 3 }; /* in IHDR, the first chunk: PNG 3, 11.2.1 */
+    return data && size > COLOUR_TYPE_AT &&
+           pstk__signature_find(data, size, NULL) == PSTK__SIGNATURE_PNG &&
+           ((const uint8_t *)data)[COLOUR_TYPE_AT] == PALETTE;
+}
+
 int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       struct pstk__image_info *info, struct pstk_error *err)
 {

@@ -20,6 +20,13 @@ static uint64_t aligned(uint64_t size)
     return size > UINT64_MAX - ALIGN ? UINT64_MAX : (size + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+/* Every row of a batch can be bad: each has a report in small batches; in others the first ones
+ * have, and one more gives the number of the rest. */
+static uint32_t max_reports(uint32_t batch_size)
+{
+    return batch_size <= PSTK_MAX_REPORTS ? batch_size : PSTK_MAX_REPORTS + 1;
+}
+
 /* The next `n` elements of `size` bytes; returns where they begin. */
 static uint64_t put(uint64_t *end, uint64_t n, uint64_t size)
 {
@@ -60,7 +67,8 @@ static void put_dense(struct pstk__layout *l, const struct pstk__plan *plan, uin
     }
 }
 
-void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops)
+void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops,
+                       uint32_t with_reports)
 {
     const uint64_t b = plan->batch_size;
     const uint32_t n = plan->n_outputs;
@@ -80,6 +88,8 @@ void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, ui
     l->ids = put(&end, b, sizeof(uint64_t));
     l->substitutes = put(&end, b, sizeof(uint64_t));
     l->crops = put(&end, with_crops ? n * b : 0, sizeof(struct pstk_crop));
+    l->max_reports = with_reports ? max_reports(plan->batch_size) : 0;
+    l->reports = put(&end, l->max_reports, sizeof(struct pstk_report));
     l->told_end = end;
     /* Ragged rows are written a whole row_size apart, then moved together. */
     for (uint32_t i = 0; i < n; i++)

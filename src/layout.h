@@ -2,9 +2,9 @@
 /*
  * layout: where the arrays of a slot lie, in host memory and in a device's. L2, pure.
  *
- *   host     | deferred rows | flips | other dense rows | offsets | ids, ... | ragged rows |
- *            '------- arrival -------' '------- mirrored ---------'
- *                                                         '-- told on the host --'
+ *   host     | deferred rows | flips | other dense rows | offsets | told | ragged rows |
+ *            '------- arrival -------' '--------- mirrored ---------'
+ *   told     | offsets | ids | substitutes | crops | reports |    the offsets are in both parts
  *   arrival  | deferred rows | flips |
  *   device   | other dense rows | offsets | ragged rows | what is made of deferred rows |
  *
@@ -33,7 +33,9 @@ struct pstk__layout {
     uint64_t dense_size;                 /* host: where the dense part ends: what is mirrored in a
                                             device's slot lies from arrival_size to here */
     uint64_t ids, substitutes;           /* host: batch_size uint64 each */
-    uint64_t crops;                      /* host: n_outputs * batch_size; told_end when unwanted */
+    uint64_t crops;                      /* host: n_outputs * batch_size; reports when unwanted */
+    uint64_t reports;                    /* host: max_reports; told_end when unwanted */
+    uint32_t max_reports;                /* of bad samples that were replaced */
     uint64_t told_end;                   /* host */
     uint64_t size;                       /* host: all of it; UINT64_MAX when it cannot be */
     uint64_t final[PSTK__MAX_OUTPUTS];   /* device: what is handed out */
@@ -49,7 +51,9 @@ static inline uint64_t pstk__layout_mirrored(const struct pstk__layout *l, uint6
 /* Bytes of a device's memory that n_slots slots and the arrival buffers take, or UINT64_MAX. */
 uint64_t pstk__layout_device_memory(const struct pstk__layout *l, uint32_t n_slots);
 
-/* Lay out a slot of the plan. Overflow-safe: then size is UINT64_MAX, and nothing else counts. */
-void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops);
+/* Lay out a slot of the plan. with_reports: bad samples are replaced. Overflow-safe: then size is
+ * UINT64_MAX, and nothing else counts. */
+void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops,
+                       uint32_t with_reports);
 
 #endif

@@ -13,16 +13,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEVICE_SLOTS_AUTO 3u /* one used, one there, one under way */
-
 struct pstk_loader {
     struct pstk__pipeline pipeline;
     struct pstk__layout layout;
     struct pstk__budget budget;
     struct pstk__counters consumer;
-    _Atomic uint64_t n_samples; /* delivered */
-    uint64_t returned_ns;       /* when next last returned a batch; 0 = not yet */
-    int owner;                  /* process id: a fork's child may not use us */
+    _Atomic uint64_t n_samples;        /* delivered */
+    _Atomic uint64_t n_replaced;       /* of these */
+    _Atomic uint64_t n_palette_images; /* of these */
+    _Atomic int reporting;             /* 1: next is in on_bad_sample */
+    uint64_t returned_ns;              /* when next last returned a batch; 0 = not yet */
+    int owner;                         /* process id: a fork's child may not use us */
 };
 
 static uint64_t get(const _Atomic uint64_t *counter)
@@ -123,7 +124,7 @@ static int open_machine(struct pstk_loader *l, struct pstk_error *err)
     if (r < 0)
         return r;
     p->device_node = bus_id[0] ? pstk__numa_pci_node(p->numa, bus_id) : UINT32_MAX;
-    pstk__layout_init(&l->layout, p->plan, s->with_crops);
+    pstk__layout_init(&l->layout, p->plan, s->with_crops, s->bad_sample == PSTK_BAD_SUBSTITUTE);
     uint64_t memory = pstk__cgroup_memory("/");
     p->n_nodes = pstk__numa_n_nodes(p->numa);
     p->n_workers = pstk__numa_n_workers(p->numa);
@@ -162,7 +163,7 @@ static int open_slots(struct pstk_loader *l, struct pstk_error *err)
     if (r < 0)
         return r;
     if (ops->has_slots) {
-        c.n_slots = s->n_device_slots ? s->n_device_slots : DEVICE_SLOTS_AUTO;
+        c.n_slots = l->budget.n_device_slots;
         c.n_lanes = 1;
         c.on_device = 1;
         return pstk__slots_open(&p->delivered, &c, &bound, err);
@@ -269,13 +270,44 @@ static int usable(const struct pstk_loader *l, struct pstk_error *err)
     return 0;
 }
 
+/* What may not be called while pstk_next is in on_bad_sample. The caller is this thread, or breaks
+ * the rule of one thread at a time: no order is needed. */
+static int may_move(const struct pstk_loader *l, const char *function, struct pstk_error *err)
+{
+    int r = usable(l, err);
+    if (r == 0 && atomic_load_explicit(&l->reporting, memory_order_relaxed))
+        return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_CONSUMER,
+                          "%s: was called in on_bad_sample, where the loader cannot move: call it "
+                          "after pstk_next has returned",
+                          function);
+    return r;
+}
+
+/* Count a batch that is leased, then call on_bad_sample for it, without any lock. */
+static void deliver(struct pstk_loader *l, const struct pstk__slot *s)
+{
+    const struct pstk_settings *settings = &l->pipeline.settings;
+    const struct pstk_batch *b = &s->batch;
+    pstk__count(&l->consumer.n_items, 1);
+    pstk__count(&l->n_samples, b->n_valid);
+    pstk__count(&l->n_replaced, b->n_replaced);
+    pstk__count(&l->n_palette_images, b->n_palette_images);
+    pstk__count(&l->consumer.bytes, get(&s->n_bytes));
+    if (!settings->on_bad_sample)
+        return;
+    atomic_store_explicit(&l->reporting, 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < b->n_reports; i++)
+        settings->on_bad_sample(settings->user, &b->reports[i].error, b->reports[i].substitute_id);
+    atomic_store_explicit(&l->reporting, 0, memory_order_relaxed);
+}
+
 int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, int64_t timeout_ns,
               struct pstk_error *err)
 {
     if (!batch)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "batch: is NULL");
     *batch = NULL;
-    int r = usable(l, err);
+    int r = may_move(l, "pstk_next", err);
     if (r < 0)
         return r;
     uint64_t now = pstk__clock_ns(), waited = 0;
@@ -289,10 +321,8 @@ int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, in
     l->returned_ns = pstk__clock_ns();
     pstk__count(&l->consumer.starved_ns, waited);
     if (r == 1) {
+        deliver(l, s);
         *batch = &s->batch;
-        pstk__count(&l->consumer.n_items, 1);
-        pstk__count(&l->n_samples, s->batch.n_valid);
-        pstk__count(&l->consumer.bytes, get(&s->n_bytes));
     }
     return r;
 }
@@ -384,7 +414,7 @@ int pstk_stream_spin(struct pstk_loader *l, void *stream, uint64_t ns, struct ps
 
 int pstk_seek(struct pstk_loader *l, uint64_t epoch, uint64_t position, struct pstk_error *err)
 {
-    int r = usable(l, err);
+    int r = may_move(l, "pstk_seek", err);
     if (r < 0)
         return r;
     if (position > l->pipeline.partition.n)
@@ -428,22 +458,13 @@ void pstk_interrupt(struct pstk_loader *l)
         pstk__window_interrupt(&l->pipeline.window);
 }
 
-/* Whoever has the handle has it from open, which has started all workers by then. */
-static int is_in_worker(const struct pstk_loader *l)
-{
-    for (uint32_t i = 0; i < l->pipeline.n_workers; i++)
-        if (pthread_equal(l->pipeline.workers[i].thread, pthread_self()))
-            return 1;
-    return 0;
-}
-
 void pstk_close(struct pstk_loader **loader)
 {
     if (!loader || !*loader)
         return;
     struct pstk_loader *l = *loader;
     int is_ours = l->owner == (int)getpid();
-    if (is_ours && is_in_worker(l))
+    if (is_ours && may_move(l, "pstk_close", NULL) < 0)
         return;
     *loader = NULL;
     if (is_ours)
@@ -479,8 +500,9 @@ static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
     s->queue_depth = p->depth;
     s->rows_per_job = p->rows_per_job;
     s->variant = p->plan->kernels->variant;
-    s->n_substituted = get(&p->n_substituted);
-    s->slot_memory = l->budget.n_slots * l->budget.slot_size;
+    s->n_replaced = get(&l->n_replaced);
+    s->n_palette_images = get(&l->n_palette_images);
+    s->slot_memory = l->budget.slot_memory;
     s->io_memory = p->n_lanes * l->budget.ring_size;
     s->index_memory = p->n_lanes * l->budget.index_size;
     s->scratch_memory = p->n_workers * (p->plan->scratch_size + p->spare_size);

@@ -7,6 +7,7 @@
 #include "error.h"
 #include "field.h"
 
+#include <penstock/format.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -625,6 +626,8 @@ static int write_images(struct work *w, uint32_t i, struct pstk_error *err)
     const int rc = image_info(w, upright, d, &info, err);
     if (rc < 0)
         return rc;
+    w->rows[i].is_palette =
+        w->view->encoding == PSTK_ENCODING_PNG && (uint32_t)pstk_image_is_palette(w->data, w->size);
     w->s->n_jobs = 0;
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next)
         if (p->outputs[k].settings.kind == PSTK_OUTPUT_IMAGE && job_begin(w, k, &info) < 0)

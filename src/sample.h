@@ -79,6 +79,7 @@ struct pstk__row {
     void *data;             /* row_size bytes (ragged: room for that many) */
     uint64_t size;          /* out, ragged: bytes written */
     uint8_t *flip;          /* out, deferred image: 1 = still to be mirrored; else unused */
+    uint32_t is_palette;    /* out, image: 1 = from a PNG file that has a palette */
     struct pstk_crop *crop; /* out, or NULL */
 };
 

@@ -35,7 +35,7 @@
 #include "stats.h"
 #include "window.h"
 
-#define PSTK__ATTEMPTS 8 /* substitutes tried for a bad sample */
+#define PSTK__ATTEMPTS 8u /* other samples of its shard tried in place of a bad one */
 
 /* One row of a job, between plan and sample. */
 struct pstk__row_io {
@@ -168,7 +168,6 @@ struct pstk__pipeline {
     struct pstk__gate started;           /* knocked by each reader thread once it runs or failed */
     uint64_t spare_size;                 /* bytes of a worker's spare buffer */
     _Atomic uint32_t rungs;              /* enum pstk_rung */
-    _Atomic uint64_t n_substituted;
     _Atomic int closing;
 };
 

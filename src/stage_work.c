@@ -6,7 +6,9 @@
 #include "error.h"
 #include "random.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 static uint64_t row_position(const struct pstk__pipeline *p, const struct pstk__slot *s,
                              uint32_t row)
@@ -57,57 +59,105 @@ static int write_slow(struct pstk__worker *w, const struct pstk__job *j, uint32_
     return write_record(w, j, row, sample_id, &record, shard, err);
 }
 
-/* Another sample of the same shard: a pure function of (id, attempt), never id itself. PSTK_NONE
- * when the shard has no other. */
-static uint64_t substitute_id(const struct pstk__source *source, uint64_t id, uint32_t attempt)
+/* Is it the sample that is bad, or the machine? Only the former may be replaced: batches would
+ * depend on open files and free memory otherwise. Outside of decoding, `native` is the errno of a
+ * system call: EMFILE gives EFBIG, ESTALE gives EIO. An unreadable sector counts as the sample's.
+ */
+static int sample_is_bad(const struct pstk_error *err)
 {
-    uint32_t shard;
-    uint64_t record, first, n;
-    source->format->locate(source, id, &shard, &record);
-    source->format->range(source, shard, &first, &n);
-    if (n < 2)
-        return PSTK_NONE;
-    uint64_t step = 1 + pstk__mix64(pstk__mix64(id) + attempt) % (n - 1);
-    return first + (record + step) % n;
-}
-
-/* Stand in for a bad sample. 0, or the bad sample's own code when no other would do either. */
-static int substitute(struct pstk__worker *w, const struct pstk__job *j, uint32_t row,
-                      struct pstk_error *bad)
-{
-    struct pstk__pipeline *p = w->pipeline;
-    uint64_t id = j->slot->sample_ids[row];
-    for (uint32_t attempt = 0; attempt < PSTK__ATTEMPTS; attempt++) {
-        uint64_t other = substitute_id(p->source, id, attempt);
-        struct pstk_error err;
-        pstk_error_init(&err, sizeof err);
-        if (other == PSTK_NONE)
-            break;
-        if (write_slow(w, j, row, other, &err) < 0)
-            continue;
-        j->slot->substitute_ids[row] = other;
-        atomic_fetch_add_explicit(&j->slot->n_substituted, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&p->n_substituted, 1, memory_order_relaxed);
-        if (p->settings.on_bad_sample)
-            p->settings.on_bad_sample(p->settings.user, bad, other);
+    if (err->stage == PSTK_STAGE_DECODE)
+        return err->code != PSTK_ENOMEM;
+    switch (err->code) {
+    case PSTK_EBADMSG:
+        return 1;
+    case PSTK_EFBIG:
+    case PSTK_ENOTSUP:
+        return err->native == 0;
+    case PSTK_EIO:
+        return err->native == 0 || err->native == EIO;
+    default:
         return 0;
     }
+}
+
+/* The samples tried in place of one: others of its shard, pure functions of its id. */
+struct tries {
+    uint64_t id, record, first, n_others; /* the shard is [first, first + n_others] */
+    uint64_t steps[PSTK__ATTEMPTS];       /* from the record on, in [1, n_others], all different */
+    uint32_t n, most;                     /* tried so far; to be tried */
+};
+
+static void tries_init(struct tries *t, const struct pstk__source *source, uint64_t id)
+{
+    uint32_t shard;
+    uint64_t n;
+    t->id = id;
+    t->n = 0;
+    source->format->locate(source, id, &shard, &t->record);
+    source->format->range(source, shard, &t->first, &n);
+    t->n_others = n - 1;
+    t->most = t->n_others < PSTK__ATTEMPTS ? (uint32_t)t->n_others : PSTK__ATTEMPTS;
+}
+
+static int was_tried(const struct tries *t, uint64_t step)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->steps[i] == step)
+            return 1;
+    return 0;
+}
+
+/* The next to be tried; n < most. */
+static uint64_t tries_next(struct tries *t)
+{
+    uint64_t step = 1 + pstk__mix64(pstk__mix64(t->id) + t->n) % t->n_others;
+    while (was_tried(t, step)) /* ends: there are more steps than were tried */
+        step = step % t->n_others + 1;
+    t->steps[t->n++] = step;
+    return t->first + (t->record + step) % (t->n_others + 1);
+}
+
+/* Add to the error of a bad sample why no other replaced it. */
+static int none_replaces(const struct tries *t, struct pstk_error *bad)
+{
+    char why[128];
+    if (t->n_others == 0)
+        snprintf(why, sizeof why, "its shard has no other sample");
+    else if (t->n_others == 1)
+        snprintf(why, sizeof why, "the only other sample of its shard is bad too");
+    else if (t->most == t->n_others)
+        snprintf(why, sizeof why, "all %u other samples of its shard are bad too", t->most);
+    else
+        snprintf(why, sizeof why, "%u other samples of its shard were tried, and are bad too",
+                 t->most);
+    const size_t n = strlen(bad->message);
+    snprintf(bad->message + n, sizeof bad->message - n, "; no sample can replace it: %s", why);
     return bad->code;
 }
 
-/* Is it the sample that is bad, or the machine? Only the former may be stood in for: batches would
- * depend on open files and free memory otherwise. An unreadable sector counts as the sample's. */
-static int sample_is_bad(const struct pstk_error *err)
+/* Write another sample of the shard in place of a bad one. 0, or the result of *bad, which then is
+ * the error of the row. */
+static int replace(struct pstk__worker *w, const struct pstk__job *j, uint32_t row,
+                   struct pstk_error *bad)
 {
-    switch (err->code) {
-    case PSTK_EBADMSG:
-    case PSTK_EFBIG:
-    case PSTK_ENOTSUP:
-    case PSTK_EIO:
-        return 1;
-    default:
-        return err->stage == PSTK_STAGE_DECODE && err->code != PSTK_ENOMEM;
+    struct tries t;
+    tries_init(&t, w->pipeline->source, j->slot->sample_ids[row]);
+    while (t.n < t.most) {
+        struct pstk_error err;
+        pstk_error_init(&err, sizeof err);
+        const uint64_t other = tries_next(&t);
+        if (write_slow(w, j, row, other, &err) == 0) {
+            pstk__slot_replace(j->slot, row, bad, other);
+            return 0;
+        }
+        if (!sample_is_bad(&err)) {
+            err.epoch = bad->epoch;
+            err.position = bad->position;
+            *bad = err;
+            return bad->code;
+        }
     }
+    return none_replaces(&t, bad);
 }
 
 static void write_row(struct pstk__worker *w, const struct pstk__job *j, uint32_t i)
@@ -130,7 +180,7 @@ static void write_row(struct pstk__worker *w, const struct pstk__job *j, uint32_
     err.epoch = s->batch.epoch;
     err.position = row_position(w->pipeline, s, row);
     if (w->pipeline->settings.bad_sample == PSTK_BAD_SUBSTITUTE && sample_is_bad(&err) &&
-        substitute(w, j, row, &err) == 0)
+        replace(w, j, row, &err) == 0)
         return;
     pstk__slot_fail(s, row, &err);
 }

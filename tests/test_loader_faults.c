@@ -20,6 +20,7 @@ enum fault {
     FAULT_MMAP,
     FAULT_THREAD,
     FAULT_OPEN,
+    FAULT_OPENS, /* a run of them */
     FAULT_PREAD,
     FAULT_STAT
 };
@@ -31,6 +32,14 @@ static _Atomic long fault_left; /* calls of the kind until one fails; < 0: it fa
 static int fails(enum fault kind)
 {
     return atomic_load(&fault_kind) == (int)kind && atomic_fetch_sub(&fault_left, 1) == 0;
+}
+
+static long run_length; /* calls that fail, one after the other */
+
+static int fails_in_run(enum fault kind)
+{
+    long left = atomic_load(&fault_kind) == (int)kind ? atomic_fetch_sub(&fault_left, 1) : 1;
+    return left <= 0 && left > -run_length;
 }
 
 void *__real_malloc(size_t size);
@@ -85,7 +94,7 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void
         va_start(list, flags);                                                                     \
         int mode = flags & O_CREAT ? va_arg(list, int) : 0;                                        \
         va_end(list);                                                                              \
-        if (fails(FAULT_OPEN)) {                                                                   \
+        if (fails(FAULT_OPEN) || fails_in_run(FAULT_OPENS)) {                                      \
             errno = EMFILE;                                                                        \
             return -1;                                                                             \
         }                                                                                          \
@@ -123,6 +132,8 @@ WRAP_FSTAT(fstat)
 WRAP_FSTAT(fstat64)
 
 static char path[4200];
+static uint32_t bad_sample; /* of the runs: enum pstk_bad_sample */
+static uint64_t n_replaced; /* of all runs */
 
 /* Open, stream one epoch, close. The first error, or 0; *n: samples whose label was right. */
 static int run_once(uint32_t reader, uint32_t *n)
@@ -143,11 +154,13 @@ static int run_once(uint32_t reader, uint32_t *n)
     s.batch_size = 4;
     s.n_threads = 2;
     s.reader = reader;
+    s.bad_sample = bad_sample;
     *n = 0;
     int r = pstk_open(&loader, &s, &err);
     if (r < 0)
         return err.message[0] && !loader ? r : 1;
     while ((r = pstk_next(loader, &b, NULL, 20000000000, &err)) == 1) {
+        n_replaced += b->n_replaced;
         for (uint32_t i = 0; i < b->n_valid; i++)
             *n += ((const int64_t *)b->tensors[0].data)[i] == (int64_t)b->sample_ids[i] * 3 - 7;
         pstk_release(&b, NULL);
@@ -190,12 +203,27 @@ SWEEP(open, FAULT_OPEN)
 SWEEP(pread, FAULT_PREAD)
 SWEEP(fstat, FAULT_STAT)
 
+/* Long runs reach the slow path, and end before another sample is tried. */
+TEST(a_limit_of_open_files_is_no_bad_sample)
+{
+    n_replaced = 0;
+    bad_sample = PSTK_BAD_SUBSTITUTE;
+    for (run_length = 2; run_length < 64 && !test_state.failed; run_length += run_length / 2)
+        sweep(FAULT_OPENS, PSTK_READER_THREADS);
+    bad_sample = PSTK_BAD_ERROR;
+    CHECK_EQ(n_replaced, 0);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
-        CASE(the_nth_allocation_fails_cleanly), CASE(the_nth_mapping_fails_cleanly),
-        CASE(the_nth_thread_fails_cleanly),     CASE(the_nth_open_fails_cleanly),
-        CASE(the_nth_pread_fails_cleanly),      CASE(the_nth_fstat_fails_cleanly),
+        CASE(a_limit_of_open_files_is_no_bad_sample),
+        CASE(the_nth_allocation_fails_cleanly),
+        CASE(the_nth_mapping_fails_cleanly),
+        CASE(the_nth_thread_fails_cleanly),
+        CASE(the_nth_open_fails_cleanly),
+        CASE(the_nth_pread_fails_cleanly),
+        CASE(the_nth_fstat_fails_cleanly),
     };
     sample_set_path(path, sizeof path);
     sample_set_make(path, 20, 65536, PSTK_CODEC_ZSTD);

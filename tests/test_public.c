@@ -485,7 +485,7 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
         uint64_t ids[4];
         CHECK_EQ(pstk_order_batch(&order, batch->position, ids), batch->n_valid);
         CHECK_EQ(batch->n_tensors, N_OUTPUTS);
-        CHECK(batch->crops && batch->n_substituted == 0);
+        CHECK(batch->crops && batch->n_replaced == 0);
         for (uint32_t i = 0; i < batch->n_valid; i++, n_seen++) {
             CHECK_EQ(batch->sample_ids[i], ids[i]);
             CHECK(batch->substitute_ids[i] == PSTK_NONE);

@@ -162,6 +162,11 @@ PSTK_API int pstk_writer_commit_parts(struct pstk_writer **w, const char *const 
  * it. Fills *width and *height (may be NULL) in pixels. 0, EBADMSG, ENOTSUP or EFBIG. */
 PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                               uint32_t *height, struct pstk_error *err);
+/* Return 1 when bytes are a PNG file whose pixels are numbers of a palette's colours (colour type
+ * 3), else 0; reads the header alone. Such files are often masks: their numbers are class ids,
+ * which a loader's images do not keep: they have the palette's colours, resized bilinearly.
+ * borrows. */
+PSTK_API int pstk_image_is_palette(const void *data, uint64_t size);
 
 /* Return the name for people of the image format that a file's first bytes (64 are enough) belong
  * to: "JPEG", "PNG", "WebP", "TIFF", ...; NULL: no image that is known. Static storage. *packed

@@ -115,7 +115,9 @@ struct pstk_output {
     uint32_t layout;   /* enum pstk_layout; image only */
     uint32_t n_ops;
     const struct pstk_op *ops; /* image only, applied in this order; must fix the size */
-    uint32_t random_group;     /* outputs of one group share their random draws (image and mask) */
+    uint32_t random_group;     /* outputs of one group share their random draws: two images
+                                  of a sample get the same crop and flip. Not for masks, since
+                                  resizing is bilinear and would mix their class ids */
     uint32_t exif_orientation; /* 1: turn JPEGs upright by EXIF before the ops; 0: as Pillow does */
     uint64_t bytes_per_batch; /* ragged: budget of one slot; 0 = batch_size * the field's maximum */
     uint32_t n_dims;          /* callback: dimensions of one row */
@@ -139,7 +141,8 @@ enum pstk_last {
  * always checked); pstk_image_check, which `penstock pack` applies to every file, decodes all. */
 enum pstk_bad_sample {
     PSTK_BAD_ERROR = 0,      /* pstk_next returns the error */
-    PSTK_BAD_SUBSTITUTE = 1, /* another sample of the same shard stands in, counted, reported */
+    PSTK_BAD_SUBSTITUTE = 1, /* another sample of the same shard replaces it; replacements are
+                              * counted and reported */
 };
 enum pstk_reader_kind { PSTK_READER_AUTO = 0, PSTK_READER_IO_URING = 1, PSTK_READER_THREADS = 2 };
 enum pstk_io { PSTK_IO_AUTO = 0, PSTK_IO_DIRECT = 1, PSTK_IO_BUFFERED = 2 };
@@ -151,9 +154,23 @@ enum pstk_variant { /* of the kernels, for tests and bug reports */
                     PSTK_VARIANT_AVX512 = 3
 };
 
-/* Told of a bad sample for which another stands in. Called by worker threads, in no order: of this
- * loader's functions only pstk_interrupt and pstk_get_stats may be called there, since the others
- * wait for the workers. */
+/* Bad samples of one batch that are described; beyond them only their number is reported. Every
+ * slot has the memory for these reports from open on, where bad samples are replaced (some 10 kB,
+ * in pstk_stats.slot_memory). */
+#define PSTK_MAX_REPORTS 8
+
+/*
+ * Reports a bad sample that another one replaced. pstk_next calls it on its own thread before it
+ * returns 1, once for each of the batch's reports (struct pstk_report), in the order of the rows.
+ * What was read ahead and dropped by a seek is not reported; a batch that is delivered again is
+ * reported again. `bad` borrows; `substitute_id`: of the replacement, or PSTK_NONE in the report of
+ * those that are not described.
+ *
+ * pstk_next holds no lock meanwhile. The callback may call pstk_interrupt, pstk_get_stats (which
+ * counts the batch already), pstk_get_cursor, and, for batches returned earlier, pstk_release and
+ * whatever else takes a batch. pstk_next and pstk_seek return EBUSY there, and pstk_close does
+ * nothing.
+ */
 typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
                                    uint64_t substitute_id);
 
@@ -197,7 +214,7 @@ struct pstk_settings {
     uint32_t variant;     /* enum pstk_variant */
     const char
         *topology; /* hwloc synthetic description or XML file for tests; NULL = this machine */
-    pstk_bad_sample_fn on_bad_sample; /* NULL, or told of every substitution */
+    pstk_bad_sample_fn on_bad_sample; /* NULL, or called for bad samples that were replaced */
     void *user;                       /* handed to on_bad_sample */
     uint64_t max_record_size; /* bytes: refuse data sets with larger records; auto: 4 GiB - 1 */
     uint32_t n_device_slots;  /* batches in the memory of a device that has its own; auto: 3; at
@@ -238,6 +255,16 @@ struct pstk_crop {
     uint32_t reserved;
 };
 
+/* A bad sample of a batch, and what replaced it. Where more than PSTK_MAX_REPORTS of a batch were
+ * replaced, the lowest rows are described, and the report after them has the number of the others
+ * in error.message; its substitute_id and error.sample_id are PSTK_NONE. */
+struct pstk_report {
+    struct pstk_error error; /* what is wrong with the sample: its id, place and position */
+    uint64_t substitute_id;  /* of the sample that replaced it */
+    uint32_t row;            /* of the batch; UINT32_MAX in the report of the others */
+    uint32_t reserved;
+};
+
 /* A batch. Owned by the library, leased to the caller; do not write to the struct. */
 struct pstk_batch {
     uint32_t size; /* sizeof(struct pstk_batch) of the library */
@@ -249,15 +276,21 @@ struct pstk_batch {
     uint64_t position;          /* global position of the batch's first sample over all ranks */
     uint64_t next_position;     /* with `epoch`: the cursor to save once this batch is consumed */
     uint64_t index;             /* position / (batch_size * world) */
-    const uint64_t *sample_ids; /* n_valid; of the sample asked for, also where one stands in */
-    const uint64_t *substitute_ids; /* n_valid; the id that stands in, or PSTK_NONE */
+    const uint64_t *sample_ids; /* n_valid; of the sample asked for, also where it was replaced */
+    const uint64_t *substitute_ids; /* n_valid; of the sample that replaced it, or PSTK_NONE */
     const struct pstk_crop
-        *crops; /* n_outputs runs of batch_size, or NULL: crops[output * n_rows + row] */
-    uint32_t n_substituted;
+        *crops;           /* n_outputs runs of batch_size, or NULL: crops[output * n_rows + row] */
+    uint32_t n_replaced;  /* rows whose sample was bad, so that another one replaced it */
     uint32_t slot;        /* slot index, < n_slots; on a device < n_device_slots */
     uint32_t tensor_size; /* sizeof(struct pstk_tensor) of the library: step by it where headers
                              and library may differ */
     uint32_t crop_size;   /* sizeof(struct pstk_crop) of the library */
+    const struct pstk_report *reports; /* n_reports, in the order of the rows */
+    uint32_t n_reports;                /* at most PSTK_MAX_REPORTS, and 1 for the others */
+    uint32_t report_size;              /* sizeof(struct pstk_report) of the library */
+    uint32_t n_palette_images; /* rows with an image from a PNG file that has a palette: often a
+                                  mask, whose class ids come as the palette's colours */
+    uint32_t reserved;
 };
 
 /* ---- the loader ---------------------------------------------------------------------------- */
@@ -307,8 +340,8 @@ PSTK_API void pstk_interrupt(struct pstk_loader *loader);
 /* Stop, join all threads, free; null *loader. Waits for reads that the storage has not answered
  * yet, and for copies that the device has not done, which may wait for steps of the caller's: a
  * stream that is stuck for ever holds it up. Leased batches stay valid until released; the last
- * release then waits for what uses them, and frees. In on_bad_sample, on a thread that it would
- * join, it does nothing, and *loader stays. */
+ * release then waits for what uses them, and frees. In on_bad_sample it does nothing, and *loader
+ * stays. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* ---- batches that many hold ------------------------------------------------------------------ */
@@ -437,13 +470,13 @@ struct pstk_stats {
     uint64_t n_samples;       /* delivered */
     uint64_t bytes_delivered; /* read for the batches delivered; index pages not counted */
     uint64_t n_batches;       /* delivered */
-    uint64_t n_substituted;
-    uint64_t bytes_read; /* by the storage, all of it: read ahead, rounding, index pages */
+    uint64_t n_replaced;      /* rows delivered whose sample was bad and replaced */
+    uint64_t bytes_read;      /* by the storage, all of it: read ahead, rounding, index pages */
     uint64_t n_reads;
     uint64_t n_index_hits;
     uint64_t n_index_misses;
     uint64_t n_slow_reads;   /* rows whose read-ahead failed and that were read again, one by one */
-    uint64_t slot_memory;    /* bytes */
+    uint64_t slot_memory;    /* bytes, on the host; reports of bad samples included */
     uint64_t io_memory;      /* bytes */
     uint64_t index_memory;   /* bytes */
     uint64_t scratch_memory; /* bytes of all workers, reserved; touched only as images need it */
@@ -462,6 +495,7 @@ struct pstk_stats {
     uint64_t stream_used_ns; /* consumer's stream: from a batch's arrival to its release */
     uint64_t
         stream_starved_ns; /* consumer's stream: from a release until the next batch was there */
+    uint64_t n_palette_images; /* rows delivered with an image from a PNG file that has a palette */
 };
 
 /* Copy out the statistics; never blocks. */

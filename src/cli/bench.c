@@ -71,7 +71,7 @@ static const char help[] =
     "  --step-ms X         after each batch keep the GPU, or the host, busy for so long, as a\n"
     "                      training step does (0)\n"
     "  --variant V         kernels: auto, c, avx2, avx512; all give the same bytes (auto)\n"
-    "  --on-bad B          error: stop at a bad sample; substitute: another stands in (error)\n"
+    "  --on-bad B          error: stop at a bad sample; substitute: another replaces it (error)\n"
     "and tell:\n"
     "  --digest            CRC32C of the valid rows of every batch, in order\n"
     "  --no-ceilings       do not measure the ceilings\n"
@@ -133,6 +133,9 @@ static uint64_t valid_size(const struct pstk_tensor *t, uint32_t n_valid)
 static int take(struct bench *b, const struct pstk_batch *batch, struct pstk_error *err)
 {
     struct report *r = &b->report;
+    if (batch->n_palette_images > 0 && !b->consumer.warned)
+        progress_end(&b->progress); /* the warning gets a line of its own */
+    consumer_warn(&b->consumer, batch);
     for (uint32_t i = 0; i < batch->n_tensors; i++) {
         uint64_t size = valid_size(&batch->tensors[i], batch->n_valid);
         r->bytes_out += size;

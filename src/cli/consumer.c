@@ -30,6 +30,16 @@ const void *consumer_rows(struct consumer *c, const struct pstk_batch *batch, ui
     return pstk_batch_read(batch, tensor, c->copy, size, c->stream, err) < 0 ? NULL : c->copy;
 }
 
+void consumer_warn(struct consumer *c, const struct pstk_batch *batch)
+{
+    if (c->warned || batch->n_palette_images == 0)
+        return;
+    c->warned = 1;
+    message_say("warning: some images are PNG files with a palette. Pictures come right, in the "
+                "palette's colours; masks do not: resizing mixes colours, and class ids are lost. "
+                "Pack masks as arrays or bytes, not as images (penstock.pack in Python)");
+}
+
 void consumer_close(struct consumer *c)
 {
     if (c->loader)

@@ -12,6 +12,7 @@ struct consumer {
     void *stream;               /* owned; NULL on the host */
     void *copy;                 /* owned: of a tensor on a device */
     uint64_t capacity;          /* bytes of it */
+    int warned;                 /* 1: consumer_warn has printed */
 };
 
 /* 0, or a negative result with the error. */
@@ -21,6 +22,8 @@ int consumer_open(struct consumer *c, struct pstk_loader *loader, uint32_t devic
  * call; NULL with an error. */
 const void *consumer_rows(struct consumer *c, const struct pstk_batch *batch, uint32_t tensor,
                           uint64_t size, struct pstk_error *err);
+/* Print a warning at the first batch that has images from PNG files with a palette. */
+void consumer_warn(struct consumer *c, const struct pstk_batch *batch);
 /* Wait for all that is in the stream; before the loader is closed. */
 void consumer_close(struct consumer *c);
 

@@ -195,6 +195,7 @@ static int64_t use_image(const struct feed *f, struct feed_item *item)
     uint64_t size = 0, before = item->size;
     int r = 0;
     pstk_error_init(&err, sizeof err);
+    item->is_palette = pstk_image_is_palette(item->data, item->size);
     if (f->config.convert)
         r = pstk_image_convert(item->data, item->size, f->config.convert, &data, &size,
                                &item->width, &item->height, &err);

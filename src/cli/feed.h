@@ -35,6 +35,7 @@ struct feed_item {
     void *data;             /* leased until release */
     uint64_t size;          /* bytes of data */
     uint64_t file_size;     /* bytes of the file */
+    int is_palette;         /* the file was a PNG with a palette */
     int is_converted;       /* data is the library's, of an image of ... */
     uint32_t width, height; /* ... so many pixels */
     char reason[400];       /* why it cannot be packed, or "" */

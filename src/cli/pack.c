@@ -99,8 +99,9 @@ struct pack {
     struct pstk_writer *writer; /* NULL once given up */
     struct feed *feed;
     struct bad bad;
-    uint64_t bytes_in; /* of the files packed */
-    double start;      /* seconds */
+    uint64_t bytes_in;   /* of the files packed */
+    uint64_t n_palettes; /* of the files packed: PNGs with a palette */
+    double start;        /* seconds */
 };
 
 /* What is at OUT while nothing is packed there, to be put after "nothing was packed, ". */
@@ -229,8 +230,10 @@ static int add(struct pack *p, const struct feed_item *item)
         note_bad(p, item->number, err.message, NULL);
     else if (r < 0)
         return message_refuse(&err, p->out);
-    else
+    if (r == 0) {
         p->bytes_in += item->file_size;
+        p->n_palettes += item->is_palette != 0;
+    }
     return 0;
 }
 
@@ -249,6 +252,18 @@ static int add_all(struct pack *p)
     }
     progress_end(&progress);
     return status;
+}
+
+static void warn_of_palettes(const struct pack *p)
+{
+    char n[UNIT_SIZE];
+    if (p->n_palettes)
+        message_say("warning: %s PNG file%s %s a palette. Pictures come right, in the palette's "
+                    "colours; masks do not: a loader's resizing mixes colours, and class ids are "
+                    "lost. Pack masks as bytes or arrays, with penstock.pack or penstock.Writer in "
+                    "Python",
+                    unit_count(n, p->n_palettes), p->n_palettes == 1 ? "" : "s",
+                    p->n_palettes == 1 ? "has" : "have");
 }
 
 /* What came of it. */
@@ -276,6 +291,7 @@ static int print_json(const struct pack *p, const struct result *r)
     json_put_count(o, "image_bytes", r->images.stored_bytes);
     census_put(&census, images);
     json_put(o, "images", images);
+    json_put_count(o, "n_palette_images", p->n_palettes);
     bad_put(&p->bad, &p->tree, o);
     return json_print(o, STATUS_OK);
 }
@@ -356,6 +372,7 @@ static int finish(struct pack *p)
     pstk_error_init(&err, sizeof err);
     if (pstk_writer_commit(&p->writer, &err) < 0)
         return message_refuse(&err, p->out);
+    warn_of_palettes(p);
     int status = report(p, unit_now() - p->start);
     if (status)
         message_say("%s was packed all the same, whole", p->out);

@@ -165,8 +165,9 @@ static void print_throughput(const struct report *r)
            unit_bytes(b, per_second(r, (double)r->stats.bytes_delivered)));
     printf("  %s samples in %s batches, %s", unit_count(a, r->n_samples),
            unit_count(b, r->n_batches), unit_seconds(c, r->seconds));
-    if (r->stats.n_substituted)
-        printf("; %s bad ones, others stood in", unit_count(d, r->stats.n_substituted));
+    if (r->stats.n_replaced)
+        printf("; %s bad sample%s replaced", unit_count(d, r->stats.n_replaced),
+               r->stats.n_replaced == 1 ? " was" : "s were");
     putchar('\n');
     if (r->with_digest)
         printf("  digest %08x\n", r->digest);
@@ -381,7 +382,8 @@ int report_json(const struct report *r)
     json_put_count(o, "slots", s->n_slots);
     json_put_count(o, "batch_size", r->pipeline->batch_size);
     json_put_count(o, "batches", r->n_batches);
-    json_put_count(o, "substituted", s->n_substituted);
+    json_put_count(o, "n_replaced", s->n_replaced);
+    json_put_count(o, "n_palette_images", s->n_palette_images);
     snprintf(text, sizeof text, "%08x", r->digest);
     json_put_text(o, "digest", r->with_digest ? text : NULL);
     json_put_count(o, "rss_peak_bytes", r->rss_peak);

@@ -134,7 +134,7 @@ static struct json_t *sample_json(const struct show *s, const struct pstk_batch 
     struct json_t *o = json_make_object(), *crop = json_make_array(), *size = json_make_array();
     const struct pstk_crop *c = &b->crops[0];
     json_put_count(o, "id", b->sample_ids[0]);
-    if (b->n_substituted)
+    if (b->n_replaced)
         json_put_count(o, "substitute_id", b->substitute_ids[0]);
     json_append_count(crop, (uint64_t)c->top);
     json_append_count(crop, (uint64_t)c->left);
@@ -154,6 +154,7 @@ static int put_picture(struct show *s, uint64_t i, const struct pstk_batch *batc
                        struct pstk_error *err)
 {
     const uint64_t side = s->sheet.side;
+    consumer_warn(&s->consumer, batch);
     const void *pixels = consumer_rows(&s->consumer, batch, 0, side * side * 3, err);
     if (!pixels)
         return message_refuse(err, NULL);

@@ -7,10 +7,12 @@ import importlib.util
 import linecache
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 import penstock
 
@@ -85,6 +87,18 @@ def photos(n=40):
     subprocess.run([command, "pack", folder, path], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
     return path
+
+
+def png(colour_type, rows=((0, 18), (18, 0))):
+    """A PNG file of 8 bits: 0 is gray, 3 has a palette, as masks of class ids have."""
+    made = b"\x89PNG\r\n\x1a\n"
+    palette = bytes(i * k % 256 for i in range(256) for k in (1, 7, 91)) if colour_type == 3 else b""
+    content = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, colour_type, 0, 0, 0)
+    for kind, data in ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", content), (b"IEND", b"")):
+        if data or kind == b"IEND":
+            made += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return made
 
 
 def images(dtype="uint8", layout="nhwc"):

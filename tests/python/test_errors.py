@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library says becomes exceptions: the message unchanged, the place in attributes."""
+import gc
 import inspect
 import os
 import shutil
 import sys
 import threading
+import time
 import unittest
 import warnings
 from unittest import mock
 
 import sets
 import penstock
-from penstock import _c, errors, paths, ranks, settings
+from penstock import PenstockError, _c, errors, paths, ranks, settings
 
 
-def damaged(name, n=4):
+def damaged(name, n=4, step=311):
     """A copy of the scalars whose bytes are flipped in the records of some samples; their ids."""
     path = os.path.join(sets.ROOT, name)
     shutil.copytree(sets.scalars(), path)
     shard = next(os.path.join(path, file) for file in sorted(os.listdir(path)) if file.endswith(".pstk"))
     with open(shard, "r+b") as file:
         content = bytearray(file.read())
-        ids = [7 + 311 * k for k in range(n)]
+        ids = [7 + step * k for k in range(n)]
         for i in ids:
             at = content.find(i.to_bytes(8, "little") + bytearray(_float(i / 2)))
             assert at > 0, "no such record"
@@ -29,6 +31,15 @@ def damaged(name, n=4):
         file.seek(0)
         file.write(content)
     return path, ids
+
+
+def data_stats(path, outputs):
+    with penstock.Loader(path, batch_size=10, outputs=outputs, framework="dlpack") as data, \
+            warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in data:
+            pass
+        return data.stats()
 
 
 def _float(value):
@@ -91,104 +102,155 @@ class Errors(unittest.TestCase):
             data.seek(3, 10)  # past the bad one
             self.assertEqual(next(iter(data)).sample_ids, list(range(10, 20)))
 
-    def test_a_substitute_stands_in_and_is_told(self):
+    def test_a_bad_sample_is_replaced_counted_and_reported(self):
         path, ids = damaged("damaged-substitute")
-        told, lock = [], threading.Lock()
+        told = []
 
-        def on_bad_sample(error, substitute):
-            with lock:
-                told.append((error.sample_id, substitute, type(error)))
+        def on_bad_sample(error, other):
+            told.append((error.sample_id, other, type(error), threading.get_ident()))
 
         with penstock.Loader(path, batch_size=10, framework="dlpack", bad_sample="substitute",
                              on_bad_sample=on_bad_sample) as data:
             found = {}
             for batch in data:
+                self.assertEqual([t[:2] for t in told[len(found):]], list(batch.substituted.items()))
                 found.update(batch.substituted)
+                self.assertEqual(data.stats().n_replaced, len(found))
                 if batch.substituted:
                     values = batch["i"].memoryview().cast("q").tolist()
                     for row, i in enumerate(batch.sample_ids):
                         self.assertEqual(values[row], found.get(i, i))
-            self.assertEqual(data.stats().n_substituted, len(ids))
         self.assertEqual(sorted(found), ids)
-        stood_in = {bad: substitute for bad, substitute, _ in told}
-        for i in ids:
-            self.assertEqual(stood_in[i], found[i])
-        self.assertEqual({t[2] for t in told}, {penstock.CorruptRecordError})
+        self.assertEqual([t[2:] for t in told],
+                         [(penstock.CorruptRecordError, threading.get_ident())] * len(ids))
 
-    def test_a_callback_that_raises_does_no_harm(self):
-        path, _ = damaged("damaged-raises")
+    def test_what_was_read_ahead_is_neither_counted_nor_reported(self):
+        path, ids = damaged("damaged-ahead")
+        told = []
+        with penstock.Loader(path, batch_size=100, framework="dlpack", shuffle=False, n_slots=8,
+                             bad_sample="substitute", on_bad_sample=lambda *bad: told.append(bad)) as data:
+            end = time.monotonic() + 10
+            while data.stats().stage_workers.n_items < 800 and time.monotonic() < end:
+                time.sleep(0.001)
+            self.assertEqual((told, data.stats().n_replaced), ([], 0))
+            next(iter(data))
+            self.assertEqual((len(told), data.stats().n_replaced), (1, 1))  # sample 7; 318 and 629 wait
+            self.assertEqual(told[0][0].sample_id, ids[0])
+            data.seek(0)
+            next(iter(data))  # delivered again, it counts again
+            self.assertEqual((len(told), data.stats().n_replaced), (2, 2))
+
+    def test_of_a_batch_some_are_described_and_the_others_counted(self):
+        path, ids = damaged("damaged-many", 12, 11)
+        told = []
+        with penstock.Loader(path, batch_size=1000, framework="dlpack", shuffle=False, n_threads=4, n_slots=2,
+                             bad_sample="substitute", on_bad_sample=lambda *bad: told.append(bad)) as data:
+            batch = next(iter(data))
+            self.assertEqual(list(batch.substituted), ids)
+            self.assertEqual(data.stats().n_replaced, 12)
+            self.assertIn("12 bad samples were replaced", str(data.stats()))
+        self.assertEqual([error.sample_id for error, _ in told], [*ids[:8], None])
+        self.assertEqual([other for _, other in told], [*list(batch.substituted.values())[:8], None])
+        self.assertIn("4 more bad samples", str(told[-1][0]))
+
+    def test_what_the_callback_raises_comes_out_of_the_loop_and_the_batch_comes_again(self):
+        path, ids = damaged("damaged-raises")
+        calls = []
+
+        def on_bad_sample(error, other):
+            calls.append(error.sample_id)
+            if len(calls) <= 6:  # more often than there are slots
+                raise RuntimeError("of mine")
+
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
+                             bad_sample="substitute", on_bad_sample=on_bad_sample) as data:
+            batches, seen = iter(data), []
+            for _ in range(6):
+                with self.assertRaisesRegex(RuntimeError, "of mine"):
+                    next(batches)
+                self.assertEqual(data.state_dict()["position"], 0)
+            for batch in batches:
+                seen += batch.sample_ids
+        self.assertEqual(seen, list(range(2000)))
+        self.assertEqual(calls, [ids[0]] * 6 + ids)
+
+    def test_ctrl_c_in_the_callback_ends_the_loop(self):
+        path, _ = damaged("damaged-ctrl-c")
         done = sets.python("""
-import sys, penstock
-def on_bad_sample(error, substitute):
-    raise RuntimeError("of mine")
-with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample="substitute",
+import os, signal, sys, penstock
+def on_bad_sample(error, other):
+    os.kill(os.getpid(), signal.SIGINT)
+with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False, bad_sample="substitute",
                      on_bad_sample=on_bad_sample) as data:
-    print(sum(batch.n_valid for batch in data))
+    try:
+        for batch in data:
+            print("a batch was handed out")
+    except KeyboardInterrupt:
+        print("interrupted at", data.cursor)
 """, path)
-        self.assertEqual((done.returncode, done.stdout), (0, "2000\n"))
-        self.assertIn("of mine", done.stderr)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "interrupted at (0, 0)\n", ""))
 
-    def test_a_callbacks_exception_may_have_the_last_reference(self):
-        path, _ = damaged("damaged-last")
-        done = sets.python("""
-import sys, time, penstock
-def on_bad_sample(error, substitute):
-    while not loaders:
-        time.sleep(0.001)
-    data = loaders.pop()
-    loaders.append(None)
-    raise RuntimeError("of mine")
-for _ in range(5):
-    loaders = []
-    loaders.append(penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False,
-                                   bad_sample="substitute", on_bad_sample=on_bad_sample))
-    while loaders[-1]:
-        time.sleep(0.01)
-    time.sleep(0.1)
-print("alive")
-""", path)
-        self.assertEqual((done.returncode, done.stdout), (0, "alive\n"), done.stderr)
-
-    def test_a_callback_may_look_and_interrupt_but_not_close(self):
+    def test_a_callback_may_look_interrupt_and_close_but_not_move(self):
         path, _ = damaged("damaged-closes")
-        done = sets.python("""
-import gc, sys, penstock
-told = []
-def on_bad_sample(error, substitute):
-    data = loaders[0]
-    data.stats(), data.interrupt()
-    for forbidden in (data.close, lambda: data.seek(0), lambda: iter(data)):
-        try:
-            forbidden()
-        except penstock.PenstockError as refused:
-            told.append("close where you iterate" in str(refused))
-loaders = []
-for _ in range(3):
-    with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample="substitute",
-                         on_bad_sample=on_bad_sample) as data:
-        loaders[:] = [data]
-        try:
-            sum(batch.n_valid for batch in data)
-        except penstock.InterruptedLoaderError:
-            pass
-print(len(told) > 0 and all(told))
+        told = []
 
-class Owner:  # in a cycle with its loader, which a collection in the callback finds
-    def __init__(self):
-        self.data = penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", bad_sample="substitute",
-                                    on_bad_sample=self.bad)
-    def bad(self, error, substitute):
+        def on_bad_sample(error, other):
+            told.append(data.stats().n_replaced)
+            for forbidden in (lambda: data.seek(0), lambda: iter(data), lambda: next(batches)):
+                with self.assertRaisesRegex(PenstockError, "in the middle of a call"):
+                    forbidden()
+            data.interrupt()
+            if len(told) == 2:
+                data.close()
+
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="substitute",
+                             on_bad_sample=on_bad_sample) as data:
+            batches, n = iter(data), 0
+            with self.assertRaises(penstock.InterruptedLoaderError):
+                while True:
+                    try:
+                        n += next(batches).n_valid
+                    except penstock.InterruptedLoaderError:  # a wait that interrupt() ended
+                        if data.closed:
+                            raise
+            self.assertTrue(data.closed)
+        self.assertEqual((told, n), ([1, 2], 310))
+
+    def test_a_loader_in_a_cycle_with_its_callback_is_closed_when_it_is_collected(self):
+        path, _ = damaged("damaged-cycle")
+
+        class Owner:
+            def __init__(self):
+                self.data = penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False,
+                                            bad_sample="substitute", on_bad_sample=self.bad)
+
+            def bad(self, error, other):
+                gc.collect()
+
+        before = n_threads()
+        owner = Owner()
+        next(iter(owner.data))
+        self.assertGreater(n_threads(), before)
+        del owner
         gc.collect()
-gc.disable()
-owner = Owner()
-next(iter(owner.data))
-del owner
-import time
-time.sleep(0.5)
-gc.collect()
-print("alive")
-""", path)
-        self.assertEqual((done.returncode, done.stdout), (0, "True\nalive\n"), done.stderr)
+        self.assertEqual(n_threads(), before)
+
+    def test_images_with_a_palette_are_counted_and_warned_of_once(self):
+        path = os.path.join(sets.ROOT, "palettes")
+        with penstock.Writer(path, {"png": "image"}) as writer:
+            for i in range(60):  # batch 0 has none
+                writer.add(png=sets.png(3 if i >= 10 and i % 2 else 0))
+        outputs = {"x": penstock.image("png", [penstock.Resize((4, 4))])}
+        with penstock.Loader(path, batch_size=10, outputs=outputs, framework="dlpack", shuffle=False) as data:
+            counts = []
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for batch in data:
+                    counts.append((data.stats().n_palette_images, len(caught)))
+        self.assertEqual(counts, [(0, 0), (5, 1), (10, 1), (15, 1), (20, 1), (25, 1)])
+        self.assertIn("PNG files with a palette", str(caught[0].message))
+        self.assertEqual(caught[0].filename, __file__)
+        self.assertIn("25 samples have an image from a PNG file with a palette", str(data_stats(path, outputs)))
 
     def test_a_library_that_is_not_there(self):
         done = sets.python("import penstock", PENSTOCK_LIBRARY="/nowhere/libpenstock.so")

@@ -13,8 +13,10 @@ import sys
 import tempfile
 import time
 import unittest.mock
+import warnings
 
 import penstock
+import sets
 from data_fixture import Case, image_file, np, optional, picture
 from penstock import packing
 from penstock.packing import PackError, SchemaError, n_cores
@@ -394,6 +396,43 @@ class Forms(Case):
             )
             self.assertIsInstance(error.__cause__, penstock.CorruptRecordError)
         self.assertEqual(len(quiet(samples, self.path(), check_images=False, schema={"im": "image"})), 41)
+
+    def packed_with_warnings(self, *arguments, **keywords):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            penstock.pack(*arguments, progress=False, overwrite=True, **keywords)
+        return [(str(warning.message), warning.filename) for warning in caught]
+
+    def test_images_with_a_palette_are_counted_and_warned_of_at_the_end(self):
+        path = self.path("palettes")
+        files = [{"png": sets.png(3 if i % 3 == 0 else 0)} for i in range(40)]
+        for workers in (0, 3):
+            (said, where), = self.packed_with_warnings(files, path, num_workers=workers)
+            self.assertTrue(said.startswith("14 images have a palette"), said)
+            self.assertEqual(where, __file__)
+        (said, _), = self.packed_with_warnings(iter(files[:2]), path)
+        self.assertTrue(said.startswith("1 image has a palette"), said)
+        self.assertEqual(self.packed_with_warnings(files[1:3], path), [])
+        self.assertEqual(self.packed_with_warnings(files, path, schema={"png": "bytes"}), [])
+
+    def test_pil_images_with_a_palette_are_counted(self):
+        image = optional("PIL.Image")
+        masks = [image.new(mode, (4, 4)) for mode in ("P", "L", "RGB", "P", "1")]
+        (said, _), = self.packed_with_warnings([{"a": mask, "b": mask} for mask in masks], self.path("pil"))
+        self.assertTrue(said.startswith("4 images have a palette"), said)
+
+    def test_masks_packed_as_the_warning_advises_keep_their_numbers(self):
+        image = optional("PIL.Image")
+        path, file = self.path("masks"), sets.png(3)
+        mask = np.asarray(image.open(io.BytesIO(file)))
+        said = self.packed_with_warnings([{"array": mask, "file": file}] * 4, path,
+                                         schema={"array": ("uint8", (2, 2)), "file": "bytes"})
+        self.assertEqual(said, [])
+        outputs = {"array": penstock.tensor("array"), "file": penstock.ragged("file")}
+        with penstock.Loader(path, batch_size=4, outputs=outputs, framework="numpy") as data:
+            batch = next(iter(data))
+            self.assertEqual(batch["array"].tolist(), [[[0, 18], [18, 0]]] * 4)
+            self.assertEqual(batch["file"].tolist(), [file] * 4)
 
     def test_iterables(self):
         def numbers(n, fails=False):

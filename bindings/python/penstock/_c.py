@@ -387,6 +387,15 @@ class Crop(Structure):
     ]
 
 
+class Report(Structure):
+    _fields_ = [
+        ("error", Error),
+        ("substitute_id", c_uint64),
+        ("row", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 class Batch(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -401,10 +410,15 @@ class Batch(Structure):
         ("sample_ids", POINTER(c_uint64)),
         ("substitute_ids", POINTER(c_uint64)),
         ("crops", POINTER(Crop)),
-        ("n_substituted", c_uint32),
+        ("n_replaced", c_uint32),
         ("slot", c_uint32),
         ("tensor_size", c_uint32),
         ("crop_size", c_uint32),
+        ("reports", POINTER(Report)),
+        ("n_reports", c_uint32),
+        ("report_size", c_uint32),
+        ("n_palette_images", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -450,7 +464,7 @@ class Stats(Structure):
         ("n_samples", c_uint64),
         ("bytes_delivered", c_uint64),
         ("n_batches", c_uint64),
-        ("n_substituted", c_uint64),
+        ("n_replaced", c_uint64),
         ("bytes_read", c_uint64),
         ("n_reads", c_uint64),
         ("n_index_hits", c_uint64),
@@ -471,6 +485,7 @@ class Stats(Structure):
         ("copy_bytes", c_uint64),
         ("stream_used_ns", c_uint64),
         ("stream_starved_ns", c_uint64),
+        ("n_palette_images", c_uint64),
     ]
 
 
@@ -571,6 +586,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_merge": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, c_int, POINTER(Error)]),
     "pstk_merge_watched": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, c_int, ProgressFn, c_void_p, POINTER(Error)]),
     "pstk_writer_commit_parts": (c_int, [POINTER(c_void_p), POINTER(c_char_p), c_uint32, POINTER(Error)]),
+    "pstk_image_is_palette": (c_int, [c_void_p, c_uint64]),
     "pstk_image_check": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),
     "pstk_image_format": (c_char_p, [c_void_p, c_uint64, POINTER(c_int)]),
     "pstk_image_convert": (c_int, [c_void_p, c_uint64, POINTER(Convert), POINTER(c_void_p), POINTER(c_uint64), POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),

@@ -52,7 +52,7 @@ class BatchInfo:
         self._names, self._n_rows = names, batch.n_rows
         # Copies: the slot may go before this object.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
-        self._substitutes = string_at(batch.substitute_ids, 8 * self.n_valid) if batch.n_substituted else b""
+        self._substitutes = string_at(batch.substitute_ids, 8 * self.n_valid) if batch.n_replaced else b""
         n_crops = len(names) * self._n_rows if batch.crops else 0
         self._crops = string_at(batch.crops, sizeof(_c.Crop) * n_crops) if n_crops else b""
         self._share = share if hold else None

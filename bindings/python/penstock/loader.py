@@ -39,6 +39,9 @@ from .errors import PenstockError, SettingsError
 __all__ = ["Loader", "Pass"]
 
 SLICE_NS = 50_000_000  # a wait of the library's, between two looks at signals
+PALETTES = ("some images of {path} are PNG files with a palette. Pictures come right, in the palette's "
+            "colours; masks do not: resizing mixes colours, and class ids are lost. Pack masks as arrays or "
+            "bytes, not as images")
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 
@@ -109,31 +112,6 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
     return ranks.Ranks(**{**found._asdict(), **said})
 
 
-def _bad_sample_callback(function: Callable[[PenstockError, int], Any], owner: object) -> Any:
-    """`function` as the library calls it, on its workers' threads. owner: what marks these as a loader's."""
-    def told(_user: Any, bad: int, substitute_id: int) -> None:
-        _calling.owner = owner  # for good: the last reference to the loader may go behind this call as well
-        function(errors.of(_c.Error.from_buffer_copy(_c.Error.from_address(bad))), substitute_id)
-    return _c.BadSampleFn(told)
-
-
-class _Calling(threading.local):
-    """Of this thread: the owner of it, where it is a worker of a loader's, which its close would wait for."""
-
-    owner: object = None
-
-
-_calling = _Calling()
-
-# What workers call, by its owner: until pstk_close has returned, whatever becomes of the Loader.
-_callbacks: dict[object, Any] = {}
-
-
-def _close_library(handle: c_void_p, owner: object) -> None:
-    _c.lib.pstk_close(byref(handle))
-    _callbacks.pop(owner, None)
-
-
 class Pass(Iterator[Any]):
     """One go over an epoch, or what is left of it. len() is the number of its batches."""
 
@@ -197,10 +175,13 @@ class Loader:
         flight. io_memory, index_memory, max_memory, max_record_size: bytes. max_pixels: refuse larger images.
         0 lets the library choose; what it chose is in stats().
     reader: "auto", "io_uring", "threads". io: "auto", "direct", "buffered".
-    bad_sample: "error", or "substitute": another sample of the same shard stands in; on_bad_sample(error, id)
-        is then called for each, on a thread of the library's, with the id that stands in. What it raises is
-        printed, and nothing else: to stop, let it set a flag that the loop looks at. Of the loader it may
-        call stats() and interrupt(), nothing else.
+    bad_sample: "error", or "substitute": another sample of the same shard replaces a bad one.
+    on_bad_sample: function of (error, id), called for each bad sample that was replaced, with the id of its
+        replacement, before its batch is handed out and by the thread that iterates, in the order of the rows.
+        Of a batch the first 8 are described; one more call, with id None and an error without sample_id,
+        gives the number of the others. What the function raises comes out of the loop, and the batch comes
+        again at the next step. It may call stats(), interrupt() and close(), which ends the loop by
+        InterruptedLoaderError, but neither iterate nor seek.
     with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
         no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests.
         timed: measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
@@ -222,7 +203,7 @@ class Loader:
             n_slots: int = 0, n_device_slots: int = 0, reader: str = "auto", io: str = "auto",
             queue_depth: int = 0, io_memory: int = 0, index_memory: int = 0, max_memory: int = 0,
             max_pixels: int = 0, max_record_size: int = 0, bad_sample: str = "error",
-            on_bad_sample: Callable[[PenstockError, int], Any] | None = None, with_crops: bool = False,
+            on_bad_sample: Callable[[PenstockError, int | None], Any] | None = None, with_crops: bool = False,
             pin_threads: bool = True, variant: str = "auto", topology: str | os.PathLike[str] | None = None,
             timed: bool = False, trace: bool = False) -> None:
         order = words.order(shuffle, order)
@@ -262,8 +243,8 @@ class Loader:
         self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
         self._stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
-        on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
-        self._open(words.to_c(path, self._outputs, numbers, topology), on_bad_sample)
+        self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
+        self._open(words.to_c(path, self._outputs, numbers, topology))
         # The library has read the manifest by itself, and perhaps another one.
         if catalog.read(path).info.identity != self._catalog.info.identity:
             self.close()
@@ -288,17 +269,14 @@ class Loader:
         index, current, enter = self._device[1], torch.cuda.current_device, torch.cuda.device
         return lambda: nothing if current() == index else enter(index)
 
-    def _open(self, settings: _c.Settings, on_bad_sample: Any) -> None:
-        self._owner = object()
-        if on_bad_sample is not None:
-            told = _bad_sample_callback(on_bad_sample, self._owner)
-            settings.on_bad_sample = _callbacks[self._owner] = told
+    def _open(self, settings: _c.Settings) -> None:
         self._turn, self._alive = threading.RLock(), threading.RLock()
         self._pid, self._closing = os.getpid(), False
         self._pass = 0  # number of the newest; earlier ones are over
         self._astray = False
         self._coming: tuple[int, tuple[int, int]] | None = None
         self._layouts: tuple[tensors.Layout, ...] = ()
+        self._warned = False  # of images with a palette
         self._names = tuple(self._outputs)
         self._cursor = (self._numbers["epoch"], self._numbers["position"])
         # The place that was asked for last, and where the newest pass began.
@@ -309,7 +287,6 @@ class Loader:
         self._handle, self._dying = c_void_p(), c_void_p()
         code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))
         if code < 0:
-            _callbacks.pop(self._owner, None)
             raise errors.of(error, code)
         _open_loaders.add(self)
 
@@ -403,7 +380,6 @@ class Loader:
     def _check_turn(self) -> None:
         """In front of taking the turn."""
         self._check_process()
-        self._check_thread()
         if self._turn._is_owned():  # type: ignore[attr-defined]
             raise PenstockError("the loader is in the middle of a call of this thread's: a signal's handler "
                                 "may neither iterate nor seek then (set a flag there, or raise, and go on "
@@ -424,12 +400,6 @@ class Loader:
             self._cursor = coming[1]
         self._coming = None
 
-    def _check_thread(self) -> None:
-        """A worker that waits for whoever waits for the workers waits for ever."""
-        if _calling.owner is self._owner:
-            raise PenstockError("on_bad_sample runs on a thread of the loader's, which may neither iterate, seek "
-                                "nor close: call interrupt() there, and close where you iterate")
-
     def _refuse(self) -> None:
         """In a child of fork. The locks may be held by threads that are not here: none is touched."""
         error = errors.new()
@@ -441,14 +411,13 @@ class Loader:
         InterruptedLoaderError. Also at the end of `with`, at exit, and when the object goes."""
         if not (self._handle or self._dying) or os.getpid() != self._pid:
             return
-        self._check_thread()
         self._closing = True
         self.interrupt()
         with self._turn:
-            with self._alive:  # not while the workers are waited for: a callback may ask for stats()
+            with self._alive:  # not while the threads are waited for: others may ask for stats()
                 self._give_back()
                 self._hand_to_close()
-            _close_library(self._dying, self._owner)
+            _c.lib.pstk_close(byref(self._dying))
 
     def _hand_to_close(self) -> None:
         # Both have it for a moment, rather than none.
@@ -456,12 +425,7 @@ class Loader:
         self._handle.value = None
 
     def __del__(self) -> None:
-        if not (self._handle or self._dying) or _calling.owner is not self._owner:
-            self.close()
-        elif os.getpid() == self._pid:
-            self._hand_to_close()
-            threading.Thread(target=_close_library, args=(self._dying, self._owner),
-                             name="penstock-close").start()
+        self.close()
 
     def __enter__(self) -> Loader:
         return self
@@ -623,11 +587,26 @@ class Loader:
         if self._closing:  # by a signal's handler, which has given the batch back
             raise self._closed_meanwhile()
         share = tensors.Share(self._batch, stream)
+        self._report(share.batch().contents)
         info = batches.BatchInfo(share, self._names, self._device[0] != tensors.DL_CPU and not self._copy)
         if not self._layouts:
             self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
         found_in = tensors.find(share, self._layouts, info.n_valid)
         return self._make([self._converted(tensor) for tensor in found_in], info), info
+
+    def _report(self, batch: Any) -> None:
+        """Warn, and call on_bad_sample, for a batch that is about to be handed out. What is raised here keeps
+        it back, and the next call seeks to it."""
+        if batch.n_palette_images and not self._warned:
+            self._warned = True
+            warnings.warn(PALETTES.format(path=self._path), stacklevel=5)  # to who iterates
+        if self._on_bad_sample is None:
+            return
+        for report in batch.reports[:batch.n_reports]:
+            other = report.substitute_id
+            self._on_bad_sample(errors.of(report.error), None if other == _c.NONE else other)
+        if self._closing:
+            raise self._closed_meanwhile()
 
     def _converted(self, tensor: Any) -> Any:
         if not isinstance(tensor, tensors.Ragged):

@@ -135,7 +135,11 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = 
 
     ops: operations in their order; they must fix the size. layout: "nhwc" [B, H, W, 3]; "nchw" [B, 3, H, W];
     "channels_last" [B, 3, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
-    group share their random draws (an image and its mask). exif_orientation: turn JPEGs upright first.
+    group share their random draws: two pictures of a sample get the same crop and flip. exif_orientation:
+    turn JPEGs upright first.
+
+    Not for masks: resizing is bilinear, which mixes class ids, and a palette's numbers become its colours.
+    Keep masks as arrays of one size (penstock.tensor) or as the bytes of their files (penstock.ragged).
     """
     field, found = _field_name(field, "image"), _ops(ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:

@@ -50,6 +50,9 @@ REPORT_SECONDS = 0.1
 MARKER = ".penstock-parts"  # a file in a directory of parts: only a pack writes it
 STOP_SECONDS = 1.0  # that a worker has to end before it is killed
 SAMPLES_PER_WORKER = 16  # fewer are not worth a process
+PALETTES = ("{n:,} image{s} {have} a palette. Pictures come right, in the palette's colours; masks do not: "
+            "resizing mixes colours, and class ids are lost. Pack masks as arrays (numpy.asarray(mask), in a "
+            "field such as ('uint8', (height, width))) or as the bytes of their files (in a field 'bytes')")
 
 
 class PackError(errors.PenstockError):
@@ -132,7 +135,8 @@ def _add(writer: Writer, index: int, sample: Any, names: Sequence[str]) -> None:
 
 
 def _pack_here(samples: Iterator[tuple[int, Any]], open_writer: functools.partial[Writer],
-               progress: Progress) -> None:
+               progress: Progress) -> int:
+    """Returns the number of images with a palette."""
     n = 0
     with open_writer() as writer, progress:
         names = list(writer.schema)
@@ -142,6 +146,7 @@ def _pack_here(samples: Iterator[tuple[int, Any]], open_writer: functools.partia
             progress.update(n)
         if n == 0:
             raise SettingsError("there is nothing to pack: the iterable gave no samples")
+    return writer.n_palette_images
 
 
 # ---- one of several processes ------------------------------------------------------------------------
@@ -164,8 +169,8 @@ def _settle(part: int) -> None:
 
 def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Writer], part: int,
                samples: range) -> None:
-    """The body of a worker: tells ("at", n) now and then, then ("done", n) or ("error", index, text,
-    error)."""
+    """The body of a worker: sends ("at", n) now and then, then ("done", n, n_palette_images) or ("error",
+    index, text, error)."""
     _settle(part)
     parent, told_at, index = os.getppid(), time.monotonic(), samples.start
     try:
@@ -178,7 +183,7 @@ def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Wri
                     if os.getppid() != parent:
                         raise SystemExit(1)  # the process that packs is gone
                     pipe.send(("at", n + 1))
-        pipe.send(("done", len(samples)))
+        pipe.send(("done", len(samples), writer.n_palette_images))
     except Exception as error:
         pipe.send(_error_message(index, error))
 
@@ -253,9 +258,10 @@ class _Crew:
             job[1].close()
             job[2].close()
 
-    def run(self, progress: Progress) -> None:
-        """Wait until all are done. Raises PackError: what the first worker that failed said."""
-        at = [0] * len(self._jobs)
+    def run(self, progress: Progress) -> int:
+        """Wait until all are done. Returns the number of images with a palette. Raises PackError: what the
+        first worker that failed said."""
+        at, n_palettes = [0] * len(self._jobs), 0
         open_pipes: dict[Any, int] = {job[1]: i for i, job in enumerate(self._jobs)}
         while open_pipes:
             for pipe in wait(list(open_pipes), REPORT_SECONDS):
@@ -268,10 +274,12 @@ class _Crew:
                     _raise(*told[1:])
                 at[i] = told[1]
                 if told[0] == "done":
+                    n_palettes += told[2]
                     del open_pipes[pipe]
             progress.update(sum(at))
         for process in self._started:
             process.join()
+        return n_palettes
 
     def _refuse_death(self, i: int) -> None:
         process, _, _, samples = self._jobs[i]
@@ -346,13 +354,14 @@ def _parts_directory(path: str) -> Iterator[str]:
 
 
 def _pack_parallel(source: Any, path: str, open_writer: functools.partial[Writer], n_workers: int,
-                   context: str, progress: Progress) -> None:
+                   context: str, progress: Progress) -> int:
     parts = _split(len(source), n_workers)
     with open_writer(path) as guard, _parts_directory(path) as directory:
         with progress, _Crew(multiprocessing.get_context(context), source, parts,
                              functools.partial(open_writer, overwrite=False), directory) as crew:
-            crew.run(progress)
+            n_palettes = crew.run(progress)
         guard.commit_parts([part_path(directory, part) for part in range(len(parts))])
+    return n_palettes
 
 
 # ---- pack ----------------------------------------------------------------------------------------------
@@ -400,6 +409,9 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     Images of which the original file is at hand are best given as its bytes (with torchvision:
     ImageFolder(root, loader=lambda p: open(p, "rb").read())): a decoded image is stored as pixels.
 
+    Images with a palette (PNG files, PIL images of mode P) are often masks, whose class ids a loader's images
+    do not keep: a warning at the end gives their number.
+
     Raises PackError, which names the sample, and what penstock.Writer raises. After an error and after Ctrl-C
     nothing is left behind; a data set that was to be replaced is as it was.
     """
@@ -414,9 +426,12 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
             check_images=check_images,
             note=_note(dataset) if note is None else note,
             names=class_names(source) if names is None else list(names))
-        _pack(source, where, schema, open_writer, n_workers, context, progress)
+        n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)
     finally:
         importers.close(source, dataset)
+    if n_palettes:
+        s, have = ("", "has") if n_palettes == 1 else ("s", "have")
+        warnings.warn(PALETTES.format(n=n_palettes, s=s, have=have), stacklevel=3)  # to who calls pack
     return Dataset(where)
 
 
@@ -431,7 +446,7 @@ def _check_context(context: str) -> None:
 
 
 def _pack(source: Any, where: str, schema: Schema | None, open_writer: functools.partial[Writer],
-          n_workers: int, context: str, progress: bool) -> None:
+          n_workers: int, context: str, progress: bool) -> int:
     # All that can be refused is, before the first sample is asked for.
     open_writer(where, {"x": "uint8"} if schema is None else schema).abort()
     fields, samples = _schema_and_rest(source, schema)
@@ -440,6 +455,5 @@ def _pack(source: Any, where: str, schema: Schema | None, open_writer: functools
     if n_workers == 0:
         if is_map_style(source):
             samples = ((i, _taken(source, i)) for i in range(len(source)))
-        _pack_here(samples, functools.partial(write, where, n_threads=n_cores()), shown)
-    else:
-        _pack_parallel(source, where, write, n_workers, context, shown)
+        return _pack_here(samples, functools.partial(write, where, n_threads=n_cores()), shown)
+    return _pack_parallel(source, where, write, n_workers, context, shown)

@@ -112,11 +112,11 @@ def _one_of(name: str, value: Any, known: Iterable[str]) -> str:
 
 
 def callback(name: str, value: Any, bad_sample: str) -> Any:
-    """What is called for each bad sample for which another stands in, or None."""
+    """What is called for each bad sample that was replaced, or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name}: is {value!r}, must be a function of (error, id)")
     if value is not None and bad_sample == "error":
-        raise SettingsError(f"{name}: is called only where others stand in for bad samples: say "
+        raise SettingsError(f"{name}: is called only for bad samples that are replaced: give "
                             "bad_sample='substitute' too")
     return value
 

@@ -45,7 +45,8 @@ class StageStats:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts and times since open, with the C names (pstk_stats). n_samples and n_batches: delivered.
+    """Counts and times since open, with the C names (pstk_stats). n_samples, n_batches, n_replaced (bad
+    samples that others replaced) and n_palette_images: delivered; a batch delivered twice counts twice.
     limit: what keeps the loader from being faster, one of the keys of stats.ADVICE; rungs: steps down that
     were taken on this machine."""
 
@@ -63,7 +64,7 @@ class Stats:
     n_samples: int
     bytes_delivered: int
     n_batches: int
-    n_substituted: int
+    n_replaced: int
     bytes_read: int
     n_reads: int
     n_index_hits: int
@@ -84,6 +85,7 @@ class Stats:
     copy_bytes: int
     stream_used_ns: int
     stream_starved_ns: int
+    n_palette_images: int
 
     @property
     def advice(self) -> str:
@@ -105,8 +107,11 @@ class Stats:
     def __str__(self) -> str:
         lines = [f"{self.n_samples:,} samples in {self.n_batches:,} batches, "
                  f"{_bytes(self.bytes_delivered)} of records"]
-        if self.n_substituted:
-            lines.append(f"{self.n_substituted:,} bad samples, others stood in")
+        if self.n_replaced:
+            lines.append(f"{_counted(self.n_replaced, 'bad sample was', 'bad samples were')} replaced")
+        if self.n_palette_images:
+            lines.append(f"{_counted(self.n_palette_images, 'sample has', 'samples have')} an image from a PNG "
+                         "file with a palette")
         lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'items':>14}")
         lines += [_row(name, stage) for name, stage in (
             ("reader", self.stage_reader), ("workers", self.stage_workers), ("uploader", self.stage_uploader),
@@ -125,6 +130,10 @@ def _slots(stats: Stats) -> str:
     if not stats.n_device_slots:
         return f"{stats.n_slots} slots"
     return f"{stats.n_slots} slots, {stats.n_device_slots} on the device ({_bytes(stats.device_memory)})"
+
+
+def _counted(n: int, one: str, many: str) -> str:
+    return f"{n:,} {one if n == 1 else many}"
 
 
 def _bytes(n: float) -> str:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Union
 
-from . import errors
+from . import _c, errors
 from ._optional import is_a
 from .dtypes import DTYPES
 from .schema import Field
@@ -300,6 +300,13 @@ def _image_encoder(name: str, field: Field) -> Encoder:
                                "PNG file, a PIL image, or a uint8 array of height x width x 3")
 
     return encode
+
+
+def has_palette(value: Any, encoded: Any) -> bool:
+    """Is it an image of numbers of a palette's colours: a PIL image of mode P, or such a PNG file?"""
+    if is_pil_image(value):
+        return value.mode in ("P", "PA")
+    return isinstance(encoded, bytes) and bool(_c.lib.pstk_image_is_palette(encoded, len(encoded)))
 
 
 def png_of(pixels: Pixels) -> bytes:

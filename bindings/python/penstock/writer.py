@@ -18,7 +18,7 @@ from .catalog import path_bytes
 from .errors import SettingsError
 from .keywords import explained, explains
 from .schema import Field, Schema, did_you_mean, schema_of
-from .values import FieldError, Pixels, encoder, png_of
+from .values import FieldError, Pixels, encoder, has_palette, png_of
 
 __all__ = ["Field", "FieldError", "Writer", "merge"]
 
@@ -67,6 +67,8 @@ class Writer:
         training; without it only headers are looked at.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge.
 
+    Its attribute n_palette_images counts the images added that have a palette, as masks often do.
+
     Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread
     may add, one at a time; a child made by fork may not use it. A signal's handler may read n_samples and
     abort; add and commit raise SettingsError there while the writer is at one of them.
@@ -85,6 +87,8 @@ class Writer:
         self.path = os.fsdecode(path_bytes(path))
         self.schema = schema_of(schema)
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
+        self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
+        self.n_palette_images = 0
         self._check_images = bool(check_images)
         self._error = errors.new()
         self._values = (_Value * len(self.schema))()
@@ -142,6 +146,8 @@ class Writer:
                 else:
                     value.data, value.size = made.ctypes.data, made.nbytes
             self._append(handle, pixels_at)
+            for i, name in self._images:
+                self.n_palette_images += has_palette(given[name], encoded[i])
 
     def _append(self, handle: ctypes.c_void_p, pixels_at: tuple[int, Pixels] | None) -> None:
         error, n = self._error, len(self._values)
