@@ -319,12 +319,45 @@ class Words(unittest.TestCase):
 
     def test_paths_that_are_no_data_set(self):
         manifest = os.path.join(sets.scalars(), "manifest.json")
-        for path, part in (("s3://bucket/train", "copy the data set to a local disk"),
-                           ("gs:/bucket", "local disk"), ("~/train", "os.path.expanduser('~/train')"),
+        for path, part in (("s3://bucket/train", "copy the data to a local disk"), ("gs:/bucket", "local disk"),
+                           ("file:///data/train", "give '/data/train'"), ("~no_such_user/train", "no_such_user"),
                            (manifest, f"give its directory, {sets.scalars()!r}")):
-            self.refused(penstock.SettingsError, [part], paths.check, path)
+            self.refused(penstock.SettingsError, [part], paths.local, path)
         for path in (sets.scalars(), "train", "/nowhere/train"):
-            paths.check(path)
+            self.assertEqual(paths.local(path), path)
+
+    def test_every_path_may_begin_with_a_tilde_and_is_none_of_another_machine(self):
+        home = os.path.join(sets.ROOT, "home")
+        shutil.copytree(sets.scalars(10), os.path.join(home, "train"))
+
+        def uses(at):
+            def write():
+                with penstock.Writer(at("written"), {"i": "int64"}) as writer:
+                    writer.add(i=1)
+
+            return {
+                "Loader": lambda: penstock.Loader(at("train"), batch_size=2, framework="dlpack").close(),
+                "Dataset": lambda: penstock.Dataset(at("train")).close(),
+                "Writer": write,
+                "pack": lambda: penstock.pack([{"i": 1}], at("packed"), progress=False),
+                "pack of": lambda: penstock.pack(at("train"), at("copied"), progress=False),
+                "merge": lambda: penstock.merge([at("written")], at("merged")),
+                "show": lambda: penstock.show(at("train"))}
+
+        with mock.patch.dict(os.environ, HOME=home):
+            for name, use in uses(lambda name: "~/" + name).items():
+                with self.subTest(name):
+                    if name == "show":
+                        with self.assertRaisesRegex(penstock.PenstockError, "has no image field|needs"):
+                            use()
+                    else:
+                        use()
+            self.assertEqual(sorted(os.listdir(home)), ["copied", "merged", "packed", "train", "written"])
+            self.assertEqual(penstock.Loader(b"~/train", batch_size=2, framework="dlpack").path,
+                             os.path.join(home, "train"))
+        for name, use in uses(lambda name: "s3://bucket/" + name).items():
+            if name != "show" or sets.numpy:
+                self.refused(penstock.SettingsError, ["'s3://bucket/", "local disk", "mount"], use)
 
     def test_numbers_of_outputs(self):
         image, ragged, wrong = penstock.image, penstock.ragged, penstock.SettingsError

@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterator, Mapping
 from ctypes import POINTER, byref, c_void_p, sizeof
 from typing import Any
 
-from . import _c, batch as batches, catalog, errors, outputs as descriptions, ranks, settings as words, state
-from . import stats as statistics, tensors
+from . import _c, batch as batches, catalog, errors, outputs as descriptions, paths, ranks, settings as words
+from . import state, stats as statistics, tensors
 from .errors import PenstockError, SettingsError
 
 __all__ = ["Loader", "Pass"]
@@ -243,7 +243,7 @@ class Loader:
         words.switch("pin_threads", pin_threads)
         self._framework = words.framework(framework, kind != _c.HOST)
         self._timeout = words.seconds("timeout", timeout)
-        path = os.path.abspath(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else path
+        path = os.path.abspath(paths.local(path))
         self._catalog = catalog.read(path)
         self._outputs = descriptions.resolve(outputs, self._catalog)
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):

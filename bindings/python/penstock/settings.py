@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, sizeof
 from typing import Any
 
-from . import _c
+from . import _c, paths
 from .errors import SettingsError
 from .keywords import explained, near
 from .outputs import Output
@@ -217,7 +217,7 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     for name, number in numbers.items():
         setattr(settings, name, number)
     settings.path = os.fsencode(path)
-    settings.topology = None if topology is None else os.fsencode(topology)
+    settings.topology = None if topology is None else os.fsencode(paths.local(topology))
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
     settings.outputs, settings.n_outputs = cast(array, POINTER(_c.Output)), len(array)
     return settings
