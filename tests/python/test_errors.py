@@ -11,7 +11,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import _c, errors, paths, ranks, settings
+from penstock import _c, errors, outputs as descriptions, paths, ranks, settings
 
 
 def damaged(name, n=4):
@@ -300,11 +300,48 @@ class Words(unittest.TestCase):
                 (penstock.scalar("x"), "of shape (3,): use penstock.tensor('x')"),
                 (penstock.image("n", resize), "use penstock.scalar('n')"),
                 (penstock.ragged("n"), "use penstock.scalar('n')"),
-                (penstock.scalar("n", "float64"), "or i64 and convert the batches (output 'n')")):
+                (penstock.scalar("n", "float64"), "fits float64; choose one that holds them all, or int64 and")):
             self.refused(penstock.SettingsError, [part], penstock.Loader, path, batch_size=1,
                          outputs=[output])
         penstock.Loader(path, batch_size=1, framework="dlpack", outputs=[
             penstock.ragged("image"), penstock.ragged("x"), penstock.image("image", resize)][1:]).close()
+
+    def test_errors_of_outputs_have_pythons_names(self):
+        sets.need_numpy()
+        image, resize = penstock.image, penstock.Resize((8, 8))
+        for outputs, part in (
+                ({"u8": penstock.scalar("i", "int32")},
+                 "outputs['u8']: dtype: not every int64 of field 'i' fits int32; choose one that holds them all, or "
+                 "int64 and convert the batches"),
+                ({"f": penstock.scalar("i"), "a": image("image", [resize, penstock.Normalize()], dtype="uint8")},
+                 "outputs['a'], operation 2 (Normalize): it gives fractions, which dtype uint8 cannot hold; use "
+                 "float16, bfloat16 or float32"),
+                ({"a": image("image", [penstock.Normalize(), resize], dtype="float32")},
+                 "outputs['a'], operation 1 (Normalize): it must be the last operation"),
+                ({"a": image("image", [penstock.Resize(2**20)])}, "outputs['a'], operation 1 (Resize): side (width) is"),
+                ({"a": image("image", [penstock.RandomFlip()])}, "outputs['a']: ops do not fix the size"),
+                ({"a": image("image", [resize], dtype="int64")},
+                 "outputs['a']: dtype is int64; images are uint8, float16, bfloat16 or float32"),
+                ({"x" * 99: penstock.scalar("i")}, f"outputs['{'x' * 99}']: name must have from 1 to")):
+            with self.assertRaises(penstock.SettingsError) as raised:
+                penstock.Loader(sets.small(), batch_size=2, framework="dlpack", outputs=outputs)
+            self.assertTrue(str(raised.exception).startswith(part), raised.exception)
+            self.assertNotIn("(output '", str(raised.exception))
+        # What is quoted, or part of a name, is as it was.
+        said = descriptions.in_python("outputs[0].dtype: 'u8' of /i64/f32.x and my-u8 is u8, i8.", {"é": image})
+        self.assertEqual(said, "outputs['é']: dtype: 'u8' of /i64/f32.x and my-u8 is uint8, int8.")
+        self.assertEqual(descriptions.in_python("batch_size: u8", {}), "batch_size: u8")
+
+    def test_normalize_without_dtype_gives_float32(self):
+        sets.need_numpy()
+        resize = penstock.Resize((8, 8))
+        plain = penstock.image("image", [resize])
+        normal = penstock.image("image", [resize, penstock.Normalize()])
+        self.assertEqual((plain.dtype, normal.dtype), (_c.U8, _c.F32))
+        self.assertEqual(normal, penstock.image("image", [resize, penstock.Normalize()], dtype="float32"))
+        with penstock.Loader(sets.small(), batch_size=2, framework="numpy", outputs={"a": plain, "b": normal}) as data:
+            batch = next(iter(data))
+            self.assertEqual((batch["a"].dtype, batch["b"].dtype), ("uint8", "float32"))
 
     def test_memory_is_told_in_units_that_say_something(self):
         outputs = [penstock.ragged("text")]

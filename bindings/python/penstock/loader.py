@@ -310,7 +310,9 @@ class Loader:
         code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))
         if code < 0:
             _callbacks.pop(self._owner, None)
-            raise errors.of(error, code)
+            refused = errors.of(error, code)
+            refused.args = (descriptions.in_python(str(refused), self._outputs),)
+            raise refused
         _open_loaders.add(self)
 
     # ---- what it is --------------------------------------------------------------------------------------
