@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library says becomes exceptions: the message unchanged, the place in attributes."""
+import contextlib
+import copy
 import inspect
+import io
 import os
+import pickle
+import re
 import shutil
 import sys
 import threading
@@ -11,7 +16,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import _c, errors, outputs as descriptions, paths, ranks, settings
+from penstock import Loader, _c, errors, outputs as descriptions, paths, ranks, settings
 
 
 def damaged(name, n=4):
@@ -261,6 +266,59 @@ class Words(unittest.TestCase):
                               ("distributed", "rank='auto'"), ("num_workers", "n_threads="),
                               ("batchsize", "did you mean batch_size?"), ("mask", "; it has: path")):
             self.refused(TypeError, ["penstock.Loader", keyword, part], self.open, **{keyword: 1})
+
+    def test_keywords_for_a_part_of_the_samples_name_what_makes_one(self):
+        sets.need_numpy()
+        path, ids, times, n = sets.small(), [5, 3, 50], [0, 2, 1] + [1] * 100, 0
+        data = penstock.Dataset(path)
+        for keyword, expected in (("subset", ids), ("indices", ids), ("sample_ids", ids), ("ids", ids),
+                                  ("filter", [i for i in range(103) if i % 5 == 0]),
+                                  ("weights", [i for i in range(103) for _ in range(times[i])])):
+            with self.subTest(keyword), self.assertRaises(TypeError) as raised:
+                self.open(**{keyword: ids})
+            said = str(raised.exception)
+            self.assertIn(f"penstock.Loader has no '{keyword}'", said)
+            (code,) = re.findall("`([^`]*)`", said)
+            n += 1
+            made = os.path.join(sets.ROOT, f"part-{n}")
+            names = {"penstock": penstock, "data": data, "ids": ids, "times": times, "path": made,
+                     "wanted": lambda sample: sample["i"] % 5 == 0}
+            with contextlib.redirect_stderr(io.StringIO()):
+                part = eval(code, names)
+            self.assertEqual((part.schema, part.names), (data.schema, data.names))
+            self.assertEqual([sample["i"] for sample in part], expected)
+            self.assertEqual(part[0]["image"].tobytes(), data[expected[0]]["image"].tobytes())
+
+    def test_attributes_of_other_loaders_are_explained(self):
+        sets.need_numpy()
+        with self.open(outputs=["i"], framework="numpy") as data:
+            for name, hint in Loader._hints.items():
+                if hasattr(data, name):  # it has become one
+                    continue
+                self.refused(AttributeError, [f"'Loader' object has no attribute '{name}': {hint}"], getattr, data, name)
+                for code in re.findall("`([^`]*)`", "" if name in settings.FORMER else hint):
+                    eval(code, {"loader": data, "penstock": penstock, "state": data.state_dict()})
+            for name, part in (("num_workers", "n_threads="), ("sampler", "loader.set_epoch(0)"),
+                               ("n_sample", "did you mean 'n_samples'?"), ("classes", "penstock.Dataset(loader.path)")):
+                self.refused(AttributeError, [name, part], getattr, data, name)
+            self.refused(AttributeError, ["no attribute '_nothing'"], getattr, data, "_nothing")
+            self.assertRaisesRegex(AttributeError, "attribute 'nonsense'$", getattr, data, "nonsense")
+            self.assertFalse(hasattr(data, "sampler"))
+
+    def test_attributes_of_batches_are_explained(self):
+        sets.need_numpy()
+        for form in ("dict", "tuple", "dataclass"):
+            with self.open(outputs=["i", "half"], framework="numpy", form=form) as data:
+                batch = next(iter(data))
+                self.refused(AttributeError, ["cuda", "device='cuda'"], getattr, batch, "cuda")
+                self.assertRaisesRegex(AttributeError, "did you mean 'sample_ids'", getattr, batch, "sample_id")
+                self.assertRaisesRegex(AttributeError, "attribute 'nonsense'$", getattr, batch, "nonsense")
+                self.assertEqual(copy.copy(batch).epoch, 0)
+                pickle.loads(pickle.dumps(batch))
+                if form == "dict":
+                    self.refused(AttributeError, ["batch['half']"], getattr, batch, "half")
+                    self.assertRaisesRegex(AttributeError, "only batches as they come", getattr, type(batch)(batch),
+                                           "sample_ids")
 
     def test_arguments_without_names(self):
         self.refused(TypeError, ["takes path by position", "batch_size=..."], penstock.Loader, "train", 8)

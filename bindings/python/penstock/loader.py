@@ -35,6 +35,7 @@ from typing import Any
 from . import _c, batch as batches, catalog, errors, outputs as descriptions, paths, ranks, settings as words
 from . import state, stats as statistics, tensors
 from .errors import PenstockError, SettingsError
+from .hints import OF_LOADERS, Hints
 
 __all__ = ["Loader", "Pass"]
 
@@ -162,7 +163,7 @@ class Pass(Iterator[Any]):
         return batch
 
 
-class Loader:
+class Loader(Hints):
     """Opens a data set and starts to read ahead.
 
     What is wrong with an argument is said before anything is started: TypeError, SettingsError (a
@@ -206,6 +207,7 @@ class Loader:
         timed: measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
     """
 
+    _hints = OF_LOADERS
     _handle: Any = None  # of as much of a loader as __init__ got to
     _dying: Any = None  # the handle, from when nobody may use it any more until pstk_close has returned
     _exiting = False
