@@ -193,7 +193,7 @@ static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_erro
 {
     const struct pstk_field *f = field_of(p, i);
     return FAIL(i, PSTK_EINVAL,
-                ".dtype: not every %s of field '%s' is a %s; choose one that holds them all, or %s "
+                ".dtype: not every %s of field '%s' fits %s; choose one that holds them all, or %s "
                 "and convert the batches",
                 pstk_dtype_name(f->dtype), f->name, pstk_dtype_name(p->outputs[i].settings.dtype),
                 pstk_dtype_name(f->dtype));

@@ -33,6 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = ("python", "sh", "c", "", "text")  # the last two are no code
 N_IMAGES = 40  # and of val half as many
+N_CLASSES = 7  # as many as no page may take for granted
 REPLACED = {'device="cuda"': 'device="cpu"', "batch_size=256": "batch_size=8", "range(90)": "range(2)",
             "--start-batch 1700": "--start-batch 0",
             "bench train   ": "bench train --seconds 0.5 --no-ceilings   "}
@@ -113,7 +114,7 @@ class Page(unittest.TestCase):
         for name, n in (("train", N_IMAGES), ("val", N_IMAGES // 2)):
             images = cls.folder / "imagenet" / name
             images.parent.mkdir(exist_ok=True)
-            demo_set.make(n, images)
+            demo_set.make(n, images, N_CLASSES)
             if not packs:
                 demo_set.pack(images, cls.folder / name)
         (cls.folder / "examples").symlink_to(ROOT / "examples")

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library says becomes exceptions: the message unchanged, the place in attributes."""
+import contextlib
+import copy
 import gc
 import inspect
+import io
 import os
+import pickle
+import re
 import shutil
 import sys
 import threading
@@ -13,7 +18,7 @@ from unittest import mock
 
 import sets
 import penstock
-from penstock import PenstockError, _c, errors, paths, ranks, settings
+from penstock import Loader, PenstockError, _c, errors, outputs as descriptions, paths, ranks, settings
 
 
 def damaged(name, n=4, step=311):
@@ -324,6 +329,59 @@ class Words(unittest.TestCase):
                               ("batchsize", "did you mean batch_size?"), ("mask", "; it has: path")):
             self.refused(TypeError, ["penstock.Loader", keyword, part], self.open, **{keyword: 1})
 
+    def test_keywords_for_a_part_of_the_samples_name_what_makes_one(self):
+        sets.need_numpy()
+        path, ids, times, n = sets.small(), [5, 3, 50], [0, 2, 1] + [1] * 100, 0
+        data = penstock.Dataset(path)
+        for keyword, expected in (("subset", ids), ("indices", ids), ("sample_ids", ids), ("ids", ids),
+                                  ("filter", [i for i in range(103) if i % 5 == 0]),
+                                  ("weights", [i for i in range(103) for _ in range(times[i])])):
+            with self.subTest(keyword), self.assertRaises(TypeError) as raised:
+                self.open(**{keyword: ids})
+            said = str(raised.exception)
+            self.assertIn(f"penstock.Loader has no '{keyword}'", said)
+            (code,) = re.findall("`([^`]*)`", said)
+            n += 1
+            made = os.path.join(sets.ROOT, f"part-{n}")
+            names = {"penstock": penstock, "data": data, "ids": ids, "times": times, "path": made,
+                     "wanted": lambda sample: sample["i"] % 5 == 0}
+            with contextlib.redirect_stderr(io.StringIO()):
+                part = eval(code, names)
+            self.assertEqual((part.schema, part.names), (data.schema, data.names))
+            self.assertEqual([sample["i"] for sample in part], expected)
+            self.assertEqual(part[0]["image"].tobytes(), data[expected[0]]["image"].tobytes())
+
+    def test_attributes_of_other_loaders_are_explained(self):
+        sets.need_numpy()
+        with self.open(outputs=["i"], framework="numpy") as data:
+            for name, hint in Loader._hints.items():
+                if hasattr(data, name):  # it has become one
+                    continue
+                self.refused(AttributeError, [f"'Loader' object has no attribute '{name}': {hint}"], getattr, data, name)
+                for code in re.findall("`([^`]*)`", "" if name in settings.FORMER else hint):
+                    eval(code, {"loader": data, "penstock": penstock, "state": data.state_dict()})
+            for name, part in (("num_workers", "n_threads="), ("sampler", "loader.set_epoch(0)"),
+                               ("n_sample", "did you mean 'n_samples'?"), ("classes", "penstock.Dataset(loader.path)")):
+                self.refused(AttributeError, [name, part], getattr, data, name)
+            self.refused(AttributeError, ["no attribute '_nothing'"], getattr, data, "_nothing")
+            self.assertRaisesRegex(AttributeError, "attribute 'nonsense'$", getattr, data, "nonsense")
+            self.assertFalse(hasattr(data, "sampler"))
+
+    def test_attributes_of_batches_are_explained(self):
+        sets.need_numpy()
+        for form in ("dict", "tuple", "dataclass"):
+            with self.open(outputs=["i", "half"], framework="numpy", form=form) as data:
+                batch = next(iter(data))
+                self.refused(AttributeError, ["cuda", "device='cuda'"], getattr, batch, "cuda")
+                self.assertRaisesRegex(AttributeError, "did you mean 'sample_ids'", getattr, batch, "sample_id")
+                self.assertRaisesRegex(AttributeError, "attribute 'nonsense'$", getattr, batch, "nonsense")
+                self.assertEqual(copy.copy(batch).epoch, 0)
+                pickle.loads(pickle.dumps(batch))
+                if form == "dict":
+                    self.refused(AttributeError, ["batch['half']"], getattr, batch, "half")
+                    self.assertRaisesRegex(AttributeError, "only batches as they come", getattr, type(batch)(batch),
+                                           "sample_ids")
+
     def test_arguments_without_names(self):
         self.refused(TypeError, ["takes path by position", "batch_size=..."], penstock.Loader, "train", 8)
         self.refused(TypeError, ["field, ops by", "dtype=..."], penstock.image, "jpg", [], "float32")
@@ -362,11 +420,48 @@ class Words(unittest.TestCase):
                 (penstock.scalar("x"), "of shape (3,): use penstock.tensor('x')"),
                 (penstock.image("n", resize), "use penstock.scalar('n')"),
                 (penstock.ragged("n"), "use penstock.scalar('n')"),
-                (penstock.scalar("n", "float64"), "or i64 and convert the batches (output 'n')")):
+                (penstock.scalar("n", "float64"), "fits float64; choose one that holds them all, or int64 and")):
             self.refused(penstock.SettingsError, [part], penstock.Loader, path, batch_size=1,
                          outputs=[output])
         penstock.Loader(path, batch_size=1, framework="dlpack", outputs=[
             penstock.ragged("image"), penstock.ragged("x"), penstock.image("image", resize)][1:]).close()
+
+    def test_errors_of_outputs_have_pythons_names(self):
+        sets.need_numpy()
+        image, resize = penstock.image, penstock.Resize((8, 8))
+        for outputs, part in (
+                ({"u8": penstock.scalar("i", "int32")},
+                 "outputs['u8']: dtype: not every int64 of field 'i' fits int32; choose one that holds them all, or "
+                 "int64 and convert the batches"),
+                ({"f": penstock.scalar("i"), "a": image("image", [resize, penstock.Normalize()], dtype="uint8")},
+                 "outputs['a'], operation 2 (Normalize): it gives fractions, which dtype uint8 cannot hold; use "
+                 "float16, bfloat16 or float32"),
+                ({"a": image("image", [penstock.Normalize(), resize], dtype="float32")},
+                 "outputs['a'], operation 1 (Normalize): it must be the last operation"),
+                ({"a": image("image", [penstock.Resize(2**20)])}, "outputs['a'], operation 1 (Resize): side (width) is"),
+                ({"a": image("image", [penstock.RandomFlip()])}, "outputs['a']: ops do not fix the size"),
+                ({"a": image("image", [resize], dtype="int64")},
+                 "outputs['a']: dtype is int64; images are uint8, float16, bfloat16 or float32"),
+                ({"x" * 99: penstock.scalar("i")}, f"outputs['{'x' * 99}']: name must have from 1 to")):
+            with self.assertRaises(penstock.SettingsError) as raised:
+                penstock.Loader(sets.small(), batch_size=2, framework="dlpack", outputs=outputs)
+            self.assertTrue(str(raised.exception).startswith(part), raised.exception)
+            self.assertNotIn("(output '", str(raised.exception))
+        # What is quoted, or part of a name, is as it was.
+        said = descriptions.in_python("outputs[0].dtype: 'u8' of /i64/f32.x and my-u8 is u8, i8.", {"é": image})
+        self.assertEqual(said, "outputs['é']: dtype: 'u8' of /i64/f32.x and my-u8 is uint8, int8.")
+        self.assertEqual(descriptions.in_python("batch_size: u8", {}), "batch_size: u8")
+
+    def test_normalize_without_dtype_gives_float32(self):
+        sets.need_numpy()
+        resize = penstock.Resize((8, 8))
+        plain = penstock.image("image", [resize])
+        normal = penstock.image("image", [resize, penstock.Normalize()])
+        self.assertEqual((plain.dtype, normal.dtype), (_c.U8, _c.F32))
+        self.assertEqual(normal, penstock.image("image", [resize, penstock.Normalize()], dtype="float32"))
+        with penstock.Loader(sets.small(), batch_size=2, framework="numpy", outputs={"a": plain, "b": normal}) as data:
+            batch = next(iter(data))
+            self.assertEqual((batch["a"].dtype, batch["b"].dtype), ("uint8", "float32"))
 
     def test_memory_is_told_in_units_that_say_something(self):
         outputs = [penstock.ragged("text")]
@@ -381,12 +476,45 @@ class Words(unittest.TestCase):
 
     def test_paths_that_are_no_data_set(self):
         manifest = os.path.join(sets.scalars(), "manifest.json")
-        for path, part in (("s3://bucket/train", "copy the data set to a local disk"),
-                           ("gs:/bucket", "local disk"), ("~/train", "os.path.expanduser('~/train')"),
+        for path, part in (("s3://bucket/train", "copy the data to a local disk"), ("gs:/bucket", "local disk"),
+                           ("file:///data/train", "give '/data/train'"), ("~no_such_user/train", "no_such_user"),
                            (manifest, f"give its directory, {sets.scalars()!r}")):
-            self.refused(penstock.SettingsError, [part], paths.check, path)
+            self.refused(penstock.SettingsError, [part], paths.local, path)
         for path in (sets.scalars(), "train", "/nowhere/train"):
-            paths.check(path)
+            self.assertEqual(paths.local(path), path)
+
+    def test_every_path_may_begin_with_a_tilde_and_is_none_of_another_machine(self):
+        home = os.path.join(sets.ROOT, "home")
+        shutil.copytree(sets.scalars(10), os.path.join(home, "train"))
+
+        def uses(at):
+            def write():
+                with penstock.Writer(at("written"), {"i": "int64"}) as writer:
+                    writer.add(i=1)
+
+            return {
+                "Loader": lambda: penstock.Loader(at("train"), batch_size=2, framework="dlpack").close(),
+                "Dataset": lambda: penstock.Dataset(at("train")).close(),
+                "Writer": write,
+                "pack": lambda: penstock.pack([{"i": 1}], at("packed"), progress=False),
+                "pack of": lambda: penstock.pack(at("train"), at("copied"), progress=False),
+                "merge": lambda: penstock.merge([at("written")], at("merged")),
+                "show": lambda: penstock.show(at("train"))}
+
+        with mock.patch.dict(os.environ, HOME=home):
+            for name, use in uses(lambda name: "~/" + name).items():
+                with self.subTest(name):
+                    if name == "show":
+                        with self.assertRaisesRegex(penstock.PenstockError, "has no image field|needs"):
+                            use()
+                    else:
+                        use()
+            self.assertEqual(sorted(os.listdir(home)), ["copied", "merged", "packed", "train", "written"])
+            self.assertEqual(penstock.Loader(b"~/train", batch_size=2, framework="dlpack").path,
+                             os.path.join(home, "train"))
+        for name, use in uses(lambda name: "s3://bucket/" + name).items():
+            if name != "show" or sets.numpy:
+                self.refused(penstock.SettingsError, ["'s3://bucket/", "local disk", "mount"], use)
 
     def test_numbers_of_outputs(self):
         image, ragged, wrong = penstock.image, penstock.ragged, penstock.SettingsError

@@ -15,6 +15,7 @@ from ctypes import byref, sizeof, string_at
 from typing import Any, NamedTuple
 
 from . import _c, errors, settings as words, tensors
+from .hints import OF_BATCHES, Hints
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 
@@ -104,10 +105,16 @@ def _unpickle(*values: Any) -> BatchInfo:
     return info
 
 
-class _Told:
+class _Told(Hints):
     """The attributes that every form of a batch has. `info` is None in what others made of a batch."""
 
+    _hints = OF_BATCHES
     info: BatchInfo | None = None
+
+    def _hint(self, name: str) -> str:
+        if isinstance(self, dict) and dict.__contains__(self, name):
+            return f": tensors go by their names, batch[{name!r}]; form='dataclass' makes attributes of them"
+        return super()._hint(name)
 
     @property
     def _told(self) -> BatchInfo:

@@ -8,7 +8,6 @@ from ctypes import byref, c_void_p, sizeof
 from typing import NamedTuple
 
 from . import _c, errors, paths
-from .errors import SettingsError
 from .schema import Field
 
 _ENCODINGS = {"jpeg": _c.ENCODING_JPEG, "png": _c.ENCODING_PNG, "pixels": _c.ENCODING_PIXELS}
@@ -49,23 +48,11 @@ class Catalog(NamedTuple):
     fields: tuple[FieldInfo, ...]
 
 
-def path_bytes(path: str | os.PathLike[str]) -> bytes:
-    """A path for the C library. Raises TypeError, SettingsError."""
-    try:
-        name = os.fsencode(path)
-    except TypeError:
-        raise TypeError(f"path is a {type(path).__name__}: give the name of a directory") from None
-    if b"\0" in name:
-        raise SettingsError(f"path: {path!r} has a zero byte in it")
-    paths.check(os.fsdecode(name))
-    return name
-
-
 def opened(path: str | os.PathLike[str]) -> c_void_p:
     """The library's data set; the caller closes it. Raises DataSetNotFoundError, CorruptRecordError and
     others."""
     handle, error = c_void_p(), errors.new()
-    errors.check(_c.lib.pstk_dataset_open(byref(handle), path_bytes(path), byref(error)), error)
+    errors.check(_c.lib.pstk_dataset_open(byref(handle), os.fsencode(paths.local(path)), byref(error)), error)
     return handle
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ctypes import byref, sizeof
 from typing import Any
 
-from . import _c, catalog, errors
+from . import _c, catalog, errors, paths
 from ._optional import needed
-from .catalog import DatasetInfo, FieldInfo, path_bytes
+from .catalog import DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .errors import SettingsError
 from .keywords import explains
@@ -144,7 +144,7 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str], fields: Sequence[str] | None = None, *,
                  decode: bool = False) -> None:
-        self.path = os.path.abspath(os.fsdecode(path_bytes(path)))
+        self.path = os.path.abspath(paths.local(path))
         self._decode = bool(decode)
         self._is_closed = False
         self._handle: _Handle | None = _Handle(self.path)

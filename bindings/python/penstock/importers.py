@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _c, errors
+from . import _c, errors, paths
 from ._optional import is_a, needed
 from .errors import SettingsError
 from .paths import shell_word
@@ -403,7 +403,7 @@ def opened(source: Any) -> Any:
     """What pack takes, made map-style where it is a path, a dict of columns, or Hugging Face's; else as it
     is."""
     if isinstance(source, (str, os.PathLike)):
-        return _opened_path(os.fspath(source))
+        return _opened_path(paths.local(source))
     if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):
         source = _only_split(source, f"the {type(source).__name__}", "dataset['{}']")
     if is_a(source, "datasets", "Dataset"):

@@ -32,9 +32,10 @@ from collections.abc import Callable, Iterator, Mapping
 from ctypes import POINTER, byref, c_void_p, sizeof
 from typing import Any
 
-from . import _c, batch as batches, catalog, errors, outputs as descriptions, ranks, settings as words, state
-from . import stats as statistics, tensors
+from . import _c, batch as batches, catalog, errors, outputs as descriptions, paths, ranks, settings as words
+from . import state, stats as statistics, tensors
 from .errors import PenstockError, SettingsError
+from .hints import OF_LOADERS, Hints
 
 __all__ = ["Loader", "Pass"]
 
@@ -140,7 +141,7 @@ class Pass(Iterator[Any]):
         return batch
 
 
-class Loader:
+class Loader(Hints):
     """Opens a data set and starts to read ahead.
 
     What is wrong with an argument is said before anything is started: TypeError, SettingsError (a
@@ -187,6 +188,7 @@ class Loader:
         timed: measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
     """
 
+    _hints = OF_LOADERS
     _handle: Any = None  # of as much of a loader as __init__ got to
     _dying: Any = None  # the handle, from when nobody may use it any more until pstk_close has returned
     _exiting = False
@@ -224,7 +226,7 @@ class Loader:
         words.switch("pin_threads", pin_threads)
         self._framework = words.framework(framework, kind != _c.HOST)
         self._timeout = words.seconds("timeout", timeout)
-        path = os.path.abspath(os.fsdecode(path)) if isinstance(path, (str, bytes, os.PathLike)) else path
+        path = os.path.abspath(paths.local(path))
         self._catalog = catalog.read(path)
         self._outputs = descriptions.resolve(outputs, self._catalog)
         if self._framework == "jax" and any(o.layout == "channels_last" for o in self._outputs.values()):
@@ -287,7 +289,9 @@ class Loader:
         self._handle, self._dying = c_void_p(), c_void_p()
         code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))
         if code < 0:
-            raise errors.of(error, code)
+            refused = errors.of(error, code)
+            refused.args = (descriptions.in_python(str(refused), self._outputs),)
+            raise refused
         _open_loaders.add(self)
 
     # ---- what it is --------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ would run one after the other under the interpreter's lock; write a pstk_decode_
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from ctypes import POINTER, cast
 from dataclasses import dataclass, field as member, replace
@@ -18,7 +19,7 @@ from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import ADVICE
 from .errors import SettingsError
 from .keywords import explained, near
-from .ops import Op
+from .ops import Normalize, Op
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
 
@@ -128,12 +129,13 @@ def _ops(given: Any) -> tuple[Op, ...]:
 
 
 @explained("penstock.image", _ELSEWHERE)
-def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = "nhwc",
+def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nhwc",
           random_group: int = 0, exif_orientation: bool = False) -> Output:
     """Decoded images of an image field: [B, H, W, 3] of uint8, 0 to 255, or of float16, bfloat16, float32: 0
     to 1 as ToTensor gives them, or what a Normalize at the end of ops makes of that.
 
-    ops: operations in their order; they must fix the size. layout: "nhwc" [B, H, W, 3]; "nchw" [B, 3, H, W];
+    ops: operations in their order; they must fix the size. dtype: None: float32 where ops end in Normalize,
+    else uint8. layout: "nhwc" [B, H, W, 3]; "nchw" [B, 3, H, W];
     "channels_last" [B, 3, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
     group share their random draws: two pictures of a sample get the same crop and flip. exif_orientation:
     turn JPEGs upright first.
@@ -147,6 +149,8 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = "uint8", layout: str = 
                             + near(str(layout).lower(), LAYOUTS))
     if exif_orientation not in (True, False):
         raise TypeError(f"image: exif_orientation is {exif_orientation!r}, must be True or False")
+    if dtype is None:
+        dtype = "float32" if found and isinstance(found[-1], Normalize) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation))
 
@@ -242,6 +246,26 @@ def _output_name(name: str) -> str:
     if not isinstance(name, str) or not name or "\0" in name:
         raise SettingsError(f"outputs: {name!r} is no name for an output")
     return name
+
+
+_C_NAMES = {_c.lib.pstk_dtype_name(code).decode(): name for code, name in DTYPE_NAMES.items()}
+# Not in quotes, nor as a part of a name or a path.
+_C_DTYPE = re.compile(r"(?<![\w/'.-])(" + "|".join(_C_NAMES) + r")(?![\w/'-]|\.\w)")
+
+
+def in_python(message: str, outputs: Mapping[str, Output]) -> str:
+    """What the library says of one of these outputs, "outputs[0].ops[1] (normalize): ...", by the names that
+    Python has. Other messages as they are."""
+    match = re.match(r"outputs\[(\d+)\](?:\.ops\[(\d+)\](?: \([\w ]+\))?)?(?:\.(?=\w)|: ?| )", message)
+    if match is None:
+        return message
+    name, output = list(outputs.items())[int(match[1])]
+    where, what = f"outputs[{name!r}]", message[match.end():]
+    if match[2] is not None:
+        number = int(match[2])
+        where += f", operation {number + 1} ({type(output.ops[number]).__name__})"
+    what = what.removesuffix(f" (output '{name}')")
+    return f"{where}: {_C_DTYPE.sub(lambda found: _C_NAMES[found[1]], what)}"
 
 
 def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:

@@ -32,9 +32,8 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from . import _c, errors, importers
+from . import _c, errors, importers, paths
 from ._version import __version__
-from .catalog import path_bytes
 from .dataset import Dataset
 from .errors import SettingsError
 from .keywords import explained
@@ -420,7 +419,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         check_source(source)
         n_workers = _n_workers(num_workers, source)
         _check_context(context)
-        where = os.path.realpath(os.fsdecode(path_bytes(path)))
+        where = os.path.realpath(paths.local(path))
         open_writer = functools.partial(
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
             check_images=check_images,

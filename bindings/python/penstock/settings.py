@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, sizeof
 from typing import Any
 
-from . import _c
+from . import _c, paths
 from .errors import SettingsError
 from .keywords import explained, near
 from .outputs import Output
@@ -34,7 +34,10 @@ _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
 FORMS = ("dict", "tuple", "dataclass")
 # Words of PyTorch's DataLoader and of others, and what became of them.
-_FORMER = {
+_PART = ("it goes over the whole data set, each sample once an epoch; pack the samples that are meant, with data = "
+         "penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
+_CHOSEN = _PART % "(data[i] for i in ids)"
+FORMER = {
     "num_workers": "its threads are as many as there are cores; n_threads= sets another number",
     "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
     "drop_last": "last='drop' (the default), last='short' or last='pad'",
@@ -57,11 +60,13 @@ _FORMER = {
                     "rank='auto' gives each process its part"),
     **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of its threads"),
     "dataset": "path=, the directory of a data set, comes first",
-    "indices": "it goes over the whole data set; pack the part that is meant as one of its own",
+    **dict.fromkeys(("subset", "indices", "sample_ids", "ids"), _CHOSEN),
+    "filter": _PART % "(sample for sample in data if wanted(sample))",
+    "weights": _PART % "(data[i] for i in range(len(data)) for _ in range(times[i]))",
 }
 
 
-suggesting = explained("penstock.Loader", _FORMER)
+suggesting = explained("penstock.Loader", FORMER)
 
 
 def switch(name: str, value: Any) -> bool:
@@ -217,7 +222,7 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     for name, number in numbers.items():
         setattr(settings, name, number)
     settings.path = os.fsencode(path)
-    settings.topology = None if topology is None else os.fsencode(topology)
+    settings.topology = None if topology is None else os.fsencode(paths.local(topology))
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
     settings.outputs, settings.n_outputs = cast(array, POINTER(_c.Output)), len(array)
     return settings

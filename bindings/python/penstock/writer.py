@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from . import _c, errors
-from .catalog import path_bytes
+from . import _c, errors, paths
 from .errors import SettingsError
 from .keywords import explained, explains
 from .schema import Field, Schema, did_you_mean, schema_of
@@ -84,7 +83,7 @@ class Writer:
         self._owner = os.getpid()
         self._lock = threading.RLock()  # a signal's handler may come while its own thread holds it
         self._commit_error: _c.Error | None = None  # of the commit that was begun; code 0: none
-        self.path = os.fsdecode(path_bytes(path))
+        self.path = paths.local(path)
         self.schema = schema_of(schema)
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
         self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
@@ -96,7 +95,7 @@ class Writer:
         settings = _c.WriterSettings()
         _c.lib.pstk_writer_settings_init(ctypes.byref(settings), ctypes.sizeof(settings))
         fields = (_c.Field * len(self.schema))(*(f.to_c(name) for name, f in self.schema.items()))
-        settings.path, settings.fields, settings.n_fields = path_bytes(path), fields, len(fields)
+        settings.path, settings.fields, settings.n_fields = os.fsencode(self.path), fields, len(fields)
         settings.part = count("part", part, 0, 2**32 - 1)
         settings.n_parts = count("n_parts", n_parts, 1, 2**32 - 1)
         settings.n_threads = count("n_threads", n_threads, 0, 1024)
@@ -240,7 +239,7 @@ class Writer:
         have this writer's schema and class names; the note is this writer's, or else that of part 0. Raises
         SettingsError, PenstockError, as commit does.
         """
-        names = [path_bytes(part) for part in parts]
+        names = [os.fsencode(paths.local(part)) for part in parts]
         self._commit("commit_parts", _c.lib.pstk_writer_commit_parts,
                      (ctypes.c_char_p * len(names))(*names), len(names))
 
@@ -323,7 +322,7 @@ def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str],
     parts stay, and may be removed after. overwrite: replace a data set that stands there, by the last step;
     other files there stay. Raises SettingsError, DataSetExistsError, PenstockError.
     """
-    names, where = [path_bytes(part) for part in parts], path_bytes(path)
+    names, where = [os.fsencode(paths.local(part)) for part in parts], os.fsencode(paths.local(path))
     error = errors.new()
     _check_place(_c.lib.pstk_merge((ctypes.c_char_p * len(names))(*names), len(names), where,
                                    1 if overwrite else 0, ctypes.byref(error)), error)
