@@ -16,7 +16,6 @@ def shell_word(path: str) -> str:
     return ("./" if path.startswith("-") else "") + shlex.quote(path)
 
 
-
 def local(path: str | bytes | os.PathLike[str]) -> str:
     """The path with the home directory in place of ~, as a shell has it. Everything in the package that takes
     a path goes through here. Refuses the address of another machine, and the manifest where its directory is
