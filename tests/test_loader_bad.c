@@ -150,6 +150,24 @@ TEST(substitutes_are_the_same_for_any_threads_and_reported)
     CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
 }
 
+TEST(measuring_the_ceilings_reports_no_bad_sample)
+{
+    char file[4500];
+    _Atomic int told = 0;
+    struct pstk_settings s = base();
+    struct pstk_ceilings ceilings = {.size = sizeof ceilings};
+    CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
+    s.outputs = &outputs[1]; /* whose bytes are damaged */
+    s.n_outputs = 1;
+    s.bad_sample = PSTK_BAD_SUBSTITUTE;
+    s.on_bad_sample = count_bad;
+    s.user = &told;
+    CHECK_EQ(pstk_measure_ceilings(&s, 0.2, &ceilings, NULL), 0);
+    CHECK(ceilings.loader_samples_per_second > 0);
+    CHECK_EQ(told, 0);
+    CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
+}
+
 TEST(a_missing_shard_is_an_error_that_names_it)
 {
     char file[4500], away[4600];
@@ -338,6 +356,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(damage_arrives_in_stream_order_and_stays),
         CASE(substitutes_are_the_same_for_any_threads_and_reported),
+        CASE(measuring_the_ceilings_reports_no_bad_sample),
         CASE(a_missing_shard_is_an_error_that_names_it),
         CASE(a_truncated_shard_is_an_error_that_names_it),
         CASE(a_shard_cut_under_a_running_loader_is_an_error),

@@ -404,6 +404,34 @@ TEST(a_device_reports_what_the_host_does)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+TEST(what_batches_report_of_a_device_is_in_the_memory_that_is_stated)
+{
+    struct rule rule = every_fifth;
+    struct pstk_output o = output_of(&rule);
+    struct seen seen;
+    struct pstk_settings s = settings_of(&o, &seen);
+    struct pstk_loader *loader;
+    struct pstk_stats stats[2];
+    cuda_fake_open(NULL);
+    s.device = PSTK_CUDA;
+    s.n_slots = 3;
+    for (uint32_t i = 0; i < 2; i++) {
+        s.n_device_slots = 2 + i;
+        CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+        stats[i] = stats_of(loader);
+        pstk_close(&loader);
+    }
+    CHECK(stats[1].slot_memory - stats[0].slot_memory >=
+          (PSTK_MAX_REPORTS + 1) * sizeof(struct pstk_report));
+    s.io_memory = stats[1].io_memory;
+    s.max_memory = stats[1].slot_memory + stats[1].io_memory + stats[1].index_memory;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    pstk_close(&loader);
+    s.max_memory--;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), PSTK_ENOMEM);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(a_batch_whose_stream_is_refused_is_reported_once_when_it_is_delivered)
 {
     struct rule rule = every_fifth;
@@ -528,6 +556,7 @@ int main(void)
         CASE(the_one_good_sample_of_a_small_shard_replaces_all_others),
         CASE(a_bad_sample_that_none_can_replace_says_why),
         CASE(a_device_reports_what_the_host_does),
+        CASE(what_batches_report_of_a_device_is_in_the_memory_that_is_stated),
         CASE(a_batch_whose_stream_is_refused_is_reported_once_when_it_is_delivered),
         CASE(images_with_a_palette_are_counted_when_their_batch_is_delivered),
         CASE(what_is_no_png_with_a_palette_is_none),

@@ -263,6 +263,7 @@ TEST(an_image_is_checked_by_decoding_it)
     CHECK_STR(pstk_image_format(red_png, 64, &packed), "PNG");
     CHECK_EQ(packed, 1);
     CHECK_EQ(pstk_image_check(red_png, sizeof red_png - 14, 100, NULL, NULL, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk_image_is_palette(red_png, sizeof red_png), 0);
     CHECK(err.message[0]);
 }
 

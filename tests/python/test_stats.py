@@ -20,7 +20,7 @@ class Stats(unittest.TestCase):
         for _ in self.data:
             pass
         told = self.data.stats()
-        self.assertEqual((told.n_samples, told.n_batches, told.n_substituted), (2000, 200, 0))
+        self.assertEqual((told.n_samples, told.n_batches, told.n_replaced), (2000, 200, 0))
         self.assertEqual(told.stage_consumer.n_items, 200)
         self.assertGreaterEqual(told.stage_workers.n_items, 2000)
         self.assertIn(told.reader, ("io_uring", "threads"))

@@ -28,7 +28,8 @@ MOST = 2**32 - 1  # uint32_t width and height
 # Keywords of torchvision's that have one value here.
 _ELSEWHERE = {
     "antialias": "leave it out; resizing always has antialiasing, as torchvision's of PIL images",
-    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default",
+    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default; there is no "
+                     "other yet, so pack masks of class ids as arrays",
     "max_size": "leave it out; Resize((height, width)) bounds both sides",
     "inplace": "leave it out; it makes no copy",
 }
