@@ -91,10 +91,10 @@ class Tmpfs(Room):
 
     def limit(self, extra):
         # size=0 would mean no limit; without old output nothing is used, and a page is the smallest size
-        namespace.mount("-o", f"remount,size={max(PAGE, self.used() + extra)}", self.root)
+        namespace.remount(self.root, f"size={max(PAGE, self.used() + extra)}")
 
     def widen(self):
-        namespace.mount("-o", f"remount,size={LARGE},nr_inodes={N_INODES}", self.root)
+        namespace.remount(self.root, f"size={LARGE},nr_inodes={N_INODES}")
 
     def close(self):
         namespace.unmount(self.root)
@@ -105,7 +105,7 @@ class Inodes(Tmpfs):
 
     def limit(self, extra):
         s = os.statvfs(self.root)
-        namespace.mount("-o", f"remount,nr_inodes={s.f_files - s.f_ffree + extra}", self.root)
+        namespace.remount(self.root, f"nr_inodes={s.f_files - s.f_ffree + extra}")
 
 
 class Ext4(Room):

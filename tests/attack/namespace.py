@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+CLONE_NEWNS, CLONE_NEWUSER, MS_REMOUNT = 0x00020000, 0x10000000, 32
 
 
 class Refused(Exception):
@@ -30,6 +30,13 @@ def mount(*words):
     done = subprocess.run(["mount", *map(str, words)], stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise Refused(done.stderr.strip() or "mount failed")
+
+
+def remount(folder, options):
+    """Change options of a tmpfs. mount(8) would give it its owner again, whom a user namespace may not know."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"none", str(folder).encode(), b"tmpfs", MS_REMOUNT, options.encode()):
+        raise Refused(f"no mount with {options}: {os.strerror(ctypes.get_errno())}")
 
 
 def unmount(folder):
