@@ -47,7 +47,8 @@ class StageStats:
 class Stats:
     """Counts and times since open, with the C names (pstk_stats). n_samples and n_batches: delivered.
     limit: what keeps the loader from being faster, one of the keys of stats.ADVICE; rungs: steps down that
-    were taken on this machine."""
+    were taken on this machine, at open or later, among them no_io_uring (threads read) and no_single_issuer (the
+    kernel lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1)."""
 
     reader: str
     direct: bool
