@@ -246,7 +246,8 @@ PSTK_API void pstk_free(void *data);
 /* Called for each damaged place that verify finds, in order; `bad->message` says what. A non-zero
  * result stops verify, which returns ECANCELED. */
 typedef int (*pstk_verify_fn)(void *user, const struct pstk_error *bad);
-/* Called now and then; a non-zero result stops. */
+/* Called every 20 ms or so, also when n_done is as it was; a non-zero result stops. Only reading 1
+ * MiB and the checksum, decompression or decoding of one value go on in between. */
 typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
 
 /* Read and check every byte of a data set: manifest, headers, index pages, heads, fields, padding,
