@@ -745,8 +745,7 @@ static int open_file(struct pstk__shard_verifier *v, struct pstk_error *err)
     if (native == EMFILE || native == ENFILE || native == ENOMEM)
         return pstk__fail_errno(err, native, PSTK_STAGE_OPEN, "%s: cannot be opened", path);
     if (native) {
-        pstk__fail_errno(&v->bad, native, PSTK_STAGE_SHARD, "%s: the shard cannot be opened",
-                         v->shard->file);
+        pstk__file_fail(&v->bad, native, PSTK_STAGE_SHARD, v->shard->file, path);
         pstk__fail_at(&v->bad, v->bad.code, v->shard->file, PSTK_NONE, 0, v->shard->bytes);
         return tell(v) < 0 ? PSTK_ECANCELED : 1;
     }
