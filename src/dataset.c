@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -163,9 +164,11 @@ static int open_shard(const struct pstk__source *s, uint32_t shard, int *fd, str
     int r = s->format->shard_path(s, shard, path, sizeof path);
     if (r < 0)
         return pstk__fail(err, r, PSTK_STAGE_SHARD, "the path of shard %s is too long", name);
+    char what[PATH_MAX + 8];
+    snprintf(what, sizeof what, "shard %s", path);
     *fd = pstk__file_open(path);
     if (*fd < 0) {
-        r = pstk__fail_errno(err, -*fd, PSTK_STAGE_SHARD, "cannot open shard %s", path);
+        r = pstk__file_fail(err, -*fd, PSTK_STAGE_SHARD, what, path);
         pstk__fail_at(err, r, name, PSTK_NONE, PSTK_NONE, 0);
     } else {
         r = s->format->shard_check(s, shard, *fd, err);

@@ -47,6 +47,39 @@ int pstk__file_open(const char *path)
     return -native;
 }
 
+/* What lies at `path` where no regular file does, or NULL. */
+static const char *kind_of(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return NULL;
+    switch (st.st_mode & S_IFMT) {
+    case S_IFREG:
+        return NULL;
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return "a FIFO";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "a device";
+    }
+}
+
+int pstk__file_fail(struct pstk_error *err, int native, int stage, const char *what,
+                    const char *path)
+{
+    /* EISDIR, EINVAL: from pstk__file_open; ENXIO: a socket, or a device that is not there. */
+    const char *kind =
+        native == EISDIR || native == EINVAL || native == ENXIO ? kind_of(path) : NULL;
+    if (kind)
+        return pstk__fail(err, stage == PSTK_STAGE_SHARD ? PSTK_EBADMSG : PSTK_ENOTSUP, stage,
+                          "%s is %s, not a regular file; restore it from a copy", what, kind);
+    return pstk__fail_errno(err, native, stage, "cannot open %s%s", what,
+                            native == EMFILE ? " (raise the limit of open files, ulimit -n)" : "");
+}
+
 /* Everything between opening and closing. */
 static int load(int fd, const char *path, uint64_t max_size, void **bytes, uint64_t *size,
                 struct pstk_error *err)
@@ -81,10 +114,8 @@ int pstk__file_load(const char *path, uint64_t max_size, void **bytes, uint64_t 
     int fd = pstk__file_open(path);
     if (fd == -ENOENT)
         return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file: %s", path);
-    if (fd == -EISDIR || fd == -EINVAL)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN, "%s is not a regular file", path);
     if (fd < 0)
-        return pstk__fail_errno(err, -fd, PSTK_STAGE_OPEN, "cannot open %s", path);
+        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
     int r = load(fd, path, max_size, bytes, size, err);
     close(fd);
     return r;

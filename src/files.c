@@ -2,14 +2,15 @@
 #include "files.h"
 
 #include "error.h"
+#include "file.h"
 #include <penstock/penstock.h>
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define NO_SLOT UINT32_MAX
@@ -142,12 +143,6 @@ static int set_mode(struct pstk__files *f, int fd, int flags)
 static int check_file(struct pstk__files *f, uint32_t shard, int fd, const char *path,
                       struct pstk_error *err)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return pstk__fail_errno(err, errno, PSTK_STAGE_SHARD, "cannot stat shard %s", path);
-    if (!S_ISREG(st.st_mode))
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                          "shard %s is no regular file; restore it from where it was packed", path);
     /* Again at every opening: one small read beside an open, and it finds a shard that was replaced
      * while it was not open. */
     int r = f->source->format->shard_check(f->source, shard, fd, err);
@@ -169,18 +164,11 @@ static int open_file(struct pstk__files *f, uint32_t shard, struct pstk_error *e
     if (r < 0)
         return pstk__fail(err, r, PSTK_STAGE_SHARD, "the path of shard %s is too long: %s/%s", name,
                           f->source->path, name);
-    /* O_NONBLOCK: a FIFO in a shard's place must not hang us. */
-    int fd;
-    do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    while (fd < 0 && errno == EINTR);
-    if (fd < 0) {
-        int native = errno;
-        r = pstk__fail_errno(err, native, PSTK_STAGE_SHARD, "cannot open shard %s%s", path,
-                             native == EMFILE ? " (raise the limit of open files, ulimit -n)" : "");
-    } else {
-        r = check_file(f, shard, fd, path, err);
-    }
+    char what[MAX_PATH_SIZE + 8];
+    snprintf(what, sizeof what, "shard %s", path);
+    int fd = pstk__file_open(path);
+    r = fd < 0 ? pstk__file_fail(err, -fd, PSTK_STAGE_SHARD, what, path)
+               : check_file(f, shard, fd, path, err);
     if (r == 0)
         return fd;
     if (fd >= 0)

@@ -491,7 +491,8 @@ static void stats_fill(const struct pstk_loader *l, struct pstk_stats *s)
 {
     const struct pstk__pipeline *p = &l->pipeline;
     s->rungs = atomic_load_explicit(&p->rungs, memory_order_relaxed);
-    s->reader = p->lanes[0].reader_kind;
+    /* A ring that was lost under way: threads read since. */
+    s->reader = s->rungs & PSTK_RUNG_NO_IO_URING ? PSTK_READER_THREADS : p->lanes[0].reader_kind;
     s->direct = p->direct && !(s->rungs & PSTK_RUNG_NO_DIRECT);
     s->registered = s->reader == PSTK_READER_IO_URING && !(s->rungs & PSTK_RUNG_NO_FIXED_BUFFERS);
     s->n_threads = p->n_workers;

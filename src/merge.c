@@ -211,7 +211,7 @@ static int read_header(struct pstk__shard_header *h, const char *path, const str
     uint8_t bytes[PSTK__HEADER_SIZE];
     int fd = pstk__file_open(path);
     if (fd < 0)
-        return pstk__fail_errno(err, -fd, PSTK_STAGE_SHARD, "%s: cannot be opened", path);
+        return pstk__file_fail(err, -fd, PSTK_STAGE_SHARD, path, path);
     int64_t n = pstk__file_pread(fd, bytes, sizeof bytes, 0);
     off_t size = lseek(fd, 0, SEEK_END);
     close(fd);

@@ -167,6 +167,6 @@ int pstk__direct_align(const char *path, uint32_t *memory_align, uint32_t *offse
     int known = align_by_statx(path, memory_align, offset_align);
     if (known != 0)
         return known > 0 ? 0 : known;
-    return align_by_fd(open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY), memory_align,
-                       offset_align);
+    return align_by_fd(open(path, O_RDONLY | O_DIRECT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK),
+                       memory_align, offset_align);
 }

@@ -26,6 +26,7 @@ struct pstk__read {
     uint64_t user;           /* the caller's */
     uint16_t n_refused;      /* backend's: EINTR and EAGAIN in a row */
     uint16_t stalled;        /* backend's: 1 after an attempt that came no further than `done` */
+    uint32_t place;          /* backend's: in a table of its own */
 };
 
 struct pstk__reader_config {
@@ -55,7 +56,9 @@ struct pstk__reader_ops {
     /* Start all that is queued. */
     int (*submit)(struct pstk__reader *r);
     /* Give back up to max finished reads; waits for one if `wait` and some are in flight. Returns
-     * how many, or a negative errno when the backend itself failed. */
+     * how many, or a negative errno when the backend itself failed. io_uring that is denied from
+     * some moment on is no failure: the rung is set, threads read, and reads for which nobody can
+     * wait any more come back with that errno. */
     int (*reap)(struct pstk__reader *r, struct pstk__read **done, uint32_t max, int wait);
     /* Wait for all that is in flight, free. NULL is fine. */
     void (*close)(struct pstk__reader *r);
@@ -63,6 +66,8 @@ struct pstk__reader_ops {
 
 struct pstk__reader {
     const struct pstk__reader_ops *ops;
+    uint32_t
+        rungs; /* bits of enum pstk_rung: steps down taken since open. For the owner's thread */
 };
 
 extern const struct pstk__reader_ops pstk__reader_uring;

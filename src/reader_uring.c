@@ -21,21 +21,38 @@
  * make room, before it is an error. */
 #define MAX_REFUSED 1000
 
+/* Memory that a lost read may still be written to. */
+struct range {
+    const uint8_t *begin, *end;
+};
+
 /*
  * Invariants. A read that is taken and not reaped has exactly one entry: in the submission queue,
  * in the kernel, or in the completion queue. There are at most `depth` of them, and both queues
  * have at least `depth` entries: so neither can overflow, also not by reads that are continued.
+ *
+ * A sandbox may deny io_uring_enter at any time. The ring is then lost, for good: what it had taken
+ * comes back with an error, since nobody can wait for it any more, and all later reads go to a
+ * reader of threads. The kernel may yet finish a lost read, at any time until the ring is closed:
+ * so no later read may go to that memory. Such a one fails instead, and its caller reads elsewhere.
  */
 struct uring {
     struct pstk__reader reader; /* first */
     struct io_uring ring;
     int ring_open; /* 1: ring must be closed */
     uint32_t depth;
-    uint32_t n_taken;    /* queued and not reaped, <= depth */
-    uint32_t n_files;    /* entries of file_fixed; 0 when files are not registered */
-    uint8_t *file_fixed; /* 1: the kernel's table has this slot's fd */
-    uint8_t *buffers;    /* registered region, or NULL */
+    uint32_t n_taken;          /* queued and not reaped, <= depth */
+    struct pstk__read **taken; /* those reads; owned, depth */
+    uint32_t n_files;          /* entries of file_fixed; 0 when files are not registered */
+    uint8_t *file_fixed;       /* 1: the kernel's table has this slot's fd */
+    uint8_t *buffers;          /* registered region, or NULL */
     uint64_t buffers_size;
+    int lost;                          /* negative errno that io_uring_enter gave; 0: it works */
+    struct pstk__reader_config config; /* of the threads; buffers are not theirs */
+    struct pstk__reader *threads;      /* owned; once lost, or NULL where none could be started */
+    struct pstk__read *failed;         /* once lost: reads to be given back */
+    struct range *ranges;              /* owned, depth; of the lost reads */
+    uint32_t n_ranges;
 };
 
 /* ---- a read's way --------------------------------------------------------------------------- */
@@ -70,13 +87,87 @@ static void prepare(struct uring *u, struct pstk__read *read)
     io_uring_sqe_set_data(sqe, read);
 }
 
+/* ---- a lost ring ---------------------------------------------------------------------------- */
+
+/* What seccomp and its like answer. */
+static int is_denial(int result)
+{
+    return result == -EPERM || result == -EACCES || result == -ENOSYS;
+}
+
+static void fail_read(struct uring *u, struct pstk__read *read)
+{
+    read->result = u->lost;
+    read->next = u->failed;
+    u->failed = read;
+}
+
+/* Step down to threads. Where these cannot be started, all later reads fail, and their callers are
+ * left to their own slow paths. */
+static void lose(struct uring *u, int why)
+{
+    u->lost = why;
+    u->reader.rungs |= PSTK_RUNG_NO_IO_URING;
+    for (uint32_t i = 0; i < u->n_taken; i++) {
+        const uint8_t *begin = u->taken[i]->buffer;
+        u->ranges[u->n_ranges++] = (struct range){begin, begin + u->taken[i]->size};
+        fail_read(u, u->taken[i]);
+    }
+    u->n_taken = 0;
+    if (pstk__reader_threads.open(&u->threads, &u->config, &u->reader.rungs, NULL) < 0)
+        u->threads = NULL;
+}
+
+static int may_read_into(const struct uring *u, const uint8_t *data, uint32_t size)
+{
+    for (uint32_t i = 0; i < u->n_ranges; i++)
+        if (data < u->ranges[i].end && data + size > u->ranges[i].begin)
+            return 0;
+    return 1;
+}
+
+static void queue_lost(struct uring *u, struct pstk__read *read)
+{
+    if (u->threads && may_read_into(u, read->buffer, read->size))
+        u->threads->ops->queue(u->threads, read);
+    else
+        fail_read(u, read);
+}
+
+static int reap_lost(struct uring *u, struct pstk__read **done, uint32_t max, int wait)
+{
+    uint32_t n = 0;
+    while (u->failed && n < max) {
+        done[n++] = u->failed;
+        u->failed = u->failed->next;
+    }
+    if (n || !u->threads)
+        return (int)n;
+    return u->threads->ops->reap(u->threads, done, max, wait);
+}
+
+/* ---- a working one ----------------------------------------------------------------------------
+ */
+
 static void uring_queue(struct pstk__reader *r, struct pstk__read *read)
 {
     struct uring *u = (struct uring *)r;
+    if (u->lost) {
+        queue_lost(u, read);
+        return;
+    }
     assert(u->n_taken < u->depth);
     pstk__reader_begin(read);
-    u->n_taken++;
+    read->place = u->n_taken;
+    u->taken[u->n_taken++] = read;
     prepare(u, read);
+}
+
+/* It is reaped: the last of those taken gets its place. */
+static void untake(struct uring *u, const struct pstk__read *read)
+{
+    u->taken[read->place] = u->taken[--u->n_taken];
+    u->taken[read->place]->place = read->place;
 }
 
 /* Hand the submission queue to the kernel; with `wait`, return only when something finished (or
@@ -107,7 +198,13 @@ static int start(struct uring *u, int wait)
 static int uring_submit(struct pstk__reader *r)
 {
     struct uring *u = (struct uring *)r;
-    return io_uring_sq_ready(&u->ring) ? start(u, 0) : 0;
+    if (u->lost)
+        return u->threads ? u->threads->ops->submit(u->threads) : 0;
+    int failed = io_uring_sq_ready(&u->ring) ? start(u, 0) : 0;
+    if (!is_denial(failed))
+        return failed;
+    lose(u, failed);
+    return 0;
 }
 
 /* Take finished reads out of the completion queue: how many. *again: some go on. */
@@ -123,6 +220,7 @@ static uint32_t collect(struct uring *u, struct pstk__read **done, uint32_t max,
         for (uint32_t i = 0; i < n_cqes; i++) {
             struct pstk__read *read = io_uring_cqe_get_data(cqes[i]);
             if (pstk__reader_result(read, cqes[i]->res)) {
+                untake(u, read);
                 done[n++] = read;
                 continue;
             }
@@ -131,37 +229,42 @@ static uint32_t collect(struct uring *u, struct pstk__read **done, uint32_t max,
         }
         io_uring_cq_advance(&u->ring, n_cqes);
     }
-    u->n_taken -= n;
     return n;
 }
 
 static int uring_reap(struct pstk__reader *r, struct pstk__read **done, uint32_t max, int wait)
 {
     struct uring *u = (struct uring *)r;
-    int again = 0;
+    int again = 0, failed = 0;
+    if (u->lost)
+        return reap_lost(u, done, max, wait);
     uint32_t n = collect(u, done, max, &again);
-    while (n == 0 && wait && max && u->n_taken) {
-        int failed = start(u, 1);
-        if (failed < 0)
-            return failed;
+    while (n == 0 && wait && max && u->n_taken && failed == 0) {
+        failed = start(u, 1);
         again = 0;
-        n = collect(u, done, max, &again);
+        n = collect(u, done, max, &again); /* also of what was finished before a failure */
+    }
+    if (again && failed == 0)
+        failed = start(u, 0);
+    if (is_denial(failed)) {
+        lose(u, failed);
+        return n ? (int)n : reap_lost(u, done, max, wait);
     }
     /* The reads found are given back in any case; a submit that fails for good fails again. */
-    if (again && start(u, 0) < 0 && n == 0)
-        return -EAGAIN;
-    return (int)n;
+    return failed < 0 && n == 0 ? failed : (int)n;
 }
 
 static int uring_set_file(struct pstk__reader *r, uint32_t file, int fd)
 {
     struct uring *u = (struct uring *)r;
-    if (file >= u->n_files)
-        return 0; /* nothing is registered */
+    if (file >= u->n_files || u->lost)
+        return 0; /* nothing is registered, or nothing uses it */
     u->file_fixed[file] = 0;
     int n = io_uring_register_files_update(&u->ring, file, &fd, 1);
-    if (n < 0)
+    if (n < 0) {
+        r->rungs |= PSTK_RUNG_NO_FIXED_FILES;
         return n;
+    }
     u->file_fixed[file] = n == 1 && fd >= 0;
     return 0;
 }
@@ -177,8 +280,10 @@ static void drain(struct uring *u)
         int r = io_uring_wait_cqe(&u->ring, &cqe);
         if (r == -EINTR)
             continue;
-        /* Only misuse gets here (another thread closes: EEXIST). Closing the ring cancels what is
-         * left, and the kernel holds the pages of reads that it cannot cancel. */
+        /* Misuse gets here (another thread closes: EEXIST), and a denied io_uring_enter. Closing
+         * the ring cancels what is left, and the kernel holds the pages of reads that it cannot
+         * cancel.
+         */
         if (r < 0)
             break;
         io_uring_cqe_seen(&u->ring, cqe);
@@ -191,6 +296,8 @@ static void uring_close(struct pstk__reader *r)
     struct uring *u = (struct uring *)r;
     if (!u)
         return;
+    if (u->threads)
+        u->threads->ops->close(u->threads);
     if (u->ring_open) {
         drain(u);
         /* The kernel tears a closed ring down some time later. Without these two the locked memory
@@ -203,7 +310,26 @@ static void uring_close(struct pstk__reader *r)
         io_uring_queue_exit(&u->ring);
     }
     free(u->file_fixed);
+    free(u->ranges);
+    free(u->taken);
     free(u);
+}
+
+/* Run an operation that does nothing: a sandbox may allow io_uring_setup and deny io_uring_enter. 0
+ * or a negative errno. */
+static int try_ring(struct io_uring *ring)
+{
+    struct io_uring_cqe *cqe;
+    int r;
+    io_uring_prep_nop(io_uring_get_sqe(ring)); /* the ring is empty: there is one */
+    do
+        r = io_uring_submit_and_wait(ring, 1);
+    while (r == -EINTR);
+    if (r >= 0)
+        r = io_uring_peek_cqe(ring, &cqe);
+    if (r == 0)
+        io_uring_cqe_seen(ring, cqe);
+    return r;
 }
 
 /* The best ring that this kernel gives: newer kernels do completion work only when we ask for it,
@@ -224,11 +350,10 @@ static int open_ring(struct io_uring *ring, uint32_t depth, uint32_t *rungs)
     }
     if (r < 0)
         return r;
-    if ((ring->features & NEEDED_FEATURES) != NEEDED_FEATURES) {
+    r = (ring->features & NEEDED_FEATURES) == NEEDED_FEATURES ? try_ring(ring) : -ENOSYS;
+    if (r < 0)
         io_uring_queue_exit(ring);
-        return -ENOSYS;
-    }
-    return 0;
+    return r;
 }
 
 /* Register an empty table of n_files slots; n_files stays 0 where that is refused. */
@@ -313,6 +438,14 @@ static int uring_open(struct pstk__reader **out, const struct pstk__reader_confi
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the io_uring reader");
     u->reader.ops = &pstk__reader_uring;
     u->depth = c->depth;
+    u->config = *c;
+    u->config.buffers = NULL;
+    u->taken = calloc(c->depth, sizeof *u->taken);
+    u->ranges = calloc(c->depth, sizeof *u->ranges);
+    if (!u->taken || !u->ranges) {
+        uring_close(&u->reader);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the io_uring reader");
+    }
     uint32_t taken = 0; /* a ring that is given up leaves no rung behind */
     int r = open_ring(&u->ring, c->depth, &taken);
     if (r < 0) {

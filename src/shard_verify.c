@@ -2,6 +2,7 @@
 #include "shard_verify.h"
 
 #include "arena.h"
+#include "clock.h"
 #include "crc32c.h"
 #include "error.h"
 #include "field.h"
@@ -23,6 +24,11 @@
 
 #define BLOCK_SIZE (4u << 20) /* bytes of one read of records */
 #define PAGES_PER_READ 64
+#define PIECE_SIZE                                                                                 \
+    (1u << 20)            /* bytes read at once, so that a slow disk does not hold up a stop       \
+                           */
+#define TICK_NS 20000000u /* between two calls of the sink's progress */
+#define SHRUNK (1 << 20)  /* where a native errno stands: the file ends too early */
 
 /* A piece of the file in memory. */
 struct piece {
@@ -52,6 +58,8 @@ struct pstk__shard_verifier {
     const struct pstk__dictionary *dictionary[PSTK_MAX_FIELDS]; /* by field */
     uint8_t dictionary_lost[PSTK_MAX_FIELDS];                   /* 1: it has one that is damaged */
     uint64_t first;                                             /* sample id of its record 0 */
+    uint64_t n_done;                                            /* records not yet told of */
+    uint64_t told_ns;                                           /* when progress was last told */
     uint64_t file_size;
     int fd;
 };
@@ -177,10 +185,70 @@ tell_field(struct pstk__shard_verifier *v, const struct pstk__record *r, uint32_
     return tell(v);
 }
 
+/* What cannot be read: `native` as fetch gives it. The message names bytes and reason. */
+static void fail_unread(struct pstk__shard_verifier *v, int native, uint64_t offset,
+                        uint64_t length, const char *what)
+{
+    const uint64_t end = offset + (length ? length - 1 : 0);
+    int code;
+    if (native == SHRUNK)
+        code = pstk__fail(&v->bad, PSTK_EBADMSG, PSTK_STAGE_READ,
+                          "%s: the %s (bytes %" PRIu64 " to %" PRIu64
+                          ") cannot be read: the file ends before",
+                          v->shard->file, what, offset, end);
+    else
+        code = pstk__fail_errno(&v->bad, native, PSTK_STAGE_READ,
+                                "%s: the %s (bytes %" PRIu64 " to %" PRIu64 ") cannot be read",
+                                v->shard->file, what, offset, end);
+    pstk__fail_at(&v->bad, code, v->shard->file, PSTK_NONE, offset, length);
+}
+
+static int tell_unread(struct pstk__shard_verifier *v, int native, uint64_t offset, uint64_t length,
+                       const char *what)
+{
+    fail_unread(v, native, offset, length, what);
+    return tell(v);
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* Hand on what is done. */
+static int tell_progress(struct pstk__shard_verifier *v)
+{
+    const uint64_t n = v->n_done;
+    v->n_done = 0;
+    v->told_ns = pstk__clock_ns();
+    return v->sink->progress(v->sink->user, n) ? PSTK_ECANCELED : 0;
+}
+
+/* Between any two steps. */
+static int tick(struct pstk__shard_verifier *v)
+{
+    return pstk__clock_ns() - v->told_ns < TICK_NS ? 0 : tell_progress(v);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Make [offset, offset + size), which lies within the file, present in p. 0, a positive native
- * errno when it cannot be read, or a negative error. Reads ahead up to `limit`. */
+/* Read up to size bytes; *got says how many came, fewer where the file ends. 0, a positive native
+ * errno, or ECANCELED. */
+static int read_pieces(struct pstk__shard_verifier *v, uint8_t *to, uint64_t offset, uint64_t size,
+                       uint64_t *got)
+{
+    int64_t n = 0;
+    for (*got = 0; *got < size; *got += (uint64_t)n) {
+        const uint64_t left = size - *got, want = left < PIECE_SIZE ? left : PIECE_SIZE;
+        int r = tick(v);
+        if (r < 0)
+            return r;
+        n = pstk__file_pread(v->fd, to + *got, want, offset + *got);
+        if (n <= 0)
+            return (int)-n;
+    }
+    return 0;
+}
+
+/* Make [offset, offset + size) present in p. 0, a positive native errno (or SHRUNK) when it cannot
+ * be read, or a negative error. Reads ahead up to `limit`. */
 static int fetch(struct pstk__shard_verifier *v, struct piece *p, uint64_t offset, uint64_t size,
                  uint64_t limit, struct pstk_error *err)
 {
@@ -193,13 +261,16 @@ static int fetch(struct pstk__shard_verifier *v, struct piece *p, uint64_t offse
     uint64_t ahead = limit > offset ? limit - offset : 0;
     ahead = ahead < p->capacity ? ahead : p->capacity;
     ahead = ahead < size ? size : ahead;
-    int64_t n = pstk__file_pread(v->fd, p->bytes, ahead, offset);
-    if (n < 0 && ahead > size) /* the bad sector may lie behind what is needed */
-        n = pstk__file_pread(v->fd, p->bytes, size, offset);
-    if (n < (int64_t)size)
-        return n < 0 ? (int)-n : EIO; /* short: the file has shrunk meanwhile */
+    uint64_t n;
+    r = read_pieces(v, p->bytes, offset, ahead, &n);
+    if (r > 0 && ahead > size) /* the bad sector may lie past what is needed */
+        r = read_pieces(v, p->bytes, offset, size, &n);
+    if (r != 0)
+        return r;
+    if (n < size)
+        return SHRUNK;
     p->offset = offset;
-    p->size = (uint64_t)n;
+    p->size = n;
     return 0;
 }
 
@@ -398,10 +469,10 @@ static int check_record(struct pstk__shard_verifier *v, const struct pstk__shard
     uint64_t limit = h->data_end < v->file_size ? h->data_end : v->file_size;
     int r = fetch(v, &v->records, place->file_offset, place->size, limit, err);
     if (r > 0) {
-        pstk__fail_errno(&v->bad, r, PSTK_STAGE_READ, "%s: record %" PRIu64 " cannot be read",
-                         place->shard, place->number);
-        pstk__fail_at(&v->bad, PSTK_EIO, place->shard, place->number, place->file_offset,
-                      place->size);
+        char what[40];
+        snprintf(what, sizeof what, "record %" PRIu64, place->number);
+        fail_unread(v, r, place->file_offset, place->size, what);
+        v->bad.record = place->number;
         return tell(v);
     }
     if (r < 0)
@@ -434,6 +505,9 @@ static int check_records(struct pstk__shard_verifier *v, const struct pstk__shar
         place.file_offset = pstk__page_offset(page, (uint32_t)i);
         place.size = pstk__page_offset(page, (uint32_t)i + 1) - place.file_offset;
         r = check_record(v, h, &place, err);
+        v->n_done++;
+        if (r == 0)
+            r = tick(v);
     }
     return r;
 }
@@ -455,14 +529,16 @@ static int tell_page(struct pstk__shard_verifier *v, struct walk *k, uint64_t p)
     uint64_t n = left < PSTK__PAGE_RECORDS ? left : PSTK__PAGE_RECORDS;
     char why[sizeof v->bad.message];
     memcpy(why, v->bad.message, sizeof why);
-    int code = v->bad.code;
+    int code = v->bad.code, native = v->bad.native;
     pstk__fail(&v->bad, code, PSTK_STAGE_SHARD,
                "%.600s; records %" PRIu64 " to %" PRIu64 " cannot be read", why, first,
                first + n - 1);
+    v->bad.native = native;
     pstk__fail_at(&v->bad, code, v->shard->file, PSTK_NONE, h->index_offset + p * PSTK__INDEX_PAGE,
                   PSTK__INDEX_PAGE);
     k->end = 0;
     k->n_bad = 1;
+    v->n_done += n;
     return tell(v);
 }
 
@@ -478,14 +554,15 @@ static int check_page(struct pstk__shard_verifier *v, struct walk *k, uint64_t p
                                            .data_end = h->data_end,
                                            .index_offset = h->index_offset,
                                            .head_size = v->input->manifest->schema.head_size};
-    int r = EIO;
+    int r = SHRUNK;
     if (offset + PSTK__INDEX_PAGE <= v->file_size)
         r = fetch(v, &v->pages, offset, PSTK__INDEX_PAGE, v->file_size, err);
     if (r < 0)
         return r;
     if (r > 0) {
-        pstk__fail(&v->bad, offset + PSTK__INDEX_PAGE <= v->file_size ? PSTK_EIO : PSTK_EBADMSG,
-                   PSTK_STAGE_SHARD, "%s: index page %" PRIu64 " is not there", v->shard->file, p);
+        char what[40];
+        snprintf(what, sizeof what, "index page %" PRIu64, p);
+        fail_unread(v, r, offset, PSTK__INDEX_PAGE, what);
         return tell_page(v, k, p);
     }
     const uint8_t *page = at(&v->pages, offset);
@@ -513,10 +590,6 @@ static int check_pages(struct pstk__shard_verifier *v, const struct pstk__shard_
         int r = check_page(v, &k, p, err);
         if (r < 0)
             return r;
-        uint64_t left = h->n_records - p * PSTK__PAGE_RECORDS;
-        uint64_t n = left < PSTK__PAGE_RECORDS ? left : PSTK__PAGE_RECORDS;
-        if (v->sink->progress(v->sink->user, n))
-            return PSTK_ECANCELED;
     }
     if (k.n_bad || k.crc == v->shard->index_crc)
         return 0;
@@ -535,7 +608,7 @@ static int check_padding(struct pstk__shard_verifier *v, const struct pstk__shar
     if (r < 0)
         return r;
     if (r > 0)
-        return tell_bytes(v, PSTK_EIO, h->data_end, size, "the padding cannot be read");
+        return tell_unread(v, r, h->data_end, size, "padding");
     const uint8_t *p = at(&v->records, h->data_end);
     for (uint64_t i = 0; i < size; i++)
         if (p[i])
@@ -599,13 +672,13 @@ static int rebuild_header(struct pstk__shard_verifier *v, struct pstk__shard_hea
 static int check_header(struct pstk__shard_verifier *v, struct pstk__shard_header *h,
                         struct pstk_error *err)
 {
-    int r = EIO;
+    int r = SHRUNK;
     if (v->file_size >= PSTK__HEADER_SIZE)
         r = fetch(v, &v->records, 0, PSTK__HEADER_SIZE, v->file_size, err);
     if (r < 0)
         return r;
     if (r > 0)
-        r = tell_bytes(v, PSTK_EBADMSG, 0, PSTK__HEADER_SIZE, "the header cannot be read");
+        r = tell_unread(v, r, 0, PSTK__HEADER_SIZE, "header");
     else if (pstk__shard_header_check(h, at(&v->records, 0), v->shard->file, &v->bad) < 0)
         r = tell(v);
     else
@@ -647,6 +720,8 @@ static void begin(struct pstk__shard_verifier *v, uint32_t shard)
     v->first = v->input->first[shard];
     v->records.size = 0;
     v->pages.size = 0;
+    v->n_done = 0;
+    v->told_ns = pstk__clock_ns();
     memset(v->dictionary, 0, sizeof v->dictionary);
     memset(v->dictionary_lost, 0, sizeof v->dictionary_lost);
     for (uint32_t i = 0; i < v->shard->n_dictionaries; i++) {
@@ -670,8 +745,7 @@ static int open_file(struct pstk__shard_verifier *v, struct pstk_error *err)
     if (native == EMFILE || native == ENFILE || native == ENOMEM)
         return pstk__fail_errno(err, native, PSTK_STAGE_OPEN, "%s: cannot be opened", path);
     if (native) {
-        pstk__fail_errno(&v->bad, native, PSTK_STAGE_SHARD, "%s: the shard cannot be opened",
-                         v->shard->file);
+        pstk__file_fail(&v->bad, native, PSTK_STAGE_SHARD, v->shard->file, path);
         pstk__fail_at(&v->bad, v->bad.code, v->shard->file, PSTK_NONE, 0, v->shard->bytes);
         return tell(v) < 0 ? PSTK_ECANCELED : 1;
     }
@@ -692,6 +766,8 @@ int pstk__shard_verifier_run(struct pstk__shard_verifier *v, uint32_t shard,
     int r = open_file(v, err);
     if (r == 0)
         r = check_file(v, err);
+    if (r >= 0 && tell_progress(v) < 0)
+        r = PSTK_ECANCELED;
     if (v->fd >= 0)
         close(v->fd);
     v->fd = -1;

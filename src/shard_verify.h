@@ -24,7 +24,9 @@ struct pstk__verify_input {
 /* Where results go. A non-zero result ends the shard with ECANCELED. */
 struct pstk__verify_sink {
     int (*bad)(void *user, const struct pstk_error *bad); /* borrows */
-    int (*progress)(void *user, uint64_t n_records);      /* n more records are done */
+    /* n more records are done, 0 too: so often that a caller who wants to stop is heard. Only one
+     * value's checksum, decompression or decoding is not interrupted. */
+    int (*progress)(void *user, uint64_t n_records);
     void *user;
 };
 

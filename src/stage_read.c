@@ -407,6 +407,15 @@ static int reap(struct pstk__lane *l, int wait)
     return n_done;
 }
 
+/* What the reader had to step down from since it was opened. */
+static void publish_rungs(struct pstk__lane *l)
+{
+    if ((l->reader->rungs & ~l->rungs) == 0)
+        return;
+    l->rungs |= l->reader->rungs;
+    atomic_fetch_or_explicit(&l->pipeline->rungs, l->rungs, memory_order_relaxed);
+}
+
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 /* One round. <0: the backend failed. Else how many things it got done. *waited_ns: time in which it
@@ -425,6 +434,7 @@ static int advance(struct pstk__lane *l, uint64_t *waited_ns)
     uint64_t before = wait ? pstk__clock_ns() : 0;
     r = l->n_in_flight > 0 ? reap(l, wait) : 0;
     *waited_ns = wait ? pstk__clock_ns() - before : 0;
+    publish_rungs(l);
     return r < 0 ? r : progress + r;
 }
 

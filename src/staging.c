@@ -2,6 +2,7 @@
 #include "staging.h"
 
 #include "error.h"
+#include "file.h"
 #include "manifest.h"
 
 #include <dirent.h>
@@ -454,9 +455,9 @@ static int copy_bytes(struct pstk__staging *s, int in, const char *from, const c
 static int copy_file(struct pstk__staging *s, const char *from, const char *name,
                      struct pstk_error *err)
 {
-    int in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
+    int in = pstk__file_open(from), out = -1;
     if (in < 0)
-        return pstk__fail_errno(err, errno, PSTK_STAGE_READ, "%s: cannot open", from);
+        return pstk__file_fail(err, -in, PSTK_STAGE_READ, from, from);
     int r = create(s, name, &out, err);
     if (r == 0)
         r = copy_bytes(s, in, from, name, out, err);

@@ -51,6 +51,13 @@ static int tell_progress(void *user, uint64_t n)
     return v->on_progress ? v->on_progress(v->user, v->n_done, v->manifest.n_samples) : 0;
 }
 
+static int tell_bad(struct verify *v, const char *file, struct pstk_error *bad)
+{
+    pstk__fail_at(bad, bad->code, file, PSTK_NONE, PSTK_NONE, 0);
+    v->total.n_bad++;
+    return tell(v, bad) ? PSTK_ECANCELED : 0;
+}
+
 /* Damage outside the shards, in the file `file`. */
 static int __attribute__((format(printf, 3, 4)))
 tell_file(struct verify *v, const char *file, const char *fmt, ...)
@@ -63,9 +70,7 @@ tell_file(struct verify *v, const char *file, const char *fmt, ...)
     va_end(args);
     pstk_error_init(&bad, sizeof bad);
     pstk__fail(&bad, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%s: %s", file, text);
-    pstk__fail_at(&bad, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
-    v->total.n_bad++;
-    return tell(v, &bad) ? PSTK_ECANCELED : 0;
+    return tell_bad(v, file, &bad);
 }
 
 static int canceled(struct pstk_error *err)
@@ -92,7 +97,7 @@ static int check_dictionary(struct verify *v, uint32_t i, struct pstk_error *err
     if (r == PSTK_ENOMEM)
         return pstk__fail(err, r, PSTK_STAGE_OPEN, "%s", why.message);
     if (r < 0)
-        return tell_file(v, d->file, "the dictionary cannot be read: %s", why.message);
+        return tell_bad(v, d->file, &why) < 0 ? canceled(err) : 0;
     uint32_t crc = pstk__crc32c(0, bytes, size);
     if (size != d->bytes)
         r = tell_file(v, d->file,
@@ -194,6 +199,7 @@ struct crew {
     uint32_t turn;       /* shard being reported; guarded by lock */
     uint32_t next;       /* shard to be taken; turn <= next <= turn + n_slots; guarded by lock */
     uint64_t n_progress; /* records done and not yet told; guarded by lock */
+    int has_progress;    /* 1: a thread came some way, if not a record; guarded by lock */
     int stop;            /* guarded by lock */
     pthread_mutex_t lock;
     pthread_cond_t room; /* turn, stop changed, or a slot's bads were taken */
@@ -230,6 +236,7 @@ static int queue_progress(void *user, uint64_t n)
     pthread_mutex_lock(&c->lock);
     int stop = c->stop;
     c->n_progress += n;
+    c->has_progress = 1;
     pthread_cond_signal(&c->news);
     pthread_mutex_unlock(&c->lock);
     return stop;
@@ -282,6 +289,7 @@ static int tell_crew_progress(struct crew *c)
 {
     uint64_t n = c->n_progress;
     c->n_progress = 0;
+    c->has_progress = 0;
     pthread_mutex_unlock(&c->lock);
     int r = tell_progress(c->verify, n);
     pthread_mutex_lock(&c->lock);
@@ -295,7 +303,7 @@ static int report_shard(struct crew *c, struct slot *slot, struct pstk_error *co
         int stop = 0;
         if (slot->n_bads)
             stop = tell_slot(c, slot, copy);
-        else if (c->n_progress)
+        else if (c->has_progress)
             stop = tell_crew_progress(c);
         else if (slot->done)
             return 1;

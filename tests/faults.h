@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 enum fault_kind {
@@ -39,6 +40,7 @@ static struct {
     int always;                       /* 1: every call from the nth on fails */
     void (*before)(const void *user); /* not NULL: done once before the nth call, which succeeds */
     const void *user;
+    long read_ns;     /* that each MiB of a read takes: a slow disk; 0: as it is */
     atomic_int left;  /* calls before the one that fails */
     atomic_int fired; /* calls that failed */
 } fault;
@@ -106,12 +108,21 @@ void *__wrap_realloc(void *p, size_t size)
     return fault_due(FAULT_MEMORY) ? NULL : __real_realloc(p, size);
 }
 
+static void slow_down(int kind, size_t size)
+{
+    const struct timespec pause = {.tv_nsec =
+                                       (long)((double)size / (1 << 20) * (double)fault.read_ns)};
+    if (kind == FAULT_READ && fault.read_ns)
+        nanosleep(&pause, NULL);
+}
+
 /* Both names: _FILE_OFFSET_BITS decides which of them a caller gets. */
 #define WRAP_IO(name, type, kind)                                                                  \
     ssize_t __real_##name(int fd, type data, size_t size, off_t offset);                           \
     ssize_t __wrap_##name(int fd, type data, size_t size, off_t offset);                           \
     ssize_t __wrap_##name(int fd, type data, size_t size, off_t offset)                            \
     {                                                                                              \
+        slow_down(kind, size);                                                                     \
         return fault_due(kind) ? -1 : __real_##name(fd, data, size, offset);                       \
     }
 WRAP_IO(pwrite, const void *, FAULT_WRITE)

@@ -13,7 +13,10 @@
 #include "shard.h"
 
 #include <malloc.h>
+#include <dirent.h>
 #include <penstock/penstock.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #define MOST_KIB (96l << 10) /* that reading may take: workers, slots, decoders */
@@ -158,9 +161,9 @@ static struct trap zero_image(uint32_t encoding, uint32_t width, uint32_t height
 
 /* ---- reading, in a child --------------------------------------------------------------------- */
 
-enum reading { BY_LOADER, BY_GET, BY_VERIFY, BY_DECODING, N_READINGS };
+enum reading { BY_LOADER, BY_GET, BY_VERIFY, BY_DECODING, BY_MERGE, N_READINGS };
 
-static const char *const readings[] = {"loader", "get", "verify", "verify --decode"};
+static const char *const readings[] = {"loader", "get", "verify", "verify --decode", "merge"};
 
 struct outcome {
     int result;
@@ -234,6 +237,16 @@ static int verify(const char *dir, int decode, struct pstk_error *err)
     return bad.code;
 }
 
+/* Into a directory beside it. */
+static int merge(const char *dir, struct pstk_error *err)
+{
+    char out[300];
+    snprintf(out, sizeof out, "%s-merged", dir);
+    int r = pstk_merge(&dir, 1, out, 0, err);
+    fixture_remove(out);
+    return r;
+}
+
 static int read_by(enum reading how, const char *dir, const struct pstk_output *output,
                    struct pstk_error *err)
 {
@@ -242,6 +255,8 @@ static int read_by(enum reading how, const char *dir, const struct pstk_output *
         return load(dir, output, err);
     case BY_GET:
         return get(dir, err);
+    case BY_MERGE:
+        return merge(dir, err);
     default:
         return verify(dir, how == BY_DECODING, err);
     }
@@ -263,6 +278,7 @@ static int read_in_child(enum reading how, const char *dir, const struct pstk_ou
         if (fd < 0 || write(fd, "5", 1) != 1)
             own.kib = -1;
         const long before = status_kib("VmRSS");
+        alarm(60); /* a reader that waits for ever ends here */
         own.result = read_by(how, dir, output, &err);
         own.kib = own.kib < 0 ? -1 : status_kib("VmHWM") - before;
         snprintf(own.message, sizeof own.message, "%.500s", err.message);
@@ -306,7 +322,7 @@ TEST(an_image_over_max_pixels_is_refused_before_it_is_decompressed)
         struct trap t = zero_image(encodings[i], 16384, 16384);
         fixture_open(&f);
         make(f.dir, &t);
-        for (int how = 0; how < N_READINGS; how++) {
+        for (int how = 0; how < BY_MERGE; how++) {
             struct outcome o;
             CHECK_EQ(read_in_child((enum reading)how, f.dir, &as_image, &o), 0);
             n_over += too_much(&o, readings[how]);
@@ -339,7 +355,7 @@ TEST(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompress
     t.view.plain_crc = crc_of_zeros(t.view.plain_size);
     fixture_open(&f);
     make(f.dir, &t);
-    for (int how = 0; how < N_READINGS; how++) {
+    for (int how = 0; how < BY_MERGE; how++) {
         struct outcome o;
         CHECK_EQ(read_in_child((enum reading)how, f.dir, &as_array, &o), 0);
         n_over += too_much(&o, readings[how]);
@@ -382,12 +398,88 @@ TEST(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold)
     CHECK_EQ(n_over, 0);
 }
 
+/* ---- what is no file ------------------------------------------------------------------------- */
+
+/* The path of the file of a data set whose name has `part` in it. */
+static int find_file(const char *dir, const char *part, char *path, size_t size)
+{
+    DIR *d = opendir(dir);
+    const struct dirent *e;
+    int r = -1;
+    while (d && r < 0 && (e = readdir(d)))
+        if (strstr(e->d_name, part))
+            r = snprintf(path, size, "%s/%s", dir, e->d_name) < (int)size ? 0 : -1;
+    if (d)
+        closedir(d);
+    return r;
+}
+
+enum stranger { FIFO, DIRECTORY, SOCKET, DEVICE, N_STRANGERS };
+
+static const char *const strangers[] = {"a FIFO", "a directory", "a socket", "a device"};
+
+/* Put one in the place of a file. */
+static int put_stranger(const char *path, enum stranger kind)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    unlink(path);
+    switch (kind) {
+    case FIFO:
+        return mkfifo(path, 0600);
+    case DIRECTORY:
+        return mkdir(path, 0700);
+    case DEVICE:
+        return symlink("/dev/zero", path);
+    default:
+        snprintf(address.sun_path, sizeof address.sun_path, "%.100s", path);
+        const int s = socket(AF_UNIX, SOCK_STREAM, 0);
+        const int r = bind(s, (const struct sockaddr *)&address, sizeof address);
+        return close(s) < 0 ? -1 : r;
+    }
+}
+
+static int named_stranger(const struct outcome *o, const char *file, enum stranger kind)
+{
+    const int right = o->result < 0 && strstr(o->message, file) &&
+                      strstr(o->message, strangers[kind]) &&
+                      strstr(o->message, "not a regular file");
+    if (!right)
+        printf("# %s as %s: %d, %s\n", strangers[kind], file, o->result, o->message);
+    return right;
+}
+
+TEST(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it)
+{
+    static const char *const files[] = {"manifest.json", "shard-000000.pstk", "zdict"};
+    int n_wrong = 0;
+    for (int i = 0; i < 3 * N_STRANGERS; i++) {
+        struct fixture f;
+        struct pstk_writer_settings s;
+        const enum stranger kind = (enum stranger)(i % N_STRANGERS);
+        char path[300];
+        fixture_open(&f);
+        fixture_settings(&s, fixture_path(&f, "d"));
+        s.dictionary_size = 256;
+        CHECK_EQ(fixture_write(&s, 0, 60, 5, &f.err), 0);
+        CHECK_EQ(find_file(s.path, files[i / N_STRANGERS], path, sizeof path), 0);
+        CHECK_EQ(put_stranger(path, kind), 0);
+        for (int how = 0; how < N_READINGS; how++) {
+            struct outcome o;
+            CHECK_EQ(read_in_child((enum reading)how, s.path, &as_image, &o), 0);
+            n_wrong += !named_stranger(&o, files[i / N_STRANGERS], kind);
+        }
+        fixture_close(&f);
+    }
+    CHECK_EQ(n_wrong, 0);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
         CASE(an_image_over_max_pixels_is_refused_before_it_is_decompressed),
         CASE(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed),
         CASE(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold),
+        CASE(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it),
     };
     return RUN_CASES(cases);
 }

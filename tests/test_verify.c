@@ -11,6 +11,7 @@ struct told {
     struct {
         char shard[64];
         uint64_t record, offset, length, sample_id;
+        int code, native;
         char message[300];
     } bads[400];
 };
@@ -25,6 +26,8 @@ static int on_bad(void *user, const struct pstk_error *bad)
         t->bads[t->n].offset = bad->offset;
         t->bads[t->n].length = bad->length;
         t->bads[t->n].sample_id = bad->sample_id;
+        t->bads[t->n].code = bad->code;
+        t->bads[t->n].native = bad->native;
     }
     t->n++;
     return t->n == t->stop_at;
@@ -375,6 +378,58 @@ TEST(a_manifest_that_lies_is_found)
     fixture_close(&f);
 }
 
+static double now_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* How long verify went without asking whether to stop, and whether it stopped then. */
+struct asking {
+    double last, longest;
+    double stop_at; /* seconds of the clock; 0: never */
+};
+
+static int ask(void *user, uint64_t n_done, uint64_t n_total)
+{
+    struct asking *a = user;
+    double now = now_seconds();
+    (void)n_done, (void)n_total;
+    a->longest = now - a->last > a->longest ? now - a->last : a->longest;
+    a->last = now;
+    return a->stop_at > 0 && now >= a->stop_at;
+}
+
+/* A disk that takes 20 ms for each MiB: 40 MiB in one shard of 2 records, then of 40. */
+TEST(verify_asks_whether_to_stop_every_100_ms_and_then_stops)
+{
+    for (uint64_t n = 2; n <= 40; n += 38) {
+        struct fixture f;
+        struct pstk_writer_settings s;
+        struct asking a = {0};
+        fixture_open(&f);
+        const char *path = fixture_path(&f, "d");
+        fixture_settings(&s, path);
+        CHECK_EQ(fixture_write(&s, 0, n, (40u << 20) / n, &f.err), 0);
+        for (uint32_t n_threads = 1; n_threads < 4; n_threads += 2) {
+            fault.read_ns = 20000000;
+            a = (struct asking){.last = now_seconds()};
+            CHECK_EQ(pstk_verify(path, 0, n_threads, NULL, ask, &a, &f.err), 0);
+            const double longest = a.longest;
+            a = (struct asking){.last = now_seconds(), .stop_at = now_seconds() + 0.3};
+            CHECK_EQ(pstk_verify(path, 0, n_threads, NULL, ask, &a, &f.err), PSTK_ECANCELED);
+            const double late = now_seconds() - a.stop_at;
+            fault.read_ns = 0;
+            printf("# %d records, %u threads: asked within %.0f ms, stopped after %.0f ms\n",
+                   (int)n, n_threads, longest * 1000, late * 1000);
+            CHECK(longest < 0.1);
+            CHECK(late < 0.1);
+        }
+        fixture_close(&f);
+    }
+}
+
 TEST(an_image_that_does_not_decode_is_found_when_decoding)
 {
     struct fixture f;
@@ -461,6 +516,68 @@ TEST(unreadable_sectors_are_damaged_places)
     fixture_close(&f);
 }
 
+static int names_the_errno(const struct told *t, int i)
+{
+    int named = t->bads[i].code == PSTK_EIO && t->bads[i].native == EIO && t->bads[i].shard[0] &&
+                strstr(t->bads[i].message, "Input/output error") != NULL;
+    /* A dictionary is read as a whole. */
+    named &= t->bads[i].offset != PSTK_NONE || strstr(t->bads[i].shard, ".zdict");
+    if (!named)
+        printf("# %s, offset %lld, code %d, native %d: %s\n", t->bads[i].shard,
+               (long long)t->bads[i].offset, t->bads[i].code, t->bads[i].native,
+               t->bads[i].message);
+    return named;
+}
+
+/* All reads from the nth on fail: manifest, dictionary, header, index page, records, padding. */
+TEST(what_cannot_be_read_is_named_with_its_errno_and_place)
+{
+    struct fixture f;
+    struct told *t = malloc(sizeof *t);
+    int fired = 1, n_unnamed = 0, n_told = 0;
+    fixture_open(&f);
+    const char *path = fixture_path(&f, "d");
+    CHECK_EQ(write_two_shards(&f, path), 0);
+    for (int n = 0; fired; n++) {
+        memset(t, 0, sizeof *t);
+        fault_arm(FAULT_READ, n, EIO);
+        fault.always = 1;
+        pstk_error_init(&f.err, sizeof f.err);
+        int64_t r = pstk_verify(path, 0, 1, on_bad, on_progress, t, &f.err);
+        fired = fault_disarm();
+        if (r < 0)
+            CHECK(f.err.code == PSTK_EIO && f.err.native == EIO &&
+                  strstr(f.err.message, "Input/output error"));
+        for (int i = 0; i < t->n && i < 400; i++, n_told++)
+            n_unnamed += !names_the_errno(t, i);
+    }
+    CHECK_EQ(n_unnamed, 0);
+    CHECK(n_told > 10);
+    free(t);
+    fixture_close(&f);
+}
+
+TEST(a_shard_that_ends_early_is_no_error_of_the_machine)
+{
+    struct fixture f;
+    struct told *t = malloc(sizeof *t);
+    fixture_open(&f);
+    const char *path = fixture_path(&f, "d");
+    CHECK_EQ(write_two_shards(&f, path), 0);
+    char file[600];
+    snprintf(file, sizeof file, "%s/part-00000-of-00002-000000.pstk", path);
+    for (off_t size = 0; size < 20000; size += 1000) {
+        CHECK_EQ(truncate(file, size), 0);
+        CHECK(verify(t, path, 0, 1) > 0);
+        for (int i = 0; i < t->n && i < 400; i++) {
+            CHECK_EQ(t->bads[i].code, PSTK_EBADMSG);
+            CHECK(!strstr(t->bads[i].message, "Input/output error"));
+        }
+    }
+    free(t);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -477,6 +594,9 @@ int main(void)
         CASE(what_is_no_data_set_is_an_error),
         CASE(any_call_may_fail),
         CASE(unreadable_sectors_are_damaged_places),
+        CASE(what_cannot_be_read_is_named_with_its_errno_and_place),
+        CASE(a_shard_that_ends_early_is_no_error_of_the_machine),
+        CASE(verify_asks_whether_to_stop_every_100_ms_and_then_stops),
     };
     return RUN_CASES(cases);
 }

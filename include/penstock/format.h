@@ -271,7 +271,8 @@ typedef int (*pstk_verify_fn)(void *user, const struct pstk_error *bad);
 /* Read and check every byte of a data set: manifest, headers, index pages, heads, fields, padding,
  * decompression; with `decode` != 0 also decode every image in full. Returns the number of damaged
  * places (0 = whole, at most INT32_MAX), or a negative error when it cannot be read as a data set.
- * n_threads 0 is 1. */
+ * n_threads 0 is 1. on_progress is called every 20 ms or so, also when n_done is as it was. Between
+ * two calls verify reads 1 MiB, or checks, decompresses or decodes one value. */
 PSTK_API int64_t pstk_verify(const char *path, int decode, uint32_t n_threads,
                              pstk_verify_fn on_bad, pstk_progress_fn on_progress, void *user,
                              struct pstk_error *err);

@@ -196,7 +196,8 @@ struct pstk_settings {
     uint32_t n_threads;   /* workers; auto: the cores this process may use, quota included */
     uint32_t n_slots;     /* batches in memory; auto: 4, more where batches are few rows or
                             records small, at most as memory allows; at least 2 */
-    uint32_t reader;      /* enum pstk_reader_kind; a forced one that is refused is an error */
+    uint32_t reader;      /* enum pstk_reader_kind; a forced one that is refused at open is an
+                            error; one that is denied later only sets its rung */
     uint32_t io;          /* enum pstk_io; likewise,
                             at open; a file that refuses later only sets its rung */
     uint32_t queue_depth; /* reads in flight per reader; auto: 128 */
@@ -442,12 +443,15 @@ enum pstk_limit {                         /* what keeps the loader from being fa
                   PSTK_LIMIT_READER = 5 /* the reader thread itself (per-record cost) */
 };
 
-enum pstk_rung {                                  /* steps down that were taken: bits */
-                 PSTK_RUNG_NO_IO_URING = 1,       /* io_uring refused: threads read */
-                 PSTK_RUNG_NO_FIXED_BUFFERS = 2,  /* buffers not registered (RLIMIT_MEMLOCK) */
+enum pstk_rung {                            /* steps down that were taken: bits */
+                 PSTK_RUNG_NO_IO_URING = 1, /* io_uring refused, at open or later: threads
+                                               read */
+                 PSTK_RUNG_NO_FIXED_BUFFERS =
+                     2, /* buffers not registered (RLIMIT_MEMLOCK, seccomp) */
                  PSTK_RUNG_NO_FIXED_FILES = 4,    /* files not registered */
                  PSTK_RUNG_NO_DIRECT = 8,         /* O_DIRECT refused by the file system */
-                 PSTK_RUNG_NO_SINGLE_ISSUER = 16, /* kernel older than 6.0 */
+                 PSTK_RUNG_NO_SINGLE_ISSUER = 16, /* kernel without IORING_SETUP_SINGLE_ISSUER (6.0)
+                                                     or IORING_SETUP_DEFER_TASKRUN (6.1) */
                  PSTK_RUNG_NOT_PINNED = 32,       /* threads could not be pinned */
                  PSTK_RUNG_NOT_BOUND = 64,        /* memory could not be bound to its node */
                  PSTK_RUNG_NOT_PAGE_LOCKED = 128 /* slots could not be page-locked for copies to the
@@ -513,9 +517,11 @@ struct pstk_machine {
     uint64_t memlock;             /* RLIMIT_MEMLOCK in bytes, UINT64_MAX = unlimited */
     uint64_t open_files;          /* RLIMIT_NOFILE */
     double cpu_quota;             /* cores granted by the cgroup; 0 = no quota */
-    int32_t io_uring;             /* 1, 0, or a negative errno that io_uring_queue_init gave */
+    int32_t io_uring;             /* 1 when a ring can be set up and entered, or -errno of the call
+                                     that was refused */
     int32_t fixed_buffers;        /* 1 when 64 MiB of buffers can be registered, or -errno */
-    int32_t single_issuer;        /* 1 when IORING_SETUP_SINGLE_ISSUER and DEFER_TASKRUN work */
+    int32_t single_issuer;        /* 1 when IORING_SETUP_SINGLE_ISSUER (6.0) and DEFER_TASKRUN (6.1)
+                                     work */
     int32_t direct;               /* 1 when O_DIRECT works on the path, or -errno */
     uint32_t direct_memory_align; /* bytes */
     uint32_t direct_offset_align; /* bytes */

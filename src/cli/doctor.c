@@ -125,13 +125,16 @@ static void print_uring(const struct pstk_machine *m)
     } else {
         snprintf(text, sizeof text, "not registered: %s", errno_text(m->fixed_buffers));
         line("fixed buffers", text);
-        remark("each direct read maps its pages anew; raise RLIMIT_MEMLOCK, see below");
+        remark(m->fixed_buffers == -ENOMEM
+                   ? "each direct read maps its pages anew; raise RLIMIT_MEMLOCK, see below"
+                   : "each direct read maps its pages anew; allow io_uring_register (seccomp)");
     }
     if (m->single_issuer == 1) {
         line("single issuer", "works");
     } else {
         line("single issuer", "no");
-        remark("some more CPU time for each read; Linux 6.1 or later has it");
+        remark("some more CPU time for each read; Linux 6.0 has single issuer, Linux 6.1 deferred");
+        remark("task work (DEFER_TASKRUN), and the reader wants both");
     }
 }
 
@@ -142,7 +145,7 @@ static void print_limits(const struct pstk_machine *m)
         line("memlock", "unlimited");
     else
         line("memlock", unit_bytes(bytes, (double)m->memlock));
-    if (m->memlock < WANTED_MEMLOCK && m->fixed_buffers != 1)
+    if (m->memlock < WANTED_MEMLOCK && m->fixed_buffers == -ENOMEM)
         remark(
             "ulimit -l unlimited, LimitMEMLOCK=infinity (systemd), --ulimit memlock=-1 (docker)");
     snprintf(text, sizeof text, "%" PRIu64, m->open_files);

@@ -32,7 +32,7 @@ static const struct choice steps[] = {
      PSTK_RUNG_NO_FIXED_BUFFERS},
     {"files are not registered", PSTK_RUNG_NO_FIXED_FILES},
     {"the file system refuses O_DIRECT, so the page cache is used", PSTK_RUNG_NO_DIRECT},
-    {"the kernel is older than 6.0, so io_uring does without single issuer",
+    {"the kernel lacks single issuer (Linux 6.0) or deferred task work (6.1) for io_uring",
      PSTK_RUNG_NO_SINGLE_ISSUER},
     {"threads could not be pinned to cores", PSTK_RUNG_NOT_PINNED},
     {"memory could not be bound to its node", PSTK_RUNG_NOT_BOUND},

@@ -94,14 +94,15 @@ static int on_bad(void *user, const struct pstk_error *bad)
     if (v->bad && v->n_bad < MAX_LISTED)
         list(v, bad);
     v->n_bad++;
-    return interrupt_seen();
+    interrupt_at_once("the damage found so far is above");
+    return 0;
 }
 
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
     struct verify *v = user;
     progress_update(&v->progress, n_total ? (double)n_done / (double)n_total : -1, n_done);
-    return interrupt_seen();
+    return 0;
 }
 
 static int report(struct verify *v, const char *path, double seconds, int decode)
@@ -134,12 +135,12 @@ static int verify(struct verify *v, const char *path, int decode, uint32_t n_thr
     double start = unit_now();
     pstk_error_init(&err, sizeof err);
     interrupt_install();
+    /* Nothing is written and nothing is left to clean up: no image is too large to stop at. */
+    interrupt_at_once("no damage was found so far");
     progress_begin(&v->progress, "verifying", "samples");
     int64_t r = pstk_verify(path, decode, n_threads, on_bad, on_progress, v, &err);
+    interrupt_at_once(NULL);
     progress_end(&v->progress);
-    if (interrupt_seen())
-        return interrupt_say(v->n_bad ? "the damage found so far is above"
-                                      : "no damage was found so far");
     if (r == PSTK_EBADMSG || r == PSTK_EIO) {
         /* so damaged that it cannot be read as a data set: one damaged place */
         on_bad(v, &err);

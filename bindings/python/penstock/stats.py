@@ -48,7 +48,8 @@ class Stats:
     """Counts and times since open, with the C names (pstk_stats). n_samples, n_batches, n_replaced (bad
     samples that others replaced) and n_palette_images: delivered; a batch delivered twice counts twice.
     limit: what keeps the loader from being faster, one of the keys of stats.ADVICE; rungs: steps down that
-    were taken on this machine."""
+    were taken on this machine, at open or later, among them no_io_uring (threads read) and no_single_issuer (the
+    kernel lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1)."""
 
     reader: str
     direct: bool
