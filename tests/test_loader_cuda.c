@@ -574,10 +574,18 @@ static void *release_on(void *user)
     return NULL;
 }
 
-static void *let_later(void *stream)
+struct waker {
+    cudaStream_t stream;
+    _Atomic int now;
+};
+
+/* Lets the stream go when it is asked, or so late that nobody can have waited for less. */
+static void *let_go(void *user)
 {
-    nap_ms(1500);
-    cuda_fake_let(stream);
+    struct waker *w = user;
+    for (int i = 0; i < 5000 && !atomic_load(&w->now); i++)
+        nap_ms(1);
+    cuda_fake_let(w->stream);
     return NULL;
 }
 
@@ -590,6 +598,7 @@ TEST(next_without_time_waits_for_no_other_threads_call)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     cudaStream_t other;
+    struct waker w = {NULL, 0};
     pthread_t releaser, waker;
     cuda_fake_open(&(struct cuda_fake_config){.stream_depth = DEPTH});
     cudaSetDevice(0);
@@ -601,13 +610,15 @@ TEST(next_without_time_waits_for_no_other_threads_call)
     cuda_fake_hold(r.stream);
     for (uint32_t i = 0; i < DEPTH; i++)
         CHECK_EQ(cuda_fake_enqueue(r.stream, run_nothing, &s, 1, NULL, 0), cudaSuccess);
-    CHECK_EQ(pthread_create(&waker, NULL, let_later, r.stream), 0);
+    w.stream = r.stream;
+    CHECK_EQ(pthread_create(&waker, NULL, let_go, &w), 0);
     CHECK_EQ(pthread_create(&releaser, NULL, release_on, &r), 0);
     nap_ms(100);
     CHECK(!atomic_load(&r.is_over));
     CHECK_EQ(pstk_next(loader, &b, other, 0, &err), PSTK_ETIMEDOUT);
     CHECK_EQ(err.code, PSTK_ETIMEDOUT);
     CHECK(!atomic_load(&r.is_over)); /* so it did not wait */
+    atomic_store(&w.now, 1);
     CHECK_EQ(pstk_next(loader, &b, other, LONG, NULL), 1);
     CHECK_EQ(b->index, 1);
     pthread_join(waker, NULL);

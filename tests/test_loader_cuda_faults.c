@@ -145,6 +145,37 @@ TEST(broken_hardware_is_not_the_programs_fault)
     CHECK(!strstr(err.message, "program's own") && strstr(err.message, "hardware"));
 }
 
+/* A device-wide wait would break the capture: close knows what to wait for without one. */
+TEST(a_release_that_failed_breaks_no_capture_at_close)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    cudaStream_t stream;
+    cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 2000});
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, stream, LONG, NULL), 1);
+    struct seen *step = seen_open(b);
+    CHECK_EQ(seen_step(step, stream), cudaSuccess);
+    cuda_fake_fail("cudaStreamIsCapturing", 1, cudaErrorUnknown);
+    pstk_release(&b, stream);
+    int r;
+    while ((r = pstk_next(loader, &b, stream, LONG, &err)) == 1)
+        pstk_release(&b, stream);
+    CHECK_EQ(r, PSTK_EIO);
+    CHECK_EQ(err.native, cudaErrorUnknown);
+    cuda_fake_capture(1);
+    pstk_close(&loader);
+    cuda_fake_capture(0);
+    CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    seen_free(step);
+    cudaStreamDestroy(stream);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(an_error_of_a_sample_comes_in_order_behind_whole_batches)
 {
     struct pstk_settings s = base();
@@ -177,6 +208,7 @@ int main(void)
         CASE(what_is_missing_is_said_at_open),
         CASE(a_fault_of_the_trainers_own_kernel_is_reported_as_that),
         CASE(broken_hardware_is_not_the_programs_fault),
+        CASE(a_release_that_failed_breaks_no_capture_at_close),
         CASE(an_error_of_a_sample_comes_in_order_behind_whole_batches),
     };
     int failed = RUN_CASES(cases);
