@@ -24,6 +24,7 @@ import atexit
 import contextlib
 import gc
 import os
+import sys
 import threading
 import time
 import warnings
@@ -127,6 +128,22 @@ _calling = _Calling()
 
 # What workers call, by its owner: until pstk_close has returned, whatever becomes of the Loader.
 _callbacks: dict[object, Any] = {}
+
+
+_CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+
+
+def _open_library(handle: c_void_p, settings: _c.Settings, error: _c.Error) -> int:
+    """pstk_open. Where a device has no memory left, once more, after PyTorch gave up what it only caches."""
+    code = int(_c.lib.pstk_open(byref(handle), byref(settings), byref(error)))
+    torch = sys.modules.get("torch")
+    if code != _c.ENOMEM or settings.device == _c.HOST or error.native != _CUDA_OUT_OF_MEMORY or torch is None:
+        return code
+    torch.cuda.empty_cache()
+    code = int(_c.lib.pstk_open(byref(handle), byref(settings), byref(error)))
+    if code == _c.ENOMEM:
+        error.message = (error.message + b"; that is after torch.cuda.empty_cache()")[:767]
+    return code
 
 
 def _close_library(handle: c_void_p, owner: object) -> None:
@@ -307,7 +324,7 @@ class Loader:
         self._error, self._batch = errors.new(), POINTER(_c.Batch)()
         error = errors.new()
         self._handle, self._dying = c_void_p(), c_void_p()
-        code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))
+        code = _open_library(self._handle, settings, error)
         if code < 0:
             _callbacks.pop(self._owner, None)
             raise errors.of(error, code)
