@@ -87,6 +87,14 @@ TEST(what_is_missing_is_said_at_open)
     CHECK_EQ(open_fails(&no_device, 0, 4, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "cudaErrorNoDevice"));
     CHECK_EQ(err.native, cudaErrorNoDevice);
+    struct cuda_fake_config not_ready = {.no_driver = cudaErrorSystemNotReady};
+    CHECK_EQ(open_fails(&not_ready, 0, 4, &err), PSTK_ENOTSUP);
+    CHECK(strstr(err.message, "cudaErrorSystemNotReady"));
+    CHECK(strstr(err.message, "start nvidia-fabricmanager"));
+    CHECK_EQ(err.native, cudaErrorSystemNotReady);
+    struct cuda_fake_config mismatch = {.no_driver = cudaErrorSystemDriverMismatch};
+    CHECK_EQ(open_fails(&mismatch, 0, 4, &err), PSTK_ENOTSUP);
+    CHECK(strstr(err.message, "restart the machine"));
     struct cuda_fake_config two = {.n_devices = 2};
     CHECK_EQ(open_fails(&two, 2, 4, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "device_index"));

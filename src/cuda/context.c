@@ -117,6 +117,18 @@ static int no_driver(struct pstk_error *err, cudaError_t code)
                    "needs (%s); update the driver",
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
                    cudaGetErrorName(code));
+    else if (code == cudaErrorSystemNotReady)
+        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                   "device: the driver is there, but the GPUs are not ready (%s). Machines with "
+                   "NVSwitch need the fabric manager, in the driver's version: on the host, "
+                   "systemctl start nvidia-fabricmanager",
+                   cudaGetErrorName(code));
+    else if (code == cudaErrorSystemDriverMismatch)
+        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                   "device: the kernel's driver and the driver's CUDA library differ in version "
+                   "(%s): restart the machine after an update of the driver; in a container, take "
+                   "the host's library",
+                   cudaGetErrorName(code));
     else
         pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                    "device: CUDA finds no device (%s: %s); is one given to this container, and "
