@@ -2,6 +2,7 @@
 #include "batch.h"
 
 #include "error.h"
+#include "interpreter.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -202,8 +203,13 @@ void pstk__slots_attach(struct pstk__slots *p, struct pstk__device *device)
 void pstk__slots_unref(struct pstk__slots *p)
 {
     /* Acquire and release: the last one sees all that the others did to the slots. */
-    if (atomic_fetch_sub_explicit(&p->n_refs, 1, memory_order_acq_rel) == 1)
-        slots_free(p);
+    if (atomic_fetch_sub_explicit(&p->n_refs, 1, memory_order_acq_rel) != 1)
+        return;
+    /* It waits for the streams that use the slots, and a device frees memory by waiting for all
+     * that runs on it. */
+    void *state = p->device && p->on_device ? pstk__interpreter_leave() : NULL;
+    slots_free(p);
+    pstk__interpreter_return(state);
 }
 
 int pstk__slots_failed(struct pstk__slots *p, struct pstk_error *err)

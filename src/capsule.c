@@ -2,34 +2,32 @@
 /*
  * Shares and their tensors in Python's capsules (https://docs.python.org/3/c-api/capsule.html). L4.
  *
- * The library is built without Python, for all of them: the interpreter's functions are weak, which
- * the loader fills in once where the process has an interpreter.
+ * The library is built without Python, for all of them: see interpreter.h.
  */
 #include <penstock/penstock.h>
 
 #include "batch.h"
 #include "dlpack.h"
 #include "error.h"
+#include "interpreter.h"
 
 static const char SHARE_NAME[] = "penstock.share";
 static const char TENSOR_NAME[] = "dltensor"; /* DLPack's; who takes the tensor renames it */
 
-/* As Python.h has them, with PyObject and PyThreadState as void. NULL: there is none. */
+/* As Python.h has them, with PyObject as void. NULL: there is none. */
 #pragma GCC visibility push(default)
 extern void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *capsule))
     __attribute__((weak));
 extern void *PyCapsule_GetPointer(void *capsule, const char *name) __attribute__((weak));
 extern int PyCapsule_IsValid(void *capsule, const char *name) __attribute__((weak));
 extern void PyErr_SetString(void *type, const char *message) __attribute__((weak));
-extern void *PyEval_SaveThread(void) __attribute__((weak)); /* gives up the interpreter's lock */
-extern void PyEval_RestoreThread(void *state) __attribute__((weak));
 extern void *PyExc_RuntimeError __attribute__((weak));
 #pragma GCC visibility pop
 
 static int has_interpreter(struct pstk_error *err)
 {
     if (PyCapsule_New && PyCapsule_GetPointer && PyCapsule_IsValid && PyErr_SetString &&
-        PyEval_SaveThread && PyEval_RestoreThread && &PyExc_RuntimeError)
+        &PyExc_RuntimeError)
         return 1;
     pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_CONSUMER,
                "capsules: this process has no Python, or one whose functions are hidden");
@@ -61,10 +59,10 @@ static void free_share(void *capsule)
         pstk_share_unref(&share);
         return;
     }
-    /* The last release after close waits for the device. */
-    void *state = PyEval_SaveThread();
+    /* A release may wait for room in its stream, or for another thread's that does. */
+    void *state = pstk__interpreter_leave();
     pstk_share_unref(&share);
-    PyEval_RestoreThread(state);
+    pstk__interpreter_return(state);
 }
 
 static void free_tensor(void *capsule)

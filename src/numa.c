@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define HUGE_PAGE ((size_t)2 << 20) /* of x86-64 and of most aarch64 */
+
 /* One hardware thread that this process may use. */
 struct place {
     hwloc_obj_t pu;
@@ -508,10 +510,28 @@ int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node)
     return bind_thread(n, n->nodes[node].cpus);
 }
 
+/* Where a huge page fits the mapping begins at one: what is mapped too much goes back at once. */
+static void *map_aligned(size_t size)
+{
+    const size_t extra = size < HUGE_PAGE || size > SIZE_MAX - HUGE_PAGE ? 0 : HUGE_PAGE;
+    uint8_t *p =
+        mmap(NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) / page * page;
+    const size_t before = extra ? (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE : 0;
+    const size_t mapped = (size + extra + page - 1) / page * page, after = mapped - before - whole;
+    if (before > 0)
+        munmap(p, before);
+    if (after > 0)
+        munmap(p + before + whole, after);
+    return p + before;
+}
+
 void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *bound)
 {
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
+    void *p = map_aligned(size);
+    if (!p)
         return NULL;
     if (!n->is_this_machine || hwloc_get_nbobjs_by_type(n->topology, HWLOC_OBJ_NUMANODE) < 2)
         return p;

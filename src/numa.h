@@ -54,8 +54,9 @@ uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id);
 /* Called by a thread on itself: bind it to all the planned cores of a node; of a node without
  * workers, to all that the affinity mask leaves, or nothing is pinned when it leaves none. */
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node);
-/* Map `size` zeroed bytes, page aligned, bound to a node when there are several. NULL when memory
- * is not to be had; *bound is set to 0 when binding was refused (memory is still given). */
+/* Map `size` zeroed bytes, page aligned (from 2 MiB on to 2 MiB, a huge page), bound to a node when
+ * there are several. NULL when memory is not to be had; *bound is set to 0 when binding was refused
+ * (memory is still given). */
 void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *bound);
 void pstk__numa_unmap(void *p, size_t size);
 

@@ -17,6 +17,7 @@ struct capsule {
 };
 
 static int refuses;    /* 1: no capsule can be made */
+static int has_lock;   /* 1: the test has the interpreter's lock, 0: gave it up, or never had it */
 static int n_unlocked; /* times that the interpreter's lock was given up */
 static int n_wrong;    /* times that it was taken by another state, or a type was not one of ours */
 static char raised[256];
@@ -28,6 +29,9 @@ void PyErr_SetString(void *type, const char *message);
 extern void *PyExc_RuntimeError;
 void *PyEval_SaveThread(void);
 void PyEval_RestoreThread(void *state);
+int Py_IsInitialized(void);
+int PyGILState_Check(void);
+void *PyGILState_GetThisThreadState(void);
 
 void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *))
 {
@@ -57,13 +61,31 @@ void PyErr_SetString(void *type, const char *message)
 
 void *PyEval_SaveThread(void)
 {
+    n_wrong += !has_lock;
+    has_lock = 0;
     n_unlocked++;
     return &n_unlocked;
 }
 
 void PyEval_RestoreThread(void *state)
 {
-    n_wrong += state != &n_unlocked;
+    n_wrong += state != &n_unlocked || has_lock;
+    has_lock = 1;
+}
+
+int Py_IsInitialized(void)
+{
+    return 1;
+}
+
+int PyGILState_Check(void)
+{
+    return has_lock;
+}
+
+void *PyGILState_GetThisThreadState(void)
+{
+    return &n_unlocked;
 }
 
 static void drop(void *capsule)
@@ -178,16 +200,46 @@ TEST(where_no_capsule_can_be_made_nothing_is_held)
 TEST(a_devices_lease_ends_without_the_interpreters_lock)
 {
     const struct cuda_fake_config config = {.max_delay_us = 100};
-    cuda_fake_open(&config);
-    struct pstk_loader *loader = open_loader(PSTK_CUDA);
-    struct pstk_batch *batch = next(loader);
-    void *share = pstk_capsule_share(&batch, NULL, NULL);
-    pstk_close(&loader);
-    CHECK_EQ(n_unlocked, 0);
-    drop(share);
-    CHECK_EQ(n_unlocked, 1);
-    CHECK_EQ(n_wrong, 0);
-    CHECK_EQ(cuda_fake_close(), 0);
+    for (int locked = 0; locked < 2; locked++) {
+        cuda_fake_open(&config);
+        struct pstk_loader *loader = open_loader(PSTK_CUDA);
+        struct pstk_batch *batch = next(loader);
+        void *share = pstk_capsule_share(&batch, NULL, NULL);
+        pstk_close(&loader);
+        n_unlocked = 0;
+        has_lock = locked;
+        drop(share);
+        CHECK_EQ(n_unlocked, locked);
+        CHECK_EQ(has_lock, locked);
+        CHECK_EQ(n_wrong, 0);
+        CHECK_EQ(cuda_fake_close(), 0);
+    }
+}
+
+/* PyTorch calls a tensor's deleter with the lock that its caller has. */
+TEST(the_last_tensor_of_a_closed_loader_goes_without_the_interpreters_lock)
+{
+    for (uint32_t closed = 0; closed < 2; closed++) {
+        cuda_fake_open(NULL);
+        struct pstk_loader *loader = open_loader(PSTK_CUDA);
+        struct pstk_batch *batch = next(loader);
+        void *share = pstk_capsule_share(&batch, NULL, NULL);
+        struct DLManagedTensor *tensor = NULL;
+        CHECK_EQ(pstk_share_tensor(PyCapsule_GetPointer(share, "penstock.share"), 0, &tensor, NULL),
+                 0);
+        drop(share);
+        if (closed)
+            pstk_close(&loader);
+        n_unlocked = 0;
+        has_lock = 1;
+        tensor->deleter(tensor);
+        CHECK_EQ(n_unlocked, (int)closed); /* else it waits for nothing */
+        CHECK_EQ(has_lock, 1);
+        has_lock = 0;
+        pstk_close(&loader);
+        CHECK_EQ(n_wrong, 0);
+        CHECK_EQ(cuda_fake_close(), 0);
+    }
 }
 
 int main(void)
@@ -196,6 +248,7 @@ int main(void)
         CASE(a_lease_ends_with_the_last_capsule),
         CASE(where_no_capsule_can_be_made_nothing_is_held),
         CASE(a_devices_lease_ends_without_the_interpreters_lock),
+        CASE(the_last_tensor_of_a_closed_loader_goes_without_the_interpreters_lock),
     };
     const char *reader = getenv("PENSTOCK_TEST_READER");
     by_threads = reader && strcmp(reader, "threads") == 0;

@@ -48,8 +48,7 @@ TEST(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-/* u8 images and their flips' bytes, in whole cache lines, whatever is made of them on the device,
- * and the labels. */
+/* u8 images and their flips' bytes, 256-byte aligned, whatever is made of them on the device. */
 TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
 {
     struct pstk_settings s = base(PSTK_CUDA);
@@ -59,7 +58,7 @@ TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
     CHECK(c.storage_bytes_per_second > 0 && c.memory_bytes_per_second > 0);
     CHECK(c.loader_samples_per_second > 0 && c.copy_bytes_per_second > 0);
-    CHECK_EQ(c.copy_block_size, BATCH * SIDE * SIDE * 3 + 64 + 64);
+    CHECK_EQ(c.copy_block_size, BATCH * SIDE * SIDE * 3 + 256);
     struct cuda_fake_stats f;
     cuda_fake_stats(&f);
     CHECK_EQ(f.devices[0].has_context, 0);

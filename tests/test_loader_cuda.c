@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 /* Two epochs on the fake as it is configured; 1 when all is well, then and after. */
@@ -574,10 +575,18 @@ static void *release_on(void *user)
     return NULL;
 }
 
-static void *let_later(void *stream)
+struct waker {
+    cudaStream_t stream;
+    _Atomic int now;
+};
+
+/* Lets the stream go when it is asked, or so late that nobody can have waited for less. */
+static void *let_go(void *user)
 {
-    nap_ms(1500);
-    cuda_fake_let(stream);
+    struct waker *w = user;
+    for (int i = 0; i < 5000 && !atomic_load(&w->now); i++)
+        nap_ms(1);
+    cuda_fake_let(w->stream);
     return NULL;
 }
 
@@ -590,6 +599,7 @@ TEST(next_without_time_waits_for_no_other_threads_call)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     cudaStream_t other;
+    struct waker w = {NULL, 0};
     pthread_t releaser, waker;
     cuda_fake_open(&(struct cuda_fake_config){.stream_depth = DEPTH});
     cudaSetDevice(0);
@@ -601,13 +611,15 @@ TEST(next_without_time_waits_for_no_other_threads_call)
     cuda_fake_hold(r.stream);
     for (uint32_t i = 0; i < DEPTH; i++)
         CHECK_EQ(cuda_fake_enqueue(r.stream, run_nothing, &s, 1, NULL, 0), cudaSuccess);
-    CHECK_EQ(pthread_create(&waker, NULL, let_later, r.stream), 0);
+    w.stream = r.stream;
+    CHECK_EQ(pthread_create(&waker, NULL, let_go, &w), 0);
     CHECK_EQ(pthread_create(&releaser, NULL, release_on, &r), 0);
     nap_ms(100);
     CHECK(!atomic_load(&r.is_over));
     CHECK_EQ(pstk_next(loader, &b, other, 0, &err), PSTK_ETIMEDOUT);
     CHECK_EQ(err.code, PSTK_ETIMEDOUT);
     CHECK(!atomic_load(&r.is_over)); /* so it did not wait */
+    atomic_store(&w.now, 1);
     CHECK_EQ(pstk_next(loader, &b, other, LONG, NULL), 1);
     CHECK_EQ(b->index, 1);
     pthread_join(waker, NULL);
@@ -705,11 +717,55 @@ TEST(a_batch_is_leased_once_its_copies_are_done)
 }
 
 /* 12 MiB a batch. */
+static const struct pstk_op large_ops[] = {{.kind = PSTK_OP_RESIZE, .width = 512, .height = 512}};
+static const struct pstk_output large = {
+    .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = large_ops, .n_ops = 1, .dtype = PSTK_U8};
+
+/* Bytes of mappings that huge pages were asked for. */
+static uint64_t n_huge(void)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    unsigned long long begin, end, size = 0, all = 0;
+    char line[4096];
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%llx-%llx ", &begin, &end) == 2)
+            size = end - begin;
+        else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg"))
+            all += size;
+    }
+    if (f)
+        fclose(f);
+    return all;
+}
+
+TEST(huge_pages_are_asked_for_where_slots_are_page_locked)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    const uint64_t before = n_huge(), batch = (uint64_t)12 << 20;
+    void *probe = mmap(NULL, 4 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(probe != MAP_FAILED);
+    if (madvise(probe, 4 << 20, MADV_HUGEPAGE) != 0 || n_huge() == before)
+        SKIP("the kernel has no transparent huge pages");
+    munmap(probe, 4 << 20);
+    cuda_fake_open(NULL);
+    s.outputs = &large;
+    s.n_outputs = 1;
+    s.batch_size = 16;
+    s.n_slots = 3;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK(n_huge() - before >= 3 * batch);
+    pstk_close(&loader);
+    CHECK_EQ(n_huge(), before);
+    s.device = PSTK_HOST; /* there ragged slots are mostly untouched */
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(n_huge(), before);
+    pstk_close(&loader);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(a_small_copy_of_the_trainers_waits_for_4_MiB_of_ours_at_most)
 {
-    struct pstk_op resize = {.kind = PSTK_OP_RESIZE, .width = 512, .height = 512};
-    struct pstk_output mine = {
-        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = &resize, .n_ops = 1, .dtype = PSTK_U8};
     struct pstk_settings s = base();
     struct cuda_fake_stats stats;
     struct pstk_loader *loader;
@@ -722,7 +778,7 @@ TEST(a_small_copy_of_the_trainers_waits_for_4_MiB_of_ours_at_most)
     cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
     CHECK_EQ(cudaMalloc(&small, 64), cudaSuccess);
     CHECK_EQ(cudaHostAlloc(&pinned, 64, cudaHostAllocDefault), cudaSuccess);
-    s.outputs = &mine;
+    s.outputs = &large;
     s.n_outputs = 1;
     s.batch_size = 16;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
@@ -980,6 +1036,7 @@ int main(void)
         CASE(no_kernel_of_the_trainers_waits_for_a_copy_of_ours),
         CASE(a_batch_is_leased_once_its_copies_are_done),
         CASE(a_small_copy_of_the_trainers_waits_for_4_MiB_of_ours_at_most),
+        CASE(huge_pages_are_asked_for_where_slots_are_page_locked),
         CASE(slots_share_two_arrival_buffers),
         CASE(a_slot_keeps_its_addresses),
         CASE(holding_every_device_slot_is_enobufs),

@@ -87,6 +87,14 @@ TEST(what_is_missing_is_said_at_open)
     CHECK_EQ(open_fails(&no_device, 0, 4, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "cudaErrorNoDevice"));
     CHECK_EQ(err.native, cudaErrorNoDevice);
+    struct cuda_fake_config not_ready = {.no_driver = cudaErrorSystemNotReady};
+    CHECK_EQ(open_fails(&not_ready, 0, 4, &err), PSTK_ENOTSUP);
+    CHECK(strstr(err.message, "cudaErrorSystemNotReady"));
+    CHECK(strstr(err.message, "start nvidia-fabricmanager"));
+    CHECK_EQ(err.native, cudaErrorSystemNotReady);
+    struct cuda_fake_config mismatch = {.no_driver = cudaErrorSystemDriverMismatch};
+    CHECK_EQ(open_fails(&mismatch, 0, 4, &err), PSTK_ENOTSUP);
+    CHECK(strstr(err.message, "restart the machine"));
     struct cuda_fake_config two = {.n_devices = 2};
     CHECK_EQ(open_fails(&two, 2, 4, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "device_index"));
@@ -145,6 +153,37 @@ TEST(broken_hardware_is_not_the_programs_fault)
     CHECK(!strstr(err.message, "program's own") && strstr(err.message, "hardware"));
 }
 
+/* A device-wide wait would break the capture: close knows what to wait for without one. */
+TEST(a_release_that_failed_breaks_no_capture_at_close)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    cudaStream_t stream;
+    cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 2000});
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, stream, LONG, NULL), 1);
+    struct seen *step = seen_open(b);
+    CHECK_EQ(seen_step(step, stream), cudaSuccess);
+    cuda_fake_fail("cudaStreamIsCapturing", 1, cudaErrorUnknown);
+    pstk_release(&b, stream);
+    int r;
+    while ((r = pstk_next(loader, &b, stream, LONG, &err)) == 1)
+        pstk_release(&b, stream);
+    CHECK_EQ(r, PSTK_EIO);
+    CHECK_EQ(err.native, cudaErrorUnknown);
+    cuda_fake_capture(1);
+    pstk_close(&loader);
+    cuda_fake_capture(0);
+    CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    seen_free(step);
+    cudaStreamDestroy(stream);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(an_error_of_a_sample_comes_in_order_behind_whole_batches)
 {
     struct pstk_settings s = base();
@@ -177,6 +216,7 @@ int main(void)
         CASE(what_is_missing_is_said_at_open),
         CASE(a_fault_of_the_trainers_own_kernel_is_reported_as_that),
         CASE(broken_hardware_is_not_the_programs_fault),
+        CASE(a_release_that_failed_breaks_no_capture_at_close),
         CASE(an_error_of_a_sample_comes_in_order_behind_whole_batches),
     };
     int failed = RUN_CASES(cases);

@@ -5,6 +5,7 @@
 
 #include <hwloc.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Linked with --wrap: the nth of these calls of the library fails, counted from 1; 0 = none. */
@@ -258,6 +259,14 @@ TEST(a_topology_of_another_machine_pins_nothing_and_gives_memory)
     pstk__numa_unmap(p, 100000);
     pstk__numa_unmap(NULL, 1);
     CHECK(!pstk__numa_map(n, SIZE_MAX / 2, 0, &bound));
+    for (size_t size = 2 << 20; size < 9 << 20; size += (1 << 20) + 4096) {
+        p = pstk__numa_map(n, size, 0, &bound); /* huge pages would fit */
+        CHECK(p && (uintptr_t)p % (2 << 20) == 0);
+        CHECK_EQ(p[0] + p[size - 1], 0);
+        CHECK_EQ(mprotect(p, size, PROT_NONE), 0);
+        pstk__numa_unmap(p, size);
+        CHECK(mprotect(p, size, PROT_NONE) != 0); /* nothing of it stays */
+    }
     pstk__numa_close(n);
 }
 

@@ -25,12 +25,17 @@
  *   6. One thread at a time calls next, seek and close; release, interrupt, get_stats and what
  *      takes a batch may be called from any thread (but not from a function that CUDA calls).
  *   7. After fork the child may call nothing: EPERM.
- *   8. On a device nothing waits but streams: pstk_next makes the stream that it is given wait for
- *      the batch, pstk_release lets the slot be overwritten after what is in the stream by then.
- *      Streams are of the loader's device, and not being captured; cudaStreamPerThread is that of
- *      the calling thread; a stream that was destroyed is the caller's error. To use a batch on
- * more streams than one: pstk_batch_wait for each, and pstk_batch_record for each but the one that
- * pstk_release is given.
+ *   8. On a device pstk_next returns a batch once it was copied there, and makes the stream that it
+ *      is given wait for the kernels that finish it. Your streams never wait for a copy.
+ *      pstk_release lets the slot be overwritten after what is in the stream by then; no CPU thread
+ *      waits for that. So a program is ahead of the device by n_device_slots batches at most, and
+ *      a stream that never gets to a release keeps pstk_next waiting. To use a batch on more streams: pstk_batch_wait for each, and
+ *      pstk_batch_record for each except the one that pstk_release is given.
+ *   9. Streams belong to the primary context of the loader's device, the one that the CUDA runtime
+ *      uses, and are not being captured. CUDA refuses those of other contexts (EINVAL); whether it
+ *      takes a green context's depends on the driver. The default stream of a thread whose current
+ *      context is another one, a green one too, is refused. cudaStreamPerThread is that of the
+ *      calling thread; a stream that was destroyed is the caller's error.
  *
  * A whole program:
  *
@@ -232,7 +237,7 @@ struct pstk_settings {
 /* One tensor of a batch, in the slot's memory. Rows beyond n_valid are zero. */
 struct pstk_tensor {
     const char *name;
-    void *data;      /* 64-byte aligned; on the device asked for */
+    void *data;      /* 256-byte aligned, as DLPack asks; on the device asked for */
     uint64_t size;   /* bytes in use */
     uint32_t dtype;  /* enum pstk_dtype */
     uint32_t layout; /* enum pstk_layout; image only */
@@ -341,8 +346,9 @@ PSTK_API void pstk_interrupt(struct pstk_loader *loader);
 /* Stop, join all threads, free; null *loader. Waits for reads that the storage has not answered
  * yet, and for copies that the device has not done, which may wait for steps of the caller's: a
  * stream that is stuck for ever holds it up. Leased batches stay valid until released; the last
- * release then waits for what uses them, and frees. In on_bad_sample it does nothing, and *loader
- * stays. */
+ * release then waits for what uses them, and frees, which on a device waits for all that runs
+ * there. A thread that has the lock of Python's interpreter gives it up for as long. In
+ * on_bad_sample it does nothing, and *loader stays. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* ---- batches that many hold ------------------------------------------------------------------ */
@@ -393,7 +399,8 @@ PSTK_API int pstk_stream_open(struct pstk_loader *loader, void **stream, struct 
 /* Wait for what is in the stream, free it, null *stream. */
 PSTK_API void pstk_stream_close(struct pstk_loader *loader, void **stream);
 /* Keep the stream busy for ns nanoseconds: stands for a training step in benchmarks. On the host it
- * is the caller that is kept busy. */
+ * is the caller that is kept busy. On a device one multiprocessor counts time and touches no
+ * memory, so that copies run as on an idle device; a real step slows them. */
 PSTK_API int pstk_stream_spin(struct pstk_loader *loader, void *stream, uint64_t ns,
                               struct pstk_error *err);
 
@@ -492,7 +499,8 @@ struct pstk_stats {
                                                not over; items: batches */
     uint32_t n_device_slots;
     uint32_t page_locked;   /* 1: copies run straight from the host slots */
-    uint64_t device_memory; /* bytes of the device's slots */
+    uint64_t device_memory; /* bytes of the device's slots, and of the two buffers that they share
+                               for rows that kernels finish there */
     /* With settings.timed, as the device's clock tells. */
     uint64_t copy_ns;        /* copies to the device, while they ran */
     uint64_t copy_bytes;     /* of those copies */

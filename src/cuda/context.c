@@ -40,6 +40,11 @@ static int is_broken(cudaError_t code)
     }
 }
 
+int pstk__cuda_is_dead(cudaError_t code)
+{
+    return is_fault(code) || is_broken(code);
+}
+
 static int result_of(cudaError_t code)
 {
     switch (code) {
@@ -73,7 +78,7 @@ int pstk__cuda_native(struct pstk_error *err, cudaError_t code, int result)
 int pstk__cuda_fail(struct pstk_error *err, uint32_t stage, int32_t index, cudaError_t code,
                     const char *doing)
 {
-    const int result = is_fault(code) || is_broken(code) ? PSTK_EIO : result_of(code);
+    const int result = pstk__cuda_is_dead(code) ? PSTK_EIO : result_of(code);
     const char *name = cudaGetErrorName(code), *text = cudaGetErrorString(code);
     if (is_fault(code))
         pstk__fail(err, result, stage,
@@ -111,6 +116,18 @@ static int no_driver(struct pstk_error *err, cudaError_t code)
                    "device: the driver is for CUDA %d.%d, older than the %d.%d that this build "
                    "needs (%s); update the driver",
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
+                   cudaGetErrorName(code));
+    else if (code == cudaErrorSystemNotReady)
+        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                   "device: the driver is there, but the GPUs are not ready (%s). Machines with "
+                   "NVSwitch need the fabric manager, in the driver's version: on the host, "
+                   "systemctl start nvidia-fabricmanager",
+                   cudaGetErrorName(code));
+    else if (code == cudaErrorSystemDriverMismatch)
+        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                   "device: the kernel's driver and the driver's CUDA library differ in version "
+                   "(%s): restart the machine after an update of the driver; in a container, take "
+                   "the host's library",
                    cudaGetErrorName(code));
     else
         pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -193,7 +210,7 @@ int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context
     *e = (struct pstk__cuda_entry){.context = c, .mode = cudaStreamCaptureModeRelaxed};
     const int pushed = c->push(c->handle);
     const cudaError_t code = (cudaError_t)pushed; /* driver and runtime number them alike */
-    if (is_fault(code) || is_broken(code))
+    if (pstk__cuda_is_dead(code))
         return pstk__cuda_fail(err, PSTK_STAGE_DEVICE, c->index, code, "entering its context");
     if (pushed != 0) {
         pstk__fail(err, PSTK_EIO, PSTK_STAGE_DEVICE,

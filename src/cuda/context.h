@@ -42,6 +42,8 @@ int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context
                      struct pstk_error *err);
 void pstk__cuda_leave(const struct pstk__cuda_entry *e);
 
+/* 1: an error that every later call of the context answers: nothing runs there any more. */
+int pstk__cuda_is_dead(cudaError_t code);
 /* After pstk__fail: note what CUDA said; returns `result`. */
 int pstk__cuda_native(struct pstk_error *err, cudaError_t code, int result);
 /* Fail with what a call answered: `doing` says what it was for ("copying a batch"). */

@@ -141,7 +141,8 @@ static void close_events(struct pstk__cuda *d)
         pstk__timing_close(&d->timing);
 }
 
-/* A call may answer with the error of an earlier one, and not have waited: then it is made again. */
+/* A call may answer with the error of an earlier one, and not have waited: then it is made again.
+ */
 static void wait_for(cudaStream_t stream)
 {
     if (stream && cudaStreamSynchronize(stream) != cudaSuccess)
@@ -159,8 +160,6 @@ static void drain(struct pstk__cuda *d)
 static void release_all(struct pstk__cuda *d)
 {
     drain(d);
-    if (d->is_unordered)
-        cudaDeviceSynchronize();
     for (uint32_t i = 0; i < d->n_slots; i++)
         for (uint32_t k = 0; k < d->slots[i].n_uses; k++)
             cudaEventSynchronize(d->slots[i].uses[k]);

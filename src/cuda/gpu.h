@@ -64,9 +64,7 @@ struct pstk__cuda {
     _Atomic uint64_t copy_ns, copy_bytes;      /* timed; the uploader writes */
     struct pstk__timing timing;                /* timed; by the lock, what it counts apart */
     pthread_mutex_t lock;                      /* uses, probe, timing */
-    uint32_t
-        is_unordered; /* by the lock; 1: a release failed, so that close waits for everything */
-    uint32_t is_lost; /* likewise; 1: to wait for would be work of another device: it stays */
+    uint32_t is_lost; /* by the lock; 1: what uses a slot is not known, so that its memory stays */
 };
 
 static inline struct pstk__cuda *pstk__cuda_of(struct pstk__device *d)

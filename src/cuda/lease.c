@@ -173,15 +173,28 @@ int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pst
                       "batch back: give a stream of your own, or NULL");
 }
 
+/* What is in the stream could not be recorded as a use: wait for it, so that close need not wait
+ * for the whole device, which would break a capture of the program's. 1: nothing of it runs any
+ * more. */
+static int wait_for_all(struct pstk__cuda *d, cudaStream_t stream)
+{
+    struct pstk__cuda_entry e;
+    if (pstk__cuda_enter(&e, &d->context, NULL) < 0)
+        return 0;
+    const cudaError_t code = cudaStreamSynchronize(stream);
+    pstk__cuda_leave(&e);
+    return code == cudaSuccess || pstk__cuda_is_dead(code);
+}
+
 int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *stream,
                       struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
     const int r = record_use(d, slot, stream, 1, err);
     if (r < 0) {
+        const int is_over = r != PSTK_EINVAL && wait_for_all(d, stream);
         pthread_mutex_lock(&d->lock);
-        d->is_unordered = 1;
-        d->is_lost |= r == PSTK_EINVAL;
+        d->is_lost |= !is_over;
         pthread_mutex_unlock(&d->lock);
     }
     return r;

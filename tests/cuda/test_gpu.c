@@ -449,40 +449,53 @@ static uint64_t free_on_device(void)
     return cudaMemGetInfo(&free_size, &total) == cudaSuccess ? free_size : 0;
 }
 
+/* What is free is so for every process on the GPU: others may take some meanwhile, or give some
+ * back. A leak of ours takes some in every round. */
+#define ROUNDS 4
+
 /* Leaks of 200 bytes a batch show: 2 MiB over 10 000. A GPU's memory is given out in such pieces.
  */
+static int take_batches(int n_wanted, void *copy)
+{
+    for (int n = 0; n < n_wanted;) {
+        struct pstk_batch *b;
+        const int r = trainer_next(&trainer, &b, trainer.stream);
+        if (r < 0)
+            return 0;
+        if (r == 0)
+            continue;
+        const cudaError_t code = cudaMemcpyAsync(copy, b->tensors[0].data, b->tensors[0].size,
+                                                 cudaMemcpyDeviceToDevice, trainer.stream);
+        pstk_release(&b, trainer.stream);
+        if (code != cudaSuccess)
+            return 0;
+        n++;
+    }
+    return cudaStreamSynchronize(trainer.stream) == cudaSuccess;
+}
+
 TEST(ten_thousand_batches_take_no_memory)
 {
     struct pstk_settings s = trainer_settings();
     const int n_wanted = is_checked() ? 300 : 10000;
-    uint64_t rss = 0, free_before = 0;
+    double grown = 1, taken = 1;
     void *copy;
     CHECK_CUDA(cudaMalloc(&copy, 1 << 20));
     s.timed = 1;
     s.batch_size = 2;
     CHECK(trainer_open(&trainer, &s));
-    for (int n = 0; n < n_wanted;) {
-        struct pstk_batch *b;
-        const int r = trainer_next(&trainer, &b, trainer.stream);
-        CHECK(r >= 0);
-        if (r == 0)
-            continue;
-        CHECK_CUDA(cudaMemcpyAsync(copy, b->tensors[0].data, b->tensors[0].size,
-                                   cudaMemcpyDeviceToDevice, trainer.stream));
-        pstk_release(&b, trainer.stream);
-        if (++n != 100)
-            continue;
-        CHECK_CUDA(cudaStreamSynchronize(trainer.stream));
-        rss = resident();
-        free_before = free_on_device();
+    CHECK(take_batches(100, copy));
+    for (int i = 0; i < ROUNDS && taken > 0; i++) {
+        const uint64_t rss = resident(), free_before = free_on_device();
+        CHECK(free_before > 0 && rss > 0);
+        CHECK(take_batches(n_wanted, copy));
+        grown = (double)resident() - (double)rss;
+        taken = (double)free_before - (double)free_on_device();
+        printf("# after %d batches more: %.2f MiB of the host, %.2f MiB of the device\n", n_wanted,
+               grown / MIB, taken / MIB);
+        CHECK(is_checked() || grown < 2 * MIB); /* a checker keeps books */
     }
-    CHECK_CUDA(cudaStreamSynchronize(trainer.stream));
-    const double grown = (double)resident() - (double)rss;
-    const double taken = (double)free_before - (double)free_on_device();
-    printf("# after %d batches more: %.2f MiB of the host, %.2f MiB of the device\n",
-           n_wanted - 100, grown / MIB, taken / MIB);
-    CHECK(free_before > 0 && rss > 0);
-    CHECK(is_checked() || (grown < 2 * MIB && taken <= 0)); /* a checker keeps books */
+    CHECK(is_checked() || taken <= 0);
     trainer_close(&trainer);
     CHECK_CUDA(cudaFree(copy));
 }
@@ -494,6 +507,7 @@ TEST(close_waits_for_copies_in_flight_and_gives_all_back)
     struct pstk_op ops[3];
     struct pstk_settings s = trainer_settings();
     uint64_t free_before = 0;
+    int n_rounds = 0, n_taken = 0;
     memcpy(ops, wide_ops, sizeof ops);
     ops[0].width = ops[0].height = 224;
     mine[0].ops = ops;
@@ -503,8 +517,7 @@ TEST(close_waits_for_copies_in_flight_and_gives_all_back)
     s.batch_size = 16;
     for (int i = 0; i < 12; i++) {
         struct pstk_batch *b;
-        if (i == 3) /* by then all is loaded that is loaded once */
-            free_before = free_on_device();
+        free_before = free_on_device();
         CHECK(trainer_open(&trainer, &s));
         for (int k = 0; k < i % 4; k++) {
             const int r = trainer_next(&trainer, &b, trainer.stream);
@@ -520,8 +533,10 @@ TEST(close_waits_for_copies_in_flight_and_gives_all_back)
         CHECK(trainer_compare(&trainer));
         trainer_close(&trainer);
         CHECK_CUDA(cudaDeviceSynchronize());
-        CHECK(is_checked() || i < 3 || free_on_device() >= free_before);
+        n_rounds += i >= 3; /* by then all is loaded that is loaded once */
+        n_taken += i >= 3 && free_on_device() < free_before;
     }
+    CHECK(is_checked() || n_taken < n_rounds);
 }
 
 TEST(a_leased_batch_outlives_the_loader_and_its_last_use)
@@ -555,7 +570,7 @@ TEST(a_slot_keeps_its_addresses)
         for (uint32_t k = 0; k < N_OUTPUTS; k++) {
             struct cudaPointerAttributes a;
             CHECK(!data[b->slot][k] || data[b->slot][k] == b->tensors[k].data);
-            CHECK_EQ((uintptr_t)b->tensors[k].data % 64, 0);
+            CHECK_EQ((uintptr_t)b->tensors[k].data % 256, 0);
             CHECK_CUDA(cudaPointerGetAttributes(&a, b->tensors[k].data));
             CHECK_EQ(a.type, cudaMemoryTypeDevice);
             CHECK_EQ(a.device, 0);
@@ -688,7 +703,7 @@ TEST(a_fault_of_the_trainers_kernel_is_told_as_such)
     CHECK_EQ(status, 0);
 }
 
-/* 64 slots, the most there can be, of images as u8 and as f32: a row takes 960 MiB. */
+/* 64 slots, the most there can be, of images as f32: a row takes 768 MiB. */
 TEST(a_device_that_is_too_small_says_so)
 {
     struct pstk_output mine = trainer_outputs[1];
@@ -707,14 +722,18 @@ TEST(a_device_that_is_too_small_says_so)
     s.n_outputs = 1;
     s.n_slots = 2;
     s.n_device_slots = 64;
-    s.batch_size = (uint32_t)(device.memory / (960u << 20)) + 1;
-    const uint64_t before = free_on_device();
-    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOMEM);
-    CHECK(loader == NULL);
+    s.batch_size = (uint32_t)(device.memory / (768u << 20)) + 1;
+    int n_taken = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        const uint64_t before = free_on_device();
+        CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOMEM);
+        CHECK(loader == NULL);
+        n_taken += free_on_device() < before;
+    }
     printf("# %s\n", err.message);
     CHECK_EQ(err.native, cudaErrorMemoryAllocation);
     CHECK(strstr(err.message, "lower batch_size or n_device_slots"));
-    CHECK(is_checked() || free_on_device() >= before);
+    CHECK(is_checked() || n_taken < ROUNDS);
 }
 
 /* ---------------------------------------------------------------------------------------------- */

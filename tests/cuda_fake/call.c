@@ -264,6 +264,9 @@ static const struct error_text errors[] = {
     ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
     ERROR(cudaErrorNotPermitted, "operation not permitted"),
     ERROR(cudaErrorNotSupported, "operation not supported"),
+    ERROR(cudaErrorSystemNotReady, "system not yet initialized"),
+    ERROR(cudaErrorSystemDriverMismatch, "system has unsupported display driver / cuda driver "
+                                         "combination"),
     ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
     ERROR(cudaErrorUnknown, "unknown error"),
 };

@@ -533,6 +533,73 @@ assert kept.read()[:8] == (10).to_bytes(8, "little")
 print("same")
 """
 
+# What a capsule's destructor does is what PyTorch does with the tensor that it made of one.
+LAST = """
+import threading
+import time
+import penstock
+import sets
+from penstock import _c
+
+loader = penstock.Loader(sets.scalars(), batch_size=10, device="cuda", framework="dlpack")
+batch = next(iter(loader))
+last = batch["i"].__dlpack__(stream=-1)
+assert _c.lib.pstk_stream_spin(loader._handle, None, 1500000000, None) == 0
+batch.record_stream(0)
+del batch
+loader.close()
+longest, over = 0, False
+def tick():
+    global longest
+    before = time.monotonic()
+    while not over:
+        time.sleep(0.002)
+        now = time.monotonic()
+        longest, before = max(longest, now - before), now
+thread = threading.Thread(target=tick)
+thread.start()
+time.sleep(0.02)
+start = time.monotonic()
+del last
+took, over = time.monotonic() - start, True
+thread.join()
+assert took > 0.7, took  # it waited
+assert longest < took / 2, (longest, took)
+print("same")
+"""
+
+# PyTorch's caching allocator, as far as a loader sees of it: memory that empty_cache() gives back.
+CACHE = """
+import sys
+import types
+import penstock
+import sets
+
+def loader():
+    return penstock.Loader(sets.scalars(), batch_size=1000, device="cuda", framework="dlpack")
+
+torch = types.ModuleType("torch")
+torch.cuda = types.SimpleNamespace(empty_cache=lambda: emptied.append(cached.close()))
+emptied, cached = [], loader()
+assert 20000 < cached.stats().device_memory < 40000, cached.stats().device_memory
+try:
+    loader()
+except penstock.OutOfMemoryError as error:
+    assert "MiB are free" in str(error) and "empty_cache" not in str(error), error
+    assert error.native == 2
+sys.modules["torch"] = torch
+second = loader()
+assert len(emptied) == 1
+assert next(iter(second))["i"].shape == (1000,)
+try:
+    loader()
+except penstock.OutOfMemoryError as error:
+    assert "MiB are free" in str(error) and "torch.cuda.empty_cache()" in str(error), error
+assert len(emptied) == 2
+second.close()
+print("same")
+"""
+
 
 @unittest.skipUnless(FAKE, "PENSTOCK_FAKE_LIBRARY names no library")
 class Device(unittest.TestCase):
@@ -571,6 +638,12 @@ except penstock.SettingsError as error:
     assert "make yours the current one" in str(error), error
 print("same")
 """)
+
+    def test_the_last_release_waits_for_the_device_without_the_interpreters_lock(self):
+        self.on_fake(LAST)
+
+    def test_what_pytorch_only_caches_is_given_up_for_a_loader(self):
+        self.on_fake(CACHE, "devices=1,memory=40000")
 
     def test_numpy_is_told_that_it_cannot_see_a_device(self):
         self.on_fake("""

@@ -24,6 +24,7 @@ import atexit
 import contextlib
 import gc
 import os
+import sys
 import threading
 import time
 import warnings
@@ -111,6 +112,22 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
              "local_world": local_world}
     said = {name: words.integer(name, value) for name, value in given.items() if value is not None}
     return ranks.Ranks(**{**found._asdict(), **said})
+
+
+_CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
+
+
+def _open_library(handle: c_void_p, settings: _c.Settings, error: _c.Error) -> int:
+    """pstk_open. Where a device has no memory left, once more, after PyTorch gave up what it only caches."""
+    code = int(_c.lib.pstk_open(byref(handle), byref(settings), byref(error)))
+    torch = sys.modules.get("torch")
+    if code != _c.ENOMEM or settings.device == _c.HOST or error.native != _CUDA_OUT_OF_MEMORY or torch is None:
+        return code
+    torch.cuda.empty_cache()
+    code = int(_c.lib.pstk_open(byref(handle), byref(settings), byref(error)))
+    if code == _c.ENOMEM:
+        error.message = (error.message + b"; that is after torch.cuda.empty_cache()")[:767]
+    return code
 
 
 class Pass(Iterator[Any]):
@@ -287,7 +304,7 @@ class Loader(Hints):
         self._error, self._batch = errors.new(), POINTER(_c.Batch)()
         error = errors.new()
         self._handle, self._dying = c_void_p(), c_void_p()
-        code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))
+        code = _open_library(self._handle, settings, error)
         if code < 0:
             refused = errors.of(error, code)
             refused.args = (descriptions.in_python(str(refused), self._outputs),)
