@@ -154,7 +154,7 @@ class FileSize(Room):
         self.most = resource.RLIM_INFINITY
 
     def limit(self, extra):
-        self.most = extra
+        self.most = extra + PAGE  # the message goes to a file, too
 
     def widen(self):
         self.most = resource.RLIM_INFINITY

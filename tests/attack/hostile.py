@@ -136,7 +136,7 @@ class Reader:
             ends.append((done.status, digest[1] if digest else done.err))
             if done.status == 0 and not digest:
                 self.wrong("bench succeeds without a digest", done)
-            if done.status == 1 and not re.search(r"shard-|manifest|memory|record", done.err):
+            if done.status == 1 and not re.search(r"shard-|manifest|memory|record|\.zdict", done.err):
                 self.wrong("bench fails and names no place", done)
         # Each worker has memory of its own: of more workers one may get none.
         if ends[0] != ends[1] and not self.found and "memory" not in str(ends):

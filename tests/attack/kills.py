@@ -21,7 +21,8 @@ AGAIN = 0.3  # the share of attempts in which the command that starts over is ki
 LATE = 0.4  # the share of kills in the last third of a run, where files get their names
 
 # What a command says of its output when a signal ended it.
-SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was written", "merge them again")
+SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was written", "as it was",
+               "merge them again")
 SAYS_AFTER = ("complete", "is whole")
 
 
