@@ -303,7 +303,8 @@ class Words(unittest.TestCase):
 
     def test_names_of_other_libraries_are_explained(self):
         for name, part in (("ToTensor", "Normalize divides by 255"), ("Compose", "takes the list"),
-                           ("ColorJitter", "torch.stack([t(image) for image in images])"), ("RandomCrop", "RandomResizedCrop"),
+                           ("ColorJitter", "torch.stack([t(image) for image in images])"),
+                           ("RandomCrop", "RandomResizedCrop"),
                            ("DataLoader", "penstock.Loader"), ("MDSWriter", "penstock.Writer"),
                            ("Randomflip", "did you mean 'RandomFlip'"), ("loader_", "no attribute")):
             self.refused(AttributeError, [name, part], getattr, penstock, name)
@@ -357,11 +358,13 @@ class Words(unittest.TestCase):
             for name, hint in Loader._hints.items():
                 if hasattr(data, name):  # it has become one
                     continue
-                self.refused(AttributeError, [f"'Loader' object has no attribute '{name}': {hint}"], getattr, data, name)
+                said = f"'Loader' object has no attribute '{name}': {hint}"
+                self.refused(AttributeError, [said], getattr, data, name)
                 for code in re.findall("`([^`]*)`", "" if name in settings.FORMER else hint):
                     eval(code, {"loader": data, "penstock": penstock, "state": data.state_dict()})
             for name, part in (("num_workers", "n_threads="), ("sampler", "loader.set_epoch(0)"),
-                               ("n_sample", "did you mean 'n_samples'?"), ("classes", "penstock.Dataset(loader.path)")):
+                               ("n_sample", "did you mean 'n_samples'?"),
+                               ("classes", "penstock.Dataset(loader.path)")):
                 self.refused(AttributeError, [name, part], getattr, data, name)
             self.refused(AttributeError, ["no attribute '_nothing'"], getattr, data, "_nothing")
             self.assertRaisesRegex(AttributeError, "attribute 'nonsense'$", getattr, data, "nonsense")
@@ -438,7 +441,8 @@ class Words(unittest.TestCase):
                  "float16, bfloat16 or float32"),
                 ({"a": image("image", [penstock.Normalize(), resize], dtype="float32")},
                  "outputs['a'], operation 1 (Normalize): it must be the last operation"),
-                ({"a": image("image", [penstock.Resize(2**20)])}, "outputs['a'], operation 1 (Resize): side (width) is"),
+                ({"a": image("image", [penstock.Resize(2**20)])},
+                 "outputs['a'], operation 1 (Resize): side (width) is 1048576"),
                 ({"a": image("image", [penstock.RandomFlip()])}, "outputs['a']: ops do not fix the size"),
                 ({"a": image("image", [resize], dtype="int64")},
                  "outputs['a']: dtype is int64; images are uint8, float16, bfloat16 or float32"),
@@ -459,7 +463,8 @@ class Words(unittest.TestCase):
         normal = penstock.image("image", [resize, penstock.Normalize()])
         self.assertEqual((plain.dtype, normal.dtype), (_c.U8, _c.F32))
         self.assertEqual(normal, penstock.image("image", [resize, penstock.Normalize()], dtype="float32"))
-        with penstock.Loader(sets.small(), batch_size=2, framework="numpy", outputs={"a": plain, "b": normal}) as data:
+        outputs = {"a": plain, "b": normal}
+        with penstock.Loader(sets.small(), batch_size=2, framework="numpy", outputs=outputs) as data:
             batch = next(iter(data))
             self.assertEqual((batch["a"].dtype, batch["b"].dtype), ("uint8", "float32"))
 

@@ -274,7 +274,8 @@ class Columns(Case):
     def test_a_dataframe_is_its_columns(self):
         pandas = optional("pandas")
         frame = pandas.DataFrame({
-            "id": [5, 6, 7], "score": [0.5, 1.0, 2.0], "text": ["x", "y", "z"], "file": [image_file(i) for i in range(3)],
+            "id": [5, 6, 7], "score": [0.5, 1.0, 2.0], "text": ["x", "y", "z"],
+            "file": [image_file(i) for i in range(3)],
             "flag": [True, False, True], "vector": [np.arange(3) + i for i in range(3)], 4: [1, 2, 3]},
             index=[30, 20, 10])
         for rows in (frame, frame.astype({"score": "float32"})):
@@ -289,7 +290,8 @@ class Columns(Case):
         series = pandas.Series(["x", "y"], index=[1, 0])
         self.assertEqual([r["data"] for r in quiet(series, self.path("series"))], ["x", "y"])
         self.assertEqual([r["a"] for r in quiet({"a": series}, self.path("dict"))], ["x", "y"])
-        self.assert_says("columns of one name", quiet, pandas.DataFrame([[1, 2]], columns=["a", "a"]), self.path("no"))
+        twice = pandas.DataFrame([[1, 2]], columns=["a", "a"])
+        self.assert_says("columns of one name", quiet, twice, self.path("no"))
         self.assert_says("no samples", quiet, frame[:0], self.path("no"))
         self.assert_says("sample 1", quiet, pandas.DataFrame({"a": ["x", None]}), self.path("no"))
 
@@ -347,7 +349,7 @@ class WebDataset(Case):
             made, (told,) = self.warned(samples)
             self.assertEqual(set(made.schema), {"__key__", "jpg", "cls", "left.txt", "json"})
             self.assertEqual((made[3]["__key__"], made[3]["cls"]), ("0003", b"3"))
-            for part in ("__url__ and __local_path__ are left out", "cls, left.txt: stored as the bytes",
+            for part in ("__url__ and __local_path__: left out", "cls, left.txt: stored as the bytes",
                          "dataset.decode(only=['cls', 'left.txt'])", "json: stored", "dataset.decode().map("):
                 self.assertIn(part, told)
 

@@ -13,26 +13,28 @@ __all__ = ["Hints", "OF_BATCHES", "OF_LOADERS"]
 _AT_OPEN = "it is given when the loader is opened, and print(loader) shows it"
 _N_BATCHES = "`len(loader)` is the number of batches of an epoch"
 _N_SAMPLES = "`loader.n_samples` is the number of samples of the data set"
+_NO_SAMPLER = ("there is none: shuffle= and rank= are given when the loader is opened, and "
+               "`loader.set_epoch(0)` is its own")
+_NOT_COMPOSED = ("a loader is not composed of others: outputs= says what is done when it is opened, and each "
+                 "`iter(loader)` is an epoch")
 _STATE = "`loader.state_dict()` and `loader.load_state_dict(state)`"
 
 # Code in backticks is run by the tests.
 OF_LOADERS = {
     **{name: hint for name, hint in FORMER.items() if name != "dataset"},
-    **dict.fromkeys(("sampler", "batch_sampler"), "there is none: shuffle= and rank= are given when the loader is "
-                    "opened, and `loader.set_epoch(0)` is its own"),
+    **dict.fromkeys(("sampler", "batch_sampler"), _NO_SAMPLER),
     **dict.fromkeys(("num_batches", "n_batches", "steps_per_epoch", "epoch_size"), _N_BATCHES),
     **dict.fromkeys(("num_samples", "total_samples", "size", "total_size"), _N_SAMPLES),
     **dict.fromkeys(("shuffle", "order", "seed", "last", "device", "framework", "form"), _AT_OPEN),
     **dict.fromkeys(("rank", "world", "world_size"), "`loader.ranks.rank` and `loader.ranks.world`"),
     **dict.fromkeys(("to", "cuda"), "open it with device='cuda', and its batches lie there"),
-    **dict.fromkeys(("reset", "next_epoch"), "each `iter(loader)` begins the next epoch; `loader.seek(0)` goes to "
-                    "any"),
+    **dict.fromkeys(("reset", "next_epoch"), "each `iter(loader)` begins the next epoch; `loader.seek(0)` "
+                    "goes to any"),
     "next": "`next(iter(loader))`, or batches = iter(loader) and next(batches)",
     **dict.fromkeys(("classes", "names"), "`penstock.Dataset(loader.path).names`"),
     **dict.fromkeys(("state", "get_state", "set_state", "save_checkpoint"), _STATE),
     **dict.fromkeys(("shutdown", "stop"), "loader.close() ends it"),
-    **dict.fromkeys(("map", "repeat", "with_epoch"), "a loader is not composed of others: outputs= says what is done "
-                    "when it is opened, and each `iter(loader)` is an epoch"),
+    **dict.fromkeys(("map", "repeat", "with_epoch"), _NOT_COMPOSED),
 }
 OF_BATCHES = {
     **dict.fromkeys(("cuda", "pin_memory"), "open the loader with device='cuda', and batches lie on the GPU"),

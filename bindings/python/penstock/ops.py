@@ -170,7 +170,8 @@ RandomHorizontalFlip = RandomFlip
 @dataclass(frozen=True)
 class Normalize(Op):
     """(x / 255 - mean) / std for each of R, G, B, in float32: ToTensor and Normalize in one. The last one of
-    a list; the images are float32, or what their dtype says, float16 or bfloat16. Without arguments ImageNet's mean and deviation."""
+    a list; the images are float32, or what their dtype says, float16 or bfloat16. Without arguments ImageNet's
+    mean and deviation."""
 
     mean: Sequence[float] = IMAGENET_MEAN
     std: Sequence[float] = IMAGENET_STD

@@ -387,8 +387,9 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
-        arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set, or the path of a .npy, .npz, .pt, .h5 or
-        .parquet file (or a folder of Parquet files, or what Hugging Face's save_to_disk made). Samples are
+        arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
+        path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder of Parquet files, or what Hugging Face's
+        save_to_disk made). Samples are
         dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
         WebDataset's __url__ and __local_path__ are left out, unless the schema has them.
     num_workers: processes that share the work, each with a run of the samples; None: as many as there are

@@ -40,7 +40,8 @@ def check_source(source: Any) -> None:
     if is_a(source, "torch.utils.data", "DataLoader"):
         raise TypeError("this is a DataLoader, whose items are batches: give its data set (loader.dataset)")
     if is_a(source, "pyarrow", "Table"):
-        raise TypeError("an Arrow table cannot be packed as it is: give table.to_pylist(), or table.to_pandas()")
+        raise TypeError("an Arrow table cannot be packed as it is: give table.to_pylist() or "
+                        "table.to_pandas()")
     if is_a(source, "polars", "DataFrame"):
         raise TypeError("a frame of Polars cannot be packed as it is: give frame.to_dicts()")
     if is_array(source) and tuple(getattr(source, "shape", (1,))) == ():
@@ -92,8 +93,8 @@ def advice_on(samples: Iterable[Any]) -> str:
     for sample in samples:
         if not _of_webdataset(sample):
             continue
-        told = [f"{' and '.join(name for name in BOOKKEEPING if name in sample)} are left out, which say where "
-                "WebDataset read a sample (a schema that has them keeps them)"]
+        told = [" and ".join(name for name in BOOKKEEPING if name in sample) + ": left out, where WebDataset read "
+                "a sample (a schema that has them keeps them)"]
         files = [str(name) for name, value in sample.items() if isinstance(value, bytes)]
         one = [name for name in files if name.lower().rpartition(".")[2] in _ONE_VALUE]
         several = [name for name in files if name.lower().rpartition(".")[2] in _SEVERAL]
@@ -101,8 +102,8 @@ def advice_on(samples: Iterable[Any]) -> str:
             told.append(f"{', '.join(one)}: stored as the bytes of a file; for values pack "
                         f"dataset.decode(only={one})")
         if several:
-            told.append(f"{', '.join(several)}: stored as the bytes of a file; for values make fields of them, "
-                        "by dataset.decode().map(function)")
+            told.append(f"{', '.join(several)}: stored as the bytes of a file; for values make fields of "
+                        "them, by dataset.decode().map(function)")
         return "penstock.pack: " + "; ".join(told)
     return ""
 
@@ -111,7 +112,8 @@ def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are. What
     WebDataset adds to a sample is left out, unless the schema has it."""
     if _of_webdataset(sample):
-        return {name: value for name, value in sample.items() if name not in BOOKKEEPING or name in (names or ())}
+        left_out = set(BOOKKEEPING).difference(names or ())
+        return {name: value for name, value in sample.items() if name not in left_out}
     if isinstance(sample, Mapping):
         return sample
     if dataclasses.is_dataclass(sample) and not isinstance(sample, type):
@@ -155,7 +157,8 @@ def _not_numbers(name: str, array: Any, where: str) -> SchemaError:
         joined = "'\\n'.join(x)" if array.dtype.kind == "U" else "b'\\n'.join(x)"
         advice = f"give one text, such as {joined}, or a field for each"
     elif array.dtype.names:
-        kind, advice = f"records ({', '.join(array.dtype.names)})", "give each of its members a field of its own"
+        kind = f"records ({', '.join(array.dtype.names)})"
+        advice = "give each of its members a field of its own"
     elif array.dtype.kind in "Mm":
         kind, advice = str(array.dtype), "give numbers, such as x.astype('int64')"
     elif array.dtype.kind == "c":

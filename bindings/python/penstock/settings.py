@@ -34,8 +34,8 @@ _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 FRAMEWORKS = ("auto", "torch", "numpy", "jax", "cupy", "dlpack")
 FORMS = ("dict", "tuple", "dataclass")
 # Words of PyTorch's DataLoader and of others, and what became of them.
-_PART = ("it goes over the whole data set, each sample once an epoch; pack the samples that are meant, with data = "
-         "penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
+_PART = ("it goes over the whole data set, each sample once an epoch; pack the samples that are meant, with "
+         "data = penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
 _CHOSEN = _PART % "(data[i] for i in ids)"
 FORMER = {
     "num_workers": "its threads are as many as there are cores; n_threads= sets another number",

@@ -269,7 +269,7 @@ class Writer:
             self.commit()
 
     def __del__(self, _getpid: Any = os.getpid) -> None:
-        # The default, as globals may be gone when the interpreter ends: then only a child made by fork comes here.
+        # The default, as globals may be gone when the interpreter ends; _abandon_all was there before.
         if getattr(self, "_handle", None) and _getpid() == self._owner:
             self._abandon()
 
