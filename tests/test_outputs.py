@@ -285,17 +285,32 @@ def a_failure_of_the_machine_ends_the_pack_also_with_skip_bad(world):
 
 
 @test
+def too_little_memory_ends_the_pack_also_with_skip_bad(world):
+    src, limit = pictures(world, "huge", 2), limited(resource.RLIMIT_AS, 150 << 20)
+    Image.new("L", (12000, 9000)).save(os.path.join(src, "x", "00.png"))
+    if subprocess.run([PENSTOCK, "--version"], preexec_fn=limit, stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("missing: a command that starts in 150 MiB (it is built with a sanitizer)")
+    for more in ([], ["--pixels", 64], ["--max-side", 100]):
+        _, err = run("pack", src, world.fresh("huge-data"), "--skip-bad", "--threads", 2, *more, status=1,
+                     preexec_fn=limit)
+        assert "x/00.png" in err and "no memory" in err and "nothing was packed" in err, err
+        assert not os.path.exists(world.path("huge-data"))
+
+
+@test
 def a_file_that_is_removed_meanwhile_ends_the_pack(world):
     src, out = world.slow_source(), world.fresh("vanishing")
     process = start_slow_pack(world, out)
     last = os.path.join(src, "003999.jpg")
     kept = read(last)
     try:
-        names = ["%06d.jpg" % i for i in range(400, 4000)]
+        names = ["%06d.jpg" % i for i in range(60, 4000)]
         for name in names:
             os.rename(os.path.join(src, name), os.path.join(src, name + ".gone"))
         _, err = process.communicate(timeout=60)
     finally:
+        process.kill()
         for name in names:
             os.rename(os.path.join(src, name + ".gone"), os.path.join(src, name))
     expect(process.returncode, 2)
@@ -472,6 +487,28 @@ def a_reader_that_goes_away_ends_no_pack(world):
     err = process.stderr.read()
     expect(process.wait(30), 1)
     assert b"Broken pipe" in err and b"was packed all the same" in err, err
+    expect(run_json("verify", out)["n_bad"], 0)
+
+
+@test
+def a_reader_that_goes_away_ends_the_commands_that_make_nothing(world):
+    def unread(*args):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([PENSTOCK, *map(str, args)], stdout=writer, stderr=subprocess.PIPE, timeout=60)
+        os.close(writer)
+        return done.returncode, done.stderr
+
+    for args in (["info", world.data], ["get", world.data, 0, "jpg"], ["order", world.data],
+                 ["verify", world.data], ["doctor"], ["show", world.data, "-o", "-"],
+                 ["bench", world.data, "--seconds", 0.05, "--no-ceilings"], ["--help"]):
+        expect(unread(*args), (-signal.SIGPIPE, b""), args)
+    picture = world.path("unread.png")
+    status, _ = unread("show", world.data, "-o", picture)
+    assert status == -signal.SIGPIPE and is_png(picture)
+    out = world.fresh("unread-merge")
+    status, err = unread("merge", *parts_of(world), out)
+    assert status == 1 and b"Broken pipe" in err and b"was merged all the same" in err, err
     expect(run_json("verify", out)["n_bad"], 0)
 
 

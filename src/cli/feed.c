@@ -66,7 +66,7 @@ static const char *advice_of(int native, char text[MESSAGE_ADVICE_SIZE])
     case EIO:
         return "; check the disk, or move the file out of the folder";
     case ENOMEM:
-        return "; fewer --threads need less memory";
+        return "; take fewer --threads, or move the file out of the folder";
     default:
         return message_advice(native, text);
     }
@@ -181,10 +181,13 @@ static void judge(struct feed_item *item, const struct pstk_error *err)
     if (err->code == PSTK_EBADMSG || err->code == PSTK_EFBIG || err->code == PSTK_ENOTSUP ||
         err->code == PSTK_EINVAL) {
         item->format = is_packed ? NULL : format;
-    } else {
-        item->state = FEED_FAILED;
-        item->code = err->code;
+        return;
     }
+    char advice[MESSAGE_ADVICE_SIZE];
+    const size_t n = strlen(item->reason);
+    item->state = FEED_FAILED;
+    item->code = err->code;
+    snprintf(item->reason + n, sizeof item->reason - n, "%s", advice_of(-err->code, advice));
 }
 
 /* What is not converted is checked. Returns the bytes that the item's data grew to or shrank by. */

@@ -187,7 +187,8 @@ static int flush(struct output_file *f)
 /* Close, and give the file its name. Returns 0, or an errno value. */
 static int finish(struct output_file *f)
 {
-    /* Some file systems report a failed write only here. Standard output is main's to close. */
+    /* Some file systems report a failed write only here. Standard output is closed
+     * by message_finish. */
     if (f->fd != STDOUT_FILENO && close(f->fd) < 0 && errno != EINTR && !f->native)
         f->native = errno;
     if (!f->native && f->temporary && interrupt_seen())

@@ -264,9 +264,9 @@ static int show(struct show *s, const char *path)
     status = fetch_all(s);
     if (status == 0 && s->output)
         status = sheet_write(&s->sheet, s->output);
-    if (status || (s->output && strcmp(s->output, "-") == 0))
+    if (status)
         return status;
-    return report(s);
+    return s->output && strcmp(s->output, "-") == 0 ? message_finish(STATUS_OK) : report(s);
 }
 
 static int run(const struct command *self, int argc, char **argv)
