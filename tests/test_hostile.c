@@ -338,6 +338,77 @@ TEST(an_image_over_max_pixels_is_refused_before_it_is_decompressed)
     CHECK_EQ(n_passed, 0);
 }
 
+/* ISO 3309, as PNG has it. */
+static uint32_t crc32_of(const uint8_t *data, size_t size)
+{
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (0xedb88320u & (0u - (crc & 1)));
+    }
+    return ~crc;
+}
+
+static void put_be(uint8_t *p, uint32_t value, int n_bytes)
+{
+    for (int i = n_bytes - 1; i >= 0; i--, value >>= 8)
+        p[i] = (uint8_t)value;
+}
+
+/* A file of a few bytes whose header says side x side. */
+static struct trap lying_file(uint32_t encoding, uint32_t side, uint32_t recorded)
+{
+    static uint8_t png[sizeof tiny_png], jpeg[sizeof tiny_jpeg];
+    const int is_png = encoding == PSTK_ENCODING_PNG;
+    struct trap t = {.field = {.name = "img", .kind = PSTK_FIELD_IMAGE},
+                     .data = is_png ? png : jpeg};
+    memcpy(png, tiny_png, sizeof png);
+    put_be(png + 16, side, 4);
+    put_be(png + 20, side, 4);
+    put_be(png + 29, crc32_of(png + 12, 17), 4);
+    memcpy(jpeg, tiny_jpeg, sizeof jpeg);
+    put_be(jpeg + 94, side, 2); /* of its SOF segment, which begins at byte 89 */
+    put_be(jpeg + 96, side, 2);
+    t.view.encoding = (uint8_t)encoding;
+    t.view.width = t.view.height = (uint16_t)recorded;
+    t.view.stored_size = t.view.plain_size = is_png ? sizeof png : sizeof jpeg;
+    t.view.plain_crc = pstk__crc32c(0, t.data, t.view.stored_size);
+    return t;
+}
+
+TEST(a_file_whose_header_is_huge_is_refused_whatever_its_record_says)
+{
+    static const uint32_t encodings[] = {PSTK_ENCODING_JPEG, PSTK_ENCODING_PNG};
+    static const uint32_t recorded[] = {65000, 16};
+    int n_over = 0;
+    for (size_t i = 0; i < 4; i++) {
+        struct fixture f;
+        struct trap t = lying_file(encodings[i % 2], 65000, recorded[i / 2]);
+        fixture_open(&f);
+        make(f.dir, &t);
+        for (int how = 0; how < BY_MERGE; how++) {
+            struct outcome o;
+            if (how == BY_GET) /* gives the file as it is */
+                continue;
+            CHECK_EQ(read_in_child((enum reading)how, f.dir, &as_image, &o), 0);
+            n_over += too_much(&o, readings[how]);
+            if (o.result != PSTK_EFBIG && o.result != PSTK_EBADMSG)
+                printf("# %s: %d, %s\n", readings[how], o.result, o.message);
+            CHECK(o.result == PSTK_EFBIG || o.result == PSTK_EBADMSG);
+        }
+        const struct pstk_convert how = {.size = sizeof how, .shorter_side = 8};
+        void *out;
+        uint64_t size;
+        CHECK_EQ(pstk_image_check(t.data, t.view.stored_size, 0, NULL, NULL, &f.err), PSTK_EFBIG);
+        CHECK_EQ(
+            pstk_image_convert(t.data, t.view.stored_size, &how, &out, &size, NULL, NULL, &f.err),
+            PSTK_EFBIG);
+        fixture_close(&f);
+    }
+    CHECK_EQ(n_over, 0);
+}
+
 TEST(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed)
 {
     struct fixture f;
@@ -477,6 +548,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(an_image_over_max_pixels_is_refused_before_it_is_decompressed),
+        CASE(a_file_whose_header_is_huge_is_refused_whatever_its_record_says),
         CASE(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed),
         CASE(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold),
         CASE(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it),

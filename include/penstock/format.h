@@ -244,7 +244,8 @@ struct pstk_value_info {
 };
 
 /* Open a data set for reading single records. Returns owned. Shards are opened when they are first
- * read from. */
+ * read from. Opening takes at most 4 times the manifest's bytes and 64 MiB, and for each dictionary
+ * its bytes and 32 KiB; and time in proportion to them. */
 PSTK_API int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err);
 /* Close and null; NULL is fine. */
 PSTK_API void pstk_dataset_close(struct pstk_dataset **d);
@@ -258,7 +259,8 @@ PSTK_API const char *pstk_dataset_name(const struct pstk_dataset *d, uint64_t i)
 /* Read one field of one record, checked and decompressed. Returns owned bytes in *data (free with
  * pstk_free) and their size in bytes; *info (may be NULL; info->size set) is of the same reading.
  * ENOENT: the data set was replaced or removed while it was open, and the record's shard with it:
- * open it again. EBADMSG: damage. */
+ * open it again. EBADMSG: damage. EFBIG: an image of over 178956970 pixels that is stored
+ * compressed; a loader reads it where max_pixels allows. */
 PSTK_API int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
                               void **data, uint64_t *size, struct pstk_value_info *info,
                               struct pstk_error *err);

@@ -211,7 +211,8 @@ struct pstk_settings {
         index_memory;    /* bytes of index page cache, all nodes; auto: 64 MiB or the whole index */
     uint64_t max_memory; /* bytes that slots, I/O buffers and index caches may take; auto: 3/4 of
                             what the machine or cgroup has, over local_world */
-    uint64_t max_pixels; /* refuse larger images; auto: 178956970, Pillow's limit */
+    uint64_t max_pixels; /* refuse larger images, before memory is touched for them; auto:
+                            178956970, Pillow's limit */
     uint32_t bad_sample; /* enum pstk_bad_sample */
     uint32_t device;     /* enum pstk_device_kind */
     int32_t device_index; /* of that kind; of CUDA's as this process sees them */
