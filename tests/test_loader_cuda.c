@@ -685,6 +685,44 @@ TEST(no_kernel_of_the_trainers_waits_for_a_copy_of_ours)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* A step that goes on for long uses the batches that were given back. */
+TEST(no_copy_of_the_trainers_waits_for_a_slot_of_ours)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b[2];
+    cudaStream_t stream, other;
+    void *small, *pinned;
+    cuda_fake_open(&(struct cuda_fake_config){.one_queue = 1});
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    CHECK_EQ(cudaMalloc(&small, 64), cudaSuccess);
+    CHECK_EQ(cudaHostAlloc(&pinned, 64, cudaHostAllocDefault), cudaSuccess);
+    s.n_device_slots = 2;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pstk_next(loader, &b[i], stream, LONG, NULL), 1);
+    CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    cuda_fake_hold(stream);
+    for (int i = 0; i < 2; i++)
+        pstk_release(&b[i], stream);
+    nap_ms(50); /* for what the loader queues */
+    CHECK_EQ(cudaMemcpyAsync(small, pinned, 64, cudaMemcpyHostToDevice, other), cudaSuccess);
+    const int ended = ends(other);
+    cuda_fake_let(stream);
+    CHECK(ended);
+    CHECK_EQ(pstk_next(loader, &b[0], stream, LONG, NULL), 1);
+    pstk_release(&b[0], stream);
+    CHECK_EQ(cudaStreamSynchronize(other), cudaSuccess);
+    pstk_close(&loader);
+    cudaFree(small);
+    cudaFreeHost(pinned);
+    cudaStreamDestroy(stream);
+    cudaStreamDestroy(other);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(a_batch_is_leased_once_its_copies_are_done)
 {
     struct pstk_settings s = base();
@@ -1034,6 +1072,7 @@ int main(void)
         CASE(another_threads_capture_is_not_broken),
         CASE(next_without_time_waits_for_no_other_threads_call),
         CASE(no_kernel_of_the_trainers_waits_for_a_copy_of_ours),
+        CASE(no_copy_of_the_trainers_waits_for_a_slot_of_ours),
         CASE(a_batch_is_leased_once_its_copies_are_done),
         CASE(a_small_copy_of_the_trainers_waits_for_4_MiB_of_ours_at_most),
         CASE(huge_pages_are_asked_for_where_slots_are_page_locked),
