@@ -59,7 +59,7 @@ TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
     CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
     CHECK(c.storage_bytes_per_second > 0 && c.memory_bytes_per_second > 0);
     CHECK(c.loader_samples_per_second > 0 && c.copy_bytes_per_second > 0);
-    CHECK_EQ(c.copy_block_size, BATCH * SIDE * SIDE * 3 + 64 + 64);
+    CHECK_EQ(c.copy_block_size, BATCH * SIDE * SIDE * 3 + 256); /* the images, and their flips */
     struct cuda_fake_stats f;
     cuda_fake_stats(&f);
     CHECK_EQ(f.devices[0].has_context, 0);
