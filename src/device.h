@@ -4,10 +4,10 @@
  * batches are leased in the slots that workers filled, streams are ignored.
  *
  * A device with memory of its own (has_slots) has slots there. One uploader thread opens it, then
- * loads filled host slots into device slots, in two steps: load queues copies, finish sees that
- * they are done and queues what the device has still to do. Only then may the slot be leased: a
- * stream that waits for it waits for kernels, never for a copy. Up to PSTK__LOADS loads are between
- * the two. A load waits for all recorded uses of the slot.
+ * loads filled host slots into device slots, in three steps: ready sees that all recorded uses of
+ * the slot are over, load queues copies, finish sees that they are done and queues what the device
+ * has still to do. Only then may the slot be leased: a stream that waits for it waits for kernels,
+ * never for a copy. Up to PSTK__LOADS loads are between load and finish.
  */
 #ifndef PSTK_DEVICE_H
 #define PSTK_DEVICE_H
@@ -98,16 +98,14 @@ struct pstk__device_ops {
     void (*unpin)(struct pstk__device *d, void *memory);
     /* Address of a slot, the same for the device's life. */
     uint8_t *(*memory)(struct pstk__device *d, uint32_t slot);
-    /* Queue a load's copies; fewer than PSTK__LOADS are under way. Where memory could not be
-     * page-locked it waits for the consumer's streams: *blocked_ns grows by that time. */
-    int (*load)(struct pstk__device *d, const struct pstk__load *load, uint64_t *blocked_ns,
-                struct pstk_error *err);
-    /* Finish the oldest load under way, of n_valid rows into `slot`: 1; 0: its copies are not done;
-     * with `wait` it waits for them, and *blocked_ns grows by the time that went on waiting for the
-     * consumer's streams. After 1 the host slot is free again, and the device slot may be leased.
-     */
-    int (*finish)(struct pstk__device *d, const struct pstk__load_end *end, uint64_t *blocked_ns,
-                  struct pstk_error *err);
+    /* May a load into the slot begin? 1; 0: the consumer's streams still use it, or kernels what
+     * the load needs; with `wait` it waits for them. No load may be under way then. */
+    int (*ready)(struct pstk__device *d, uint32_t slot, int wait, struct pstk_error *err);
+    /* Queue a load's copies; the slot is ready, and fewer than PSTK__LOADS are under way. */
+    int (*load)(struct pstk__device *d, const struct pstk__load *load, struct pstk_error *err);
+    /* Finish the oldest load under way: 1; 0: its copies are not done; with `wait` it waits for
+     * them. After 1 the host slot is free again, and the device slot may be leased. */
+    int (*finish)(struct pstk__device *d, const struct pstk__load_end *end, struct pstk_error *err);
     /* Wait until nothing that was queued runs any more. */
     void (*drain)(struct pstk__device *d);
     void (*get_times)(struct pstk__device *d, struct pstk__device_times *times);

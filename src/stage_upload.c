@@ -5,8 +5,9 @@
  * Copies are queued, up to PSTK__LOADS batches ahead, so that the device never waits for us between
  * two of them. A batch is finished and put into the window once its copies are seen done: see
  * cuda/gpu.h for why nobody else waits for them. With nothing to queue, the uploader waits for the
- * oldest load under way; with none under way, for a batch and a slot. While it waits for a load
- * nothing is late but what was put in or given back meanwhile, by the time it takes to wake up.
+ * oldest load under way; with none under way, for a batch and a slot, and for the uses of the slot
+ * to be over. While it waits on the device nothing is late except what was put in or given back
+ * meanwhile, by the time it takes to wake up.
  */
 #include "stage.h"
 
@@ -17,13 +18,13 @@
 #include <stdlib.h>
 
 /* Finish the oldest load under way: 1; 0: its copies are not done, and `wait` is 0; or an error. */
-static int finish(struct pstk__uploader *u, int wait, uint64_t *blocked_ns, struct pstk_error *err)
+static int finish(struct pstk__uploader *u, int wait, struct pstk_error *err)
 {
     struct pstk__slot *from = u->loads[u->n_finished % PSTK__LOADS].from;
     struct pstk__slot *to = u->loads[u->n_finished % PSTK__LOADS].to;
     const struct pstk__load_end end = {
         .slot = to->batch.slot, .n_valid = from->batch.n_valid, .wait = wait};
-    const int r = u->device->ops->finish(u->device, &end, blocked_ns, err);
+    const int r = u->device->ops->finish(u->device, &end, err);
     if (r <= 0)
         return r;
     u->n_finished++;
@@ -43,7 +44,7 @@ static int queue_load(struct pstk__uploader *u, struct pstk__slot *s, struct pst
     const struct pstk__load load = {
         .memory = s->memory, .slot = u->slot->batch.slot, .ragged_size = ragged_size};
     pstk__trace_enter(&u->pipeline->delivered->trace, "copy", s->seq);
-    const int r = u->device->ops->load(u->device, &load, &u->blocked_ns, err);
+    const int r = u->device->ops->load(u->device, &load, err);
     pstk__trace_leave(&u->pipeline->delivered->trace);
     if (r < 0)
         return r;
@@ -65,17 +66,34 @@ static void pass_failure(struct pstk__uploader *u, struct pstk__slot *s)
     pstk__window_put_loaded(&u->pipeline->window, to);
 }
 
-/* Begin to load the next batch if it, a slot and a place under way are there: 1, 0 or an error. */
-static int upload(struct pstk__uploader *u, struct pstk_error *err)
+/* A slot of the device that a load may begin in: 1, 0 or an error. It is waited for only where no
+ * load is under way: finishing one comes first. */
+static int find_slot(struct pstk__uploader *u, struct pstk_error *err)
 {
-    struct pstk__pipeline *p = u->pipeline;
     if (u->n_begun - u->n_finished == PSTK__LOADS)
         return 0;
     if (!u->slot)
-        u->slot = pstk__slot_load(p->delivered);
-    struct pstk__slot *s = u->slot ? pstk__window_take_filled(&p->window) : NULL;
-    if (!s)
+        u->slot = pstk__slot_load(u->pipeline->delivered);
+    if (!u->slot)
         return 0;
+    const uint32_t slot = u->slot->batch.slot;
+    int r = u->device->ops->ready(u->device, slot, 0, err);
+    if (r != 0 || u->n_begun > u->n_finished)
+        return r;
+    const uint64_t start = pstk__clock_ns();
+    r = u->device->ops->ready(u->device, slot, 1, err);
+    u->blocked_ns += pstk__clock_ns() - start;
+    return r;
+}
+
+/* Begin to load the next batch if it and a slot are there: 1, 0 or an error. */
+static int upload(struct pstk__uploader *u, struct pstk_error *err)
+{
+    struct pstk__pipeline *p = u->pipeline;
+    const int r = find_slot(u, err);
+    struct pstk__slot *s = r == 1 ? pstk__window_take_filled(&p->window) : NULL;
+    if (!s)
+        return r < 0 ? r : 0;
     if (pstk__window_stale(&p->window, s)) {
         pstk__slot_copied(s);
         return 1;
@@ -91,11 +109,11 @@ static int advance(struct pstk__uploader *u, struct pstk_error *err)
 {
     const uint64_t start = pstk__clock_ns();
     u->blocked_ns = 0;
-    int r = u->n_begun > u->n_finished ? finish(u, 0, &u->blocked_ns, err) : 0;
+    int r = u->n_begun > u->n_finished ? finish(u, 0, err) : 0;
     if (r == 0)
         r = upload(u, err);
     if (r == 0 && u->n_begun > u->n_finished)
-        r = finish(u, 1, &u->blocked_ns, err);
+        r = finish(u, 1, err);
     pstk__count(&u->counters.blocked_ns, u->blocked_ns);
     pstk__count(&u->counters.busy_ns, pstk__clock_ns() - start - u->blocked_ns);
     return r;

@@ -220,6 +220,30 @@ static inline int epoch_on(struct pstk_loader *loader, struct oracle *o, cudaStr
     return r < 0 ? r : equal ? n : -1;
 }
 
+/* Two epochs on the fake as it is configured; 1 when all is well, then and after. */
+static inline int device_equals_oracle(const struct pstk_settings *s,
+                                       const struct cuda_fake_config *c)
+{
+    struct oracle o;
+    struct pstk_loader *loader = NULL;
+    struct pstk_error err = error_now();
+    cudaStream_t stream = NULL;
+    cuda_fake_open(c);
+    cudaSetDevice(s->device_index);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    int ok = oracle_open_for(&o, s) == 0 && pstk_open(&loader, s, &err) == 0;
+    for (int epoch = 0; epoch < 2 && ok; epoch++) {
+        int n = epoch_on(loader, &o, stream, &err);
+        ok = n == (int)pstk_n_batches(loader);
+    }
+    if (!ok)
+        printf("# %s\n", err.message);
+    pstk_close(&loader);
+    oracle_close(&o);
+    cudaStreamDestroy(stream);
+    return cuda_fake_close() == 0 && ok;
+}
+
 static inline void consumer_begin(void)
 {
     sample_set_path(consumer_path, sizeof consumer_path);

@@ -69,20 +69,20 @@ static cudaError_t open_streams(struct pstk__cuda *d)
 
 static cudaError_t open_events(struct pstk__cuda *d)
 {
-    const unsigned int plain = cudaEventDisableTiming;
-    const unsigned int waited = cudaEventBlockingSync | (d->timed ? 0 : cudaEventDisableTiming);
+    const unsigned int plain = cudaEventDisableTiming, waited = plain | cudaEventBlockingSync;
+    const unsigned int timed = cudaEventBlockingSync | (d->timed ? 0 : cudaEventDisableTiming);
     cudaError_t code = cudaEventCreateWithFlags(&d->probe, plain);
     for (uint32_t i = 0; i < PSTK__LOADS && code == cudaSuccess; i++) {
-        code = cudaEventCreateWithFlags(&d->loads[i].begun, waited);
+        code = cudaEventCreateWithFlags(&d->loads[i].begun, timed);
         if (code == cudaSuccess)
-            code = cudaEventCreateWithFlags(&d->loads[i].copied, waited);
+            code = cudaEventCreateWithFlags(&d->loads[i].copied, timed);
         if (code == cudaSuccess)
-            code = cudaEventCreateWithFlags(&d->loads[i].taken, plain);
+            code = cudaEventCreateWithFlags(&d->loads[i].taken, waited);
     }
     for (uint32_t i = 0; i < d->n_slots && code == cudaSuccess; i++) {
         code = cudaEventCreateWithFlags(&d->slots[i].loaded, plain);
         for (uint32_t k = 0; k < PSTK__CUDA_USES && code == cudaSuccess; k++)
-            code = cudaEventCreateWithFlags(&d->slots[i].uses[k], plain);
+            code = cudaEventCreateWithFlags(&d->slots[i].uses[k], waited);
     }
     return code == cudaSuccess && d->timed ? pstk__timing_open(&d->timing) : code;
 }
@@ -251,6 +251,7 @@ const struct pstk__device_ops pstk__cuda_ops = {
     .pin = pstk__gpu_pin,
     .unpin = pstk__gpu_unpin,
     .memory = pstk__gpu_memory,
+    .ready = pstk__gpu_ready,
     .load = pstk__gpu_load,
     .finish = pstk__gpu_finish,
     .drain = cuda_drain,

@@ -2,18 +2,18 @@
 /*
  * cuda/gpu: slots in a GPU's memory. Two streams of our own:
  *
- *   copies    wait: uses of the slot, [taken] of the arrival buffer -> [begun] copies -> [copied]
+ *   copies    [begun] copies -> [copied]
  *   kernels   kernels of deferred outputs -> [taken] -> [loaded]
  *
  * so that the next batch is copied while kernels finish this one. `begun`, `copied` and `taken`
  * belong to the load, `loaded` and the uses to the device slot. A consumer's stream waits for
  * `loaded`; a use is an event recorded on a consumer's stream.
  *
- * Between the two streams it is the uploader that waits, for `copied`, and queues the kernels then.
- * A stream that waited for a copy would stop all others where they share a hardware queue
- * (CUDA_DEVICE_MAX_CONNECTIONS=1): the queue is worked off in the order of the calls, so a kernel
- * of the trainer's, launched later, would wait for our copy. Whatever our streams wait for on the
- * device was queued before in the order of the calls, or is a kernel.
+ * It is the uploader that waits: for the uses of a slot and for `taken` of the arrival buffer
+ * before it queues copies, for `copied` before it queues kernels. Streams of ours wait for nothing.
+ * One that did would stop all others where they share a hardware queue
+ * (CUDA_DEVICE_MAX_CONNECTIONS=1): a queue is worked off in the order of the calls, so a kernel or
+ * copy of the trainer's, called later, would wait with us.
  *
  * gpu.c opens and closes, load.c is the uploader's, lease.c the consumer's.
  */
@@ -86,10 +86,11 @@ int pstk__gpu_fail(const struct pstk__cuda *d, cudaError_t code, const char *doi
 uint8_t *pstk__gpu_memory(struct pstk__device *device, uint32_t slot);
 int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, struct pstk_error *err);
 void pstk__gpu_unpin(struct pstk__device *device, void *memory);
-int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load, uint64_t *blocked_ns,
+int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct pstk_error *err);
+int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load,
                    struct pstk_error *err);
 int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
-                     uint64_t *blocked_ns, struct pstk_error *err);
+                     struct pstk_error *err);
 int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
                       struct pstk_error *err);
 int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,

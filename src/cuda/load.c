@@ -2,7 +2,6 @@
 /* cuda/load: from host slots to slots of the GPU. The uploader's thread alone. */
 #include "cuda/gpu.h"
 
-#include "clock.h"
 #include "error.h"
 #include "stats.h"
 
@@ -61,39 +60,35 @@ static cudaError_t copy(struct pstk__cuda *d, struct pstk__cuda_load *l, uint8_t
     return code;
 }
 
-/* Copies wait for all uses of the slot, and for the kernels that read the arrival buffer last. What
- * the slot's last load did, which nobody may have used, is over: it was finished, or its copies
- * come first in the same stream. */
-static cudaError_t queue_waits(struct pstk__cuda *d, const struct pstk__cuda_load *l,
-                               struct pstk__cuda_slot *s)
+static cudaError_t is_over(cudaEvent_t event, int wait)
 {
-    cudaError_t code = cudaStreamWaitEvent(d->copies, l->taken, 0);
-    for (uint32_t k = 0; k < s->n_uses && code == cudaSuccess; k++)
-        code = cudaStreamWaitEvent(d->copies, s->uses[k], 0);
-    if (code == cudaSuccess)
-        s->n_uses = 0;
-    return code;
+    return wait ? cudaEventSynchronize(event) : cudaEventQuery(event);
 }
 
-/* Waiting for the uses of the slot is not our work. */
-static cudaError_t wait_begun(const struct pstk__cuda_load *l, uint64_t *blocked_ns)
+/* What the slot's last load did, which nobody may have used, is over as well: its copies were seen
+ * done, and kernels go one after the other. */
+int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct pstk_error *err)
 {
-    const uint64_t start = pstk__clock_ns();
-    const cudaError_t code = cudaEventSynchronize(l->begun);
-    *blocked_ns += pstk__clock_ns() - start;
-    return code;
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_slot *s = &d->slots[slot];
+    cudaError_t code = is_over(d->loads[d->n_begun % PSTK__LOADS].taken, wait);
+    for (uint32_t k = 0; k < s->n_uses && code == cudaSuccess; k++)
+        code = is_over(s->uses[k], wait);
+    if (code == cudaErrorNotReady)
+        return 0;
+    if (code != cudaSuccess)
+        return pstk__gpu_fail(d, code, "waiting for a slot", err);
+    s->n_uses = 0;
+    return 1;
 }
 
 static cudaError_t queue_copies(struct pstk__cuda *d, const struct pstk__load *load,
-                                struct pstk__cuda_load *l, uint64_t *blocked_ns)
+                                struct pstk__cuda_load *l)
 {
     const struct pstk__layout *layout = &d->layout;
     uint8_t *slot = pstk__gpu_memory(&d->base, load->slot);
     cudaError_t code = cudaEventRecord(l->begun, d->copies);
     l->size = 0;
-    if (code == cudaSuccess &&
-        d->bounce.memory) /* its buffers are filled here, once uses are over */
-        code = wait_begun(l, blocked_ns);
     if (code == cudaSuccess)
         code = copy(d, l, pstk__gpu_arrival(d, d->n_begun), load->memory, layout->arrival_size);
     if (code == cudaSuccess)
@@ -105,14 +100,11 @@ static cudaError_t queue_copies(struct pstk__cuda *d, const struct pstk__load *l
     return code == cudaSuccess ? cudaEventRecord(l->copied, d->copies) : code;
 }
 
-int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load, uint64_t *blocked_ns,
+int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load,
                    struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    struct pstk__cuda_load *l = &d->loads[d->n_begun % PSTK__LOADS];
-    cudaError_t code = queue_waits(d, l, &d->slots[load->slot]);
-    if (code == cudaSuccess)
-        code = queue_copies(d, load, l, blocked_ns);
+    const cudaError_t code = queue_copies(d, load, &d->loads[d->n_begun % PSTK__LOADS]);
     d->n_begun++;
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying a batch", err);
 }
@@ -143,15 +135,13 @@ static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_l
 }
 
 int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
-                     uint64_t *blocked_ns, struct pstk_error *err)
+                     struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
     struct pstk__cuda_load *l = &d->loads[d->n_finished % PSTK__LOADS];
-    cudaError_t code = end->wait ? wait_begun(l, blocked_ns) : cudaEventQuery(l->copied);
+    cudaError_t code = is_over(l->copied, end->wait);
     if (code == cudaErrorNotReady)
         return 0;
-    if (code == cudaSuccess && end->wait)
-        code = cudaEventSynchronize(l->copied);
     if (code != cudaSuccess)
         return pstk__gpu_fail(d, code, "copying a batch", err);
     count_copy(d, l);

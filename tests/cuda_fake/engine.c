@@ -3,11 +3,11 @@
  * engine: what streams of a device share. A copy engine each way does one copy at a time, in the
  * order in which streams come to it; a stream comes with its next copy once the one before is done.
  *
- * With config.one_queue all that is not about copies goes through one hardware queue, as with
- * CUDA_DEVICE_MAX_CONNECTIONS=1: in the order of the calls, whatever streams they were for. A
- * kernel leaves the queue when it begins, a wait when it is over, so that a wait stops what was
- * called after it, in every stream. Which of a stream's waits and records are about copies CUDA
- * does not document; here those that follow a copy are.
+ * With config.one_queue all kernels go through one hardware queue, and all copies to devices
+ * through another, as with CUDA_DEVICE_MAX_CONNECTIONS=1: in the order of the calls, whatever
+ * streams they were for. A kernel or copy leaves its queue when it begins, a wait or record when it
+ * is over, so that a wait stops what was called after it, in every stream. Which queue a wait or
+ * record goes through CUDA does not document; here it is that of what its stream did before.
  */
 #include "state.h"
 
@@ -17,28 +17,29 @@ void cuda_fake__queue_put(struct CUstream_st *s, struct cuda_fake__op *op)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
     if (op->kind == CUDA_FAKE__COPY)
-        s->copies = 1;
+        s->queue = op->engine;
     if (op->kind == CUDA_FAKE__KERNEL || op->kind == CUDA_FAKE__MEMSET)
-        s->copies = 0;
-    if (f->config.one_queue && !s->copies)
-        op->place = ++f->devices[s->device].n_queued;
+        s->queue = CUDA_FAKE__NO_ENGINE;
+    if (!f->config.one_queue)
+        return;
+    op->queue = &f->devices[s->device].queues[s->queue];
+    op->place = ++op->queue->n_come;
 }
 
-void cuda_fake__queue_reach(const struct CUstream_st *s, const struct cuda_fake__op *op)
+void cuda_fake__queue_reach(const struct cuda_fake__op *op)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
-    while (op->place && f->devices[s->device].n_left_queue + 1 < op->place)
+    while (op->queue && op->queue->n_gone + 1 < op->place)
         pthread_cond_wait(&f->progress, &f->lock);
 }
 
-void cuda_fake__queue_leave(const struct CUstream_st *s, struct cuda_fake__op *op)
+void cuda_fake__queue_leave(struct cuda_fake__op *op)
 {
-    struct cuda_fake__state *f = &cuda_fake__state;
-    if (!op->place)
+    if (!op->queue)
         return;
-    op->place = 0;
-    f->devices[s->device].n_left_queue++;
-    pthread_cond_broadcast(&f->progress);
+    op->queue->n_gone++;
+    op->queue = NULL;
+    pthread_cond_broadcast(&cuda_fake__state.progress);
 }
 
 void cuda_fake__engine_enter(const struct CUstream_st *s, const struct cuda_fake__op *op)

@@ -72,6 +72,10 @@ enum cuda_fake__engine_kind {
     CUDA_FAKE__N_ENGINES
 };
 
+struct cuda_fake__queue {
+    uint64_t n_come, n_gone; /* operations */
+};
+
 struct cuda_fake__engine {
     uint64_t n_come, n_gone; /* copies: those that came to it, those that are done */
     uint64_t n_bytes;        /* of those between */
@@ -81,7 +85,8 @@ struct cuda_fake__op {
     struct cuda_fake__op *next;
     enum cuda_fake__kind kind;
     enum cuda_fake__engine_kind engine; /* of a copy */
-    uint64_t place;                     /* in the hardware queue, from 1; 0: in none */
+    struct cuda_fake__queue *queue;     /* of the hardware, until it left; or NULL */
+    uint64_t place;                     /* there, from 1 */
     const char *name;
     struct cuda_fake__mark *mark; /* record, wait; holds a reference */
     void *to;
@@ -107,7 +112,7 @@ struct CUstream_st {
     struct cuda_fake__clock clock;
     struct cuda_fake__op *head, **tail;
     uint64_t n_enqueued, n_done;
-    uint32_t copies; /* 1: what it did last, waits and records apart, is a copy */
+    enum cuda_fake__engine_kind queue; /* that its last copy or kernel went through */
     uint32_t held, ending, ended, joined, tried;
     uint64_t random;
     pthread_cond_t work;
@@ -130,7 +135,7 @@ struct cuda_fake__device {
     uint64_t region_used;
     uint64_t n_allocated;
     struct CUstream_st *legacy;
-    uint64_t n_queued, n_left_queue; /* of the hardware queue */
+    struct cuda_fake__queue queues[CUDA_FAKE__N_ENGINES];
     struct cuda_fake__engine engines[CUDA_FAKE__N_ENGINES];
 };
 
@@ -254,11 +259,11 @@ void cuda_fake__op_run(struct cuda_fake__op *op); /* copy.c; without the lock */
 
 /* ---- engine.c; all with the lock, which is given up while they wait ---- */
 
-/* The operation is enqueued: give it a place in the hardware queue. */
+/* The operation is enqueued: give it a place in a hardware queue. */
 void cuda_fake__queue_put(struct CUstream_st *s, struct cuda_fake__op *op);
 /* Wait until it is the first there. */
-void cuda_fake__queue_reach(const struct CUstream_st *s, const struct cuda_fake__op *op);
-void cuda_fake__queue_leave(const struct CUstream_st *s, struct cuda_fake__op *op);
+void cuda_fake__queue_reach(const struct cuda_fake__op *op);
+void cuda_fake__queue_leave(struct cuda_fake__op *op);
 /* Wait for the engine of a copy, and as long as the copy takes; give it to the next one. */
 void cuda_fake__engine_enter(const struct CUstream_st *s, const struct cuda_fake__op *op);
 void cuda_fake__engine_leave(const struct CUstream_st *s, const struct cuda_fake__op *op);

@@ -60,7 +60,7 @@ static void perform(struct CUstream_st *s, struct cuda_fake__op *op)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
     cuda_fake__acquire(op); /* what the host did before the enqueue */
-    cuda_fake__queue_reach(s, op);
+    cuda_fake__queue_reach(op);
     if (op->kind == CUDA_FAKE__WAIT) {
         while (!op->mark->done)
             pthread_cond_wait(&f->progress, &f->lock);
@@ -70,12 +70,12 @@ static void perform(struct CUstream_st *s, struct cuda_fake__op *op)
         op->mark->time_ns = now_ns();
         op->mark->done = 1;
     } else if (f->devices[s->device].poison == cudaSuccess) {
-        cuda_fake__queue_leave(s, op);
+        cuda_fake__queue_leave(op);
         cuda_fake__engine_enter(s, op);
         work(op);
         cuda_fake__engine_leave(s, op);
     }
-    cuda_fake__queue_leave(s, op);
+    cuda_fake__queue_leave(op);
 }
 
 static void *stream_thread(void *arg)
