@@ -397,10 +397,36 @@ int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err)
     if (r < 0)
         return r;
     change_state(s, p->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);
+    s->n_users = 0; /* nobody else has the slot yet */
     atomic_fetch_add_explicit(&p->n_refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->n_leased, 1, memory_order_relaxed);
     s->lease = pstk__trace_begin(&p->trace, "lease", s->seq);
     return 0;
+}
+
+static int is_user(const struct pstk__slot *s, const void *stream)
+{
+    for (uint32_t i = 0; i < s->n_users; i++)
+        if (s->users[i] == stream)
+            return 1;
+    return 0;
+}
+
+int pstk__slot_use(struct pstk__slot *s, void *stream, struct pstk_error *err)
+{
+    int r = 0;
+    pthread_mutex_lock(&s->lock);
+    if (!is_user(s, stream)) {
+        if (s->n_users < PSTK__MAX_USERS)
+            s->users[s->n_users++] = stream;
+        else
+            r = pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
+                           "stream: the batch is used on %u further streams already; for more, "
+                           "call pstk_batch_wait before the work and pstk_batch_record after it",
+                           PSTK__MAX_USERS);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return r;
 }
 
 /* The device could not be told what still uses the slot: it is never used again, and the loader
@@ -422,7 +448,9 @@ void pstk__slot_release(struct pstk__slot *s, void *stream)
     struct pstk_error err;
     pstk__trace_end(&p->trace, s->lease);
     pstk_error_init(&err, sizeof err);
-    if (p->device_ops->release(p->device, s->batch.slot, stream, &err) < 0) {
+    if (!is_user(s, stream))
+        s->users[s->n_users++] = stream;
+    if (p->device_ops->release(p->device, s->batch.slot, s->users, s->n_users, &err) < 0) {
         lose(s, &err);
     } else {
         change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_FREE);

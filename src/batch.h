@@ -28,6 +28,7 @@
 
 #include <pthread.h>
 
+#define PSTK__MAX_USERS 8  /* streams of one lease that pstk_share_use names */
 #define PSTK__MAX_LANES 64 /* readers, each with its workers and slots: see stage.h */
 
 enum pstk__slot_state {
@@ -65,9 +66,11 @@ struct pstk__slot {
     uint64_t *substitute_ids;            /* batch_size, in memory */
     struct pstk_crop *crops; /* n_outputs * batch_size, in memory; NULL when not asked for */
 
-    pthread_mutex_t lock;    /* guards the two below */
+    pthread_mutex_t lock;    /* guards all below */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
     struct pstk_error error; /* of that row */
+    uint32_t n_users;        /* LEASED: further streams that are recorded when the lease ends */
+    void *users[PSTK__MAX_USERS + 1]; /* distinct; the last place is for the release's own */
 };
 
 /* All slots of one kind of a loader. */
@@ -142,6 +145,8 @@ struct pstk__slot *pstk__slot_load(struct pstk__slots *s);
 void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from);
 /* READY, LOADED -> LEASED: takes a reference. */
 int pstk__slot_lease(struct pstk__slot *s, void *stream, struct pstk_error *err);
+/* LEASED: the lease's end records this stream as well. ENOBUFS: there are PSTK__MAX_USERS. */
+int pstk__slot_use(struct pstk__slot *s, void *stream, struct pstk_error *err);
 /* LEASED -> FREE: gives the reference back. Any thread. */
 void pstk__slot_release(struct pstk__slot *s, void *stream);
 /* FILLING, READY, LOADING, LOADED -> FREE: what a seek or a failure made void. */

@@ -59,6 +59,13 @@ static int host_order(struct pstk__device *d, uint32_t slot, void *stream, struc
     return 0;
 }
 
+static int host_release(struct pstk__device *d, uint32_t slot, void *const *streams,
+                        uint32_t n_streams, struct pstk_error *err)
+{
+    (void)d, (void)slot, (void)streams, (void)n_streams, (void)err;
+    return 0;
+}
+
 static int host_stream_open(struct pstk__device *d, void **stream, struct pstk_error *err)
 {
     (void)d, (void)err;
@@ -109,7 +116,7 @@ static const struct pstk__device_ops host_ops = {
     .wait = host_order,
     .record = host_order,
     .check_shared = host_check_shared,
-    .release = host_order,
+    .release = host_release,
     .read = host_read,
     .stream_open = host_stream_open,
     .stream_close = host_stream_close,

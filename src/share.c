@@ -56,6 +56,17 @@ void pstk_share_ref(struct pstk_share *s)
         atomic_fetch_add_explicit(&s->n_refs, 1, memory_order_relaxed);
 }
 
+int pstk_share_use(struct pstk_share *s, void *stream, struct pstk_error *err)
+{
+    if (!s)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "share: is NULL");
+    struct pstk__slot *slot = (struct pstk__slot *)(void *)s->batch;
+    int r = slot->pool->device_ops->check_shared(slot->pool->device, stream, err);
+    if (r == 0)
+        r = pstk_batch_wait(s->batch, stream, err);
+    return r < 0 || stream == s->stream ? r : pstk__slot_use(slot, stream, err);
+}
+
 void pstk_share_unref(struct pstk_share **share)
 {
     if (!share || !*share)

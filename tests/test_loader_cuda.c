@@ -448,6 +448,68 @@ TEST(the_default_stream_may_be_released_on_by_any_thread)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* Take and release n batches, so that every device slot is loaded again. */
+static int run_on(struct pstk_loader *loader, cudaStream_t stream, int n)
+{
+    struct pstk_batch *b;
+    for (int i = 0; i < n; i++) {
+        const int r = pstk_next(loader, &b, stream, LONG, NULL);
+        if (r < 0)
+            return 0;
+        pstk_release(&b, stream);
+    }
+    return 1;
+}
+
+TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_share *share;
+    struct oracle o;
+    cudaStream_t streams[10], other;
+    cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2, .max_delay_us = 100});
+    cudaSetDevice(1);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    cudaSetDevice(0);
+    for (int i = 0; i < 10; i++)
+        cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking);
+    s.n_device_slots = 2;
+    CHECK_EQ(oracle_open_for(&o, &s), 0);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_share_use(NULL, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_next(loader, &b, streams[0], LONG, NULL), 1);
+    CHECK_EQ(pstk_share_open(&share, &b, streams[0], NULL), 0);
+    CHECK_EQ(pstk_share_use(share, cudaStreamPerThread, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "cudaStreamPerThread"));
+    CHECK_EQ(pstk_share_use(share, other, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "another device"));
+    for (int i = 0; i < 2; i++) /* twice is once; its own stream needs no place */
+        for (int k = 0; k < 9; k++)
+            CHECK_EQ(pstk_share_use(share, streams[k], NULL), 0);
+    CHECK_EQ(pstk_share_use(share, streams[9], &err), PSTK_ENOBUFS);
+    CHECK(strstr(err.message, "pstk_batch_record"));
+    struct seen *step = seen_open(pstk_share_batch(share));
+    cuda_fake_hold(streams[8]);
+    CHECK_EQ(seen_step(step, streams[8]), cudaSuccess); /* queued after share_use */
+    pstk_share_unref(&share);
+    CHECK_EQ(pstk_next(loader, &b, streams[0], LONG, NULL), 1);
+    pstk_release(&b, streams[0]);
+    cuda_fake_let(streams[8]);
+    CHECK(run_on(loader, streams[0], 6));
+    CHECK_EQ(cudaStreamSynchronize(streams[8]), cudaSuccess);
+    CHECK(seen_equal(&o, step));
+    seen_free(step);
+    pstk_close(&loader);
+    oracle_close(&o);
+    for (int i = 0; i < 10; i++)
+        cudaStreamDestroy(streams[i]);
+    cudaStreamDestroy(other);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 struct second_user {
     const struct pstk_batch *batch;
     struct seen *step;
@@ -751,6 +813,7 @@ int main(void)
         CASE(several_loaders_on_a_device_and_several_devices),
         CASE(a_batch_may_be_used_on_many_streams),
         CASE(the_default_stream_may_be_released_on_by_any_thread),
+        CASE(what_a_share_is_used_on_ends_before_the_slot_is_overwritten),
         CASE(one_handle_may_be_two_streams),
         CASE(a_stream_that_is_captured_is_refused),
         CASE(another_threads_capture_is_not_broken),

@@ -315,8 +315,9 @@ PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /*
  * For languages whose objects live as long as they like: a leased batch with a count of references.
- * Its slot goes back when the last one is given up, behind what is then in the stream that it was
- * shared on and in those that pstk_batch_record was told. Any thread; in a fork's child giving up
+ * Its slot goes back when the last one is given up. Before it is overwritten ends what is then in
+ * the stream that it was shared on and in those given to pstk_share_use, and what was in each
+ * stream that pstk_batch_record was given, when it was. Any thread; in a fork's child giving up
  * does nothing to the slot.
  */
 struct pstk_share; /* opaque */
@@ -328,6 +329,12 @@ PSTK_API int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch,
 /* The batch, valid while a reference is held. */
 PSTK_API const struct pstk_batch *pstk_share_batch(const struct pstk_share *share);
 PSTK_API void pstk_share_ref(struct pstk_share *share);
+/* Let a further stream use the batch: it waits for the batch now, and what is in it when the last
+ * reference is given up ends before the slot is overwritten. The stream lives until then. Up to 8
+ * streams of one batch, besides the one it was shared on. EINVAL: cudaStreamPerThread, or a stream
+ * of another device; ENOBUFS: there are 8: wait with pstk_batch_wait, record with
+ * pstk_batch_record. Allocates nothing. */
+PSTK_API int pstk_share_use(struct pstk_share *share, void *stream, struct pstk_error *err);
 /* Give up a reference; nulls *share. NULL is fine. */
 PSTK_API void pstk_share_unref(struct pstk_share **share);
 /* A tensor of the batch as DLPack has it (a DLManagedTensor, https://dmlc.github.io/dlpack), which

@@ -161,11 +161,13 @@ int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pst
                       "batch back: give a stream of your own, or NULL");
 }
 
-int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *stream,
-                      struct pstk_error *err)
+int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *const *streams,
+                      uint32_t n_streams, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    const int r = record_use(d, slot, stream, 1, err);
+    int r = 0;
+    for (uint32_t i = 0; i < n_streams && r == 0; i++)
+        r = record_use(d, slot, streams[i], i == n_streams - 1, err);
     if (r < 0) {
         pthread_mutex_lock(&d->lock);
         d->is_unordered = 1;

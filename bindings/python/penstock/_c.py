@@ -596,6 +596,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
     "pstk_share_batch": (POINTER(Batch), [c_void_p]),
     "pstk_share_ref": (None, [c_void_p]),
+    "pstk_share_use": (c_int, [c_void_p, c_void_p, POINTER(Error)]),
     "pstk_share_unref": (None, [POINTER(c_void_p)]),
     "pstk_share_tensor": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
     "pstk_capsule_share": (py_object, [POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
