@@ -48,7 +48,7 @@ class Columns:
     """Arrays, tensors or lists of one length; sample i is row i of each."""
 
     def __init__(self, columns: Mapping[str, Any], where: str = "the dict") -> None:
-        names = field_names(list(columns))
+        names = field_names(list(columns.keys()))
         self._columns = {names[name]: column for name, column in columns.items()}
         for name, column in columns.items():
             has_rows = hasattr(column, "__len__") and getattr(column, "shape", None) != ()

@@ -30,13 +30,19 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import POINTER, byref, c_void_p, sizeof
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _c, batch as batches, catalog, errors, outputs as descriptions, ranks, settings as words, state
-from . import stats as statistics, tensors
+from . import stats as statistics, streams, tensors
 from .errors import PenstockError, SettingsError
 
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
 __all__ = ["Loader", "Pass"]
+
+# What a framework has to know of batches before it gets one.
+_REGISTER = {"jax": batches.register_jax, "torch": batches.register_torch}
 
 SLICE_NS = 50_000_000  # a wait of the library's, between two looks at signals
 
@@ -208,6 +214,7 @@ class Loader:
 
     _handle: Any = None  # of as much of a loader as __init__ got to
     _dying: Any = None  # the handle, from when nobody may use it any more until pstk_close has returned
+    _dataset: Dataset | None = None
     _exiting = False
     _asked = False  # set_epoch named the epoch of the next pass, be it empty
 
@@ -253,8 +260,8 @@ class Loader:
                                 "out, and make yours the current one; or copy=False")
         self._convert = tensors.converter(self._framework, copy)
         self._make = batches.maker(words.form(form, self._outputs), tuple(self._outputs))
-        if self._framework == "jax":
-            batches.register_jax()
+        if self._framework in _REGISTER:
+            _REGISTER[self._framework]()
         _check_device(kind, index or 0, self._framework)
         numbers["device"] = kind
         numbers["device_index"] = _default_index(self._framework) if index is None else index
@@ -273,9 +280,9 @@ class Loader:
         if self._device[0] == tensors.DL_CPU:
             return _no_stream
         if callable(stream):
-            return lambda: None if (told := stream()) is None else words.stream(told)
+            return lambda: None if (told := stream()) is None else streams.handle(told)
         if stream is not None:
-            handle = words.stream(stream)
+            handle = streams.handle(stream)
             return lambda _kept=stream: handle  # type: ignore[misc]
         return _current_stream(self._framework, self._device[1])
 
@@ -299,7 +306,9 @@ class Loader:
         self._astray = False
         self._coming: tuple[int, tuple[int, int]] | None = None
         self._layouts: tuple[tensors.Layout, ...] = ()
-        self._names = tuple(self._outputs)
+        self._images = {name: i for i, (name, output) in enumerate(self._outputs.items())
+                        if output.kind == _c.OUTPUT_IMAGE}
+        self._leases = streams.Leases()
         self._cursor = (self._numbers["epoch"], self._numbers["position"])
         # The place that was asked for last, and where the newest pass began.
         self._resume = self._cursor
@@ -312,6 +321,7 @@ class Loader:
             _callbacks.pop(self._owner, None)
             raise errors.of(error, code)
         _open_loaders.add(self)
+        streams.begin(self._leases)
 
     # ---- what it is --------------------------------------------------------------------------------------
 
@@ -325,6 +335,26 @@ class Loader:
     def n_samples(self) -> int:
         """Number of samples of the data set."""
         return self._catalog.info.n_samples
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data set as a penstock.Dataset: len(loader.dataset) is its number of samples, on every rank, and
+        loader.dataset[i] reads sample i. It is opened when first asked for, and closed with the loader."""
+        self._check_process()
+        with self._alive:
+            self._open_handle()
+            if self._dataset is None:
+                self._dataset = self._opened_dataset()
+            return self._dataset
+
+    def _opened_dataset(self) -> Dataset:
+        from .dataset import Dataset
+        found = Dataset(self._path)
+        if found.info.identity != self._catalog.info.identity:
+            found.close()
+            raise errors.DataSetNotFoundError(f"{self._path}: was replaced after the loader opened it: open the "
+                                              "loader again")
+        return found
 
     @property
     def n_batches_left(self) -> int:
@@ -451,6 +481,9 @@ class Loader:
             _close_library(self._dying, self._owner)
 
     def _hand_to_close(self) -> None:
+        streams.end(self._leases)
+        if self._dataset is not None:
+            self._dataset.close()
         # Both have it for a moment, rather than none.
         self._dying.value = self._handle.value or self._dying.value
         self._handle.value = None
@@ -623,10 +656,13 @@ class Loader:
         if self._closing:  # by a signal's handler, which has given the batch back
             raise self._closed_meanwhile()
         share = tensors.Share(self._batch, stream)
-        info = batches.BatchInfo(share, self._names, self._device[0] != tensors.DL_CPU and not self._copy)
+        has_views = self._device[0] != tensors.DL_CPU and not self._copy
+        info = batches.BatchInfo(share, self._images, hold=has_views)
         if not self._layouts:
             self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
         found_in = tensors.find(share, self._layouts, info.n_valid)
+        if has_views:
+            self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))
         return self._make([self._converted(tensor) for tensor in found_in], info), info
 
     def _converted(self, tensor: Any) -> Any:

@@ -75,7 +75,7 @@ _LIST = ("; a list is taken for a tuple of fields: where it is the values of one
 def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are."""
     if isinstance(sample, Mapping):
-        return sample
+        return dict(sample)  # iterating over some, such as a batch, does not give names
     if dataclasses.is_dataclass(sample) and not isinstance(sample, type):
         return {field.name: getattr(sample, field.name) for field in dataclasses.fields(sample)}
     if isinstance(sample, tuple) and hasattr(sample, "_asdict"):
