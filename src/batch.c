@@ -160,6 +160,7 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
     p->layout = *c->layout;
     p->on_device = c->on_device;
     p->device_index = c->device_index;
+    p->current_stream = c->current_stream;
     p->n_slots = c->n_slots;
     p->n_lanes = c->n_lanes;
     p->batch_size = c->plan->batch_size;
@@ -193,11 +194,23 @@ void pstk__slots_attach(struct pstk__slots *p, struct pstk__device *device)
     }
 }
 
+/* The last reference is gone: what is still parked will never be recorded. */
+static void abandon_parked(struct pstk__slots *p)
+{
+    pstk__slots_settle(p);
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (atomic_load_explicit(&p->slots[i].state, memory_order_relaxed) == PSTK__SLOT_PARKED)
+            p->device_ops->abandon(p->device);
+}
+
 void pstk__slots_unref(struct pstk__slots *p)
 {
     /* Acquire and release: the last one sees all that the others did to the slots. */
-    if (atomic_fetch_sub_explicit(&p->n_refs, 1, memory_order_acq_rel) == 1)
-        slots_free(p);
+    if (atomic_fetch_sub_explicit(&p->n_refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (p->device)
+        abandon_parked(p);
+    slots_free(p);
 }
 
 uint32_t pstk__slots_n_wanting(struct pstk__slots *p)
@@ -442,21 +455,59 @@ static void lose(struct pstk__slot *s, const struct pstk_error *err)
     pthread_mutex_unlock(&p->lock);
 }
 
-void pstk__slot_release(struct pstk__slot *s, void *stream)
+/* The slot is LEASED, and nobody has it but the caller. */
+static void end_lease(struct pstk__slot *s)
 {
     struct pstk__slots *p = s->pool;
     struct pstk_error err;
-    pstk__trace_end(&p->trace, s->lease);
     pstk_error_init(&err, sizeof err);
-    if (!is_user(s, stream))
-        s->users[s->n_users++] = stream;
-    if (p->device_ops->release(p->device, s->batch.slot, s->users, s->n_users, &err) < 0) {
+    const int r = p->device_ops->release(p->device, s->batch.slot, s->users, &s->n_users, &err);
+    if (r < 0) {
         lose(s, &err);
+    } else if (r > 0) {
+        atomic_fetch_add_explicit(&p->n_parked, 1, memory_order_relaxed);
+        change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_PARKED);
     } else {
         change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_FREE);
         atomic_fetch_sub_explicit(&p->n_leased, 1, memory_order_relaxed);
         push_free(s);
     }
+}
+
+void pstk__slots_settle(struct pstk__slots *p)
+{
+    if (atomic_load_explicit(&p->n_parked, memory_order_relaxed) == 0)
+        return;
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        uint32_t parked = PSTK__SLOT_PARKED;
+        struct pstk__slot *s = &p->slots[i];
+        /* Acquire: pairs with change_state in end_lease, for the streams that are left. */
+        if (!atomic_compare_exchange_strong_explicit(&s->state, &parked, PSTK__SLOT_LEASED,
+                                                     memory_order_acq_rel, memory_order_relaxed))
+            continue;
+        atomic_fetch_sub_explicit(&p->n_parked, 1, memory_order_relaxed);
+        end_lease(s);
+    }
+}
+
+void pstk__slot_use_current(struct pstk__slot *s)
+{
+    const struct pstk__slots *p = s->pool;
+    void *stream = NULL;
+    if (!p->current_stream || p->current_stream(p->device_index, &stream) != 0)
+        return;
+    if (!is_user(s, stream))
+        s->users[s->n_users++] = stream;
+}
+
+void pstk__slot_release(struct pstk__slot *s, void *stream)
+{
+    struct pstk__slots *p = s->pool;
+    pstk__trace_end(&p->trace, s->lease);
+    pstk__slots_settle(p);
+    if (!is_user(s, stream))
+        s->users[s->n_users++] = stream;
+    end_lease(s);
     pstk__slots_unref(p);
 }
 

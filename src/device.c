@@ -59,11 +59,17 @@ static int host_order(struct pstk__device *d, uint32_t slot, void *stream, struc
     return 0;
 }
 
-static int host_release(struct pstk__device *d, uint32_t slot, void *const *streams,
-                        uint32_t n_streams, struct pstk_error *err)
+static int host_release(struct pstk__device *d, uint32_t slot, void **streams, uint32_t *n_streams,
+                        struct pstk_error *err)
 {
-    (void)d, (void)slot, (void)streams, (void)n_streams, (void)err;
+    (void)d, (void)slot, (void)streams, (void)err;
+    *n_streams = 0;
     return 0;
+}
+
+static void host_abandon(struct pstk__device *d)
+{
+    (void)d;
 }
 
 static int host_stream_open(struct pstk__device *d, void **stream, struct pstk_error *err)
@@ -117,6 +123,7 @@ static const struct pstk__device_ops host_ops = {
     .record = host_order,
     .check_shared = host_check_shared,
     .release = host_release,
+    .abandon = host_abandon,
     .read = host_read,
     .stream_open = host_stream_open,
     .stream_close = host_stream_close,

@@ -72,9 +72,12 @@ struct pstk__device_ops {
     int (*record)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* Does the stream mean the same in every thread? EINVAL: no. */
     int (*check_shared)(struct pstk__device *d, void *stream, struct pstk_error *err);
-    /* The lease ends, with a record of each stream. */
-    int (*release)(struct pstk__device *d, uint32_t slot, void *const *streams, uint32_t n_streams,
+    /* The lease ends: record each of the *n_streams streams and take it out. 1: those left are
+     * being captured into a graph: call again once they are not. */
+    int (*release)(struct pstk__device *d, uint32_t slot, void **streams, uint32_t *n_streams,
                    struct pstk_error *err);
+    /* A release that gave 1 will not be called again: the device's memory is never freed. */
+    void (*abandon)(struct pstk__device *d);
     /* Copy device memory to the host behind what is in the stream, and wait for it. */
     int (*read)(struct pstk__device *d, void *to, const void *from, uint64_t size, void *stream,
                 struct pstk_error *err);

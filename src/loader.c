@@ -155,7 +155,8 @@ static int open_slots(struct pstk_loader *l, struct pstk_error *err)
                                    .n_nodes = p->n_nodes,
                                    .n_lanes = p->n_lanes,
                                    .node = p->device_node,
-                                   .device_index = s->device_index};
+                                   .device_index = s->device_index,
+                                   .current_stream = s->current_stream};
     int bound = 1, r = pstk__slots_open(&p->slots, &c, &bound, err);
     if (!bound)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_BOUND, memory_order_relaxed);
@@ -279,6 +280,7 @@ int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, in
     if (r < 0)
         return r;
     uint64_t now = pstk__clock_ns(), waited = 0;
+    pstk__slots_settle(l->pipeline.delivered);
     if (l->returned_ns)
         pstk__count(&l->consumer.busy_ns, now - l->returned_ns);
     struct pstk__slot *s = NULL;

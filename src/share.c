@@ -76,8 +76,10 @@ void pstk_share_unref(struct pstk_share **share)
     /* Acquire and release: the last one's release comes after all that the others did. */
     if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (s->owner == (int)getpid())
+    if (s->owner == (int)getpid()) {
+        pstk__slot_use_current((struct pstk__slot *)(void *)s->batch);
         pstk_release(&s->batch, s->stream);
+    }
     free(s);
 }
 

@@ -510,6 +510,62 @@ TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+static _Thread_local cudaStream_t current_stream; /* as PyTorch keeps it */
+
+static int get_current_stream(int32_t device_index, void **stream)
+{
+    *stream = current_stream;
+    return device_index != 0;
+}
+
+/* A prefetcher takes batches on a side stream and uses them on the main one. Hazards, or -1. */
+static int prefetch(pstk_current_stream_fn current)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_share *share;
+    struct oracle o;
+    struct seen *steps[4];
+    cudaStream_t side, main_stream;
+    cudaEvent_t taken;
+    cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 200, .quiet = 1});
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&main_stream, cudaStreamNonBlocking);
+    cudaEventCreateWithFlags(&taken, cudaEventDisableTiming);
+    s.n_device_slots = 2;
+    s.current_stream = current;
+    int ok = oracle_open_for(&o, &s) == 0 && pstk_open(&loader, &s, NULL) == 0;
+    for (int i = 0; i < 4; i++) {
+        ok = pstk_next(loader, &b, side, LONG, NULL) == 1 && ok;
+        cudaEventRecord(taken, side);
+        cudaStreamWaitEvent(main_stream, taken, 0);
+        steps[i] = seen_open(b);
+        ok = pstk_share_open(&share, &b, side, NULL) == 0 && ok;
+        ok = seen_step(steps[i], main_stream) == cudaSuccess && ok;
+        current_stream = main_stream;
+        pstk_share_unref(&share);
+    }
+    pstk_close(&loader);
+    cudaStreamSynchronize(main_stream);
+    for (int i = 0; i < 4; i++) {
+        ok = (!current || seen_equal(&o, steps[i])) && ok;
+        seen_free(steps[i]);
+    }
+    oracle_close(&o);
+    cudaStreamDestroy(side);
+    cudaStreamDestroy(main_stream);
+    cudaEventDestroy(taken);
+    return ok ? (int)cuda_fake_close() : -1;
+}
+
+TEST(the_current_stream_ends_before_the_slot_of_a_share_is_overwritten)
+{
+    CHECK(prefetch(NULL) > 0); /* nobody names the main stream: the fake sees the race */
+    CHECK_EQ(prefetch(get_current_stream), 0);
+}
+
 struct second_user {
     const struct pstk_batch *batch;
     struct seen *step;
@@ -590,22 +646,143 @@ TEST(a_stream_that_is_captured_is_refused)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
-TEST(another_threads_capture_is_not_broken)
+/* A graph is captured on the stream that a batch was leased on, and the batch is dropped. */
+TEST(a_batch_released_during_a_capture_of_its_stream_is_parked)
+{
+    for (unsigned flags = 0; flags < 2; flags++) {
+        struct pstk_settings s = base();
+        struct pstk_error err = error_now();
+        struct pstk_loader *loader;
+        struct pstk_batch *b[3];
+        struct oracle o;
+        cudaStream_t stream;
+        cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
+        cudaSetDevice(0);
+        cudaStreamCreateWithFlags(&stream, flags);
+        s.n_device_slots = 2;
+        CHECK_EQ(oracle_open_for(&o, &s), 0);
+        CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+        CHECK_EQ(pstk_next(loader, &b[0], stream, LONG, &err), 1);
+        CHECK_EQ(pstk_next(loader, &b[1], flags ? stream : NULL, LONG, &err), 1);
+        struct seen *step = seen_open(b[0]);
+        cuda_fake_hold(stream);
+        CHECK_EQ(seen_step(step, stream), cudaSuccess); /* before the capture */
+        cuda_fake_capture_stream(stream);
+        pstk_release(&b[0], stream);
+        pstk_release(&b[1], flags ? stream : NULL);
+        CHECK_EQ(pstk_next(loader, &b[2], stream, LONG, &err), PSTK_ENOBUFS);
+        CHECK(strstr(err.message, "capture"));
+        cuda_fake_capture_stream(NULL);
+        CHECK_EQ(pstk_next(loader, &b[2], stream, LONG, &err), 1);
+        pstk_release(&b[2], stream);
+        cuda_fake_let(stream);
+        CHECK(run_on(loader, stream, 6));
+        CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+        CHECK(seen_equal(&o, step));
+        seen_free(step);
+        pstk_close(&loader);
+        oracle_close(&o);
+        cudaStreamDestroy(stream);
+        CHECK_EQ(cuda_fake_close(), 0);
+    }
+}
+
+/* Any call on any batch will do. */
+TEST(a_later_release_records_what_was_parked)
 {
     struct pstk_settings s = base();
     struct pstk_loader *loader;
-    struct pstk_batch *b;
+    struct pstk_batch *b[3];
+    cudaStream_t stream;
     cuda_fake_open(NULL);
     cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
-    cuda_fake_capture(1);
-    for (int i = 0; i < 5; i++) {
-        CHECK_EQ(pstk_next(loader, &b, NULL, LONG, NULL), 1);
-        pstk_release(&b, NULL);
-    }
-    pstk_close(&loader);
-    cuda_fake_capture(0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pstk_next(loader, &b[i], stream, LONG, NULL), 1);
+    cuda_fake_capture_stream(stream);
+    pstk_release(&b[0], stream);
+    pstk_close(&loader); /* waits for no capture, and frees nothing under a lease */
+    cuda_fake_capture_stream(NULL);
+    pstk_release(&b[1], stream);
+    pstk_release(&b[2], stream); /* frees all */
+    cudaStreamDestroy(stream);
     CHECK_EQ(cuda_fake_close(), 0);
+}
+
+/* What is before the capture in the stream may still use the memory, and nobody may wait for it. */
+TEST(what_is_parked_when_all_is_closed_keeps_its_memory)
+{
+    for (int closed_first = 0; closed_first < 2; closed_first++) {
+        struct pstk_settings s = base();
+        struct cuda_fake_stats stats;
+        struct pstk_loader *loader;
+        struct pstk_batch *b;
+        cudaStream_t stream;
+        cuda_fake_open(&(struct cuda_fake_config){.quiet = 1});
+        cudaSetDevice(0);
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+        CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+        CHECK_EQ(pstk_next(loader, &b, stream, LONG, NULL), 1);
+        struct seen *step = seen_open(b);
+        cuda_fake_hold(stream);
+        CHECK_EQ(seen_step(step, stream), cudaSuccess);
+        cuda_fake_capture_stream(stream);
+        if (closed_first)
+            pstk_close(&loader);
+        pstk_release(&b, stream);
+        pstk_close(&loader);
+        cuda_fake_let(stream);
+        cuda_fake_capture_stream(NULL);
+        CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+        cudaStreamDestroy(stream);
+        seen_free(step);
+        cuda_fake_stats(&stats);
+        CHECK_EQ(stats.n_hazards, 0);
+        CHECK_EQ(stats.n_events + stats.n_streams + stats.n_registrations, 0);
+        CHECK_EQ(cuda_fake_close(), 1); /* the memory */
+    }
+}
+
+/* Of global mode in another thread, then of thread-local mode in this one: no call breaks it. */
+TEST(a_capture_of_another_stream_is_not_broken)
+{
+    for (int what = 1; what < 3; what++) {
+        struct pstk_settings s = base();
+        struct cuda_fake_config config = {.no_register = what == 2 ? cudaErrorNotSupported : 0};
+        struct pstk_stats stats = {.size = sizeof stats};
+        struct pstk_loader *loader;
+        struct pstk_batch *b;
+        struct pstk_share *share;
+        cudaStream_t captured;
+        void *stream;
+        uint8_t byte;
+        cuda_fake_open(&config);
+        cudaSetDevice(0);
+        cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
+        cuda_fake_capture(what);
+        cuda_fake_capture_stream(captured);
+        s.timed = 1;
+        CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+        CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
+        for (int i = 0; i < 5; i++) {
+            CHECK_EQ(pstk_next(loader, &b, i % 2 ? stream : NULL, LONG, NULL), 1);
+            CHECK_EQ(pstk_stream_spin(loader, stream, 1000, NULL), 0);
+            CHECK_EQ(pstk_batch_wait(b, stream, NULL), 0);
+            CHECK_EQ(pstk_batch_record(b, stream, NULL), 0);
+            CHECK_EQ(pstk_batch_read(b, 1, &byte, 1, stream, NULL), 0);
+            CHECK_EQ(pstk_share_open(&share, &b, NULL, NULL), 0);
+            CHECK_EQ(pstk_share_use(share, stream, NULL), 0);
+            pstk_share_unref(&share);
+            CHECK_EQ(pstk_get_stats(loader, &stats), 0);
+        }
+        pstk_stream_close(loader, &stream);
+        pstk_close(&loader);
+        cuda_fake_capture_stream(NULL);
+        cuda_fake_capture(0);
+        cudaStreamDestroy(captured);
+        CHECK_EQ(cuda_fake_close(), 0);
+    }
 }
 
 /* ---- leases ---------------------------------------------------------------------------------- */
@@ -814,9 +991,13 @@ int main(void)
         CASE(a_batch_may_be_used_on_many_streams),
         CASE(the_default_stream_may_be_released_on_by_any_thread),
         CASE(what_a_share_is_used_on_ends_before_the_slot_is_overwritten),
+        CASE(the_current_stream_ends_before_the_slot_of_a_share_is_overwritten),
         CASE(one_handle_may_be_two_streams),
         CASE(a_stream_that_is_captured_is_refused),
-        CASE(another_threads_capture_is_not_broken),
+        CASE(a_batch_released_during_a_capture_of_its_stream_is_parked),
+        CASE(a_later_release_records_what_was_parked),
+        CASE(what_is_parked_when_all_is_closed_keeps_its_memory),
+        CASE(a_capture_of_another_stream_is_not_broken),
         CASE(a_slot_keeps_its_addresses),
         CASE(holding_every_device_slot_is_enobufs),
         CASE(a_leased_batch_outlives_the_loader_and_its_last_use),

@@ -27,10 +27,12 @@
  *   7. After fork the child may call nothing: EPERM.
  *   8. On a device nothing waits but streams: pstk_next makes the stream that it is given wait for
  *      the batch, pstk_release lets the slot be overwritten after what is in the stream by then.
- *      Streams are of the loader's device, and not being captured; cudaStreamPerThread is that of
- *      the calling thread; a stream that was destroyed is the caller's error. To use a batch on
- * more streams than one: pstk_batch_wait for each, and pstk_batch_record for each but the one that
- * pstk_release is given.
+ *      Streams are of the loader's device; cudaStreamPerThread is that of the calling thread; a
+ *      stream that was destroyed is the caller's error. A stream that is being captured into a
+ *      graph is refused, except by pstk_release: the slot then stays in use until the first
+ *      pstk_next or pstk_release after the capture, and the stream has to live as long. To use a
+ *      batch on more streams than one: pstk_batch_wait for each, and pstk_batch_record for each
+ *      except the one that pstk_release is given.
  *
  * A whole program:
  *
@@ -157,6 +159,12 @@ enum pstk_variant { /* of the kernels, for tests and bug reports */
 typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
                                    uint64_t substitute_id);
 
+/* Write the stream of the device that the calling thread queues work in by default at this moment
+ * (its "current" stream) to *stream: 0; any other result: there is none. Called by each thread that
+ * gives up the last reference of a shared batch: it may take no lock that such a thread may hold
+ * (Python's, say), and call nothing of this library. */
+typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
+
 /* "auto" below: 0 lets the library choose; the choice is in pstk_stats. */
 struct pstk_settings {
     uint32_t size;                     /* sizeof, set by init */
@@ -207,6 +215,8 @@ struct pstk_settings {
     uint32_t trace; /* 1: mark what threads do as NVTX ranges (read, decode, copy, next, lease),
                        for Nsight Systems; ENOTSUP in a build without NVTX */
     uint32_t reserved;
+    pstk_current_stream_fn current_stream; /* NULL, or names a further stream that used a shared
+                                              batch: see pstk_share_open */
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -307,8 +317,9 @@ PSTK_API void pstk_interrupt(struct pstk_loader *loader);
 /* Stop, join all threads, free; null *loader. Waits for reads that the storage has not answered
  * yet, and for copies that the device has not done, which may wait for steps of the caller's: a
  * stream that is stuck for ever holds it up. Leased batches stay valid until released; the last
- * release then waits for what uses them, and frees. In on_bad_sample, on a thread that it would
- * join, it does nothing, and *loader stays. */
+ * release then waits for what uses them, and frees. Where a batch was released during a capture
+ * that lasts until then, the device's memory stays allocated until the process ends. In
+ * on_bad_sample, on a thread that it would join, it does nothing, and *loader stays. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* ---- batches that many hold ------------------------------------------------------------------ */
@@ -317,8 +328,9 @@ PSTK_API void pstk_close(struct pstk_loader **loader);
  * For languages whose objects live as long as they like: a leased batch with a count of references.
  * Its slot goes back when the last one is given up. Before it is overwritten ends what is then in
  * the stream that it was shared on and in those given to pstk_share_use, and what was in each
- * stream that pstk_batch_record was given, when it was. Any thread; in a fork's child giving up
- * does nothing to the slot.
+ * stream that pstk_batch_record was given, when it was. With settings.current_stream also what is
+ * in the stream that it names in the thread that gives up the last reference. Any thread; in a
+ * fork's child giving up does nothing to the slot.
  */
 struct pstk_share; /* opaque */
 

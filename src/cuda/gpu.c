@@ -240,6 +240,7 @@ const struct pstk__device_ops pstk__cuda_ops = {
     .record = pstk__gpu_record,
     .check_shared = pstk__gpu_check_shared,
     .release = pstk__gpu_release,
+    .abandon = pstk__gpu_abandon,
     .read = pstk__gpu_read,
     .pin = pstk__gpu_pin,
     .unpin = pstk__gpu_unpin,

@@ -56,7 +56,8 @@ struct pstk__cuda {
     pthread_mutex_t lock;                    /* uses, probe, timing */
     uint32_t
         is_unordered; /* by the lock; 1: a release failed, so that close waits for everything */
-    uint32_t is_lost; /* likewise; 1: to wait for would be work of another device: it stays */
+    uint32_t is_lost; /* by the lock; 1: what uses the memory cannot be waited for (it is work of
+                         another device, or in a stream that is being captured): it stays */
 };
 
 static inline struct pstk__cuda *pstk__cuda_of(struct pstk__device *d)
@@ -82,8 +83,9 @@ int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
 int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
                      struct pstk_error *err);
 int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err);
-int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *const *streams,
-                      uint32_t n_streams, struct pstk_error *err);
+int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void **streams,
+                      uint32_t *n_streams, struct pstk_error *err);
+void pstk__gpu_abandon(struct pstk__device *device);
 int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint64_t size,
                    void *stream, struct pstk_error *err);
 int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pstk_error *err);

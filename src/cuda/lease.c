@@ -39,19 +39,29 @@ static int fail_stream(const struct pstk__cuda *d, cudaError_t code, struct pstk
     return pstk__cuda_native(err, code, PSTK_EINVAL);
 }
 
+/* 1: the stream is being captured, or is the default one, which waits for one that is; 0: it is
+ * not; -1: *code says why that is not known. */
+static int is_captured(cudaStream_t stream, cudaError_t *code)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    *code = cudaStreamIsCapturing(stream, &status);
+    if (*code == cudaErrorStreamCaptureImplicit)
+        return 1;
+    return *code == cudaSuccess ? status != cudaStreamCaptureStatusNone : -1;
+}
+
 /* A capture would take our streams into the program's graph, and loads would never run. */
 static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
 {
-    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t code = cudaStreamIsCapturing(stream, &status);
-    if (code == cudaSuccess && status == cudaStreamCaptureStatusNone)
-        return 0;
-    if (code != cudaSuccess && code != cudaErrorStreamCaptureImplicit)
-        return fail_stream(d, code, err);
-    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-                      "stream: it is being captured into a graph%s: take and release batches "
-                      "outside of captures",
-                      code == cudaSuccess ? "" : ", or the default stream waits for one that is");
+    cudaError_t code;
+    const int r = is_captured(stream, &code);
+    if (r <= 0)
+        return r < 0 ? fail_stream(d, code, err) : 0;
+    return pstk__fail(
+        err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+        "stream: it is being captured into a graph%s: take batches, wait for them and "
+        "record their use outside of captures",
+        code == cudaSuccess ? "" : ", or the default stream waits for one that is");
 }
 
 /* Begin a call on a stream of the consumer's; the lock is held and the device entered. */
@@ -130,25 +140,18 @@ static cudaError_t add_use(struct pstk__cuda_slot *s, cudaStream_t stream)
     return cudaSuccess;
 }
 
-static int record_use(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream, int is_last,
-                      struct pstk_error *err)
+int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
+                     struct pstk_error *err)
 {
+    struct pstk__cuda *d = pstk__cuda_of(device);
     struct pstk__cuda_entry e;
     int r = stream_enter(&e, d, stream, err);
     if (r < 0)
         return r;
-    if (d->timed && is_last)
-        pstk__timing_release(&d->timing, slot, stream);
     const cudaError_t code = add_use(&d->slots[slot], stream);
     r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
     return r;
-}
-
-int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
-                     struct pstk_error *err)
-{
-    return record_use(pstk__cuda_of(device), slot, stream, 0, err);
 }
 
 int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err)
@@ -161,13 +164,46 @@ int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pst
                       "batch back: give a stream of your own, or NULL");
 }
 
-int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *const *streams,
-                      uint32_t n_streams, struct pstk_error *err)
+/* With the lock: record what is not being captured; what is stays in the list. */
+static cudaError_t record_uses(struct pstk__cuda *d, uint32_t slot, void **streams,
+                               uint32_t *n_streams)
+{
+    uint32_t n_left = 0;
+    for (uint32_t i = 0; i < *n_streams; i++) {
+        cudaError_t code;
+        const int captured = is_captured(streams[i], &code);
+        if (captured == 0)
+            code = add_use(&d->slots[slot], streams[i]);
+        if (captured > 0)
+            streams[n_left++] = streams[i];
+        else if (code != cudaSuccess)
+            return code;
+    }
+    *n_streams = n_left;
+    return cudaSuccess;
+}
+
+static int end_lease(struct pstk__cuda *d, uint32_t slot, void **streams, uint32_t *n_streams,
+                     struct pstk_error *err)
+{
+    struct pstk__cuda_entry e;
+    const int r = pstk__cuda_enter(&e, &d->context, err);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&d->lock);
+    if (d->timed)
+        pstk__timing_release(&d->timing, slot, streams[*n_streams - 1]);
+    const cudaError_t code = record_uses(d, slot, streams, n_streams);
+    const int result = code == cudaSuccess ? *n_streams > 0 : fail_stream(d, code, err);
+    stream_leave(&e, d);
+    return result;
+}
+
+int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void **streams,
+                      uint32_t *n_streams, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    int r = 0;
-    for (uint32_t i = 0; i < n_streams && r == 0; i++)
-        r = record_use(d, slot, streams[i], i == n_streams - 1, err);
+    const int r = end_lease(d, slot, streams, n_streams, err);
     if (r < 0) {
         pthread_mutex_lock(&d->lock);
         d->is_unordered = 1;
@@ -175,6 +211,14 @@ int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *const *s
         pthread_mutex_unlock(&d->lock);
     }
     return r;
+}
+
+void pstk__gpu_abandon(struct pstk__device *device)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    pthread_mutex_lock(&d->lock);
+    d->is_lost = 1;
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */

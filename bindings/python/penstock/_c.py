@@ -153,6 +153,7 @@ RUNG_NOT_PAGE_LOCKED = 128
 
 # Callbacks: what the pointers lead to stays the library's, for the call.
 DecodeFn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_uint64)
+CurrentStreamFn = CFUNCTYPE(c_int, c_int32, POINTER(c_void_p))
 BadSampleFn = CFUNCTYPE(None, c_void_p, c_void_p, c_uint64)
 VerifyFn = CFUNCTYPE(c_int, c_void_p, c_void_p)
 ProgressFn = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
@@ -355,6 +356,7 @@ class Settings(Structure):
         ("timed", c_uint32),
         ("trace", c_uint32),
         ("reserved", c_uint32),
+        ("current_stream", CurrentStreamFn),
     ]
 
 
