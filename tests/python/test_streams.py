@@ -188,6 +188,29 @@ with opened() as loader:
             raise AssertionError("taken")
 """)
 
+    def test_the_stream_that_is_current_where_the_last_tensor_goes_is_waited_for(self):
+        self.on_fake("""
+current = []
+
+@_c.CurrentStreamFn
+def current_stream(device, out):
+    out[0] = current[-1] if current else None
+    return 0 if current else 1
+
+streams.current_of_threads = lambda framework: current_stream
+assert is_waited_for(lambda batch, side: current.append(side))
+current.clear()
+assert not is_waited_for(lambda batch, side: None)
+""")
+
+    def test_pytorch_names_the_current_stream_of_a_thread(self):
+        torch = sets.torch_or_skip()
+        from penstock import streams
+        if torch.version.cuda is None:
+            self.skipTest("this PyTorch is built without CUDA")
+        self.assertTrue(streams.current_of_threads("torch"))
+        self.assertFalse(streams.current_of_threads("dlpack"))
+
     def test_a_batch_that_was_moved_holds_no_slot(self):
         self.on_fake("""
 penstock.Tensor.to = lambda tensor, device, non_blocking: memoryview(tensor.read())

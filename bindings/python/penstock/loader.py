@@ -265,8 +265,9 @@ class Loader:
         _check_device(kind, index or 0, self._framework)
         numbers["device"] = kind
         numbers["device_index"] = _default_index(self._framework) if index is None else index
-        self._numbers, self._path, self._copy = numbers, path, copy
+        self._numbers, self._path = numbers, path
         self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
+        self._has_views = kind != _c.HOST and not copy  # of a device's slots
         self._stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
         on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
@@ -300,6 +301,8 @@ class Loader:
         if on_bad_sample is not None:
             told = _bad_sample_callback(on_bad_sample, self._owner)
             settings.on_bad_sample = _callbacks[self._owner] = told
+        if self._has_views:
+            settings.current_stream = streams.current_of_threads(self._framework)
         self._turn, self._alive = threading.RLock(), threading.RLock()
         self._pid, self._closing = os.getpid(), False
         self._pass = 0  # number of the newest; earlier ones are over
@@ -656,12 +659,11 @@ class Loader:
         if self._closing:  # by a signal's handler, which has given the batch back
             raise self._closed_meanwhile()
         share = tensors.Share(self._batch, stream)
-        has_views = self._device[0] != tensors.DL_CPU and not self._copy
-        info = batches.BatchInfo(share, self._images, hold=has_views)
+        info = batches.BatchInfo(share, self._images, hold=self._has_views)
         if not self._layouts:
             self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
         found_in = tensors.find(share, self._layouts, info.n_valid)
-        if has_views:
+        if self._has_views:
             self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))
         return self._make([self._converted(tensor) for tensor in found_in], info), info
 

@@ -11,7 +11,9 @@ not of PyTorch's allocator.
 """
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from ctypes import byref, c_void_p
 from typing import Any
@@ -42,6 +44,22 @@ def use(share: c_void_p, stream: int) -> None:
     goes ends before the slot is overwritten."""
     error = errors.new()
     errors.check(_c.lib.pstk_share_use(share, stream, byref(error)), error)
+
+
+def current_of_threads(framework: str) -> Any:
+    """The C function by which the framework names the current stream of the calling thread, without Python; or
+    one that is NULL. What the thread that drops a batch's last tensor has in that stream is then waited for, as
+    PyTorch's programs expect who use a tensor on a side stream and drop it there."""
+    none = _c.CurrentStreamFn()
+    if framework != "torch":
+        return none
+    import torch
+    path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cuda.so")
+    try:  # it is loaded already: nothing new comes in
+        library = ctypes.CDLL(path, os.RTLD_NOLOAD | os.RTLD_NOW)
+        return _c.CurrentStreamFn(("aoti_torch_get_current_cuda_stream", library))
+    except (OSError, AttributeError):  # a build without CUDA, or an older one
+        return none
 
 
 class Leases:
