@@ -144,7 +144,7 @@ class Protocols(unittest.TestCase):
 
 
 class Frameworks(unittest.TestCase):
-    """What takes batches apart and puts them together: every tensor is moved, under its name, in its order."""
+    """What takes batches apart and puts them together keeps every tensor, under its name, in its order."""
 
     def setUp(self):
         self.torch = sets.torch_or_skip()
@@ -169,7 +169,8 @@ class Frameworks(unittest.TestCase):
         for batch in (self.batch, self.pair):
             for moved in (batch.to("meta"), batch.to(self.meta, non_blocking=True)):
                 self.assert_moved(moved, type(batch))
-                self.assertEqual((moved.sample_ids, moved.next_position), (batch.sample_ids, batch.next_position))
+                self.assertEqual((moved.sample_ids, moved.next_position),
+                                 (batch.sample_ids, batch.next_position))
                 tokens = list(moved)[2]
                 self.assertEqual((tokens.offsets.device.type, tokens.n_rows), ("cpu", 4))
             self.assertIs(batch.to("cpu"), batch)
@@ -263,6 +264,12 @@ class Frameworks(unittest.TestCase):
         i, x = moved[0][0]["b"]
         self.assertEqual((i.tolist(), tuple(x.shape)), ([0, 1, 2, 3], (4, 3)))
 
+    def test_fsdp_gives_modules_a_plain_dict_with_all_names(self):
+        from torch.distributed import utils
+        found = utils._apply_to_tensors(lambda t: t.to("meta"), self.batch)
+        self.assertEqual((type(found), list(found)), (dict, ["i", "x", "tokens"]))
+        self.assertEqual({found["x"].device.type, found["tokens"].data.device.type}, {"meta"})
+
     def test_pinned_memory_keeps_names(self):
         from torch.utils.data._utils.pin_memory import pin_memory
 
@@ -272,7 +279,8 @@ class Frameworks(unittest.TestCase):
             def pin_memory(self):
                 return "pinned"
 
-        self.assertEqual(dict(pin_memory(penstock.Batch(a=Pinned(), b=Pinned()))), {"a": "pinned", "b": "pinned"})
+        self.assertEqual(dict(pin_memory(penstock.Batch(a=Pinned(), b=Pinned()))),
+                         {"a": "pinned", "b": "pinned"})
 
     def test_collating_batches_takes_dicts_of_them(self):
         from torch.utils.data import default_collate

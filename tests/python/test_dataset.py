@@ -2,6 +2,7 @@
 """penstock.Dataset: records by number, from any thread and process."""
 
 import copy
+import gc
 import glob
 import multiprocessing
 import os
@@ -10,8 +11,10 @@ import shutil
 import subprocess
 import threading
 import unittest
+from unittest import mock
 
 import penstock
+import sets
 from data_fixture import Case, image_file, np, optional, picture
 
 N = 1100  # more than two index pages' worth

@@ -17,8 +17,8 @@ from penstock import _c, streams
 SPIN = 0.3  # seconds of work on a stream
 
 def opened(path=sets.scalars(), **keywords):
-    return penstock.Loader(path, batch_size=10, device="cuda", framework="dlpack", shuffle=False, n_device_slots=2,
-                           **keywords)
+    return penstock.Loader(path, batch_size=10, device="cuda", framework="dlpack", shuffle=False,
+                           n_device_slots=2, **keywords)
 
 def stream_of(loader):
     found = c_void_p()
@@ -69,7 +69,8 @@ class Torch:  # as PyTorch's tensors: a view of one that goes by its address alo
 @unittest.skipUnless(FAKE, "PENSTOCK_FAKE_LIBRARY names no library")
 class Streams(unittest.TestCase):
     def on_fake(self, code):
-        done = sets.python(BEGIN + code + "print('same')", PENSTOCK_LIBRARY=FAKE, PENSTOCK_FAKE_CUDA="devices=2")
+        done = sets.python(BEGIN + code + "print('same')", PENSTOCK_LIBRARY=FAKE,
+                           PENSTOCK_FAKE_CUDA="devices=2")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "same\n", ""), done.stdout)
 
     def test_a_slot_without_other_streams_is_overwritten_at_once(self):
@@ -228,7 +229,8 @@ class Host(unittest.TestCase):
         import penstock
         sets.need_numpy()
         for framework in ("dlpack", "numpy", *(["torch"] if sets.has_torch() else [])):
-            with penstock.Loader(sets.small(), batch_size=4, framework=framework, outputs=["i", "tokens"]) as loader:
+            with penstock.Loader(sets.small(), batch_size=4, framework=framework,
+                                 outputs=["i", "tokens"]) as loader:
                 batch = next(iter(loader))
             for what in (batch, batch["i"], batch["tokens"], [batch["i"]], {"a": batch["tokens"]}, batch.info):
                 penstock.record_stream(what, 5)

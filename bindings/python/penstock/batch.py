@@ -78,8 +78,8 @@ class BatchInfo:
         """Where each valid row of each image output was cut from, by the output's name. SettingsError: the
         loader was opened without with_crops=True."""
         if self._crops is None:
-            raise errors.SettingsError("crops: with_crops is False; must be True for batches to have crops (open "
-                                       "the loader with with_crops=True)")
+            raise errors.SettingsError("crops: with_crops is False; must be True for batches to have crops "
+                                       "(open the loader with with_crops=True)")
         size = sizeof(_c.Crop) * self._n_rows
         return {name: [Crop(c.top, c.left, c.height, c.width, c.image_height, c.image_width, bool(c.flip))
                        for c in (_c.Crop * self.n_valid).from_buffer_copy(self._crops, i * size)]
@@ -167,9 +167,9 @@ def _moved(name: str, value: Any, device: Any, non_blocking: bool) -> Any:
     if not hasattr(value, "shape"):
         return value
     kind = type(value)
-    raise TypeError(f"batch.to: tensor '{name}' is a {kind.__module__}.{kind.__qualname__}, which has no to(); "
-                    "open the loader with framework='torch', or with device='cuda' for batches that are there "
-                    "already (JAX: jax.device_put(batch, device))")
+    raise TypeError(f"batch.to: tensor '{name}' is a {kind.__module__}.{kind.__qualname__}, which has no "
+                    "to(); open the loader with framework='torch', or with device='cuda' for batches that are "
+                    "there already (JAX: jax.device_put(batch, device))")
 
 
 def _shape(value: Any) -> str:
@@ -206,7 +206,7 @@ class Batch(dict[str, Any], _Told):
         if isinstance(name, str):
             return f"batch[{name!r}]: no tensor has this name; {has}{near(name, self.keys())}"
         if isinstance(name, int):
-            return f"batch[{name}]: no tensor has a number; {has}; form='tuple' gives batches that go by numbers"
+            return f"batch[{name}]: no tensor has a number; {has}; form='tuple' gives batches with numbers"
         return f"batch[...]: a {type(name).__name__} is no name; {has}; iterate over batch.keys() for names"
 
     def copy(self) -> Batch:
@@ -271,7 +271,7 @@ def register_jax() -> None:
 
 
 def register_torch() -> None:
-    """The same for torch.utils._pytree, on which torch.compile, FSDP2 and checkpointing rely."""
+    """The same for torch.utils._pytree, on which torch.func relies."""
     from torch.utils import _pytree
     register = getattr(_pytree, "register_pytree_node", None)  # from PyTorch 2.2 on
     if register is None:

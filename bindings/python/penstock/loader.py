@@ -183,8 +183,10 @@ class Loader:
         where it is imported, else NumPy; on a GPU PyTorch, or CuPy or JAX where only they are imported.
         NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
         copies.
-    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given; the first three tell
-        epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute `info`.
+    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
+        penstock.Batch, which iterates over its tensors in the order of the outputs: `for x, y in loader`. The
+        first three tell epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute
+        `info`.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
         function that tells one; it lives as long as batches that were handed out on it; None: the
@@ -207,9 +209,10 @@ class Loader:
         is then called for each, on a thread of the library's, with the id that stands in. What it raises is
         printed, and nothing else: to stop, let it set a flag that the loop looks at. Of the loader it may
         call stats() and interrupt(), nothing else.
-    with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
-        no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests.
-        timed: measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
+    with_crops: batch.crops has where images were cut from, and flips. pin_threads: False leaves workers to
+        the scheduler (in C: no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology:
+        hwloc's, for tests. timed: measure copies and waits of the device. trace: mark what threads do for
+        Nsight Systems.
     """
 
     _handle: Any = None  # of as much of a loader as __init__ got to
@@ -341,7 +344,7 @@ class Loader:
 
     @property
     def dataset(self) -> Dataset:
-        """The data set as a penstock.Dataset: len(loader.dataset) is its number of samples, on every rank, and
+        """The data set as a penstock.Dataset: len(loader.dataset) is its number of samples, on every rank;
         loader.dataset[i] reads sample i. It is opened when first asked for, and closed with the loader."""
         self._check_process()
         with self._alive:
@@ -355,8 +358,8 @@ class Loader:
         found = Dataset(self._path)
         if found.info.identity != self._catalog.info.identity:
             found.close()
-            raise errors.DataSetNotFoundError(f"{self._path}: was replaced after the loader opened it: open the "
-                                              "loader again")
+            raise errors.DataSetNotFoundError(f"{self._path}: was replaced after the loader opened it: open "
+                                              "the loader again")
         return found
 
     @property

@@ -29,8 +29,8 @@ def handle(stream: Any) -> int:
     """The cudaStream_t of a stream of PyTorch's or CuPy's, or an int that is one."""
     found = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
     if isinstance(found, bool) or not isinstance(found, int):
-        raise TypeError(f"stream: is {stream!r}, must be a stream of PyTorch's or CuPy's, a cudaStream_t as an "
-                        "int, or a function that returns one")
+        raise TypeError(f"stream: is {stream!r}, must be a stream of PyTorch's or CuPy's, a cudaStream_t as "
+                        "an int, or a function that returns one")
     return found
 
 
@@ -47,9 +47,9 @@ def use(share: c_void_p, stream: int) -> None:
 
 
 def current_of_threads(framework: str) -> Any:
-    """The C function by which the framework names the current stream of the calling thread, without Python; or
-    one that is NULL. What the thread that drops a batch's last tensor has in that stream is then waited for, as
-    PyTorch's programs expect who use a tensor on a side stream and drop it there."""
+    """The C function by which the framework names the current stream of the calling thread, without Python;
+    or one that is NULL. So the loader also waits for the current stream of the thread that drops a batch's
+    last tensor: programs use a tensor on a side stream and drop it there."""
     none = _c.CurrentStreamFn()
     if framework != "torch":
         return none
@@ -154,6 +154,6 @@ def _record_array(array: Any, stream: Any) -> None:
     if share is None:
         kind = type(array)
         raise errors.UnsupportedError(
-            f"record_stream: this {kind.__module__}.{kind.__qualname__} is not a tensor of an open loader, and "
-            "its library has no record_stream: keep it until its use has ended")
+            f"record_stream: this {kind.__module__}.{kind.__qualname__} is not a tensor of an open loader, "
+            "and its library has no record_stream: keep it until its use has ended")
     use(share, handle(stream))

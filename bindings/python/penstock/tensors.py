@@ -185,8 +185,8 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
-        """A capsule. stream: the consumer's, as the protocol has it. It waits for the batch, and what is in it
-        when the last reference goes ends before the slot is overwritten. With -1 neither is done."""
+        """A capsule. stream: the consumer's, as the protocol has it. It waits for the batch, and what is in
+        it when the last reference goes ends before the slot is overwritten. With -1 neither is done."""
         if copy or (dl_device is not None and tuple(map(int, dl_device)) != self.device):
             raise BufferError("penstock.Tensor: it looks into a slot and makes no copies; copy what you get")
         if self.device[0] != DL_CPU and stream != -1:
