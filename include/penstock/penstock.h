@@ -476,11 +476,17 @@ struct pstk_stats {
     uint32_t page_locked;   /* 1: copies run straight from the host slots */
     uint64_t device_memory; /* bytes of the device's slots */
     /* With settings.timed, as the device's clock tells. */
-    uint64_t copy_ns;        /* copies to the device, while they ran */
-    uint64_t copy_bytes;     /* of those copies */
-    uint64_t stream_used_ns; /* consumer's stream: from a batch's arrival to its release */
-    uint64_t
-        stream_starved_ns; /* consumer's stream: from a release until the next batch was there */
+    uint64_t copy_ns;    /* copies to the device, while they ran */
+    uint64_t copy_bytes; /* of those copies */
+    /* The consumer's streams, each by itself, summed. Starved: from where a pstk_next that leased a
+     * batch was called, or the stream came to that point, until the batch was there; with calls
+     * before it that ended in ETIMEDOUT or EINTR from the first of them. Includes the first batch,
+     * and the first after a seek. Used: from there until the next batch is asked for on the same
+     * stream, be it in the next epoch; of a stream's last batch it is not counted. Of the stream
+     * that pstk_next is given alone: one that only takes batches, for others to use, starves
+     * whenever none is ready. */
+    uint64_t stream_used_ns;
+    uint64_t stream_starved_ns;
 };
 
 /* Copy out the statistics; never blocks. */

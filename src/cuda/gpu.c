@@ -235,6 +235,7 @@ const struct pstk__device_ops pstk__cuda_ops = {
     .describe = pstk__cuda_describe,
     .measure = pstk__cuda_measure,
     .close = cuda_close,
+    .ask = pstk__gpu_ask,
     .acquire = pstk__gpu_acquire,
     .wait = pstk__gpu_wait,
     .record = pstk__gpu_record,

@@ -76,6 +76,7 @@ int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load, u
                    struct pstk_error *err);
 int pstk__gpu_copied(struct pstk__device *device, uint32_t host_slot, int wait,
                      uint64_t *blocked_ns, struct pstk_error *err);
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again);
 int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
                       struct pstk_error *err);
 int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,

@@ -99,10 +99,20 @@ static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t strea
     if (code == cudaSuccess)
         code = cudaStreamWaitEvent(stream, d->slots[slot].loaded, 0);
     if (code == cudaSuccess && d->timed && is_lease)
-        pstk__timing_arrive(&d->timing, slot, stream);
+        pstk__timing_arrive(&d->timing, stream);
     r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
     return r;
+}
+
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    if (!d->timed || check_default(d, stream, NULL) < 0 || stream_enter(&e, d, stream, NULL) < 0)
+        return; /* acquire says what is wrong with the stream */
+    pstk__timing_ask(&d->timing, stream, again);
+    stream_leave(&e, d);
 }
 
 int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
@@ -191,8 +201,6 @@ static int end_lease(struct pstk__cuda *d, uint32_t slot, void **streams, uint32
     if (r < 0)
         return r;
     pthread_mutex_lock(&d->lock);
-    if (d->timed)
-        pstk__timing_release(&d->timing, slot, streams[*n_streams - 1]);
     const cudaError_t code = record_uses(d, slot, streams, n_streams);
     const int result = code == cudaSuccess ? *n_streams > 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
