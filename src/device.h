@@ -85,7 +85,8 @@ struct pstk__device_ops {
     /* Copy device memory to the host behind what is in the stream, and wait for it. */
     int (*read)(struct pstk__device *d, void *to, const void *from, uint64_t size, void *stream,
                 struct pstk_error *err);
-    /* Streams for programs that do not speak the device's language themselves. */
+    /* Streams for programs that do not speak the device's language themselves. Those not closed
+     * are closed with the device. */
     int (*stream_open)(struct pstk__device *d, void **stream, struct pstk_error *err);
     void (*stream_close)(struct pstk__device *d, void *stream);
     /* Keep the stream busy: stands for a training step. */

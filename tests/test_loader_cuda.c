@@ -264,6 +264,29 @@ TEST(nothing_runs_on_gpu_0_by_accident)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+TEST(a_stream_left_open_is_closed_after_the_last_batch)
+{
+    struct pstk_settings s = base();
+    struct cuda_fake_stats stats;
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    void *stream, *other;
+    cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2, .max_delay_us = 100});
+    s.device_index = 1;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
+    CHECK_EQ(pstk_stream_open(loader, &other, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, stream, LONG, NULL), 1);
+    pstk_stream_close(loader, &other);
+    pstk_close(&loader);
+    cuda_fake_stats(&stats);
+    CHECK_EQ(stats.n_streams, 3);
+    pstk_release(&b, stream);
+    cuda_fake_stats(&stats);
+    CHECK_EQ(stats.n_streams, 0);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(the_threads_current_device_stays_what_it_was)
 {
     struct pstk_settings s = base();
@@ -1192,6 +1215,7 @@ int main(void)
         CASE(slots_that_cannot_be_page_locked_are_copied_through_the_bounce_buffers),
         CASE(no_schedule_of_thousands_makes_a_difference),
         CASE(nothing_runs_on_gpu_0_by_accident),
+        CASE(a_stream_left_open_is_closed_after_the_last_batch),
         CASE(the_threads_current_device_stays_what_it_was),
         CASE(a_stream_of_another_device_is_refused_and_the_batch_stays),
         CASE(an_error_of_the_programs_own_is_not_taken_away),

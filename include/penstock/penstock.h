@@ -372,8 +372,10 @@ PSTK_API void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor,
 
 /* ---- streams, for programs that do not speak the device's own language ----------------------- */
 
-/* Make a stream of the loader's device that waits for no other. Returns owned in *stream: close it
- * before the loader. On the host, and for the functions below, NULL is a stream. */
+/* Make a stream of the loader's device that waits for no other. Returns owned in *stream. Close it
+ * before the loader and after the last batch that was leased on it; or leave it to the library,
+ * which closes it once the loader is closed and its last batch released. On the host, and for the
+ * functions below, NULL is a stream. */
 PSTK_API int pstk_stream_open(struct pstk_loader *loader, void **stream, struct pstk_error *err);
 /* Wait for what is in the stream, free it, null *stream. */
 PSTK_API void pstk_stream_close(struct pstk_loader *loader, void **stream);

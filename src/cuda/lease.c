@@ -4,6 +4,8 @@
 
 #include "error.h"
 
+#include <stdlib.h>
+
 /*
  * The default streams are those of the calling thread's current context: where it is not ours, what
  * the caller puts there is not behind what we do. Only where a lease begins: it may end in any
@@ -239,11 +241,38 @@ int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pst
     int r = pstk__cuda_enter(&e, &d->context, err);
     if (r < 0)
         return r;
-    const cudaError_t code = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
-    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "making a stream", err);
-    *stream = s;
+    struct pstk__cuda_stream *opened = malloc(sizeof *opened);
+    const cudaError_t code =
+        opened ? cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) : cudaSuccess;
+    if (!opened)
+        r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a stream");
+    else if (code != cudaSuccess)
+        r = pstk__gpu_fail(d, code, "making a stream", err);
     pstk__cuda_leave(&e);
-    return r;
+    if (r < 0) {
+        free(opened);
+        return r;
+    }
+    pthread_mutex_lock(&d->lock);
+    *opened = (struct pstk__cuda_stream){.next = d->opened, .stream = s};
+    d->opened = opened;
+    pthread_mutex_unlock(&d->lock);
+    *stream = s;
+    return 0;
+}
+
+/* Take the stream out of those that the device closes. */
+static void forget_stream(struct pstk__cuda *d, cudaStream_t stream)
+{
+    pthread_mutex_lock(&d->lock);
+    struct pstk__cuda_stream **link = &d->opened, *found;
+    while (*link && (*link)->stream != stream)
+        link = &(*link)->next;
+    found = *link;
+    if (found)
+        *link = found->next;
+    pthread_mutex_unlock(&d->lock);
+    free(found);
 }
 
 void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
@@ -252,9 +281,22 @@ void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
     struct pstk__cuda_entry e;
     if (stream == NULL || pstk__cuda_enter(&e, &d->context, NULL) < 0)
         return;
+    forget_stream(d, stream);
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
     pstk__cuda_leave(&e);
+}
+
+void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered)
+{
+    struct pstk__cuda_stream *next;
+    for (struct pstk__cuda_stream *s = d->opened; s; s = next) {
+        next = s->next;
+        if (is_entered)
+            cudaStreamDestroy(s->stream); /* what is in it runs on */
+        free(s);
+    }
+    d->opened = NULL;
 }
 
 int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,
