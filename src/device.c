@@ -52,6 +52,11 @@ static int host_measure(int32_t index, uint64_t block_size, double seconds,
                       "kind: nothing is copied to the host; pstk_measure_ceilings measures memory");
 }
 
+static void host_ask(struct pstk__device *d, void *stream, int again)
+{
+    (void)d, (void)stream, (void)again;
+}
+
 /* Whatever a stream is asked: on the host it is the caller, who has it done already. */
 static int host_order(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err)
 {
@@ -118,6 +123,7 @@ static const struct pstk__device_ops host_ops = {
     .count = host_count,
     .describe = host_describe,
     .measure = host_measure,
+    .ask = host_ask,
     .acquire = host_order,
     .wait = host_order,
     .record = host_order,

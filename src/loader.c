@@ -22,7 +22,8 @@ struct pstk_loader {
     struct pstk__counters consumer;
     _Atomic uint64_t n_samples; /* delivered */
     uint64_t returned_ns;       /* when next last returned a batch; 0 = not yet */
-    int owner;                  /* process id: a fork's child may not use us */
+    int asks_again; /* 1: the last next ended before a batch came; the one now waits on */
+    int owner;      /* process id: a fork's child may not use us */
 };
 
 static uint64_t get(const _Atomic uint64_t *counter)
@@ -280,14 +281,17 @@ int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, in
     if (r < 0)
         return r;
     uint64_t now = pstk__clock_ns(), waited = 0;
-    pstk__slots_settle(l->pipeline.delivered);
+    struct pstk__slots *slots = l->pipeline.delivered;
+    pstk__slots_settle(slots);
+    slots->device_ops->ask(slots->device, stream, l->asks_again);
     if (l->returned_ns)
         pstk__count(&l->consumer.busy_ns, now - l->returned_ns);
     struct pstk__slot *s = NULL;
-    const struct pstk__trace *trace = &l->pipeline.delivered->trace;
+    const struct pstk__trace *trace = &slots->trace;
     pstk__trace_enter(trace, "next", get(&l->consumer.n_items));
     r = pstk__window_take(&l->pipeline.window, &s, stream, timeout_ns, &waited, err);
     pstk__trace_leave(trace);
+    l->asks_again = r == PSTK_ETIMEDOUT || r == PSTK_EINTR;
     l->returned_ns = pstk__clock_ns();
     pstk__count(&l->consumer.starved_ns, waited);
     if (r == 1) {
@@ -394,6 +398,7 @@ int pstk_seek(struct pstk_loader *l, uint64_t epoch, uint64_t position, struct p
                           "position: %llu is past the %llu samples of the data set",
                           (unsigned long long)position,
                           (unsigned long long)l->pipeline.partition.n);
+    l->asks_again = 0;
     pstk__window_seek(&l->pipeline.window,
                       (struct pstk__cursor){.epoch = epoch, .position = position});
     return 0;

@@ -372,8 +372,10 @@ PSTK_API void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor,
 
 /* ---- streams, for programs that do not speak the device's own language ----------------------- */
 
-/* Make a stream of the loader's device that waits for no other. Returns owned in *stream: close it
- * before the loader. On the host, and for the functions below, NULL is a stream. */
+/* Make a stream of the loader's device that waits for no other. Returns owned in *stream. Close it
+ * before the loader and after the last batch that was leased on it; or leave it to the library,
+ * which closes it once the loader is closed and its last batch released. On the host, and for the
+ * functions below, NULL is a stream. */
 PSTK_API int pstk_stream_open(struct pstk_loader *loader, void **stream, struct pstk_error *err);
 /* Wait for what is in the stream, free it, null *stream. */
 PSTK_API void pstk_stream_close(struct pstk_loader *loader, void **stream);
@@ -476,11 +478,17 @@ struct pstk_stats {
     uint32_t page_locked;   /* 1: copies run straight from the host slots */
     uint64_t device_memory; /* bytes of the device's slots */
     /* With settings.timed, as the device's clock tells. */
-    uint64_t copy_ns;        /* copies to the device, while they ran */
-    uint64_t copy_bytes;     /* of those copies */
-    uint64_t stream_used_ns; /* consumer's stream: from a batch's arrival to its release */
-    uint64_t
-        stream_starved_ns; /* consumer's stream: from a release until the next batch was there */
+    uint64_t copy_ns;    /* copies to the device, while they ran */
+    uint64_t copy_bytes; /* of those copies */
+    /* The consumer's streams, each by itself, summed. Starved: from where a pstk_next that leased a
+     * batch was called, or the stream came to that point, until the batch was there; with calls
+     * before it that ended in ETIMEDOUT or EINTR from the first of them. Includes the first batch,
+     * and the first after a seek. Used: from there until the next batch is asked for on the same
+     * stream, be it in the next epoch; of a stream's last batch it is not counted. Of the stream
+     * that pstk_next is given alone: one that only takes batches, for others to use, starves
+     * whenever none is ready. */
+    uint64_t stream_used_ns;
+    uint64_t stream_starved_ns;
 };
 
 /* Copy out the statistics; never blocks. */

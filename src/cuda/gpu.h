@@ -39,6 +39,12 @@ struct pstk__cuda_slot {
     uint32_t n_uses;
 };
 
+/* A stream that stream_open gave out and nobody has closed. */
+struct pstk__cuda_stream {
+    struct pstk__cuda_stream *next;
+    cudaStream_t stream;
+};
+
 struct pstk__cuda {
     struct pstk__device base; /* first member */
     struct pstk__cuda_context context;
@@ -53,7 +59,8 @@ struct pstk__cuda {
     struct pstk__bounce bounce;              /* open once pinning was refused */
     _Atomic uint64_t copy_ns, copy_bytes;    /* timed; the uploader writes */
     struct pstk__timing timing;              /* timed; by the lock, what it counts apart */
-    pthread_mutex_t lock;                    /* uses, probe, timing */
+    struct pstk__cuda_stream *opened;        /* by the lock; owned */
+    pthread_mutex_t lock;                    /* uses, probe, timing, opened */
     uint32_t
         is_unordered; /* by the lock; 1: a release failed, so that close waits for everything */
     uint32_t is_lost; /* by the lock; 1: what uses the memory cannot be waited for (it is work of
@@ -76,6 +83,7 @@ int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load, u
                    struct pstk_error *err);
 int pstk__gpu_copied(struct pstk__device *device, uint32_t host_slot, int wait,
                      uint64_t *blocked_ns, struct pstk_error *err);
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again);
 int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
                       struct pstk_error *err);
 int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
@@ -90,6 +98,9 @@ int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint
                    void *stream, struct pstk_error *err);
 int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pstk_error *err);
 void pstk__gpu_stream_close(struct pstk__device *device, void *stream);
+/* Close those that are left, or only forget them where the device could not be entered; nobody
+ * else has the device. */
+void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered);
 int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,
                           struct pstk_error *err);
 

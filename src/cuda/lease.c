@@ -4,6 +4,8 @@
 
 #include "error.h"
 
+#include <stdlib.h>
+
 /*
  * The default streams are those of the calling thread's current context: where it is not ours, what
  * the caller puts there is not behind what we do. Only where a lease begins: it may end in any
@@ -99,10 +101,20 @@ static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t strea
     if (code == cudaSuccess)
         code = cudaStreamWaitEvent(stream, d->slots[slot].loaded, 0);
     if (code == cudaSuccess && d->timed && is_lease)
-        pstk__timing_arrive(&d->timing, slot, stream);
+        pstk__timing_arrive(&d->timing, stream);
     r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
     return r;
+}
+
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    if (!d->timed || check_default(d, stream, NULL) < 0 || stream_enter(&e, d, stream, NULL) < 0)
+        return; /* acquire says what is wrong with the stream */
+    pstk__timing_ask(&d->timing, stream, again);
+    stream_leave(&e, d);
 }
 
 int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream,
@@ -191,8 +203,6 @@ static int end_lease(struct pstk__cuda *d, uint32_t slot, void **streams, uint32
     if (r < 0)
         return r;
     pthread_mutex_lock(&d->lock);
-    if (d->timed)
-        pstk__timing_release(&d->timing, slot, streams[*n_streams - 1]);
     const cudaError_t code = record_uses(d, slot, streams, n_streams);
     const int result = code == cudaSuccess ? *n_streams > 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
@@ -231,11 +241,38 @@ int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pst
     int r = pstk__cuda_enter(&e, &d->context, err);
     if (r < 0)
         return r;
-    const cudaError_t code = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
-    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "making a stream", err);
-    *stream = s;
+    struct pstk__cuda_stream *opened = malloc(sizeof *opened);
+    const cudaError_t code =
+        opened ? cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) : cudaSuccess;
+    if (!opened)
+        r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a stream");
+    else if (code != cudaSuccess)
+        r = pstk__gpu_fail(d, code, "making a stream", err);
     pstk__cuda_leave(&e);
-    return r;
+    if (r < 0) {
+        free(opened);
+        return r;
+    }
+    pthread_mutex_lock(&d->lock);
+    *opened = (struct pstk__cuda_stream){.next = d->opened, .stream = s};
+    d->opened = opened;
+    pthread_mutex_unlock(&d->lock);
+    *stream = s;
+    return 0;
+}
+
+/* Take the stream out of those that the device closes. */
+static void forget_stream(struct pstk__cuda *d, cudaStream_t stream)
+{
+    pthread_mutex_lock(&d->lock);
+    struct pstk__cuda_stream **link = &d->opened, *found;
+    while (*link && (*link)->stream != stream)
+        link = &(*link)->next;
+    found = *link;
+    if (found)
+        *link = found->next;
+    pthread_mutex_unlock(&d->lock);
+    free(found);
 }
 
 void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
@@ -244,9 +281,22 @@ void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
     struct pstk__cuda_entry e;
     if (stream == NULL || pstk__cuda_enter(&e, &d->context, NULL) < 0)
         return;
+    forget_stream(d, stream);
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
     pstk__cuda_leave(&e);
+}
+
+void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered)
+{
+    struct pstk__cuda_stream *next;
+    for (struct pstk__cuda_stream *s = d->opened; s; s = next) {
+        next = s->next;
+        if (is_entered)
+            cudaStreamDestroy(s->stream); /* what is in it runs on */
+        free(s);
+    }
+    d->opened = NULL;
 }
 
 int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import os
 import threading
@@ -62,8 +63,8 @@ def _no_stream() -> int | None:
     return None
 
 
-def _current_stream(framework: str, index: int) -> Callable[[], int | None]:
-    """What tells the stream that the framework works on."""
+def _current_stream(framework: str, index: int) -> Callable[[], int | None] | None:
+    """What names the stream that the framework works on; None: the framework does not say."""
     if framework == "torch":
         import torch
         current = torch.cuda.current_stream
@@ -71,7 +72,21 @@ def _current_stream(framework: str, index: int) -> Callable[[], int | None]:
     if framework == "cupy":
         import cupy
         return lambda: int(cupy.cuda.get_current_stream().ptr)
-    return _no_stream
+    return None
+
+
+def _current_stream_function(framework: str) -> Any:
+    """What names the calling thread's current stream to the library: PyTorch's C function, which needs no
+    interpreter; NULL where the framework has none."""
+    if framework == "torch":
+        import torch
+        path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cuda.so")
+        with contextlib.suppress(OSError, AttributeError):  # a build without CUDA, or an old one
+            loaded = ctypes.CDLL(path, mode=ctypes.DEFAULT_MODE | os.RTLD_NOLOAD)
+            version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+            if version >= (2, 4):  # in the C interface of earlier ones it may have had other arguments
+                return ctypes.cast(loaded.aoti_torch_get_current_cuda_stream, _c.CurrentStreamFn)
+    return _c.CurrentStreamFn()
 
 
 def _check_device(kind: int, index: int, framework: str) -> None:
@@ -189,8 +204,8 @@ class Loader:
         `info`.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
-        function that tells one; it lives as long as batches that were handed out on it; None: the
-        framework's current one at each batch.
+        function that returns one; it lives as long as batches that were handed out on it; None: the
+        framework's current one at each batch, or, for JAX and "dlpack", one of the loader's own.
     timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last="drop" the same samples, the end of the data set, never come: to see all say last="short".
@@ -219,6 +234,7 @@ class Loader:
     _dying: Any = None  # the handle, from when nobody may use it any more until pstk_close has returned
     _dataset: Dataset | None = None
     _exiting = False
+    _own: Any = None  # the loader's own stream, once it is needed
     _asked = False  # set_epoch named the epoch of the next pass, be it empty
 
     @words.suggesting
@@ -288,7 +304,15 @@ class Loader:
         if stream is not None:
             handle = streams.handle(stream)
             return lambda _kept=stream: handle  # type: ignore[misc]
-        return _current_stream(self._framework, self._device[1])
+        return _current_stream(self._framework, self._device[1]) or self._own_stream
+
+    def _own_stream(self) -> int | None:
+        """A stream of the loader's own, for frameworks that say nothing of theirs: on it nothing runs, and what
+        reads the tensors waits for it. The library closes it after the last batch."""
+        if self._own is None:
+            self._own, error = c_void_p(), errors.new()
+            errors.check(_c.lib.pstk_stream_open(self._handle, byref(self._own), byref(error)), error)
+        return self._own.value
 
     def _guard_of(self) -> Callable[[], Any]:
         """PyTorch's default stream is no handle, but means the current device's."""
@@ -320,6 +344,8 @@ class Loader:
         self._resume = self._cursor
         self._start = self._cursor
         self._error, self._batch = errors.new(), POINTER(_c.Batch)()
+        if self._device[0] != tensors.DL_CPU:
+            settings.current_stream = _current_stream_function(self._framework)
         error = errors.new()
         self._handle, self._dying = c_void_p(), c_void_p()
         code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))
@@ -713,6 +739,8 @@ class Loader:
         name = "n_slots" if self._device[0] == tensors.DL_CPU else "n_device_slots"
         told = self.stats()
         n = told.n_slots if name == "n_slots" else told.n_device_slots
+        if b"captured" in self._error.message:  # there is no batch to let go of
+            return errors.of(self._error, _c.ENOBUFS)
         self._error.message = (
             f"all {n} slots are held by batches that are still referenced: let go of older ones before "
             f"asking for more, open the loader with {name} above {n}, or with copy=True, which gives tensors "
