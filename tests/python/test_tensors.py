@@ -574,7 +574,7 @@ print("same")
         torch = sets.torch_or_skip()
         if not torch.version.cuda:
             self.skipTest("missing: a PyTorch built with CUDA")
-        name = penstock.loader._current_stream_function
+        name = penstock.streams.current_of_threads
         self.assertTrue(name("torch"))
         self.assertFalse(name("cupy"))
         self.assertFalse(name("dlpack"))

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import gc
 import os
 import threading
@@ -73,20 +72,6 @@ def _current_stream(framework: str, index: int) -> Callable[[], int | None] | No
         import cupy
         return lambda: int(cupy.cuda.get_current_stream().ptr)
     return None
-
-
-def _current_stream_function(framework: str) -> Any:
-    """What names the calling thread's current stream to the library: PyTorch's C function, which needs no
-    interpreter; NULL where the framework has none."""
-    if framework == "torch":
-        import torch
-        path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cuda.so")
-        with contextlib.suppress(OSError, AttributeError):  # a build without CUDA, or an old one
-            loaded = ctypes.CDLL(path, mode=ctypes.DEFAULT_MODE | os.RTLD_NOLOAD)
-            version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-            if version >= (2, 4):  # in the C interface of earlier ones it may have had other arguments
-                return ctypes.cast(loaded.aoti_torch_get_current_cuda_stream, _c.CurrentStreamFn)
-    return _c.CurrentStreamFn()
 
 
 def _check_device(kind: int, index: int, framework: str) -> None:
@@ -306,13 +291,13 @@ class Loader:
             return lambda _kept=stream: handle  # type: ignore[misc]
         return _current_stream(self._framework, self._device[1]) or self._own_stream
 
-    def _own_stream(self) -> int | None:
+    def _own_stream(self) -> int:
         """A stream of the loader's own, for frameworks that say nothing of theirs: on it nothing runs, and what
         reads the tensors waits for it. The library closes it after the last batch."""
         if self._own is None:
             self._own, error = c_void_p(), errors.new()
             errors.check(_c.lib.pstk_stream_open(self._handle, byref(self._own), byref(error)), error)
-        return self._own.value
+        return int(self._own.value)
 
     def _guard_of(self) -> Callable[[], Any]:
         """PyTorch's default stream is no handle, but means the current device's."""
@@ -328,8 +313,6 @@ class Loader:
         if on_bad_sample is not None:
             told = _bad_sample_callback(on_bad_sample, self._owner)
             settings.on_bad_sample = _callbacks[self._owner] = told
-        if self._has_views:
-            settings.current_stream = streams.current_of_threads(self._framework)
         self._turn, self._alive = threading.RLock(), threading.RLock()
         self._pid, self._closing = os.getpid(), False
         self._pass = 0  # number of the newest; earlier ones are over
@@ -345,7 +328,7 @@ class Loader:
         self._start = self._cursor
         self._error, self._batch = errors.new(), POINTER(_c.Batch)()
         if self._device[0] != tensors.DL_CPU:
-            settings.current_stream = _current_stream_function(self._framework)
+            settings.current_stream = streams.current_of_threads(self._framework)
         error = errors.new()
         self._handle, self._dying = c_void_p(), c_void_p()
         code = _c.lib.pstk_open(byref(self._handle), byref(settings), byref(error))

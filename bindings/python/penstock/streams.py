@@ -54,11 +54,13 @@ def current_of_threads(framework: str) -> Any:
     if framework != "torch":
         return none
     import torch
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 4):
+        return none  # in the C interface of earlier ones it may have had other arguments
     path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cuda.so")
     try:  # it is loaded already: nothing new comes in
         library = ctypes.CDLL(path, os.RTLD_NOLOAD | os.RTLD_NOW)
         return _c.CurrentStreamFn(("aoti_torch_get_current_cuda_stream", library))
-    except (OSError, AttributeError):  # a build without CUDA, or an older one
+    except (OSError, AttributeError):  # a build without CUDA
         return none
 
 
