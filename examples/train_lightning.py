@@ -41,9 +41,6 @@ class Data(lightning.LightningDataModule):
         ops = [Resize(self.size * 8 // 7), CenterCrop(self.size)]
         return self.open("val", ops, shuffle=False, last="pad")
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, index: int) -> Any:
-        return batch  # it is there
-
 
 class Classifier(lightning.LightningModule):
     def __init__(self, n_classes: int, lr: float) -> None:

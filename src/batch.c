@@ -165,6 +165,7 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
     p->layout = *c->layout;
     p->on_device = c->on_device;
     p->device_index = c->device_index;
+    p->current_stream = c->current_stream;
     p->n_slots = c->n_slots;
     p->n_lanes = c->n_lanes;
     p->batch_size = c->plan->batch_size;
@@ -200,6 +201,15 @@ void pstk__slots_attach(struct pstk__slots *p, struct pstk__device *device)
     }
 }
 
+/* The last reference is gone: what is still parked will never be recorded. */
+static void abandon_parked(struct pstk__slots *p)
+{
+    pstk__slots_settle(p);
+    for (uint32_t i = 0; i < p->n_slots; i++)
+        if (atomic_load_explicit(&p->slots[i].state, memory_order_relaxed) == PSTK__SLOT_PARKED)
+            p->device_ops->abandon(p->device);
+}
+
 void pstk__slots_unref(struct pstk__slots *p)
 {
     /* Acquire and release: the last one sees all that the others did to the slots. */
@@ -208,6 +218,8 @@ void pstk__slots_unref(struct pstk__slots *p)
     /* It waits for the streams that use the slots, and a device frees memory by waiting for all
      * that runs on it. */
     void *state = p->device && p->on_device ? pstk__interpreter_leave() : NULL;
+    if (p->device)
+        abandon_parked(p);
     slots_free(p);
     pstk__interpreter_return(state);
 }
@@ -241,13 +253,19 @@ static void push_free(struct pstk__slot *s)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* A free slot of the lane, or NULL. */
+/* A free slot of the lane, or NULL. On the host the one that came back last, which caches may have;
+ * on a device, which may still use it, the one that came back first. */
 static struct pstk__slot *pop_free(struct pstk__slots *p, uint32_t lane)
 {
     struct pstk__slot *s = NULL;
     pthread_mutex_lock(&p->lock);
-    if (p->n_free[lane] > 0)
-        s = &p->slots[p->free_list[lane][--p->n_free[lane]]];
+    uint32_t *list = p->free_list[lane];
+    if (p->n_free[lane] > 0) {
+        const uint32_t left = --p->n_free[lane];
+        s = &p->slots[list[p->on_device ? 0 : left]];
+        if (p->on_device)
+            memmove(list, list + 1, left * sizeof *list);
+    }
     pthread_mutex_unlock(&p->lock);
     return s;
 }
@@ -452,10 +470,36 @@ int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_
     if (r < 0)
         return r;
     change_state(s, p->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);
+    s->n_users = 0; /* nobody else has the slot yet */
     atomic_fetch_add_explicit(&p->n_refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&p->n_leased, 1, memory_order_relaxed);
     s->lease = pstk__trace_begin(&p->trace, "lease", s->seq);
     return 0;
+}
+
+static int is_user(const struct pstk__slot *s, const void *stream)
+{
+    for (uint32_t i = 0; i < s->n_users; i++)
+        if (s->users[i] == stream)
+            return 1;
+    return 0;
+}
+
+int pstk__slot_use(struct pstk__slot *s, void *stream, struct pstk_error *err)
+{
+    int r = 0;
+    pthread_mutex_lock(&s->lock);
+    if (!is_user(s, stream)) {
+        if (s->n_users < PSTK__MAX_USERS)
+            s->users[s->n_users++] = stream;
+        else
+            r = pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
+                           "stream: the batch is used on %u further streams already; for more, "
+                           "call pstk_batch_wait before the work and pstk_batch_record after it",
+                           PSTK__MAX_USERS);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return r;
 }
 
 /* The device could not be told what still uses the slot: it is never used again, and the loader
@@ -471,19 +515,59 @@ static void lose(struct pstk__slot *s, const struct pstk_error *err)
     pthread_mutex_unlock(&p->lock);
 }
 
-void pstk__slot_release(struct pstk__slot *s, void *stream)
+/* The slot is LEASED, and nobody has it but the caller. */
+static void end_lease(struct pstk__slot *s)
 {
     struct pstk__slots *p = s->pool;
     struct pstk_error err;
-    pstk__trace_end(&p->trace, s->lease);
     pstk_error_init(&err, sizeof err);
-    if (p->device_ops->release(p->device, s->batch.slot, stream, &err) < 0) {
+    const int r = p->device_ops->release(p->device, s->batch.slot, s->users, &s->n_users, &err);
+    if (r < 0) {
         lose(s, &err);
+    } else if (r > 0) {
+        atomic_fetch_add_explicit(&p->n_parked, 1, memory_order_relaxed);
+        change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_PARKED);
     } else {
         change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_FREE);
         atomic_fetch_sub_explicit(&p->n_leased, 1, memory_order_relaxed);
         push_free(s);
     }
+}
+
+void pstk__slots_settle(struct pstk__slots *p)
+{
+    if (atomic_load_explicit(&p->n_parked, memory_order_relaxed) == 0)
+        return;
+    for (uint32_t i = 0; i < p->n_slots; i++) {
+        uint32_t parked = PSTK__SLOT_PARKED;
+        struct pstk__slot *s = &p->slots[i];
+        /* Acquire: pairs with change_state in end_lease, for the streams that are left. */
+        if (!atomic_compare_exchange_strong_explicit(&s->state, &parked, PSTK__SLOT_LEASED,
+                                                     memory_order_acq_rel, memory_order_relaxed))
+            continue;
+        atomic_fetch_sub_explicit(&p->n_parked, 1, memory_order_relaxed);
+        end_lease(s);
+    }
+}
+
+void pstk__slot_use_current(struct pstk__slot *s)
+{
+    const struct pstk__slots *p = s->pool;
+    void *stream = NULL;
+    if (!p->current_stream || p->current_stream(p->device_index, &stream) != 0)
+        return;
+    if (!is_user(s, stream))
+        s->users[s->n_users++] = stream;
+}
+
+void pstk__slot_release(struct pstk__slot *s, void *stream)
+{
+    struct pstk__slots *p = s->pool;
+    pstk__trace_end(&p->trace, s->lease);
+    pstk__slots_settle(p);
+    if (!is_user(s, stream))
+        s->users[s->n_users++] = stream;
+    end_lease(s);
     pstk__slots_unref(p);
 }
 

@@ -5,7 +5,7 @@
  *   host     FREE -> FILLING -> READY -> (LEASED | COPYING) -> FREE
  *                       |         |
  *                       +---------+--> FREE   dropped by a seek or at close
- *   device   FREE -> LOADING -> LOADED -> LEASED -> FREE
+ *   device   FREE -> LOADING -> LOADED -> LEASED -> (PARKED ->) FREE
  *                       |         |
  *                       +---------+--> FREE   likewise
  *
@@ -16,6 +16,9 @@
  * Memory is made at open: each host slot is one mapping, on its lane's node or, where a device
  * reads it, on the device's, laid out as layout.h says. The pool that is leased from outlives the
  * loader while batches are leased: it is counted, one for the loader and one for each lease.
+ *
+ * PARKED: its lease ended on a stream that was being captured into a graph, where nothing may be
+ * recorded. Every later release, every next and the pool's end try again. It holds no reference.
  */
 #ifndef PSTK_BATCH_H
 #define PSTK_BATCH_H
@@ -28,6 +31,7 @@
 
 #include <pthread.h>
 
+#define PSTK__MAX_USERS 8  /* streams of one lease that pstk_share_use names */
 #define PSTK__MAX_LANES 64 /* readers, each with its workers and slots: see stage.h */
 
 enum pstk__slot_state {
@@ -38,11 +42,13 @@ enum pstk__slot_state {
     PSTK__SLOT_COPYING = 4, /* host */
     PSTK__SLOT_LOADING = 5, /* device */
     PSTK__SLOT_LOADED = 6,  /* device */
+    PSTK__SLOT_PARKED = 7,  /* device */
 };
 
 /* One slot. While FILLING: rows belong to the workers that hold their jobs, what failed and what
  * was replaced to the lock, the rest to the last worker of the countdown. READY, LOADED: to the
- * window. COPYING, LOADING: to the uploader. LEASED: to the consumer. */
+ * window. COPYING, LOADING: to the uploader. LEASED: to the consumer. PARKED: to whoever
+ * takes it out of that state. */
 struct pstk__slot {
     struct pstk_batch batch; /* first member: what the consumer sees */
     struct pstk__slots *pool;
@@ -69,6 +75,9 @@ struct pstk__slot {
     pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replaced and n_reports */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
     struct pstk_error error; /* of that row */
+    uint32_t n_users;        /* LEASED, PARKED: streams that the lease's end is still to record */
+    void *users[PSTK__MAX_USERS + 2]; /* distinct; two places are for the release's own: the stream
+                                         that it names and the current one */
 };
 
 /* All slots of one kind of a loader. */
@@ -87,9 +96,11 @@ struct pstk__slots {
     char (*names)[PSTK_MAX_NAME];          /* of the tensors, owned: batches outlive the plan */
     _Atomic uint32_t n_refs;               /* loader + leases */
     _Atomic uint32_t n_leased;
-    struct pstk__trace trace;             /* of the pool that is leased from; owned */
-    pthread_mutex_t lock;                 /* guards all below */
-    uint32_t *free_list[PSTK__MAX_LANES]; /* slot indices, stacks of n_slots, owned */
+    _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
+    pstk_current_stream_fn current_stream; /* or NULL */
+    struct pstk__trace trace;              /* of the pool that is leased from; owned */
+    pthread_mutex_t lock;                  /* guards all below */
+    uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, n_slots of room; the end came last; owned */
     uint32_t n_free[PSTK__MAX_LANES];
     struct pstk__gate *room[PSTK__MAX_LANES]; /* knocked when a slot becomes free; NULL once the
                                                  loader is gone; borrowed */
@@ -108,6 +119,7 @@ struct pstk__slots_config {
     uint32_t node;      /* all slots on this node; UINT32_MAX = each on its lane's */
     uint32_t on_device; /* 1: slots of a device; one lane, numa is not used */
     int32_t device_index;
+    pstk_current_stream_fn current_stream; /* or NULL */
 };
 
 /* Make all slots, FREE, dealt round robin to the lanes. Sets *bound to 0 when memory could not be
@@ -117,7 +129,8 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
 /* Take the device that hands the slots out; slots of a device get their addresses. Before the first
  * lease. */
 void pstk__slots_attach(struct pstk__slots *s, struct pstk__device *device);
-/* Give up a reference; the last one frees all. */
+/* Give up a reference; the last one frees all, except memory of the device that a parked slot's
+ * streams may still use. */
 void pstk__slots_unref(struct pstk__slots *s);
 /* 1 when a release failed: the error is copied out. */
 int pstk__slots_failed(struct pstk__slots *s, struct pstk_error *err);
@@ -142,8 +155,16 @@ struct pstk__slot *pstk__slot_load(struct pstk__slots *s);
 void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from);
 /* READY, LOADED -> LEASED: takes a reference. quick: see acquire in device.h. */
 int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_error *err);
-/* LEASED -> FREE: gives the reference back. Any thread. */
+/* LEASED: the lease's end records this stream as well. ENOBUFS: there are PSTK__MAX_USERS. */
+int pstk__slot_use(struct pstk__slot *s, void *stream, struct pstk_error *err);
+/* LEASED: the same for the calling thread's current stream, where the program names it. Just before
+ * the release. */
+void pstk__slot_use_current(struct pstk__slot *s);
+/* LEASED -> FREE, PARKED: gives the reference back. Any thread. */
 void pstk__slot_release(struct pstk__slot *s, void *stream);
+/* PARKED -> FREE for all whose streams are captured no longer. Any thread that holds a reference.
+ */
+void pstk__slots_settle(struct pstk__slots *s);
 /* FILLING, READY, LOADING, LOADED -> FREE: what a seek or a failure made void. */
 void pstk__slot_drop(struct pstk__slot *s);
 /* Where row `row` of each output is: rows[n_outputs]. */

@@ -52,6 +52,11 @@ static int host_measure(int32_t index, uint64_t block_size, double seconds,
                       "kind: nothing is copied to the host; pstk_measure_ceilings measures memory");
 }
 
+static void host_ask(struct pstk__device *d, void *stream, int again, int quick)
+{
+    (void)d, (void)stream, (void)again, (void)quick;
+}
+
 /* Whatever a stream is asked: on the host it is the caller, who has it done already. */
 static int host_order(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err)
 {
@@ -64,6 +69,19 @@ static int host_acquire(struct pstk__device *d, uint32_t slot, void *stream, int
 {
     (void)quick;
     return host_order(d, slot, stream, err);
+}
+
+static int host_release(struct pstk__device *d, uint32_t slot, void **streams, uint32_t *n_streams,
+                        struct pstk_error *err)
+{
+    (void)d, (void)slot, (void)streams, (void)err;
+    *n_streams = 0;
+    return 0;
+}
+
+static void host_abandon(struct pstk__device *d)
+{
+    (void)d;
 }
 
 static int host_stream_open(struct pstk__device *d, void **stream, struct pstk_error *err)
@@ -112,11 +130,13 @@ static const struct pstk__device_ops host_ops = {
     .count = host_count,
     .describe = host_describe,
     .measure = host_measure,
+    .ask = host_ask,
     .acquire = host_acquire,
     .wait = host_order,
     .record = host_order,
     .check_shared = host_check_shared,
-    .release = host_order,
+    .release = host_release,
+    .abandon = host_abandon,
     .read = host_read,
     .stream_open = host_stream_open,
     .stream_close = host_stream_close,

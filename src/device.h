@@ -44,8 +44,9 @@ struct pstk__load_end {
 struct pstk__device_times {
     uint64_t copy_ns;    /* copies to the device, while they ran */
     uint64_t copy_bytes; /* of those copies */
-    uint64_t used_ns;    /* consumer's stream: from a batch's arrival to its release */
-    uint64_t starved_ns; /* consumer's stream: from a release to the next batch's arrival */
+    uint64_t used_ns;    /* consumer's streams: from a batch's arrival until the next one is asked
+                            for on that stream */
+    uint64_t starved_ns; /* consumer's streams: from there until the batch has arrived */
 };
 
 struct pstk__device_ops {
@@ -69,7 +70,11 @@ struct pstk__device_ops {
     int (*measure)(int32_t index, uint64_t block_size, double seconds,
                    struct pstk_copy_rates *rates, struct pstk_error *err);
 
-    /* The consumer's, any thread. A lease begins on a stream: it shall wait for the slot's load.
+    /* The consumer's, any thread. The stream asks for a batch; `again`: it has asked before and was
+     * given none. Only measures, on a timed device: before the host waits for a batch.
+     * `quick`: as in acquire. */
+    void (*ask)(struct pstk__device *d, void *stream, int again, int quick);
+    /* A lease begins on a stream: it shall wait for the slot's load.
      * EINVAL: it is a stream of another device. ETIMEDOUT: `quick` is 1, and another thread is in a
      * call of the consumer's, which may wait for room in its stream. */
     int (*acquire)(struct pstk__device *d, uint32_t slot, void *stream, int quick,
@@ -80,12 +85,17 @@ struct pstk__device_ops {
     int (*record)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* Does the stream mean the same in every thread? EINVAL: no. */
     int (*check_shared)(struct pstk__device *d, void *stream, struct pstk_error *err);
-    /* The lease ends, with a record. */
-    int (*release)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
+    /* The lease ends: record each of the *n_streams streams and take it out. 1: those left are
+     * being captured into a graph: call again once they are not. */
+    int (*release)(struct pstk__device *d, uint32_t slot, void **streams, uint32_t *n_streams,
+                   struct pstk_error *err);
+    /* A release that gave 1 will not be called again: the device's memory is never freed. */
+    void (*abandon)(struct pstk__device *d);
     /* Copy device memory to the host behind what is in the stream, and wait for it. */
     int (*read)(struct pstk__device *d, void *to, const void *from, uint64_t size, void *stream,
                 struct pstk_error *err);
-    /* Streams for programs that do not speak the device's language themselves. */
+    /* Streams for programs that do not speak the device's language themselves. Those not closed
+     * are closed with the device. */
     int (*stream_open)(struct pstk__device *d, void **stream, struct pstk_error *err);
     void (*stream_close)(struct pstk__device *d, void *stream);
     /* Keep the stream busy: stands for a training step. */

@@ -23,6 +23,8 @@ struct pstk_loader {
     _Atomic uint64_t n_palette_images; /* of these */
     _Atomic int reporting;             /* 1: next is in on_bad_sample */
     uint64_t returned_ns;              /* when next last returned a batch; 0 = not yet */
+    int asks_again;                    /* 1: the last next ended before a batch came; the one now
+                                          waits on */
     int owner;                         /* process id: a fork's child may not use us */
 };
 
@@ -156,7 +158,8 @@ static int open_slots(struct pstk_loader *l, struct pstk_error *err)
                                    .n_nodes = p->n_nodes,
                                    .n_lanes = p->n_lanes,
                                    .node = p->device_node,
-                                   .device_index = s->device_index};
+                                   .device_index = s->device_index,
+                                   .current_stream = s->current_stream};
     int bound = 1, r = pstk__slots_open(&p->slots, &c, &bound, err);
     if (!bound)
         atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_BOUND, memory_order_relaxed);
@@ -311,13 +314,17 @@ int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, in
     if (r < 0)
         return r;
     uint64_t now = pstk__clock_ns(), waited = 0;
+    struct pstk__slots *slots = l->pipeline.delivered;
+    pstk__slots_settle(slots);
+    slots->device_ops->ask(slots->device, stream, l->asks_again, timeout_ns == 0);
     if (l->returned_ns)
         pstk__count(&l->consumer.busy_ns, now - l->returned_ns);
     struct pstk__slot *s = NULL;
-    const struct pstk__trace *trace = &l->pipeline.delivered->trace;
+    const struct pstk__trace *trace = &slots->trace;
     pstk__trace_enter(trace, "next", get(&l->consumer.n_items));
     r = pstk__window_take(&l->pipeline.window, &s, stream, timeout_ns, &waited, err);
     pstk__trace_leave(trace);
+    l->asks_again = r == PSTK_ETIMEDOUT || r == PSTK_EINTR;
     l->returned_ns = pstk__clock_ns();
     pstk__count(&l->consumer.starved_ns, waited);
     if (r == 1) {
@@ -422,6 +429,7 @@ int pstk_seek(struct pstk_loader *l, uint64_t epoch, uint64_t position, struct p
                           "position: %llu is past the %llu samples of the data set",
                           (unsigned long long)position,
                           (unsigned long long)l->pipeline.partition.n);
+    l->asks_again = 0;
     pstk__window_seek(&l->pipeline.window,
                       (struct pstk__cursor){.epoch = epoch, .position = position});
     return 0;

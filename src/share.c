@@ -56,6 +56,17 @@ void pstk_share_ref(struct pstk_share *s)
         atomic_fetch_add_explicit(&s->n_refs, 1, memory_order_relaxed);
 }
 
+int pstk_share_use(struct pstk_share *s, void *stream, struct pstk_error *err)
+{
+    if (!s)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "share: is NULL");
+    struct pstk__slot *slot = (struct pstk__slot *)(void *)s->batch;
+    int r = slot->pool->device_ops->check_shared(slot->pool->device, stream, err);
+    if (r == 0)
+        r = pstk_batch_wait(s->batch, stream, err);
+    return r < 0 || stream == s->stream ? r : pstk__slot_use(slot, stream, err);
+}
+
 void pstk_share_unref(struct pstk_share **share)
 {
     if (!share || !*share)
@@ -65,8 +76,10 @@ void pstk_share_unref(struct pstk_share **share)
     /* Acquire and release: the last one's release comes after all that the others did. */
     if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (s->owner == (int)getpid())
+    if (s->owner == (int)getpid()) {
+        pstk__slot_use_current((struct pstk__slot *)(void *)s->batch);
         pstk_release(&s->batch, s->stream);
+    }
     free(s);
 }
 

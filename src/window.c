@@ -203,6 +203,13 @@ static int why_not(struct pstk__window *w, int64_t left_ns, struct pstk_error *e
     if (atomic_exchange_explicit(&w->interrupted, 0, memory_order_acquire))
         return pstk__fail(err, PSTK_EINTR, PSTK_STAGE_CONSUMER, "interrupted while waiting");
     uint32_t n_leased = atomic_load_explicit(&w->slots->n_leased, memory_order_relaxed);
+    uint32_t n_parked = atomic_load_explicit(&w->slots->n_parked, memory_order_relaxed);
+    if (n_leased == w->slots->n_slots && n_parked > 0)
+        return pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
+                          "all %u slots are in use, %u of them released while their stream was "
+                          "being captured into a graph: end the capture first, or raise "
+                          "n_device_slots",
+                          w->slots->n_slots, n_parked);
     if (n_leased == w->slots->n_slots)
         return pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
                           "all %u slots are leased: release a batch first, or raise %s",

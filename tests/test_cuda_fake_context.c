@@ -332,6 +332,39 @@ TEST(a_thread_local_capture_is_nobody_elses_business)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+TEST(nothing_may_touch_a_captured_stream_whatever_the_mode)
+{
+    for (unsigned flags = 0; flags < 2; flags++) { /* a blocking stream, and one that is not */
+        enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+        enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        const cudaError_t no = cudaErrorStreamCaptureUnsupported,
+                          implicit = flags ? cudaSuccess : cudaErrorStreamCaptureImplicit;
+        cudaStream_t s, other;
+        open_plain();
+        CHECK_EQ(cudaStreamCreateWithFlags(&s, flags), cudaSuccess);
+        CHECK_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+        const cudaEvent_t e = event_open();
+        CHECK_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+        cuda_fake_capture_stream(s);
+        CHECK_EQ(cudaStreamIsCapturing(s, &status), cudaSuccess);
+        CHECK_EQ(status, cudaStreamCaptureStatusActive);
+        CHECK_EQ(cudaStreamIsCapturing(other, &status), cudaSuccess);
+        CHECK_EQ(status, cudaStreamCaptureStatusNone);
+        CHECK_EQ(cudaStreamIsCapturing(NULL, &status), implicit);
+        CHECK_EQ(cudaEventRecord(e, other), cudaSuccess);
+        CHECK_EQ(cudaStreamSynchronize(other), cudaSuccess);
+        CHECK_EQ(hazards(CUDA_FAKE_CAPTURE), 0);
+        CHECK_EQ(cudaStreamSynchronize(s), no);
+        CHECK_EQ(cudaStreamQuery(s), no);
+        CHECK_EQ(cudaDeviceSynchronize(), no);
+        CHECK_EQ(cudaEventRecord(e, s), cudaSuccess); /* it would be of the graph */
+        CHECK_EQ(hazards(CUDA_FAKE_CAPTURE), 4);
+        CHECK_EQ(cudaStreamSynchronize(NULL), implicit);
+        CHECK_EQ(cudaEventRecord(e, NULL), cudaSuccess);
+        CHECK(close_with(CUDA_FAKE_CAPTURE, flags ? 4 : 6));
+    }
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -346,6 +379,7 @@ int main(void)
         CASE(calls_are_counted_by_name_and_in_all),
         CASE(unsafe_calls_break_a_capture_unless_the_threads_mode_permits_them),
         CASE(a_thread_local_capture_is_nobody_elses_business),
+        CASE(nothing_may_touch_a_captured_stream_whatever_the_mode),
     };
     return RUN_CASES(cases);
 }

@@ -33,10 +33,12 @@
  *      streams: pstk_batch_wait for each, and pstk_batch_record for each except the one that
  *      pstk_release is given.
  *   9. Streams belong to the primary context of the loader's device, the one that the CUDA runtime
- *      uses, and are not being captured. CUDA refuses those of other contexts (EINVAL); whether it
- *      takes a green context's depends on the driver. The default stream of a thread whose current
- *      context is another one, a green one too, is refused. cudaStreamPerThread is that of the
- *      calling thread; a stream that was destroyed is the caller's error.
+ *      uses. CUDA refuses those of other contexts (EINVAL); whether it takes a green context's
+ *      depends on the driver. The default stream of a thread whose current context is another one,
+ *      a green one too, is refused. cudaStreamPerThread is that of the calling thread; a stream
+ *      that was destroyed is the caller's error. A stream that is being captured into a graph is
+ *      refused, except by pstk_release: the slot then stays in use until the first pstk_next or
+ *      pstk_release after the capture, and the stream must live as long.
  *
  * A whole program:
  *
@@ -180,6 +182,12 @@ enum pstk_variant { /* of the kernels, for tests and bug reports */
 typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
                                    uint64_t substitute_id);
 
+/* Write the stream of the device that the calling thread queues work in by default at this moment
+ * (its "current" stream) to *stream: 0; any other result: there is none. Called by each thread that
+ * gives up the last reference of a shared batch: it may take no lock that such a thread may hold
+ * (Python's, say), and call nothing of this library. */
+typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
+
 /* "auto" below: 0 lets the library choose; the choice is in pstk_stats. */
 struct pstk_settings {
     uint32_t size;                     /* sizeof, set by init */
@@ -232,6 +240,8 @@ struct pstk_settings {
     uint32_t trace; /* 1: mark what threads do as NVTX ranges (read, decode, copy, next, lease),
                        for Nsight Systems; ENOTSUP in a build without NVTX */
     uint32_t reserved;
+    pstk_current_stream_fn current_stream; /* NULL, or names a further stream that used a shared
+                                              batch: see pstk_share_open */
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -349,17 +359,20 @@ PSTK_API void pstk_interrupt(struct pstk_loader *loader);
  * yet, and for copies that the device has not done, which may wait for steps of the caller's: a
  * stream that is stuck for ever holds it up. Leased batches stay valid until released; the last
  * release then waits for what uses them, and frees, which on a device waits for all that runs
- * there. A thread that has the lock of Python's interpreter gives it up for as long. In
- * on_bad_sample it does nothing, and *loader stays. */
+ * there. A thread that has the lock of Python's interpreter gives it up for as long. Where a batch
+ * was released during a capture that lasts until then, the device's memory stays allocated until
+ * the process ends. In on_bad_sample it does nothing, and *loader stays. */
 PSTK_API void pstk_close(struct pstk_loader **loader);
 
 /* ---- batches that many hold ------------------------------------------------------------------ */
 
 /*
  * For languages whose objects live as long as they like: a leased batch with a count of references.
- * Its slot goes back when the last one is given up, behind what is then in the stream that it was
- * shared on and in those that pstk_batch_record was told. Any thread; in a fork's child giving up
- * does nothing to the slot.
+ * Its slot goes back when the last one is given up. Before it is overwritten ends what is then in
+ * the stream that it was shared on and in those given to pstk_share_use, and what was in each
+ * stream that pstk_batch_record was given, when it was. With settings.current_stream also what is
+ * in the stream that it names in the thread that gives up the last reference. Any thread; in a
+ * fork's child giving up does nothing to the slot.
  */
 struct pstk_share; /* opaque */
 
@@ -370,6 +383,12 @@ PSTK_API int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch,
 /* The batch, valid while a reference is held. */
 PSTK_API const struct pstk_batch *pstk_share_batch(const struct pstk_share *share);
 PSTK_API void pstk_share_ref(struct pstk_share *share);
+/* Let a further stream use the batch: it waits for the batch now, and what is in it when the last
+ * reference is given up ends before the slot is overwritten. The stream lives until then. Up to 8
+ * streams of one batch, besides the one it was shared on. EINVAL: cudaStreamPerThread, or a stream
+ * of another device; ENOBUFS: there are 8: wait with pstk_batch_wait, record with
+ * pstk_batch_record. Allocates nothing. */
+PSTK_API int pstk_share_use(struct pstk_share *share, void *stream, struct pstk_error *err);
 /* Give up a reference; nulls *share. NULL is fine. */
 PSTK_API void pstk_share_unref(struct pstk_share **share);
 /* A tensor of the batch as DLPack has it (a DLManagedTensor, https://dmlc.github.io/dlpack), which
@@ -395,8 +414,10 @@ PSTK_API void *pstk_capsule_tensor(struct pstk_share *share, uint32_t tensor,
 
 /* ---- streams, for programs that do not speak the device's own language ----------------------- */
 
-/* Make a stream of the loader's device that waits for no other. Returns owned in *stream: close it
- * before the loader. On the host, and for the functions below, NULL is a stream. */
+/* Make a stream of the loader's device that waits for no other. Returns owned in *stream. Close it
+ * before the loader and after the last batch that was leased on it; or leave it to the library,
+ * which closes it once the loader is closed and its last batch released. On the host, and for the
+ * functions below, NULL is a stream. */
 PSTK_API int pstk_stream_open(struct pstk_loader *loader, void **stream, struct pstk_error *err);
 /* Wait for what is in the stream, free it, null *stream. */
 PSTK_API void pstk_stream_close(struct pstk_loader *loader, void **stream);
@@ -504,11 +525,17 @@ struct pstk_stats {
     uint64_t device_memory; /* bytes of the device's slots, and of the two buffers that they share
                                for rows that kernels finish there */
     /* With settings.timed, as the device's clock tells. */
-    uint64_t copy_ns;        /* copies to the device, while they ran */
-    uint64_t copy_bytes;     /* of those copies */
-    uint64_t stream_used_ns; /* consumer's stream: from a batch's arrival to its release */
-    uint64_t
-        stream_starved_ns; /* consumer's stream: from a release until the next batch was there */
+    uint64_t copy_ns;    /* copies to the device, while they ran */
+    uint64_t copy_bytes; /* of those copies */
+    /* The consumer's streams, each by itself, summed. Starved: from where a pstk_next that leased a
+     * batch was called, or the stream came to that point, until the batch was there; with calls
+     * before it that ended in ETIMEDOUT or EINTR from the first of them. Includes the first batch,
+     * and the first after a seek. Used: from there until the next batch is asked for on the same
+     * stream, be it in the next epoch; of a stream's last batch it is not counted. Of the stream
+     * that pstk_next is given alone: one that only takes batches, for others to use, starves
+     * whenever none is ready. */
+    uint64_t stream_used_ns;
+    uint64_t stream_starved_ns;
     uint64_t n_palette_images; /* rows delivered with an image from a PNG file that has a palette */
 };
 

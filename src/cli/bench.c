@@ -42,7 +42,7 @@ static const char help[] =
     "\n"
     "Run the loader as a trainer would, throw the batches away, and say how fast it was and what\n"
     "limits it. Beside it stand the ceilings: what storage, decoder and memory can do alone.\n"
-    "On a GPU it also says how long that went without a batch.\n"
+    "On a GPU it also says how long that waited for batches.\n"
     "\n"
     "how long:\n"
     "  --seconds S         so many seconds, over epochs (10)\n"

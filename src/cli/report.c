@@ -55,7 +55,7 @@ static double copy_rate(const struct pstk_stats *s)
     return s->copy_ns ? (double)s->copy_bytes * 1e9 / (double)s->copy_ns : 0;
 }
 
-/* Part of its time that the consumer's stream went without a batch, in percent; negative: not
+/* Part of its time that the consumer's stream waited for batches, in percent; negative: not
  * measured. */
 static double starved_percent(const struct pstk_stats *s)
 {
@@ -223,7 +223,8 @@ static void print_device(const struct report *r)
         printf("              %s copied to it, at %s/s while copying\n",
                unit_bytes(a, (double)s->copy_bytes), unit_bytes(b, copy_rate(s)));
     if (starved_percent(s) >= 0)
-        printf("              without a batch for %.1f %% of the step\n", starved_percent(s));
+        printf("              its stream waited for batches %.1f %% of its time\n",
+               starved_percent(s));
 }
 
 static void rate_text(char text[2 * UNIT_SIZE], double rate, int bytes)

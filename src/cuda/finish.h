@@ -20,7 +20,7 @@ struct pstk__cuda_output {
 
 struct pstk__cuda_finish {
     const struct pstk__cuda_module *module; /* borrowed; set between init and the first launch */
-    uint32_t n_outputs; /* deferred ones */
+    uint32_t n_outputs;                     /* deferred ones */
     struct pstk__cuda_output outputs[PSTK__MAX_OUTPUTS];
 };
 

@@ -164,7 +164,9 @@ static void release_all(struct pstk__cuda *d)
         for (uint32_t k = 0; k < d->slots[i].n_uses; k++)
             cudaEventSynchronize(d->slots[i].uses[k]);
     pstk__bounce_close(&d->bounce);
-    pstk__cuda_module_close(&d->module);
+    pstk__gpu_streams_close(d, 1);
+    if (!d->is_lost)
+        pstk__cuda_module_close(&d->module);
     close_events(d);
     if (d->memory && !d->is_lost)
         cudaFree(d->memory);
@@ -182,6 +184,7 @@ static void cuda_close(struct pstk__device *device)
         release_all(d);
         pstk__cuda_leave(&e);
     }
+    pstk__gpu_streams_close(d, 0);
     pthread_mutex_destroy(&d->lock);
     free(d->slots);
     free(d);
@@ -242,11 +245,13 @@ const struct pstk__device_ops pstk__cuda_ops = {
     .describe = pstk__cuda_describe,
     .measure = pstk__cuda_measure,
     .close = cuda_close,
+    .ask = pstk__gpu_ask,
     .acquire = pstk__gpu_acquire,
     .wait = pstk__gpu_wait,
     .record = pstk__gpu_record,
     .check_shared = pstk__gpu_check_shared,
     .release = pstk__gpu_release,
+    .abandon = pstk__gpu_abandon,
     .read = pstk__gpu_read,
     .pin = pstk__gpu_pin,
     .unpin = pstk__gpu_unpin,

@@ -45,6 +45,12 @@ struct pstk__cuda_slot {
     uint32_t n_uses;
 };
 
+/* A stream that stream_open gave out and nobody has closed. */
+struct pstk__cuda_stream {
+    struct pstk__cuda_stream *next;
+    cudaStream_t stream;
+};
+
 struct pstk__cuda {
     struct pstk__device base; /* first member */
     struct pstk__cuda_context context;
@@ -63,8 +69,10 @@ struct pstk__cuda {
     struct pstk__bounce bounce;                /* open once pinning was refused */
     _Atomic uint64_t copy_ns, copy_bytes;      /* timed; the uploader writes */
     struct pstk__timing timing;                /* timed; by the lock, what it counts apart */
-    pthread_mutex_t lock;                      /* uses, probe, timing */
-    uint32_t is_lost; /* by the lock; 1: what uses a slot is not known, so that its memory stays */
+    struct pstk__cuda_stream *opened;          /* by the lock; owned */
+    pthread_mutex_t lock;                      /* uses, probe, timing, opened */
+    uint32_t is_lost; /* by the lock; 1: what uses the memory cannot be waited for (it is not known,
+                         or in a stream that is being captured): memory and module stay */
 };
 
 static inline struct pstk__cuda *pstk__cuda_of(struct pstk__device *d)
@@ -91,6 +99,7 @@ int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load,
                    struct pstk_error *err);
 int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
                      struct pstk_error *err);
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again, int quick);
 int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
                       struct pstk_error *err);
 int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
@@ -98,12 +107,16 @@ int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
 int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
                      struct pstk_error *err);
 int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err);
-int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *stream,
-                      struct pstk_error *err);
+int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void **streams,
+                      uint32_t *n_streams, struct pstk_error *err);
+void pstk__gpu_abandon(struct pstk__device *device);
 int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint64_t size,
                    void *stream, struct pstk_error *err);
 int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pstk_error *err);
 void pstk__gpu_stream_close(struct pstk__device *device, void *stream);
+/* Close those that are left, or only forget them where the device could not be entered; nobody
+ * else has the device. */
+void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered);
 int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,
                           struct pstk_error *err);
 

@@ -4,6 +4,8 @@
 
 #include "error.h"
 
+#include <stdlib.h>
+
 /*
  * The default streams are those of the calling thread's current context: where it is not ours, what
  * the caller puts there is not behind what we do. Only where a lease begins: it may end in any
@@ -39,19 +41,29 @@ static int fail_stream(const struct pstk__cuda *d, cudaError_t code, struct pstk
     return pstk__cuda_native(err, code, PSTK_EINVAL);
 }
 
+/* 1: the stream is being captured, or is the default one, which waits for one that is; 0: it is
+ * not; -1: *code says why that is not known. */
+static int is_captured(cudaStream_t stream, cudaError_t *code)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    *code = cudaStreamIsCapturing(stream, &status);
+    if (*code == cudaErrorStreamCaptureImplicit)
+        return 1;
+    return *code == cudaSuccess ? status != cudaStreamCaptureStatusNone : -1;
+}
+
 /* A capture would take our streams into the program's graph, and loads would never run. */
 static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
 {
-    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t code = cudaStreamIsCapturing(stream, &status);
-    if (code == cudaSuccess && status == cudaStreamCaptureStatusNone)
-        return 0;
-    if (code != cudaSuccess && code != cudaErrorStreamCaptureImplicit)
-        return fail_stream(d, code, err);
-    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-                      "stream: it is being captured into a graph%s: take and release batches "
-                      "outside of captures",
-                      code == cudaSuccess ? "" : ", or the default stream waits for one that is");
+    cudaError_t code;
+    const int r = is_captured(stream, &code);
+    if (r <= 0)
+        return r < 0 ? fail_stream(d, code, err) : 0;
+    return pstk__fail(
+        err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+        "stream: it is being captured into a graph%s: take batches, wait for them and "
+        "record their use outside of captures",
+        code == cudaSuccess ? "" : ", or the default stream waits for one that is");
 }
 
 /* Whoever has the lock may wait in the driver for room in its stream: `quick` does not wait for it.
@@ -101,10 +113,21 @@ static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t strea
     if (code == cudaSuccess)
         code = cudaStreamWaitEvent(stream, d->slots[slot].loaded, 0);
     if (code == cudaSuccess && d->timed && is_lease)
-        pstk__timing_arrive(&d->timing, slot, stream);
+        pstk__timing_arrive(&d->timing, stream);
     r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
     return r;
+}
+
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again, int quick)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    if (!d->timed || check_default(d, stream, NULL) < 0 ||
+        stream_enter(&e, d, stream, quick, NULL) < 0)
+        return; /* acquire says what is wrong with the stream */
+    pstk__timing_ask(&d->timing, stream, again);
+    stream_leave(&e, d);
 }
 
 int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
@@ -142,25 +165,18 @@ static cudaError_t add_use(struct pstk__cuda_slot *s, cudaStream_t stream)
     return cudaSuccess;
 }
 
-static int record_use(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream, int is_last,
-                      struct pstk_error *err)
+int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
+                     struct pstk_error *err)
 {
+    struct pstk__cuda *d = pstk__cuda_of(device);
     struct pstk__cuda_entry e;
     int r = stream_enter(&e, d, stream, 0, err);
     if (r < 0)
         return r;
-    if (d->timed && is_last)
-        pstk__timing_release(&d->timing, slot, stream);
     const cudaError_t code = add_use(&d->slots[slot], stream);
     r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
     return r;
-}
-
-int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
-                     struct pstk_error *err)
-{
-    return record_use(pstk__cuda_of(device), slot, stream, 0, err);
 }
 
 int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err)
@@ -173,31 +189,81 @@ int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pst
                       "batch back: give a stream of your own, or NULL");
 }
 
-/* What is in the stream could not be recorded as a use: wait for it, so that close need not wait
- * for the whole device, which would break a capture of the program's. 1: nothing of it runs any
- * more. */
-static int wait_for_all(struct pstk__cuda *d, cudaStream_t stream)
+/* Not all of it could be recorded as uses: wait for what is in the streams, so that close need not
+ * wait for the whole device, which would break a capture of the program's. 1: nothing of it runs
+ * any more. */
+static int wait_for_all(struct pstk__cuda *d, void *const *streams, uint32_t n_streams)
 {
     struct pstk__cuda_entry e;
+    int is_over = 1;
     if (pstk__cuda_enter(&e, &d->context, NULL) < 0)
         return 0;
-    const cudaError_t code = cudaStreamSynchronize(stream);
+    for (uint32_t i = 0; i < n_streams; i++) {
+        cudaError_t code;
+        if (is_captured(streams[i], &code) == 0)
+            code = cudaStreamSynchronize(streams[i]);
+        else if (code == cudaSuccess)
+            code = cudaErrorStreamCaptureUnsupported; /* to wait would break it */
+        is_over &= code == cudaSuccess || pstk__cuda_is_dead(code);
+    }
     pstk__cuda_leave(&e);
-    return code == cudaSuccess || pstk__cuda_is_dead(code);
+    return is_over;
 }
 
-int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void *stream,
-                      struct pstk_error *err)
+/* With the lock: record what is not being captured; what is stays in the list. */
+static cudaError_t record_uses(struct pstk__cuda *d, uint32_t slot, void **streams,
+                               uint32_t *n_streams)
+{
+    uint32_t n_left = 0;
+    for (uint32_t i = 0; i < *n_streams; i++) {
+        cudaError_t code;
+        const int captured = is_captured(streams[i], &code);
+        if (captured == 0)
+            code = add_use(&d->slots[slot], streams[i]);
+        if (captured > 0)
+            streams[n_left++] = streams[i];
+        else if (code != cudaSuccess)
+            return code;
+    }
+    *n_streams = n_left;
+    return cudaSuccess;
+}
+
+static int end_lease(struct pstk__cuda *d, uint32_t slot, void **streams, uint32_t *n_streams,
+                     struct pstk_error *err)
+{
+    struct pstk__cuda_entry e;
+    const int r = pstk__cuda_enter(&e, &d->context, err);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&d->lock);
+    const cudaError_t code = record_uses(d, slot, streams, n_streams);
+    const int result = code == cudaSuccess ? *n_streams > 0 : fail_stream(d, code, err);
+    stream_leave(&e, d);
+    return result;
+}
+
+int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void **streams,
+                      uint32_t *n_streams, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    const int r = record_use(d, slot, stream, 1, err);
+    const uint32_t n_all = *n_streams;
+    const int r = end_lease(d, slot, streams, n_streams, err);
     if (r < 0) {
-        const int is_over = r != PSTK_EINVAL && wait_for_all(d, stream);
+        const int is_over = r != PSTK_EINVAL && wait_for_all(d, streams, n_all);
         pthread_mutex_lock(&d->lock);
         d->is_lost |= !is_over;
         pthread_mutex_unlock(&d->lock);
     }
     return r;
+}
+
+void pstk__gpu_abandon(struct pstk__device *device)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    pthread_mutex_lock(&d->lock);
+    d->is_lost = 1;
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -210,11 +276,38 @@ int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pst
     int r = pstk__cuda_enter(&e, &d->context, err);
     if (r < 0)
         return r;
-    const cudaError_t code = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
-    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "making a stream", err);
-    *stream = s;
+    struct pstk__cuda_stream *opened = malloc(sizeof *opened);
+    const cudaError_t code =
+        opened ? cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) : cudaSuccess;
+    if (!opened)
+        r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a stream");
+    else if (code != cudaSuccess)
+        r = pstk__gpu_fail(d, code, "making a stream", err);
     pstk__cuda_leave(&e);
-    return r;
+    if (r < 0) {
+        free(opened);
+        return r;
+    }
+    pthread_mutex_lock(&d->lock);
+    *opened = (struct pstk__cuda_stream){.next = d->opened, .stream = s};
+    d->opened = opened;
+    pthread_mutex_unlock(&d->lock);
+    *stream = s;
+    return 0;
+}
+
+/* Take the stream out of those that the device closes. */
+static void forget_stream(struct pstk__cuda *d, cudaStream_t stream)
+{
+    pthread_mutex_lock(&d->lock);
+    struct pstk__cuda_stream **link = &d->opened, *found;
+    while (*link && (*link)->stream != stream)
+        link = &(*link)->next;
+    found = *link;
+    if (found)
+        *link = found->next;
+    pthread_mutex_unlock(&d->lock);
+    free(found);
 }
 
 void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
@@ -223,9 +316,22 @@ void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
     struct pstk__cuda_entry e;
     if (stream == NULL || pstk__cuda_enter(&e, &d->context, NULL) < 0)
         return;
+    forget_stream(d, stream);
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
     pstk__cuda_leave(&e);
+}
+
+void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered)
+{
+    struct pstk__cuda_stream *next;
+    for (struct pstk__cuda_stream *s = d->opened; s; s = next) {
+        next = s->next;
+        if (is_entered)
+            cudaStreamDestroy(s->stream); /* what is in it runs on */
+        free(s);
+    }
+    d->opened = NULL;
 }
 
 int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda/timing: how long the consumer's stream had a batch, and how long it went without, by the
- * device's clock. A ring of event pairs; a program that runs further ahead of the device than the
- * ring is long goes unmeasured for a while. The caller has the lock and has entered the device.
+ * cuda/timing: how long the consumer's streams had batches, and how long they waited for them, by
+ * the device's clock. Two events a batch, in the stream that asks for it:
+ *
+ *   ... work ... [asked] wait for the load [arrived] ... work ... [asked] ...
+ *                |------- starved -------|--------- used ---------|
+ *
+ * `asked` is recorded before the host itself waits for the batch: a stream that has run empty by
+ * then reaches it at once. Each stream's time is measured by itself. Events lie in a ring; a
+ * program that runs further ahead of the device than the ring is long goes unmeasured for a while.
+ * The caller has the lock and has entered the device.
  */
 #ifndef PSTK_CUDA_TIMING_H
 #define PSTK_CUDA_TIMING_H
@@ -12,29 +19,38 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define PSTK__TIMING_PAIRS 64u
+#define PSTK__TIMING_LEASES 64u
+#define PSTK__TIMING_STREAMS 4u /* that are told apart at a time */
 
-/* One lease. */
-struct pstk__timing_pair {
-    cudaEvent_t arrived, released; /* on the consumer's stream; owned */
-    uint32_t slot;
-    uint32_t is_released; /* 1: `released` was recorded */
-    uint32_t after_gap;   /* 1: leases before it went unmeasured */
+/* One lease, or, past the last one, what was asked for. */
+struct pstk__timing_lease {
+    cudaEvent_t asked, arrived; /* owned */
+    cudaStream_t stream;
+    uint32_t after_gap; /* 1: leases before it went unmeasured */
+};
+
+/* A stream's last lease that was read. */
+struct pstk__timing_stream {
+    cudaEvent_t arrived; /* owned; exchanged with that of the lease */
+    cudaStream_t stream;
+    uint32_t is_known; /* 1: the two above say something */
 };
 
 struct pstk__timing {
-    struct pstk__timing_pair pairs[PSTK__TIMING_PAIRS];
-    uint32_t first, n; /* of the ring: leases that were not read yet */
-    cudaEvent_t last;  /* released event of the lease read last; of its pair */
-    uint32_t gap;      /* 1: the lease before the next one went unmeasured, or there is none */
+    struct pstk__timing_lease leases[PSTK__TIMING_LEASES];
+    struct pstk__timing_stream streams[PSTK__TIMING_STREAMS];
+    uint32_t first, n;    /* of the ring: leases that were not read yet */
+    uint32_t is_asking;   /* 1: the place past them has its stream, and `asked` recorded */
+    uint32_t gap;         /* 1: the lease before the next one went unmeasured */
+    uint32_t next_stream; /* whose place a new stream takes */
     _Atomic uint64_t used_ns, starved_ns; /* any thread reads */
 };
 
 cudaError_t pstk__timing_open(struct pstk__timing *t);
 void pstk__timing_close(struct pstk__timing *t);
-/* The stream has been made to wait for the slot's load. */
-void pstk__timing_arrive(struct pstk__timing *t, uint32_t slot, cudaStream_t stream);
-/* The slot's lease is over, behind what is in the stream. */
-void pstk__timing_release(struct pstk__timing *t, uint32_t slot, cudaStream_t stream);
+/* The stream asks for a batch, from now on; with `again` from when it first did. */
+void pstk__timing_ask(struct pstk__timing *t, cudaStream_t stream, int again);
+/* The stream that asked has been made to wait for the batch's load. */
+void pstk__timing_arrive(struct pstk__timing *t, cudaStream_t stream);
 
 #endif

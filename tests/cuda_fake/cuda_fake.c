@@ -42,6 +42,7 @@ void cuda_fake_open(const struct cuda_fake_config *config)
     memset(&f->host, 0, sizeof f->host);
     f->n_functions = f->n_slots = 0;
     f->capture = f->hold_copies = 0;
+    f->captured = NULL;
     f->generation++;
     f->open = 1;
     cuda_fake__leave();

@@ -143,7 +143,11 @@ void cuda_fake_poison(int device, cudaError_t code);
  * Guide, "Prohibited and Unhandled Operations").
  */
 void cuda_fake_capture(int what);
-/* The stream is the one that is captured; NULL: none is that the code under test may meet. */
+/*
+ * The stream is the one that is captured; NULL: none. Every operation in it is a hazard (it would
+ * go into the program's graph), and so is waiting for it, for its device or, where it is a blocking
+ * stream, for or in the legacy default stream, whatever the thread's mode.
+ */
 void cuda_fake_capture_stream(cudaStream_t stream);
 
 /* Hold a stream before its next operation, let it go again. Close lets all go. */

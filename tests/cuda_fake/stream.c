@@ -265,9 +265,37 @@ static void wait_for_room(const struct CUstream_st *s)
         pthread_cond_wait(&cuda_fake__state.progress, &cuda_fake__state.lock);
 }
 
+/*
+ * What a captured stream takes, nobody waits for or asks about: the legacy default stream neither,
+ * where the captured one is a blocking stream, nor the device (CUDA C++ Programming Guide, "Stream
+ * Capture", "Prohibited and Unhandled Operations"). The thread's mode does not matter.
+ */
+static cudaError_t captured(const struct CUstream_st *s)
+{
+    const struct CUstream_st *c = cuda_fake__state.streams;
+    while (c && c != cuda_fake__state.captured)
+        c = c->next;
+    if (!c || s->device != c->device)
+        return cudaSuccess;
+    if (s == c)
+        return cudaErrorStreamCaptureUnsupported;
+    return s->implicit == 1 && !(c->flags & cudaStreamNonBlocking) ? cudaErrorStreamCaptureImplicit
+                                                                   : cudaSuccess;
+}
+
+static cudaError_t ask_captured(const struct CUstream_st *s, const char *name)
+{
+    const cudaError_t e = captured(s);
+    if (e != cudaSuccess)
+        cuda_fake__hazard(CUDA_FAKE_CAPTURE, "%s of a stream that is captured", name);
+    return e;
+}
+
 void cuda_fake__stream_tick(struct CUstream_st *s)
 {
     wait_for_room(s);
+    if (captured(s) != cudaSuccess)
+        cuda_fake__hazard(CUDA_FAKE_CAPTURE, "an operation in a stream that is captured");
     follow_default(s);
     cuda_fake__join(&s->clock, cuda_fake__host_clock());
     s->clock.at[s->slot]++;
@@ -364,6 +392,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     struct CUstream_st *s = e == cudaSuccess ? cuda_fake__stream(stream) : NULL;
     if (e == cudaSuccess && !s)
         e = cudaErrorInvalidResourceHandle;
+    if (e == cudaSuccess)
+        e = ask_captured(s, "cudaStreamSynchronize");
     if (e == cudaSuccess) {
         const struct cuda_fake__clock clock = s->clock;
         cuda_fake__stream_drain(s);
@@ -382,6 +412,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     if (e == cudaSuccess && !s)
         e = cudaErrorInvalidResourceHandle;
     if (e == cudaSuccess)
+        e = ask_captured(s, "cudaStreamQuery");
+    if (e == cudaSuccess)
         e = f->devices[s->device].poison;
     if (e == cudaSuccess && s->n_done < s->n_enqueued)
         e = cudaErrorNotReady;
@@ -399,9 +431,12 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
         e = cudaErrorInvalidResourceHandle;
     if (e == cudaSuccess)
         e = f->devices[s->device].poison;
+    const cudaError_t why = e == cudaSuccess ? captured(s) : cudaSuccess;
+    if (why == cudaErrorStreamCaptureImplicit)
+        e = why; /* no capture is broken by asking */
     if (e == cudaSuccess)
-        *pCaptureStatus = f->captured && f->captured == stream ? cudaStreamCaptureStatusActive
-                                                               : cudaStreamCaptureStatusNone;
+        *pCaptureStatus =
+            why == cudaSuccess ? cudaStreamCaptureStatusNone : cudaStreamCaptureStatusActive;
     return cuda_fake__end(e, 0);
 }
 
@@ -417,6 +452,9 @@ cudaError_t cudaDeviceSynchronize(void)
     struct CUstream_st *all[CUDA_FAKE__CLOCKS];
     const int device = cuda_fake__current();
     const uint32_t n = e == cudaSuccess ? streams_of(device, all) : 0;
+    for (uint32_t i = 0; i < n && e == cudaSuccess; i++)
+        if (captured(all[i]) == cudaErrorStreamCaptureUnsupported)
+            e = ask_captured(all[i], "cudaDeviceSynchronize");
     for (uint32_t i = 0; i < n && e == cudaSuccess; i++) {
         const struct cuda_fake__clock clock = all[i]->clock;
         cuda_fake__stream_drain(all[i]);

@@ -3,6 +3,7 @@
 
 import contextlib
 import copy
+import gc
 import glob
 import mmap
 import multiprocessing
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import threading
 import unittest
+from unittest import mock
 
 import penstock
 import sets
@@ -236,3 +238,63 @@ class EveryKind(Case):
         self.assertEqual(len(d), 60)
         for record in d:
             self.assertEqual(set(record), set(schema))
+
+
+class OfALoader(unittest.TestCase):
+    """loader.dataset."""
+
+    def open(self, **keywords):
+        return penstock.Loader(sets.scalars(), batch_size=10, framework="numpy", **keywords)
+
+    def test_its_length_is_the_number_of_samples_on_every_rank(self):
+        for more in ({}, {"rank": 1, "world": 3}):
+            with self.open(**more) as data:
+                self.assertEqual(len(data.dataset), 2000)
+                self.assertIsInstance(data.dataset, penstock.Dataset)
+                self.assertIs(data.dataset, data.dataset)
+                self.assertEqual(data.dataset[7], {"i": 7, "half": 3.5})
+
+    def test_it_is_opened_when_asked_for(self):
+        with self.open() as data, mock.patch("penstock.dataset.Dataset.__init__", side_effect=ZeroDivisionError):
+            next(iter(data))
+            self.assertRaises(ZeroDivisionError, lambda: data.dataset)
+
+    def test_it_is_closed_with_the_loader(self):
+        data = self.open()
+        found, part = data.dataset, data.dataset[:3]
+        data.close()
+        data.close()
+        self.assertRaisesRegex(penstock.PenstockError, "closed", lambda: found[0])
+        self.assertRaisesRegex(penstock.PenstockError, "closed", lambda: data.dataset)
+        self.assertEqual((len(found), part[2]["i"]), (2000, 2))
+
+    def test_it_is_closed_with_a_loader_that_is_dropped(self):
+        data = self.open()
+        found = data.dataset
+        del data
+        gc.collect()
+        self.assertRaisesRegex(penstock.PenstockError, "closed", lambda: found[0])
+
+    def test_another_data_set_at_the_same_path_is_refused(self):
+        path = os.path.join(sets.ROOT, "replaced")
+        for i in range(2):
+            with penstock.Writer(path, {"i": "int64"}, overwrite=i > 0) as writer:
+                for k in range(8):
+                    writer.add(i=i + k)
+            if i == 0:
+                data = penstock.Loader(path, batch_size=2, framework="numpy")
+        with data, self.assertRaisesRegex(penstock.DataSetNotFoundError, "replaced"):
+            data.dataset
+
+    def test_a_forks_child_is_refused(self):
+        with self.open() as data:
+            child = os.fork()
+            if child == 0:
+                try:
+                    data.dataset
+                    os._exit(1)
+                except penstock.ForkedError:
+                    os._exit(0)
+                except BaseException:
+                    os._exit(2)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)

@@ -481,24 +481,22 @@ def compare(index, host, device, stream):
         assert a.sample_ids == b.sample_ids
         for name in "pi":
             assert a[name].shape == b[name].shape and a[name].strides == b[name].strides
-            assert a[name].read() == b[name].read(stream), name
+            assert a[name].read() == b[name].read(), name
             assert b[name].__dlpack_device__() == (2, index)
             assert b[name].__cuda_array_interface__["shape"] == b[name].shape
             assert not hasattr(b[name], "__array_interface__")
-            b[name].__dlpack__(stream=stream or 1)
+            b[name].__dlpack__(stream=stream)
         assert a["t"].tolist() == b["t"].tolist()
         for mine, other in zip(a["boxes"], b["boxes"]):
-            assert mine.shape == other.shape and mine.read() == other.read(stream)
+            assert mine.shape == other.shape and mine.read() == other.read()
         assert b["t"].device_offsets.device == (2, index) and b["t"].offsets.device == (1, 0)
-        b.record_stream(stream or 0)
+        b.record_stream(stream)
         del a, b
 
 for index in range(2):
     with loader("cpu") as host, loader("cuda:%d" % index) as device:
         stream = c_void_p()
-        if index:  # the default stream is of the current device, 0
-            _c.lib.pstk_stream_open(device._handle, byref(stream), None)
-            device._stream = lambda: stream.value
+        _c.lib.pstk_stream_open(device._handle, byref(stream), None)
         compare(index, host, device, stream.value)
         stats = device.stats()
         assert stats.n_device_slots == 3 and "on the device" in str(stats)
@@ -644,6 +642,31 @@ print("same")
 
     def test_what_pytorch_only_caches_is_given_up_for_a_loader(self):
         self.on_fake(CACHE, "devices=1,memory=40000")
+
+    def test_pytorchs_current_stream_is_asked_for_in_c(self):
+        torch = sets.torch_or_skip()
+        if not torch.version.cuda:
+            self.skipTest("missing: a PyTorch built with CUDA")
+        name = penstock.streams.current_of_threads
+        self.assertTrue(name("torch"))
+        self.assertFalse(name("cupy"))
+        self.assertFalse(name("dlpack"))
+
+    def test_a_stream_of_the_loaders_own_outlives_it(self):
+        self.on_fake("""
+import penstock, sets
+loader = penstock.Loader(sets.scalars(), batch_size=2, device="cuda:1", framework="dlpack", shuffle=False)
+batches = iter(loader)
+next(batches)
+kept = next(batches)["i"]
+stream = kept.share.stream
+assert stream and stream == next(batches)["i"].share.stream
+loader.close()
+del batches, loader
+assert kept.read()[:8] == (2).to_bytes(8, "little")
+del kept
+print("same")
+""")
 
     def test_numpy_is_told_that_it_cannot_see_a_device(self):
         self.on_fake("""

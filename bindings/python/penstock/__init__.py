@@ -32,6 +32,7 @@ from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, RandomFlip
 from .outputs import Output, image, ragged, scalar, tensor
 from .ranks import Ranks
 from .stats import Stats
+from .streams import record_stream
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ __all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "Da
            "MissingPackageError", "Normalize", "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError",
            "PenstockError", "Ragged", "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "Ranks",
            "Resize", "SchemaError", "SettingsError", "Stats", "Tensor", "TimedOutError", "TupleBatch",
-           "UnsupportedError", "Writer", "__version__", "image", "merge", "pack", "ragged", "scalar", "show",
-           "tensor"]
+           "UnsupportedError", "Writer", "__version__", "image", "merge", "pack", "ragged", "record_stream",
+           "scalar", "show", "tensor"]
 
 
 def _missing(name: str, asked_by: str | None) -> Exception:

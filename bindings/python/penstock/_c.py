@@ -153,6 +153,7 @@ RUNG_NOT_PAGE_LOCKED = 128
 
 # Callbacks: what the pointers lead to stays the library's, for the call.
 DecodeFn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_uint64)
+CurrentStreamFn = CFUNCTYPE(c_int, c_int32, POINTER(c_void_p))
 BadSampleFn = CFUNCTYPE(None, c_void_p, c_void_p, c_uint64)
 VerifyFn = CFUNCTYPE(c_int, c_void_p, c_void_p)
 ProgressFn = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
@@ -355,6 +356,7 @@ class Settings(Structure):
         ("timed", c_uint32),
         ("trace", c_uint32),
         ("reserved", c_uint32),
+        ("current_stream", CurrentStreamFn),
     ]
 
 
@@ -614,6 +616,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
     "pstk_share_batch": (POINTER(Batch), [c_void_p]),
     "pstk_share_ref": (None, [c_void_p]),
+    "pstk_share_use": (c_int, [c_void_p, c_void_p, POINTER(Error)]),
     "pstk_share_unref": (None, [POINTER(c_void_p)]),
     "pstk_share_tensor": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
     "pstk_capsule_share": (py_object, [POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),

@@ -2,20 +2,22 @@
 """What a loader hands out: tensors, as a dict, a tuple or a dataclass, and what the batch tells of itself.
 
 Every form has these beside its tensors: epoch, position, next_position, index, n_valid, sample_ids,
-substituted, crops and record_stream; a dataclass of the user's has them in its attribute `info`. What other
-libraries make of a batch (a copy on another device, say) has the tensors only.
+substituted, crops, record_stream and to; a dataclass of the user's has all but `to` in its attribute `info`.
+What other libraries make of a batch has the tensors only, except where they call its `to`.
 """
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
-from ctypes import byref, sizeof, string_at
+from collections.abc import Callable, Iterator, Mapping
+from ctypes import sizeof, string_at
 from typing import Any, NamedTuple
 
-from . import _c, errors, settings as words, tensors
+from . import _c, errors, streams, tensors
 from .hints import OF_BATCHES, Hints
+from .keywords import near
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 
@@ -40,22 +42,23 @@ class BatchInfo:
     save once the batch is used. n_valid: rows that are samples.
     """
 
-    __slots__ = ("_crops", "_ids", "_names", "_n_rows", "_share", "_substitutes", "epoch", "index", "n_valid",
+    __slots__ = ("_crops", "_ids", "_images", "_n_rows", "_share", "_substitutes", "epoch", "index", "n_valid",
                  "next_position", "position")
 
-    def __init__(self, share: tensors.Share, names: tuple[str, ...], hold: bool) -> None:
+    def __init__(self, share: tensors.Share, images: Mapping[str, int], hold: bool) -> None:
+        """images: the numbers of the outputs that are images, by their names. hold: keep the share."""
         batch = share.batch().contents
         self.epoch: int = batch.epoch
         self.position: int = batch.position
         self.next_position: int = batch.next_position
         self.index: int = batch.index
         self.n_valid: int = batch.n_valid
-        self._names, self._n_rows = names, batch.n_rows
+        self._images, self._n_rows = images, batch.n_rows
         # Copies: the slot may go before this object.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
         self._substitutes = string_at(batch.substitute_ids, 8 * self.n_valid) if batch.n_replaced else b""
-        n_crops = len(names) * self._n_rows if batch.crops else 0
-        self._crops = string_at(batch.crops, sizeof(_c.Crop) * n_crops) if n_crops else b""
+        n_crops = batch.n_tensors * batch.n_rows
+        self._crops = string_at(batch.crops, sizeof(_c.Crop) * n_crops) if batch.crops else None
         self._share = share if hold else None
 
     @property
@@ -73,25 +76,25 @@ class BatchInfo:
 
     @property
     def crops(self) -> dict[str, list[Crop]]:
-        """With with_crops=True: where each valid row of each output was cut from."""
-        if not self._crops:
-            return {}
-        all_crops = (_c.Crop * (len(self._names) * self._n_rows)).from_buffer_copy(self._crops)
+        """Where each valid row of each image output was cut from, by the output's name. SettingsError: the
+        loader was opened without with_crops=True."""
+        if self._crops is None:
+            raise errors.SettingsError("crops: with_crops is False; must be True for batches to have crops "
+                                       "(open the loader with with_crops=True)")
+        size = sizeof(_c.Crop) * self._n_rows
         return {name: [Crop(c.top, c.left, c.height, c.width, c.image_height, c.image_width, bool(c.flip))
-                       for c in all_crops[i * self._n_rows:i * self._n_rows + self.n_valid]]
-                for i, name in enumerate(self._names)}
+                       for c in (_c.Crop * self.n_valid).from_buffer_copy(self._crops, i * size)]
+                for name, i in self._images.items()}
 
     def record_stream(self, stream: Any) -> None:
-        """Tell that a further stream uses the batch: what is in it by now ends before the slot is
-        overwritten. stream: of PyTorch or CuPy, or a cudaStream_t as an int. On the host, nothing."""
-        if self._share is None:
-            return
-        error = errors.new()
-        errors.check(_c.lib.pstk_batch_record(self._share.batch(), words.stream(stream), byref(error)), error)
+        """Let a further stream use the views of the loader's memory in this batch: see
+        penstock.record_stream. On the host, and of copies, nothing."""
+        if self._share is not None:
+            streams.use(self._share.pointer, streams.handle(stream))
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.epoch, self.position, self.next_position, self.index, self.n_valid,
-                           self._names, self._n_rows, self._ids, self._substitutes, self._crops)
+                           self._images, self._n_rows, self._ids, self._substitutes, self._crops)
 
     def __repr__(self) -> str:
         return f"epoch {self.epoch}, batch {self.index}, {self.n_valid} rows"
@@ -100,7 +103,7 @@ class BatchInfo:
 def _unpickle(*values: Any) -> BatchInfo:
     info = BatchInfo.__new__(BatchInfo)
     info._share = None
-    (info.epoch, info.position, info.next_position, info.index, info.n_valid, info._names, info._n_rows,
+    (info.epoch, info.position, info.next_position, info.index, info.n_valid, info._images, info._n_rows,
      info._ids, info._substitutes, info._crops) = values
     return info
 
@@ -133,9 +136,47 @@ class _Told(Hints):
     crops = property(lambda self: self._told.crops, doc=BatchInfo.crops.__doc__)
 
     def record_stream(self, stream: Any) -> None:
-        self._told.record_stream(stream)
+        """Let a further stream use all tensors of the batch: see penstock.record_stream."""
+        if self.info is not None:
+            self.info.record_stream(stream)
+        for value in self._parts().values():
+            streams.record_stream(value, stream)
 
-    record_stream.__doc__ = BatchInfo.record_stream.__doc__
+    def to(self, device: Any, non_blocking: bool = False) -> Any:
+        """Copy PyTorch's tensors to a device, by their own to(device, non_blocking=...).
+
+        Returns a batch of the same form and names, which tells what this one does; or this one, where all
+        tensors are on the device already. Of a Ragged, offsets stays on the host. What is no array stays as
+        it is. TypeError: arrays of other libraries than PyTorch.
+        """
+        parts = self._parts()
+        moved = {name: _moved(name, value, device, non_blocking) for name, value in parts.items()}
+        if all(moved[name] is value for name, value in parts.items()):
+            return self
+        made = self._made_of(moved)
+        made.info = copy.copy(self.info)  # without the share: these tensors are not in the slot
+        return made
+
+    # What each form has of its own.
+
+    def _parts(self) -> dict[str, Any]:
+        """The tensors by their names, or numbers."""
+        raise NotImplementedError
+
+    def _made_of(self, parts: dict[str, Any]) -> Any:
+        """The same form of other tensors."""
+        raise NotImplementedError
+
+
+def _moved(name: str, value: Any, device: Any, non_blocking: bool) -> Any:
+    if hasattr(value, "to"):
+        return value.to(device, non_blocking=non_blocking)
+    if not hasattr(value, "shape"):
+        return value
+    kind = type(value)
+    raise TypeError(f"batch.to: tensor '{name}' is a {kind.__module__}.{kind.__qualname__}, which has no "
+                    "to(); open the loader with framework='torch', or with device='cuda' for batches that are "
+                    "there already (JAX: jax.device_put(batch, device))")
 
 
 def _shape(value: Any) -> str:
@@ -146,7 +187,56 @@ def _shape(value: Any) -> str:
 
 
 class Batch(dict[str, Any], _Told):
-    """The tensors of a batch by their names."""
+    """The tensors of a batch by their names.
+
+    Iterating, and with it unpacking, gives the tensors in the order of the outputs: `for x, y in loader`.
+    All else is as a dict's, and goes by names: batch["x"], "x" in batch, len, keys(), values(), items(),
+    get, ==, dict(batch), {**batch}, f(**batch). copy() and | give batches that tell what this one does; so do
+    pickle, copy.copy and to(device). What iterates over a mapping for its names (torch's default_collate,
+    `for name in batch`) takes dict(batch), or batch.keys().
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values())
+
+    def __reversed__(self) -> Iterator[Any]:
+        return reversed(self.values())
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return super().__getitem__(name)
+        except (KeyError, TypeError):  # TypeError: arrays cannot be hashed
+            raise KeyError(self._no_tensor(name)) from None
+
+    def _no_tensor(self, name: Any) -> str:
+        has = "it has " + ", ".join(map(str, self.keys()))
+        if isinstance(name, str):
+            return f"batch[{name!r}]: no tensor has this name; {has}{near(name, self.keys())}"
+        if isinstance(name, int):
+            return f"batch[{name}]: no tensor has a number; {has}; form='tuple' gives batches with numbers"
+        return f"batch[...]: a {type(name).__name__} is no name; {has}; iterate over batch.keys() for names"
+
+    def copy(self) -> Batch:
+        return copy.copy(self)
+
+    def __or__(self, other: Any) -> Any:
+        return self._joined(self, other, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return self._joined(other, self, other)
+
+    def _joined(self, left: Any, right: Any, other: Any) -> Any:
+        if not isinstance(other, dict):
+            return NotImplemented
+        made = type(self)({**left, **right})
+        made.info = self.info
+        return made
+
+    def _parts(self) -> dict[str, Any]:
+        return dict(self)
+
+    def _made_of(self, parts: dict[str, Any]) -> Batch:
+        return type(self)(parts)
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name}: {_shape(value)}" for name, value in self.items())
@@ -156,24 +246,51 @@ class Batch(dict[str, Any], _Told):
 class TupleBatch(tuple[Any, ...], _Told):
     """The tensors of a batch in the order of the outputs."""
 
+    def _parts(self) -> dict[str, Any]:
+        return {str(i): value for i, value in enumerate(self)}
+
+    def _made_of(self, parts: dict[str, Any]) -> TupleBatch:
+        return type(self)(parts.values())
+
     def __repr__(self) -> str:
         parts = ", ".join(map(_shape, self))
         return f"<penstock.TupleBatch ({parts})" + (f" {self.info}>" if self.info else ">")
 
 
+# ---- to what takes nested values apart: jax.jit, torch.utils._pytree ---------------------------------------
+
+_NODES: tuple[tuple[type, Callable[[Any], Any], Callable[[Any, Any], Any]], ...] = (
+    # Each type, how to take it apart into (values, rest), and how to make it of them.
+    (Batch, lambda batch: (tuple(batch.values()), tuple(batch.keys())),
+     lambda names, values: Batch(zip(names, values))),
+    (TupleBatch, lambda batch: (tuple(batch), None), lambda _nothing, values: TupleBatch(values)),
+    (tensors.Ragged, lambda ragged: ((ragged.data, ragged.offsets, ragged.device_offsets), None),
+     lambda _nothing, parts: tensors.Ragged(*parts)),
+)
+
+
 def register_jax() -> None:
-    """Let jax.jit and others take our batches apart; what they make is a plain dict or tuple."""
+    """Let jax.jit and others take our batches apart; those that they make have the tensors only."""
     import jax
-    register = jax.tree_util.register_pytree_node
     with contextlib.suppress(ValueError):  # they are registered already
-        register(Batch, _dict_parts, lambda names, values: dict(zip(names, values)))
-        register(TupleBatch, lambda batch: (tuple(batch), None), lambda _names, values: tuple(values))
-        register(tensors.Ragged, lambda ragged: ((ragged.data, ragged.offsets, ragged.device_offsets), None),
-                 lambda _nothing, parts: tensors.Ragged(*parts))
+        for kind, apart, together in _NODES:
+            jax.tree_util.register_pytree_node(kind, apart, together)
 
 
-def _dict_parts(batch: Batch) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    return tuple(batch.values()), tuple(batch)
+def register_torch() -> None:
+    """The same for torch.utils._pytree, on which torch.func relies."""
+    from torch.utils import _pytree
+    register = getattr(_pytree, "register_pytree_node", None)  # from PyTorch 2.2 on
+    if register is None:
+        return
+    with contextlib.suppress(ValueError):
+        for kind, apart, together in _NODES:
+            register(kind, apart, _values_first(together),
+                     serialized_type_name=f"{kind.__module__}.{kind.__qualname__}")
+
+
+def _values_first(together: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda values, rest: together(rest, values)
 
 
 Maker = Callable[["list[Any]", BatchInfo], Any]
@@ -196,9 +313,16 @@ def _tuple_maker(found: list[Any], info: BatchInfo) -> Any:
 class _Made(_Told):
     """The base of dataclasses that are made here, which pickle cannot find by their name."""
 
+    def _parts(self) -> dict[str, Any]:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields}
+
+    def _made_of(self, parts: dict[str, Any]) -> Any:
+        return type(self)(**parts)
+
     def __reduce__(self) -> Any:
-        names = tuple(field.name for field in dataclasses.fields(self))  # type: ignore[arg-type]
-        return _unpickle_made, (names, tuple(getattr(self, name) for name in names), self.info)
+        parts = self._parts()
+        return _unpickle_made, (tuple(parts), tuple(parts.values()), self.info)
 
 
 @functools.lru_cache(maxsize=None)

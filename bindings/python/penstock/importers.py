@@ -61,7 +61,7 @@ class Columns:
     """Arrays, tensors or lists of one length, or columns of pandas; sample i is row i of each."""
 
     def __init__(self, columns: Mapping[str, Any], where: str = "the dict") -> None:
-        names = field_names(list(columns))
+        names = field_names(list(columns.keys()))
         columns = {name: _by_position(column) for name, column in columns.items()}
         self._columns = {names[name]: column for name, column in columns.items()}
         for name, column in columns.items():

@@ -31,14 +31,20 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from ctypes import POINTER, byref, c_void_p, sizeof
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _c, batch as batches, catalog, errors, outputs as descriptions, paths, ranks, settings as words
-from . import state, stats as statistics, tensors
+from . import state, stats as statistics, streams, tensors
 from .errors import PenstockError, SettingsError
 from .hints import OF_LOADERS, Hints
 
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
 __all__ = ["Loader", "Pass"]
+
+# What a framework has to know of batches before it gets one.
+_REGISTER = {"jax": batches.register_jax, "torch": batches.register_torch}
 
 SLICE_NS = 50_000_000  # a wait of the library's, between two looks at signals
 PALETTES = ("some images of {path} are PNG files with a palette. Pictures come right, in the palette's "
@@ -61,8 +67,8 @@ def _no_stream() -> int | None:
     return None
 
 
-def _current_stream(framework: str, index: int) -> Callable[[], int | None]:
-    """What tells the stream that the framework works on."""
+def _current_stream(framework: str, index: int) -> Callable[[], int | None] | None:
+    """What names the stream that the framework works on; None: the framework does not say."""
     if framework == "torch":
         import torch
         current = torch.cuda.current_stream
@@ -70,7 +76,7 @@ def _current_stream(framework: str, index: int) -> Callable[[], int | None]:
     if framework == "cupy":
         import cupy
         return lambda: int(cupy.cuda.get_current_stream().ptr)
-    return _no_stream
+    return None
 
 
 def _check_device(kind: int, index: int, framework: str) -> None:
@@ -173,12 +179,14 @@ class Loader(Hints):
         where it is imported, else NumPy; on a GPU PyTorch, or CuPy or JAX where only they are imported.
         NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
         copies.
-    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given; the first three tell
-        epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute `info`.
+    form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
+        penstock.Batch, which iterates over its tensors in the order of the outputs: `for x, y in loader`. The
+        first three tell epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute
+        `info`.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
-        function that tells one; it lives as long as batches that were handed out on it; None: the
-        framework's current one at each batch.
+        function that returns one; it lives as long as batches that were handed out on it; None: the
+        framework's current one at each batch, or, for JAX and "dlpack", one of the loader's own.
     timeout: seconds (above 0) after which waiting for a batch raises TimedOutError; None: never.
     shuffle: True is order="full", False is order="sequential". Without both: "full". With False and
         last="drop" the same samples, the end of the data set, never come: to see all say last="short".
@@ -200,15 +208,18 @@ class Loader(Hints):
         gives the number of the others. What the function raises comes out of the loop, and the batch comes
         again at the next step. It may call stats(), interrupt() and close(), which ends the loop by
         InterruptedLoaderError, but neither iterate nor seek.
-    with_crops: batches tell crops and flips. pin_threads: False leaves workers to the scheduler (in C:
-        no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology: hwloc's, for tests.
-        timed: measure copies and waits of the device. trace: mark what threads do for Nsight Systems.
+    with_crops: batch.crops has where images were cut from, and flips. pin_threads: False leaves workers to
+        the scheduler (in C: no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology:
+        hwloc's, for tests. timed: measure copies and waits of the device. trace: mark what threads do for
+        Nsight Systems.
     """
 
     _hints = OF_LOADERS
     _handle: Any = None  # of as much of a loader as __init__ got to
     _dying: Any = None  # the handle, from when nobody may use it any more until pstk_close has returned
+    _dataset: Dataset | None = None
     _exiting = False
+    _own: Any = None  # the loader's own stream, once it is needed
     _asked = False  # set_epoch named the epoch of the next pass, be it empty
 
     @words.suggesting
@@ -253,13 +264,14 @@ class Loader(Hints):
                                 "out, and make yours the current one; or copy=False")
         self._convert = tensors.converter(self._framework, copy)
         self._make = batches.maker(words.form(form, self._outputs), tuple(self._outputs))
-        if self._framework == "jax":
-            batches.register_jax()
+        if self._framework in _REGISTER:
+            _REGISTER[self._framework]()
         _check_device(kind, index or 0, self._framework)
         numbers["device"] = kind
         numbers["device_index"] = _default_index(self._framework) if index is None else index
-        self._numbers, self._path, self._copy = numbers, path, copy
+        self._numbers, self._path = numbers, path
         self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
+        self._has_views = kind != _c.HOST and not copy  # of a device's slots
         self._stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
         self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
@@ -273,11 +285,19 @@ class Loader(Hints):
         if self._device[0] == tensors.DL_CPU:
             return _no_stream
         if callable(stream):
-            return lambda: None if (told := stream()) is None else words.stream(told)
+            return lambda: None if (told := stream()) is None else streams.handle(told)
         if stream is not None:
-            handle = words.stream(stream)
+            handle = streams.handle(stream)
             return lambda _kept=stream: handle  # type: ignore[misc]
-        return _current_stream(self._framework, self._device[1])
+        return _current_stream(self._framework, self._device[1]) or self._own_stream
+
+    def _own_stream(self) -> int:
+        """A stream of the loader's own, for frameworks that say nothing of theirs: on it nothing runs, and what
+        reads the tensors waits for it. The library closes it after the last batch."""
+        if self._own is None:
+            self._own, error = c_void_p(), errors.new()
+            errors.check(_c.lib.pstk_stream_open(self._handle, byref(self._own), byref(error)), error)
+        return int(self._own.value)
 
     def _guard_of(self) -> Callable[[], Any]:
         """PyTorch's default stream is no handle, but means the current device's."""
@@ -296,12 +316,16 @@ class Loader(Hints):
         self._coming: tuple[int, tuple[int, int]] | None = None
         self._layouts: tuple[tensors.Layout, ...] = ()
         self._warned = False  # of images with a palette
-        self._names = tuple(self._outputs)
+        self._images = {name: i for i, (name, output) in enumerate(self._outputs.items())
+                        if output.kind == _c.OUTPUT_IMAGE}
+        self._leases = streams.Leases()
         self._cursor = (self._numbers["epoch"], self._numbers["position"])
         # The place that was asked for last, and where the newest pass began.
         self._resume = self._cursor
         self._start = self._cursor
         self._error, self._batch = errors.new(), POINTER(_c.Batch)()
+        if self._device[0] != tensors.DL_CPU:
+            settings.current_stream = streams.current_of_threads(self._framework)
         error = errors.new()
         self._handle, self._dying = c_void_p(), c_void_p()
         code = _open_library(self._handle, settings, error)
@@ -310,6 +334,7 @@ class Loader(Hints):
             refused.args = (descriptions.in_python(str(refused), self._outputs),)
             raise refused
         _open_loaders.add(self)
+        streams.begin(self._leases)
 
     # ---- what it is --------------------------------------------------------------------------------------
 
@@ -323,6 +348,26 @@ class Loader(Hints):
     def n_samples(self) -> int:
         """Number of samples of the data set."""
         return self._catalog.info.n_samples
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data set as a penstock.Dataset: len(loader.dataset) is its number of samples, on every rank;
+        loader.dataset[i] reads sample i. It is opened when first asked for, and closed with the loader."""
+        self._check_process()
+        with self._alive:
+            self._open_handle()
+            if self._dataset is None:
+                self._dataset = self._opened_dataset()
+            return self._dataset
+
+    def _opened_dataset(self) -> Dataset:
+        from .dataset import Dataset
+        found = Dataset(self._path)
+        if found.info.identity != self._catalog.info.identity:
+            found.close()
+            raise errors.DataSetNotFoundError(f"{self._path}: was replaced after the loader opened it: open "
+                                              "the loader again")
+        return found
 
     @property
     def n_batches_left(self) -> int:
@@ -441,6 +486,9 @@ class Loader(Hints):
             _c.lib.pstk_close(byref(self._dying))
 
     def _hand_to_close(self) -> None:
+        streams.end(self._leases)
+        if self._dataset is not None:
+            self._dataset.close()
         # Both have it for a moment, rather than none.
         self._dying.value = self._handle.value or self._dying.value
         self._handle.value = None
@@ -609,10 +657,12 @@ class Loader(Hints):
             raise self._closed_meanwhile()
         share = tensors.Share(self._batch, stream)
         self._report(share.batch().contents)
-        info = batches.BatchInfo(share, self._names, self._device[0] != tensors.DL_CPU and not self._copy)
+        info = batches.BatchInfo(share, self._images, hold=self._has_views)
         if not self._layouts:
             self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
         found_in = tensors.find(share, self._layouts, info.n_valid)
+        if self._has_views:
+            self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))
         return self._make([self._converted(tensor) for tensor in found_in], info), info
 
     def _report(self, batch: Any) -> None:
@@ -672,6 +722,8 @@ class Loader(Hints):
         name = "n_slots" if self._device[0] == tensors.DL_CPU else "n_device_slots"
         told = self.stats()
         n = told.n_slots if name == "n_slots" else told.n_device_slots
+        if b"captured" in self._error.message:  # there is no batch to let go of
+            return errors.of(self._error, _c.ENOBUFS)
         self._error.message = (
             f"all {n} slots are held by batches that are still referenced: let go of older ones before "
             f"asking for more, open the loader with {name} above {n}, or with copy=True, which gives tensors "

@@ -271,7 +271,7 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
 def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
     """The outputs by their names. None: every field by its kind."""
     if outputs is None:
-        return {field.name: _by_kind(field) for field in catalog.fields}
+        outputs = [field.name for field in catalog.fields]
     if isinstance(outputs, Mapping):
         found = {_output_name(name): _one(catalog, value) for name, value in outputs.items()}
     else:

@@ -115,7 +115,7 @@ def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
         left_out = set(BOOKKEEPING).difference(names or ())
         return {name: value for name, value in sample.items() if name not in left_out}
     if isinstance(sample, Mapping):
-        return sample
+        return dict(sample)  # iterating over some, such as a batch, does not give names
     if dataclasses.is_dataclass(sample) and not isinstance(sample, type):
         return {field.name: getattr(sample, field.name) for field in dataclasses.fields(sample)}
     if isinstance(sample, tuple) and hasattr(sample, "_asdict"):

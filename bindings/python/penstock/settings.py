@@ -137,15 +137,6 @@ def seconds(name: str, value: Any) -> float | None:
     return float(value)
 
 
-def stream(value: Any) -> int:
-    """The cudaStream_t of a stream of PyTorch's or CuPy's, or an int that is one."""
-    handle = getattr(value, "cuda_stream", getattr(value, "ptr", value))
-    if isinstance(handle, bool) or not isinstance(handle, int):
-        raise TypeError(f"stream: is {value!r}, must be a stream of PyTorch's or CuPy's, a cudaStream_t as an "
-                        "int, or a function that tells one")
-    return handle
-
-
 def _is_imported(name: str) -> bool:
     return sys.modules.get(name) is not None
 

@@ -15,12 +15,12 @@ import ctypes
 import dataclasses
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ctypes import POINTER, PYFUNCTYPE, Structure, byref, c_char_p, c_int32, c_int64, c_uint8, c_uint16, \
     c_uint64, c_void_p, py_object
 from typing import Any, NamedTuple
 
-from . import _c, errors
+from . import _c, errors, streams
 from .dtypes import DTYPE_NAMES, DTYPES
 
 __all__ = ["Ragged", "Tensor"]
@@ -185,14 +185,12 @@ class Tensor:
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
-        """A capsule. stream: the consumer's, as the protocol has it; it is made to wait for the batch."""
+        """A capsule. stream: the consumer's, as the protocol has it. It waits for the batch, and what is in
+        it when the last reference goes ends before the slot is overwritten. With -1 neither is done."""
         if copy or (dl_device is not None and tuple(map(int, dl_device)) != self.device):
             raise BufferError("penstock.Tensor: it looks into a slot and makes no copies; copy what you get")
         if self.device[0] != DL_CPU and stream != -1:
-            error = errors.new()
-            legacy_default = 1  # cudaStreamLegacy, which is what None means there
-            code = _c.lib.pstk_batch_wait(self.share.batch(), int(stream or legacy_default), byref(error))
-            errors.check(code, error)
+            streams.use(self.share.pointer, streams.numbered(stream))
         return _capsule_of(self)
 
     # -- NumPy's protocol, and that of CUDA libraries --
@@ -215,7 +213,12 @@ class Tensor:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.device[0] != DL_CUDA:
             raise AttributeError("penstock.Tensor: it is on the host")
-        return self._interface()
+        return {**self._interface(), "stream": streams.numbered(self.share.stream)}
+
+    def record_stream(self, stream: Any) -> None:
+        """Let a further stream use this tensor: see penstock.record_stream."""
+        if self.device[0] != DL_CPU:
+            streams.use(self.share.pointer, streams.handle(stream))
 
     # -- without any other library --
 
@@ -335,12 +338,28 @@ class Ragged:
         return [whole[a:b] for a, b in zip(ends, ends[1:])]
 
     def to(self, *args: Any, **keywords: Any) -> Ragged:
-        """PyTorch's: data and device_offsets moved, by their to(...); offsets stays on the host."""
-        return Ragged(self.data.to(*args, **keywords), self.offsets, self.offsets.to(*args, **keywords))
+        """PyTorch's: data and device_offsets moved, by their to(...); offsets stays on the host. This one,
+        where both are as asked for already."""
+        data, device_offsets = (part.to(*args, **keywords) for part in (self.data, self.device_offsets))
+        if data is self.data and device_offsets is self.device_offsets:
+            return self
+        return Ragged(data, self.offsets, device_offsets)
+
+    def record_stream(self, stream: Any) -> None:
+        """Let a further stream use data and device_offsets: see penstock.record_stream."""
+        streams.record_stream(self.data, stream)
+        streams.record_stream(self.device_offsets, stream)
 
 
 def _numbers(offsets: Any) -> list[int]:
     return [int(i) for i in offsets.tolist()]
+
+
+def ranges(found: Iterable[Any]) -> Iterator[tuple[int, int]]:
+    """The addresses, [begin, end), of a batch's tensors on a device."""
+    for tensor in found:
+        for part in (tensor.data, tensor.device_offsets) if isinstance(tensor, Ragged) else (tensor,):
+            yield part.address, part.address + part.nbytes
 
 
 def find(share: Share, layouts: tuple[Layout, ...], n_valid: int) -> list[Any]:

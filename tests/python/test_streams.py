@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams that use a batch besides the one that it was taken on: what is in them ends before the slot is
+overwritten. Devices are those of the fake, see tests/cuda_fake; PyTorch's tensors on them are played."""
+import os
+import unittest
+
+import sets
+
+FAKE = os.environ.get("PENSTOCK_FAKE_LIBRARY", "")
+
+BEGIN = """
+import contextlib, gc, time
+from ctypes import byref, c_void_p
+import penstock, sets
+from penstock import _c, streams
+
+SPIN = 0.3  # seconds of work on a stream
+
+def opened(path=sets.scalars(), **keywords):
+    return penstock.Loader(path, batch_size=10, device="cuda", framework="dlpack", shuffle=False,
+                           n_device_slots=2, **keywords)
+
+def stream_of(loader):
+    found = c_void_p()
+    assert _c.lib.pstk_stream_open(loader._handle, byref(found), None) == 0
+    return found.value
+
+def spin(loader, stream):
+    assert _c.lib.pstk_stream_spin(loader._handle, stream, int(SPIN * 1e9), None) == 0
+
+def seconds_until_overwritten(batches):
+    "A slot was just given back: how long until the next batches can be read, one of which gets it."
+    start = time.monotonic()
+    for batch in [next(batches), next(batches)]:
+        batch["i"].read()
+    return time.monotonic() - start
+
+def is_waited_for(use, **keywords):
+    "Does what comes into a side stream after use(batch, stream) keep the slot?"
+    with opened(**keywords) as loader:
+        side, batches = stream_of(loader), iter(loader)
+        batch = next(batches)
+        kept = use(batch, side)
+        spin(loader, side)
+        del batch, kept
+        waited = seconds_until_overwritten(batches) > SPIN / 2
+        _c.lib.pstk_stream_close(loader._handle, byref(c_void_p(side)))
+    return waited
+
+class Stream:  # as PyTorch's
+    def __init__(self, handle):
+        self.cuda_stream = handle
+
+class Torch:  # as PyTorch's tensors: a view of one that goes by its address alone
+    is_cuda = True
+
+    def __init__(self, tensor, skip=0):
+        self._held, self._address, self.streams = tensor.__dlpack__(stream=-1), tensor.address + skip, []
+
+    def data_ptr(self):
+        return self._address
+
+    def record_stream(self, stream):
+        self.streams.append(stream)
+
+"""
+
+
+@unittest.skipUnless(FAKE, "PENSTOCK_FAKE_LIBRARY names no library")
+class Streams(unittest.TestCase):
+    def on_fake(self, code):
+        done = sets.python(BEGIN + code + "print('same')", PENSTOCK_LIBRARY=FAKE,
+                           PENSTOCK_FAKE_CUDA="devices=2")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "same\n", ""), done.stdout)
+
+    def test_a_slot_without_other_streams_is_overwritten_at_once(self):
+        self.on_fake("assert not is_waited_for(lambda batch, side: None)\n")
+
+    def test_a_stream_that_dlpack_exported_to_is_waited_for(self):
+        self.on_fake('assert is_waited_for(lambda batch, side: batch["i"].__dlpack__(stream=side))\n')
+
+    def test_a_batchs_record_stream_counts_what_comes_after_it(self):
+        self.on_fake("""
+assert is_waited_for(lambda batch, side: batch.record_stream(side))
+assert is_waited_for(lambda batch, side: batch.info.record_stream(Stream(side)))
+assert is_waited_for(lambda batch, side: penstock.record_stream(batch, side))
+assert is_waited_for(lambda batch, side: penstock.record_stream(list(batch), side))
+""")
+
+    def test_a_single_tensors_record_stream_keeps_the_slot(self):
+        self.on_fake("""
+assert is_waited_for(lambda batch, side: batch["i"].record_stream(side))
+assert is_waited_for(lambda batch, side: batch["i"][2:3].record_stream(Stream(side)))
+assert is_waited_for(lambda batch, side: penstock.record_stream([{"half": batch["half"]}], side))
+ragged = dict(path=sets.small(), outputs=["tokens", "i"])
+assert is_waited_for(lambda batch, side: batch["tokens"].record_stream(side), **ragged)
+""")
+
+    def test_a_tensor_of_pytorch_is_found_by_its_address(self):
+        self.on_fake("""
+def use(make):
+    def used(batch, side):
+        tensor = make(batch)
+        penstock.record_stream(tensor, Stream(side))
+        assert tensor.streams == [], "PyTorch's record_stream has no effect on it"
+        return tensor
+    return used
+
+assert is_waited_for(use(lambda batch: Torch(batch["i"])))
+assert is_waited_for(use(lambda batch: Torch(batch["half"], 4 * 9)))
+""")
+
+    def test_a_tensor_of_pytorchs_own_memory_gets_pytorchs_record_stream(self):
+        self.on_fake("""
+with opened() as loader:
+    batch = next(iter(loader))
+    stream = Stream(5)
+    for skip in (-8, 80 * 1024 * 1024):
+        tensor = Torch(batch["i"], skip)
+        penstock.record_stream(tensor, stream)
+        penstock.record_stream(penstock.Batch(a=tensor), stream)
+        assert tensor.streams == [stream] * 2
+    inside = Torch(batch["i"])
+penstock.record_stream(inside, stream)  # of a closed loader: its slots are overwritten no more
+assert inside.streams == [stream] and not streams._open
+""")
+
+    def test_an_array_of_another_library_is_found_or_refused(self):
+        self.on_fake("""
+class Array:
+    shape = (10,)
+    def __init__(self, address):
+        self.__cuda_array_interface__ = {"data": (address, False)}
+
+def use(batch, side):
+    penstock.record_stream(Array(batch["i"].address + 72), side)
+    return batch["i"]
+
+assert is_waited_for(use)
+for wrong, kind in ((Array(8), penstock.UnsupportedError), (3, TypeError), ("x", TypeError)):
+    try:
+        penstock.record_stream(wrong, 5)
+    except kind as error:
+        assert str(error).startswith("record_stream: "), error
+    else:
+        raise AssertionError(wrong)
+""")
+
+    def test_what_finds_tensors_is_bounded_by_the_slots_and_ends_with_the_loader(self):
+        self.on_fake("""
+loader = opened()
+for batch in loader:
+    del batch
+assert len(loader._leases._of_slots) == 2 and len(streams._open) == 1
+loader.close()
+assert not streams._open
+dropped = opened()
+iter(dropped)
+del dropped
+gc.collect()
+assert not streams._open
+""")
+
+    def test_the_cuda_array_interface_names_the_stream_of_the_lease(self):
+        self.on_fake("""
+with opened(stream=0) as loader:
+    assert next(iter(loader))["i"].__cuda_array_interface__["stream"] == 1
+with opened() as loader:
+    batches = iter(loader)
+    assert next(batches)["i"].__cuda_array_interface__["stream"] == loader._own.value > 2
+    side = stream_of(loader)
+    loader._stream = lambda: side
+    batch = next(batches)
+    for tensor in (batch["i"], batch["half"][1:2]):
+        assert tensor.__cuda_array_interface__["stream"] == side
+    del batch, tensor
+    next(batches)
+    _c.lib.pstk_stream_close(loader._handle, byref(c_void_p(side)))
+""")
+
+    def test_the_stream_of_each_thread_is_refused_in_words(self):
+        self.on_fake("""
+with opened() as loader:
+    batch = next(iter(loader))
+    for use in (lambda: batch["i"].__dlpack__(stream=2), lambda: batch.record_stream(2)):
+        try:
+            use()
+        except penstock.SettingsError as error:
+            assert "cudaStreamPerThread" in str(error), error
+        else:
+            raise AssertionError("taken")
+""")
+
+    def test_the_stream_that_is_current_where_the_last_tensor_goes_is_waited_for(self):
+        self.on_fake("""
+current = []
+
+@_c.CurrentStreamFn
+def current_stream(device, out):
+    out[0] = current[-1] if current else None
+    return 0 if current else 1
+
+streams.current_of_threads = lambda framework: current_stream
+assert is_waited_for(lambda batch, side: current.append(side))
+current.clear()
+assert not is_waited_for(lambda batch, side: None)
+""")
+
+    def test_a_batch_that_was_moved_holds_no_slot(self):
+        self.on_fake("""
+penstock.Tensor.to = lambda tensor, device, non_blocking: memoryview(tensor.read())
+with opened() as loader:
+    batches = iter(loader)
+    moved = [next(batches).to("cpu") for _ in range(4)]
+    assert [batch["i"].cast("q")[0] for batch in moved] == [0, 10, 20, 30]
+    assert [batch.position for batch in moved] == [0, 10, 20, 30]
+    moved[0].record_stream(5)
+""")
+
+
+class Host(unittest.TestCase):
+    def test_on_the_host_nothing_is_to_be_recorded(self):
+        import penstock
+        sets.need_numpy()
+        for framework in ("dlpack", "numpy", *(["torch"] if sets.has_torch() else [])):
+            with penstock.Loader(sets.small(), batch_size=4, framework=framework,
+                                 outputs=["i", "tokens"]) as loader:
+                batch = next(iter(loader))
+            for what in (batch, batch["i"], batch["tokens"], [batch["i"]], {"a": batch["tokens"]}, batch.info):
+                penstock.record_stream(what, 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
