@@ -30,7 +30,8 @@
  *      Streams are of the loader's device; cudaStreamPerThread is that of the calling thread; a
  *      stream that was destroyed is the caller's error. A stream that is being captured into a
  *      graph is refused, except by pstk_release: the slot then stays in use until the first
- *      pstk_next or pstk_release after the capture, and the stream has to live as long. To use a
+ *      pstk_next or pstk_release after the capture, and the stream has to live as long. A capture
+ *      of a stream may not begin in one thread while another one releases a batch on it. To use a
  *      batch on more streams than one: pstk_batch_wait for each, and pstk_batch_record for each
  *      except the one that pstk_release is given.
  *
