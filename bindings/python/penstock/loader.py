@@ -301,7 +301,7 @@ class Loader:
         if self._own is None:
             self._own, error = c_void_p(), errors.new()
             errors.check(_c.lib.pstk_stream_open(self._handle, byref(self._own), byref(error)), error)
-        return self._own.value
+        return int(self._own.value)
 
     def _guard_of(self) -> Callable[[], Any]:
         """PyTorch's default stream is no handle, but means the current device's."""
