@@ -78,8 +78,8 @@ static inline void seen_run(void *user)
     }
 }
 
-/* Queue a step on the stream. */
-static inline cudaError_t seen_step(struct seen *s, cudaStream_t stream)
+/* Queue `kernel`, which reads no more than a step does, on the stream. */
+static inline cudaError_t seen_queue(struct seen *s, void (*kernel)(void *), cudaStream_t stream)
 {
     struct cuda_fake_access accesses[2 * PSTK__MAX_OUTPUTS];
     uint32_t n = 0;
@@ -91,7 +91,13 @@ static inline cudaError_t seen_step(struct seen *s, cudaStream_t stream)
             accesses[n++] = (struct cuda_fake_access){.pointer = s->offsets_from[i],
                                                       .size = (s->batch.n_rows + 1) * 8};
     }
-    return cuda_fake_enqueue(stream, seen_run, &s, sizeof s, accesses, n);
+    return cuda_fake_enqueue(stream, kernel, &s, sizeof s, accesses, n);
+}
+
+/* Queue a step on the stream. */
+static inline cudaError_t seen_step(struct seen *s, cudaStream_t stream)
+{
+    return seen_queue(s, seen_run, stream);
 }
 
 /* After the stream is done: is it what the naive loop gives? */

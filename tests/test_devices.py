@@ -67,7 +67,7 @@ def bench_tells_of_the_device(world):
     assert told["ceilings"]["copy_block_size"] >= 4 * 32 * 32 * 3
     assert 0 < told["ratios"]["copy"]
     out, err = run(*line, **fake("devices=2"))
-    for part in ("uploader", "CUDA 1, Fake GPU 1: 3 slots", "page-locked", "/s while copying", "% of the step",
+    for part in ("uploader", "CUDA 1, Fake GPU 1: 3 slots", "page-locked", "/s while copying", "waited for batches",
                  "copy, plain page-locked"):
         assert part in out, "%s: %s" % (part, out)
     expect(err, "")

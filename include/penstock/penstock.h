@@ -38,7 +38,8 @@
  *      a green one too, is refused. cudaStreamPerThread is that of the calling thread; a stream
  *      that was destroyed is the caller's error. A stream that is being captured into a graph is
  *      refused, except by pstk_release: the slot then stays in use until the first pstk_next or
- *      pstk_release after the capture, and the stream must live as long.
+ *      pstk_release after the capture, and the stream must live as long. A capture of a stream may
+ *      not begin in one thread while another one releases a batch on it.
  *
  * A whole program:
  *
