@@ -92,6 +92,11 @@ assert is_waited_for(lambda batch, side: penstock.record_stream(list(batch), sid
 assert is_waited_for(lambda batch, side: batch["i"].record_stream(side))
 assert is_waited_for(lambda batch, side: batch["i"][2:3].record_stream(Stream(side)))
 assert is_waited_for(lambda batch, side: penstock.record_stream([{"half": batch["half"]}], side))
+""")
+
+    def test_a_ragged_ones_record_stream_keeps_the_slot(self):
+        sets.need_numpy()
+        self.on_fake("""
 ragged = dict(path=sets.small(), outputs=["tokens", "i"])
 assert is_waited_for(lambda batch, side: batch["tokens"].record_stream(side), **ragged)
 """)
