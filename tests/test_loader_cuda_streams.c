@@ -122,7 +122,8 @@ TEST(a_stream_of_another_device_is_refused_and_the_batch_stays)
     CHECK_EQ(pstk_next(loader, &b, NULL, LONG, &err), PSTK_EINVAL);
     pstk_close(&loader);
     cudaStreamDestroy(other);
-    CHECK_EQ(cuda_fake_close(), 2); /* memory and module stay: the other device may use them still */
+    CHECK_EQ(cuda_fake_close(),
+             2); /* memory and module stay: the other device may use them still */
 }
 
 TEST(an_error_of_the_programs_own_is_not_taken_away)
