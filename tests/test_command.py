@@ -608,35 +608,6 @@ def replaced_samples_are_counted_when_they_are_delivered(world):
         assert "; 1 bad sample was replaced\n" in text, text
 
 
-# ---- palettes -----------------------------------------------------------------------------------
-
-@test
-def images_with_a_palette_are_counted_and_warned_of_once(world):
-    src, out = world.fresh("palettes"), world.fresh("packed-palettes")
-    for i in range(12):
-        path = os.path.join(src, "%02d.png" % i)
-        write_picture(path, "png", i, 40, 30)
-        if i % 4 == 1:
-            with Image.open(path) as image:
-                image.convert("L" if i == 5 else "P").save(path)  # gray is ordinary
-    for options in ([], ["--pixels", 16], ["--overwrite", "--max-side", 16]):
-        _, err = run("pack", src, out, *options, "--overwrite")
-        assert "warning: 2 PNG files have a palette. " in err and err.count("palette.") == 1, err
-        expect(run_json("pack", src, out, *options, "--overwrite")["n_palette_images"], 2)
-    _, err = run("pack", src, out, "--overwrite")
-    bench = ["bench", out, "--epochs", 3, "--no-ceilings", "--batch-size", 4, "--size", 8]
-    _, err = run(*bench)
-    expect(err.count("warning: some images are PNG files with a palette."), 1, err)
-    expect(run_json(*bench)["n_palette_images"], 6)
-    picture = world.path("palettes-sheet.png")
-    _, err = run("show", out, "-o", picture, "--size", 16)
-    expect(err.count("warning: some images are PNG files with a palette."), 1, err)
-    _, err = run("show", out, "--ids", "2,5", "-o", picture, "--size", 16)
-    expect(err, "")
-    _, err = run("bench", world.data, *bench[2:])
-    expect(err, "")
-
-
 # ---- order, pixels, digests ---------------------------------------------------------------------
 
 def order(data, *options):
