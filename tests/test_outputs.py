@@ -198,7 +198,7 @@ def a_path_that_cannot_be_a_picture_is_one_sentence(world):
 @test
 def a_folder_that_takes_no_file_keeps_its_picture(world):
     if os.geteuid() == 0:
-        raise Skip("missing: a user whom permissions bind")
+        raise Skip("permissions do not bind root")
     folder = world.fresh("closed-folder")
     os.mkdir(folder)
     path = os.path.join(folder, "mine.png")

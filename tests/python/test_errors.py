@@ -473,7 +473,7 @@ class Words(unittest.TestCase):
         parts = ["KiB each are over max_memory, 1 byte", "set bytes_per_batch"]
         self.refused(penstock.OutOfMemoryError, parts, penstock.Loader, sets.small(), batch_size=64,
                      outputs=outputs, max_memory=1)
-        self.refused(penstock.OutOfMemoryError, ["slots of ", " bytes each"], self.open, max_memory=1)
+        self.refused(penstock.OutOfMemoryError, ["slots of ", " KiB each", "1 byte: "], self.open, max_memory=1)
 
     def test_kinds_of_other_libraries(self):
         for kind, part in (("str", "'utf8'"), ("String", "'utf8'"), ("text", "'utf8'"), ("jpg", "'image'")):
