@@ -163,8 +163,8 @@ void pstk__slot_use_current(struct pstk__slot *s);
 /* LEASED -> FREE, PARKED: gives the reference back. Any thread. */
 void pstk__slot_release(struct pstk__slot *s, void *stream);
 /* PARKED -> FREE for all whose streams are captured no longer. Any thread that holds a reference.
- */
-void pstk__slots_settle(struct pstk__slots *s);
+ * quick: see acquire in device.h; ETIMEDOUT: some stay PARKED. Else 0. */
+int pstk__slots_settle(struct pstk__slots *s, int quick, struct pstk_error *err);
 /* FILLING, READY, LOADING, LOADED -> FREE: what a seek or a failure made void. */
 void pstk__slot_drop(struct pstk__slot *s);
 /* Where row `row` of each output is: rows[n_outputs]. */
