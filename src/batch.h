@@ -100,7 +100,7 @@ struct pstk__slots {
     pstk_current_stream_fn current_stream; /* or NULL */
     struct pstk__trace trace;              /* of the pool that is leased from; owned */
     pthread_mutex_t lock;                  /* guards all below */
-    uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, n_slots of room; the end came last; owned */
+    uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
     struct pstk__gate *room[PSTK__MAX_LANES]; /* knocked when a slot becomes free; NULL once the
                                                  loader is gone; borrowed */

@@ -67,6 +67,25 @@ TEST(a_stream_left_open_is_closed_after_the_last_batch)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* The last release frees what kernels are made of. */
+TEST(a_kernel_in_a_stream_left_open_ends_before_its_code_goes)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    void *stream;
+    cudaStream_t foreign;
+    cuda_fake_open(NULL);
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&foreign, cudaStreamNonBlocking);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
+    CHECK_EQ(pstk_stream_spin(loader, stream, 50 * MS, NULL), 0);
+    CHECK_EQ(pstk_stream_spin(loader, foreign, 100 * MS, NULL), 0);
+    pstk_close(&loader);
+    cudaStreamDestroy(foreign);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(the_threads_current_device_stays_what_it_was)
 {
     struct pstk_settings s = base();
@@ -122,7 +141,8 @@ TEST(a_stream_of_another_device_is_refused_and_the_batch_stays)
     CHECK_EQ(pstk_next(loader, &b, NULL, LONG, &err), PSTK_EINVAL);
     pstk_close(&loader);
     cudaStreamDestroy(other);
-    CHECK_EQ(cuda_fake_close(), 2); /* memory and module stay: the other device may use them still */
+    CHECK_EQ(cuda_fake_close(),
+             2); /* memory and module stay: the other device may use them still */
 }
 
 TEST(an_error_of_the_programs_own_is_not_taken_away)
@@ -676,6 +696,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(nothing_runs_on_gpu_0_by_accident),
         CASE(a_stream_left_open_is_closed_after_the_last_batch),
+        CASE(a_kernel_in_a_stream_left_open_ends_before_its_code_goes),
         CASE(the_threads_current_device_stays_what_it_was),
         CASE(a_stream_of_another_device_is_refused_and_the_batch_stays),
         CASE(an_error_of_the_programs_own_is_not_taken_away),
