@@ -458,6 +458,7 @@ TEST(a_stream_that_is_captured_is_refused)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     cudaStream_t stream;
+    uint8_t byte;
     cuda_fake_open(NULL);
     cudaSetDevice(0);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -469,6 +470,10 @@ TEST(a_stream_that_is_captured_is_refused)
     CHECK_EQ(pstk_next(loader, &b, stream, LONG, &err), 1);
     cuda_fake_capture_stream(stream);
     CHECK_EQ(pstk_batch_record(b, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_wait(b, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_read(b, 1, &byte, 1, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_stream_spin(loader, stream, 1, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "captured"));
     cuda_fake_capture_stream(NULL);
     pstk_release(&b, stream);
     pstk_close(&loader);

@@ -60,11 +60,10 @@ static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct
     const int r = is_captured(stream, &code);
     if (r <= 0)
         return r < 0 ? fail_stream(d, code, err) : 0;
-    return pstk__fail(
-        err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-        "stream: it is being captured into a graph%s: take batches, wait for them and "
-        "record their use outside of captures",
-        code == cudaSuccess ? "" : ", or the default stream waits for one that is");
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: it is being captured into a graph%s: take batches, wait for them, "
+                      "read them and record their use outside of captures",
+                      code == cudaSuccess ? "" : ", or the default stream waits for one that is");
 }
 
 /* Whoever has the lock may wait in the driver for room in its stream: `quick` does not wait for it.
@@ -79,16 +78,27 @@ static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
                       "no batch was ready within the timeout: another thread was giving one back");
 }
 
-/* Begin a call on a stream of the consumer's; the lock is held and the device entered. */
-static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
-                        int quick, struct pstk_error *err)
+/* Begin a call that queues something in a stream of the consumer's: the device is entered. */
+static int enter_for(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
+                     struct pstk_error *err)
 {
     int r = pstk__cuda_enter(e, &d->context, err);
     if (r < 0)
         return r;
     r = check_capture(d, stream, err);
-    if (r == 0)
-        r = lock(d, quick, err);
+    if (r < 0)
+        pstk__cuda_leave(e);
+    return r;
+}
+
+/* The same, and the lock is held. */
+static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
+                        int quick, struct pstk_error *err)
+{
+    int r = enter_for(e, d, stream, err);
+    if (r < 0)
+        return r;
+    r = lock(d, quick, err);
     if (r < 0)
         pstk__cuda_leave(e);
     return r;
@@ -361,7 +371,7 @@ int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns
     struct pstk__cuda_entry e;
     int r = check_default(d, stream, err);
     if (r == 0)
-        r = pstk__cuda_enter(&e, &d->context, err);
+        r = enter_for(&e, d, stream, err);
     if (r < 0)
         return r;
     const cudaError_t code = pstk__cuda_spin(&d->module, ns, stream);
@@ -377,7 +387,7 @@ int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint
     struct pstk__cuda_entry e;
     int r = check_default(d, stream, err);
     if (r == 0)
-        r = pstk__cuda_enter(&e, &d->context, err);
+        r = enter_for(&e, d, stream, err);
     if (r < 0)
         return r;
     cudaError_t code = cudaSuccess;
