@@ -165,7 +165,7 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
     p->layout = *c->layout;
     p->on_device = c->on_device;
     p->device_index = c->device_index;
-    p->current_stream = c->current_stream;
+    p->current_stream = c->on_device ? c->current_stream : NULL;
     p->n_slots = c->n_slots;
     p->n_lanes = c->n_lanes;
     p->batch_size = c->plan->batch_size;

@@ -97,7 +97,7 @@ struct pstk__slots {
     _Atomic uint32_t n_refs;               /* loader + leases */
     _Atomic uint32_t n_leased;
     _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
-    pstk_current_stream_fn current_stream; /* or NULL */
+    pstk_current_stream_fn current_stream; /* or NULL, as on the host */
     struct pstk__trace trace;              /* of the pool that is leased from; owned */
     pthread_mutex_t lock;                  /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */

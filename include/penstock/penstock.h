@@ -185,8 +185,8 @@ typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
 
 /* Write the stream of the device that the calling thread queues work in by default at this moment
  * (its "current" stream) to *stream: 0; any other result: there is none. Called by each thread that
- * gives up the last reference of a shared batch: it may take no lock that such a thread may hold
- * (Python's, say), and call nothing of this library. */
+ * gives up the last reference of a batch that is shared on a device: it may take no lock that such
+ * a thread may hold (Python's, say), and call nothing of this library. */
 typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 
 /* "auto" below: 0 lets the library choose; the choice is in pstk_stats. */
