@@ -165,7 +165,7 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
     p->layout = *c->layout;
     p->on_device = c->on_device;
     p->device_index = c->device_index;
-    p->current_stream = c->current_stream;
+    p->current_stream = c->on_device ? c->current_stream : NULL;
     p->n_slots = c->n_slots;
     p->n_lanes = c->n_lanes;
     p->batch_size = c->plan->batch_size;
@@ -204,7 +204,7 @@ void pstk__slots_attach(struct pstk__slots *p, struct pstk__device *device)
 /* The last reference is gone: what is still parked will never be recorded. */
 static void abandon_parked(struct pstk__slots *p)
 {
-    pstk__slots_settle(p);
+    pstk__slots_settle(p, 0, NULL);
     for (uint32_t i = 0; i < p->n_slots; i++)
         if (atomic_load_explicit(&p->slots[i].state, memory_order_relaxed) == PSTK__SLOT_PARKED)
             p->device_ops->abandon(p->device);
@@ -515,16 +515,19 @@ static void lose(struct pstk__slot *s, const struct pstk_error *err)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* The slot is LEASED, and nobody has it but the caller. */
-static void end_lease(struct pstk__slot *s)
+/* The slot is LEASED, and nobody has it but the caller. ETIMEDOUT: see release in device.h; else 0.
+ */
+static int end_lease(struct pstk__slot *s, int quick)
 {
     struct pstk__slots *p = s->pool;
+    const struct pstk__lease_end end = {
+        .slot = s->batch.slot, .quick = quick, .streams = s->users, .n_streams = &s->n_users};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    const int r = p->device_ops->release(p->device, s->batch.slot, s->users, &s->n_users, &err);
-    if (r < 0) {
+    const int r = p->device_ops->release(p->device, &end, &err);
+    if (r < 0 && r != PSTK_ETIMEDOUT) {
         lose(s, &err);
-    } else if (r > 0) {
+    } else if (r != 0) {
         atomic_fetch_add_explicit(&p->n_parked, 1, memory_order_relaxed);
         change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_PARKED);
     } else {
@@ -532,12 +535,13 @@ static void end_lease(struct pstk__slot *s)
         atomic_fetch_sub_explicit(&p->n_leased, 1, memory_order_relaxed);
         push_free(s);
     }
+    return r == PSTK_ETIMEDOUT ? r : 0;
 }
 
-void pstk__slots_settle(struct pstk__slots *p)
+int pstk__slots_settle(struct pstk__slots *p, int quick, struct pstk_error *err)
 {
     if (atomic_load_explicit(&p->n_parked, memory_order_relaxed) == 0)
-        return;
+        return 0;
     for (uint32_t i = 0; i < p->n_slots; i++) {
         uint32_t parked = PSTK__SLOT_PARKED;
         struct pstk__slot *s = &p->slots[i];
@@ -546,8 +550,12 @@ void pstk__slots_settle(struct pstk__slots *p)
                                                      memory_order_acq_rel, memory_order_relaxed))
             continue;
         atomic_fetch_sub_explicit(&p->n_parked, 1, memory_order_relaxed);
-        end_lease(s);
+        if (end_lease(s, quick) < 0)
+            return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
+                              "no batch was ready within the timeout: another thread was taking or "
+                              "giving one back");
     }
+    return 0;
 }
 
 void pstk__slot_use_current(struct pstk__slot *s)
@@ -564,10 +572,10 @@ void pstk__slot_release(struct pstk__slot *s, void *stream)
 {
     struct pstk__slots *p = s->pool;
     pstk__trace_end(&p->trace, s->lease);
-    pstk__slots_settle(p);
+    pstk__slots_settle(p, 0, NULL);
     if (!is_user(s, stream))
         s->users[s->n_users++] = stream;
-    end_lease(s);
+    end_lease(s, 0);
     pstk__slots_unref(p);
 }
 

@@ -97,11 +97,10 @@ struct pstk__slots {
     _Atomic uint32_t n_refs;               /* loader + leases */
     _Atomic uint32_t n_leased;
     _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
-    pstk_current_stream_fn current_stream; /* or NULL */
+    pstk_current_stream_fn current_stream; /* or NULL, as on the host */
     struct pstk__trace trace;              /* of the pool that is leased from; owned */
     pthread_mutex_t lock;                  /* guards all below */
-    uint32_t
-        *free_list[PSTK__MAX_LANES]; /* slot indices, n_slots of room; the end came last; owned */
+    uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
     struct pstk__gate *room[PSTK__MAX_LANES]; /* knocked when a slot becomes free; NULL once the
                                                  loader is gone; borrowed */
@@ -164,8 +163,8 @@ void pstk__slot_use_current(struct pstk__slot *s);
 /* LEASED -> FREE, PARKED: gives the reference back. Any thread. */
 void pstk__slot_release(struct pstk__slot *s, void *stream);
 /* PARKED -> FREE for all whose streams are captured no longer. Any thread that holds a reference.
- */
-void pstk__slots_settle(struct pstk__slots *s);
+ * quick: see acquire in device.h; ETIMEDOUT: some stay PARKED. Else 0. */
+int pstk__slots_settle(struct pstk__slots *s, int quick, struct pstk_error *err);
 /* FILLING, READY, LOADING, LOADED -> FREE: what a seek or a failure made void. */
 void pstk__slot_drop(struct pstk__slot *s);
 /* Where row `row` of each output is: rows[n_outputs]. */

@@ -71,11 +71,11 @@ static int host_acquire(struct pstk__device *d, uint32_t slot, void *stream, int
     return host_order(d, slot, stream, err);
 }
 
-static int host_release(struct pstk__device *d, uint32_t slot, void **streams, uint32_t *n_streams,
+static int host_release(struct pstk__device *d, const struct pstk__lease_end *end,
                         struct pstk_error *err)
 {
-    (void)d, (void)slot, (void)streams, (void)err;
-    *n_streams = 0;
+    (void)d, (void)err;
+    *end->n_streams = 0;
     return 0;
 }
 

@@ -40,6 +40,14 @@ struct pstk__load_end {
     int wait;         /* 1: wait for the copies */
 };
 
+/* The end of a lease. */
+struct pstk__lease_end {
+    uint32_t slot;
+    int quick;           /* as in acquire */
+    void **streams;      /* that used the slot */
+    uint32_t *n_streams; /* those recorded are taken out */
+};
+
 /* What a timed device has measured since it was opened; never waits. */
 struct pstk__device_times {
     uint64_t copy_ns;    /* copies to the device, while they ran */
@@ -85,11 +93,11 @@ struct pstk__device_ops {
     int (*record)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
     /* Does the stream mean the same in every thread? EINVAL: no. */
     int (*check_shared)(struct pstk__device *d, void *stream, struct pstk_error *err);
-    /* The lease ends: record each of the *n_streams streams and take it out. 1: those left are
-     * being captured into a graph: call again once they are not. */
-    int (*release)(struct pstk__device *d, uint32_t slot, void **streams, uint32_t *n_streams,
+    /* The lease ends: record each of the streams and take it out. 1: those left are being captured
+     * into a graph: call again once they are not. ETIMEDOUT: as in acquire; call again. */
+    int (*release)(struct pstk__device *d, const struct pstk__lease_end *end,
                    struct pstk_error *err);
-    /* A release that gave 1 will not be called again: the device's memory is never freed. */
+    /* A release that left streams will not be called again: the device's memory is never freed. */
     void (*abandon)(struct pstk__device *d);
     /* Copy device memory to the host behind what is in the stream, and wait for it. */
     int (*read)(struct pstk__device *d, void *to, const void *from, uint64_t size, void *stream,

@@ -315,7 +315,9 @@ int pstk_next(struct pstk_loader *l, struct pstk_batch **batch, void *stream, in
         return r;
     uint64_t now = pstk__clock_ns(), waited = 0;
     struct pstk__slots *slots = l->pipeline.delivered;
-    pstk__slots_settle(slots);
+    r = pstk__slots_settle(slots, timeout_ns == 0, err);
+    if (r < 0)
+        return r;
     slots->device_ops->ask(slots->device, stream, l->asks_again, timeout_ns == 0);
     if (l->returned_ns)
         pstk__count(&l->consumer.busy_ns, now - l->returned_ns);

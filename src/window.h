@@ -32,7 +32,8 @@ struct pstk__window {
     struct pstk__gate delivery;   /* knocked when the batch that comes next was put in, when a
                                      hop failed, at interrupt */
     struct pstk__gate uploads;    /* the uploader's: knocked when the batch that it takes next was
-                                     put in */
+                                     put in, when a slot of the device is free, when one was lost,
+                                     at close */
     _Atomic uint32_t interrupted; /* 1: the next wait returns EINTR */
     _Atomic uint64_t generation;  /* written under the lock */
     pthread_mutex_t lock;         /* guards all below */

@@ -8,6 +8,9 @@
 #include "sample_set.h"
 #include "test.h"
 
+#include <pthread.h>
+#include <time.h>
+
 /* ---- an interpreter, as far as capsules go --------------------------------------------------- */
 
 struct capsule {
@@ -20,6 +23,7 @@ static int refuses;    /* 1: no capsule can be made */
 static int has_lock;   /* 1: the test has the interpreter's lock, 0: gave it up, or never had it */
 static int n_unlocked; /* times that the interpreter's lock was given up */
 static int n_wrong;    /* times that it was taken by another state, or a type was not one of ours */
+static struct pstk_batch *released; /* by another thread */
 static char raised[256];
 
 void *PyCapsule_New(void *pointer, const char *name, void (*destructor)(void *));
@@ -242,6 +246,69 @@ TEST(the_last_tensor_of_a_closed_loader_goes_without_the_interpreters_lock)
     }
 }
 
+static void run_nothing(void *user)
+{
+    (void)user;
+}
+
+static void nap_ms(long ms)
+{
+    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+static void *release_on(void *stream)
+{
+    pstk_release(&released, stream);
+    return NULL;
+}
+
+static void *let_later(void *stream)
+{
+    nap_ms(300);
+    cuda_fake_let(stream);
+    return NULL;
+}
+
+/* A release waits for room in its stream; a tensor's deleter, called with the interpreter's lock,
+ * waits for that release. */
+TEST(a_deleter_that_waits_for_another_threads_release_gives_up_the_interpreters_lock)
+{
+    struct pstk_error err;
+    pthread_t releaser, waker;
+    cudaStream_t stream;
+    struct DLManagedTensor *tensor = NULL;
+    pstk_error_init(&err, sizeof err);
+    cuda_fake_open(&(struct cuda_fake_config){.stream_depth = 4});
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    struct pstk_loader *loader = open_loader(PSTK_CUDA);
+    struct pstk_batch *batch = next(loader);
+    void *share = pstk_capsule_share(&batch, NULL, NULL);
+    CHECK_EQ(pstk_share_tensor(PyCapsule_GetPointer(share, "penstock.share"), 0, &tensor, NULL), 0);
+    drop(share);
+    CHECK_EQ(pstk_next(loader, &released, stream, -1, &err), 1);
+    CHECK_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    cuda_fake_hold(stream);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(cuda_fake_enqueue(stream, run_nothing, &err, 1, NULL, 0), cudaSuccess);
+    CHECK_EQ(pthread_create(&releaser, NULL, release_on, stream), 0);
+    nap_ms(100);
+    n_unlocked = 0;
+    has_lock = 1;
+    CHECK_EQ(pthread_create(&waker, NULL, let_later, stream), 0);
+    tensor->deleter(tensor);
+    CHECK_EQ(n_unlocked, 1);
+    CHECK_EQ(has_lock, 1);
+    has_lock = 0;
+    pthread_join(waker, NULL);
+    pthread_join(releaser, NULL);
+    CHECK_EQ(n_wrong, 0);
+    pstk_close(&loader);
+    cudaStreamDestroy(stream);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -249,6 +316,7 @@ int main(void)
         CASE(where_no_capsule_can_be_made_nothing_is_held),
         CASE(a_devices_lease_ends_without_the_interpreters_lock),
         CASE(the_last_tensor_of_a_closed_loader_goes_without_the_interpreters_lock),
+        CASE(a_deleter_that_waits_for_another_threads_release_gives_up_the_interpreters_lock),
     };
     const char *reader = getenv("PENSTOCK_TEST_READER");
     by_threads = reader && strcmp(reader, "threads") == 0;

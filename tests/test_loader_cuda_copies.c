@@ -93,6 +93,56 @@ TEST(next_without_time_waits_for_no_other_threads_call)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* As before, and a slot waits for a capture that is over to be given back. */
+TEST(next_without_time_settles_no_slot_while_another_thread_is_in_a_call)
+{
+    struct pstk_settings s = base();
+    struct pstk_error err = error_now();
+    struct release r = {NULL, NULL, 0};
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    cudaStream_t other;
+    struct waker w = {NULL, 0};
+    pthread_t releaser, waker;
+    cuda_fake_open(&(struct cuda_fake_config){.stream_depth = DEPTH});
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking);
+    cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &r.batch, r.stream, LONG, NULL), 1);
+    CHECK_EQ(pstk_next(loader, &b, other, LONG, NULL), 1);
+    CHECK_EQ(cudaStreamSynchronize(r.stream), cudaSuccess);
+    CHECK_EQ(cudaStreamSynchronize(other), cudaSuccess);
+    cuda_fake_capture_stream(other);
+    pstk_release(&b, other); /* parked */
+    cuda_fake_hold(r.stream);
+    for (uint32_t i = 0; i < DEPTH; i++)
+        CHECK_EQ(cuda_fake_enqueue(r.stream, run_nothing, &s, 1, NULL, 0), cudaSuccess);
+    w.stream = r.stream;
+    CHECK_EQ(pthread_create(&waker, NULL, let_go, &w), 0);
+    CHECK_EQ(pthread_create(&releaser, NULL, release_on, &r), 0);
+    nap_ms(100);
+    cuda_fake_capture_stream(NULL);
+    CHECK(!atomic_load(&r.is_over));
+    CHECK_EQ(pstk_next(loader, &b, other, 0, &err), PSTK_ETIMEDOUT);
+    CHECK_EQ(err.code, PSTK_ETIMEDOUT);
+    CHECK(!atomic_load(&r.is_over)); /* so it did not wait */
+    atomic_store(&w.now, 1);
+    pthread_join(waker, NULL);
+    pthread_join(releaser, NULL);
+    for (uint32_t i = 0; i < 3; i++) { /* every slot is there again */
+        int result;
+        while ((result = pstk_next(loader, &b, other, 0, &err)) == PSTK_ETIMEDOUT)
+            nap_ms(1);
+        CHECK_EQ(result, 1);
+        pstk_release(&b, other);
+    }
+    pstk_close(&loader);
+    cudaStreamDestroy(r.stream);
+    cudaStreamDestroy(other);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 /* Once all slots are loaded, give one back and hold what is then copied there. 0: nothing is. */
 static int hold_a_load(struct pstk_loader *loader, struct pstk_batch **b, cudaStream_t stream)
 {
@@ -325,6 +375,7 @@ int main(void)
     consumer_begin();
     const struct test_case cases[] = {
         CASE(next_without_time_waits_for_no_other_threads_call),
+        CASE(next_without_time_settles_no_slot_while_another_thread_is_in_a_call),
         CASE(no_kernel_of_the_trainers_waits_for_a_copy_of_ours),
         CASE(no_copy_of_the_trainers_waits_for_a_slot_of_ours),
         CASE(a_batch_is_leased_once_its_copies_are_done),

@@ -67,6 +67,25 @@ TEST(a_stream_left_open_is_closed_after_the_last_batch)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+/* The last release frees what kernels are made of. */
+TEST(a_kernel_in_a_stream_left_open_ends_before_its_code_goes)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    void *stream;
+    cudaStream_t foreign;
+    cuda_fake_open(NULL);
+    cudaSetDevice(0);
+    cudaStreamCreateWithFlags(&foreign, cudaStreamNonBlocking);
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
+    CHECK_EQ(pstk_stream_spin(loader, stream, 50 * MS, NULL), 0);
+    CHECK_EQ(pstk_stream_spin(loader, foreign, 100 * MS, NULL), 0);
+    pstk_close(&loader);
+    cudaStreamDestroy(foreign);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
 TEST(the_threads_current_device_stays_what_it_was)
 {
     struct pstk_settings s = base();
@@ -315,6 +334,7 @@ TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
 }
 
 static _Thread_local cudaStream_t current_stream; /* as PyTorch keeps it */
+static int n_named;                               /* calls that asked for one of the host's */
 
 static int get_current_stream(int32_t device_index, void **stream)
 {
@@ -375,6 +395,30 @@ TEST(the_current_stream_ends_before_the_slot_of_a_share_is_overwritten)
 {
     CHECK(prefetch(NULL) > 0); /* nobody names the main stream: the fake sees the race */
     CHECK_EQ(prefetch(get_current_stream), 0);
+}
+
+static int name_no_stream(int32_t device_index, void **stream)
+{
+    *stream = NULL;
+    n_named++;
+    return device_index < 0;
+}
+
+TEST(nobody_asks_for_the_current_stream_of_a_batch_on_the_host)
+{
+    struct pstk_settings s = base();
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_share *share;
+    s.device = PSTK_HOST;
+    s.current_stream = name_no_stream;
+    n_named = 0;
+    CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
+    CHECK_EQ(pstk_next(loader, &b, NULL, LONG, NULL), 1);
+    CHECK_EQ(pstk_share_open(&share, &b, NULL, NULL), 0);
+    pstk_share_unref(&share);
+    pstk_close(&loader);
+    CHECK_EQ(n_named, 0);
 }
 
 struct second_user {
@@ -439,6 +483,7 @@ TEST(a_stream_that_is_captured_is_refused)
     struct pstk_loader *loader;
     struct pstk_batch *b;
     cudaStream_t stream;
+    uint8_t byte;
     cuda_fake_open(NULL);
     cudaSetDevice(0);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -450,6 +495,10 @@ TEST(a_stream_that_is_captured_is_refused)
     CHECK_EQ(pstk_next(loader, &b, stream, LONG, &err), 1);
     cuda_fake_capture_stream(stream);
     CHECK_EQ(pstk_batch_record(b, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_wait(b, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_read(b, 1, &byte, 1, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_stream_spin(loader, stream, 1, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "captured"));
     cuda_fake_capture_stream(NULL);
     pstk_release(&b, stream);
     pstk_close(&loader);
@@ -551,7 +600,7 @@ TEST(batches_come_while_another_thread_parks_slots)
     CHECK_EQ(pthread_create(&thread, NULL, release_while_capturing, &c), 0);
     while (n < 300 && n_refused < 1000000) {
         pthread_rwlock_rdlock(&c.lock);
-        const int r = pstk_next(loader, &b, stream, MS, NULL);
+        const int r = pstk_next(loader, &b, stream, n % 2 ? MS : 0, NULL);
         if (r == 1 && (b = atomic_exchange(&c.batch, b)) != NULL)
             pstk_release(&b, stream);
         pthread_rwlock_unlock(&c.lock);
@@ -677,6 +726,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(nothing_runs_on_gpu_0_by_accident),
         CASE(a_stream_left_open_is_closed_after_the_last_batch),
+        CASE(a_kernel_in_a_stream_left_open_ends_before_its_code_goes),
         CASE(the_threads_current_device_stays_what_it_was),
         CASE(a_stream_of_another_device_is_refused_and_the_batch_stays),
         CASE(an_error_of_the_programs_own_is_not_taken_away),
@@ -685,6 +735,7 @@ int main(void)
         CASE(the_default_stream_may_be_released_on_by_any_thread),
         CASE(what_a_share_is_used_on_ends_before_the_slot_is_overwritten),
         CASE(the_current_stream_ends_before_the_slot_of_a_share_is_overwritten),
+        CASE(nobody_asks_for_the_current_stream_of_a_batch_on_the_host),
         CASE(one_handle_may_be_two_streams),
         CASE(a_stream_that_is_captured_is_refused),
         CASE(a_batch_released_during_a_capture_of_its_stream_is_parked),

@@ -27,11 +27,11 @@
  *   7. After fork the child may call nothing: EPERM.
  *   8. On a device pstk_next returns a batch once it was copied there, and makes the stream that it
  *      is given wait for the kernels that finish it. Your streams never wait for a copy.
- *      pstk_release lets the slot be overwritten after what is in the stream by then; no CPU thread
- *      waits for that. So a program is ahead of the device by n_device_slots batches at most, and
- *      a stream that never gets to a release keeps pstk_next waiting. To use a batch on more
- *      streams: pstk_batch_wait for each, and pstk_batch_record for each except the one that
- *      pstk_release is given.
+ *      pstk_release lets the slot be overwritten after what is in the stream by then; the loader's
+ *      own thread waits for that, never the caller. So a program is ahead of the device by
+ *      n_device_slots batches at most, and a stream that never gets to a release keeps pstk_next
+ *      waiting. To use a batch on more streams: pstk_batch_wait for each, and pstk_batch_record for
+ *      each except the one that pstk_release is given.
  *   9. Streams belong to the primary context of the loader's device, the one that the CUDA runtime
  *      uses. CUDA refuses those of other contexts (EINVAL); whether it takes a green context's
  *      depends on the driver. The default stream of a thread whose current context is another one,
@@ -185,8 +185,8 @@ typedef void (*pstk_bad_sample_fn)(void *user, const struct pstk_error *bad,
 
 /* Write the stream of the device that the calling thread queues work in by default at this moment
  * (its "current" stream) to *stream: 0; any other result: there is none. Called by each thread that
- * gives up the last reference of a shared batch: it may take no lock that such a thread may hold
- * (Python's, say), and call nothing of this library. */
+ * gives up the last reference of a batch that is shared on a device: it may take no lock that such
+ * a thread may hold (Python's, say), and call nothing of this library. */
 typedef int (*pstk_current_stream_fn)(int32_t device_index, void **stream);
 
 /* "auto" below: 0 lets the library choose; the choice is in pstk_stats. */

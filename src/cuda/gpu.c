@@ -165,11 +165,11 @@ static void release_all(struct pstk__cuda *d)
             cudaEventSynchronize(d->slots[i].uses[k]);
     pstk__bounce_close(&d->bounce);
     pstk__gpu_streams_close(d, 1);
-    if (!d->is_lost)
-        pstk__cuda_module_close(&d->module);
     close_events(d);
     if (d->memory && !d->is_lost)
-        cudaFree(d->memory);
+        cudaFree(d->memory); /* waits for the whole device, so for stream_spin's kernels too */
+    if (!d->is_lost)
+        pstk__cuda_module_close(&d->module);
     if (d->kernels)
         cudaStreamDestroy(d->kernels);
     if (d->copies)

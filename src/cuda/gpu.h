@@ -107,8 +107,8 @@ int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
 int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
                      struct pstk_error *err);
 int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err);
-int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void **streams,
-                      uint32_t *n_streams, struct pstk_error *err);
+int pstk__gpu_release(struct pstk__device *device, const struct pstk__lease_end *end,
+                      struct pstk_error *err);
 void pstk__gpu_abandon(struct pstk__device *device);
 int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint64_t size,
                    void *stream, struct pstk_error *err);

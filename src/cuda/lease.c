@@ -3,6 +3,7 @@
 #include "cuda/gpu.h"
 
 #include "error.h"
+#include "interpreter.h"
 
 #include <stdlib.h>
 
@@ -59,11 +60,10 @@ static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct
     const int r = is_captured(stream, &code);
     if (r <= 0)
         return r < 0 ? fail_stream(d, code, err) : 0;
-    return pstk__fail(
-        err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-        "stream: it is being captured into a graph%s: take batches, wait for them and "
-        "record their use outside of captures",
-        code == cudaSuccess ? "" : ", or the default stream waits for one that is");
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: it is being captured into a graph%s: take batches, wait for them, "
+                      "read them and record their use outside of captures",
+                      code == cudaSuccess ? "" : ", or the default stream waits for one that is");
 }
 
 /* Whoever has the lock may wait in the driver for room in its stream: `quick` does not wait for it.
@@ -78,16 +78,27 @@ static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
                       "no batch was ready within the timeout: another thread was giving one back");
 }
 
-/* Begin a call on a stream of the consumer's; the lock is held and the device entered. */
-static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
-                        int quick, struct pstk_error *err)
+/* Begin a call that queues something in a stream of the consumer's: the device is entered. */
+static int enter_for(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
+                     struct pstk_error *err)
 {
     int r = pstk__cuda_enter(e, &d->context, err);
     if (r < 0)
         return r;
     r = check_capture(d, stream, err);
-    if (r == 0)
-        r = lock(d, quick, err);
+    if (r < 0)
+        pstk__cuda_leave(e);
+    return r;
+}
+
+/* The same, and the lock is held. */
+static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
+                        int quick, struct pstk_error *err)
+{
+    int r = enter_for(e, d, stream, err);
+    if (r < 0)
+        return r;
+    r = lock(d, quick, err);
     if (r < 0)
         pstk__cuda_leave(e);
     return r;
@@ -211,50 +222,69 @@ static int wait_for_all(struct pstk__cuda *d, void *const *streams, uint32_t n_s
 }
 
 /* With the lock: record what is not being captured; what is stays in the list. */
-static cudaError_t record_uses(struct pstk__cuda *d, uint32_t slot, void **streams,
-                               uint32_t *n_streams)
+static cudaError_t record_uses(struct pstk__cuda *d, const struct pstk__lease_end *end)
 {
     uint32_t n_left = 0;
-    for (uint32_t i = 0; i < *n_streams; i++) {
+    for (uint32_t i = 0; i < *end->n_streams; i++) {
         cudaError_t code;
-        const int captured = is_captured(streams[i], &code);
+        const int captured = is_captured(end->streams[i], &code);
         if (captured == 0)
-            code = add_use(&d->slots[slot], streams[i]);
+            code = add_use(&d->slots[end->slot], end->streams[i]);
         if (captured > 0)
-            streams[n_left++] = streams[i];
+            end->streams[n_left++] = end->streams[i];
         else if (code != cudaSuccess)
             return code;
     }
-    *n_streams = n_left;
+    *end->n_streams = n_left;
     return cudaSuccess;
 }
 
-static int end_lease(struct pstk__cuda *d, uint32_t slot, void **streams, uint32_t *n_streams,
+/* As lock; a thread that has to wait gives up the interpreter's lock, which whoever has this one
+ * may want: to *state. */
+static int lock_for_release(struct pstk__cuda *d, int quick, void **state, struct pstk_error *err)
+{
+    *state = NULL;
+    const int r = lock(d, 1, quick ? err : NULL);
+    if (r == 0 || quick)
+        return r;
+    *state = pstk__interpreter_leave();
+    return lock(d, 0, err);
+}
+
+static int end_lease(struct pstk__cuda *d, const struct pstk__lease_end *end,
                      struct pstk_error *err)
 {
     struct pstk__cuda_entry e;
-    const int r = pstk__cuda_enter(&e, &d->context, err);
+    void *state;
+    int r = pstk__cuda_enter(&e, &d->context, err);
     if (r < 0)
         return r;
-    pthread_mutex_lock(&d->lock);
-    const cudaError_t code = record_uses(d, slot, streams, n_streams);
-    const int result = code == cudaSuccess ? *n_streams > 0 : fail_stream(d, code, err);
+    r = lock_for_release(d, end->quick, &state, err);
+    if (r < 0) {
+        pstk__cuda_leave(&e);
+        return r;
+    }
+    const cudaError_t code = record_uses(d, end);
+    r = code == cudaSuccess ? *end->n_streams > 0 : fail_stream(d, code, err);
     stream_leave(&e, d);
-    return result;
+    pstk__interpreter_return(state);
+    return r;
 }
 
-int pstk__gpu_release(struct pstk__device *device, uint32_t slot, void **streams,
-                      uint32_t *n_streams, struct pstk_error *err)
+int pstk__gpu_release(struct pstk__device *device, const struct pstk__lease_end *end,
+                      struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    const uint32_t n_all = *n_streams;
-    const int r = end_lease(d, slot, streams, n_streams, err);
-    if (r < 0) {
-        const int is_over = r != PSTK_EINVAL && wait_for_all(d, streams, n_all);
-        pthread_mutex_lock(&d->lock);
-        d->is_lost |= !is_over;
-        pthread_mutex_unlock(&d->lock);
-    }
+    const uint32_t n_all = *end->n_streams;
+    const int r = end_lease(d, end, err);
+    if (r >= 0 || r == PSTK_ETIMEDOUT)
+        return r;
+    void *state = pstk__interpreter_leave();
+    const int is_over = r != PSTK_EINVAL && wait_for_all(d, end->streams, n_all);
+    pthread_mutex_lock(&d->lock);
+    d->is_lost |= !is_over;
+    pthread_mutex_unlock(&d->lock);
+    pstk__interpreter_return(state);
     return r;
 }
 
@@ -341,7 +371,7 @@ int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns
     struct pstk__cuda_entry e;
     int r = check_default(d, stream, err);
     if (r == 0)
-        r = pstk__cuda_enter(&e, &d->context, err);
+        r = enter_for(&e, d, stream, err);
     if (r < 0)
         return r;
     const cudaError_t code = pstk__cuda_spin(&d->module, ns, stream);
@@ -357,7 +387,7 @@ int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint
     struct pstk__cuda_entry e;
     int r = check_default(d, stream, err);
     if (r == 0)
-        r = pstk__cuda_enter(&e, &d->context, err);
+        r = enter_for(&e, d, stream, err);
     if (r < 0)
         return r;
     cudaError_t code = cudaSuccess;

@@ -257,6 +257,7 @@ cudaError_t cuda_fake_enqueue(cudaStream_t stream, void (*fn)(void *user), const
         cuda_fake__stream_tick(s);
         struct cuda_fake__op *op = op_open(CUDA_FAKE__KERNEL, "a kernel", n_accesses);
         op->fn = fn;
+        op->code = cuda_fake__thread()->launching;
         op->staged = copy_of(user, user_size);
         for (uint32_t i = 0; i < n_accesses; i++) {
             const struct cuda_fake_access *a = &accesses[i];

@@ -154,7 +154,7 @@ int cuda_fake__module_load(void **out, const void *image)
     return (int)cuda_fake__end((cudaError_t)e, CUDA_FAKE__DRIVER);
 }
 
-/* Code goes from the device: what is in its streams may still run it. */
+/* Code goes from the device. Whether the driver waits for what runs it is not documented. */
 int cuda_fake__module_unload(void *module)
 {
     int e = (int)cuda_fake__begin("cuModuleUnload", CUDA_FAKE__CONTEXT);
@@ -164,6 +164,8 @@ int cuda_fake__module_unload(void *module)
         e = cudaErrorInvalidResourceHandle;
     if (e == 0) {
         struct cuda_fake__module **at = &cuda_fake__state.modules;
+        if (cuda_fake__is_running(m))
+            cuda_fake__hazard(CUDA_FAKE_USE, "cuModuleUnload while a kernel of the module runs");
         cuda_fake__device_drain(m->device);
         while (*at != m)
             at = &(*at)->next;
@@ -214,7 +216,10 @@ int cuda_fake__module_launch(void *function, unsigned int grid_x, unsigned int g
         block_x != (k->launch == launch_spin ? 1u : PSTK__CUDA_BLOCK))
         return (int)wrong(k);
     const int was_clean = cudaPeekAtLastError() == cudaSuccess;
+    struct cuda_fake__thread *thread = cuda_fake__thread();
+    thread->launching = *f;
     const cudaError_t e = k->launch(&l);
+    thread->launching = NULL;
     if (e != cudaSuccess && was_clean)
         (void)cudaGetLastError();
     return (int)e;

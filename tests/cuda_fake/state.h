@@ -97,7 +97,8 @@ struct cuda_fake__op {
     uint64_t sum;
     void *staged; /* owned: a copy's pageable source, or a kernel's argument */
     void (*fn)(void *user);
-    struct cuda_fake__range **ranges; /* owned array; each has this among its n_pending */
+    const struct cuda_fake__module *code; /* that a kernel is of, or NULL */
+    struct cuda_fake__range **ranges;     /* owned array; each has this among its n_pending */
     uint32_t n_ranges;
 };
 
@@ -189,7 +190,8 @@ struct cuda_fake__thread {
     int n_stack;
     cudaError_t last;
     enum cudaStreamCaptureMode mode;
-    struct cuda_fake__clock clock; /* with separate_threads */
+    struct cuda_fake__clock clock;             /* with separate_threads */
+    const struct cuda_fake__module *launching; /* what it launches is of, or NULL */
 };
 
 extern struct cuda_fake__state cuda_fake__state;
@@ -253,7 +255,10 @@ void cuda_fake__stream_push(struct CUstream_st *s, struct cuda_fake__op *op);
 void cuda_fake__stream_wait(struct CUstream_st *s, struct cuda_fake__mark *m);
 struct cuda_fake__mark *cuda_fake__stream_mark(struct CUstream_st *s); /* returns owned */
 void cuda_fake__stream_drain(struct CUstream_st *s); /* until all enqueued by now has ended */
-void cuda_fake__device_drain(int device);            /* the same for all streams of a device */
+void cuda_fake__device_drain(int device);            /* the same for all streams of a device, also
+                                                        those that were destroyed */
+/* 1: a kernel of the module is in some stream. */
+int cuda_fake__is_running(const struct cuda_fake__module *code);
 void cuda_fake__streams_close(void);
 void cuda_fake__op_run(struct cuda_fake__op *op); /* copy.c; without the lock */
 

@@ -324,6 +324,24 @@ void cuda_fake__device_drain(int device)
     const uint32_t n = streams_of(device, all);
     for (uint32_t i = 0; i < n; i++)
         cuda_fake__stream_drain(all[i]);
+    for (struct CUstream_st *s = cuda_fake__state.dead_streams; s; s = s->next)
+        if (s->device == device)
+            cuda_fake__stream_drain(s);
+}
+
+static int has_kernel(const struct CUstream_st *s, const struct cuda_fake__module *code)
+{
+    for (; s; s = s->next)
+        for (const struct cuda_fake__op *op = s->head; op; op = op->next)
+            if (op->code == code)
+                return 1;
+    return 0;
+}
+
+int cuda_fake__is_running(const struct cuda_fake__module *code)
+{
+    return has_kernel(cuda_fake__state.streams, code) ||
+           has_kernel(cuda_fake__state.dead_streams, code);
 }
 
 /* ---- what programs call ---- */
