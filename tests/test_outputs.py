@@ -568,6 +568,20 @@ def a_reader_that_goes_away_ends_the_commands_that_make_nothing(world):
     expect(run_json("verify", out)["n_bad"], 0)
 
 
+@test
+def verify_on_a_machine_without_descriptors_reports_that_and_no_damage(world):
+    out = world.fresh("shards")
+    run("pack", world.src, out, "--shard-size", "64K")
+    assert run_json("info", out)["n_shards"] > 1
+    cases = [(out, "open:.pstk")]
+    if os.environ.get("PENSTOCK_WRITE_SAMPLE"):
+        cases.append((world.fresh("dictionaries"), "open:.zdict"))
+        subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], cases[1][0], "200", "1"], check=True, stdout=subprocess.DEVNULL)
+    for (data, call), n in [(case, n) for case in cases for n in (1, 2)]:
+        text, err = run("verify", data, "--threads", n, status=1, env=failing({call: errno.EMFILE}))
+        assert "Too many open files" in err and "ulimit -n" in err and "damage" not in text + err, err
+
+
 # ---- text of others -----------------------------------------------------------------------------
 
 def hostile_set(world):
