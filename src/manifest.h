@@ -2,8 +2,8 @@
 /*
  * manifest: manifest.json as a struct, and back. L2; the only user of jansson.
  * A manifest that was parsed holds every invariant below; one that is to be printed is checked by
- * the same function. Memory: parsing takes at most 3 times the text, the text included, for it goes
- * value by value: manifest_json.c has the sum.
+ * the same function. Memory: parsing takes at most 3.5 times the text, the text included, for it
+ * goes value by value: manifest_json.c has the sum.
  */
 #ifndef PSTK_MANIFEST_H
 #define PSTK_MANIFEST_H

@@ -4,15 +4,18 @@
  * check its type and range; every object's keys are exactly the ones that its table lists.
  *
  * The text is parsed value by value, a list element by element, so that jansson's tree is never
- * larger than one of them: a tree of the whole takes up to 30 times its text. What parsing takes,
- * in bytes of the text T, of which a part t is one element: T      the text itself 2 t    jansson's
- * tree of the element and its buffer, both at most its text, and 100 bytes for each of
- * MAX_SEPARATORS values, which is nothing T      what is kept. A name: its bytes, a 0 and 4 bytes
- * (7 for the 3 of `"",`, less the comma and quotes that go). A shard: 48 bytes, its name and its
- * list, each at least 32 of the heap, and 24 in format_pstk.c; its text is at least 111 bytes. A
- * dictionary: 32 and 32 bytes of at least 55. Of a text that is copied, the tree goes before the
- * next is parsed. and, to find names that are there twice, 16 bytes a file: 3 to 3.5 times the text
- * in all.
+ * larger than one of them: a tree of the whole takes up to 30 times its text.
+ *
+ * What parsing takes is the sum of four parts. The text itself. Of the element at hand twice its
+ * text, for jansson's buffer and tree; its values are at most MAX_SEPARATORS and 1, of 100 bytes
+ * each, which is nothing. What is kept, which is at most about the text: a name takes its bytes, a
+ * terminating 0 and an offset of 4 bytes; a shard of at least 111 bytes of text takes 48 bytes, 24
+ * in format_pstk.c, and at least 32 of the heap for its name and as many for its list. And 16 bytes
+ * a file, to find names that are there twice.
+ *
+ * A text that is copied is itself the element at hand; its tree goes before the next is parsed. So
+ * all of it is at most 3.5 times the text. What the heap keeps of freed buffers, which it does
+ * below 32 MiB, comes on top: of a name of 12 MB that made it 52 MiB.
  */
 #include "manifest.h"
 

@@ -271,19 +271,21 @@ static int uring_set_file(struct pstk__reader *r, uint32_t file, int fd)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Wait for all that the kernel may still write to. What was never submitted just goes. */
+/* Wait for all that the kernel may still write to. What was never submitted just goes. For the
+ * reads of a lost ring nobody can wait: they are cancelled by closing it. A buffered read that a
+ * kernel thread is in the middle of may end, and write, a moment after that. */
 static void drain(struct uring *u)
 {
+    if (u->lost)
+        return;
     uint32_t n_left = u->n_taken - io_uring_sq_ready(&u->ring);
     while (n_left) {
         struct io_uring_cqe *cqe;
         int r = io_uring_wait_cqe(&u->ring, &cqe);
         if (r == -EINTR)
             continue;
-        /* Misuse gets here (another thread closes: EEXIST), and a denied io_uring_enter. Closing
-         * the ring cancels what is left, and the kernel holds the pages of reads that it cannot
-         * cancel.
-         */
+        /* Misuse gets here (another thread closes: EEXIST), and an io_uring_enter that is denied
+         * only now. */
         if (r < 0)
             break;
         io_uring_cqe_seen(&u->ring, cqe);

@@ -24,9 +24,8 @@
 
 #define BLOCK_SIZE (4u << 20) /* bytes of one read of records */
 #define PAGES_PER_READ 64
-#define PIECE_SIZE                                                                                 \
-    (1u << 20)            /* bytes read at once, so that a slow disk does not hold up a stop       \
-                           */
+/* Bytes read at once, so that a slow disk does not hold up a stop. */
+#define PIECE_SIZE (1u << 20)
 #define TICK_NS 20000000u /* between two calls of the sink's progress */
 #define SHRUNK (1 << 20)  /* where a native errno stands: the file ends too early */
 

@@ -17,9 +17,9 @@
 
 #include <penstock/types.h>
 
-#define PSTK__STAGING_NAME                                                                         \
-    240 /* bytes of a file name, the terminating 0 included; with                                  \
-           ".tmp-" before it still below NAME_MAX = 255 */
+/* Bytes of a file name, the terminating 0 included; with ".tmp-" before it still below NAME_MAX,
+ * 255. */
+#define PSTK__STAGING_NAME 240
 
 struct pstk__staging {
     char *path;           /* owned, as the caller gave it, for messages */

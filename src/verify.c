@@ -12,6 +12,7 @@
 #include "file.h"
 #include "tally.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -94,8 +95,8 @@ static int check_dictionary(struct verify *v, uint32_t i, struct pstk_error *err
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: the path is too long",
                           v->input.path);
     int r = pstk__file_load(path, PSTK__MAX_DICTIONARY, &bytes, &size, &why);
-    if (r == PSTK_ENOMEM)
-        return pstk__fail(err, r, PSTK_STAGE_OPEN, "%s", why.message);
+    if (r == PSTK_ENOMEM || why.native == EMFILE || why.native == ENFILE)
+        return pstk__fail_copy(err, &why); /* the machine's, as with a shard */
     if (r < 0)
         return tell_bad(v, d->file, &why) < 0 ? canceled(err) : 0;
     uint32_t crc = pstk__crc32c(0, bytes, size);
@@ -324,7 +325,7 @@ static int report(struct crew *c, struct pstk_error *err)
         if (!report_shard(c, slot, copy))
             r = canceled(err);
         else if (slot->result < 0)
-            r = pstk__fail(err, slot->result, slot->error.stage, "%s", slot->error.message);
+            r = pstk__fail_copy(err, &slot->error);
         else
             join(c->verify, &slot->found);
         slot->done = 0;

@@ -2,8 +2,8 @@
 /*
  * fail_calls: preloaded into the command by tests, it makes system calls on chosen files fail.
  * PENSTOCK_FAIL=CALL:END:ERRNO[,...] lets CALL (one of those below) fail with ERRNO
- * on each file whose path ends with END. PENSTOCK_STOP=CALL:END sends SIGINT to the process at the
- * first such call, which then goes on.
+ * on each file whose path ends with END; with no END, on each file. PENSTOCK_STOP=CALL:END[:SIGNAL]
+ * sends SIGNAL (SIGINT) to the process at the first such call, which then goes on.
  */
 #undef _FILE_OFFSET_BITS /* with it openat is the name of openat64 alone */
 #include <dlfcn.h>
@@ -40,8 +40,9 @@ static int failure_of(const char *call, const char *path)
 {
     static int stopped;
     const char *stop = getenv("PENSTOCK_STOP"), *rule = getenv("PENSTOCK_FAIL");
-    if (stop && match(stop, call, path) && !__atomic_exchange_n(&stopped, 1, __ATOMIC_SEQ_CST))
-        kill(getpid(), SIGINT);
+    const char *after = stop ? match(stop, call, path) : NULL;
+    if (after && !__atomic_exchange_n(&stopped, 1, __ATOMIC_SEQ_CST))
+        kill(getpid(), *after == ':' ? atoi(after + 1) : SIGINT);
     while (rule && *rule) {
         const char *rest = match(rule, call, path);
         if (rest && *rest == ':')
@@ -76,6 +77,28 @@ static void *next(const char *name)
     } while (0)
 
 #pragma GCC visibility push(default)
+
+int open(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    FAIL(failure_of("open", path));
+    int (*real)(const char *, int, ...) = next("open");
+    return real(path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    FAIL(failure_of("open", path));
+    int (*real)(const char *, int, ...) = next("open64");
+    return real(path, flags, mode);
+}
 
 static int open_next(const char *name, int folder, const char *path, int flags, mode_t mode)
 {

@@ -86,16 +86,20 @@ def pictures(world, name, n=12):
 
 # ---- show -o ------------------------------------------------------------------------------------
 
+# In a folder /.../pictures there are no files without a name, as on many network file systems.
+NAMED = {"open:pictures/": errno.EOPNOTSUPP}
+
+
 @test
 def a_picture_that_cannot_be_written_leaves_the_older_one(world):
     folder = world.fresh("pictures")
     os.mkdir(folder)
     old = os.path.join(folder, "sheet.png")
-    temporary = "-0"  # how its name ends
-    cases = [({"preexec_fn": limited(resource.RLIMIT_FSIZE, 1024)}, "File too large"),
-             ({"env": failing({"fsync:" + temporary: errno.EIO})}, "Input/output error"),
-             ({"env": failing({"close:" + temporary: errno.ENOSPC})}, "No space left"),
-             ({"env": failing({"rename:sheet.png": errno.EIO})}, "Input/output error")]
+    cases = [({"preexec_fn": limited(resource.RLIMIT_FSIZE, 1024)}, "File too large")]
+    for calls, reason in [({"fsync:": errno.EIO}, "Input/output error"),
+                          ({"close:-0": errno.ENOSPC, "close: (deleted)": errno.ENOSPC}, "No space left"),
+                          ({"rename:sheet.png": errno.EIO, "linkat:": errno.EIO}, "Input/output error")]:
+        cases += [({"env": failing(calls)}, reason), ({"env": failing({**calls, **NAMED})}, reason)]
     for how, reason in cases:
         write(old, b"older")
         _, err = show(world, old, status=1, **how)
@@ -106,6 +110,58 @@ def a_picture_that_cannot_be_written_leaves_the_older_one(world):
         _, err = show(world, old, status=1, **how)
         expect(left_in(folder), [], reason)
         assert "no file was made" in err, err
+
+
+@test
+def a_killed_show_leaves_no_file(world):
+    folder = world.fresh("pictures")
+    os.mkdir(folder)
+    path = os.path.join(folder, "sheet.png")
+    for old in (None, b"older"):
+        if old:
+            write(path, old)
+        show(world, path, status=-signal.SIGKILL, env=failing({}, "fsync::9"))
+        expect(left_in(folder), ["sheet.png"] if old else [])
+        assert not old or read(path) == old
+        show(world, path)
+        assert is_png(path)
+        expect(left_in(folder), ["sheet.png"])
+
+
+@test
+def a_picture_is_made_where_files_need_a_name_or_the_name_was_taken_meanwhile(world):
+    folder = world.fresh("pictures")
+    os.mkdir(folder)
+    path = os.path.join(folder, "sheet.png")
+    for _ in range(2):
+        show(world, path, env=failing(NAMED))
+        assert is_png(path)
+        expect(left_in(folder), ["sheet.png"])
+    os.unlink(path)
+    process = subprocess.Popen([PENSTOCK, "show", world.data, "-o", path], stdout=subprocess.DEVNULL,
+                               env=failing({}, "fsync::%d" % signal.SIGSTOP))
+    os.waitpid(process.pid, os.WUNTRACED)
+    write(path, b"of another")
+    process.send_signal(signal.SIGCONT)
+    expect(process.wait(10), 0)
+    assert is_png(path)
+    expect(left_in(folder), ["sheet.png"])
+
+
+@test
+def a_failure_of_the_machine_has_another_status_than_a_wrong_path(world):
+    folder = world.fresh("pictures")
+    os.mkdir(folder)
+    path, fifo, src = os.path.join(folder, "sheet.png"), os.path.join(folder, "fifo"), pictures(world, "sick", 2)
+    os.mkfifo(fifo)
+    for native, status in [(errno.ENOSPC, 1), (errno.EDQUOT, 1), (errno.EMFILE, 1), (errno.EIO, 1),
+                           (errno.EACCES, 2), (errno.EROFS, 2), (errno.ENAMETOOLONG, 2), (errno.ELOOP, 2)]:
+        for out in (path, fifo):
+            _, err = show(world, out, status=status, env=failing({"open:-0": native, "open:fifo": native, **NAMED}))
+            assert os.strerror(native) in err and out in err and err.count("\n") == 1, err
+        _, err = run("pack", src, world.fresh("sick-data"), status=status, env=failing({"openat:x": native}))
+        assert os.strerror(native) in err and "folder x" in err and err.count("\n") == 1, err
+    expect(left_in(folder), ["fifo"])
 
 
 @test
@@ -216,7 +272,7 @@ def a_signal_before_the_end_leaves_the_older_picture(world):
     os.mkdir(folder)
     old = os.path.join(folder, "sheet.png")
     write(old, b"older")
-    _, err = show(world, old, status=130, env=failing({}, "fsync:-0"))
+    _, err = show(world, old, status=130, env=failing({}, "fsync:"))
     expect(read(old), b"older")
     assert "interrupted" in err and "as it was" in err and err.count("\n") == 1, err
     expect(left_in(folder), ["sheet.png"])
@@ -510,6 +566,20 @@ def a_reader_that_goes_away_ends_the_commands_that_make_nothing(world):
     status, err = unread("merge", *parts_of(world), out)
     assert status == 1 and b"Broken pipe" in err and b"was merged all the same" in err, err
     expect(run_json("verify", out)["n_bad"], 0)
+
+
+@test
+def verify_on_a_machine_without_descriptors_reports_that_and_no_damage(world):
+    out = world.fresh("shards")
+    run("pack", world.src, out, "--shard-size", "64K")
+    assert run_json("info", out)["n_shards"] > 1
+    cases = [(out, "open:.pstk")]
+    if os.environ.get("PENSTOCK_WRITE_SAMPLE"):
+        cases.append((world.fresh("dictionaries"), "open:.zdict"))
+        subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], cases[1][0], "200", "1"], check=True, stdout=subprocess.DEVNULL)
+    for (data, call), n in [(case, n) for case in cases for n in (1, 2)]:
+        text, err = run("verify", data, "--threads", n, status=1, env=failing({call: errno.EMFILE}))
+        assert "Too many open files" in err and "ulimit -n" in err and "damage" not in text + err, err
 
 
 # ---- text of others -----------------------------------------------------------------------------

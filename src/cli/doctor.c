@@ -391,8 +391,11 @@ static int run(const struct command *self, int argc, char **argv)
     if (c < 0 || options_operands(&o, 0, 1, "one PATH") < 0)
         return o.status;
     const char *path = options_n_operands(&o) ? options_operand(&o, 0) : ".";
-    if (access(path, F_OK) < 0)
-        return message_usage("cannot look at %s: %s", path, strerror(errno));
+    if (access(path, F_OK) < 0) {
+        const int native = errno;
+        message_say("cannot look at %s: %s", path, strerror(native));
+        return message_status_of_path(native);
+    }
     pstk_error_init(&err, sizeof err);
     if (pstk_get_machine(path, &m, &err) < 0)
         return message_refuse(&err, path);

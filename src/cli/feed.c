@@ -356,8 +356,9 @@ int feed_open(struct feed **out, const struct feed_config *config)
     if (f->root_fd < 0) {
         const int native = errno;
         char advice[MESSAGE_ADVICE_SIZE];
-        status = message_usage("cannot open the folder %s: %s%s", config->root, strerror(native),
-                               message_advice(native, advice));
+        message_say("cannot open the folder %s: %s%s", config->root, strerror(native),
+                    message_advice(native, advice));
+        status = message_status_of_path(native);
     } else
         status = start(f, n_threads);
     if (status)

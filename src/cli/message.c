@@ -64,6 +64,29 @@ int message_status(int code)
     }
 }
 
+int message_status_of_path(int native)
+{
+    switch (native) {
+    case EPERM:
+    case ENOENT:
+    case EACCES:
+    case EEXIST:
+    case EINVAL:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENODEV:
+    case ENOTDIR:
+    case ENOTSUP:
+    case ENXIO:
+    case EROFS:
+    case ETXTBSY:
+        return STATUS_USAGE;
+    default: /* no room, no descriptors, no memory, a sick disk */
+        return STATUS_DAMAGED;
+    }
+}
+
 /* The soft limit of this process; RLIM_INFINITY: none that is known. */
 static rlim_t limit_of(int resource)
 {

@@ -20,6 +20,9 @@ int message_refuse(const struct pstk_error *err, const char *path);
 const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE]);
 /* The exit status of a result code. */
 int message_status(int code);
+/* The exit status after a path could not be opened or made, for this errno value: is the path
+ * wrong, or the permission, or did the machine fail? */
+int message_status_of_path(int native);
 /* Print on standard output what to type next: a command with a path, as a shell takes it. */
 void message_next(const char *command, const char *path);
 /* Out of memory in the command itself: say so and exit with STATUS_DAMAGED. */

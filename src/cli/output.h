@@ -14,16 +14,19 @@ int output_stands(const char *path);
 int output_refuse(const struct pstk_error *err, const char *path);
 
 /*
- * A file that a command writes. A regular file is made whole or not at all: it is written next to
- * its place, synced, and renamed over what is there, which stays as it was until then. Symbolic
- * links are followed, so that a link stays a link. What is no regular file (a device, a FIFO, a
- * standard stream) is written to as it is, and never removed. Not seekable.
+ * A file that a command writes. A regular file is made whole or not at all: it is written without a
+ * name, synced, and gets its name in the end; what is there stays as it was until then. Of a killed
+ * command nothing is left, except where the file system has no files without a name: there it is
+ * `.penstock-PID-N` in the same folder until the end. (So it is elsewhere between two system calls,
+ * when it replaces a file.) Symbolic links are followed, so that a link stays a link. What is no
+ * regular file (a device, a FIFO, a standard stream) is written to as it is, and never removed. Not
+ * seekable.
  */
 struct output_file {
     FILE *stream;     /* owned; to write to. A write fails once a signal asked for the end */
     const char *path; /* borrowed; as the user named it */
     char *target;     /* owned; where the symbolic links of path lead. NULL: written straight */
-    char *temporary;  /* owned; in the same folder. NULL: there is none to remove */
+    char *temporary;  /* owned; its name in the same folder. NULL: it has none yet */
     int fd;           /* owned unless it is standard output */
     int replaces;     /* 1: a file is there already */
     int native;       /* errno of the first write that failed */

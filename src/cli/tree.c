@@ -109,8 +109,9 @@ static int kind_of(int fd, const struct dirent *e)
 static int refuse_folder(const char *path, int native)
 {
     char advice[MESSAGE_ADVICE_SIZE];
-    return message_usage("cannot read the folder %s: %s%s", path, strerror(native),
-                         message_advice(native, advice));
+    message_say("cannot read the folder %s: %s%s", path, strerror(native),
+                message_advice(native, advice));
+    return message_status_of_path(native);
 }
 
 static int scan_folder(struct tree *t, int fd, struct folder *f);

@@ -22,7 +22,7 @@ LATE = 0.4  # the share of kills in the last third of a run, where files get the
 
 # What a command says of its output when a signal ended it.
 SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was written", "as it was",
-               "merge them again")
+               "no file was made")
 SAYS_AFTER = ("complete", "is whole")
 
 
