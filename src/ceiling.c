@@ -156,10 +156,11 @@ static int storage_run(struct storage *t, double seconds, struct pstk_ceilings *
 
 static void storage_close(struct storage *t)
 {
+    const int keeps_memory = t->reader && t->reader->n_lost > 0;
     if (t->reader)
         t->reader->ops->close(t->reader);
     pstk__files_close(t->files);
-    if (t->memory)
+    if (t->memory && !keeps_memory)
         munmap(t->memory, t->room * t->depth);
     free(t->reads);
     free(t->extents);

@@ -60,14 +60,16 @@ struct pstk__reader_ops {
      * some moment on is no failure: the rung is set, threads read, and reads for which nobody can
      * wait any more come back with that errno. */
     int (*reap)(struct pstk__reader *r, struct pstk__read **done, uint32_t max, int wait);
-    /* Wait for all that is in flight, free. NULL is fine. */
+    /* Wait for all that is in flight, except the n_lost reads, and free. NULL is fine. */
     void (*close)(struct pstk__reader *r);
 };
 
 struct pstk__reader {
     const struct pstk__reader_ops *ops;
-    uint32_t
-        rungs; /* bits of enum pstk_rung: steps down taken since open. For the owner's thread */
+    /* For the owner's thread: */
+    uint32_t rungs;  /* bits of enum pstk_rung: steps down taken since open */
+    uint32_t n_lost; /* reads that nobody can wait for: the kernel may write to their buffers even
+                        after close, so that this memory is never freed */
 };
 
 extern const struct pstk__reader_ops pstk__reader_uring;

@@ -113,6 +113,7 @@ static void lose(struct uring *u, int why)
         u->ranges[u->n_ranges++] = (struct range){begin, begin + u->taken[i]->size};
         fail_read(u, u->taken[i]);
     }
+    u->reader.n_lost = u->n_ranges;
     u->n_taken = 0;
     if (pstk__reader_threads.open(&u->threads, &u->config, &u->reader.rungs, NULL) < 0)
         u->threads = NULL;

@@ -178,7 +178,7 @@ static void lane_close(struct pstk__lane *l)
     pstk__queue_close(l->work);
     pstk__queue_close(l->idle);
     pstk__ring_close(&l->ring);
-    if (l->io_memory)
+    if (l->io_memory && !l->keeps_memory)
         pstk__numa_unmap(l->io_memory, l->ring_size + l->index_size);
     free(l->spans);
     free(l->rows);

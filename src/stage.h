@@ -92,6 +92,7 @@ struct pstk__lane {
     struct pstk__span *spans;       /* of all jobs, owned */
     void *io_memory;                /* ring, then index pages; owned mapping */
     uint64_t ring_size, index_size; /* bytes */
+    int keeps_memory;               /* 1: the kernel may still write to io_memory after close */
     uint32_t reader_kind;           /* enum pstk_reader_kind that open got; constant once started */
     struct pstk__counters counters;
 

@@ -519,8 +519,10 @@ static int open_lane(struct pstk__lane *l, struct pstk_error *err)
 
 static void close_lane(struct pstk__lane *l)
 {
-    if (l->reader)
+    if (l->reader) {
+        l->keeps_memory = l->reader->n_lost > 0;
         l->reader->ops->close(l->reader); /* first: waits for what the kernel still writes */
+    }
     l->reader = NULL;
     pstk__index_close(l->index);
     l->index = NULL;

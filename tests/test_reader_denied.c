@@ -241,6 +241,8 @@ static int child_denied_while_reading(void)
         return 6;
     if (reader->rungs != (lost ? PSTK_RUNG_NO_IO_URING : 0u))
         return 7;
+    if ((reader->n_lost > 0) != lost)
+        return 12;
     /* Memory that the kernel may still write to is not read into any more; all other is. */
     if (!reads_well(reader, DEPTH))
         return 8;
