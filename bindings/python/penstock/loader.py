@@ -185,8 +185,8 @@ class Loader(Hints):
         copies.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
         penstock.Batch, which iterates over its tensors in the order of the outputs: `for x, y in loader`. The
-        first three tell epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute
-        `info`.
+        first three have epoch, sample_ids, n_valid and the like as attributes, one of yours has them in its
+        attribute `info`.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
         function that returns one; it lives as long as batches that were handed out on it; None: the
@@ -209,8 +209,8 @@ class Loader(Hints):
     on_bad_sample: function of (error, id), called for each bad sample that was replaced, with the id of its
         replacement, before its batch is handed out and by the thread that iterates, in the order of the rows.
         Of a batch the first 8 are described; one more call, with id None and an error without sample_id,
-        gives the number of the others. What the function raises comes out of the loop, and the batch comes
-        again at the next step. It may call stats(), interrupt() and close(), which ends the loop by
+        gives the number of the others. What the function raises comes out of the loop (StopIteration as
+        RuntimeError), and the batch comes again at the next step, with its reports. It may call stats(), interrupt() and close(), which ends the loop by
         InterruptedLoaderError, but neither iterate nor seek.
     with_crops: batch.crops has where images were cut from, and flips. pin_threads: False leaves workers to
         the scheduler (in C: no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology:
