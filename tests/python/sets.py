@@ -118,9 +118,9 @@ def digest(batches):
     return sha.hexdigest()
 
 
-def strike(step, use):
-    """Raise KeyboardInterrupt in front of the step-th line that `use` comes to; False: there are fewer. Not in
-    front of `with`: the interpreter comes there at its end as well, where no signal's handler can run."""
+def strike(step, use, kind=KeyboardInterrupt):
+    """Raise a `kind` in front of the step-th line that `use` comes to; False: there are fewer. Not in front of
+    `with`: the interpreter comes there at its end as well, where no signal's handler can run."""
     left = step
 
     def tell(frame, event, _argument):
@@ -129,14 +129,14 @@ def strike(step, use):
         if event == "line" and not line.strip().startswith("with"):
             left -= 1
             if left == 0:
-                raise KeyboardInterrupt
+                raise kind
         return tell
 
     sys.settrace(tell)
     try:
         use()
         return False
-    except KeyboardInterrupt:
+    except kind:
         return True
     finally:
         sys.settrace(None)

@@ -5,6 +5,7 @@ import copy
 import gc
 import inspect
 import io
+import itertools
 import os
 import pickle
 import re
@@ -80,6 +81,7 @@ class Errors(unittest.TestCase):
             self.assertTrue(str(made).startswith("x" + advice), made)
 
     def test_data_over_a_limit_is_a_settings_error(self):
+        sets.need_numpy()
         empty = os.path.join(sets.ROOT, "empty")
         penstock.Writer(empty, {"i": "int64"}, part=1, n_parts=2).commit()
         images = {"x": penstock.image("jpg", [penstock.Resize((8, 8))])}
@@ -178,6 +180,54 @@ class Errors(unittest.TestCase):
                 seen += batch.sample_ids
         self.assertEqual(seen, list(range(2000)))
         self.assertEqual(calls, [ids[0]] * 6 + ids)
+
+    def test_what_the_callback_raised_holds_no_slot(self):
+        path, ids = damaged("damaged-kept")
+        kept = []
+
+        def on_bad_sample(error, other):
+            raise RuntimeError(error.sample_id)
+
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
+                             bad_sample="substitute", on_bad_sample=on_bad_sample) as data:
+            batches = iter(data)
+            for _ in range(4):
+                try:
+                    next(batches)
+                except RuntimeError as error:
+                    kept.append(error)
+        self.assertEqual([error.args for error in kept], [(ids[0],)] * 4)
+
+    def test_a_callback_that_raises_stop_iteration_does_not_end_the_epoch_in_silence(self):
+        path, _ = damaged("damaged-stops")
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="substitute",
+                             on_bad_sample=lambda error, other: next(iter(()))) as data:
+            with self.assertRaisesRegex(RuntimeError, "StopIteration"):
+                for _ in data:
+                    self.fail("a batch was handed out")
+            self.assertEqual(data.cursor, (0, 0))
+
+    def test_exceptions_at_any_step_of_a_report_lose_no_batch_and_no_slot(self):
+        class Refused(PenstockError):  # as what a handler gets that iterates
+            def __init__(self):
+                super().__init__("refused")
+
+        path, ids = damaged("damaged-struck")
+        for kind in (KeyboardInterrupt, Refused):
+            for step in itertools.count(1):
+                told = []
+                with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
+                                     bad_sample="substitute",
+                                     on_bad_sample=lambda error, other: told.append(error.sample_id)) as data:
+                    batches = iter(data)
+                    struck = sets.strike(step, lambda: next(batches), kind)
+                    at = data.cursor[1]
+                    self.assertEqual([next(batches).position for _ in range(4)], [at, at + 10, at + 20, at + 30])
+                    self.assertLessEqual(len(told), 2)
+                    self.assertEqual(set(told), {ids[0]})
+                if not struck:
+                    break
+            self.assertGreater(step, 50)
 
     def test_ctrl_c_in_the_callback_ends_the_loop(self):
         path, _ = damaged("damaged-ctrl-c")
@@ -469,11 +519,13 @@ class Words(unittest.TestCase):
             self.assertEqual((batch["a"].dtype, batch["b"].dtype), ("uint8", "float32"))
 
     def test_memory_is_told_in_units_that_say_something(self):
+        sets.need_numpy()
         outputs = [penstock.ragged("text")]
         parts = ["KiB each are over max_memory, 1 byte", "set bytes_per_batch"]
         self.refused(penstock.OutOfMemoryError, parts, penstock.Loader, sets.small(), batch_size=64,
                      outputs=outputs, max_memory=1)
-        self.refused(penstock.OutOfMemoryError, ["slots of ", " KiB each", "1 byte: "], self.open, max_memory=1)
+        self.refused(penstock.OutOfMemoryError, ["slots of ", " bytes each"], self.open, outputs=["half"],
+                     max_memory=1)
 
     def test_kinds_of_other_libraries(self):
         for kind, part in (("str", "'utf8'"), ("String", "'utf8'"), ("text", "'utf8'"), ("jpg", "'image'")):

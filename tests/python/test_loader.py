@@ -444,6 +444,33 @@ class Waiting(unittest.TestCase):
         self.assertLess(told[1], 15)  # who waits with the other waits for 20
 
 
+    def test_others_may_ask_while_the_data_set_is_opened(self):
+        opening, go_on, found = threading.Event(), threading.Event(), []
+        opened = penstock.Loader._opened_dataset
+
+        def slow_one(data):
+            opening.set()
+            go_on.wait(20)
+            return opened(data)
+
+        with mock.patch.object(penstock.Loader, "_opened_dataset", slow_one):
+            threads = [threading.Thread(target=lambda: found.append(self.data.dataset)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            opening.wait(20)
+            start = time.monotonic()
+            self.assertEqual((self.data.stats().n_batches, len(self.data)), (0, 200))
+            self.assertLess(time.monotonic() - start, 10)
+            go_on.set()
+            for thread in threads:
+                thread.join()
+            self.assertIs(found[0], found[1])
+            self.assertEqual(found[0][3]["i"], 3)
+            self.held.let.set()
+            self.data.close()
+            self.assertRaisesRegex(penstock.PenstockError, "closed", lambda: self.data.dataset)
+
+
 class Signals(unittest.TestCase):
     """A timer's handler raises, wherever it strikes; what was handed out is what the cursor says."""
 

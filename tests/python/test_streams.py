@@ -166,6 +166,42 @@ gc.collect()
 assert not streams._open
 """)
 
+    def test_a_loader_on_a_stream_of_its_own_ends_with_its_last_reference(self):
+        self.on_fake("""
+gc.disable()
+loader = opened()
+batch = next(iter(loader))
+del loader
+assert not streams._open, "something of the loader's refers to it"
+""")
+
+    def test_an_exception_at_any_step_leaves_the_loaders_own_stream_whole(self):
+        self.on_fake("""
+import itertools
+for step in itertools.count(1):
+    with opened() as loader:
+        batches = iter(loader)
+        struck = sets.strike(step, lambda: next(batches))
+        at = loader.cursor[1]
+        assert [next(batches).position for _ in range(4)] == [at + 10 * i for i in range(4)], step
+    if not struck:
+        break
+assert step > 50
+""")
+
+    def test_a_batch_of_copies_holds_no_slot(self):
+        sets.need_numpy()
+        self.on_fake("""
+from penstock import loader as loaders, settings, tensors
+tensors._CONVERTERS["jax"] = lambda: lambda tensor: tensor.read()  # a copy, as JAX gets on a GPU
+loaders._REGISTER.clear()
+with penstock.Loader(sets.scalars(), batch_size=10, device="cuda", framework="jax", n_device_slots=2) as loader:
+    batches = iter(loader)
+    kept = [next(batches) for _ in range(5)]
+    kept[0].info.record_stream(5)  # nothing is to be recorded
+assert len({batch["i"] for batch in kept}) == 5
+""")
+
     def test_the_cuda_array_interface_names_the_stream_of_the_lease(self):
         self.on_fake("""
 with opened(stream=0) as loader:

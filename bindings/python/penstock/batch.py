@@ -63,16 +63,16 @@ class BatchInfo:
 
     @property
     def sample_ids(self) -> list[int]:
-        """Numbers in the data set of the valid rows; also where another sample stands in."""
+        """Numbers in the data set of the valid rows; where a bad sample was replaced, the bad one's."""
         return memoryview(self._ids).cast("Q").tolist()
 
     @property
     def substituted(self) -> dict[int, int]:
-        """Of the samples that were bad: the id of the one that stands in, by the id of the bad one."""
+        """The ids of the samples that replaced bad ones, by the ids of the bad ones."""
         if not self._substitutes:
             return {}
-        stands_in = memoryview(self._substitutes).cast("Q").tolist()
-        return {bad: other for bad, other in zip(self.sample_ids, stands_in) if other != _c.NONE}
+        others = memoryview(self._substitutes).cast("Q").tolist()
+        return {bad: other for bad, other in zip(self.sample_ids, others) if other != _c.NONE}
 
     @property
     def crops(self) -> dict[str, list[Crop]]:
@@ -145,9 +145,9 @@ class _Told(Hints):
     def to(self, device: Any, non_blocking: bool = False) -> Any:
         """Copy PyTorch's tensors to a device, by their own to(device, non_blocking=...).
 
-        Returns a batch of the same form and names, which tells what this one does; or this one, where all
-        tensors are on the device already. Of a Ragged, offsets stays on the host. What is no array stays as
-        it is. TypeError: arrays of other libraries than PyTorch.
+        Returns a batch of the same form and names, with the same epoch, sample_ids and the rest; or this
+        batch, where all tensors are on the device already. The offsets of a Ragged stay on the host. Values
+        that are no arrays are kept. TypeError: arrays of other libraries than PyTorch.
         """
         parts = self._parts()
         moved = {name: _moved(name, value, device, non_blocking) for name, value in parts.items()}
@@ -191,8 +191,8 @@ class Batch(dict[str, Any], _Told):
 
     Iterating, and with it unpacking, gives the tensors in the order of the outputs: `for x, y in loader`.
     All else is as a dict's, and goes by names: batch["x"], "x" in batch, len, keys(), values(), items(),
-    get, ==, dict(batch), {**batch}, f(**batch). copy() and | give batches that tell what this one does; so do
-    pickle, copy.copy and to(device). What iterates over a mapping for its names (torch's default_collate,
+    get, ==, dict(batch), {**batch}, f(**batch). copy(), |, pickle, copy.copy and to(device) give batches with
+    the same epoch, sample_ids and the rest. What iterates over a mapping for its names (torch's default_collate,
     `for name in batch`) takes dict(batch), or batch.keys().
     """
 

@@ -153,7 +153,11 @@ class Pass(Iterator[Any]):
         if self._loader is None:
             raise StopIteration
         loader = self._loader
-        batch, coming = loader._next(self._number, self._epoch)
+        try:
+            batch, coming = loader._next(self._number, self._epoch)
+        except StopIteration as error:
+            raise RuntimeError("a function that was given to the loader raised StopIteration, which would end "
+                               "the loop as if the epoch were over") from error
         if coming is None:
             self._loader = None
             raise StopIteration
@@ -181,8 +185,8 @@ class Loader(Hints):
         copies.
     form: a batch is a "dict", "tuple", "dataclass", or of a dataclass that is given. A "dict" is a
         penstock.Batch, which iterates over its tensors in the order of the outputs: `for x, y in loader`. The
-        first three tell epoch, sample_ids, n_valid and the like themselves, one of yours in its attribute
-        `info`.
+        first three have epoch, sample_ids, n_valid and the like as attributes, one of yours has them in its
+        attribute `info`.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
     stream: on a device: the stream that uses the batches: PyTorch's or CuPy's, an int (cudaStream_t), or a
         function that returns one; it lives as long as batches that were handed out on it; None: the
@@ -205,8 +209,8 @@ class Loader(Hints):
     on_bad_sample: function of (error, id), called for each bad sample that was replaced, with the id of its
         replacement, before its batch is handed out and by the thread that iterates, in the order of the rows.
         Of a batch the first 8 are described; one more call, with id None and an error without sample_id,
-        gives the number of the others. What the function raises comes out of the loop, and the batch comes
-        again at the next step. It may call stats(), interrupt() and close(), which ends the loop by
+        gives the number of the others. What the function raises comes out of the loop (StopIteration as
+        RuntimeError), and the batch comes again at the next step, with its reports. It may call stats(), interrupt() and close(), which ends the loop by
         InterruptedLoaderError, but neither iterate nor seek.
     with_crops: batch.crops has where images were cut from, and flips. pin_threads: False leaves workers to
         the scheduler (in C: no_pinning). variant: of the kernels: "auto", "c", "avx2", "avx512". topology:
@@ -271,8 +275,9 @@ class Loader(Hints):
         numbers["device_index"] = _default_index(self._framework) if index is None else index
         self._numbers, self._path = numbers, path
         self._device = (tensors.DL_CPU, 0) if kind == _c.HOST else (tensors.DL_CUDA, numbers["device_index"])
-        self._has_views = kind != _c.HOST and not copy  # of a device's slots
-        self._stream, self._guard = self._stream_of(stream), self._guard_of()
+        # Of a device's slots; JAX has copies there.
+        self._has_views = kind != _c.HOST and not copy and self._framework != "jax"
+        self._named_stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
         self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
         self._open(words.to_c(path, self._outputs, numbers, topology))
@@ -281,7 +286,8 @@ class Loader(Hints):
             self.close()
             raise errors.DataSetNotFoundError(f"{path}: was replaced while it was being opened: open it again")
 
-    def _stream_of(self, stream: Any) -> Callable[[], int | None]:
+    def _stream_of(self, stream: Any) -> Callable[[], int | None] | None:
+        """What names the stream for each batch; None: it is the loader's own."""
         if self._device[0] == tensors.DL_CPU:
             return _no_stream
         if callable(stream):
@@ -289,12 +295,16 @@ class Loader(Hints):
         if stream is not None:
             handle = streams.handle(stream)
             return lambda _kept=stream: handle  # type: ignore[misc]
-        return _current_stream(self._framework, self._device[1]) or self._own_stream
+        return _current_stream(self._framework, self._device[1])
+
+    def _stream(self) -> int | None:
+        """The stream that a batch is leased on now."""
+        return self._own_stream() if self._named_stream is None else self._named_stream()
 
     def _own_stream(self) -> int:
         """A stream of the loader's own, for frameworks that say nothing of theirs: on it nothing runs, and what
         reads the tensors waits for it. The library closes it after the last batch."""
-        if self._own is None:
+        if not self._own:  # also where opening it was interrupted
             self._own, error = c_void_p(), errors.new()
             errors.check(_c.lib.pstk_stream_open(self._handle, byref(self._own), byref(error)), error)
         return int(self._own.value)
@@ -356,8 +366,15 @@ class Loader(Hints):
         self._check_process()
         with self._alive:
             self._open_handle()
+            found = self._dataset
+        return self._kept(self._opened_dataset()) if found is None else found
+
+    def _kept(self, opened: Dataset) -> Dataset:
+        """The data set that was opened first: opening takes its time, and holds no lock."""
+        with self._alive:
+            self._open_handle()
             if self._dataset is None:
-                self._dataset = self._opened_dataset()
+                self._dataset = opened
             return self._dataset
 
     def _opened_dataset(self) -> Dataset:
@@ -649,14 +666,19 @@ class Loader(Hints):
         try:
             found = self._wait(stream)
         except PenstockError:
-            self._astray = False  # an error takes no batch, and stays: the next call tells it again
+            # An error takes no batch, and stays: the next call raises it again. What a handler raises may.
+            self._astray = bool(self._batch)
             raise
         if not found:
             return None, None
         if self._closing:  # by a signal's handler, which has given the batch back
             raise self._closed_meanwhile()
         share = tensors.Share(self._batch, stream)
-        self._report(share.batch().contents)
+        try:
+            self._report(share.batch().contents)
+        except BaseException:
+            del share  # an exception that is kept keeps this frame
+            raise
         info = batches.BatchInfo(share, self._images, hold=self._has_views)
         if not self._layouts:
             self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
