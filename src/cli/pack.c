@@ -314,7 +314,7 @@ static int print_text(const struct pack *p, const struct result *r)
     const double seconds = r->seconds;
     char n[UNIT_SIZE], classes[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE], time[UNIT_SIZE];
     char rate[UNIT_SIZE];
-    printf("packed %s images", unit_count(n, info->n_samples));
+    printf("packed %s image%s", unit_count(n, info->n_samples), info->n_samples == 1 ? "" : "s");
     if (info->n_names)
         printf(" of %s class%s", unit_count(classes, info->n_names),
                info->n_names == 1 ? "" : "es");
@@ -390,10 +390,11 @@ static void say_left_out(const struct pack *p)
                     (unsigned long long)n, n == 1 ? "" : "s", p->src, n == 1 ? "is" : "are");
     n = p->tree.foreign.n;
     if (n)
-        message_say("%llu image%s in %s left out, of formats that are not packed: %s; convert to "
-                    "JPEG or PNG what shall be packed",
-                    (unsigned long long)n, n == 1 ? " is" : "s are", p->src,
-                    formats_text(&p->tree.foreign, formats));
+        message_say(
+            "%llu image%s in %s %s left out, of formats that are not packed: %s; convert to "
+            "JPEG or PNG what shall be packed",
+            (unsigned long long)n, n == 1 ? "" : "s", p->src, n == 1 ? "is" : "are",
+            formats_text(&p->tree.foreign, formats));
     n = p->tree.n_others;
     if (n)
         message_say("%llu file%s in %s %s", (unsigned long long)n, n == 1 ? "" : "s", p->src,

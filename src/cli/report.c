@@ -145,9 +145,9 @@ static void print_head(const struct report *r)
     const struct pipeline *p = r->pipeline;
     char n[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
     text_print(stdout, p->path);
-    printf(": %s samples, %s in %s shard%s\n", unit_count(n, p->info.n_samples),
-           unit_bytes(bytes, (double)p->info.bytes), unit_count(shards, p->info.n_shards),
-           p->info.n_shards == 1 ? "" : "s");
+    printf(": %s sample%s, %s in %s shard%s\n", unit_count(n, p->info.n_samples),
+           p->info.n_samples == 1 ? "" : "s", unit_bytes(bytes, (double)p->info.bytes),
+           unit_count(shards, p->info.n_shards), p->info.n_shards == 1 ? "" : "s");
     if (p->image_field >= 0)
         printf("%s crop to %u x %u, %s %s, ", option_choice_name(pipeline_crops, p->crop), p->size,
                p->size, option_choice_name(pipeline_dtypes, p->dtype),

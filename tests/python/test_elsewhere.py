@@ -82,6 +82,13 @@ class Operations(unittest.TestCase):
                     self.assertIn("for image in images", code)
                     self.assertEqual(n_distinct(self.run_code("t(images)", name)), 1)
 
+    def test_operations_of_colours_clamp_normalised_images_and_say_so(self):
+        normalised = (batch("float32")[0][0] - 0.5) / 0.2
+        self.assertLess(float(normalised.min()), -0.5)
+        self.assertGreaterEqual(float(v2.ColorJitter(0.4, 0.4)(normalised).min()), 0)
+        for name in ("ColorJitter", "RandAugment", "AugMix"):
+            self.assertIn("leave Normalize out", ADVICE[name])
+
     def test_operations_that_draw_nothing_take_whole_batches(self):
         for name in DRAW_NOTHING:
             with self.subTest(name):

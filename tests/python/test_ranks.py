@@ -113,6 +113,16 @@ class Auto(unittest.TestCase):
             with self.assertWarnsRegex(UserWarning, "WORLD_SIZE"), loader() as data:
                 self.assertEqual(data.ranks[:2], (0, 1))
 
+    def test_a_world_that_the_launcher_does_not_have_is_refused(self):
+        two = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+        for env, world, said in (({}, 2, "world: is 2, but rank='auto' found 1 process .alone."),
+                                 (two, 4, "world: is 4, but rank='auto' found 2 processes .torchrun."),
+                                 (two, 1, "world: is 1, but rank='auto' found 2 processes .torchrun.")):
+            with mock.patch.dict(os.environ, env), self.assertRaisesRegex(penstock.SettingsError, said):
+                loader(rank="auto", world=world).close()
+        with mock.patch.dict(os.environ, two), loader(rank="auto", world=2, n_threads=2) as data:
+            self.assertEqual(data.ranks[:2], (1, 2))
+
     def test_a_group_that_is_passed_over_is_warned_of(self):
         group = mock.Mock(**{"is_available.return_value": True, "is_initialized.return_value": True,
                              "get_rank.return_value": 1, "get_world_size.return_value": 2})

@@ -12,7 +12,9 @@ _TO_TENSOR = ("batches are tensors already; what it does is said by penstock.ima
 _NO_SUCH = "there is no such operation here: "
 _EACH_ROW = "`torch.stack([t(image) for image in images])`"
 _DRAWS = (_NO_SUCH + "apply torchvision.transforms.v2's to each image of a batch whose layout is 'nchw': "
-          + _EACH_ROW + "; one call for the whole batch would make the same random choice for all its images")
+          + _EACH_ROW + "; one call for the whole batch would make the same random choice for all its images; "
+          "what changes colours clamps normalised images: leave Normalize out of the loader, and apply "
+          "v2.Normalize last")
 _WHOLE = (_NO_SUCH + "apply torchvision.transforms.v2's to a whole batch whose layout is 'nchw': `t(images)`")
 _CUTMIX = (_NO_SUCH + "apply torchvision.transforms.v2's to a whole batch whose layout is 'nchw': "
            "`t(images, labels)`")

@@ -117,6 +117,10 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
     given = {"rank": None if rank == "auto" else rank, "world": world, "local_rank": local_rank,
              "local_world": local_world}
     said = {name: words.integer(name, value) for name, value in given.items() if value is not None}
+    if rank == "auto" and said.get("world", found.world) != found.world:
+        raise SettingsError(f"world: is {said['world']}, but rank='auto' found {found.world} "
+                            f"process{'' if found.world == 1 else 'es'} ({found.source}); must be as many (leave "
+                            "world= out, or give rank= as well)")
     return ranks.Ranks(**{**found._asdict(), **said})
 
 

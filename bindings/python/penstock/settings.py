@@ -99,8 +99,8 @@ def integer(name: str, value: Any) -> int:
 def _check_ranks(numbers: Mapping[str, int]) -> None:
     for rank, world in (("rank", "world"), ("local_rank", "local_world")):
         if numbers[rank] >= numbers[world]:
-            raise SettingsError(f"{rank}: is {numbers[rank]}, but {world} is {numbers[world]}; give {world}= "
-                                f"too, the number of processes, of which ranks are 0 to {world} - 1")
+            raise SettingsError(f"{rank}: is {numbers[rank]}, but {world} is {numbers[world]}; must be from 0 "
+                                f"to {numbers[world] - 1} (give {world}=, the number of processes)")
 
 
 def choice(name: str, value: Any) -> int:
