@@ -80,6 +80,12 @@ int pstk__file_fail(struct pstk_error *err, int native, int stage, const char *w
                             native == EMFILE ? " (raise the limit of open files, ulimit -n)" : "");
 }
 
+int pstk__file_is_refused(int native)
+{
+    return native == EMFILE || native == ENFILE || native == ENOMEM || native == EACCES ||
+           native == EPERM;
+}
+
 /* Everything between opening and closing. */
 static int load(int fd, const char *path, uint64_t max_size, void **bytes, uint64_t *size,
                 struct pstk_error *err)

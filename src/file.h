@@ -18,6 +18,10 @@ int pstk__file_open(const char *path);
 int pstk__file_fail(struct pstk_error *err, int native, int stage, const char *what,
                     const char *path);
 
+/* 1: it is the machine that refuses to open a file, by this native errno, whatever is in it: a
+ * limit or a permission. */
+int pstk__file_is_refused(int native);
+
 /* Read a whole regular file of at most max_size bytes. Returns owned bytes (free()), never NULL. */
 int pstk__file_load(const char *path, uint64_t max_size, void **bytes, uint64_t *size,
                     struct pstk_error *err);

@@ -741,8 +741,8 @@ static int open_file(struct pstk__shard_verifier *v, struct pstk_error *err)
                           v->input->path);
     v->fd = pstk__file_open(path);
     int native = v->fd < 0 ? -v->fd : fstat(v->fd, &st) < 0 ? errno : 0;
-    if (native == EMFILE || native == ENFILE || native == ENOMEM)
-        return pstk__fail_errno(err, native, PSTK_STAGE_OPEN, "%s: cannot be opened", path);
+    if (pstk__file_is_refused(native))
+        return pstk__file_fail(err, native, PSTK_STAGE_OPEN, path, path);
     if (native) {
         pstk__file_fail(&v->bad, native, PSTK_STAGE_SHARD, v->shard->file, path);
         pstk__fail_at(&v->bad, v->bad.code, v->shard->file, PSTK_NONE, 0, v->shard->bytes);

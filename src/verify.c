@@ -95,7 +95,7 @@ static int check_dictionary(struct verify *v, uint32_t i, struct pstk_error *err
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: the path is too long",
                           v->input.path);
     int r = pstk__file_load(path, PSTK__MAX_DICTIONARY, &bytes, &size, &why);
-    if (r == PSTK_ENOMEM || why.native == EMFILE || why.native == ENFILE)
+    if (r == PSTK_ENOMEM || pstk__file_is_refused(why.native))
         return pstk__fail_copy(err, &why); /* the machine's, as with a shard */
     if (r < 0)
         return tell_bad(v, d->file, &why) < 0 ? canceled(err) : 0;

@@ -580,6 +580,8 @@ def verify_on_a_machine_without_descriptors_reports_that_and_no_damage(world):
     for (data, call), n in [(case, n) for case in cases for n in (1, 2)]:
         text, err = run("verify", data, "--threads", n, status=1, env=failing({call: errno.EMFILE}))
         assert "Too many open files" in err and "ulimit -n" in err and "damage" not in text + err, err
+        text, err = run("verify", data, "--threads", n, status=2, env=failing({call: errno.EACCES}))
+        assert "Permission denied" in err and "damage" not in text + err, err
 
 
 # ---- text of others -----------------------------------------------------------------------------

@@ -182,6 +182,11 @@ class Frameworks(unittest.TestCase):
         self.assertEqual((moved.i.device.type, moved.x.device.type, moved.sample_ids),
                          ("meta", "meta", batch.sample_ids))
 
+    def test_to_takes_no_dtype(self):
+        torch = sets.torch_or_skip()
+        with self.assertRaisesRegex(TypeError, "takes a device, not the dtype torch.float16"):
+            penstock.Batch(a=torch.zeros(2)).to(torch.float16)
+
     def test_to_passes_non_blocking_through(self):
         class Movable:
             shape = ()

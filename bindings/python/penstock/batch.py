@@ -149,6 +149,10 @@ class _Told(Hints):
         batch, where all tensors are on the device already. The offsets of a Ragged stay on the host. Values
         that are no arrays are kept. TypeError: arrays of other libraries than PyTorch.
         """
+        if type(device).__name__ == "dtype":
+            raise TypeError(f"batch.to: takes a device, not the dtype {device}, which labels would get as well: "
+                            "convert tensors one by one, batch['image'].to(dtype), or give dtype= to "
+                            "penstock.image")
         parts = self._parts()
         moved = {name: _moved(name, value, device, non_blocking) for name, value in parts.items()}
         if all(moved[name] is value for name, value in parts.items()):
