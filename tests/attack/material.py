@@ -29,6 +29,9 @@ def images(build, folder, n, seed, kind="mix"):
     found = sorted(path for path in pathlib.Path(real).rglob("*") if path.is_file()) if real else []
     if len(found) < n or kind != "mix":
         must([build.make_images, n, folder, "--classes", N_CLASSES, "--seed", seed, "--kind", kind])
+        for made in pathlib.Path(folder).iterdir():
+            if not any(made.iterdir()):  # classes are drawn, and pack refuses one without images
+                made.rmdir()
         return folder
     for i, path in enumerate(random.Random(seed).sample(found, n)):
         to = pathlib.Path(folder) / f"class{i % N_CLASSES:03}"
