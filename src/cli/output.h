@@ -15,12 +15,12 @@ int output_refuse(const struct pstk_error *err, const char *path);
 
 /*
  * A file that a command writes. A regular file is made whole or not at all: it is written without a
- * name, synced, and gets its name in the end; what is there stays as it was until then. Of a killed
- * command nothing is left, except where the file system has no files without a name: there it is
- * `.penstock-PID-N` in the same folder until the end. (So it is elsewhere between two system calls,
- * when it replaces a file.) Symbolic links are followed, so that a link stays a link. What is no
- * regular file (a device, a FIFO, a standard stream) is written to as it is, and never removed. Not
- * seekable.
+ * name, synced, and gets its name in the end; until then the older file stays as it was. A killed
+ * command leaves nothing, except on a file system without nameless files: there the file is
+ * `.penstock-PID-N` in the same folder until the end. (It has that name elsewhere, too, between two
+ * system calls, when it replaces a file.) Symbolic links are followed, so that a link stays a link.
+ * What is no regular file (a device, a FIFO, a standard stream) is written to as it is, and never
+ * removed. Not seekable.
  */
 struct output_file {
     FILE *stream;     /* owned; to write to. A write fails once a signal asked for the end */

@@ -84,7 +84,7 @@ void text_print_json(FILE *file, const char *json)
     }
 }
 
-/* May the path stand in a command line without quotes? */
+/* 1: a command line takes the path without quotes. */
 static int is_plain(const char *path)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
