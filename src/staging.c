@@ -210,6 +210,21 @@ static int lock(struct pstk__staging *s, struct pstk_error *err)
     return locked;
 }
 
+/* Replace no data set. A writer that was killed just after its commit left its journal, and perhaps
+ * files of the set before: nobody else would remove them. */
+static int refuse(struct pstk__staging *s, int locked, struct pstk_error *err)
+{
+    struct pstk__names left = {0};
+    if (locked && list_old(s, NULL) == 0 && pstk__journal_read(s->dir, s->path, &left, NULL) == 1)
+        (void)sweep(s, &left, NULL); /* what stays is removed by the next writer */
+    pstk__names_free(&left);
+    /* The bindings look for "set overwrite" in it, and say how that is done there. */
+    return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
+                      "%s: holds a data set already; set overwrite to replace it, or choose "
+                      "another directory",
+                      s->path);
+}
+
 /* Look at what stands here, remove what a killed writer left, refuse what is in the way. */
 static int take_over(struct pstk__staging *s, int overwrite, int locked, struct pstk_error *err)
 {
@@ -218,12 +233,8 @@ static int take_over(struct pstk__staging *s, int overwrite, int locked, struct 
     int r = scan(s, &c, err);
     if (r == 0 && c.manifest)
         r = check_manifest_is_ours(s, err);
-    /* The bindings look for "set overwrite" in it, and say how that is done there. */
     if (r == 0 && c.manifest && !overwrite)
-        r = pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
-                       "%s: holds a data set already; set overwrite to replace it, or choose "
-                       "another directory",
-                       s->path);
+        r = refuse(s, locked, err);
     if (r == 0 && c.manifest)
         r = list_old(s, err);
     if (r == 0)

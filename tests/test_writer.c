@@ -281,6 +281,14 @@ TEST(leftovers_are_removed_and_nothing_else)
     CHECK_EQ(fixture_count(s.path), 2);
     CHECK_EQ(fixture_verify(s.path), 0);
 
+    /* A writer killed after its commit: who does not replace the data set still tidies up. */
+    fixture_put(s.path, "shard-000007.pstk", "x");
+    fixture_put(s.path, ".tmp-writer", "shard-000000.pstk\nshard-000007.pstk\n");
+    CHECK_EQ(pstk_writer_open(&w, &s, &f.err), PSTK_EEXIST);
+    CHECK(strstr(f.err.message, "holds a data set already") != NULL);
+    CHECK_EQ(fixture_count(s.path), 2);
+    CHECK_EQ(fixture_verify(s.path), 0);
+
     /* What no journal lists is a user's, whatever its name. */
     const char *users[] = {"shard-000000.pstk", "txt-00000000.zdict", ".tmp-notes"};
     for (size_t i = 0; i < 3; i++) {
