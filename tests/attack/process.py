@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """process: one command, run to its end or to its limit, with what it printed and what it took."""
 import os
+import signal
 import shlex
 import subprocess
 import tempfile
@@ -39,8 +40,15 @@ class Running:
         self.err = tempfile.TemporaryFile()
         self.own_out = stdout is None
         self.start = time.monotonic()
+
+        def begin():
+            # A shell starts what runs in its background with SIGINT ignored, and so would all children be.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            if prepare:
+                prepare()
+
         self.child = subprocess.Popen(self.command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
-                                      stdout=self.out, stderr=self.err, preexec_fn=prepare)
+                                      stdout=self.out, stderr=self.err, preexec_fn=begin)
 
     def signal(self, number):
         """Send a signal to the child, which wait has not reaped yet."""
