@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """process: one command, run to its end or to its limit, with what it printed and what it took."""
 import os
-import signal
 import shlex
+import signal
 import subprocess
 import tempfile
 import threading
