@@ -233,6 +233,7 @@ class Errors(unittest.TestCase):
         path, _ = damaged("damaged-ctrl-c")
         done = sets.python("""
 import os, signal, sys, penstock
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
 def on_bad_sample(error, other):
     os.kill(os.getpid(), signal.SIGINT)
 with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False, bad_sample="substitute",
