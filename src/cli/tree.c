@@ -25,8 +25,8 @@
 static const char *const extensions[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
                                          ".pgm", ".tif",  ".tiff", ".webp"};
 
-/* Extensions of other images: ImageFolder passes them over, and so does pack, but says so. What
- * they are is then told by their bytes. */
+/* Extensions of other images. ImageFolder passes them over; pack does too, and reports them by the
+ * format that their first bytes show. */
 static const char *const foreign_extensions[] = {".gif", ".avif", ".heic", ".heif", ".jp2", ".j2k",
                                                  ".jpx", ".jpf",  ".jxl",  ".jfif", ".pbm", ".pnm",
                                                  ".pam", ".exr",  ".psd",  ".dib"};

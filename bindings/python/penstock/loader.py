@@ -295,7 +295,7 @@ class Loader(Hints):
         if self._device[0] == tensors.DL_CPU:
             return _no_stream
         if callable(stream):
-            return lambda: None if (told := stream()) is None else streams.handle(told)
+            return lambda: None if (current := stream()) is None else streams.handle(current)
         if stream is not None:
             handle = streams.handle(stream)
             return lambda _kept=stream: handle  # type: ignore[misc]

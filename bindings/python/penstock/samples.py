@@ -93,18 +93,18 @@ def advice_on(samples: Iterable[Any]) -> str:
     for sample in samples:
         if not _of_webdataset(sample):
             continue
-        told = [" and ".join(name for name in BOOKKEEPING if name in sample) + ": left out, where WebDataset read "
+        parts = [" and ".join(name for name in BOOKKEEPING if name in sample) + ": left out, where WebDataset read "
                 "a sample (a schema that has them keeps them)"]
         files = [str(name) for name, value in sample.items() if isinstance(value, bytes)]
         one = [name for name in files if name.lower().rpartition(".")[2] in _ONE_VALUE]
         several = [name for name in files if name.lower().rpartition(".")[2] in _SEVERAL]
         if one:
-            told.append(f"{', '.join(one)}: stored as the bytes of a file; for values pack "
+            parts.append(f"{', '.join(one)}: stored as the bytes of a file; for values pack "
                         f"dataset.decode(only={one})")
         if several:
-            told.append(f"{', '.join(several)}: stored as the bytes of a file; for values make fields of "
+            parts.append(f"{', '.join(several)}: stored as the bytes of a file; for values make fields of "
                         "them, by dataset.decode().map(function)")
-        return "penstock.pack: " + "; ".join(told)
+        return "penstock.pack: " + "; ".join(parts)
     return ""
 
 
