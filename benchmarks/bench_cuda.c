@@ -14,11 +14,11 @@
  * --check: status 1 where an aim is missed. --quick: a tenth of the time, to see that all runs.
  * Status 77 where there is no GPU.
  */
-#include "../tests/jpeg_writer.h"
-#include "../tests/sample_set.h"
+#include "support/jpeg_writer.h"
+#include "support/sample_set.h"
 #include "bench.h"
-#include "cuda/kernels.h"
-#include "pixel.h"
+#include "device/cuda/kernels.h"
+#include "augment/resize.h"
 
 #include <cuda_runtime_api.h>
 

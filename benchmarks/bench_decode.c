@@ -8,8 +8,8 @@
  *
  *   bench_decode [FOLDER] [TURNS]     without a folder: images that it makes itself
  */
-#include "../tests/jpeg_writer.h"
-#include "image.h"
+#include "support/jpeg_writer.h"
+#include "image/image.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -9,8 +9,8 @@
  *   bench_kernels [--runs R]
  */
 #include "bench.h"
-#include "jpeg/frame.h"
-#include "jpeg/kernels.h"
+#include "image/jpeg/frame.h"
+#include "image/jpeg/kernels.h"
 
 #include <jpeglib.h>
 

@@ -9,11 +9,11 @@
  *   bench_planes FOLDER [--runs R] [--files N]
  */
 #include "bench.h"
-#include "codec.h"
-#include "image.h"
-#include "jpeg/coefficients.h"
-#include "planes/file.h"
-#include "planes/read.h"
+#include "base/codec.h"
+#include "image/image.h"
+#include "image/jpeg/coefficients.h"
+#include "image/planes/file.h"
+#include "image/planes/read.h"
 
 #include <dirent.h>
 

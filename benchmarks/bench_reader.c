@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_reader: what src/reader.h costs beside a bare io_uring loop. The same reads through the
- * bare loop, the io_uring backend and the pread pool, in turns within one process, so that all meet
- * the same machine; medians and ratios as one JSON line. Arguments: bare_uring.c; --seconds is one
- * turn.
+ * bench_reader: what src/reader/reader.h costs beside a bare io_uring loop. The same reads through
+ * the bare loop, the io_uring backend and the pread pool, in turns within one process, so that all
+ * meet the same machine; medians and ratios as one JSON line. Arguments: bare_uring.c; --seconds is
+ * one turn.
  */
 #define BARE_URING_NO_MAIN
 #include "bare_uring.c"
 
-#include "reader.h"
+#include "reader/reader.h"
 
 #define N_TURNS 5
 

@@ -8,7 +8,7 @@
  * medians. benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
  */
 #include "bench.h"
-#include "op.h"
+#include "augment/op.h"
 
 #define N_CROPS 64u
 #define SIDE 224u

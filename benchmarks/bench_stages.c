@@ -13,9 +13,9 @@
  * worked through once before measured() is entered: benchmarks/stages counts its instructions.
  */
 #include "bench.h"
-#include "crc32c.h"
-#include "op.h"
-#include "planes/file.h"
+#include "base/crc32c.h"
+#include "augment/op.h"
+#include "image/planes/file.h"
 
 #include <dirent.h>
 

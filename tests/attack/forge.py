@@ -11,7 +11,7 @@ import pathlib
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import second_reader as reader  # noqa: E402  the identity, and a reader of what honest writers wrote
 
 PAGE = reader.PAGE

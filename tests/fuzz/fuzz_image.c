@@ -5,7 +5,7 @@
  * leave the arena used, need more than the stated scratch, or fail with a code outside the
  * contract.
  */
-#include "image.h"
+#include "image/image.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,9 +6,9 @@
  * input may crash, hang, write past the output, leave the arena used, need more than the stated
  * scratch, or fail with a code outside the contract.
  */
-#include "jpeg/coefficients.h"
-#include "jpeg/header.h"
-#include "jpeg/segment.h"
+#include "image/jpeg/coefficients.h"
+#include "image/jpeg/header.h"
+#include "image/jpeg/segment.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * that the keys are reached. What parses must print, and what was printed must parse to the same
  * text.
  */
-#include "crc32c.h"
-#include "manifest.h"
+#include "base/crc32c.h"
+#include "format/pstk/manifest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

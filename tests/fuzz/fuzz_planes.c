@@ -12,11 +12,11 @@
  * what a recipe without damage gives, with an even byte before it: built with -DKEEP_FIELDS, this
  * program writes to the current folder the field of every recipe it is given.
  */
-#include "../planes_field.h"
+#include "support/planes_field.h"
 
-#include "codec.h"
-#include "image.h"
-#include "planes/file.h"
+#include "base/codec.h"
+#include "image/image.h"
+#include "image/planes/file.h"
 
 #include <stdio.h>
 

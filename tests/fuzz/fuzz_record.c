@@ -4,10 +4,10 @@
  * a right head checksum; then every field is checked and decoded, also where its checksum is wrong.
  * Views lie within the bytes, and nothing is larger than the limits.
  */
-#include "codec.h"
-#include "crc32c.h"
-#include "little.h"
-#include "record.h"
+#include "base/codec.h"
+#include "base/crc32c.h"
+#include "base/little.h"
+#include "record/record.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * fuzz_shard: any bytes as a header and the index pages behind it, as they are and with right
  * checksums. Every extent of a page that passes lies within the data and has a record's size.
  */
-#include "crc32c.h"
-#include "little.h"
-#include "shard.h"
+#include "base/crc32c.h"
+#include "base/little.h"
+#include "format/pstk/shard.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@ import warnings
 
 import penstock
 from data_fixture import Case, image_file, np, optional, picture
-from penstock import importers
+from penstock.packing import importers
 
 
 def quiet(*arguments, **keywords):

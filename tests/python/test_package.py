@@ -54,7 +54,7 @@ assert data[7]["text"] == "sample 7" and data[7]["cls"] == 7, data[7]
 """
 
 
-# What src/cuda/kernels.cu makes.
+# What src/device/cuda/kernels.cu makes.
 KERNELS = {f"pstk_pixels_{dtype}_{layout}_{exact}_{run}".encode()
            for dtype, exact, runs in (("F32", 0, (1, 4)), ("F16", 0, (1, 8)), ("F16", 1, (1, 8)), ("BF16", 1, (1, 8)))
            for layout in ("NHWC", "NCHW") for run in runs}

@@ -18,10 +18,10 @@ import warnings
 import penstock
 import sets
 from data_fixture import Case, image_file, np, optional, picture
-from penstock import packing
-from penstock.packing import PackError, SchemaError, n_cores
-from penstock.samples import inferred_schema
-from penstock.schema import schema_of
+from penstock.packing import pack as packing
+from penstock.packing.pack import PackError, SchemaError, n_cores
+from penstock.packing.samples import inferred_schema
+from penstock.packing.schema import schema_of
 
 Pair = collections.namedtuple("Pair", "left right")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams that use a batch besides the one that it was taken on: what is in them ends before the slot is
-overwritten. Devices are those of the fake, see tests/cuda_fake; PyTorch's tensors on them are played."""
+overwritten. Devices are those of the fake, see tests/support/cuda_fake; PyTorch's tensors on them are played."""
 import os
 import unittest
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors look into a slot and own it: nothing is copied, nothing is used after it is free, every slot comes
-back. NumPy always; PyTorch where it is installed; devices are those of the fake, see tests/cuda_fake."""
+back. NumPy always; PyTorch where it is installed; devices are those of the fake, see tests/support/cuda_fake."""
 import ctypes
 import gc
 import itertools

@@ -9,8 +9,8 @@ import sys
 
 import penstock
 from data_fixture import Case, np, optional, picture
-from penstock.schema import schema_of
-from penstock.values import FieldError, encoder
+from penstock.packing.schema import schema_of
+from penstock.packing.values import FieldError, encoder
 
 INEXACT = {"float16": 2**11 + 1, "bfloat16": 2**8 + 1, "float32": 2**24 + 1, "float64": 2**53 + 1}
 
@@ -67,7 +67,7 @@ class WholeNumbers(Case):
     def test_without_numpy_too(self):
         code = (
             "import array, sys; sys.modules['numpy'] = None\n"
-            "from penstock.schema import Field\nfrom penstock.values import encoder\n"
+            "from penstock.packing.schema import Field\nfrom penstock.packing.values import encoder\n"
             "take = encoder('x', Field('float32', (2,)))\n"
             "assert len(take([2**24, .5])) == 8\n"
             "for value in ([2**24 + 1, 0], [.5, 2**24 + 1]):\n"

@@ -18,9 +18,9 @@ import warnings
 import penstock
 import sets
 from data_fixture import Case, image_file, np, optional, picture
-from penstock.schema import schema_of
-from penstock.values import FieldError
-from penstock.writer import merge
+from penstock.packing.schema import schema_of
+from penstock.packing.values import FieldError
+from penstock.packing.writer import merge
 
 
 class Schemas(unittest.TestCase):

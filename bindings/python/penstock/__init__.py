@@ -38,14 +38,14 @@ from .tensors import Ragged, Tensor
 if TYPE_CHECKING:
     from ._optional import MissingPackageError
     from .dataset import Dataset
-    from .packing import PackError, SchemaError, pack
+    from .packing.pack import PackError, SchemaError, pack
+    from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
-    from .writer import Field, FieldError, Writer, merge
 
 # Loaded when they are asked for: a training loop needs none of them.
-_LATER = {"Dataset": "dataset", "Field": "writer", "FieldError": "writer", "MissingPackageError": "_optional",
-          "PackError": "packing", "SchemaError": "packing", "Writer": "writer", "merge": "writer", "pack":
-          "packing", "show": "sheet"}
+_LATER = {"Dataset": "dataset", "Field": "packing.writer", "FieldError": "packing.writer",
+          "MissingPackageError": "_optional", "PackError": "packing.pack", "SchemaError": "packing.pack",
+          "Writer": "packing.writer", "merge": "packing.writer", "pack": "packing.pack", "show": "sheet"}
 
 __all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "DataSetBusyError",
            "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",

@@ -8,7 +8,7 @@ from ctypes import byref, c_void_p, sizeof
 from typing import NamedTuple
 
 from . import _c, errors, paths
-from .schema import Field
+from .packing.schema import Field
 
 _ENCODINGS = {"jpeg": _c.ENCODING_JPEG, "png": _c.ENCODING_PNG, "pixels": _c.ENCODING_PIXELS}
 

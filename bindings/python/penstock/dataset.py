@@ -17,7 +17,7 @@ from .catalog import DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .errors import SettingsError
 from .keywords import explains
-from .schema import Field, did_you_mean
+from .packing.schema import Field, did_you_mean
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 

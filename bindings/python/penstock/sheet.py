@@ -14,9 +14,9 @@ from .errors import SettingsError
 from .keywords import explained
 from .loader import Loader
 from .outputs import Output, image, scalar
-from .schema import did_you_mean
-from .values import as_numpy, is_array
-from .writer import count
+from .packing.schema import did_you_mean
+from .packing.values import as_numpy, is_array
+from .packing.writer import count
 
 __all__ = ["show"]
 

@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files and data sets of others as map-style data sets of dicts, for penstock.pack: .npy, .npz, .pt, HDF5,
+Parquet, Hugging Face. Each reads rows as they are asked for, and opens its file again in a process made by
+fork."""
+from __future__ import annotations
+
+import bisect
+import collections
+import contextlib
+import ctypes
+import functools
+import glob
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .. import _c, errors, paths
+from .._optional import is_a, needed
+from ..errors import SettingsError
+from ..paths import shell_word
+from .values import is_array
+
+__all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "close", "from_numpy", "from_torch",
+           "opened"]
+
+MAX_FILES_LOOKED_AT = 1000  # of a folder that cannot be packed here, for a message
+BLOCK_SIZE = 4 << 20  # bytes of rows read at a time where single rows are slow to read
+
+
+def field_names(columns: Sequence[Any]) -> dict[Any, str]:
+    """A field's name for each column: other characters than a field's become _. Raises SettingsError."""
+    names = {column: re.sub(r"[^A-Za-z0-9_.-]", "_", str(column))[:63] or "_" for column in columns}
+    if len(set(names.values())) != len(names):
+        raise SettingsError("of these columns some would have the same field name: "
+                            + ", ".join(map(str, columns)))
+    return names
+
+
+def _common_length(lengths: Mapping[Any, int], where: str) -> int:
+    if not lengths:
+        raise SettingsError(f"{where} has no arrays")
+    if len(set(lengths.values())) != 1:
+        told = ", ".join(f"{name}: {n}" for name, n in lengths.items())
+        raise SettingsError(f"{where}: the arrays have different lengths ({told}); a record takes a row of "
+                            "each")
+    return next(iter(lengths.values()))
+
+
+def _by_position(column: Any) -> Any:
+    """A Series of pandas, which [i] looks up in its index, as an array of numbers or a list; others as they
+    are."""
+    if not is_a(column, "pandas", "Series"):
+        return column
+    is_numbers = is_a(column.dtype, "numpy", "dtype") and column.dtype.kind in "biuf"
+    return column.to_numpy() if is_numbers else list(column)
+
+
+class Columns:
+    """Arrays, tensors or lists of one length, or columns of pandas; sample i is row i of each."""
+
+    def __init__(self, columns: Mapping[str, Any], where: str = "the dict") -> None:
+        names = field_names(list(columns.keys()))
+        columns = {name: _by_position(column) for name, column in columns.items()}
+        self._columns = {names[name]: column for name, column in columns.items()}
+        for name, column in columns.items():
+            has_rows = hasattr(column, "__len__") and getattr(column, "shape", None) != ()
+            if not has_rows or isinstance(column, (str, bytes)):
+                raise SettingsError(f"{where}: {name} is a {type(column).__name__} without rows: leave it "
+                                    "out")
+            if str(getattr(column, "dtype", "")) == "object":
+                raise SettingsError(f"{where}: {name} is an array of Python objects: give numbers or text")
+        self._n = _common_length({name: len(column) for name, column in columns.items()}, where)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {name: column[index] for name, column in self._columns.items()}
+
+
+@contextlib.contextmanager
+def _reading(path: str, kind: str, hint: str = "") -> Iterator[None]:
+    """What other packages raise over a file becomes a SettingsError that names it; the system's errors and
+    ours stay."""
+    try:
+        yield
+    except (errors.PenstockError, MemoryError):
+        raise
+    except Exception as error:  # theirs, zipfile's, pickle's
+        if isinstance(error, OSError) and error.errno:
+            raise
+        why = "it is empty" if os.path.isfile(path) and not os.path.getsize(path) else \
+            f"{type(error).__name__}: {error}"
+        raise SettingsError(f"{path}: cannot be read as {kind}: {why}; make or copy it anew{hint}"
+                            ) from error
+
+
+# ---- .npy, .npz, .pt --------------------------------------------------------------------------------
+
+
+def from_numpy(path: str) -> Columns:
+    """An .npy file (mapped, field "data") or the arrays of an .npz file (in memory)."""
+    numpy = needed("numpy", "reading .npy and .npz files")
+    hint = ", without arrays of Python objects, which cannot be read without running what is in them"
+    with _reading(path, "a file of NumPy's", hint):
+        loaded = numpy.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(loaded, numpy.ndarray):
+            return Columns({"data": loaded}, path)
+        with loaded:
+            return Columns({name: loaded[name] for name in loaded.files}, path)
+
+
+def from_torch(path: str) -> Any:
+    """A .pt file: a dict or tuple of tensors of one length, a tensor (field "data"), or a list of samples.
+    Nothing in it is run (weights_only)."""
+    torch = needed("torch", "reading .pt files")
+    with _reading(path, "a file of PyTorch's, by torch.load(weights_only=True)"):
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(loaded, torch.Tensor):
+        return Columns({"data": loaded}, path)
+    if isinstance(loaded, Mapping):
+        return Columns(loaded, path)
+    if isinstance(loaded, (tuple, list)) and loaded and all(isinstance(x, torch.Tensor) for x in loaded):
+        if isinstance(loaded, tuple):
+            return Columns({str(i): tensor for i, tensor in enumerate(loaded)}, path)
+    if isinstance(loaded, list):
+        return loaded
+    raise SettingsError(f"{path}: holds a {type(loaded).__name__}: give tensors of one length, or a list of "
+                        "samples")
+
+
+# ---- files that are opened again in each process ----------------------------------------------------
+
+
+class _PerProcess:
+    """What `make` gave in this process: a file opened before fork is not used in the child."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: Any = None
+        self._owner = 0
+
+    def get(self) -> Any:
+        if self._owner != os.getpid():
+            self._made, self._owner = self._make(), os.getpid()
+        return self._made
+
+    def close(self) -> None:
+        """Close what was made here, and make it again when it is wanted."""
+        made, owner, self._made, self._owner = self._made, self._owner, None, 0
+        if owner == os.getpid() and hasattr(made, "close"):
+            made.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_make": self._make, "_made": None, "_owner": 0}
+
+
+class _Block:
+    """Rows [start, stop) of a column that were read together."""
+
+    def __init__(self) -> None:
+        self.start = self.stop = 0
+        self.rows: Any = None
+
+
+class HDF5File:
+    """The data sets of an HDF5 file that have rows; those in groups are called group.name. Needs h5py.
+
+    Data sets of one length; single values are left out. Text comes as str.
+    """
+
+    def __init__(self, path: str) -> None:
+        # No method of this object: a cycle would keep the file open until a collection.
+        self._file = _PerProcess(functools.partial(_opened_hdf5, path))
+        found: dict[str, Any] = {}
+
+        def visit(name: str, item: Any) -> None:
+            if getattr(item, "shape", ()):
+                found[name] = item
+
+        self._file.get().visititems(visit)
+        self._n = _common_length({name: len(item) for name, item in found.items()}, path)
+        names = field_names([name.replace("/", ".") for name in found])
+        self._names = {name: names[name.replace("/", ".")] for name in found}
+        self._is_text = {name: item.dtype.kind in "OS" and _is_text(item) for name, item in found.items()}
+        self._rows_read = {name: self._block_rows(item) for name, item in found.items()}
+        self._blocks = _PerProcess(functools.partial(_no_blocks, list(self._names)))
+
+    def close(self) -> None:
+        """Close the file; it is opened again where a row is asked for."""
+        self._blocks.close()
+        self._file.close()
+
+    @staticmethod
+    def _block_rows(item: Any) -> int:
+        """Whole chunks, which are decompressed whole, and about BLOCK_SIZE."""
+        row_size = max(item.dtype.itemsize * item.size // max(len(item), 1), 1)
+        rows = int(max(BLOCK_SIZE // row_size, 1))
+        chunk = item.chunks[0] if item.chunks else 1
+        return int(max(rows // chunk, 1) * chunk)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {field: self._row(name, index) for name, field in self._names.items()}
+
+    def _row(self, name: str, index: int) -> Any:
+        block = self._blocks.get()[name]
+        if not block.start <= index < block.stop:
+            item = self._file.get()[name]
+            step = self._rows_read[name]
+            block.start = index // step * step
+            block.stop = min(block.start + step, self._n)
+            block.rows = (item.asstr() if self._is_text[name] else item)[block.start:block.stop]
+        return block.rows[index - block.start]
+
+
+def _opened_hdf5(path: str) -> Any:
+    h5py = needed("h5py", "reading HDF5 files")
+    with _reading(path, "HDF5"):
+        return h5py.File(path, "r")
+
+
+def _no_blocks(names: Sequence[str]) -> dict[str, _Block]:
+    return {name: _Block() for name in names}
+
+
+def _is_text(item: Any) -> bool:
+    h5py = needed("h5py", "reading HDF5 files")
+    return h5py.check_string_dtype(item.dtype) is not None
+
+
+# ---- Parquet ----------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> Any:
+    """Images as Hugging Face keeps them, {"bytes": ..., "path": ...}, become the file's bytes."""
+    if isinstance(value, dict) and set(value) == {"bytes", "path"}:
+        if value["bytes"] is not None or value["path"] is None:
+            return value["bytes"]
+        with open(value["path"], "rb") as file:
+            return file.read()
+    return value
+
+
+class ParquetFiles:
+    """The rows of Parquet files, in the order given. Needs pyarrow. One row group at a time is in memory."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._paths = list(paths)
+        self._files = _PerProcess(dict)
+        self._group = _PerProcess(list)
+        self._places: list[tuple[int, int]] = []  # file, row group
+        sizes = []
+        columns = None
+        for i, path in enumerate(self._paths):
+            file = self._file(i)
+            if columns is not None and file.schema_arrow.names != columns:
+                raise SettingsError(f"{path} has other columns than {self._paths[0]}: "
+                                    f"{', '.join(file.schema_arrow.names)}")
+            columns = file.schema_arrow.names
+            for group in range(file.num_row_groups):
+                self._places.append((i, group))
+                sizes.append(file.metadata.row_group(group).num_rows)
+        self._names = field_names(columns or [])
+        self._ends = list(itertools.accumulate(sizes))
+
+    def _file(self, i: int) -> Any:
+        files = self._files.get()
+        if i not in files:
+            parquet = needed("pyarrow.parquet", "reading Parquet files", "pyarrow")
+            files.clear()  # one open file
+            with _reading(self._paths[i], "Parquet"):
+                files[i] = parquet.ParquetFile(self._paths[i])
+        return files[i]
+
+    def close(self) -> None:
+        """Close the file that is open; it is opened again where a row is asked for."""
+        self._group.close()
+        self._files.close()
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        place = bisect.bisect_right(self._ends, index)
+        row = index - (self._ends[place - 1] if place else 0)
+        group = self._group.get()
+        if not group or group[0] != place:
+            file, number = self._places[place]
+            group[:] = [place, self._file(file).read_row_group(number)]
+        return {field: _plain(group[1].column(name)[row].as_py()) for name, field in self._names.items()}
+
+
+# ---- Hugging Face -----------------------------------------------------------------------------------
+
+
+class HuggingFaceDataset:
+    """A `datasets.Dataset` whose images are the files' bytes, not decoded. classes: of its one ClassLabel."""
+
+    def __init__(self, dataset: Any) -> None:
+        module = needed("datasets", "reading Hugging Face data sets")
+        self._names = field_names(list(dataset.features))
+        labels = [f.names for f in dataset.features.values() if isinstance(f, module.ClassLabel)]
+        self.classes = list(labels[0]) if len(labels) == 1 else None
+        for name, feature in dataset.features.items():
+            if isinstance(feature, module.Image):
+                dataset = dataset.cast_column(name, module.Image(decode=False))
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {self._names[name]: _plain(value) for name, value in self._dataset[index].items()}
+
+
+def _hugging_face_from_disk(path: str) -> Any:
+    loaded = needed("datasets", "reading what save_to_disk made").load_from_disk(path)
+    if isinstance(loaded, dict):
+        loaded = _only_split(loaded, path, os.path.join(path.replace("{", "{{").replace("}", "}}"), "{}"))
+    return HuggingFaceDataset(loaded)
+
+
+def _only_split(splits: Mapping[str, Any], where: str, written: str) -> Any:
+    """Of a dict of splits the one that it has. written: how one of them is written, with {}."""
+    if len(splits) != 1:
+        raise SettingsError(f"{where} has {'several' if splits else 'no'} splits"
+                            + (": pack one of them: " if splits else "")
+                            + ", ".join(written.format(name) for name in splits))
+    return next(iter(splits.values()))
+
+
+# ---- by suffix --------------------------------------------------------------------------------------
+
+_SUFFIXES: dict[str, Callable[[str], Any]] = {
+    ".npy": from_numpy, ".npz": from_numpy, ".pt": from_torch, ".pth": from_torch, ".h5": HDF5File,
+    ".hdf5": HDF5File, ".parquet": lambda path: ParquetFiles([path])}
+
+
+def _opened_folder(path: str) -> Any:
+    def has(name: str) -> bool:
+        return os.path.exists(os.path.join(path, name))
+
+    if has("state.json") or has("dataset_dict.json"):
+        return _hugging_face_from_disk(path)
+    if has("manifest.json"):
+        from ..dataset import Dataset
+        return Dataset(path)
+    files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
+    if files:
+        return ParquetFiles(files)
+    raise SettingsError(f"{path} is a folder without Parquet files, and no data set of penstock's or "
+                        f"Hugging Face's; {_advice_on_images(path)}")
+
+
+def _image_formats(path: str) -> collections.Counter[tuple[str, bool]]:
+    """Of the first files below a folder: {(name of an image format, do data sets hold it?): files}."""
+    found: collections.Counter[tuple[str, bool]] = collections.Counter()
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    for name in itertools.islice(files, MAX_FILES_LOOKED_AT):
+        with contextlib.suppress(OSError):
+            if not os.path.isfile(name):
+                continue  # opening a named pipe would wait
+            with open(name, "rb") as file:
+                head = file.read(64)
+            packed = ctypes.c_int()
+            kind = _c.lib.pstk_image_format(head, len(head), ctypes.byref(packed))
+            if kind is not None:
+                found[kind.decode(), bool(packed.value)] += 1
+    return found
+
+
+def _advice_on_images(path: str) -> str:
+    """How to pack a folder that may hold images, by the formats that they have."""
+    found = _image_formats(path)
+    others = ", ".join(f"{n} {kind}" for (kind, packed), n in found.most_common() if not packed)
+    command = f"to pack a folder of images: penstock pack {shell_word(path)} OUT"
+    if not others:
+        return command
+    convert = f"it holds images of formats that are not packed ({others}): convert them to JPEG or PNG"
+    return f"{convert}; {command}" if any(packed for _, packed in found) else convert
+
+
+def _opened_path(path: str) -> Any:
+    if os.path.isdir(path):
+        return _opened_folder(path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(2, "there is no such file to pack", path)
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in _SUFFIXES:
+        raise SettingsError(f"{path}: files that end in {suffix or 'nothing'} cannot be packed; there are: "
+                            + ", ".join(_SUFFIXES))
+    return _SUFFIXES[suffix](path)
+
+
+def opened(source: Any) -> Any:
+    """What pack takes, made map-style where it is a path, a dict of columns, or Hugging Face's; else as it
+    is."""
+    if isinstance(source, (str, os.PathLike)):
+        return _opened_path(paths.local(source))
+    if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):
+        source = _only_split(source, f"the {type(source).__name__}", "dataset['{}']")
+    if is_a(source, "datasets", "Dataset"):
+        return HuggingFaceDataset(source)
+    if is_a(source, "pandas", "DataFrame"):
+        if not source.columns.is_unique:
+            raise SettingsError("the DataFrame has several columns of one name: rename them")
+        return Columns(dict(source.items()), "the DataFrame")
+    if isinstance(source, Mapping):
+        if not all(is_array(v) or isinstance(v, (list, tuple)) for v in source.values()):
+            raise TypeError("a dict is packed as columns: give arrays, tensors or lists of one length")
+        return Columns(source)
+    return _by_position(source)
+
+
+def close(source: Any, given: Any) -> None:
+    """Close the files that `opened` opened, if it made `source` of what was given."""
+    if source is not given and hasattr(source, "close"):
+        source.close()

@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pack samples of any source into a data set, with several processes where the source can be indexed.
+
+    source --- process 0: samples [0, n/k) ---- part 0 ---+
+           +-- process 1: samples [n/k, 2n/k) - part 1 ---+-- commit: hard links -- data set
+           +-- ...
+
+The parts lie beside the data set, in a directory `.NAME.parts-XXXXXXXX` of each pack's own, while they are
+made. A writer holds the data set's own directory from before the first sample until it commits the parts
+there, so that two packs cannot meet; it is also what refuses a path before any work.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import glob
+import itertools
+import multiprocessing
+import os
+import pickle
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from .. import _c, errors, paths
+from .._version import __version__
+from ..dataset import Dataset
+from ..errors import SettingsError
+from ..keywords import explained
+from ..progress import Progress
+from . import importers
+from .samples import (N_LOOKED_AT, SchemaError, advice_on, check_source, class_names, inferred_schema,
+                      is_map_style, known_schema, record_of)
+from .schema import Field, Schema, schema_of
+from .writer import Writer, count
+
+__all__ = ["PackError", "SchemaError", "pack"]
+
+REPORT_SECONDS = 0.1
+MARKER = ".penstock-parts"  # a file in a directory of parts: only a pack writes it
+STOP_SECONDS = 1.0  # that a worker has to end before it is killed
+SAMPLES_PER_WORKER = 16  # fewer are not worth a process
+PALETTES = ("{n:,} image{s} {have} a palette. Pictures come right, in the palette's colours; masks do not: "
+            "resizing mixes colours, and class ids are lost. Pack masks as arrays (numpy.asarray(mask), in a "
+            "field such as ('uint8', (height, width))) or as the bytes of their files (in a field 'bytes')")
+
+
+class PackError(errors.PenstockError):
+    """A sample could not be packed; nothing was. sample: its number. __cause__: what its data set raised."""
+
+    def __init__(self, message: str, sample: int | None = None) -> None:
+        super().__init__(message)
+        self.sample = sample
+
+
+def _failed(index: int, error: BaseException) -> PackError:
+    what = str(error) if isinstance(error, errors.PenstockError) else f"{type(error).__name__}: {error}"
+    return PackError(f"sample {index} could not be packed, and so nothing was: {what}", index)
+
+
+def n_cores() -> int:
+    """Cores that this process may use, its cgroup's quota included."""
+    machine = _c.Machine(size=_c.Machine.n_cuda_devices.offset)  # up to there: no device is looked for
+    if _c.lib.pstk_get_machine(None, ctypes.byref(machine), None) == 0 and machine.n_usable:
+        return int(machine.n_usable)
+    return os.cpu_count() or 1
+
+
+# ---- samples --------------------------------------------------------------------------------------------
+
+
+def _taken(source: Any, index: int) -> Any:
+    try:
+        return source[index]
+    except Exception as error:
+        raise _failed(index, error) from error
+
+
+def _numbered(source: Any) -> Iterator[tuple[int, Any]]:
+    """The samples of an iterable; an error of it names the sample that it should have given."""
+    index = 0
+    try:
+        for index, sample in enumerate(source):
+            yield index, sample
+            index += 1  # its error comes instead of the next one
+    except (PackError, GeneratorExit):
+        raise
+    except Exception as error:
+        raise _failed(index, error) from error
+
+
+def _inferred(samples: Sequence[tuple[int, Any]]) -> dict[str, Field]:
+    """The schema of these samples, which have their numbers; warns of what is not as its owner may think."""
+    advice = advice_on(sample for _, sample in samples)
+    if advice:
+        warnings.warn(advice, stacklevel=6)  # to who calls pack
+    return inferred_schema([record_of(sample, None) for _, sample in samples], [i for i, _ in samples])
+
+
+def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field], Any]:
+    """The schema, and the iterable with what was looked at put back; of map-style sources the source
+    itself."""
+    schema = schema_of(given) if given is not None else known_schema(source)
+    if schema is not None:
+        return schema, source if is_map_style(source) else _numbered(source)
+    if is_map_style(source):
+        n = len(source)
+        looked_at = sorted({i * (n - 1) // max(N_LOOKED_AT - 1, 1) for i in range(N_LOOKED_AT)})
+        return _inferred([(i, _taken(source, i)) for i in looked_at]), source
+    samples = _numbered(source)
+    first = list(itertools.islice(samples, N_LOOKED_AT))
+    if not first:
+        raise SettingsError("there is nothing to pack: the iterable gave no samples")
+    return _inferred(first), itertools.chain(first, samples)
+
+
+def _add(writer: Writer, index: int, sample: Any, names: Sequence[str]) -> None:
+    try:
+        writer.add(record_of(sample, names))
+    except Exception as error:
+        raise _failed(index, error) from error
+
+
+# ---- in this process -------------------------------------------------------------------------------------
+
+
+def _pack_here(samples: Iterator[tuple[int, Any]], open_writer: functools.partial[Writer],
+               progress: Progress) -> int:
+    """Returns the number of images with a palette."""
+    n = 0
+    with open_writer() as writer, progress:
+        names = list(writer.schema)
+        for index, sample in samples:
+            _add(writer, index, sample, names)
+            n += 1
+            progress.update(n)
+        if n == 0:
+            raise SettingsError("there is nothing to pack: the iterable gave no samples")
+    return writer.n_palette_images
+
+
+# ---- one of several processes ------------------------------------------------------------------------
+
+
+def _settle(part: int) -> None:
+    """What a fresh process has to do before it works: it is ended by its parent, not by Ctrl-C, computes
+    with one thread, and does not repeat its siblings' random numbers."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    random.seed(part)
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None:
+        torch.set_num_threads(1)
+        torch.manual_seed(part)
+    if numpy is not None:
+        numpy.random.seed(part)
+
+
+def _pack_part(pipe: Connection, source: Any, open_writer: functools.partial[Writer], part: int,
+               samples: range) -> None:
+    """The body of a worker: sends ("at", n) now and then, then ("done", n, n_palette_images) or ("error",
+    index, text, error)."""
+    _settle(part)
+    parent, told_at, index = os.getppid(), time.monotonic(), samples.start
+    try:
+        with open_writer() as writer:
+            names = list(writer.schema)
+            for n, index in enumerate(samples):
+                _add(writer, index, _taken(source, index), names)
+                if time.monotonic() - told_at > REPORT_SECONDS:
+                    told_at = time.monotonic()
+                    if os.getppid() != parent:
+                        raise SystemExit(1)  # the process that packs is gone
+                    pipe.send(("at", n + 1))
+        pipe.send(("done", len(samples), writer.n_palette_images))
+    except Exception as error:
+        pipe.send(_error_message(index, error))
+
+
+def _error_message(index: int, error: Exception) -> tuple[Any, ...]:
+    """What crosses to the parent of an error: itself where it can be pickled, its traceback as text."""
+    cause = error.__cause__ or error
+    text = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__))
+    message = str(error) if isinstance(error, PackError) else str(_failed(index, error))
+    try:
+        pickle.loads(pickle.dumps(cause))
+    except Exception:  # whatever an exception's own pickling raises
+        return "error", index, message, text, None
+    return "error", index, message, text, cause
+
+
+@contextlib.contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt only at the end of this."""
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+class WorkerTraceback(Exception):
+    """Where in a worker process an error arose: the cause of the error that is raised here."""
+
+    def __str__(self) -> str:
+        return "\n" + str(self.args[0])
+
+
+class _Crew:
+    """Worker processes, each with its part of the samples. A context manager: at its end all are gone."""
+
+    def __init__(self, context: Any, source: Any, parts: Sequence[range],
+                 open_writer: functools.partial[Writer], directory: str) -> None:
+        self._context = context.get_start_method()
+        self._jobs = []
+        for part, samples in enumerate(parts):
+            receiver, sender = context.Pipe(duplex=False)
+            write = functools.partial(open_writer, part_path(directory, part), part=part, n_parts=len(parts))
+            process = context.Process(target=_pack_part, args=(sender, source, write, part, samples),
+                                      name=f"penstock-pack-{part}", daemon=True)
+            self._jobs.append((process, receiver, sender, samples))
+        self._started: list[Any] = []
+
+    def __enter__(self) -> _Crew:
+        try:
+            # Ctrl-C is for this process: workers are born with it blocked, and then ignore it.
+            with _ctrl_c_later():
+                for process, _, sender, _ in self._jobs:
+                    process.start()
+                    self._started.append(process)
+                    sender.close()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._started:
+            process.terminate()
+        until = time.monotonic() + STOP_SECONDS
+        for process in self._started:
+            process.join(max(until - time.monotonic(), 0))
+            if process.is_alive():
+                process.kill()
+                process.join()
+        for job in self._jobs:
+            job[1].close()
+            job[2].close()
+
+    def run(self, progress: Progress) -> int:
+        """Wait until all are done. Returns the number of images with a palette. Raises PackError: what the
+        first worker that failed said."""
+        at, n_palettes = [0] * len(self._jobs), 0
+        open_pipes: dict[Any, int] = {job[1]: i for i, job in enumerate(self._jobs)}
+        while open_pipes:
+            for pipe in wait(list(open_pipes), REPORT_SECONDS):
+                i = open_pipes[pipe]
+                try:
+                    told = self._jobs[i][1].recv()
+                except EOFError:
+                    self._refuse_death(i)
+                if told[0] == "error":
+                    _raise(*told[1:])
+                at[i] = told[1]
+                if told[0] == "done":
+                    n_palettes += told[2]
+                    del open_pipes[pipe]
+            progress.update(sum(at))
+        for process in self._started:
+            process.join()
+        return n_palettes
+
+    def _refuse_death(self, i: int) -> None:
+        process, _, _, samples = self._jobs[i]
+        process.join(STOP_SECONDS)
+        code = process.exitcode
+        why = f"was killed by signal {-code} ({signal.Signals(-code).name})" if code and code < 0 else \
+            f"ended with status {code}"
+        advice = ""
+        if code == -signal.SIGKILL:
+            advice = "; was memory short? fewer workers (num_workers) need less"
+        elif self._context != "fork":
+            advice = f"; with context={self._context!r} the program's own work stands under " \
+                     "if __name__ == '__main__':"
+        raise PackError(f"the worker that packs samples {samples.start} to {samples.stop - 1} {why}, and so "
+                        f"nothing was packed{advice}")
+
+
+def _raise(index: int, message: str, text: str, cause: BaseException | None) -> None:
+    error = PackError(message, index)
+    if cause is None:
+        raise error from WorkerTraceback(text)
+    cause.__cause__ = WorkerTraceback(text)
+    raise error from cause
+
+
+# ---- several processes ---------------------------------------------------------------------------------
+
+
+def part_path(directory: str, part: int) -> str:
+    """Where a part is written."""
+    return os.path.join(directory, f"part-{part:05}")
+
+
+def _split(n: int, n_parts: int) -> list[range]:
+    return [range(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
+
+
+def _remove_parts(directory: str) -> None:
+    """The marker last: until then the next pack goes on with it."""
+    for part in glob.glob(os.path.join(glob.escape(directory), "part-*")):
+        shutil.rmtree(part, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_leftovers(parent: str, name: str) -> None:
+    """Parts of killed packs. The caller holds the data set, so that no other pack of it needs its own."""
+    ours = re.compile(re.escape(f".{name}.parts-") + "[a-z0-9_]{8}")
+    with contextlib.suppress(OSError):  # a folder that cannot be listed: they stay
+        for entry in list(os.scandir(parent)):
+            if ours.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) \
+                    and os.path.isfile(os.path.join(entry.path, MARKER)):
+                _remove_parts(entry.path)
+
+
+@contextlib.contextmanager
+def _parts_directory(path: str) -> Iterator[str]:
+    """A directory beside the data set, on its file system, for hard links."""
+    parent, name = os.path.split(path)
+    _remove_leftovers(parent, name)
+    with contextlib.ExitStack() as stack:
+        try:
+            with _ctrl_c_later():
+                directory = tempfile.mkdtemp(prefix=f".{name}.parts-", dir=parent)
+                stack.callback(_remove_parts, directory)
+                with open(os.path.join(directory, MARKER), "x", encoding="utf-8") as file:
+                    file.write("Parts that penstock.pack makes; those of a killed one go with the next.\n")
+        except OSError as error:
+            raise errors.PenstockError(f"{path}: packing with several processes needs a directory beside it, "
+                                       f"which cannot be made: {error}; num_workers=0 does without") \
+                from error
+        yield directory
+
+
+def _pack_parallel(source: Any, path: str, open_writer: functools.partial[Writer], n_workers: int,
+                   context: str, progress: Progress) -> int:
+    parts = _split(len(source), n_workers)
+    with open_writer(path) as guard, _parts_directory(path) as directory:
+        with progress, _Crew(multiprocessing.get_context(context), source, parts,
+                             functools.partial(open_writer, overwrite=False), directory) as crew:
+            n_palettes = crew.run(progress)
+        guard.commit_parts([part_path(directory, part) for part in range(len(parts))])
+    return n_palettes
+
+
+# ---- pack ----------------------------------------------------------------------------------------------
+
+
+def _n_workers(wished: int | None, source: Any) -> int:
+    if not is_map_style(source):
+        if wished not in (None, 0, 1):
+            raise SettingsError(f"num_workers is {wished}, but samples of an iterable can only be had one "
+                                "after the other: leave it out, or give a map-style data set (len and [i])")
+        return 0
+    n = len(source)
+    if wished is None:
+        workers = min(n_cores(), n // SAMPLES_PER_WORKER)
+        return workers if workers > 1 else 0
+    return min(count("num_workers", wished, 0, 4096), n)
+
+
+@explained("penstock.pack", {})
+def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None = None,
+         schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
+         names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
+         progress: bool = True, context: str = "fork") -> Dataset:
+    """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
+
+    dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
+        arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
+        path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder of Parquet files, or what Hugging Face's
+        save_to_disk made). Samples are
+        dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
+        WebDataset's __url__ and __local_path__ are left out, unless the schema has them.
+    num_workers: processes that share the work, each with a run of the samples; None: as many as there are
+        cores (or none, where samples are few), 0: this process alone. Iterables are packed by this process.
+        Every worker seeds Python's, NumPy's and torch's random numbers with its number.
+    schema: {name: field}, see penstock.Field; a tuple's (or list's) members take its names in order. None:
+        found out from up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files),
+        bytes, text, numbers, arrays, of which dimensions that differ are variable; tuples of an image and a
+        number get the names image and cls, others "0", "1", ...
+    names: class names to keep; None: those that the data set has as `classes`.
+    overwrite, shard_size, note, dictionary_size: as penstock.Writer takes them.
+    check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
+        found now; False looks at headers only.
+    progress: a bar on a terminal, else a line every 10 s, on stderr.
+    context: how processes start: "fork", as DataLoader's do, or "spawn", where the data set can be pickled.
+
+    Images of which the original file is at hand are best given as its bytes (with torchvision:
+    ImageFolder(root, loader=lambda p: open(p, "rb").read())): a decoded image is stored as pixels.
+
+    Images with a palette (PNG files, PIL images of mode P) are often masks, whose class ids a loader's images
+    do not keep: a warning at the end gives their number.
+
+    Raises PackError, which names the sample, and what penstock.Writer raises. After an error and after Ctrl-C
+    nothing is left behind; a data set that was to be replaced is as it was.
+    """
+    source = importers.opened(dataset)
+    try:
+        check_source(source)
+        n_workers = _n_workers(num_workers, source)
+        _check_context(context)
+        where = os.path.realpath(paths.local(path))
+        open_writer = functools.partial(
+            Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
+            check_images=check_images,
+            note=_note(dataset) if note is None else note,
+            names=class_names(source) if names is None else list(names))
+        n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)
+    finally:
+        importers.close(source, dataset)
+    if n_palettes:
+        s, have = ("", "has") if n_palettes == 1 else ("s", "have")
+        warnings.warn(PALETTES.format(n=n_palettes, s=s, have=have), stacklevel=3)  # to who calls pack
+    return Dataset(where)
+
+
+def _note(dataset: Any) -> str:
+    return f"penstock.pack of a {type(dataset).__name__}, penstock {__version__}"
+
+
+def _check_context(context: str) -> None:
+    if context not in multiprocessing.get_all_start_methods():
+        raise SettingsError(f"context is {context!r}: give one of "
+                            + ", ".join(multiprocessing.get_all_start_methods()))
+
+
+def _pack(source: Any, where: str, schema: Schema | None, open_writer: functools.partial[Writer],
+          n_workers: int, context: str, progress: bool) -> int:
+    # All that can be refused is, before the first sample is asked for.
+    open_writer(where, {"x": "uint8"} if schema is None else schema).abort()
+    fields, samples = _schema_and_rest(source, schema)
+    write = functools.partial(open_writer, schema=fields)
+    shown = Progress("packing", "samples", len(source) if is_map_style(source) else None, progress)
+    if n_workers == 0:
+        if is_map_style(source):
+            samples = ((i, _taken(source, i)) for i in range(len(source)))
+        return _pack_here(samples, functools.partial(write, where, n_threads=n_cores()), shown)
+    return _pack_parallel(source, where, write, n_workers, context, shown)

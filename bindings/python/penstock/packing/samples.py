@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is packed: samples of any form become records {name: value}; their schema is found out from a few of
+them."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .. import errors
+from .._optional import is_a, needed
+from ..dataset import Dataset
+from ..dtypes import dtype_name, parse
+from ..errors import SettingsError
+from .schema import Field, schema_of
+from .values import as_numpy, is_array, is_image_file, is_pil_image, plain_text
+
+N_LOOKED_AT = 8  # samples that the schema is found out from: enough to see which dimensions differ
+
+# Of WebDataset's samples: where it read them; and suffixes whose files its decode() makes one value of, or a
+# structure of several.
+BOOKKEEPING = ("__url__", "__local_path__")
+_ONE_VALUE = ("cls", "cls2", "id", "index", "inx", "npy", "text", "transcript", "txt")
+_SEVERAL = ("cbor", "json", "jsn", "mp", "msg", "npz", "pickle", "pkl", "pth", "pyd", "tb", "ten")
+
+
+class SchemaError(errors.PenstockError, TypeError, ValueError):
+    """The schema cannot be found out from the samples; the message says what to declare."""
+
+
+def is_map_style(source: Any) -> bool:
+    """Can samples be had by their number, so that several processes may share the work?"""
+    if is_a(source, "torch.utils.data", "IterableDataset") or isinstance(source, Mapping):
+        return False
+    return hasattr(source, "__len__") and hasattr(source, "__getitem__")
+
+
+def check_source(source: Any) -> None:
+    """Refuse what is no data set. Raises TypeError, SettingsError."""
+    if is_a(source, "torch.utils.data", "DataLoader"):
+        raise TypeError("this is a DataLoader, whose items are batches: give its data set (loader.dataset)")
+    if is_a(source, "pyarrow", "Table"):
+        raise TypeError("an Arrow table cannot be packed as it is: give table.to_pylist() or "
+                        "table.to_pandas()")
+    if is_a(source, "polars", "DataFrame"):
+        raise TypeError("a frame of Polars cannot be packed as it is: give frame.to_dicts()")
+    if is_array(source) and tuple(getattr(source, "shape", (1,))) == ():
+        raise TypeError("an array without dimensions cannot be packed: its first dimension is the samples'")
+    if isinstance(source, (str, bytes)) or not (is_map_style(source) or isinstance(source, Iterable)):
+        raise TypeError(f"a {type(source).__name__} cannot be packed: give a map-style data set (len and "
+                        "[i]), an iterable of dicts or tuples, a dict of arrays, or the path of a file")
+    if is_map_style(source) and len(source) == 0:
+        raise SettingsError("there is nothing to pack: the data set has no samples")
+
+
+# ---- from samples to records -------------------------------------------------------------------------
+
+
+def _is_image(value: Any) -> bool:
+    if is_pil_image(value):
+        return True
+    if isinstance(value, (bytes, bytearray)):
+        return is_image_file(value)
+    shape = tuple(getattr(value, "shape", ()))
+    is_bytes = str(getattr(value, "dtype", "")) in ("uint8", "torch.uint8")
+    if not is_array(value) or not is_bytes or len(shape) != 3:
+        return False
+    return shape[2] == 3 or (is_a(value, "torch", "Tensor") and shape[0] == 3)
+
+
+def _is_integer(value: Any) -> bool:
+    return hasattr(value, "__index__") and not (is_array(value) and tuple(getattr(value, "shape", ())) != ())
+
+
+def _tuple_names(values: Sequence[Any]) -> tuple[str, ...]:
+    """(image, class), as torchvision's classification sets have it, by name; else numbers."""
+    if len(values) == 2 and _is_image(values[0]) and _is_integer(values[1]):
+        return "image", "cls"
+    return tuple(str(i) for i in range(len(values)))
+
+
+_LIST = ("; a list is taken for a tuple of fields: where it is the values of one, give {'tokens': [...]}, or "
+         "an array")
+
+
+def _of_webdataset(sample: Any) -> bool:
+    return isinstance(sample, Mapping) and "__key__" in sample and any(name in sample for name in BOOKKEEPING)
+
+
+def advice_on(samples: Iterable[Any]) -> str:
+    """What to know of these samples when the schema is found out from them, or "". Only WebDataset's need it:
+    it adds keys of its own, and gives files undecoded."""
+    for sample in samples:
+        if not _of_webdataset(sample):
+            continue
+        parts = [" and ".join(name for name in BOOKKEEPING if name in sample) + ": left out, where WebDataset read "
+                "a sample (a schema that has them keeps them)"]
+        files = [str(name) for name, value in sample.items() if isinstance(value, bytes)]
+        one = [name for name in files if name.lower().rpartition(".")[2] in _ONE_VALUE]
+        several = [name for name in files if name.lower().rpartition(".")[2] in _SEVERAL]
+        if one:
+            parts.append(f"{', '.join(one)}: stored as the bytes of a file; for values pack "
+                        f"dataset.decode(only={one})")
+        if several:
+            parts.append(f"{', '.join(several)}: stored as the bytes of a file; for values make fields of "
+                        "them, by dataset.decode().map(function)")
+        return "penstock.pack: " + "; ".join(parts)
+    return ""
+
+
+def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
+    """A sample as {name: value}. `names`: of a tuple's members, the schema's; None: by what they are. What
+    WebDataset adds to a sample is left out, unless the schema has it."""
+    if _of_webdataset(sample):
+        left_out = set(BOOKKEEPING).difference(names or ())
+        return {name: value for name, value in sample.items() if name not in left_out}
+    if isinstance(sample, Mapping):
+        return dict(sample)  # iterating over some, such as a batch, does not give names
+    if dataclasses.is_dataclass(sample) and not isinstance(sample, type):
+        return {field.name: getattr(sample, field.name) for field in dataclasses.fields(sample)}
+    if isinstance(sample, tuple) and hasattr(sample, "_asdict"):
+        return dict(sample._asdict())
+    values = tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
+    if names is None:
+        names = _tuple_names(values) if isinstance(sample, (tuple, list)) else (
+            ("image",) if _is_image(sample) else ("data",))
+    if len(values) != len(names):
+        raise SchemaError(f"the sample has {len(values)} values, the schema {len(names)} fields: "
+                          + ", ".join(names) + (_LIST if isinstance(sample, list) else ""))
+    return dict(zip(names, values))
+
+
+# ---- the schema ----------------------------------------------------------------------------------------
+
+
+class _Where:
+    """The samples that were looked at, by what to call them. numbers: theirs in the data set; None: the
+    caller does not know them."""
+
+    def __init__(self, numbers: Sequence[int] | None) -> None:
+        self._numbers = numbers
+
+    def __call__(self, i: int) -> str:
+        return f"sample {self._numbers[i]}" if self._numbers else f"sample {i} of those looked at"
+
+    def differ(self, told: Sequence[Any]) -> str:
+        """"sample 0 has x, sample 3 has y": the first, and the first that is another. told: of each."""
+        other = next(i for i, what in enumerate(told) if what != told[0])
+        return f"{self(0)} has {told[0]}, {self(other)} has {told[other]}"
+
+
+def _not_numbers(name: str, array: Any, where: str) -> SchemaError:
+    """Of an array whose elements no field holds."""
+    kind, advice = f"{array.dtype.str}", "convert it to numbers first"
+    if array.dtype.kind in "US":
+        kind = f"{'text' if array.dtype.kind == 'U' else 'bytes'} ({kind})"
+        joined = "'\\n'.join(x)" if array.dtype.kind == "U" else "b'\\n'.join(x)"
+        advice = f"give one text, such as {joined}, or a field for each"
+    elif array.dtype.names:
+        kind = f"records ({', '.join(array.dtype.names)})"
+        advice = "give each of its members a field of its own"
+    elif array.dtype.kind in "Mm":
+        kind, advice = str(array.dtype), "give numbers, such as x.astype('int64')"
+    elif array.dtype.kind == "c":
+        kind, advice = str(array.dtype), "give x.real and x.imag, a field each"
+    return SchemaError(f"field {name}: {where} has an array of {kind}, but arrays hold numbers: {advice}")
+
+
+def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
+    needed("numpy", f"packing arrays (field {name})")
+    arrays = [as_numpy(value) for value in values]
+    for i, array in enumerate(arrays):
+        if array.dtype.kind in "USMmcVO" and parse(array.dtype) is None:
+            raise _not_numbers(name, array, where(i))
+    # An empty list has no type; of lists of numbers some have a point.
+    typed = [i for i, a in enumerate(arrays) if a.size or is_array(values[i])] or list(range(len(values)))
+    kinds = {i: dtype_name(getattr(values[i], "dtype", arrays[i].dtype)) for i in typed}
+    if set(kinds.values()) == {"int64", "float64"}:
+        kinds = dict.fromkeys(typed, "float64")
+    kind = kinds[typed[0]]
+    if len(set(kinds.values())) > 1 or len({a.ndim for a in arrays}) > 1:
+        told = [kinds.get(i, kind) for i in range(len(values))] if len(set(kinds.values())) > 1 else \
+            [f"{a.ndim} dimensions" for a in arrays]
+        raise SchemaError(f"field {name}: {where.differ(told)}; make them the same, or declare it, such as "
+                          f"schema={{{name!r}: ('float32', (None,)), ...}}")
+    if arrays[0].ndim == 0:
+        return Field(kind)
+    sides = zip(*(a.shape for a in arrays))
+    shape = [sizes[0] if len(set(sizes)) == 1 and sizes[0] else None for sizes in sides]
+    return Field(kind, shape)
+
+
+def _told(value: Any) -> str:
+    """A value in a message."""
+    if isinstance(value, (bytes, bytearray)):
+        return f"bytes that begin {bytes(value[:8])!r}"
+    shape = tuple(getattr(value, "shape", ()))
+    return f"{type(value).__name__} of shape {shape}" if shape else type(value).__name__
+
+
+def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where: _Where) -> SchemaError:
+    """One bad file must not make bytes of all."""
+    other = are.index(False)
+    return SchemaError(
+        f"field {name}: {where(are.index(True))} has an image, {where(other)} none that is known (JPEG, PNG, "
+        f"PIL, uint8 of height x width x 3), but {_told(values[other])}; mend it or leave it out, or declare "
+        f"what the field is, such as schema={{{name!r}: 'bytes', ...}}")
+
+
+def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
+    """The field that holds all these values."""
+    values = [plain_text(value) for value in values]
+    images = [_is_image(v) for v in values]
+    if all(images):
+        return Field("image")
+    if any(images):
+        raise _not_all_images(name, values, images, where)
+    if all(isinstance(v, (bytes, bytearray, memoryview)) for v in values):
+        return Field("bytes")
+    if all(isinstance(v, str) for v in values):
+        return Field("utf8")
+    if all(isinstance(v, bool) for v in values):
+        return Field("uint8")
+    if all(isinstance(v, int) for v in values):
+        return Field("int64")
+    if all(isinstance(v, (int, float)) and not is_array(v) for v in values):
+        return Field("float64")
+    if all(is_array(v) or isinstance(v, (list, tuple)) for v in values):
+        try:
+            return _array_field(name, values, where)
+        except (SettingsError, ValueError) as error:
+            if isinstance(error, SchemaError):
+                raise
+            raise SchemaError(f"field {name}: {where(0)}: these arrays cannot be stored: {error}") from error
+    kinds = [type(v).__name__ for v in values]
+    said = where.differ(kinds) if len(set(kinds)) > 1 else f"{where(0)} has {_told(values[0])}"
+    raise SchemaError(f"field {name}: {said}, which cannot be stored: give images, bytes, text, numbers or "
+                      "arrays, the same kind in every sample")
+
+
+def _check_names(records: Sequence[Mapping[str, Any]], where: _Where) -> None:
+    """Refuse records that have other fields than the first."""
+    names = set(records[0])
+    if all(set(record) == names for record in records):
+        return
+    told = [", ".join(map(str, record)) or "none" for record in records]
+    hint = "; give every sample all of them, or declare the schema"
+    if all(str(name).isdigit() for record in records for name in record):
+        hint = _LIST
+    elif any(list(record) == ["0", "1"] for record in records):
+        hint = ("; fields 0 and 1 are of a tuple whose first member is no image that is known: mend it or "
+                "leave it out")
+    raise SchemaError(f"the samples differ in their fields: {where.differ(told)}{hint}")
+
+
+def inferred_schema(records: Sequence[Mapping[str, Any]],
+                    numbers: Sequence[int] | None = None) -> dict[str, Field]:
+    """The schema of these records. numbers: of their samples, for the messages. Raises SchemaError, which
+    names field and sample."""
+    where = _Where(numbers)
+    _check_names(records, where)
+    return schema_of({name: _field_of(str(name), [record[name] for record in records], where)
+                      for name in records[0]})
+
+
+def known_schema(source: Any) -> dict[str, Field] | None:
+    """The schema of a source that knows its own."""
+    return source.schema if isinstance(source, Dataset) else None
+
+
+def class_names(source: Any) -> list[str] | None:
+    """Class names as torchvision's data sets (`classes`) and ours (`names`) tell them."""
+    found = source.names if isinstance(source, Dataset) else getattr(source, "classes", None)
+    if isinstance(found, (list, tuple)) and found and all(isinstance(name, str) for name in found):
+        return list(found)
+    return None

@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a Python value to the bytes that a field stores. A value that its field cannot hold is a
+FieldError."""
+from __future__ import annotations
+
+import dataclasses
+import operator
+import math
+import struct
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any, Union
+
+from .. import _c, errors
+from .._optional import is_a
+from ..dtypes import DTYPES
+from .schema import Field
+
+__all__ = ["FieldError"]
+
+
+class FieldError(errors.PenstockError, TypeError, ValueError):
+    """A value that its field cannot hold, by its type, its range or its shape. Nothing of its record was
+    written.
+
+    field: the name of the field.
+    """
+
+    def __init__(self, field: str, what: str) -> None:
+        super().__init__(f"field {field}: {what}")
+        self.field = field
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _field_error, (str(self), self.field)
+
+
+def _field_error(message: str, field: str) -> FieldError:
+    made = FieldError(field, "")
+    made.args = (message,)
+    return made
+
+
+@dataclasses.dataclass(frozen=True)
+class Pixels:
+    """Decoded RGB pixels of height x width x 3 bytes, rows without padding."""
+    data: Encoded
+    height: int
+    width: int
+
+
+# bytes, or a C-contiguous NumPy array whose memory is what is stored.
+Encoded = Union[bytes, Any]
+Encoder = Callable[[Any], Any]
+
+
+def is_image_file(data: Any) -> bool:
+    """Do these bytes begin as a JPEG or PNG file does?"""
+    return bytes(data[:3]) == b"\xff\xd8\xff" or bytes(data[:8]) == b"\x89PNG\r\n\x1a\n"
+
+
+def is_pil_image(value: Any) -> bool:
+    """Is it Pillow's?"""
+    return is_a(value, "PIL.Image", "Image")
+
+
+def is_tensor(value: Any) -> bool:
+    """Is it torch's?"""
+    return is_a(value, "torch", "Tensor")
+
+
+def is_array(value: Any) -> bool:
+    """Is it an array or tensor (of any dimensions) of NumPy, torch, JAX, CuPy ...?"""
+    return hasattr(value, "__array__") or hasattr(value, "__dlpack__")
+
+
+def _kind_of(value: Any) -> str:
+    kind = type(value).__name__
+    if is_array(value) and hasattr(value, "shape"):
+        return f"{kind} of {getattr(value, 'dtype', '?')} and shape {tuple(value.shape)}"
+    return kind
+
+
+def plain_text(value: Any) -> Any:
+    """The bytes or the str that an array without dimensions holds; other values as they are."""
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("S", "U") and value.shape == ():
+        return value.item()
+    return value
+
+
+def as_numpy(value: Any) -> Any:
+    """A NumPy array of what the value holds. torch's bfloat16, which NumPy lacks, becomes float32,
+    exactly."""
+    import numpy
+    if is_tensor(value):
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.float()
+    elif is_a(value, "cupy", "ndarray"):
+        value = value.get()
+    return numpy.asarray(value)
+
+
+# ---- numbers ---------------------------------------------------------------------------------------
+
+
+def _bfloat16(value: float) -> bytes:
+    """Round to the nearest, ties to even, as hardware does."""
+    bits = int.from_bytes(struct.pack("<f", value), "little")
+    if value != value:
+        return b"\xc0\x7f"
+    if bits & 0x7fffffff >= 0x7f7f8000 and not math.isinf(value):
+        raise OverflowError("rounds to infinity")
+    return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).to_bytes(2, "little")
+
+
+def _number(value: Any) -> Any:
+    """What a 0-dimensional array or tensor holds; other values as they are."""
+    if isinstance(value, (int, float)):
+        return value
+    if is_array(value) and hasattr(value, "item") and tuple(getattr(value, "shape", (0,))) == ():
+        return value.item()
+    return value
+
+
+def _has_shape(value: Any) -> bool:
+    """Is it an array or tensor of one dimension or more?"""
+    return tuple(getattr(value, "shape", ())) != ()
+
+
+def _refused(name: str, field: Field, value: Any) -> FieldError:
+    """Of a field of single numbers, a value that is none."""
+    advice = ""
+    if _has_shape(value):
+        advice = ": give one number, such as x.item() or x[0], or declare an array field, " \
+                 f"({field.kind!r}, {tuple(value.shape)})"
+    return FieldError(name, f"holds {field.kind}, a {_kind_of(value)} was given{advice}")
+
+
+def _single(name: str, field: Field, value: Any) -> Any:
+    """What may be a number: neither text, nor an array of one element, which passes for one elsewhere."""
+    if isinstance(value, (int, float)):
+        return value
+    number = _number(value)
+    if isinstance(number, (str, bytes)) or _has_shape(number):
+        raise _refused(name, field, value)
+    return number
+
+
+def _is_exact(number: int, precision: int) -> bool:
+    """Does a float whose significand has `precision` bits, and whose range it is in, hold this number?"""
+    return abs(number) <= 1 << precision or (abs(number) // (number & -number)).bit_length() <= precision
+
+
+def _inexact(name: str, field: Field, number: int) -> FieldError:
+    fitting = next((kind for kind in ("int64", "uint64") if _fits(kind, number)), None)
+    advice = f"declare the field as {fitting!r}, or " if fitting else ""
+    most = 1 << DTYPES[field.kind].precision
+    return FieldError(name, f"{number} is a whole number that {field.kind} would change (it holds all of "
+                            f"them up to {most}): {advice}make a float of it first, by float(x) or "
+                            "x.astype(float), where rounding is meant")
+
+
+def _fits(kind: str, number: int) -> bool:
+    low, high = _limits(kind)
+    return low <= number <= high
+
+
+def _limits(kind: str) -> tuple[int, int]:
+    """The least and the largest number of an integer type."""
+    dtype = DTYPES[kind]
+    signed = dtype.format.islower()
+    return -(1 << 8 * dtype.size - 1) if signed else 0, (1 << 8 * dtype.size - signed) - 1
+
+
+def _integer_encoder(name: str, field: Field) -> Encoder:
+    dtype = DTYPES[field.kind]
+    pack = struct.Struct("<" + dtype.format).pack
+    low, high = _limits(field.kind)
+
+    def encode(value: Any) -> bytes:
+        try:
+            number = operator.index(_single(name, field, value))
+        except (TypeError, ValueError):
+            raise _refused(name, field, value) from None
+        if not low <= number <= high:
+            raise FieldError(name, f"{number} is out of the range of {field.kind}, {low} to {high}")
+        return pack(number)
+
+    return encode
+
+
+def _float_encoder(name: str, field: Field) -> Encoder:
+    dtype = DTYPES[field.kind]
+    pack = _bfloat16 if field.kind == "bfloat16" else struct.Struct("<" + dtype.format).pack
+    precision = dtype.precision
+
+    def encode(value: Any) -> bytes:
+        number = _single(name, field, value)
+        try:
+            data = pack(float(number))
+            whole = operator.index(number) if hasattr(number, "__index__") else 0
+        except (OverflowError, struct.error):
+            raise FieldError(name, f"{value} is out of the range of {field.kind}") from None
+        except (TypeError, ValueError):
+            raise _refused(name, field, value) from None
+        if not _is_exact(whole, precision):
+            raise _inexact(name, field, whole)
+        return data
+
+    return encode
+
+
+# ---- bytes and text --------------------------------------------------------------------------------
+
+
+def _as_bytes(value: Any) -> bytes | None:
+    """The bytes of what has bytes; None: it has none. Arrays of numbers are not taken for bytes."""
+    value = plain_text(value)
+    if isinstance(value, bytes):
+        return bytes(value)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    is_uint8 = str(getattr(value, "dtype", "")) in ("uint8", "torch.uint8")
+    if is_uint8 and is_array(value) and len(value.shape) == 1:
+        return bytes(as_numpy(value).tobytes())
+    return None
+
+
+def _bytes_encoder(name: str, field: Field) -> Encoder:
+    def encode(value: Any) -> bytes:
+        data = _as_bytes(value)
+        if data is None:
+            advice = "; encode it, or declare the field as 'utf8'" if isinstance(value, str) else ""
+            raise FieldError(name, f"holds bytes, a {_kind_of(value)} was given{advice}")
+        return data
+
+    return encode
+
+
+def _text_encoder(name: str, field: Field) -> Encoder:
+    def encode(value: Any) -> bytes:
+        value = plain_text(value)
+        if not isinstance(value, str):
+            raise FieldError(name, f"holds text, a {_kind_of(value)} was given")
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise FieldError(name, f"this text cannot be written as UTF-8: {error}") from None
+
+    return encode
+
+
+# ---- images ----------------------------------------------------------------------------------------
+
+
+# Pillow's modes of bytes, which its convert makes RGB without clipping. Alpha is left out, as from a PNG
+# file: the colours below stay as they are.
+_PIL_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV")
+
+
+def _pil_pixels(name: str, image: Any) -> Pixels:
+    if image.mode not in _PIL_MODES:
+        raise FieldError(name, f"holds images of 8 bits, a PIL image of mode {image.mode!r} was given, "
+                               "which Pillow clips or cannot convert: scale it to 0 to 255 and make it 'L' "
+                               "or 'RGB' first; or, to keep its numbers, declare an array field, such as "
+                               "('uint16', (None, None)), and give numpy.asarray(image)")
+    rgb = image if image.mode == "RGB" else image.convert("RGB")
+    return Pixels(rgb.tobytes(), rgb.height, rgb.width)
+
+
+def _array_pixels(name: str, value: Any) -> Pixels:
+    array = as_numpy(value)
+    given = _kind_of(value)
+    if array.dtype.name != "uint8":
+        raise FieldError(name, f"holds images, a {given} was given: pixels are uint8, 0 to 255")
+    if is_tensor(value) and array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] != 3:
+        array = array.transpose(1, 2, 0)  # torchvision's tensors are channels x height x width
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or array.shape[2] not in (1, 3):
+        raise FieldError(name, f"holds images, a {given} was given: give height x width x 3, or height x "
+                               "width")
+    import numpy
+    if array.shape[2] == 1:
+        array = numpy.repeat(array, 3, axis=2)
+    return Pixels(numpy.ascontiguousarray(array), int(array.shape[0]), int(array.shape[1]))
+
+
+def _image_encoder(name: str, field: Field) -> Encoder:
+    def encode(value: Any) -> Encoded | Pixels:
+        data = _as_bytes(value)
+        if data is not None:
+            return data
+        if is_pil_image(value):
+            return _pil_pixels(name, value)
+        if is_array(value):
+            return _array_pixels(name, value)
+        raise FieldError(name, f"holds images, a {_kind_of(value)} was given: give the bytes of a JPEG or "
+                               "PNG file, a PIL image, or a uint8 array of height x width x 3")
+
+    return encode
+
+
+def has_palette(value: Any, encoded: Any) -> bool:
+    """Is it an image of numbers of a palette's colours: a PIL image of mode P, or such a PNG file?"""
+    if is_pil_image(value):
+        return value.mode in ("P", "PA")
+    return isinstance(encoded, bytes) and bool(_c.lib.pstk_image_is_palette(encoded, len(encoded)))
+
+
+def png_of(pixels: Pixels) -> bytes:
+    """A PNG file of these pixels."""
+    data = pixels.data if isinstance(pixels.data, bytes) else pixels.data.tobytes()
+    row = 3 * pixels.width
+    rows = b"".join(b"\0" + data[i * row:(i + 1) * row] for i in range(pixels.height))
+    head = struct.pack(">IIBBBBB", pixels.width, pixels.height, 8, 2, 0, 0, 0)
+    made = b"\x89PNG\r\n\x1a\n"
+    for kind, content in ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b"")):
+        crc = zlib.crc32(kind + content)
+        made += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", crc)
+    return made
+
+
+# ---- arrays ----------------------------------------------------------------------------------------
+
+
+def _cast_integers(name: str, field: Field, array: Any, dtype: Any) -> Any:
+    import numpy
+    limits = numpy.iinfo(dtype)
+    if array.size:
+        low, high = int(array.min()), int(array.max())
+        if low < limits.min or high > limits.max:
+            raise FieldError(name, f"the array reaches from {low} to {high}, out of the range of "
+                                   f"{field.kind}, {limits.min} to {limits.max}")
+    return array.astype(dtype)
+
+
+def _check_integers(name: str, field: Field, array: Any) -> None:
+    """Does the field's type, a float, hold these integers as they are?"""
+    import numpy
+    precision = DTYPES[field.kind].precision
+    if not array.size or array.dtype.itemsize * 8 <= precision:
+        return
+    most = 1 << precision
+    if -most <= int(array.min()) and int(array.max()) <= most:
+        return
+    sizes = (numpy.abs(array.astype("i8")) if array.dtype.kind == "i" else array).astype("u8")
+    odd = sizes // numpy.maximum(sizes & (~sizes + numpy.uint64(1)), 1)  # without the zeros behind
+    wrong = (odd >> numpy.uint64(precision)).astype(bool)
+    if wrong.any():
+        raise _inexact(name, field, int(array[wrong][0]))
+
+
+def _check_listed(name: str, field: Field, values: Any) -> None:
+    """Integers of a list, beside floats of which NumPy makes floats of all."""
+    for value in values:
+        if value.__class__ is float:
+            continue
+        if isinstance(value, (list, tuple)):
+            _check_listed(name, field, value)
+        elif getattr(value, "shape", ()) != ():
+            array = as_numpy(value)
+            if array.dtype.kind in "iu":
+                _check_integers(name, field, array)
+        elif hasattr(_number(value), "__index__"):
+            number = operator.index(_number(value))
+            if not _is_exact(number, DTYPES[field.kind].precision):
+                raise _inexact(name, field, number)
+
+
+def _check_whole_numbers(name: str, field: Field, value: Any, array: Any) -> None:
+    """Those of a value, and of the array that NumPy made of it, are in the field as they were."""
+    if array.dtype.kind in "iu":
+        _check_integers(name, field, array)
+    elif isinstance(value, (list, tuple)):
+        _check_listed(name, field, value)
+
+
+def _cast_floats(name: str, field: Field, array: Any, dtype: Any) -> Any:
+    import numpy
+    with numpy.errstate(over="ignore"):
+        made = array.astype(dtype)
+    # A number too large for the type would silently become infinite.
+    if not numpy.array_equal(numpy.isinf(made), numpy.isinf(array)):
+        raise FieldError(name, f"the array has numbers out of the range of {field.kind}")
+    return made
+
+
+def _to_bfloat16(name: str, field: Field, array: Any) -> Any:
+    """The upper halves, rounded to the nearest, ties to even, as uint16."""
+    import numpy
+    bits = numpy.ascontiguousarray(_cast_floats(name, field, array, numpy.dtype("<f4"))).view(numpy.uint32)
+    if ((bits & 0x7fffffff >= 0x7f7f8000) & (bits & 0x7fffffff < 0x7f800000)).any():
+        raise FieldError(name, f"the array has numbers out of the range of {field.kind}")
+    rounded = (bits + (0x7fff + (bits >> 16 & 1)).astype(numpy.uint32)) >> 16
+    return numpy.where(bits & 0x7fffffff > 0x7f800000, 0x7fc0, rounded).astype("<u2")
+
+
+def _cast(name: str, field: Field, array: Any) -> Any:
+    """The array in the field's dtype. Integers stay what they are, also as floats; floats may be rounded."""
+    import numpy
+    kind = array.dtype.kind
+    if field.kind == "bfloat16" and array.dtype.name == "bfloat16":
+        return array.view("<u2")
+    if array.dtype.name == "bfloat16":  # of ml_dtypes: no NumPy kind
+        array, kind = array.astype("<f4"), "f"
+    if field.kind == "bfloat16" and kind in "fiub":
+        return _to_bfloat16(name, field, array)
+    dtype = numpy.dtype(field.kind).newbyteorder("<") if field.kind != "bfloat16" else None
+    if dtype is None or kind not in "biuf" or (kind == "f" and dtype.kind != "f"):
+        raise FieldError(name, f"holds {field.kind}, an array of {array.dtype} was given; convert it first "
+                               "if that is meant")
+    if array.dtype == dtype:
+        return array
+    return _cast_floats(name, field, array, dtype) if dtype.kind == "f" else \
+        _cast_integers(name, field, array, dtype)
+
+
+def _check_shape(name: str, field: Field, shape: tuple[int, ...]) -> None:
+    wanted = field.shape or ()
+    if len(shape) == len(wanted) and all(w in (None, n) for w, n in zip(wanted, shape)):
+        return
+    told = f"holds arrays of shape {tuple(wanted)}, one of shape {shape} was given"
+    if len(shape) != len(wanted):
+        raise FieldError(name, f"{told}: all have the same number of dimensions")
+    free = tuple(n if n == w else None for n, w in zip(shape, wanted))
+    raise FieldError(name, f"{told}; where dimensions differ from record to record, declare "
+                           f"({field.kind!r}, {free})")
+
+
+def _array_encoder(name: str, field: Field) -> Encoder:
+    shape = field.shape or ()
+    is_shaped = sum(n is None for n in shape) > 1  # then the shape stands before the elements
+    as_it_is: list[Any] = []  # [numpy.ndarray, dtype]: arrays that need no work, once NumPy is there
+
+    def encode(value: Any) -> Encoded:
+        if as_it_is and value.__class__ is as_it_is[0] and value.shape == shape \
+                and value.dtype == as_it_is[1] and value.flags.c_contiguous:
+            return value
+        return encode_any(value)
+
+    def encode_any(value: Any) -> Encoded:
+        try:
+            import numpy
+        except ImportError:
+            return _plain_array(name, field, value, is_shaped)
+        if field.kind != "bfloat16":
+            as_it_is[:] = [numpy.ndarray, numpy.dtype(field.kind).newbyteorder("<")]
+        try:
+            array = as_numpy(value)
+        except (TypeError, ValueError) as error:
+            raise FieldError(name, f"holds arrays, a {_kind_of(value)} was given: {error}") from None
+        if array.size == 0 and isinstance(value, (list, tuple)):
+            array = array.astype(DTYPES[field.kind].format or "f4")  # an empty list has no type
+        _check_shape(name, field, tuple(array.shape))
+        stored = numpy.ascontiguousarray(_cast(name, field, array))
+        if DTYPES[field.kind].precision:
+            _check_whole_numbers(name, field, value, array)
+        return struct.pack(f"<{array.ndim}Q", *array.shape) + stored.tobytes() if is_shaped else stored
+
+    return encode
+
+
+def _plain_array(name: str, field: Field, value: Any, is_shaped: bool) -> bytes:
+    """Without NumPy: flat lists of numbers, and what shows its memory in the field's own type."""
+    dtype = DTYPES[field.kind]
+    if isinstance(value, (list, tuple)) and dtype.format:
+        _check_shape(name, field, (len(value),))
+        try:
+            data = struct.pack(f"<{len(value)}{dtype.format}", *value)
+        except (struct.error, OverflowError, TypeError) as error:
+            raise FieldError(name, f"holds {field.kind}: {error}") from None
+        if dtype.precision:
+            _check_listed(name, field, value)
+        return data
+    try:
+        view = memoryview(value)
+    except TypeError:
+        view = None
+    if view is None or view.itemsize != dtype.size or sys.byteorder != "little" or not view.c_contiguous \
+            or view.format.lstrip("<=@").replace("l", "q").replace("L", "Q") != dtype.format:
+        raise FieldError(name, f"holds arrays of {field.kind}, a {_kind_of(value)} was given; without NumPy "
+                               "give a flat list, or an array.array of that type; or pip install numpy")
+    _check_shape(name, field, tuple(view.shape or ()))
+    head = struct.pack(f"<{view.ndim}Q", *(view.shape or ())) if is_shaped else b""
+    return head + view.tobytes()
+
+
+def encoder(name: str, field: Field) -> Encoder:
+    """The function that makes of a value what the field stores: bytes, a NumPy array, or Pixels."""
+    if field.is_array:
+        return _array_encoder(name, field)
+    if field.is_scalar:
+        return (_float_encoder if "float" in field.kind else _integer_encoder)(name, field)
+    makers = {"image": _image_encoder, "bytes": _bytes_encoder, "utf8": _text_encoder}
+    return makers[field.kind](name, field)

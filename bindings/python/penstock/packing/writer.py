@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write a data set, one record after the other."""
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from .. import _c, errors, paths
+from ..errors import SettingsError
+from ..keywords import explained, explains
+from .schema import Field, Schema, did_you_mean, schema_of
+from .values import FieldError, Pixels, encoder, has_palette, png_of
+
+__all__ = ["Field", "FieldError", "Writer", "merge"]
+
+
+class _Value(ctypes.Structure):
+    """struct pstk_value, whose data takes bytes as they are, or an address."""
+    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint64)]
+
+
+def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
+    """A whole number within bounds. Raises SettingsError, which names the setting."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise SettingsError(f"{name} is {value!r}: give a whole number, {low} to {high}")
+    return value
+
+
+_open_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+@atexit.register
+def _abandon_all() -> None:
+    """What an open writer wrote goes while the interpreter can still remove it."""
+    with contextlib.ExitStack() as stack:  # all of them, whatever one of them raises
+        for writer in list(_open_writers):
+            if writer._handle and writer._owner == os.getpid():
+                stack.callback(writer._abandon)
+
+
+@explains({})
+class Writer:
+    """Writes a data set. Within `with`, leaving commits it, an exception aborts it and nothing stays.
+
+        with penstock.Writer("train", {"image": "image", "cls": "int64"}) as w:
+            w.add(image=jpeg, cls=3)
+
+    path: the directory to make. What is written has temporary names until commit; only then does the data set
+        exist. Files that a killed writer left there are removed.
+    schema: {name: field}, in the order of storage; see penstock.Field.
+    overwrite: replace a data set that stands there, at the moment of commit.
+    shard_size: bytes; a shard file is closed before it passes this. 0: 256 MiB.
+    note: text kept for people, which `penstock info` shows.
+    names: class names, kept in the data set.
+    n_threads: that compress; the bytes written do not depend on it. 0: one.
+    dictionary_size: bytes of the zstd dictionary trained on the first records; 0: 110 KiB, 1: none.
+    check_images: decode every image file in full, so that damage is found now (CorruptRecordError), not in
+        training; without it only headers are looked at.
+    part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge.
+
+    Its attribute n_palette_images counts the images added that have a palette, as masks often do.
+
+    Raises SettingsError, DataSetExistsError, DataSetBusyError (another writer is at work there). Any thread
+    may add, one at a time; a child made by fork may not use it. A signal's handler may read n_samples and
+    abort; add and commit raise SettingsError there while the writer is at one of them.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
+                 shard_size: int = 0, note: str | None = None, names: Sequence[str] | None = None,
+                 n_threads: int = 0, dictionary_size: int = 0, part: int = 0, n_parts: int = 1,
+                 check_images: bool = False) -> None:
+        # The library nulls it at the end of commit and abort: it alone says whether the writer is open, since
+        # an exception of a signal's handler may come between any two steps here.
+        self._handle = ctypes.c_void_p()
+        self._owner = os.getpid()
+        self._lock = threading.RLock()  # a signal's handler may come while its own thread holds it
+        self._commit_error: _c.Error | None = None  # of the commit that was begun; code 0: none
+        self.path = paths.local(path)
+        self.schema = schema_of(schema)
+        self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
+        self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
+        self.n_palette_images = 0
+        self._check_images = bool(check_images)
+        self._error = errors.new()
+        self._values = (_Value * len(self.schema))()
+        self._values_pointer = ctypes.cast(self._values, ctypes.POINTER(_c.Value))
+        settings = _c.WriterSettings()
+        _c.lib.pstk_writer_settings_init(ctypes.byref(settings), ctypes.sizeof(settings))
+        fields = (_c.Field * len(self.schema))(*(f.to_c(name) for name, f in self.schema.items()))
+        settings.path, settings.fields, settings.n_fields = os.fsencode(self.path), fields, len(fields)
+        settings.part = count("part", part, 0, 2**32 - 1)
+        settings.n_parts = count("n_parts", n_parts, 1, 2**32 - 1)
+        settings.n_threads = count("n_threads", n_threads, 0, 1024)
+        settings.shard_size = count("shard_size", shard_size)
+        settings.dictionary_size = count("dictionary_size", dictionary_size, 0, 2**32 - 1)
+        settings.overwrite = 1 if overwrite else 0
+        if note is not None:
+            settings.note = _text("note", note)
+        if names is not None:
+            texts = [_text("names", name) for name in names]
+            settings.names, settings.n_names = (ctypes.c_char_p * len(texts))(*texts), len(texts)
+        error = errors.new()
+        try:
+            _check_place(_c.lib.pstk_writer_open(ctypes.byref(self._handle), ctypes.byref(settings),
+                                                 ctypes.byref(error)), error)
+        except BaseException:
+            self.abort()
+            raise
+        _open_writers.add(self)
+
+    # ---- records ---------------------------------------------------------------------------------------
+
+    def add(self, record: Mapping[str, Any] | None = None, /, **values: Any) -> None:
+        """Append one record: a dict, or its values by name.
+
+        image: the bytes of a JPEG or PNG file, kept as they are; or a PIL image, or a uint8 array or tensor
+            of height x width x 3 (torch: also 3 x height x width) or height x width (gray): stored as RGB
+            pixels. One image of a record can be raw pixels, a further one is stored as PNG, without loss. Of
+            PIL images gray, palettes, CMYK, YCbCr and HSV become RGB, and alpha is left out, as of PNG files:
+            paste the image on a background first where one is meant. Modes of more than 8 bits ("I", "I;16",
+            "F") are refused.
+        bytes, utf8: bytes-like; str.
+        scalars: numbers of Python, NumPy or torch. arrays: NumPy, torch (any device), JAX, lists; of another
+            type only where no integer changes and no float becomes an integer or infinite; floats are
+            rounded to the field's type.
+
+        Raises FieldError (type, range, shape) and CorruptRecordError (no image), which name the field; then
+        the record is not written, and others may follow.
+        """
+        given = {**record, **values} if record is not None else values
+        encoded, pixels_at = self._encode(given)
+        with self._turn("add"):
+            handle = self._checked("add")
+            for value, made in zip(self._values, encoded):
+                if isinstance(made, bytes):
+                    value.data, value.size = made, len(made)
+                else:
+                    value.data, value.size = made.ctypes.data, made.nbytes
+            self._append(handle, pixels_at)
+            for i, name in self._images:
+                self.n_palette_images += has_palette(given[name], encoded[i])
+
+    def _append(self, handle: ctypes.c_void_p, pixels_at: tuple[int, Pixels] | None) -> None:
+        error, n = self._error, len(self._values)
+        if pixels_at is None:
+            result = _c.lib.pstk_writer_add(handle, self._values_pointer, n, ctypes.byref(error))
+        else:
+            field, pixels = pixels_at
+            result = _c.lib.pstk_writer_add_pixels(handle, self._values_pointer, n, field, pixels.height,
+                                                   pixels.width, ctypes.byref(error))
+        if result < 0:
+            self._error = errors.new()
+            raise errors.of(error, result)
+
+    def _encode(self, given: Mapping[str, Any]) -> tuple[list[Any], tuple[int, Pixels] | None]:
+        """What each field stores, in schema order, and which one is pixels."""
+        if len(given) != len(self._encoders) or any(name not in given for name in self._encoders):
+            self._refuse_names(given)
+        encoded: list[Any] = []
+        pixels_at = None
+        for i, (name, encode) in enumerate(self._encoders.items()):
+            made = encode(given[name])
+            if self._check_images and self.schema[name].kind == "image" and isinstance(made, bytes):
+                _check_image(name, made)
+            if isinstance(made, Pixels):
+                if made.height < 1 or made.width < 1:
+                    raise FieldError(name, f"an image of {made.height} x {made.width} pixels")
+                if pixels_at is None:
+                    pixels_at = i, made
+                    made = made.data
+                else:
+                    made = png_of(made)
+            encoded.append(made)
+        return encoded, pixels_at
+
+    def _refuse_names(self, given: Mapping[str, Any]) -> None:
+        for name in given:
+            if name not in self._encoders:
+                near = did_you_mean(str(name), self._encoders)
+                raise FieldError(str(name), "there is no such field" + near)
+        missing = [name for name in self._encoders if name not in given]
+        raise FieldError(missing[0], "the record has no value for it; every record has all fields: "
+                         + ", ".join(self._encoders))
+
+    @property
+    def n_samples(self) -> int:
+        """Records added."""
+        with self._own("n_samples"):
+            return int(_c.lib.pstk_writer_n_samples(self._checked("n_samples")))
+
+    # ---- the end ---------------------------------------------------------------------------------------
+
+    @property
+    def _state(self) -> str:
+        if self._handle:
+            return "open"
+        if self._commit_error is None:
+            return "aborted"
+        return "closed after a commit that failed" if self._commit_error.code else "committed"
+
+    def _own(self, what: str) -> Any:
+        """The lock. In a child made by fork its holder may not be there, so nobody waits for it."""
+        if os.getpid() != self._owner:
+            raise errors.ForkedError(f"{what}: this writer of {self.path} was opened before fork; open one "
+                                     "in the child, as a part of its own (part, n_parts), and merge")
+        return self._lock
+
+    def _turn(self, what: str) -> Any:
+        """The lock, for what nothing may come in between."""
+        lock = self._own(what)
+        if lock._is_owned():
+            raise SettingsError(f"{what}: a signal's handler may neither add nor commit while the writer is "
+                                "at it: set a flag there, and go on where you add")
+        return lock
+
+    def _checked(self, what: str) -> ctypes.c_void_p:
+        if not self._handle:
+            raise SettingsError(f"{what}: this writer of {self.path} is {self._state}; open another")
+        return self._handle
+
+    def commit(self) -> None:
+        """Write the rest; the data set exists when this returns. Raises PenstockError; then it does not,
+        unless the text says that it is whole: what failed came after, a last sync or the removal of what was
+        replaced. After KeyboardInterrupt it exists where the writer's repr says "committed".
+        """
+        self._commit("commit", _c.lib.pstk_writer_commit)
+
+    def commit_parts(self, parts: Sequence[str | os.PathLike[str]]) -> None:
+        """Commit parts, joined as by penstock.merge, in place of records of its own, of which there may be
+        none: so a program that packs in parts holds the data set's place until the whole is in it. The parts
+        have this writer's schema and class names; the note is this writer's, or else that of part 0. Raises
+        SettingsError, PenstockError, as commit does.
+        """
+        names = [os.fsencode(paths.local(part)) for part in parts]
+        self._commit("commit_parts", _c.lib.pstk_writer_commit_parts,
+                     (ctypes.c_char_p * len(names))(*names), len(names))
+
+    def _commit(self, what: str, function: Any, *arguments: Any) -> None:
+        with self._turn(what):
+            handle = self._checked(what)
+            self._commit_error = error = errors.new()
+            errors.check(function(ctypes.byref(handle), *arguments, ctypes.byref(error)), error)
+
+    def abort(self) -> None:
+        """Remove what was written. Does nothing after commit, or in a child made by fork."""
+        if os.getpid() != self._owner:
+            return
+        with self._lock:
+            if self._handle:
+                self._commit_error = None
+                _c.lib.pstk_writer_abort(ctypes.byref(self._handle))
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if kind is not None:
+            self.abort()
+        elif self._handle:
+            self.commit()
+
+    def __del__(self, _getpid: Any = os.getpid) -> None:
+        # The default, as globals may be gone when the interpreter ends; _abandon_all was there before.
+        if getattr(self, "_handle", None) and _getpid() == self._owner:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        self.abort()
+        warnings.warn(f"a writer of {self.path} was neither committed nor aborted: nothing is kept",
+                      ResourceWarning, stacklevel=3, source=self)
+
+    def __repr__(self) -> str:
+        return f"penstock.Writer({self.path!r}, {self.schema}): {self._state}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a Writer cannot be pickled: open one in each process, as a part of its own (part, "
+                        "n_parts), and merge")
+
+
+def _check_image(name: str, data: bytes) -> None:
+    error = errors.new()
+    result = _c.lib.pstk_image_check(data, len(data), 0, None, None, ctypes.byref(error))
+    if result < 0:
+        made = errors.of(error, result)
+        made.args = (f"field {name}: {made}",)
+        raise made
+
+
+def _text(name: str, value: str) -> bytes:
+    if not isinstance(value, str) or "\0" in value:
+        raise SettingsError(f"{name}: {value!r} is no text without zero characters")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise SettingsError(f"{name}: {value!r} cannot be written as UTF-8") from None
+
+
+def _check_place(result: int, error: _c.Error) -> None:
+    """errors.check of a call that makes a data set: how one in its place is replaced is said in Python."""
+    try:
+        errors.check(result, error)
+    except errors.DataSetExistsError as exists:
+        exists.args = (str(exists).replace("set overwrite to", "set overwrite=True to"),)
+        raise
+
+
+@explained("penstock.merge", {})
+def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *,
+          overwrite: bool = False) -> None:
+    """Join parts (of the same schema, all of 0 .. n_parts - 1) into the data set `path`.
+
+    Shards are hard-linked, or copied where linking is refused; sample ids are those of a single pack. The
+    parts stay, and may be removed after. overwrite: replace a data set that stands there, by the last step;
+    other files there stay. Raises SettingsError, DataSetExistsError, PenstockError.
+    """
+    names, where = [os.fsencode(paths.local(part)) for part in parts], os.fsencode(paths.local(path))
+    error = errors.new()
+    _check_place(_c.lib.pstk_merge((ctypes.c_char_p * len(names))(*names), len(names), where,
+                                   1 if overwrite else 0, ctypes.byref(error)), error)

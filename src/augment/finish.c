@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* finish: tables of what a pixel becomes, and the lines that give the same. */
+#include "augment/resize.h"
+
+#include "base/cast.h"
+
+#define CHANNELS 3u
+
+/* ---- finish tables --------------------------------------------------------------------------- */
+
+void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const float *deviation)
+{
+    for (uint32_t i = 0; i < CHANNELS * 256; i++) {
+        const uint32_t channel = i / 256;
+        float v = (float)(i % 256) / 255.0f;
+        if (mean != NULL) {
+            v = v - mean[channel];
+            v = v / deviation[channel];
+        }
+        if (dtype == PSTK_F16)
+            ((uint16_t *)table)[i] = pstk__f16_from_f32(v);
+        else if (dtype == PSTK_BF16)
+            ((uint16_t *)table)[i] = pstk__bf16_from_f32(v);
+        else
+            ((float *)table)[i] = v;
+    }
+}
+
+/* ---- lines --------------------------------------------------------------------------------- */
+
+/* What is rounded to an element: all numbers between, the ends belonging to its neighbours. */
+struct interval {
+    double low, high;
+};
+
+static double magnitude_of(uint32_t bits, uint32_t dtype)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } v = {.bits = bits << 16};
+    return dtype == PSTK_F16 ? pstk__f32_from_f16((uint16_t)bits) : v.value;
+}
+
+/* 0 where the element or a neighbour of it is not finite. */
+static int interval_of(struct interval *i, uint32_t element, uint32_t dtype)
+{
+    const uint32_t bits = element & 0x7fff, infinity = dtype == PSTK_F16 ? 0x7c00 : 0x7f80;
+    if (bits + 1 >= infinity)
+        return 0;
+    const double at = magnitude_of(bits, dtype), above = magnitude_of(bits + 1, dtype);
+    const double below = bits == 0 ? 0.0 : magnitude_of(bits - 1, dtype);
+    const struct interval v = {.low = (below + at) / 2, .high = (at + above) / 2};
+    *i = element == bits ? v : (struct interval){.low = -v.high, .high = -v.low};
+    return 1;
+}
+
+/* Whether the line goes through all intervals, even where an fma rounds: by 2^-24 of the result. */
+static int fits(const struct interval all[256], float scale, float offset)
+{
+    for (uint32_t x = 0; x < 256; x++) {
+        const double v = (double)scale * x + (double)offset;
+        const double error = (v < 0 ? -v : v) / (1 << 23);
+        if (!(v - error > all[x].low && v + error < all[x].high))
+            return 0;
+    }
+    return 1;
+}
+
+/*
+ * A line meets all intervals just when its slope lets it meet any two of them; that bounds slopes
+ * from both sides. In the middle of those, and of the offsets that then do, there is most room.
+ */
+static int line_of(float *scale, float *offset, const struct interval all[256])
+{
+    struct interval slope = {-1e30, 1e30}, shift = {-1e30, 1e30};
+    for (uint32_t y = 1; y < 256; y++)
+        for (uint32_t x = 0; x < y; x++) {
+            const double low = (all[y].low - all[x].high) / (y - x);
+            const double high = (all[y].high - all[x].low) / (y - x);
+            slope.low = low > slope.low ? low : slope.low;
+            slope.high = high < slope.high ? high : slope.high;
+        }
+    *scale = (float)((slope.low + slope.high) / 2);
+    for (uint32_t x = 0; x < 256; x++) {
+        const double low = all[x].low - (double)*scale * x;
+        const double high = all[x].high - (double)*scale * x;
+        shift.low = low > shift.low ? low : shift.low;
+        shift.high = high < shift.high ? high : shift.high;
+    }
+    *offset = (float)((shift.low + shift.high) / 2);
+    return fits(all, *scale, *offset);
+}
+
+void pstk__affine_init(struct pstk__affine *a, const void *table, uint32_t dtype)
+{
+    const uint16_t *elements = table;
+    struct interval all[256];
+    int found = dtype == PSTK_F16 || dtype == PSTK_BF16;
+    *a = (struct pstk__affine){0};
+    for (uint32_t c = 0; c < CHANNELS && found; c++) {
+        for (uint32_t x = 0; x < 256 && found; x++)
+            found = interval_of(&all[x], elements[256 * c + x], dtype);
+        found = found && line_of(&a->scale[c], &a->offset[c], all);
+    }
+    a->exact = found ? 1 : 0;
+}

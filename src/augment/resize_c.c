@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * resize_c: the kernels in plain C, the reference for every other variant. They are written so that
+ * a compiler without any CPU flag makes them fast: 64-bit products that carry two channels, and
+ * 16-bit factors where the compiler vectorises.
+ */
+#include "augment/resize.h"
+
+#include <string.h>
+
+#define PRECISION 22          /* bits of a weight; Pillow's PRECISION_BITS for 8-bit pixels */
+#define ONE (1u << PRECISION) /* the weight 1 */
+#define HALF (1u << (PRECISION - 1))
+#define CHANNELS 3u
+
+/* A sum of products stays below 2^32: 255 * (2^22 + n_taps / 2) + 2^21, n_taps < 2^18. */
+static inline uint8_t rounded(uint32_t sum)
+{
+    return (uint8_t)(sum >> PRECISION);
+}
+
+/* ---- weights -------------------------------------------------------------------------------- */
+
+static double triangle(double x)
+{
+    if (x < 0.0)
+        x = -x;
+    return x < 1.0 ? 1.0 - x : 0.0;
+}
+
+static double weight_of(const struct pstk__filter *f, double center, uint32_t x)
+{
+    return triangle((x - center + 0.5) * f->filterscale);
+}
+
+/*
+ * What Pillow's precompute_coeffs (Resample.c) does. Inputs at the end whose weight is exactly 0
+ * are left out: that changes no sum, and makes a resize to the same size read one input for each
+ * output. (Pillow's beginning has no such inputs.) The input nearest to the centre has a weight of
+ * at least 1/2, so n >= 1. Beyond the centre weights rise with it, so the end never falls from one
+ * output to the next; nor does the beginning.
+ */
+static void axis_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window)
+{
+    for (uint32_t i = 0; i < a->n_out; i++) {
+        const double center = (window + i + 0.5) * f->scale;
+        const double from = center - f->support + 0.5, to = center + f->support + 0.5;
+        const uint32_t lo = from < 0.0 ? 0 : (uint32_t)from;
+        uint32_t hi = to > f->in ? f->in : (uint32_t)to;
+        while (lo + 1 < hi && weight_of(f, center, hi - 1) == 0.0)
+            hi--;
+        double sum = 0.0;
+        for (uint32_t x = lo; x < hi; x++)
+            sum += weight_of(f, center, x);
+        int32_t *w = a->weights + i;
+        for (uint32_t k = 0; k < f->n_rows; k++, w += a->n_out)
+            *w = lo + k < hi ? (int32_t)(0.5 + weight_of(f, center, lo + k) / sum * ONE) : 0;
+        a->first[i] = lo;
+        a->n[i] = hi - lo;
+    }
+}
+
+/* ---- horizontal ----------------------------------------------------------------------------- */
+
+/*
+ * One output pixel of `taps` inputs. Red and blue go through one 64-bit product, red in the low
+ * half, blue in the high: neither sum reaches 2^32, so nothing is carried over. Reads 1 byte beyond
+ * the last tap.
+ */
+static inline __attribute__((always_inline)) void pixel_fast(uint8_t *out, const uint8_t *in,
+                                                             const int32_t *weights, uint32_t taps)
+{
+    uint64_t rb = (uint64_t)HALF << 32 | HALF;
+    uint32_t g = HALF;
+    for (uint32_t k = 0; k < taps; k++, in += CHANNELS) {
+        uint32_t x = in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+        uint32_t w = (uint32_t)weights[k];
+        rb += ((x | (uint64_t)x << 16) & 0x000000ff000000ffull) * w;
+        g += (x >> 8 & 0xff) * w;
+    }
+    out[0] = rounded((uint32_t)rb);
+    out[1] = rounded(g);
+    out[2] = rounded((uint32_t)(rb >> 32));
+}
+
+/* The same, byte by byte: nothing is read beyond the last tap. */
+static void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
+{
+    uint32_t sum[CHANNELS] = {HALF, HALF, HALF};
+    for (uint32_t k = 0; k < taps; k++, in += CHANNELS)
+        for (uint32_t c = 0; c < CHANNELS; c++)
+            sum[c] += in[c] * (uint32_t)weights[k];
+    for (uint32_t c = 0; c < CHANNELS; c++)
+        out[c] = rounded(sum[c]);
+}
+
+/* An axis as row_c takes it: an output's weights stand together. */
+struct across {
+    const struct pstk__axis *axis;
+    uint32_t flip;
+    int32_t weights[]; /* n_taps for each output */
+};
+
+static uint64_t across_size(uint32_t n_out, uint32_t n_taps)
+{
+    return sizeof(struct across) + (uint64_t)n_out * n_taps * sizeof(int32_t);
+}
+
+static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t flip)
+{
+    struct across *x = across;
+    int32_t *w = x->weights;
+    x->axis = axis;
+    x->flip = flip;
+    for (uint32_t i = 0; i < axis->n_out; i++)
+        for (uint32_t k = 0; k < axis->n_taps; k++)
+            *w++ = axis->weights[(size_t)k * axis->n_out + i];
+    return 0;
+}
+
+static inline uint8_t *place(uint8_t *out, const struct across *x, uint32_t i)
+{
+    return out + (size_t)CHANNELS * (x->flip ? x->axis->n_out - 1 - i : i);
+}
+
+/* Outputs [0, n), all with the same number of taps (zero weights fill up), which the compiler
+ * knows. */
+static inline __attribute__((always_inline)) void
+row_fast(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t n, uint32_t taps)
+{
+    const uint32_t *first = x->axis->first, begin = x->axis->begin;
+    const int64_t step = x->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const int32_t *weights = x->weights;
+    out = place(out, x, 0);
+    for (uint32_t i = 0; i < n; i++, out += step)
+        pixel_fast(out, in + (size_t)CHANNELS * (first[i] - begin), weights + (size_t)taps * i,
+                   taps);
+}
+
+static void row_c(uint8_t *out, const uint8_t *const *rows, const void *across)
+{
+    const struct across *x = across;
+    const struct pstk__axis *a = x->axis;
+    const uint8_t *in = rows[0];
+    const uint32_t taps = a->n_taps;
+    uint32_t n = a->n_out;
+    /* Where n_taps inputs and one more exist, all outputs take the same road, without branches. */
+    while (n > 0 && a->end - a->first[n - 1] <= taps)
+        n--;
+    switch (taps) {
+    case 2:
+        row_fast(out, in, x, n, 2);
+        break;
+    case 3:
+        row_fast(out, in, x, n, 3);
+        break;
+    case 4:
+        row_fast(out, in, x, n, 4);
+        break;
+    case 5:
+        row_fast(out, in, x, n, 5);
+        break;
+    default:
+        row_fast(out, in, x, n, taps);
+        break;
+    }
+    for (; n < a->n_out; n++)
+        pixel_exact(place(out, x, n), in + (size_t)CHANNELS * (a->first[n] - a->begin),
+                    x->weights + (size_t)taps * n, a->n[n]);
+}
+
+/* ---- vertical ------------------------------------------------------------------------------- */
+
+#define LOW_BITS 11 /* a weight is high * 2^11 + low; both and a pixel fit 16 bits signed */
+#define BLOCK 512   /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
+
+static inline int16_t low(int32_t w)
+{
+    return (int16_t)(w & ((1 << LOW_BITS) - 1));
+}
+
+static inline int16_t high(int32_t w)
+{
+    return (int16_t)(w >> LOW_BITS);
+}
+
+/* Sums are modulo 2^32, and the whole sum is below it: no order of adding can go wrong. */
+static void column_2(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t size)
+{
+    const uint8_t *a = rows[0], *b = rows[1];
+    const int16_t la = low(w[0]), ha = high(w[0]), lb = low(w[1]), hb = high(w[1]);
+    for (uint32_t i = 0; i < size; i++) {
+        const int16_t pa = a[i], pb = b[i];
+        uint32_t l = (uint32_t)(pa * la) + (uint32_t)(pb * lb);
+        uint32_t h = (uint32_t)(pa * ha) + (uint32_t)(pb * hb);
+        out[i] = rounded(HALF + l + (h << LOW_BITS));
+    }
+}
+
+static void column_3(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t size)
+{
+    const uint8_t *a = rows[0], *b = rows[1], *c = rows[2];
+    const int16_t la = low(w[0]), ha = high(w[0]), lb = low(w[1]), hb = high(w[1]);
+    const int16_t lc = low(w[2]), hc = high(w[2]);
+    for (uint32_t i = 0; i < size; i++) {
+        const int16_t pa = a[i], pb = b[i], pc = c[i];
+        uint32_t l = (uint32_t)(pa * la) + (uint32_t)(pb * lb) + (uint32_t)(pc * lc);
+        uint32_t h = (uint32_t)(pa * ha) + (uint32_t)(pb * hb) + (uint32_t)(pc * hc);
+        out[i] = rounded(HALF + l + (h << LOW_BITS));
+    }
+}
+
+/* Add two rows to the sums of a block. */
+static void block_add(uint32_t *restrict l, uint32_t *restrict h, const uint8_t *a,
+                      const uint8_t *b, const int16_t w[4], uint32_t size)
+{
+    const int16_t la = w[0], ha = w[1], lb = w[2], hb = w[3];
+    for (uint32_t i = 0; i < size; i++) {
+        const int16_t pa = a[i], pb = b[i];
+        l[i] += (uint32_t)(pa * la) + (uint32_t)(pb * lb);
+        h[i] += (uint32_t)(pa * ha) + (uint32_t)(pb * hb);
+    }
+}
+
+static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t n, uint32_t size)
+{
+    uint32_t l[BLOCK], h[BLOCK];
+    for (uint32_t at = 0; at < size; at += BLOCK) {
+        const uint32_t m = size - at < BLOCK ? size - at : BLOCK;
+        for (uint32_t i = 0; i < m; i++) {
+            l[i] = HALF;
+            h[i] = 0;
+        }
+        for (uint32_t k = 0; k < n; k += 2) {
+            const uint32_t j = k + 1 < n ? k + 1 : k; /* an odd last row pairs with weight 0 */
+            const int32_t wj = k + 1 < n ? w[j] : 0;
+            const int16_t parts[4] = {low(w[k]), high(w[k]), low(wj), high(wj)};
+            block_add(l, h, rows[k] + at, rows[j] + at, parts, m);
+        }
+        for (uint32_t i = 0; i < m; i++)
+            out[at + i] = rounded(l[i] + (h[i] << LOW_BITS));
+    }
+}
+
+/* A slot is a row, so there are as many as taps. */
+static void column_c(uint8_t *out, const struct pstk__column *c)
+{
+    const uint8_t *const *rows = c->slots;
+    const uint32_t n = c->n_taps, size = c->size;
+    int32_t *weights = c->scratch;
+    for (uint32_t k = 0; k < n; k++)
+        weights[k] = c->weights[(size_t)k * c->stride];
+    if (n == 1 && (uint32_t)weights[0] == ONE)
+        memcpy(out, rows[0], size);
+    else if (n == 2)
+        column_2(out, rows, weights, size);
+    else if (n == 3)
+        column_3(out, rows, weights, size);
+    else
+        column_n(out, rows, weights, n, size);
+}
+
+/* ---- finish --------------------------------------------------------------------------------- */
+
+static void finish_u8(uint8_t *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
+    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
+    if (f->layout == PSTK_NHWC && !f->flip) {
+        memcpy(out, rgb, (size_t)CHANNELS * f->width);
+        return;
+    }
+    if (f->flip)
+        rgb += (size_t)CHANNELS * (f->width - 1);
+    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
+        out[0] = rgb[0];
+        out[plane] = rgb[1];
+        out[2 * plane] = rgb[2];
+    }
+}
+
+static void finish_16(uint16_t *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    const uint16_t *r = f->table, *g = r + 256, *b = g + 256;
+    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
+    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
+    if (f->flip)
+        rgb += (size_t)CHANNELS * (f->width - 1);
+    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
+        out[0] = r[rgb[0]];
+        out[plane] = g[rgb[1]];
+        out[2 * plane] = b[rgb[2]];
+    }
+}
+
+static void finish_32(uint32_t *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    const uint32_t *r = f->table, *g = r + 256, *b = g + 256;
+    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
+    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
+    if (f->flip)
+        rgb += (size_t)CHANNELS * (f->width - 1);
+    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
+        out[0] = r[rgb[0]];
+        out[plane] = g[rgb[1]];
+        out[2 * plane] = b[rgb[2]];
+    }
+}
+
+static void finish_c(void *out, const uint8_t *rgb, const struct pstk__finish *f)
+{
+    switch (pstk_dtype_size(f->dtype)) {
+    case 1:
+        finish_u8(out, rgb, f);
+        break;
+    case 2:
+        finish_16(out, rgb, f);
+        break;
+    default:
+        finish_32(out, rgb, f);
+        break;
+    }
+}
+
+static void lookup_none(void *lookup, const struct pstk__finish *f)
+{
+    (void)lookup;
+    (void)f;
+}
+
+const struct pstk__pixel_kernels pstk__pixel_c = {
+    .variant = PSTK_VARIANT_C,
+    .slot_rows = 1,
+    .slot_unit = 1,
+    .axis_weights = axis_weights,
+    .across_size = across_size,
+    .across_init = across_init,
+    .resize_rows = row_c,
+    .resize_column = column_c,
+    .lookup_init = lookup_none,
+    .finish_row = finish_c,
+};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/arena.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ALIGNMENT 64 /* bytes: a cache line, and the widest vector register */
+
+/* Under AddressSanitizer what is not allocated is poisoned, the slack up to the next alignment too,
+ * so that a kernel that writes past its row is seen as it would be on the heap. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#endif
+
+#ifdef HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#define poison(p, size) ASAN_POISON_MEMORY_REGION(p, size)
+#define unpoison(p, size) ASAN_UNPOISON_MEMORY_REGION(p, size)
+#else
+#define poison(p, size) ((void)(p), (void)(size))
+#define unpoison(p, size) ((void)(p), (void)(size))
+#endif
+
+int pstk__arena_open(struct pstk__arena *a, size_t size)
+{
+    *a = (struct pstk__arena){0};
+    if (size == 0)
+        return 0;
+    long page = sysconf(_SC_PAGESIZE);
+    size_t page_size = page > 0 ? (size_t)page : 4096;
+    if (size > SIZE_MAX - page_size)
+        return -ENOMEM;
+    size = (size + page_size - 1) / page_size * page_size;
+    /* NORESERVE: the size is what the largest image allowed may need, far above what most touch. */
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return -ENOMEM;
+    a->base = base;
+    a->size = size;
+    poison(a->base, a->size);
+    return 0;
+}
+
+void pstk__arena_close(struct pstk__arena *a)
+{
+    if (a->base) {
+        unpoison(a->base, a->size); /* the next mapping at this address starts clean */
+        int r = munmap(a->base, a->size);
+        assert(r == 0);
+        (void)r;
+    }
+    *a = (struct pstk__arena){0};
+}
+
+void *pstk__arena_get(struct pstk__arena *a, size_t size)
+{
+    /* size and used are multiples of ALIGNMENT: what fits also fits when rounded up. */
+    if (!a->base || size > a->size - a->used)
+        return NULL;
+    uint8_t *p = a->base + a->used;
+    unpoison(p, size);
+    a->used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (a->used > a->high)
+        a->high = a->used;
+    if (a->used > a->peak)
+        a->peak = a->used;
+    return p;
+}
+
+void pstk__arena_reset(struct pstk__arena *a, size_t mark)
+{
+    assert(mark <= a->used && mark % ALIGNMENT == 0);
+    poison(a->base + mark, a->used - mark);
+    a->used = mark;
+}
+
+void pstk__arena_trim(struct pstk__arena *a, size_t keep)
+{
+    if (a->high <= keep || a->used > keep)
+        return;
+    long page = sysconf(_SC_PAGESIZE);
+    size_t page_size = page > 0 ? (size_t)page : 4096;
+    size_t begin = (keep + page_size - 1) / page_size * page_size;
+    size_t end = (a->high + page_size - 1) / page_size * page_size;
+    if (begin < end)
+        (void)madvise(a->base + begin, end - begin, MADV_DONTNEED); /* refused: they stay */
+    a->high = a->used;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cpu.h"
+
+#include <penstock/penstock.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+
+/* Not among the names that every compiler's __builtin_cpu_supports knows. It works on AVX state,
+ * whose support by the operating system the callers have asked for with avx2. */
+static int has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static int has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("fma") && has_f16c();
+}
+
+static int has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
+           __builtin_cpu_supports("avx512vnni");
+}
+
+uint32_t pstk__cpu_variant(void)
+{
+    if (!has_avx2())
+        return PSTK_VARIANT_C;
+    return has_avx512() ? PSTK_VARIANT_AVX512 : PSTK_VARIANT_AVX2;
+}
+
+int pstk__cpu_has_crc32(void)
+{
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+}
+
+/* The brand string: 48 bytes in three leaves. */
+static int brand(char text[49])
+{
+    unsigned words[12];
+    for (unsigned i = 0; i < 3; i++) {
+        unsigned *w = words + 4 * i;
+        if (!__get_cpuid(0x80000002u + i, &w[0], &w[1], &w[2], &w[3]))
+            return 0;
+    }
+    memcpy(text, words, 48);
+    text[48] = 0;
+    return 1;
+}
+
+#else
+
+uint32_t pstk__cpu_variant(void)
+{
+    return PSTK_VARIANT_C;
+}
+
+int pstk__cpu_has_crc32(void)
+{
+    return 0;
+}
+
+static int brand(char text[49])
+{
+    (void)text;
+    return 0;
+}
+
+#endif
+
+void pstk__cpu_name(char *name, uint32_t size)
+{
+    char text[49];
+    if (!brand(text))
+        memcpy(text, "unknown", sizeof "unknown");
+    const char *start = text + strspn(text, " ");
+    size_t n = strlen(start);
+    while (n && start[n - 1] == ' ')
+        n--;
+    if (size)
+        snprintf(name, size, "%.*s", (int)n, start);
+}

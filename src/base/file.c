@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Linux reads at most 0x7ffff000 bytes at once. */
+#define READ_MAX (1u << 30)
+
+int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset)
+{
+    uint64_t done = 0;
+    while (done < size) {
+        uint64_t want = size - done < READ_MAX ? size - done : READ_MAX;
+        ssize_t n = pread(fd, (char *)buffer + done, want, (off_t)(offset + done));
+        if (n > 0)
+            done += (uint64_t)n;
+        else if (n == 0)
+            break;
+        else if (errno != EINTR && errno != EAGAIN)
+            return -errno;
+    }
+    return (int64_t)done;
+}
+
+int pstk__file_open(const char *path)
+{
+    /* O_NONBLOCK: opening a FIFO must not wait for its other end. Regular files ignore it. */
+    int fd;
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd < 0 && errno == EINTR);
+    if (fd < 0)
+        return -errno;
+    struct stat st;
+    int native = fstat(fd, &st) < 0 ? errno : 0;
+    if (!native && !S_ISREG(st.st_mode))
+        native = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    if (!native)
+        return fd;
+    close(fd);
+    return -native;
+}
+
+/* What lies at `path` where no regular file does, or NULL. */
+static const char *kind_of(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return NULL;
+    switch (st.st_mode & S_IFMT) {
+    case S_IFREG:
+        return NULL;
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return "a FIFO";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "a device";
+    }
+}
+
+int pstk__file_fail(struct pstk_error *err, int native, int stage, const char *what,
+                    const char *path)
+{
+    /* EISDIR, EINVAL: from pstk__file_open; ENXIO: a socket, or a device that is not there. */
+    const char *kind =
+        native == EISDIR || native == EINVAL || native == ENXIO ? kind_of(path) : NULL;
+    if (kind)
+        return pstk__fail(err, stage == PSTK_STAGE_SHARD ? PSTK_EBADMSG : PSTK_ENOTSUP, stage,
+                          "%s is %s, not a regular file; restore it from a copy", what, kind);
+    return pstk__fail_errno(err, native, stage, "cannot open %s%s", what,
+                            native == EMFILE ? " (raise the limit of open files, ulimit -n)" : "");
+}
+
+int pstk__file_is_refused(int native)
+{
+    return native == EMFILE || native == ENFILE || native == ENOMEM || native == EACCES ||
+           native == EPERM;
+}
+
+/* Everything between opening and closing. */
+static int load(int fd, const char *path, uint64_t max_size, void **bytes, uint64_t *size,
+                struct pstk_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot read %s", path);
+    if ((uint64_t)st.st_size > max_size)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "%s has %lld bytes; at most %llu are read", path, (long long)st.st_size,
+                          (unsigned long long)max_size);
+    void *buffer = malloc(st.st_size ? (size_t)st.st_size : 1);
+    if (!buffer)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the %lld bytes of %s",
+                          (long long)st.st_size, path);
+    int64_t n = pstk__file_pread(fd, buffer, (uint64_t)st.st_size, 0);
+    if (n < 0) {
+        free(buffer);
+        return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", path);
+    }
+    /* A file that shrank meanwhile gives what is there: its checksum tells. */
+    *bytes = buffer;
+    *size = (uint64_t)n;
+    return 0;
+}
+
+int pstk__file_load(const char *path, uint64_t max_size, void **bytes, uint64_t *size,
+                    struct pstk_error *err)
+{
+    *bytes = NULL;
+    *size = 0;
+    int fd = pstk__file_open(path);
+    if (fd == -ENOENT)
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file: %s", path);
+    if (fd < 0)
+        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
+    int r = load(fd, path, max_size, bytes, size, err);
+    close(fd);
+    return r;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/interpreter.h"
+
+#include <stddef.h>
+
+/* As Python.h has them, with PyThreadState as void. NULL: there is none. */
+#pragma GCC visibility push(default)
+extern void *PyEval_SaveThread(void) __attribute__((weak));
+extern void PyEval_RestoreThread(void *state) __attribute__((weak));
+extern void *PyGILState_GetThisThreadState(void) __attribute__((weak));
+extern int PyGILState_Check(void) __attribute__((weak));
+extern int Py_IsInitialized(void) __attribute__((weak));
+#pragma GCC visibility pop
+
+/* With several interpreters in the process PyGILState_Check says yes to everyone. So only threads
+ * that Python knows are asked. */
+static int has_lock(void)
+{
+    return PyEval_SaveThread && PyEval_RestoreThread && PyGILState_GetThisThreadState &&
+           PyGILState_Check && Py_IsInitialized && Py_IsInitialized() &&
+           PyGILState_GetThisThreadState() && PyGILState_Check();
+}
+
+void *pstk__interpreter_leave(void)
+{
+    return has_lock() ? PyEval_SaveThread() : NULL;
+}
+
+void pstk__interpreter_return(void *state)
+{
+    if (state)
+        PyEval_RestoreThread(state);
+}

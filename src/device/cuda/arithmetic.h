@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda/arithmetic: what one thread of a launch does, in a text that C11 and CUDA C++ both compile:
+ * the tests run on the host, thread by thread, the very indices and vectors that the device runs.
+ * Who calls passes `kind` and dtypes that the compiler knows, so that each kernel keeps only its
+ * own.
+ *
+ * Words of several elements hold the first in the lowest bits: host and device are little-endian.
+ */
+#ifndef PSTK_CUDA_ARITHMETIC_H
+#define PSTK_CUDA_ARITHMETIC_H
+
+#include "device/cuda/kernels.h"
+
+#include <math.h>
+#include <penstock/types.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define PSTK__BOTH static __host__ __device__ __forceinline__
+#else
+#include "base/cast.h"
+#define PSTK__BOTH static inline __attribute__((always_inline))
+#endif
+
+#define PSTK__CUDA_STORE 16u /* bytes: the widest store of a thread */
+
+/* Memory is read and written in words whatever the type of its elements. */
+typedef uint16_t __attribute__((may_alias)) pstk__memory16;
+typedef uint32_t __attribute__((may_alias)) pstk__memory32;
+typedef uint64_t __attribute__((may_alias)) pstk__memory64;
+#ifdef __CUDACC_RTC__ /* it takes may_alias for no struct; a kernel never reads what it stores so  \
+                       */
+#define PSTK__QUAD __attribute__((aligned(16)))
+#else
+#define PSTK__QUAD __attribute__((aligned(16), may_alias))
+#endif
+struct pstk__quad {
+    uint32_t word[4];
+} PSTK__QUAD;
+
+/* ---- elements ------------------------------------------------------------------------------- */
+
+PSTK__BOTH uint32_t pstk__size_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case PSTK_U8:
+    case PSTK_I8:
+        return 1;
+    case PSTK_U16:
+    case PSTK_I16:
+    case PSTK_F16:
+    case PSTK_BF16:
+        return 2;
+    case PSTK_U32:
+    case PSTK_I32:
+    case PSTK_F32:
+        return 4;
+    default:
+        return 8;
+    }
+}
+
+/* `size` is 1, 2, 4 or 8, and memory aligned to it. */
+PSTK__BOTH uint64_t pstk__memory_read(const void *in, uint32_t size)
+{
+    switch (size) {
+    case 1:
+        return *(const uint8_t *)in;
+    case 2:
+        return *(const pstk__memory16 *)in;
+    case 4:
+        return *(const pstk__memory32 *)in;
+    default:
+        return *(const pstk__memory64 *)in;
+    }
+}
+
+PSTK__BOTH void pstk__memory_write(void *out, uint64_t bits, uint32_t size)
+{
+    switch (size) {
+    case 1:
+        *(uint8_t *)out = (uint8_t)bits;
+        break;
+    case 2:
+        *(pstk__memory16 *)out = (uint16_t)bits;
+        break;
+    case 4:
+        *(pstk__memory32 *)out = (uint32_t)bits;
+        break;
+    default:
+        *(pstk__memory64 *)out = bits;
+        break;
+    }
+}
+
+PSTK__BOTH uint32_t pstk__bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+PSTK__BOTH float pstk__float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Two finite floats to f16 or bf16, to nearest, ties to even; `low` goes into the lower half. */
+PSTK__BOTH uint32_t pstk__rounded(float low, float high, uint32_t dtype)
+{
+#if !defined(__CUDA_ARCH__) && !defined(__CUDACC__)
+    return dtype == PSTK_F16 ? pstk__f16_from_f32(low) | (uint32_t)pstk__f16_from_f32(high) << 16
+                             : pstk__bf16_from_f32(low) | (uint32_t)pstk__bf16_from_f32(high) << 16;
+#elif !defined(__CUDA_ARCH__)
+    (void)low, (void)high, (void)dtype; /* nvcc's pass for the host calls no thread */
+    return 0;
+#elif __CUDA_ARCH__ >= 800
+    uint32_t both;
+    if (dtype == PSTK_F16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+#else /* Turing: halves one by one, bf16 by adding half of its last place, less 1 for even */
+    uint16_t a, b;
+    if (dtype == PSTK_F16) {
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(a) : "f"(low));
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(b) : "f"(high));
+        return a | (uint32_t)b << 16;
+    }
+    const uint32_t x = pstk__bits_of(low), y = pstk__bits_of(high);
+    return (x + 0x7fffu + (x >> 16 & 1)) >> 16 | ((y + 0x7fffu + (y >> 16 & 1)) & 0xffff0000u);
+#endif
+}
+
+/* ---- pixels --------------------------------------------------------------------------------- */
+
+/* What a kernel is compiled for. */
+struct pstk__pixels_kind {
+    uint32_t dtype;  /* PSTK_F16, BF16, F32; a table of 16-bit elements: PSTK_F16 */
+    uint32_t layout; /* enum pstk_layout */
+    uint32_t exact;  /* 1: by the line, 0: by the table */
+    uint32_t run;    /* elements that a thread stores side by side: 1, or those of 16 bytes */
+};
+
+PSTK__BOTH struct pstk__pixels_kind pstk__pixels_kind(const struct pstk__cuda_pixels *p)
+{
+    const uint32_t full = PSTK__CUDA_STORE / pstk__size_of(p->dtype);
+    struct pstk__pixels_kind kind;
+    kind.exact = p->exact && p->dtype != PSTK_F32;
+    kind.dtype = p->dtype == PSTK_BF16 && !kind.exact ? (uint32_t)PSTK_F16 : p->dtype;
+    kind.layout = p->layout;
+    /* Whole runs in a row: then all of them begin at multiples of 16 bytes. */
+    kind.run = p->width % full == 0 ? full : 1;
+    return kind;
+}
+
+/* Threads of an image: each stores a run of its pixels in three planes, or a run of elements. */
+PSTK__BOTH uint64_t pstk__pixels_n_units(const struct pstk__cuda_pixels *p,
+                                         struct pstk__pixels_kind kind)
+{
+    const uint64_t n_pixels = (uint64_t)p->height * p->width;
+    return (kind.layout == PSTK_NCHW ? n_pixels : 3 * n_pixels) / kind.run;
+}
+
+/* How a channel's bytes become elements. */
+struct pstk__channel {
+    float scale, offset;
+    const uint8_t *table; /* 256 elements */
+};
+
+/* Chosen, not indexed: lanes of a warp that index constants apart wait for one another. */
+PSTK__BOTH float pstk__chosen(const float all[3], uint32_t c)
+{
+    return c == 0 ? all[0] : c == 1 ? all[1] : all[2];
+}
+
+PSTK__BOTH struct pstk__channel pstk__channel(const struct pstk__cuda_pixels *p, const void *table,
+                                              struct pstk__pixels_kind kind, uint32_t c)
+{
+    struct pstk__channel channel;
+    channel.scale = kind.exact ? pstk__chosen(p->scale, c) : 0;
+    channel.offset = kind.exact ? pstk__chosen(p->offset, c) : 0;
+    channel.table = (const uint8_t *)table + 256 * pstk__size_of(kind.dtype) * c;
+    return channel;
+}
+
+/* A word of out: the 16-bit elements of bytes a and b, or the 32-bit one of a. */
+PSTK__BOTH uint32_t pstk__word(struct pstk__pixels_kind kind, struct pstk__channel of_a, uint32_t a,
+                               struct pstk__channel of_b, uint32_t b)
+{
+    if (kind.exact)
+        return pstk__rounded(fmaf(of_a.scale, (float)a, of_a.offset),
+                             fmaf(of_b.scale, (float)b, of_b.offset), kind.dtype);
+    if (kind.dtype == PSTK_F32)
+        return (uint32_t)pstk__memory_read(of_a.table + 4 * a, 4);
+    return (uint32_t)(pstk__memory_read(of_a.table + 2 * a, 2) |
+                      pstk__memory_read(of_b.table + 2 * b, 2) << 16);
+}
+
+/* Up to 24 bytes of the input, in registers: indices are known when loops are unrolled. */
+struct pstk__bytes {
+    uint32_t word[6];
+};
+
+PSTK__BOTH uint32_t pstk__byte(const struct pstk__bytes *b, uint32_t i)
+{
+    return b->word[i / 4] >> 8 * (i % 4) & 255;
+}
+
+/* `size` is 24, 12 or 3 bytes (a run in planes), or 8, 4 or 1; `in` is aligned to the largest power
+ * of two that divides it. */
+PSTK__BOTH struct pstk__bytes pstk__bytes(const uint8_t *in, uint32_t size)
+{
+    struct pstk__bytes b = {{0, 0, 0, 0, 0, 0}};
+    if (size % 8 == 0) {
+        for (uint32_t i = 0; i < size / 8; i++) {
+            const uint64_t v = pstk__memory_read(in + 8 * i, 8);
+            b.word[2 * i] = (uint32_t)v;
+            b.word[2 * i + 1] = (uint32_t)(v >> 32);
+        }
+    } else if (size % 4 == 0) {
+        for (uint32_t i = 0; i < size / 4; i++)
+            b.word[i] = (uint32_t)pstk__memory_read(in + 4 * i, 4);
+    } else {
+        for (uint32_t i = 0; i < size; i++)
+            b.word[0] |= (uint32_t)in[i] << 8 * i;
+    }
+    return b;
+}
+
+/* The elements of a quad from the last to the first. */
+PSTK__BOTH struct pstk__quad pstk__reversed(struct pstk__quad q, uint32_t dtype)
+{
+    struct pstk__quad r;
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t w = q.word[3 - i];
+        r.word[i] = pstk__size_of(dtype) == 2 ? w >> 16 | w << 16 : w;
+    }
+    return r;
+}
+
+PSTK__BOTH void pstk__store_run(void *out, struct pstk__quad q, struct pstk__pixels_kind kind)
+{
+    if (kind.run == 1)
+        pstk__memory_write(out, q.word[0], pstk__size_of(kind.dtype));
+    else
+        *(struct pstk__quad *)out = q;
+}
+
+/* NCHW: a run of pixels of one image to each of its planes. Mirrored, the run comes from the mirror
+ * place of its row, a run as well, and turns round in registers. */
+PSTK__BOTH void pstk__pixels_planes(const struct pstk__cuda_pixels *p, const void *table,
+                                    struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
+{
+    const uint64_t plane = (uint64_t)p->height * p->width;
+    const uint32_t size = pstk__size_of(kind.dtype), in_size = 3 * kind.run;
+    const uint32_t flip = p->flips != NULL && p->flips[image] != 0;
+    const uint32_t per_word = size == 2 && kind.run > 1 ? 2 : 1, n_words = kind.run / per_word;
+    const uint32_t row_units = p->width / kind.run;
+    const uint64_t from = flip ? unit + row_units - 1 - 2 * (unit % row_units) : unit;
+    const uint8_t *in = p->in + 3 * plane * image + in_size * from;
+    uint8_t *out = (uint8_t *)p->out + (3 * plane * image + kind.run * unit) * size;
+    const struct pstk__bytes b = pstk__bytes(in, in_size);
+    for (uint32_t c = 0; c < 3; c++) {
+        const struct pstk__channel channel = pstk__channel(p, table, kind, c);
+        struct pstk__quad q = {{0, 0, 0, 0}};
+        for (uint32_t i = 0; i < n_words; i++) {
+            const uint32_t first = per_word * i, last = first + per_word - 1;
+            q.word[i] = pstk__word(kind, channel, pstk__byte(&b, 3 * first + c), channel,
+                                   pstk__byte(&b, 3 * last + c));
+        }
+        if (flip && kind.run > 1)
+            q = pstk__reversed(q, kind.dtype);
+        pstk__store_run(out + plane * c * size, q, kind);
+    }
+}
+
+/*
+ * NHWC: a run of elements of one image, which may begin with any channel. Mirrored, the element e
+ * of a row, channel c, comes from byte 3 * (width - 1) - e + 2 * c of it; those are loaded one by
+ * one.
+ */
+PSTK__BOTH void pstk__pixels_interleaved(const struct pstk__cuda_pixels *p, const void *table,
+                                         struct pstk__pixels_kind kind, uint32_t image,
+                                         uint64_t unit)
+{
+    const uint64_t first = kind.run * unit, before = 3 * (uint64_t)p->height * p->width * image;
+    const uint32_t size = pstk__size_of(kind.dtype);
+    const uint32_t per_word = size == 2 && kind.run > 1 ? 2 : 1, n_words = kind.run / per_word;
+    const uint8_t *in = p->in + before;
+    const uint32_t phase = (uint32_t)(first % 3);
+    uint32_t c[3];
+    struct pstk__channel channel[3];
+    for (uint32_t k = 0; k < 3; k++) {
+        c[k] = phase + k < 3 ? phase + k : phase + k - 3;
+        channel[k] = pstk__channel(p, table, kind, c[k]);
+    }
+    struct pstk__bytes b;
+    if (p->flips == NULL || p->flips[image] == 0) {
+        b = pstk__bytes(in + first, kind.run);
+    } else {
+        const uint64_t mirror = first - 2 * (first % (3 * (uint64_t)p->width)) +
+                                3 * ((uint64_t)p->width - 1); /* modulo 2^64, until c is added */
+        for (uint32_t i = 0; i < 6; i++)
+            b.word[i] = 0;
+        for (uint32_t i = 0; i < kind.run; i++)
+            b.word[i / 4] |= (uint32_t)in[mirror - i + 2 * c[i % 3]] << 8 * (i % 4);
+    }
+    struct pstk__quad q = {{0, 0, 0, 0}};
+    for (uint32_t i = 0; i < n_words; i++) {
+        const uint32_t a = per_word * i, z = a + per_word - 1;
+        q.word[i] =
+            pstk__word(kind, channel[a % 3], pstk__byte(&b, a), channel[z % 3], pstk__byte(&b, z));
+    }
+    pstk__store_run((uint8_t *)p->out + (before + first) * size, q, kind);
+}
+
+PSTK__BOTH void pstk__pixels_zero(const struct pstk__cuda_pixels *p, struct pstk__pixels_kind kind,
+                                  uint32_t image, uint64_t unit)
+{
+    const struct pstk__quad zero = {{0, 0, 0, 0}};
+    const uint64_t plane = (uint64_t)p->height * p->width;
+    const uint32_t size = pstk__size_of(kind.dtype), planes = kind.layout == PSTK_NCHW ? 3 : 1;
+    uint8_t *out = (uint8_t *)p->out + (3 * plane * image + kind.run * unit) * size;
+    for (uint32_t c = 0; c < planes; c++)
+        pstk__store_run(out + plane * c * size, zero, kind);
+}
+
+/* The thread of a unit of an image; `table` is p->table or a copy of it, aligned to its elements.
+ */
+PSTK__BOTH void pstk__pixels_thread(const struct pstk__cuda_pixels *p, const void *table,
+                                    struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
+{
+    if (image >= p->n_valid)
+        pstk__pixels_zero(p, kind, image, unit);
+    else if (kind.layout == PSTK_NCHW)
+        pstk__pixels_planes(p, table, kind, image, unit);
+    else
+        pstk__pixels_interleaved(p, table, kind, image, unit);
+}
+
+/* ---- casts ---------------------------------------------------------------------------------- */
+
+/* By integers alone: what a GPU's conversions make of a NaN is not a CPU's. Both become quiet. */
+PSTK__BOTH uint32_t pstk__f32_bits(uint32_t raw, uint32_t from)
+{
+    uint32_t bits = from == PSTK_BF16 ? raw << 16 : raw;
+    if (from == PSTK_F16) {
+        const uint32_t exponent = raw >> 10 & 31, mantissa = raw & 1023;
+        const uint32_t subnormal =
+            pstk__bits_of((float)mantissa * 5.9604644775390625e-8f); /* 2^-24 */
+        const uint32_t rest = mantissa << 13;
+        bits = exponent == 31 ? 0x7f800000u | rest
+               : exponent     ? (exponent + 112) << 23 | rest
+                              : subnormal;
+        bits |= (raw & 0x8000u) << 16;
+    }
+    return (bits & 0x7fffffffu) > 0x7f800000u ? bits | 0x400000u : bits;
+}
+
+PSTK__BOTH uint64_t pstk__f64_bits(uint32_t single)
+{
+    if ((single & 0x7fffffffu) > 0x7f800000u)
+        return (uint64_t)(single & 0x80000000u) << 32 | 0x7ff0000000000000u |
+               (uint64_t)(single & 0x7fffffu) << 29;
+    const double value = pstk__float_of(single);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* An integer that the float dtype `to` holds exactly. */
+PSTK__BOTH uint64_t pstk__bits_of_integer(int64_t v, uint32_t to)
+{
+    const double value = (double)v;
+    uint64_t bits;
+    if (to == PSTK_F32)
+        return pstk__bits_of((float)(int32_t)v);
+    if (to != PSTK_F64)
+        return pstk__rounded((float)(int32_t)v, 0, to);
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* One element, its bits in the lowest bits of `raw` and of the result; pstk__cast_fits(from, to).
+ */
+PSTK__BOTH uint64_t pstk__cast_bits(uint64_t raw, uint32_t to, uint32_t from)
+{
+    int64_t v = (int64_t)raw;
+    switch (from) {
+    case PSTK_F16:
+    case PSTK_BF16:
+    case PSTK_F32: {
+        const uint32_t single = pstk__f32_bits((uint32_t)raw, from);
+        return to == PSTK_F64 ? pstk__f64_bits(single) : single;
+    }
+    case PSTK_I8:
+        v = (int8_t)raw;
+        break;
+    case PSTK_I16:
+        v = (int16_t)raw;
+        break;
+    case PSTK_I32:
+        v = (int32_t)raw;
+        break;
+    default:
+        break;
+    }
+    return to >= PSTK_F16 ? pstk__bits_of_integer(v, to) : (uint64_t)v;
+}
+
+/* Elements that a thread takes: those of 16 bytes of out where tokens and labels make it worth a
+ * kernel of its own, else 1. */
+PSTK__BOTH uint32_t pstk__cast_run(uint32_t to, uint32_t from)
+{
+    const uint32_t wide =
+        to == PSTK_I64 && (from == PSTK_U8 || from == PSTK_U16 || from == PSTK_I32);
+    return wide ? 2 : to == PSTK_I32 && from == PSTK_U16 ? 4 : 1;
+}
+
+/* The thread of elements [unit * run, unit * run + run), those that there are. */
+PSTK__BOTH void pstk__cast_thread(const struct pstk__cuda_cast *c, uint32_t to, uint32_t from,
+                                  uint32_t run, uint64_t unit)
+{
+    const uint32_t to_size = pstk__size_of(to), from_size = pstk__size_of(from);
+    const uint64_t first = unit * run;
+    const uint8_t *in = (const uint8_t *)c->in + first * from_size;
+    uint8_t *out = (uint8_t *)c->out + first * to_size;
+    if (run == 1 || c->n - first < run) {
+        for (uint64_t i = 0; i < run && first + i < c->n; i++)
+            pstk__memory_write(
+                out + i * to_size,
+                pstk__cast_bits(pstk__memory_read(in + i * from_size, from_size), to, from),
+                to_size);
+        return;
+    }
+    const uint64_t raw = pstk__memory_read(in, run * from_size),
+                   mask = ((uint64_t)1 << 8 * from_size) - 1;
+    struct pstk__quad q;
+    for (uint32_t i = 0; i < run; i++) {
+        const uint64_t v = pstk__cast_bits(raw >> 8 * from_size * i & mask, to, from);
+        if (run == 4) {
+            q.word[i] = (uint32_t)v;
+        } else {
+            q.word[2 * i] = (uint32_t)v;
+            q.word[2 * i + 1] = (uint32_t)(v >> 32);
+        }
+    }
+    *(struct pstk__quad *)out = q;
+}
+
+#endif

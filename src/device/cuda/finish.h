@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda/finish: what the device makes of deferred rows, output by output. Set up once; then launches
+ * only.
+ */
+#ifndef PSTK_CUDA_FINISH_H
+#define PSTK_CUDA_FINISH_H
+
+#include "device/cuda/kernels.h"
+#include "sample/layout.h"
+
+/* One deferred output; addresses are offsets until it is launched. */
+struct pstk__cuda_output {
+    uint32_t is_image;
+    uint64_t rows, flips;            /* bytes from the start of an arrival buffer */
+    uint64_t final;                  /* bytes from the slot's start */
+    struct pstk__cuda_pixels pixels; /* image: all except those addresses */
+    struct pstk__cuda_cast cast;     /* tensor: likewise */
+};
+
+struct pstk__cuda_finish {
+    const struct pstk__cuda_module *module; /* borrowed; set between init and the first launch */
+    uint32_t n_outputs;                     /* deferred ones */
+    struct pstk__cuda_output outputs[PSTK__MAX_OUTPUTS];
+};
+
+/* Bytes of device memory for the tables. */
+uint64_t pstk__cuda_finish_size(const struct pstk__plan *plan);
+/* tables: device memory of that size; filled by a copy in the stream, which is waited for. */
+cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pstk__plan *plan,
+                                   const struct pstk__layout *layout, uint8_t *tables,
+                                   cudaStream_t stream);
+/* Queue the kernels of a batch of n_valid rows, from an arrival buffer to a slot. */
+cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, const uint8_t *arrival,
+                                     uint8_t *slot, uint32_t n_valid, cudaStream_t stream);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cuda/gpu: slots in a GPU's memory. Two streams of our own:
+ *
+ *   copies    [begun] copies -> [copied]
+ *   kernels   kernels of deferred outputs -> [taken] -> [loaded]
+ *
+ * so that the next batch is copied while kernels finish this one. `begun`, `copied` and `taken`
+ * belong to the load, `loaded` and the uses to the device slot. A consumer's stream waits for
+ * `loaded`; a use is an event recorded on a consumer's stream.
+ *
+ * It is the uploader that waits: for the uses of a slot and for `taken` of the arrival buffer
+ * before it queues copies, for `copied` before it queues kernels. Streams of ours wait for nothing.
+ * One that did would stop all others where they share a hardware queue
+ * (CUDA_DEVICE_MAX_CONNECTIONS=1): a queue is worked off in the order of the calls, so a kernel or
+ * copy of the trainer's, called later, would wait with us.
+ *
+ * gpu.c opens and closes, load.c is the uploader's, lease.c the consumer's.
+ */
+#ifndef PSTK_CUDA_GPU_H
+#define PSTK_CUDA_GPU_H
+
+#include "device/cuda/bounce.h"
+#include "device/cuda/context.h"
+#include "device/cuda/finish.h"
+#include "device/cuda/timing.h"
+#include "device/device.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define PSTK__CUDA_USES 8u /* streams that use a batch at once; more are chained */
+
+/* A load under way, or none. Its arrival buffer goes with it. */
+struct pstk__cuda_load {
+    cudaEvent_t begun, copied, taken; /* owned */
+    uint64_t size;                    /* bytes copied */
+};
+
+/* Uses: by the lock; by the uploader alone while the slot is free or loading. */
+struct pstk__cuda_slot {
+    cudaEvent_t loaded;                /* owned */
+    cudaEvent_t uses[PSTK__CUDA_USES]; /* owned */
+    cudaStream_t users[PSTK__CUDA_USES];
+    uint32_t n_uses;
+};
+
+/* A stream that stream_open gave out and nobody has closed. */
+struct pstk__cuda_stream {
+    struct pstk__cuda_stream *next;
+    cudaStream_t stream;
+};
+
+struct pstk__cuda {
+    struct pstk__device base; /* first member */
+    struct pstk__cuda_context context;
+    uint32_t n_slots, n_outputs, timed;
+    struct pstk__layout layout;
+    struct pstk__cuda_module module;
+    struct pstk__cuda_finish finish;
+    uint8_t *memory;               /* slots, layout.device_size apart, then arrival buffers,
+                                      layout.arrival_size apart, then tables; owned */
+    cudaStream_t copies, kernels;  /* owned */
+    cudaEvent_t probe;             /* recorded to learn of which device a stream is; owned */
+    struct pstk__cuda_slot *slots; /* owned */
+    struct pstk__cuda_load loads[PSTK__LOADS]; /* the uploader's */
+    uint64_t n_begun, n_finished;              /* loads, ever; the uploader's; load k is loads[k %
+                                                  PSTK__LOADS] */
+    struct pstk__bounce bounce;                /* open once pinning was refused */
+    _Atomic uint64_t copy_ns, copy_bytes;      /* timed; the uploader writes */
+    struct pstk__timing timing;                /* timed; by the lock, what it counts apart */
+    struct pstk__cuda_stream *opened;          /* by the lock; owned */
+    pthread_mutex_t lock;                      /* uses, probe, timing, opened */
+    uint32_t is_lost; /* by the lock; 1: what uses the memory cannot be waited for (it is not known,
+                         or in a stream that is being captured): memory and module stay */
+};
+
+static inline struct pstk__cuda *pstk__cuda_of(struct pstk__device *d)
+{
+    return (struct pstk__cuda *)(void *)d;
+}
+
+/* The arrival buffer of load k; one of the device's memory, also where none is needed. */
+static inline uint8_t *pstk__gpu_arrival(const struct pstk__cuda *d, uint64_t k)
+{
+    return d->memory + d->n_slots * d->layout.device_size +
+           k % PSTK__LOADS * d->layout.arrival_size;
+}
+
+/* As pstk__cuda_fail, on the way of batches. */
+int pstk__gpu_fail(const struct pstk__cuda *d, cudaError_t code, const char *doing,
+                   struct pstk_error *err);
+/* Entries of the table: see device.h. */
+uint8_t *pstk__gpu_memory(struct pstk__device *device, uint32_t slot);
+int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, struct pstk_error *err);
+void pstk__gpu_unpin(struct pstk__device *device, void *memory);
+int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct pstk_error *err);
+int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load,
+                   struct pstk_error *err);
+int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
+                     struct pstk_error *err);
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again, int quick);
+int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
+                      struct pstk_error *err);
+int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream,
+                   struct pstk_error *err);
+int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
+                     struct pstk_error *err);
+int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err);
+int pstk__gpu_release(struct pstk__device *device, const struct pstk__lease_end *end,
+                      struct pstk_error *err);
+void pstk__gpu_abandon(struct pstk__device *device);
+int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint64_t size,
+                   void *stream, struct pstk_error *err);
+int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pstk_error *err);
+void pstk__gpu_stream_close(struct pstk__device *device, void *stream);
+/* Close those that are left, or only forget them where the device could not be entered; nobody
+ * else has the device. */
+void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered);
+int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,
+                          struct pstk_error *err);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/cuda/info.h"
+
+#include "device/cuda/context.h"
+#include "base/error.h"
+#include "machine/numa.h"
+#include "machine/pci.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB (1024.0 * 1024.0)
+#define N_KINDS 4        /* of copies */
+#define MAX_RUN 1024u    /* copies between two events: about what a stream's queue holds */
+#define MAX_RUNS 1000u   /* of a kind */
+#define RUNS_OF_SHARE 8u /* a run lasts at least this part of its kind's time, or is warming up */
+
+/* ---- which devices there are ----------------------------------------------------------------- */
+
+/* The program finds no error of ours pending in its thread, and keeps its own. */
+static int was_clean(void)
+{
+    return cudaPeekAtLastError() == cudaSuccess;
+}
+
+static void leave_clean(int clean)
+{
+    if (clean)
+        cudaGetLastError();
+}
+
+int pstk__cuda_count(void)
+{
+    const int clean = was_clean();
+    int n = 0;
+    const cudaError_t code = cudaGetDeviceCount(&n);
+    leave_clean(clean);
+    if (code == cudaErrorNoDevice)
+        return 0;
+    return code == cudaSuccess ? n : PSTK_ENOTSUP;
+}
+
+static void describe_link(struct pstk_device *to)
+{
+    struct pstk__pci pci;
+    pstk__pci_get("/", to->bus_id, &pci); /* what it cannot tell it leaves 0 */
+    to->numa_node = pci.numa_node;
+    to->pcie_generation = pci.generation;
+    to->pcie_width = pci.width;
+    to->pcie_generation_max = pci.max_generation;
+    to->pcie_width_max = pci.max_width;
+}
+
+void pstk__cuda_describe(int32_t index, struct pstk_device *to)
+{
+    const int clean = was_clean();
+    struct cudaDeviceProp p;
+    int version = 0;
+    to->numa_node = -1;
+    if (cudaGetDeviceProperties(&p, index) == cudaSuccess) {
+        snprintf(to->name, sizeof to->name, "%.63s", p.name);
+        to->memory = p.totalGlobalMem;
+        to->major = (uint32_t)p.major;
+        to->minor = (uint32_t)p.minor;
+    }
+    if (cudaDriverGetVersion(&version) == cudaSuccess)
+        to->driver = (uint32_t)version;
+    if (cudaRuntimeGetVersion(&version) == cudaSuccess)
+        to->runtime = (uint32_t)version;
+    if (cudaDeviceGetPCIBusId(to->bus_id, sizeof to->bus_id, index) == cudaSuccess)
+        describe_link(to);
+    else
+        to->bus_id[0] = '\0';
+    leave_clean(clean);
+}
+
+/* ---- what copies do alone -------------------------------------------------------------------- */
+
+/* One measurement; owned by its thread while that runs. */
+struct measure {
+    int32_t index;
+    uint64_t size; /* bytes of a block */
+    double ms;     /* for each kind */
+    struct pstk_copy_rates *rates;
+    struct pstk_error *err;
+    int result;
+    cudaStream_t stream;
+    cudaEvent_t begun, ended;
+    void *pinned, *pageable, *device[2]; /* blocks */
+};
+
+static int measure_fail(const struct measure *m, cudaError_t code, const char *doing)
+{
+    return pstk__cuda_fail(m->err, PSTK_STAGE_DEVICE, m->index, code, doing);
+}
+
+static int fail_memory(const struct measure *m, cudaError_t code, int n, const char *where)
+{
+    const int r = pstk__fail(m->err, PSTK_ENOMEM, PSTK_STAGE_DEVICE,
+                             "CUDA device %d: measuring copies takes %d x %.1f MiB of %s, which "
+                             "are not to be had (%s)",
+                             m->index, n, (double)m->size / MIB, where, cudaGetErrorName(code));
+    if (m->err != NULL)
+        m->err->native = (int32_t)code;
+    return r;
+}
+
+/* A loader's slots lie near the device, so these blocks shall, too: what this thread touches first
+ * comes from the node that it runs on. Where that cannot be had the copies are still copies. */
+static void go_near(int32_t index)
+{
+    char bus_id[sizeof((struct pstk_device *)0)->bus_id];
+    const struct pstk__numa_config c = {.local_world = 1, .pin = 1};
+    struct pstk__numa *numa;
+    if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, index) != cudaSuccess ||
+        pstk__numa_open(&numa, &c, NULL) < 0)
+        return;
+    const uint32_t node = pstk__numa_pci_node(numa, bus_id);
+    if (node != UINT32_MAX)
+        pstk__numa_pin_node(numa, node);
+    pstk__numa_close(numa);
+}
+
+static int open_blocks(struct measure *m)
+{
+    cudaError_t code = cudaHostAlloc(&m->pinned, m->size, cudaHostAllocDefault);
+    if (code == cudaErrorMemoryAllocation)
+        return fail_memory(m, code, 1, "page-locked memory");
+    if (code != cudaSuccess)
+        return measure_fail(m, code, "page-locking memory");
+    m->pageable = malloc(m->size);
+    if (!m->pageable)
+        return fail_memory(m, cudaErrorMemoryAllocation, 1, "host memory");
+    memset(m->pinned, 1, m->size);
+    memset(m->pageable, 2, m->size); /* pages that were never written share one */
+    for (int i = 0; i < 2; i++) {
+        code = cudaMalloc(&m->device[i], m->size);
+        if (code == cudaErrorMemoryAllocation)
+            return fail_memory(m, code, 2, "its memory");
+        if (code != cudaSuccess)
+            return measure_fail(m, code, "getting memory to measure copies with");
+    }
+    return 0;
+}
+
+static int measure_open(struct measure *m)
+{
+    struct pstk__cuda_context context;
+    const int r = pstk__cuda_context_open(&context, m->index, m->err);
+    if (r < 0)
+        return r;
+    cudaError_t code = cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = cudaEventCreateWithFlags(&m->begun, cudaEventDefault);
+    if (code == cudaSuccess)
+        code = cudaEventCreateWithFlags(&m->ended, cudaEventDefault);
+    if (code != cudaSuccess)
+        return measure_fail(m, code, "making a stream and events");
+    return open_blocks(m);
+}
+
+/* Half-open is fine. The device is current: this thread's for good. */
+static void measure_close(struct measure *m)
+{
+    if (m->stream)
+        cudaStreamSynchronize(m->stream);
+    if (m->begun)
+        cudaEventDestroy(m->begun);
+    if (m->ended)
+        cudaEventDestroy(m->ended);
+    for (int i = 0; i < 2; i++)
+        if (m->device[i])
+            cudaFree(m->device[i]);
+    if (m->pinned)
+        cudaFreeHost(m->pinned);
+    free(m->pageable);
+    if (m->stream)
+        cudaStreamDestroy(m->stream);
+}
+
+/* One kind of copies. */
+struct copies {
+    void *to;
+    const void *from;
+    enum cudaMemcpyKind kind;
+    double *rate; /* out: bytes per second */
+};
+
+/* n copies one behind the other; *ms is how long they took by the device's clock. */
+static cudaError_t run_copies(const struct measure *m, const struct copies *c, uint32_t n,
+                              double *ms)
+{
+    float elapsed = 0;
+    cudaError_t code = cudaEventRecord(m->begun, m->stream);
+    for (uint32_t i = 0; i < n && code == cudaSuccess; i++)
+        code = cudaMemcpyAsync(c->to, c->from, m->size, c->kind, m->stream);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(m->ended, m->stream);
+    if (code == cudaSuccess)
+        code = cudaEventSynchronize(m->ended);
+    if (code == cudaSuccess)
+        code = cudaEventElapsedTime(&elapsed, m->begun, m->ended);
+    *ms = (double)elapsed;
+    return code;
+}
+
+/* Runs become longer until one takes a good part of the time: those before warm up, in which the
+ * link and the clocks wake, too. */
+static int measure_kind(const struct measure *m, const struct copies *c)
+{
+    double ms = 0, sum = 0;
+    uint64_t n_copies = 0;
+    uint32_t n = 1;
+    cudaError_t code = run_copies(m, c, n, &ms);
+    for (uint32_t i = 0; i < MAX_RUNS && sum < m->ms && code == cudaSuccess; i++) {
+        code = run_copies(m, c, n, &ms);
+        if (ms < m->ms / RUNS_OF_SHARE && n < MAX_RUN) {
+            n *= 2;
+        } else {
+            sum += ms;
+            n_copies += n;
+        }
+    }
+    if (code != cudaSuccess)
+        return measure_fail(m, code, "measuring copies");
+    *c->rate = sum > 0 ? (double)n_copies * (double)m->size / sum * 1e3 : 0;
+    return 0;
+}
+
+static int measure_all(struct measure *m)
+{
+    struct pstk_copy_rates *r = m->rates;
+    const struct copies kinds[N_KINDS] = {
+        {m->device[0], m->pinned, cudaMemcpyHostToDevice, &r->to_device},
+        {m->pinned, m->device[0], cudaMemcpyDeviceToHost, &r->to_host},
+        {m->device[0], m->pageable, cudaMemcpyHostToDevice, &r->pageable_to_device},
+        {m->device[1], m->device[0], cudaMemcpyDeviceToDevice, &r->on_device},
+    };
+    int result = 0;
+    for (int i = 0; i < N_KINDS && result == 0; i++)
+        result = measure_kind(m, &kinds[i]);
+    return result;
+}
+
+static void *measure_thread(void *measure)
+{
+    struct measure *m = measure;
+    pthread_setname_np(pthread_self(), "pstk-measure");
+    go_near(m->index);
+    m->result = measure_open(m);
+    if (m->result == 0)
+        m->result = measure_all(m);
+    measure_close(m);
+    return NULL;
+}
+
+int pstk__cuda_measure(int32_t index, uint64_t block_size, double seconds,
+                       struct pstk_copy_rates *rates, struct pstk_error *err)
+{
+    struct measure m = {.index = index,
+                        .size = block_size,
+                        .ms = seconds * 1e3 / N_KINDS,
+                        .rates = rates,
+                        .err = err};
+    pthread_t thread;
+    sigset_t all, old; /* signals are for the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int native = pthread_create(&thread, NULL, measure_thread, &m);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (native != 0)
+        return pstk__fail_errno(err, native, PSTK_STAGE_DEVICE, "no thread to measure copies with");
+    pthread_join(thread, NULL);
+    return m.result;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda/lease: batches on the consumer's streams. Any thread. */
+#include "device/cuda/gpu.h"
+
+#include "base/error.h"
+#include "base/interpreter.h"
+
+#include <stdlib.h>
+
+/*
+ * The default streams are those of the calling thread's current context: where it is not ours, what
+ * the caller puts there is not behind what we do. Only where a lease begins: it may end in any
+ * thread (a finalizer's), and then the default stream is ours.
+ */
+static int check_default(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
+{
+    void *context = NULL;
+    int current = -1;
+    if (stream != NULL && stream != cudaStreamLegacy && stream != cudaStreamPerThread)
+        return 0;
+    if (d->context.current(&context) == 0 && context != NULL) {
+        if (context == d->context.handle)
+            return 0;
+    } else if (cudaGetDevice(&current) == cudaSuccess && current == d->context.index) {
+        return 0; /* no context yet: this one will be the thread's */
+    }
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: it is the default stream of another device or context, the calling "
+                      "thread's current one, but the batch is on CUDA device %d: call "
+                      "cudaSetDevice(%d) first, or give a stream of that device",
+                      d->context.index, d->context.index);
+}
+
+static int fail_stream(const struct pstk__cuda *d, cudaError_t code, struct pstk_error *err)
+{
+    if (code != cudaErrorInvalidResourceHandle)
+        return pstk__gpu_fail(d, code, "ordering the consumer's stream", err);
+    pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+               "stream: it is of another device or context than the batch, which is on CUDA device "
+               "%d (%s)",
+               d->context.index, cudaGetErrorName(code));
+    return pstk__cuda_native(err, code, PSTK_EINVAL);
+}
+
+/* 1: the stream is being captured, or is the default one, which waits for one that is; 0: it is
+ * not; -1: *code says why that is not known. */
+static int is_captured(cudaStream_t stream, cudaError_t *code)
+{
+    enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    *code = cudaStreamIsCapturing(stream, &status);
+    if (*code == cudaErrorStreamCaptureImplicit)
+        return 1;
+    return *code == cudaSuccess ? status != cudaStreamCaptureStatusNone : -1;
+}
+
+/* A capture would take our streams into the program's graph, and loads would never run. */
+static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
+{
+    cudaError_t code;
+    const int r = is_captured(stream, &code);
+    if (r <= 0)
+        return r < 0 ? fail_stream(d, code, err) : 0;
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: it is being captured into a graph%s: take batches, wait for them, "
+                      "read them and record their use outside of captures",
+                      code == cudaSuccess ? "" : ", or the default stream waits for one that is");
+}
+
+/* Whoever has the lock may wait in the driver for room in its stream: `quick` does not wait for it.
+ */
+static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
+{
+    if (!quick)
+        return pthread_mutex_lock(&d->lock);
+    if (pthread_mutex_trylock(&d->lock) == 0)
+        return 0;
+    return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
+                      "no batch was ready within the timeout: another thread was giving one back");
+}
+
+/* Begin a call that queues something in a stream of the consumer's: the device is entered. */
+static int enter_for(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
+                     struct pstk_error *err)
+{
+    int r = pstk__cuda_enter(e, &d->context, err);
+    if (r < 0)
+        return r;
+    r = check_capture(d, stream, err);
+    if (r < 0)
+        pstk__cuda_leave(e);
+    return r;
+}
+
+/* The same, and the lock is held. */
+static int stream_enter(struct pstk__cuda_entry *e, struct pstk__cuda *d, cudaStream_t stream,
+                        int quick, struct pstk_error *err)
+{
+    int r = enter_for(e, d, stream, err);
+    if (r < 0)
+        return r;
+    r = lock(d, quick, err);
+    if (r < 0)
+        pstk__cuda_leave(e);
+    return r;
+}
+
+static void stream_leave(const struct pstk__cuda_entry *e, struct pstk__cuda *d)
+{
+    pthread_mutex_unlock(&d->lock);
+    pstk__cuda_leave(e);
+}
+
+static int wait_for_load(struct pstk__cuda *d, uint32_t slot, cudaStream_t stream, int is_lease,
+                         int quick, struct pstk_error *err)
+{
+    struct pstk__cuda_entry e;
+    int r = check_default(d, stream, err);
+    if (r == 0)
+        r = stream_enter(&e, d, stream, quick, err);
+    if (r < 0)
+        return r;
+    /* A stream of any device may wait for an event, but only one of its own may record it. */
+    cudaError_t code = cudaEventRecord(d->probe, stream);
+    if (code == cudaSuccess)
+        code = cudaStreamWaitEvent(stream, d->slots[slot].loaded, 0);
+    if (code == cudaSuccess && d->timed && is_lease)
+        pstk__timing_arrive(&d->timing, stream);
+    r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
+    stream_leave(&e, d);
+    return r;
+}
+
+void pstk__gpu_ask(struct pstk__device *device, void *stream, int again, int quick)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    if (!d->timed || check_default(d, stream, NULL) < 0 ||
+        stream_enter(&e, d, stream, quick, NULL) < 0)
+        return; /* acquire says what is wrong with the stream */
+    pstk__timing_ask(&d->timing, stream, again);
+    stream_leave(&e, d);
+}
+
+int pstk__gpu_acquire(struct pstk__device *device, uint32_t slot, void *stream, int quick,
+                      struct pstk_error *err)
+{
+    return wait_for_load(pstk__cuda_of(device), slot, stream, 1, quick, err);
+}
+
+int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream, struct pstk_error *err)
+{
+    return wait_for_load(pstk__cuda_of(device), slot, stream, 0, 0, err);
+}
+
+/*
+ * One event for each stream; where there are too many, the last one stands for several. An event
+ * that stands for something already goes on doing so, by making the stream wait for it: a handle
+ * met again may be another stream, that of another thread (cudaStreamPerThread) or a new one.
+ */
+static cudaError_t add_use(struct pstk__cuda_slot *s, cudaStream_t stream)
+{
+    uint32_t k = 0;
+    cudaError_t code = cudaSuccess;
+    while (k < s->n_uses && s->users[k] != stream)
+        k++;
+    if (k == PSTK__CUDA_USES)
+        k = PSTK__CUDA_USES - 1;
+    if (k < s->n_uses)
+        code = cudaStreamWaitEvent(stream, s->uses[k], 0);
+    if (code == cudaSuccess)
+        code = cudaEventRecord(s->uses[k], stream);
+    if (code != cudaSuccess)
+        return code;
+    s->users[k] = stream;
+    s->n_uses = k < s->n_uses ? s->n_uses : k + 1;
+    return cudaSuccess;
+}
+
+int pstk__gpu_record(struct pstk__device *device, uint32_t slot, void *stream,
+                     struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    int r = stream_enter(&e, d, stream, 0, err);
+    if (r < 0)
+        return r;
+    const cudaError_t code = add_use(&d->slots[slot], stream);
+    r = code == cudaSuccess ? 0 : fail_stream(d, code, err);
+    stream_leave(&e, d);
+    return r;
+}
+
+int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pstk_error *err)
+{
+    (void)device;
+    if (stream != cudaStreamPerThread)
+        return 0;
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                      "stream: cudaStreamPerThread is another stream in the thread that gives the "
+                      "batch back: give a stream of your own, or NULL");
+}
+
+/* Not all of it could be recorded as uses: wait for what is in the streams, so that close need not
+ * wait for the whole device, which would break a capture of the program's. 1: nothing of it runs
+ * any more. */
+static int wait_for_all(struct pstk__cuda *d, void *const *streams, uint32_t n_streams)
+{
+    struct pstk__cuda_entry e;
+    int is_over = 1;
+    if (pstk__cuda_enter(&e, &d->context, NULL) < 0)
+        return 0;
+    for (uint32_t i = 0; i < n_streams; i++) {
+        cudaError_t code;
+        if (is_captured(streams[i], &code) == 0)
+            code = cudaStreamSynchronize(streams[i]);
+        else if (code == cudaSuccess)
+            code = cudaErrorStreamCaptureUnsupported; /* to wait would break it */
+        is_over &= code == cudaSuccess || pstk__cuda_is_dead(code);
+    }
+    pstk__cuda_leave(&e);
+    return is_over;
+}
+
+/* With the lock: record what is not being captured; what is stays in the list. */
+static cudaError_t record_uses(struct pstk__cuda *d, const struct pstk__lease_end *end)
+{
+    uint32_t n_left = 0;
+    for (uint32_t i = 0; i < *end->n_streams; i++) {
+        cudaError_t code;
+        const int captured = is_captured(end->streams[i], &code);
+        if (captured == 0)
+            code = add_use(&d->slots[end->slot], end->streams[i]);
+        if (captured > 0)
+            end->streams[n_left++] = end->streams[i];
+        else if (code != cudaSuccess)
+            return code;
+    }
+    *end->n_streams = n_left;
+    return cudaSuccess;
+}
+
+/* As lock; a thread that has to wait gives up the interpreter's lock, which whoever has this one
+ * may want: to *state. */
+static int lock_for_release(struct pstk__cuda *d, int quick, void **state, struct pstk_error *err)
+{
+    *state = NULL;
+    const int r = lock(d, 1, quick ? err : NULL);
+    if (r == 0 || quick)
+        return r;
+    *state = pstk__interpreter_leave();
+    return lock(d, 0, err);
+}
+
+static int end_lease(struct pstk__cuda *d, const struct pstk__lease_end *end,
+                     struct pstk_error *err)
+{
+    struct pstk__cuda_entry e;
+    void *state;
+    int r = pstk__cuda_enter(&e, &d->context, err);
+    if (r < 0)
+        return r;
+    r = lock_for_release(d, end->quick, &state, err);
+    if (r < 0) {
+        pstk__cuda_leave(&e);
+        return r;
+    }
+    const cudaError_t code = record_uses(d, end);
+    r = code == cudaSuccess ? *end->n_streams > 0 : fail_stream(d, code, err);
+    stream_leave(&e, d);
+    pstk__interpreter_return(state);
+    return r;
+}
+
+int pstk__gpu_release(struct pstk__device *device, const struct pstk__lease_end *end,
+                      struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    const uint32_t n_all = *end->n_streams;
+    const int r = end_lease(d, end, err);
+    if (r >= 0 || r == PSTK_ETIMEDOUT)
+        return r;
+    void *state = pstk__interpreter_leave();
+    const int is_over = r != PSTK_EINVAL && wait_for_all(d, end->streams, n_all);
+    pthread_mutex_lock(&d->lock);
+    d->is_lost |= !is_over;
+    pthread_mutex_unlock(&d->lock);
+    pstk__interpreter_return(state);
+    return r;
+}
+
+void pstk__gpu_abandon(struct pstk__device *device)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    pthread_mutex_lock(&d->lock);
+    d->is_lost = 1;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+int pstk__gpu_stream_open(struct pstk__device *device, void **stream, struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    cudaStream_t s = NULL;
+    int r = pstk__cuda_enter(&e, &d->context, err);
+    if (r < 0)
+        return r;
+    struct pstk__cuda_stream *opened = malloc(sizeof *opened);
+    const cudaError_t code =
+        opened ? cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) : cudaSuccess;
+    if (!opened)
+        r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a stream");
+    else if (code != cudaSuccess)
+        r = pstk__gpu_fail(d, code, "making a stream", err);
+    pstk__cuda_leave(&e);
+    if (r < 0) {
+        free(opened);
+        return r;
+    }
+    pthread_mutex_lock(&d->lock);
+    *opened = (struct pstk__cuda_stream){.next = d->opened, .stream = s};
+    d->opened = opened;
+    pthread_mutex_unlock(&d->lock);
+    *stream = s;
+    return 0;
+}
+
+/* Take the stream out of those that the device closes. */
+static void forget_stream(struct pstk__cuda *d, cudaStream_t stream)
+{
+    pthread_mutex_lock(&d->lock);
+    struct pstk__cuda_stream **link = &d->opened, *found;
+    while (*link && (*link)->stream != stream)
+        link = &(*link)->next;
+    found = *link;
+    if (found)
+        *link = found->next;
+    pthread_mutex_unlock(&d->lock);
+    free(found);
+}
+
+void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    if (stream == NULL || pstk__cuda_enter(&e, &d->context, NULL) < 0)
+        return;
+    forget_stream(d, stream);
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+    pstk__cuda_leave(&e);
+}
+
+void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered)
+{
+    struct pstk__cuda_stream *next;
+    for (struct pstk__cuda_stream *s = d->opened; s; s = next) {
+        next = s->next;
+        if (is_entered)
+            cudaStreamDestroy(s->stream); /* what is in it runs on */
+        free(s);
+    }
+    d->opened = NULL;
+}
+
+int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns,
+                          struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    int r = check_default(d, stream, err);
+    if (r == 0)
+        r = enter_for(&e, d, stream, err);
+    if (r < 0)
+        return r;
+    const cudaError_t code = pstk__cuda_spin(&d->module, ns, stream);
+    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "standing in for a training step", err);
+    pstk__cuda_leave(&e);
+    return r;
+}
+
+int pstk__gpu_read(struct pstk__device *device, void *to, const void *from, uint64_t size,
+                   void *stream, struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_entry e;
+    int r = check_default(d, stream, err);
+    if (r == 0)
+        r = enter_for(&e, d, stream, err);
+    if (r < 0)
+        return r;
+    cudaError_t code = cudaSuccess;
+    if (size > 0)
+        code = cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToHost, stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(stream);
+    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying to the host", err);
+    pstk__cuda_leave(&e);
+    return r;
+}

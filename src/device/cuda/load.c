@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuda/load: from host slots to slots of the GPU. The uploader's thread alone. */
+#include "device/cuda/gpu.h"
+
+#include "base/error.h"
+#include "metrics/stats.h"
+
+#include <sys/mman.h>
+
+int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    /* Without this a fork may leave the device reading pages that are no longer the parent's: older
+     * kernels copy page-locked pages on write. No child may touch a slot anyway. */
+    (void)madvise(memory, size, MADV_DONTFORK);
+    /* Locking takes every page there is, so that nothing is lost by larger ones: 19 pages of 2 MiB
+     * are locked and mapped for a batch of 38 MB, not 9400. A kernel without them refuses. */
+    (void)madvise(memory, size, MADV_HUGEPAGE);
+    cudaError_t code = cudaHostRegister(memory, size, cudaHostRegisterDefault);
+    if (code == cudaSuccess)
+        return 0;
+    cudaGetLastError(); /* it would be taken for the next call's; the thread is ours */
+    code = pstk__bounce_open(&d->bounce);
+    if (code == cudaSuccess)
+        return 1;
+    pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+               "CUDA device %d: neither the slots nor %u MiB beside them could be "
+               "page-locked (%s): free page-locked memory, or raise the container's limit",
+               d->context.index, PSTK__BOUNCE_PIECES * PSTK__BOUNCE_SIZE >> 20,
+               cudaGetErrorName(code));
+    return pstk__cuda_native(err, code, PSTK_ENOMEM);
+}
+
+void pstk__gpu_unpin(struct pstk__device *device, void *memory)
+{
+    (void)device;
+    cudaHostUnregister(memory);
+}
+
+uint8_t *pstk__gpu_memory(struct pstk__device *device, uint32_t slot)
+{
+    const struct pstk__cuda *d = pstk__cuda_of(device);
+    return d->memory + slot * d->layout.device_size;
+}
+
+/* Copies of one engine are worked off one by one, whatever streams they are of: between the pieces
+ * those of the trainer have their turn. A piece takes some 0.1 ms. */
+#define PIECE ((uint64_t)4 << 20)
+
+static cudaError_t copy(struct pstk__cuda *d, struct pstk__cuda_load *l, uint8_t *to,
+                        const uint8_t *from, uint64_t size)
+{
+    l->size += size;
+    if (d->bounce.memory)
+        return pstk__bounce_copy(&d->bounce, to, from, size, d->copies);
+    cudaError_t code = cudaSuccess;
+    for (uint64_t at = 0; at < size && code == cudaSuccess; at += PIECE)
+        code = cudaMemcpyAsync(to + at, from + at, size - at < PIECE ? size - at : PIECE,
+                               cudaMemcpyHostToDevice, d->copies);
+    return code;
+}
+
+static cudaError_t is_over(cudaEvent_t event, int wait)
+{
+    return wait ? cudaEventSynchronize(event) : cudaEventQuery(event);
+}
+
+/* What the slot's last load did, which nobody may have used, is over as well: its copies were seen
+ * done, and kernels go one after the other. */
+int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_slot *s = &d->slots[slot];
+    cudaError_t code = is_over(d->loads[d->n_begun % PSTK__LOADS].taken, wait);
+    for (uint32_t k = 0; k < s->n_uses && code == cudaSuccess; k++)
+        code = is_over(s->uses[k], wait);
+    if (code == cudaErrorNotReady)
+        return 0;
+    if (code != cudaSuccess)
+        return pstk__gpu_fail(d, code, "waiting for a slot", err);
+    s->n_uses = 0;
+    return 1;
+}
+
+static cudaError_t queue_copies(struct pstk__cuda *d, const struct pstk__load *load,
+                                struct pstk__cuda_load *l)
+{
+    const struct pstk__layout *layout = &d->layout;
+    uint8_t *slot = pstk__gpu_memory(&d->base, load->slot);
+    cudaError_t code = cudaEventRecord(l->begun, d->copies);
+    l->size = 0;
+    if (code == cudaSuccess)
+        code = copy(d, l, pstk__gpu_arrival(d, d->n_begun), load->memory, layout->arrival_size);
+    if (code == cudaSuccess)
+        code = copy(d, l, slot, load->memory + layout->arrival_size,
+                    layout->dense_size - layout->arrival_size);
+    for (uint32_t i = 0; i < d->n_outputs && code == cudaSuccess; i++)
+        code = copy(d, l, slot + layout->final[i], load->memory + layout->rows[i],
+                    load->ragged_size[i]);
+    return code == cudaSuccess ? cudaEventRecord(l->copied, d->copies) : code;
+}
+
+int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load,
+                   struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    const cudaError_t code = queue_copies(d, load, &d->loads[d->n_begun % PSTK__LOADS]);
+    d->n_begun++;
+    return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying a batch", err);
+}
+
+static void count_copy(struct pstk__cuda *d, const struct pstk__cuda_load *l)
+{
+    float ms = 0;
+    if (!d->timed || cudaEventElapsedTime(&ms, l->begun, l->copied) != cudaSuccess)
+        return;
+    pstk__count(&d->copy_ns, ms > 0 ? (uint64_t)((double)ms * 1e6) : 0);
+    pstk__count(&d->copy_bytes, l->size);
+}
+
+/* Nothing waits for the copies: they are over. `loaded` is recorded behind the kernels, or on their
+ * stream where there are none: that of the copies may have the next load's already. */
+static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_load *l,
+                                 const struct pstk__load_end *end)
+{
+    cudaError_t code = cudaSuccess;
+    if (d->finish.n_outputs > 0) {
+        code = pstk__cuda_finish_launch(&d->finish, pstk__gpu_arrival(d, d->n_finished),
+                                        pstk__gpu_memory(&d->base, end->slot), end->n_valid,
+                                        d->kernels);
+        if (code == cudaSuccess)
+            code = cudaEventRecord(l->taken, d->kernels);
+    }
+    return code == cudaSuccess ? cudaEventRecord(d->slots[end->slot].loaded, d->kernels) : code;
+}
+
+int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *end,
+                     struct pstk_error *err)
+{
+    struct pstk__cuda *d = pstk__cuda_of(device);
+    struct pstk__cuda_load *l = &d->loads[d->n_finished % PSTK__LOADS];
+    cudaError_t code = is_over(l->copied, end->wait);
+    if (code == cudaErrorNotReady)
+        return 0;
+    if (code != cudaSuccess)
+        return pstk__gpu_fail(d, code, "copying a batch", err);
+    count_copy(d, l);
+    code = queue_kernels(d, l, end);
+    d->n_finished++;
+    return code == cudaSuccess ? 1 : pstk__gpu_fail(d, code, "finishing a batch", err);
+}

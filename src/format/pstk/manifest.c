@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plain data of a manifest: building it up, its invariants, its file. JSON: manifest_json.c. */
+#include "format/pstk/manifest.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "format/pstk/shard.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int no_memory(struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the manifest");
+}
+
+void pstk__manifest_free(struct pstk__manifest *m)
+{
+    for (uint32_t i = 0; i < m->n_dictionaries; i++)
+        free(m->dictionaries[i].file);
+    for (uint32_t i = 0; i < m->n_shards; i++) {
+        free(m->shards[i].file);
+        free(m->shards[i].dictionaries);
+    }
+    pstk__texts_close(&m->names);
+    free(m->dictionaries);
+    free(m->shards);
+    free(m->note);
+    memset(m, 0, sizeof *m);
+}
+
+/* Room for one more element; doubles, so that n additions cost O(n). NULL: out of memory. */
+static void *grow(void *array, uint32_t n, uint32_t *capacity, size_t element_size)
+{
+    if (n < *capacity)
+        return array;
+    uint64_t more = *capacity ? 2 * (uint64_t)*capacity : 4;
+    more = more < UINT32_MAX ? more : UINT32_MAX;
+    if (n >= more)
+        return NULL;
+    void *larger = reallocarray(array, more, element_size);
+    if (larger)
+        *capacity = (uint32_t)more;
+    return larger;
+}
+
+int pstk__manifest_add_dictionary(struct pstk__manifest *m,
+                                  const struct pstk__manifest_dictionary *d, struct pstk_error *err)
+{
+    struct pstk__manifest_dictionary *list =
+        grow(m->dictionaries, m->n_dictionaries, &m->dictionary_capacity, sizeof *list);
+    if (!list)
+        return no_memory(err);
+    m->dictionaries = list;
+    uint64_t bytes;
+    if (__builtin_add_overflow(m->bytes, d->bytes, &bytes))
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN, "dictionary %s: its size overflows",
+                          d->file);
+    char *file = strdup(d->file);
+    if (!file)
+        return no_memory(err);
+    list[m->n_dictionaries] = *d;
+    list[m->n_dictionaries++].file = file;
+    m->bytes = bytes;
+    return 0;
+}
+
+int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manifest_shard *s,
+                             struct pstk_error *err)
+{
+    struct pstk__manifest_shard *list =
+        grow(m->shards, m->n_shards, &m->shard_capacity, sizeof *list);
+    if (!list)
+        return no_memory(err);
+    m->shards = list;
+    uint64_t n_samples, bytes;
+    if (s->n_dictionaries > PSTK_MAX_FIELDS ||
+        __builtin_add_overflow(m->n_samples, s->n_records, &n_samples) ||
+        __builtin_add_overflow(m->bytes, s->bytes, &bytes))
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "shard %s: %llu records, %llu bytes, %u dictionaries are too many",
+                          s->file, (unsigned long long)s->n_records, (unsigned long long)s->bytes,
+                          s->n_dictionaries);
+    size_t size = s->n_dictionaries * sizeof *s->dictionaries;
+    char *file = strdup(s->file);
+    uint32_t *dictionaries = size ? malloc(size) : NULL;
+    if (!file || (size && !dictionaries)) {
+        free(file);
+        free(dictionaries);
+        return no_memory(err);
+    }
+    if (size)
+        memcpy(dictionaries, s->dictionaries, size);
+    list[m->n_shards] = *s;
+    list[m->n_shards].file = file;
+    list[m->n_shards++].dictionaries = dictionaries;
+    m->n_samples = n_samples;
+    m->bytes = bytes;
+    return 0;
+}
+
+int pstk__manifest_reserve(struct pstk__manifest *m, uint32_t n_shards, uint32_t n_dictionaries,
+                           struct pstk_error *err)
+{
+    struct pstk__manifest_shard *shards = reallocarray(m->shards, n_shards, sizeof *shards);
+    m->shards = shards || !n_shards ? shards : m->shards;
+    struct pstk__manifest_dictionary *dictionaries =
+        reallocarray(m->dictionaries, n_dictionaries, sizeof *dictionaries);
+    m->dictionaries = dictionaries || !n_dictionaries ? dictionaries : m->dictionaries;
+    if ((n_shards && !shards) || (n_dictionaries && !dictionaries))
+        return no_memory(err);
+    m->shard_capacity = n_shards;
+    m->dictionary_capacity = n_dictionaries;
+    return 0;
+}
+
+static int open_names(struct pstk__manifest *m, uint64_t n, uint64_t size, struct pstk_error *err)
+{
+    int r = pstk__texts_open(&m->names, n, size);
+    if (r == -EFBIG)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "names has %llu bytes; must be below 2^32", (unsigned long long)size);
+    return r < 0 ? no_memory(err) : 0;
+}
+
+int pstk__manifest_set_names(struct pstk__manifest *m, const char *const *names, uint64_t n,
+                             struct pstk_error *err)
+{
+    uint64_t size = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (!names[i] || !pstk__manifest_text_ok(names[i]))
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "names[%llu] is %s",
+                              (unsigned long long)i, names[i] ? "not UTF-8" : "NULL");
+        size += strlen(names[i]) + 1;
+    }
+    int r = open_names(m, n, size, err);
+    for (uint64_t i = 0; r == 0 && i < n; i++)
+        pstk__texts_add(&m->names, names[i], strlen(names[i]));
+    return r;
+}
+
+int pstk__manifest_copy_names(struct pstk__manifest *m, const struct pstk__manifest *from,
+                              struct pstk_error *err)
+{
+    const struct pstk__texts *names = &from->names;
+    int r = open_names(m, names->n, names->size, err);
+    for (uint64_t i = 0; r == 0 && i < names->n; i++)
+        pstk__texts_add(&m->names, pstk__texts_get(names, i), strlen(pstk__texts_get(names, i)));
+    return r;
+}
+
+int pstk__manifest_set_note(struct pstk__manifest *m, const char *note, struct pstk_error *err)
+{
+    if (note && !pstk__manifest_text_ok(note))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "note is not UTF-8");
+    char *copy = note ? strdup(note) : NULL;
+    if (note && !copy)
+        return no_memory(err);
+    free(m->note);
+    m->note = copy;
+    return 0;
+}
+
+int pstk__manifest_file_name_ok(const char *name)
+{
+    size_t n = strlen(name);
+    return n >= 1 && n <= PSTK__MAX_FILE_NAME && name[0] != '.' &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == n;
+}
+
+/* ---- invariants ------------------------------------------------------------------------------ */
+
+/* Where a broken invariant is reported: EBADMSG of a file that was read, EINVAL of one to print. */
+struct check {
+    const struct pstk__manifest *m;
+    const char *name;
+    int code;
+    struct pstk_error *err;
+};
+
+#define SUM_MAX (1ull << 62) /* bytes of a field in all: JSON readers have 63 bits */
+
+#define WRONG(c, ...) pstk__manifest_wrong((c)->name, (c)->code, (c)->err, __VA_ARGS__)
+
+static int check_dictionary(const struct check *c, uint32_t i)
+{
+    const struct pstk__manifest_dictionary *d = &c->m->dictionaries[i];
+    if (!d->file || !pstk__manifest_file_name_ok(d->file))
+        return WRONG(c, "dictionaries[%u].file \"%.200s\" is no name of a dictionary", i,
+                     d->file ? d->file : "");
+    if (d->field >= c->m->schema.n_fields || c->m->schema.fields[d->field].codec != PSTK_CODEC_ZSTD)
+        return WRONG(c, "dictionaries[%u].field is no field whose codec is zstd", i);
+    if (d->bytes < 1 || d->bytes > PSTK__MAX_DICTIONARY)
+        return WRONG(c, "dictionaries[%u].bytes is %llu, not 1 to 16 MiB", i,
+                     (unsigned long long)d->bytes);
+    return 0;
+}
+
+static int check_shard_dictionaries(const struct check *c, uint32_t i)
+{
+    const struct pstk__manifest_shard *s = &c->m->shards[i];
+    uint64_t seen = 0; /* a bit for each field */
+    _Static_assert(PSTK_MAX_FIELDS <= 64, "a bit for each field");
+    for (uint32_t k = 0; k < s->n_dictionaries; k++) {
+        if (s->dictionaries[k] >= c->m->n_dictionaries)
+            return WRONG(c, "shards[%u].dictionaries names number %u; there are %u", i,
+                         s->dictionaries[k], c->m->n_dictionaries);
+        uint64_t bit = 1ull << c->m->dictionaries[s->dictionaries[k]].field;
+        if (seen & bit)
+            return WRONG(c, "shards[%u].dictionaries has two for one field", i);
+        seen |= bit;
+    }
+    return 0;
+}
+
+static int check_shard(const struct check *c, uint32_t i)
+{
+    const struct pstk__manifest_shard *s = &c->m->shards[i];
+    if (!s->file || !pstk__manifest_file_name_ok(s->file))
+        return WRONG(c, "shards[%u].file \"%.200s\" is no name of a shard", i,
+                     s->file ? s->file : "");
+    if (s->n_records < 1 || s->n_records > PSTK__MAX_SHARD_RECORDS)
+        return WRONG(c, "shards[%u].n_records is %llu, not 1 to 2^32-1", i,
+                     (unsigned long long)s->n_records);
+    /* The least a shard of so many records can have: below 2^32 * 2^19 bytes, no overflow. */
+    uint64_t least = PSTK__HEADER_SIZE + s->n_records * c->m->schema.head_size +
+                     pstk__shard_n_pages(s->n_records) * PSTK__INDEX_PAGE;
+    if (s->bytes > PSTK__MAX_SHARD_SIZE || s->bytes % PSTK__INDEX_PAGE != 0 || s->bytes < least)
+        return WRONG(c, "shards[%u].bytes is %llu, which a shard of %llu records cannot have", i,
+                     (unsigned long long)s->bytes, (unsigned long long)s->n_records);
+    return check_shard_dictionaries(c, i);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* No two files of one name: each byte on disk belongs to one entry. */
+static int check_unique(const struct check *c)
+{
+    const struct pstk__manifest *m = c->m;
+    uint64_t n = (uint64_t)m->n_shards + m->n_dictionaries;
+    const char **names = n ? reallocarray(NULL, n, sizeof *names) : NULL;
+    if (n && !names)
+        return no_memory(c->err);
+    for (uint32_t i = 0; i < m->n_shards; i++)
+        names[i] = m->shards[i].file;
+    for (uint32_t i = 0; i < m->n_dictionaries; i++)
+        names[m->n_shards + i] = m->dictionaries[i].file;
+    if (n)
+        qsort(names, n, sizeof *names, compare_names);
+    int r = 0;
+    for (uint64_t i = 1; i < n && r == 0; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            r = WRONG(c, "the file %s is named twice", names[i]);
+    free(names);
+    return r;
+}
+
+/* Sums cannot overflow: fewer than 2^32 shards of at most 2^44 bytes and 2^32 records give below
+ * 2^76 in theory, so they are added with a check. */
+static int check_sums(const struct check *c)
+{
+    const struct pstk__manifest *m = c->m;
+    uint64_t n_samples = 0, bytes = 0;
+    int over = 0;
+    for (uint32_t i = 0; i < m->n_shards; i++) {
+        over |= __builtin_add_overflow(n_samples, m->shards[i].n_records, &n_samples);
+        over |= __builtin_add_overflow(bytes, m->shards[i].bytes, &bytes);
+    }
+    for (uint32_t i = 0; i < m->n_dictionaries; i++)
+        over |= __builtin_add_overflow(bytes, m->dictionaries[i].bytes, &bytes);
+    if (over || n_samples > PSTK__MAX_SAMPLES)
+        return WRONG(c, "n_samples: the shards have more than 2^40 records");
+    if (n_samples != m->n_samples)
+        return WRONG(c, "n_samples is %llu, yet the shards have %llu records",
+                     (unsigned long long)m->n_samples, (unsigned long long)n_samples);
+    if (bytes != m->bytes)
+        return WRONG(c, "bytes is %llu, yet shards and dictionaries have %llu",
+                     (unsigned long long)m->bytes, (unsigned long long)bytes);
+    return 0;
+}
+
+static int check_field(const struct check *c, uint32_t i)
+{
+    const struct pstk_field_stats *s = &c->m->stats[i];
+    if (s->max_stored_size > PSTK__MAX_RECORD_SIZE || s->max_plain_size > PSTK__MAX_RECORD_SIZE)
+        return WRONG(c, "fields[%u].max_stored or max_plain is over 2^32-1 bytes", i);
+    if (s->max_width > UINT16_MAX || s->max_height > UINT16_MAX)
+        return WRONG(c, "fields[%u].max_width or max_height is over 65535 pixels", i);
+    /* What was added up over all records: so that sums of parts can be added in turn. */
+    const uint64_t n = c->m->n_samples;
+    if (s->stored_bytes > SUM_MAX || s->plain_bytes > SUM_MAX ||
+        s->stored_bytes / (n ? n : 1) > s->max_stored_size ||
+        s->plain_bytes / (n ? n : 1) > s->max_plain_size)
+        return WRONG(c, "fields[%u].stored_bytes or plain_bytes is more than its records can have",
+                     i);
+    for (uint32_t k = 0; k < 8; k++)
+        if (s->n_encoding[k] > c->m->n_samples)
+            return WRONG(c, "fields[%u].encodings counts more records than there are", i);
+    for (uint32_t k = 0; k < 4; k++)
+        if (s->n_codec[k] > c->m->n_samples)
+            return WRONG(c, "fields[%u].codecs counts more records than there are", i);
+    if (s->n_equivalent > s->n_codec[PSTK_CODEC_PLANES])
+        return WRONG(c, "fields[%u].equivalent counts more records than planes there are", i);
+    return 0;
+}
+
+int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
+                         struct pstk_error *err)
+{
+    const struct check c = {.m = m, .name = name, .code = code, .err = err};
+    int r = 0;
+    if (strlen(m->identity) != 32 || strspn(m->identity, "0123456789abcdef") != 32)
+        return WRONG(&c, "identity is not 32 lower-case hex digits");
+    if (m->n_parts < 1 || m->part >= m->n_parts)
+        return WRONG(&c, "part is %u of n_parts %u", m->part, m->n_parts);
+    if (m->schema.n_fields < 1)
+        return WRONG(&c, "fields is empty");
+    for (uint32_t i = 0; i < m->n_dictionaries && r == 0; i++)
+        r = check_dictionary(&c, i);
+    for (uint32_t i = 0; i < m->n_shards && r == 0; i++)
+        r = check_shard(&c, i);
+    if (r == 0)
+        r = check_unique(&c);
+    if (r == 0)
+        r = check_sums(&c);
+    for (uint32_t i = 0; i < m->schema.n_fields && r == 0; i++)
+        r = check_field(&c, i);
+    return r;
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+/* zstd expands bytes to at most as many times their number: its densest block is a run, a head of 3
+ * bytes and 1 byte for up to 128 KiB (RFC 8878, 3.1.1.2). A compressed block, which gives no more,
+ * is at least 7: a head, sizes of no literals and of the sequences, their modes, a byte of bits. */
+#define ZSTD_EXPANSION ((128u << 10) / 4)
+
+/* Bytes of the largest record that there can be. A shard's records lie between header and index,
+ * and each of the others has at least its head. The check saw to it that all of this fits. */
+static uint64_t largest_record(const struct pstk__manifest *m)
+{
+    uint64_t largest = m->schema.head_size;
+    for (uint32_t i = 0; i < m->n_shards; i++) {
+        const struct pstk__manifest_shard *s = &m->shards[i];
+        const uint64_t size = s->bytes - PSTK__HEADER_SIZE -
+                              pstk__shard_n_pages(s->n_records) * PSTK__INDEX_PAGE -
+                              (s->n_records - 1) * m->schema.head_size;
+        largest = size > largest ? size : largest;
+    }
+    return largest < PSTK__MAX_RECORD_SIZE ? largest : PSTK__MAX_RECORD_SIZE;
+}
+
+/* Most plain bytes of a value of field i that has at most max_stored. */
+static uint64_t largest_plain(const struct pstk__manifest *m, uint32_t i, uint64_t max_stored)
+{
+    const uint32_t exact = m->schema.plain_size[i];
+    switch (m->schema.fields[i].codec) {
+    case PSTK_CODEC_NONE:
+        return exact ? exact : max_stored;
+    case PSTK_CODEC_ZSTD: /* below 2^32 * 2^15 */
+        return exact ? exact : max_stored * ZSTD_EXPANSION;
+    default:
+        /* Planes have none: coefficients that are all 0 take no bits, whatever their number. The
+         * pixels bound them: max_pixels is looked at before a file is given back. */
+        return PSTK__MAX_RECORD_SIZE;
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits)
+{
+    const uint64_t largest = largest_record(m);
+    uint64_t size = m->schema.head_size; /* + 64 values below 2^32: no overflow */
+    for (uint32_t i = 0; i < m->schema.n_fields; i++) {
+        const struct pstk_field_stats *s = &m->stats[i];
+        const int in_head = m->schema.entry[i] < 0;
+        const uint64_t most = in_head ? m->schema.fixed_size[i] : largest - m->schema.head_size;
+        limits->max_stored[i] = least(s->max_stored_size, most);
+        limits->max_plain[i] = least(s->max_plain_size, largest_plain(m, i, limits->max_stored[i]));
+        limits->max_width[i] = s->max_width;
+        limits->max_height[i] = s->max_height;
+        size += in_head ? 0 : limits->max_stored[i];
+    }
+    limits->max_size = least(size, largest);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static int check_directory(const char *path, struct pstk_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s",
+                                path)
+                   : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", path);
+    if (!S_ISDIR(st.st_mode))
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "%s is a file; a data set is a directory with a " PSTK__MANIFEST_FILE
+                          " and shards",
+                          path);
+    return 0;
+}
+
+int pstk__manifest_load(struct pstk__manifest *m, const char *path, struct pstk_error *err)
+{
+    memset(m, 0, sizeof *m);
+    int r = check_directory(path, err);
+    if (r < 0)
+        return r;
+    char name[PATH_MAX];
+    int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
+    if (n < 0 || (size_t)n >= sizeof name)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
+                          path);
+    void *bytes;
+    uint64_t size;
+    r = pstk__file_load(name, PSTK__MANIFEST_MAX, &bytes, &size, err);
+    if (r == PSTK_ENOENT)
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                          "%s has no " PSTK__MANIFEST_FILE ", so it is no data set (or one whose "
+                          "packing did not finish)",
+                          path);
+    if (r < 0)
+        return r;
+    r = pstk__manifest_parse(m, bytes, size, name, err);
+    if (r == 0) {
+        m->file_size = size;
+        memcpy(m->file_tail, (char *)bytes + size - PSTK__MANIFEST_TAIL, PSTK__MANIFEST_TAIL);
+    }
+    free(bytes);
+    return r;
+}
+
+int pstk__manifest_stands(const struct pstk__manifest *m, const char *path)
+{
+    char name[PATH_MAX], tail[PSTK__MANIFEST_TAIL];
+    struct stat st;
+    int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
+    int fd = n < 0 || (size_t)n >= sizeof name ? -ENAMETOOLONG : pstk__file_open(name);
+    if (fd < 0)
+        return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
+    int r = fstat(fd, &st) < 0 ? -errno : (uint64_t)st.st_size == m->file_size;
+    if (r == 1) {
+        int64_t got = pstk__file_pread(fd, tail, sizeof tail, m->file_size - sizeof tail);
+        r = got < 0 ? (int)got : got == sizeof tail && memcmp(tail, m->file_tail, sizeof tail) == 0;
+    }
+    close(fd);
+    return r;
+}

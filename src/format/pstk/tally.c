@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "format/pstk/tally.h"
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Sums stay below 2^64: at most 2^40 records of less than 2^32 bytes. */
+static void count(struct pstk_field_stats *s, const struct pstk__field_view *v, uint32_t stored,
+                  uint32_t plain)
+{
+    s->max_stored_size = max_u64(s->max_stored_size, stored);
+    s->max_plain_size = max_u64(s->max_plain_size, plain);
+    s->stored_bytes += stored;
+    s->plain_bytes += plain;
+    s->max_width = max_u32(s->max_width, v->width);
+    s->max_height = max_u32(s->max_height, v->height);
+    s->n_encoding[v->encoding & 7]++;
+    s->n_codec[v->codec & 3]++;
+    s->n_equivalent += v->flags & PSTK__FIELD_EQUIVALENT;
+}
+
+void pstk__tally_add(struct pstk_field_stats *stats, const struct pstk__schema *schema,
+                     const struct pstk__field_view *views)
+{
+    for (uint32_t i = 0; i < schema->n_fields; i++) {
+        uint32_t fixed = schema->fixed_size[i];
+        int in_head = schema->entry[i] < 0;
+        count(&stats[i], &views[i], in_head ? fixed : views[i].stored_size,
+              in_head ? fixed : views[i].plain_size);
+    }
+}
+
+void pstk__tally_join(struct pstk_field_stats *a, const struct pstk_field_stats *b,
+                      uint32_t n_fields)
+{
+    for (uint32_t i = 0; i < n_fields; i++) {
+        a[i].max_stored_size = max_u64(a[i].max_stored_size, b[i].max_stored_size);
+        a[i].max_plain_size = max_u64(a[i].max_plain_size, b[i].max_plain_size);
+        /* Manifests keep each below 2^62; a sum that is not is refused by the next check. */
+        if (__builtin_add_overflow(a[i].stored_bytes, b[i].stored_bytes, &a[i].stored_bytes))
+            a[i].stored_bytes = UINT64_MAX;
+        if (__builtin_add_overflow(a[i].plain_bytes, b[i].plain_bytes, &a[i].plain_bytes))
+            a[i].plain_bytes = UINT64_MAX;
+        a[i].max_width = max_u32(a[i].max_width, b[i].max_width);
+        a[i].max_height = max_u32(a[i].max_height, b[i].max_height);
+        for (uint32_t k = 0; k < 8; k++)
+            a[i].n_encoding[k] += b[i].n_encoding[k];
+        for (uint32_t k = 0; k < 4; k++)
+            a[i].n_codec[k] += b[i].n_codec[k];
+        a[i].n_equivalent += b[i].n_equivalent;
+    }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tally: what the records of a data set reach and sum to, field by field, for its manifest. L2,
+ * pure. Used by writer (to state it), merge (to join it), verify (to compare it). */
+#ifndef PSTK_TALLY_H
+#define PSTK_TALLY_H
+
+#include "record/record.h"
+
+/* Count one record: views as stored; those in the head need only their sizes in the schema. */
+void pstk__tally_add(struct pstk_field_stats *stats, const struct pstk__schema *schema,
+                     const struct pstk__field_view *views);
+/* a += b, n_fields of each. */
+void pstk__tally_join(struct pstk_field_stats *a, const struct pstk_field_stats *b,
+                      uint32_t n_fields);
+
+#endif

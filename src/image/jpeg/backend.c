@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Coordinates. Every row in memory begins at the same column of the image, the *origin*: a multiple
+ * of the MCU's width, so that a block of each component begins there and rows can be aligned.
+ * Pixels between it and the box (fewer than an MCU, and one MCU where a margin begins just before
+ * the box) are made and not handed on.
+ *
+ * Upsampling, by libjpeg-turbo's rules (jinit_upsampler): fancy for 2 x 1, 2 x 2 (but neither where
+ * a component is at most two samples wide) and 1 x 2, replication for every other whole ratio. So
+ * it is from release 2.0.3 on, to 3.2 at least; before, 1 x 2 was rounded without the bias (1.5.1)
+ * or replicated (older).
+ */
+#include "image/jpeg/backend.h"
+
+#include "base/error.h"
+
+#include <assert.h>
+
+#define CHANNELS 3u
+#define BLOCK 8u  /* samples on each side of a block; rows that the sink gets at once */
+#define ALIGN 64u /* bytes; see kernels.h */
+
+/* How the samples of a component become pixels. */
+enum upsampling { FULL_SIZE, FANCY_H2V1, FANCY_H1V2, FANCY_H2V2, REPLICATED };
+
+/* The part of a component that a box needs. */
+struct plane {
+    uint32_t component; /* index in the frame */
+    uint32_t upsampling;
+    uint32_t expand_h, expand_v;    /* pixels for a sample, on each axis */
+    uint32_t height;                /* samples, of the whole component */
+    uint32_t first_block, n_blocks; /* columns that are transformed */
+    uint32_t n_samples;             /* from the origin, that are upsampled; <= 8 n_blocks */
+    uint32_t has_left_edge;         /* 1: the component's first sample is among them */
+    uint32_t has_right_edge;        /* 1: and the last */
+    uint32_t n_rows;                /* of the ring, 8 or 16 */
+    uint32_t next_row;              /* row of blocks that comes next */
+    size_t stride;                  /* bytes from row to row of the ring */
+    uint8_t *ring;                  /* sample row y is row y % n_rows */
+    uint8_t *upsampled;             /* one row at full width; FULL_SIZE: NULL */
+};
+
+struct backend {
+    const struct pstk__backend_config *config;
+    struct plane planes[PSTK__JPEG_MAX_COMPONENTS];
+    uint32_t origin, end; /* columns of the image, [origin, end) */
+    size_t stride;        /* bytes from row to row of pixels */
+    uint8_t *rgb;         /* BLOCK rows */
+};
+
+static size_t round_up(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int is_fancy_h(uint32_t upsampling)
+{
+    return upsampling == FANCY_H2V1 || upsampling == FANCY_H2V2;
+}
+
+static int is_fancy_v(uint32_t upsampling)
+{
+    return upsampling == FANCY_H1V2 || upsampling == FANCY_H2V2;
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+static int bad_frame(struct pstk_error *err, const char *what)
+{
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "JPEG frame: %s", what);
+}
+
+/* Sides and counts of blocks as they follow from the image's sides and the factors. */
+static int check_layout(const struct pstk__jpeg_frame *f, struct pstk_error *err)
+{
+    struct pstk__jpeg_frame want = *f;
+    pstk__jpeg_frame_layout(&want);
+    if (want.max_h != f->max_h || want.max_v != f->max_v)
+        return bad_frame(err, "largest sampling factors are not those of the components");
+    for (uint32_t i = 0; i < f->n_components; i++) {
+        const struct pstk__jpeg_component *a = &f->component[i], *b = &want.component[i];
+        if (a->width != b->width || a->height != b->height || a->across != b->across ||
+            a->down != b->down || a->stride != b->stride || a->rows != b->rows)
+            return bad_frame(err, "sides of a component do not follow from those of the image");
+    }
+    return 0;
+}
+
+int pstk__jpeg_backend_check(const struct pstk__jpeg_frame *f, struct pstk_error *err)
+{
+    const uint32_t n = pstk__jpeg_color_components(f->color);
+    if (n == 0)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE, "JPEG frame: colour %u", f->color);
+    if (n != f->n_components)
+        return bad_frame(err, "the number of components is not that of the colour");
+    if (f->width == 0 || f->width > 65535 || f->height == 0 || f->height > 65535)
+        return bad_frame(err, "a side of the image is not in 1..65535");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pstk__jpeg_component *c = &f->component[i];
+        if (c->h == 0 || c->h > 4 || c->v == 0 || c->v > 4)
+            return bad_frame(err, "a sampling factor is not in 1..4");
+    }
+    const int r = check_layout(f, err);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pstk__jpeg_component *c = &f->component[i];
+        if (f->max_h % c->h != 0 || f->max_v % c->v != 0)
+            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
+                              "JPEG frame: component %u is sampled %u x %u where the finest is "
+                              "%u x %u: no whole ratio",
+                              i, c->h, c->v, f->max_h, f->max_v);
+    }
+    return 0;
+}
+
+/* ---- geometry ------------------------------------------------------------------------------- */
+
+static uint32_t upsampling_of(const struct pstk__jpeg_frame *f,
+                              const struct pstk__jpeg_component *c)
+{
+    const uint32_t h = f->max_h / c->h, v = f->max_v / c->v;
+    if (h == 1 && v == 1)
+        return FULL_SIZE;
+    if (h == 1 && v == 2)
+        return FANCY_H1V2;
+    if (h == 2 && v <= 2 && c->width > 2)
+        return v == 1 ? FANCY_H2V1 : FANCY_H2V2;
+    return REPLICATED;
+}
+
+/* First and last row of samples behind the pixel rows [top, bottom). A fancy row looks at the row
+ * of samples above when it is even, at the one below when it is odd. */
+static uint32_t first_row_of(const struct plane *p, uint32_t top)
+{
+    if (is_fancy_v(p->upsampling))
+        return top > 0 ? (top - 1) / 2 : 0;
+    return top / p->expand_v;
+}
+
+static uint32_t last_row_of(const struct plane *p, uint32_t bottom)
+{
+    if (is_fancy_v(p->upsampling))
+        return least(bottom / 2, p->height - 1);
+    return (bottom - 1) / p->expand_v;
+}
+
+static void plane_begin(struct backend *b, uint32_t i)
+{
+    const struct pstk__jpeg_frame *f = b->config->frame;
+    const struct pstk__jpeg_component *c = &f->component[i];
+    struct plane *p = &b->planes[i];
+    *p = (struct plane){.component = i,
+                        .upsampling = upsampling_of(f, c),
+                        .expand_h = f->max_h / c->h,
+                        .expand_v = f->max_v / c->v,
+                        .height = c->height};
+    const int fancy = is_fancy_h(p->upsampling);
+    const uint32_t first = b->origin / p->expand_h, last = (b->end - 1) / p->expand_h;
+    const uint32_t last_read = fancy ? least(b->end / 2, c->width - 1) : last;
+    p->first_block = first / BLOCK;
+    p->n_blocks = last_read / BLOCK - p->first_block + 1;
+    p->n_samples = last - first + 1;
+    p->has_left_edge = fancy && first == 0;
+    p->has_right_edge = fancy && last == c->width - 1;
+    p->n_rows = is_fancy_v(p->upsampling) ? 2 * BLOCK : BLOCK;
+    p->next_row = first_row_of(p, b->config->box->top) / BLOCK;
+    p->stride = round_up((size_t)p->n_blocks * BLOCK) + ALIGN;
+}
+
+/* The origin, then the planes. */
+static void backend_begin(struct backend *b, const struct pstk__backend_config *c)
+{
+    const struct pstk__jpeg_frame *f = c->frame;
+    uint32_t margin = 0;
+    for (uint32_t i = 0; i < f->n_components; i++)
+        if (is_fancy_h(upsampling_of(f, &f->component[i])))
+            margin = least(c->box->left, 1);
+    const uint32_t mcu = BLOCK * f->max_h;
+    b->config = c;
+    b->origin = (c->box->left - margin) / mcu * mcu;
+    b->end = c->box->left + c->box->width;
+    b->stride = CHANNELS * round_up(b->end - b->origin);
+    for (uint32_t i = 0; i < f->n_components; i++)
+        plane_begin(b, i);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static size_t ring_size(uint32_t n_rows, size_t stride)
+{
+    return ALIGN + n_rows * stride; /* the end of a row's stride lies before the next row */
+}
+
+static size_t upsampled_size(size_t n_pixels)
+{
+    return ALIGN + round_up(n_pixels) + ALIGN;
+}
+
+static int backend_allocate(struct backend *b, struct pstk__arena *arena)
+{
+    for (uint32_t i = 0; i < b->config->frame->n_components; i++) {
+        struct plane *p = &b->planes[i];
+        uint8_t *ring = pstk__arena_get(arena, ring_size(p->n_rows, p->stride));
+        if (ring == NULL)
+            return PSTK_ENOMEM;
+        p->ring = ring + ALIGN;
+        if (p->upsampling == FULL_SIZE)
+            continue;
+        uint8_t *row = pstk__arena_get(arena, upsampled_size((size_t)p->n_samples * p->expand_h));
+        if (row == NULL)
+            return PSTK_ENOMEM;
+        p->upsampled = row + ALIGN;
+    }
+    b->rgb = pstk__arena_get(arena, BLOCK * b->stride);
+    return b->rgb == NULL ? PSTK_ENOMEM : 0;
+}
+
+/*
+ * A component has at most as many samples in a row as the image has pixels, W; whole blocks of them
+ * are at most W rounded up to 8, which the stride rounds up to 64. Upsampled, n_samples is at most
+ * the component's width, ceil(W h / max_h), and expand_h times that at most W + (max_h - 1) / h,
+ * so W + 3. All four components may be interpolated vertically but for one, since some component
+ * has the largest factor: that is not made use of. Pixels: W rounded up to 64.
+ */
+uint64_t pstk__jpeg_backend_scratch(uint32_t max_width)
+{
+    const size_t stride = round_up(max_width) + ALIGN;
+    return PSTK__JPEG_MAX_COMPONENTS *
+               (ring_size(2 * BLOCK, stride) + upsampled_size((size_t)max_width + 3)) +
+           BLOCK * CHANNELS * round_up(max_width);
+}
+
+/* ---- samples -------------------------------------------------------------------------------- */
+
+static uint8_t *sample_row(const struct plane *p, uint32_t y)
+{
+    return p->ring + (y & (p->n_rows - 1)) * p->stride;
+}
+
+/* The samples beyond the image's edges that fancy upsampling reads: copies of the outermost. */
+static void extend_edges(const struct plane *p, uint8_t *row)
+{
+    for (uint32_t y = 0; y < BLOCK; y++, row += p->stride) {
+        if (p->has_left_edge)
+            row[-1] = row[0];
+        if (p->has_right_edge)
+            row[p->n_samples] = row[p->n_samples - 1];
+    }
+}
+
+/*
+ * Transform the rows of blocks up to the one that holds sample row `last`. Rows that are still
+ * needed are not overwritten: the pixel rows [8 k, 8 k + 8) need samples of one row of blocks, or,
+ * interpolated vertically, of the rows of samples from 4 k - 1 to 4 k + 4, which lie in two.
+ */
+static int plane_fill(const struct backend *b, struct plane *p, uint32_t last,
+                      struct pstk_error *err)
+{
+    const struct pstk__backend_config *c = b->config;
+    for (; p->next_row <= last / BLOCK; p->next_row++) {
+        struct pstk__block_row blocks;
+        const int r = c->source->row(c->source->user, p->component, p->next_row, p->first_block,
+                                     p->n_blocks, &blocks, err);
+        if (r < 0)
+            return r;
+        assert(blocks.n_blocks == p->n_blocks);
+        uint8_t *row = sample_row(p, p->next_row * BLOCK);
+        c->kernels->inverse(row, p->stride, &blocks, c->frame->component[p->component].quant);
+        if (p->has_left_edge || p->has_right_edge)
+            extend_edges(p, row);
+    }
+    return 0;
+}
+
+/* ---- pixels --------------------------------------------------------------------------------- */
+
+static void replicate(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t times)
+{
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < times; k++)
+            *out++ = in[i];
+}
+
+/* One row of a component at the image's full size, from the origin on. */
+static const uint8_t *plane_row(const struct plane *p, const struct pstk__jpeg_kernels *k,
+                                uint32_t y)
+{
+    const uint32_t half = y / 2; /* the row of samples, and its neighbour, of the FANCY_..V2 */
+    const uint32_t other = y % 2 ? least(half + 1, p->height - 1) : half - (half > 0);
+    switch (p->upsampling) {
+    case FULL_SIZE:
+        return sample_row(p, y);
+    case FANCY_H2V1:
+        k->h2v1(p->upsampled, sample_row(p, y), p->n_samples);
+        break;
+    case FANCY_H1V2:
+        k->h1v2(p->upsampled, sample_row(p, half), sample_row(p, other), p->n_samples, 1 + y % 2);
+        break;
+    case FANCY_H2V2:
+        k->h2v2(p->upsampled, sample_row(p, half), sample_row(p, other), p->n_samples);
+        break;
+    default:
+        replicate(p->upsampled, sample_row(p, y / p->expand_v), p->n_samples, p->expand_h);
+        break;
+    }
+    return p->upsampled;
+}
+
+/* Pixel rows [y, end), all between two multiples of BLOCK. */
+static int backend_rows(struct backend *b, uint32_t y, uint32_t end, struct pstk_error *err)
+{
+    const struct pstk__backend_config *c = b->config;
+    const uint32_t n = c->frame->n_components, n_rows = end - y;
+    for (uint32_t i = 0; i < n; i++) {
+        struct plane *p = &b->planes[i];
+        const int r = plane_fill(b, p, last_row_of(p, end), err);
+        if (r < 0)
+            return r;
+    }
+    for (uint8_t *out = b->rgb; y < end; y++, out += b->stride) {
+        const uint8_t *samples[4] = {NULL, NULL, NULL, NULL};
+        for (uint32_t i = 0; i < n; i++)
+            samples[i] = plane_row(&b->planes[i], c->kernels, y);
+        c->kernels->rgb[c->frame->color](out, samples, b->end - b->origin);
+    }
+    c->sink->rows(c->sink->user, b->rgb + (size_t)CHANNELS * (c->box->left - b->origin), b->stride,
+                  n_rows);
+    return 0;
+}
+
+int pstk__jpeg_backend_rows(const struct pstk__backend_config *c, struct pstk__arena *arena,
+                            struct pstk_error *err)
+{
+    const size_t mark = arena->used;
+    const uint32_t bottom = c->box->top + c->box->height;
+    struct backend b;
+    backend_begin(&b, c);
+    int r = backend_allocate(&b, arena);
+    if (r < 0)
+        pstk__fail(err, r, PSTK_STAGE_DECODE, "no scratch memory for a JPEG's rows");
+    for (uint32_t y = c->box->top, end; r == 0 && y < bottom; y = end) {
+        end = least((y / BLOCK + 1) * BLOCK, bottom);
+        r = backend_rows(&b, y, end, err);
+    }
+    pstk__arena_reset(arena, mark);
+    return r;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jpeg/bits: entropy-coded bits written to memory: most significant bit first, a zero stuffed
+ * behind each byte 0xff. L2, pure, inline: the innermost loop of coding.
+ */
+#ifndef PSTK_JPEG_BITS_H
+#define PSTK_JPEG_BITS_H
+
+#include "image/jpeg/huffman.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The most that is written between two calls of pstk__bits_ready: 64 bits held back, and either 64
+ * symbols of 31 bits (a sequential block), or a run's symbol of 30 with 1000 correction bits, then
+ * 64 symbols of 17 and 63 correction bits (a refined block): below 290 bytes, doubled by stuffing.
+ */
+#define PSTK__BITS_MARGIN 640u
+
+/* What changes with every symbol. */
+struct pstk__bit_state {
+    uint64_t buffer;  /* bits not yet written, in the low 64 - n_free ones; those above: unused */
+    int32_t n_free;   /* 1..64 */
+    uint32_t missing; /* 1: a symbol without a code was asked for */
+    uint8_t *at;      /* where the next byte goes */
+};
+
+struct pstk__bits {
+    struct pstk__bit_state state;
+    uint8_t *end;           /* of the memory that `at` points into */
+    uint8_t *out, *out_end; /* the caller's memory while `at` is in `spill`, else out is NULL */
+    uint8_t spill[2 * PSTK__BITS_MARGIN];
+};
+
+static inline void pstk__bits_init(struct pstk__bits *b, uint8_t *out, uint8_t *end)
+{
+    b->state.buffer = 0;
+    b->state.n_free = 64;
+    b->state.missing = 0;
+    b->state.at = out;
+    b->end = end;
+    b->out = b->out_end = NULL;
+}
+
+/* Move what was written to the spill to the caller's memory. 0, or -1 when it does not fit. */
+static inline int pstk__bits_settle(struct pstk__bits *b)
+{
+    if (!b->out)
+        return 0;
+    size_t n = (size_t)(b->state.at - b->spill);
+    if (n > (size_t)(b->out_end - b->out))
+        return -1;
+    memcpy(b->out, b->spill, n);
+    b->state.at = b->out + n;
+    b->end = b->out_end;
+    b->out = NULL;
+    return 0;
+}
+
+/* Make room for PSTK__BITS_MARGIN bytes: near the end of the caller's memory, in the spill. 0, or
+ * -1 when the memory is full. */
+static inline int pstk__bits_ready(struct pstk__bits *b)
+{
+    if (__builtin_expect((size_t)(b->end - b->state.at) >= PSTK__BITS_MARGIN, 1))
+        return 0;
+    if (pstk__bits_settle(b) < 0)
+        return -1;
+    b->out = b->state.at;
+    b->out_end = b->end;
+    b->state.at = b->spill;
+    b->end = b->spill + sizeof b->spill;
+    return 0;
+}
+
+static inline uint8_t *pstk__bits_byte(uint8_t *at, uint32_t byte)
+{
+    *at++ = (uint8_t)byte;
+    *at = 0; /* within the margin; overwritten unless it is the stuffed one */
+    return at + (byte == 0xff);
+}
+
+/* Eight bytes. */
+static inline uint8_t *pstk__bits_word(uint8_t *at, uint64_t word)
+{
+    if (word & 0x8080808080808080u & ~(word + 0x0101010101010101u)) {
+        for (int shift = 56; shift >= 0; shift -= 8)
+            at = pstk__bits_byte(at, word >> shift & 0xff);
+        return at;
+    }
+    word = __builtin_bswap64(word);
+    memcpy(at, &word, 8);
+    return at + 8;
+}
+
+/* The low n bits of value, whose others are 0; 0 <= n <= 31. */
+static inline void pstk__bits_put(struct pstk__bit_state *b, uint32_t value, int32_t n)
+{
+    b->n_free -= n;
+    if (b->n_free <= 0) {
+        /* n bits go in where n + n_free are free: the upper ones fill the buffer up */
+        uint64_t full = b->buffer << (n + b->n_free) | (uint64_t)value >> -b->n_free;
+        b->at = pstk__bits_word(b->at, full);
+        b->buffer = value; /* the bits above those left over are shifted out */
+        b->n_free += 64;
+        return;
+    }
+    b->buffer = b->buffer << n | value;
+}
+
+/* A symbol with the value bits that its code makes room for. */
+static inline void pstk__bits_symbol(struct pstk__bit_state *b, const struct pstk__huffman *h,
+                                     uint32_t symbol, uint32_t value)
+{
+    struct pstk__huffman_code c = h->codes[symbol];
+    b->missing |= c.missing;
+    pstk__bits_put(b, c.bits | value, c.size);
+}
+
+/* Fill the last byte up with bits of `padding` (0 or 1) and write it. */
+static inline void pstk__bits_flush(struct pstk__bit_state *b, uint32_t padding)
+{
+    uint32_t n_used = 64 - (uint32_t)b->n_free;
+    uint32_t n_bytes = (n_used + 7) / 8, n_pad = 8 * n_bytes - n_used;
+    if (n_used == 0)
+        return;
+    uint64_t word = b->buffer << n_pad | (padding ? (1u << n_pad) - 1 : 0);
+    for (uint32_t i = n_bytes; i-- > 0;)
+        b->at = pstk__bits_byte(b->at, word >> (8 * i) & 0xff);
+    b->buffer = 0;
+    b->n_free = 64;
+}
+
+/* A marker, between flushed bits. */
+static inline void pstk__bits_marker(struct pstk__bit_state *b, uint32_t marker)
+{
+    *b->at++ = 0xff;
+    *b->at++ = (uint8_t)marker;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jpeg/coder: how the blocks of a sequential scan are coded. L2, pure, inline, so that each variant
+ * compiles it for its CPU.
+ */
+#ifndef PSTK_JPEG_CODER_H
+#define PSTK_JPEG_CODER_H
+
+#include "image/jpeg/bits.h"
+#include "image/jpeg/units.h"
+#include "image/jpeg/zigzag.h"
+
+#include <string.h>
+
+/* A scan being written. */
+struct pstk__jpeg_coder {
+    struct pstk__bits *bits;
+    const struct pstk__huffman *dc[PSTK__JPEG_MAX_COMPONENTS], *ac[PSTK__JPEG_MAX_COMPONENTS];
+    int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
+    uint32_t padding;
+    struct pstk__zigzag_places places;
+};
+
+/* Bits of the magnitude of a value other than 0. */
+static inline uint32_t pstk__jpeg_width_of_other(int32_t value)
+{
+    return 32 - (uint32_t)__builtin_clz((uint32_t)(value < 0 ? -value : value));
+}
+
+static inline uint32_t pstk__jpeg_width_of(int32_t value)
+{
+    return value == 0 ? 0 : pstk__jpeg_width_of_other(value);
+}
+
+/* Annex F.1.2.1: negative values less one, in as many bits. */
+static inline uint32_t pstk__jpeg_value_bits(int32_t value, uint32_t width)
+{
+    return (uint32_t)(value + (value >> 31)) & ((1u << width) - 1);
+}
+
+/* The decoder's sums are kept in 16 bits: a difference beyond those comes back wrapped. */
+static inline int32_t pstk__jpeg_dc_difference(int32_t dc, int16_t *last)
+{
+    int32_t difference = (int16_t)(uint16_t)(dc - *last);
+    *last = (int16_t)dc;
+    return difference;
+}
+
+/* Begin a scan. -1: it tells a table that cannot be. */
+static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *w,
+                                         const struct pstk__jpeg_scan *scan,
+                                         const struct pstk__jpeg_script *script, uint32_t padding,
+                                         struct pstk__bits *bits)
+{
+    w->bits = bits;
+    w->padding = padding;
+    memset(w->last_dc, 0, sizeof w->last_dc);
+    pstk__zigzag_init(&w->places);
+    for (uint32_t i = 0; i < scan->n_components; i++) {
+        if (scan->dc_table[i] > 3 || scan->ac_table[i] > 3)
+            return -1;
+        w->dc[i] = &script->dc[scan->dc_table[i]];
+        w->ac[i] = &script->ac[scan->ac_table[i]];
+    }
+    return 0;
+}
+
+/* Visitors of a scan's blocks; user is the coder. */
+static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *user, uint32_t i,
+                                                                        const int16_t *block)
+{
+    struct pstk__jpeg_coder *w = user;
+    const struct pstk__huffman *ac = w->ac[i];
+
+    if (pstk__bits_ready(w->bits) < 0)
+        return -1;
+    /* A copy can stay in registers: what is written, bytes, might overlap the original. */
+    struct pstk__bit_state b = w->bits->state;
+    int32_t difference = pstk__jpeg_dc_difference(block[0], &w->last_dc[i]);
+    uint32_t width = pstk__jpeg_width_of(difference), last = 0;
+    b.missing |= width >> 4; /* -32768 has no symbol */
+    pstk__bits_symbol(&b, w->dc[i], width, pstk__jpeg_value_bits(difference, width));
+
+    for (uint64_t map = pstk__zigzag_map(&w->places, block) & ~(uint64_t)1; map != 0;
+         map &= map - 1) {
+        uint32_t place = (uint32_t)__builtin_ctzll(map), run = place - last - 1;
+        int32_t value = block[pstk__zigzag[place]];
+        last = place;
+        for (; run > 15; run -= 16)
+            pstk__bits_symbol(&b, ac, 0xf0, 0);
+        width = pstk__jpeg_width_of_other(value);
+        b.missing |= width >> 4;
+        pstk__bits_symbol(&b, ac, run << 4 | width, pstk__jpeg_value_bits(value, width));
+    }
+    if (last != 63)
+        pstk__bits_symbol(&b, ac, 0, 0);
+    w->bits->state = b;
+    return 0;
+}
+
+static inline int pstk__jpeg_coder_restart(void *user, uint32_t number)
+{
+    struct pstk__jpeg_coder *w = user;
+    if (pstk__bits_ready(w->bits) < 0)
+        return -1;
+    pstk__bits_flush(&w->bits->state, w->padding);
+    pstk__bits_marker(&w->bits->state, PSTK__JPEG_RST0 + number);
+    memset(w->last_dc, 0, sizeof w->last_dc);
+    return 0;
+}
+
+/* All blocks of a scan that was begun, for CPUs that have more (scan_avx2.c, scan_avx512.c). 0, or
+ * another number as the visitors. */
+int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *w);
+int pstk__jpeg_coder_avx512(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *w);
+
+#endif

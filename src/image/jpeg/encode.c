@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/jpeg/encode.h"
+
+#include "base/error.h"
+#include "image/jpeg/library.h"
+
+#include <jerror.h>
+#include <stdlib.h>
+
+#define FIRST_SIZE (64u << 10) /* bytes of the first output buffer; it doubles */
+
+struct encode {
+    struct pstk__jpeg_guard guard; /* first: libjpeg's callbacks find the encode by it */
+    struct jpeg_compress_struct cinfo;
+    struct jpeg_destination_mgr destination;
+    const struct pstk__jpeg_picture *picture;
+    uint8_t *bytes; /* owned until handed out */
+    size_t capacity;
+    size_t size; /* of the finished file */
+};
+
+/* ---- where the bytes go --------------------------------------------------------------------- */
+
+/* Twice the room; what is there is kept. */
+static void grow(struct encode *e)
+{
+    const size_t used = e->capacity, capacity = used ? 2 * used : FIRST_SIZE;
+    uint8_t *bytes = realloc(e->bytes, capacity);
+    if (!bytes)
+        ERREXIT1(&e->cinfo, JERR_OUT_OF_MEMORY, 0); /* does not return; e->bytes stays */
+    e->bytes = bytes;
+    e->capacity = capacity;
+    e->destination.next_output_byte = bytes + used;
+    e->destination.free_in_buffer = capacity - used;
+}
+
+static void on_begin(j_compress_ptr c)
+{
+    grow(c->client_data);
+}
+
+static boolean on_full(j_compress_ptr c)
+{
+    grow(c->client_data);
+    return TRUE;
+}
+
+static void on_end(j_compress_ptr c)
+{
+    struct encode *e = c->client_data;
+    e->size = e->capacity - e->destination.free_in_buffer;
+}
+
+/* ---- under the guard ------------------------------------------------------------------------ */
+
+/* A TIFF of one directory with one entry, big-endian: 0x0112 Orientation, a SHORT, 1 of it. */
+static void put_orientation(struct encode *e)
+{
+    uint8_t exif[32] = {'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0,
+                        1,   1,   18,  0,   3, 0, 0,   0,   1, 0,  0, 0, 0, 0, 0};
+    exif[25] = (uint8_t)e->picture->orientation;
+    jpeg_write_marker(&e->cinfo, JPEG_APP0 + 1, exif, sizeof exif);
+}
+
+static int write_file(void *user)
+{
+    struct encode *e = user;
+    struct jpeg_compress_struct *c = &e->cinfo;
+    const struct pstk__jpeg_picture *p = e->picture;
+    c->image_width = p->width;
+    c->image_height = p->height;
+    c->input_components = 3;
+    c->in_color_space = JCS_RGB;
+    jpeg_set_defaults(c); /* YCbCr, 4:2:0, JDCT_ISLOW, standard tables */
+    jpeg_set_quality(c, (int)p->quality, TRUE);
+    jpeg_start_compress(c, TRUE);
+    if (p->orientation != 1)
+        put_orientation(e);
+    while (c->next_scanline < c->image_height) {
+        const uint8_t *row = p->rgb + (size_t)c->next_scanline * p->width * 3;
+        JSAMPROW rows[1] = {(JSAMPROW)(uintptr_t)row}; /* libjpeg does not write to it */
+        jpeg_write_scanlines(c, rows, 1);
+    }
+    jpeg_finish_compress(c);
+    return 0;
+}
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+static int encode(struct encode *e, struct pstk_error *err)
+{
+    if (pstk__jpeg_open_compress(&e->guard, &e->cinfo) != 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "libjpeg cannot start: %s",
+                          e->guard.text);
+    e->cinfo.dest = &e->destination;
+    if (pstk__jpeg_guarded(&e->guard, write_file, e) == 0)
+        return 0;
+    const int code = e->guard.code == JERR_OUT_OF_MEMORY   ? PSTK_ENOMEM
+                     : e->guard.code == JERR_IMAGE_TOO_BIG ? PSTK_ENOTSUP
+                                                           : PSTK_EINVAL;
+    return pstk__fail(err, code, PSTK_STAGE_WRITE, "cannot write a JPEG of %u x %u pixels: %s",
+                      e->picture->width, e->picture->height, e->guard.text);
+}
+
+int pstk__jpeg_encode(const struct pstk__jpeg_picture *picture, void **out, uint64_t *out_size,
+                      struct pstk__arena *arena, struct pstk_error *err)
+{
+    const size_t mark = arena->used;
+    struct encode e = {.picture = picture,
+                       .destination = {.init_destination = on_begin,
+                                       .empty_output_buffer = on_full,
+                                       .term_destination = on_end}};
+    *out = NULL;
+    *out_size = 0;
+    pstk__jpeg_guard_init(&e.guard, arena);
+    const int r = encode(&e, err);
+    pstk__jpeg_close_compress(&e.guard, &e.cinfo);
+    pstk__arena_reset(arena, mark);
+    if (r < 0) {
+        free(e.bytes);
+        return r;
+    }
+    *out = e.bytes;
+    *out_size = e.size;
+    return 0;
+}
+
+/*
+ * Three components at full size, of at most 2 x 2 blocks an MCU: rows of width rounded up to 16
+ * samples, and to the manager's 64: the colour converter's rows of one row group with those of
+ * context (2 * 3, and 5 pointers a row), and the coefficient controller's strip of 16; 32 together.
+ * Tables (colour 6 KiB, Huffman 4 derived of 1.5 KiB, quantisation, the MCU buffer of 10 blocks)
+ * and state beside them: below 64 KiB.
+ */
+uint64_t pstk__jpeg_encode_scratch(uint32_t width)
+{
+    return 3 * 32 * ((uint64_t)width + 16 + 64) + (64u << 10);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jpeg/encode: RGB rows to a baseline JPEG file with the standard tables: for the same pixels and
+ * quality the bytes that Pillow's save(quality=...) writes with the same libjpeg. L2; for packing.
+ */
+#ifndef PSTK_JPEG_ENCODE_H
+#define PSTK_JPEG_ENCODE_H
+
+#include "base/arena.h"
+
+#include <penstock/types.h>
+
+struct pstk__jpeg_picture {
+    const uint8_t *rgb; /* borrows; height rows of width * 3 bytes, end to end */
+    uint32_t width;     /* 1..65500, libjpeg's limit */
+    uint32_t height;
+    uint32_t quality; /* 1..100 */
+    uint32_t
+        orientation; /* EXIF, 1..8; all but 1 are written, in an Exif segment of nothing else */
+};
+
+/* Returns owned bytes (free()) in *out. ENOTSUP: larger than a JPEG can be; ENOMEM. */
+int pstk__jpeg_encode(const struct pstk__jpeg_picture *picture, void **out, uint64_t *out_size,
+                      struct pstk__arena *arena, struct pstk_error *err);
+/* Bytes of arena that this takes at most for a picture of this width. */
+uint64_t pstk__jpeg_encode_scratch(uint32_t width);
+
+#endif

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inverse DCT for AVX2: two blocks at a time, a lane each. Coefficients go through memory on
+ * their way from the packed form, a few groups before they are used, so that no load waits for the
+ * smaller stores that make it up.
+ */
+#include "image/jpeg/expand_table.h"
+#include "image/jpeg/inverse.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi,bmi2,fma,f16c,popcnt")))
+#define INLINE static inline __attribute__((always_inline))
+#define ALIGNED _Alignas(32)
+
+#define GROUP 2u  /* blocks that are transformed together */
+#define CHUNK 16u /* blocks that are expanded together */
+
+static const uint8_t natural_places[64] = PSTK__IDCT_NATURAL_PLACES;
+static const uint8_t corner_natural_places[16] = PSTK__IDCT_CORNER_NATURAL_PLACES;
+static const uint8_t layout_places[64] = PSTK__IDCT_LAYOUT_PLACES;
+
+/* zigzag_places in four pieces for the shuffle of 16 bytes: [pair of rows][quarter of the zigzag
+ * order], -1 where the place lies in another quarter. */
+static const int8_t quarter_places[4][4][16] = {
+    {{0, -1, 10, -1, 14, 1, -1, -1, 5, 6, -1, -1, -1, 15, -1, -1},
+     {-1, 12, -1, -1, -1, -1, -1, 3, -1, -1, 7, -1, 11, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, 7, -1, -1, -1, -1, 0, -1, -1, -1, 13},
+     {-1, -1, -1, 6, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 4, -1}},
+    {{3, -1, -1, -1, -1, 8, -1, -1, 12, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, 5, -1, 9, -1, -1, -1, -1, 1, -1, -1, -1, 14, -1, -1},
+     {-1, 11, -1, -1, -1, -1, -1, 2, -1, -1, 5, 15, 9, -1, -1, -1},
+     {-1, -1, -1, 13, -1, -1, 2, -1, -1, -1, -1, -1, -1, -1, 11, 8}},
+    {{-1, -1, 2, -1, -1, -1, -1, 4, -1, -1, 7, 13, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, 0, -1, -1, -1, -1, -1, -1, -1, 13, 10},
+     {3, -1, -1, 10, -1, 4, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, 15, -1, -1, 9, -1, -1, -1, 0, 1, -1, -1, 14, 10, -1, -1}},
+    {{9, -1, -1, -1, -1, 11, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
+     {-1, -1, 4, -1, 15, -1, -1, 6, 2, 8, -1, -1, -1, -1, -1, -1},
+     {-1, -1, -1, -1, -1, -1, 14, -1, -1, -1, 1, 6, 12, 8, -1, -1},
+     {-1, 5, -1, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 7, 3}},
+};
+
+/* corner_zigzag_places in the same way, in the first two quarters. */
+static const int8_t corner_places[2][16] = {
+    {0, 2, 3, 9, 5, 7, 12, -1, 1, 4, 8, 11, 6, 13, -1, -1},
+    {-1, -1, -1, -1, -1, -1, -1, 2, -1, -1, -1, -1, -1, -1, 1, 8},
+};
+
+/* Quantisation for a lane: factors of the even columns and of the odd ones, by pair of rows; bytes
+ * with zeroes between them, or words. */
+struct table {
+    uint16_t even[4][8], odd[4][8];
+    uint16_t corner_even[8], corner_odd[8]; /* bytes only */
+};
+
+/* Coefficients of a group: [2 * pair of rows + (odd columns)], the block in lane b. */
+struct group {
+    __m256i pair[8];
+};
+
+/* Groups on their way. */
+struct chunk {
+    int8_t ALIGNED values[CHUNK / GROUP][4][GROUP][16]; /* by quarter of the zigzag order */
+    uint64_t dc[CHUNK][2];                              /* dequantised, 16 bits of the first */
+    uint64_t maps[CHUNK];                               /* 0 behind the last block */
+};
+
+/* ---- expansion ------------------------------------------------------------------------------ */
+
+INLINE TARGET __m256i load_256(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+
+INLINE TARGET void store_256(void *p, __m256i x)
+{
+    _mm256_storeu_si256((__m256i *)p, x);
+}
+
+INLINE TARGET __m256i load_twice(const void *p)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
+}
+
+INLINE TARGET __m128i load_half(const void *p)
+{
+    return _mm_loadl_epi64((const __m128i *)p);
+}
+
+INLINE TARGET void store_half(void *p, __m128i x)
+{
+    _mm_storel_epi64((__m128i *)p, x);
+}
+
+static void table_of(struct table *t, const uint16_t *quant, int has_words)
+{
+    const int shift = has_words ? 0 : 8; /* the odd ones' bytes are the upper ones */
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 8; k++) {
+            const uint8_t *places = natural_places + 16 * i + 2 * k;
+            t->even[i][k] = quant[places[0]];
+            t->odd[i][k] = (uint16_t)(quant[places[1]] << shift);
+        }
+    for (int k = 0; k < 8; k++) {
+        t->corner_even[k] = quant[corner_natural_places[2 * k]];
+        t->corner_odd[k] = (uint16_t)(quant[corner_natural_places[2 * k + 1]] << 8);
+    }
+}
+
+/* Eight values to their places, by bits [8 i, 8 i + 8) of the map. They begin behind those of the
+ * bits before them: none waits for another. */
+INLINE TARGET void expand_eight(int8_t values[4][GROUP][16], uint32_t block, uint64_t map,
+                                const int8_t *from, uint32_t i)
+{
+    const int8_t *first = from + (i ? __builtin_popcountll(map << (64 - 8 * i) % 64) : 0);
+    const __m128i shuffle = load_half(pstk__expand_table[map >> 8 * i & 0xFF]);
+    store_half(values[i / 2][block] + 8 * (i % 2), _mm_shuffle_epi8(load_half(first), shuffle));
+}
+
+INLINE TARGET const int8_t *expand(int8_t values[4][GROUP][16], uint32_t block, uint64_t map,
+                                   const int8_t *from)
+{
+    expand_eight(values, block, map, from, 0);
+    expand_eight(values, block, map, from, 1);
+    expand_eight(values, block, map, from, 2);
+    expand_eight(values, block, map, from, 3);
+    if (map >> 32) {
+        expand_eight(values, block, map, from, 4);
+        expand_eight(values, block, map, from, 5);
+        expand_eight(values, block, map, from, 6);
+        expand_eight(values, block, map, from, 7);
+    } else {
+        memset(values[2][block], 0, 16);
+        memset(values[3][block], 0, 16);
+    }
+    return from + __builtin_popcountll(map);
+}
+
+/* Blocks [first, first + CHUNK) of a row. 1 when a dequantised DC is beyond what a shift by 2
+ * keeps. */
+INLINE TARGET int fill_chunk(struct chunk *c, const struct pstk__block_row *r, uint32_t first,
+                             uint16_t quant_dc, const int8_t **values)
+{
+    const uint32_t left = r->n_blocks - first, n = left < CHUNK ? left : CHUNK;
+    uint32_t far = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const int16_t dc = (int16_t)(uint16_t)((uint32_t)r->dc[first + i] * quant_dc);
+        far |= (uint32_t)(dc + 8192) >> 14;
+        c->dc[i][0] = (uint16_t)dc;
+        c->maps[i] = r->maps[first + i];
+    }
+    if (n % GROUP) { /* a block that the row lacks */
+        c->maps[n] = 0;
+        c->dc[n][0] = 0;
+    }
+    for (uint32_t i = 0; i < n; i += GROUP) {
+        if ((c->maps[i] | c->maps[i + 1]) == 0)
+            continue;
+        *values = expand(c->values[i / GROUP], 0, c->maps[i], *values);
+        *values = expand(c->values[i / GROUP], 1, c->maps[i + 1], *values);
+    }
+    return far != 0;
+}
+
+/* Signed bytes times factors. Byte factors are at most 255 and have a zero beside them, so that the
+ * instruction's saturation is never seen. */
+INLINE TARGET void dequantise(struct group *g, __m256i bytes, const struct table *t, int pair,
+                              int has_words)
+{
+    const __m256i even = load_twice(t->even[pair]), odd = load_twice(t->odd[pair]);
+    if (has_words) {
+        const __m256i low = _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8);
+        g->pair[2 * pair] = _mm256_mullo_epi16(low, even);
+        g->pair[2 * pair + 1] = _mm256_mullo_epi16(_mm256_srai_epi16(bytes, 8), odd);
+    } else {
+        g->pair[2 * pair] = _mm256_maddubs_epi16(even, bytes);
+        g->pair[2 * pair + 1] = _mm256_maddubs_epi16(odd, bytes);
+    }
+}
+
+/* Put wide coefficients in their places: block b's are those of at[b], in zigzag order. */
+static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 * GROUP],
+                                                      const uint64_t at[GROUP], const int16_t *wide,
+                                                      const uint16_t *quant)
+{
+    for (uint32_t b = 0; b < GROUP; b++)
+        for (uint64_t left = at[b]; left != 0; left &= left - 1, wide++) {
+            const uint32_t place = layout_places[__builtin_ctzll(left)];
+            const uint32_t product = (uint32_t)*wide * quant[natural_places[place]];
+            coefficients[2 * (place / 16) + place % 2][8 * b + place % 16 / 2] =
+                (int16_t)(uint16_t)product;
+        }
+    return wide;
+}
+
+/* The same for a group in registers, of whose bytes the escapes mark the places. */
+INLINE TARGET void patch_group(struct group *g, const __m256i quarter[4], const int16_t **wide,
+                               const uint16_t *quant)
+{
+    int16_t ALIGNED coefficients[8][8 * GROUP];
+    uint64_t at[GROUP] = {0, 0};
+#pragma GCC unroll 4
+    for (int i = 3; i >= 0; i--) {
+        const __m256i escapes = _mm256_cmpeq_epi8(quarter[i], _mm256_set1_epi8(-128));
+        const uint32_t both = (uint32_t)_mm256_movemask_epi8(escapes);
+        at[0] = at[0] << 16 | (both & 0xFFFF);
+        at[1] = at[1] << 16 | both >> 16;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        store_256(coefficients[i], g->pair[i]);
+    *wide = patch(coefficients, at, *wide, quant);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        g->pair[i] = load_256(coefficients[i]);
+}
+
+/* One pair of rows of each block, out of the quarters of the zigzag order. */
+INLINE TARGET __m256i gather(const __m256i quarter[4], int pair)
+{
+    const __m256i a = _mm256_shuffle_epi8(quarter[0], load_twice(quarter_places[pair][0]));
+    const __m256i b = _mm256_shuffle_epi8(quarter[1], load_twice(quarter_places[pair][1]));
+    const __m256i c = _mm256_shuffle_epi8(quarter[2], load_twice(quarter_places[pair][2]));
+    const __m256i d = _mm256_shuffle_epi8(quarter[3], load_twice(quarter_places[pair][3]));
+    return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d));
+}
+
+/* A group's coefficients, dequantised. 1 when there were wide ones. */
+INLINE TARGET int load_group(struct group *g, struct chunk *c, uint32_t at, const struct table *t,
+                             const int16_t **wide, const uint16_t *quant, int has_words)
+{
+    const __m256i quarter[4] = {load_256(c->values[at][0]), load_256(c->values[at][1]),
+                                load_256(c->values[at][2]), load_256(c->values[at][3])};
+    const __m256i least = _mm256_min_epi8(_mm256_min_epi8(quarter[0], quarter[1]),
+                                          _mm256_min_epi8(quarter[2], quarter[3]));
+    const int is_wide = _mm256_movemask_epi8(_mm256_cmpeq_epi8(least, _mm256_set1_epi8(-128))) != 0;
+    dequantise(g, gather(quarter, 0), t, 0, has_words);
+    dequantise(g, gather(quarter, 1), t, 1, has_words);
+    dequantise(g, gather(quarter, 2), t, 2, has_words);
+    dequantise(g, gather(quarter, 3), t, 3, has_words);
+    if (__builtin_expect(is_wide, 0)) {
+        patch_group(g, quarter, wide, quant);
+    }
+    /* The DC is the first word of its lane. */
+    g->pair[0] = _mm256_or_si256(g->pair[0], load_256(c->dc[GROUP * at]));
+    return is_wide;
+}
+
+/* The same of a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. With wide ones it does
+ * nothing. */
+INLINE TARGET int load_corners(__m256i pairs[2], const struct chunk *c, uint32_t at,
+                               const struct table *t)
+{
+    const __m256i a = _mm256_shuffle_epi8(load_256(c->values[at][0]), load_twice(corner_places[0]));
+    const __m256i b = _mm256_shuffle_epi8(load_256(c->values[at][1]), load_twice(corner_places[1]));
+    const __m256i bytes = _mm256_or_si256(a, b);
+    const __m256i escapes = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-128));
+    if (__builtin_expect(_mm256_movemask_epi8(escapes) != 0, 0))
+        return 1;
+    pairs[0] = _mm256_or_si256(_mm256_maddubs_epi16(load_twice(t->corner_even), bytes),
+                               load_256(c->dc[GROUP * at]));
+    pairs[1] = _mm256_maddubs_epi16(load_twice(t->corner_odd), bytes);
+    return 0;
+}
+
+/* ---- transform ------------------------------------------------------------------------------ */
+
+/* Products with the two halves of every 32-bit element, added. */
+INLINE TARGET __m256i dot(__m256i x, int low, int high)
+{
+    return _mm256_madd_epi16(
+        x, _mm256_set1_epi32((int)((uint32_t)(uint16_t)high << 16 | (uint16_t)low)));
+}
+
+/* One dimension, for 8 places: eight results each, before they are shifted. */
+INLINE TARGET void pass(__m256i out[8], __m256i p04, __m256i p26, __m256i p71, __m256i p35,
+                        int32_t half)
+{
+    const __m256i swap = _mm256_set_epi64x(0x0D0C0F0E09080B0A, 0x0504070601000302,
+                                           0x0D0C0F0E09080B0A, 0x0504070601000302);
+    const __m256i p40 = _mm256_shuffle_epi8(p04, swap), round = _mm256_set1_epi32(half);
+    const __m256i sum = _mm256_add_epi32(dot(_mm256_add_epi16(p04, p40), PSTK__IDCT_ONE, 0), round);
+    const __m256i difference =
+        _mm256_add_epi32(dot(_mm256_sub_epi16(p04, p40), PSTK__IDCT_ONE, 0), round);
+    const __m256i a = dot(p26, PSTK__IDCT_1_307, PSTK__IDCT_0_541);
+    const __m256i b = dot(p26, PSTK__IDCT_0_541, PSTK__IDCT_M1_307);
+    const __m256i even0 = _mm256_add_epi32(sum, a), even3 = _mm256_sub_epi32(sum, a);
+    const __m256i even1 = _mm256_add_epi32(difference, b), even2 = _mm256_sub_epi32(difference, b);
+
+    const __m256i z = _mm256_add_epi16(p71, p35);
+    const __m256i z3 = dot(z, PSTK__IDCT_M0_786, PSTK__IDCT_1_176);
+    const __m256i z4 = dot(z, PSTK__IDCT_1_176, PSTK__IDCT_0_786);
+    const __m256i odd0 = _mm256_add_epi32(z4, dot(p71, PSTK__IDCT_M0_900, PSTK__IDCT_0_601));
+    const __m256i odd1 = _mm256_add_epi32(z3, dot(p35, PSTK__IDCT_0_510, PSTK__IDCT_M2_563));
+    const __m256i odd2 = _mm256_add_epi32(z4, dot(p35, PSTK__IDCT_M2_563, PSTK__IDCT_M0_510));
+    const __m256i odd3 = _mm256_add_epi32(z3, dot(p71, PSTK__IDCT_M0_601, PSTK__IDCT_M0_900));
+
+    out[0] = _mm256_add_epi32(even0, odd0);
+    out[1] = _mm256_add_epi32(even1, odd1);
+    out[2] = _mm256_add_epi32(even2, odd2);
+    out[3] = _mm256_add_epi32(even3, odd3);
+    out[4] = _mm256_sub_epi32(even3, odd3);
+    out[5] = _mm256_sub_epi32(even2, odd2);
+    out[6] = _mm256_sub_epi32(even1, odd1);
+    out[7] = _mm256_sub_epi32(even0, odd0);
+}
+
+/* The same where inputs 4..7 are 0: none of the sums of 16 bits can wrap, so that each product is
+ * that of one input. */
+INLINE TARGET void corner_pass(__m256i out[8], __m256i p02, __m256i p13, int32_t half)
+{
+    const __m256i round = _mm256_set1_epi32(half);
+    const __m256i even0 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, PSTK__IDCT_1_307), round);
+    const __m256i even1 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, PSTK__IDCT_0_541), round);
+    const __m256i even2 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, -PSTK__IDCT_0_541), round);
+    const __m256i even3 = _mm256_add_epi32(dot(p02, PSTK__IDCT_ONE, -PSTK__IDCT_1_307), round);
+    const __m256i odd0 = dot(p13, PSTK__IDCT_ODD0_1, PSTK__IDCT_ODD0_3);
+    const __m256i odd1 = dot(p13, PSTK__IDCT_ODD1_1, PSTK__IDCT_ODD1_3);
+    const __m256i odd2 = dot(p13, PSTK__IDCT_ODD2_1, PSTK__IDCT_ODD2_3);
+    const __m256i odd3 = dot(p13, PSTK__IDCT_ODD3_1, PSTK__IDCT_ODD3_3);
+    out[0] = _mm256_add_epi32(even0, odd0);
+    out[1] = _mm256_add_epi32(even1, odd1);
+    out[2] = _mm256_add_epi32(even2, odd2);
+    out[3] = _mm256_add_epi32(even3, odd3);
+    out[4] = _mm256_sub_epi32(even3, odd3);
+    out[5] = _mm256_sub_epi32(even2, odd2);
+    out[6] = _mm256_sub_epi32(even1, odd1);
+    out[7] = _mm256_sub_epi32(even0, odd0);
+}
+
+INLINE TARGET __m256i pack_rows(__m256i a, __m256i b)
+{
+    return _mm256_packs_epi32(_mm256_srai_epi32(a, PSTK__IDCT_SHIFT_1),
+                              _mm256_srai_epi32(b, PSTK__IDCT_SHIFT_1));
+}
+
+/* Of the elements of each lane the even ones of a and b, and the odd ones. */
+INLINE TARGET __m256i even_elements(__m256i a, __m256i b)
+{
+    return _mm256_castps_si256(
+        _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));
+}
+
+INLINE TARGET __m256i odd_elements(__m256i a, __m256i b)
+{
+    return _mm256_castps_si256(
+        _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xDD));
+}
+
+/* The first pass. Columns come in pairs of rows, rows 0..3 and then 4..7 go out in pairs of
+ * columns: [4 * (lower rows) + pair]. */
+INLINE TARGET void columns(struct group *rows, const struct group *g)
+{
+    __m256i v[8];
+    pass(v, g->pair[0], g->pair[2], g->pair[4], g->pair[6], PSTK__IDCT_ROUND_1);
+    const __m256i even01 = pack_rows(v[0], v[1]), even23 = pack_rows(v[2], v[3]);
+    const __m256i even45 = pack_rows(v[4], v[5]), even67 = pack_rows(v[6], v[7]);
+    rows->pair[0] = even_elements(even01, even23);
+    rows->pair[1] = odd_elements(even01, even23);
+    rows->pair[4] = even_elements(even45, even67);
+    rows->pair[5] = odd_elements(even45, even67);
+    pass(v, g->pair[1], g->pair[3], g->pair[5], g->pair[7], PSTK__IDCT_ROUND_1);
+    const __m256i odd01 = pack_rows(v[0], v[1]), odd23 = pack_rows(v[2], v[3]);
+    const __m256i odd45 = pack_rows(v[4], v[5]), odd67 = pack_rows(v[6], v[7]);
+    rows->pair[2] = even_elements(odd01, odd23);
+    rows->pair[3] = odd_elements(odd01, odd23);
+    rows->pair[6] = even_elements(odd45, odd67);
+    rows->pair[7] = odd_elements(odd45, odd67);
+}
+
+/* The first pass of blocks that have nothing below their first row is a shift in libjpeg-turbo,
+ * which wraps where the pass saturates. */
+TARGET static __attribute__((noinline)) void
+shift_first_rows(struct group *rows, const struct group *g, const uint64_t maps[GROUP])
+{
+    const int64_t upper = maps[0] & ~PSTK__IDCT_FIRST_ROW ? 0 : -1;
+    const int64_t lower = maps[1] & ~PSTK__IDCT_FIRST_ROW ? 0 : -1;
+    const __m256i lanes = _mm256_set_epi64x(lower, lower, upper, upper);
+    const __m256i first = _mm256_set1_epi32(0x05040100), second = _mm256_set1_epi32(0x0D0C0908);
+    const __m256i even = _mm256_slli_epi16(g->pair[0], 2), odd = _mm256_slli_epi16(g->pair[1], 2);
+    const __m256i shifted[4] = {_mm256_shuffle_epi8(even, first), _mm256_shuffle_epi8(even, second),
+                                _mm256_shuffle_epi8(odd, first), _mm256_shuffle_epi8(odd, second)};
+    for (int i = 0; i < 8; i++)
+        rows->pair[i] = _mm256_blendv_epi8(rows->pair[i], shifted[i % 4], lanes);
+}
+
+/* The second pass's results of two columns side by side. 18 bits are shifted away: 16 by taking the
+ * upper halves. What is left has 14 bits, so that nothing has to saturate. */
+INLINE TARGET __m256i pack_columns(__m256i a, __m256i b)
+{
+    const __m256i both = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA);
+    return _mm256_srai_epi16(both, PSTK__IDCT_SHIFT_2 - 16);
+}
+
+/* Four columns of four rows in each lane, row by row. */
+INLINE TARGET __m256i pack_four(__m256i a, __m256i b, __m256i c, __m256i d)
+{
+    const __m256i rows = _mm256_set_epi64x(0x0F0E07060D0C0504, 0x0B0A030209080100,
+                                           0x0F0E07060D0C0504, 0x0B0A030209080100);
+    const __m256i bytes = _mm256_packs_epi16(pack_columns(a, b), pack_columns(c, d));
+    return _mm256_shuffle_epi8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), rows);
+}
+
+/* The second pass's results for four rows, stored. */
+INLINE TARGET void store_rows(uint8_t *out, size_t stride, const __m256i v[8])
+{
+    const __m256i left = pack_four(v[0], v[1], v[2], v[3]);
+    const __m256i right = pack_four(v[4], v[5], v[6], v[7]);
+    /* Two rows of a lane's block become one row of both blocks. */
+    const __m256i rows01 = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(left, right), 0xD8);
+    const __m256i rows23 = _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(left, right), 0xD8);
+    _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(rows01));
+    _mm_storeu_si128((__m128i *)(void *)(out + stride), _mm256_extracti128_si256(rows01, 1));
+    _mm_storeu_si128((__m128i *)(void *)(out + 2 * stride), _mm256_castsi256_si128(rows23));
+    _mm_storeu_si128((__m128i *)(void *)(out + 3 * stride), _mm256_extracti128_si256(rows23, 1));
+}
+
+/* A group, stored. */
+INLINE TARGET void transform(uint8_t *out, size_t stride, const struct group *rows)
+{
+    const __m256i *p = rows->pair;
+    __m256i v[8];
+    pass(v, p[0], p[1], p[2], p[3], PSTK__IDCT_ROUND_2);
+    store_rows(out, stride, v);
+    pass(v, p[4], p[5], p[6], p[7], PSTK__IDCT_ROUND_2);
+    store_rows(out + 4 * stride, stride, v);
+}
+
+/* A group of corners, from its coefficients to samples. */
+INLINE TARGET void transform_corners(uint8_t *out, size_t stride, const __m256i pairs[2])
+{
+    __m256i v[8];
+    corner_pass(v, pairs[0], pairs[1], PSTK__IDCT_ROUND_1);
+    const __m256i rows01 = pack_rows(v[0], v[1]), rows23 = pack_rows(v[2], v[3]);
+    const __m256i rows45 = pack_rows(v[4], v[5]), rows67 = pack_rows(v[6], v[7]);
+    corner_pass(v, even_elements(rows01, rows23), odd_elements(rows01, rows23), PSTK__IDCT_ROUND_2);
+    store_rows(out, stride, v);
+    corner_pass(v, even_elements(rows45, rows67), odd_elements(rows45, rows67), PSTK__IDCT_ROUND_2);
+    store_rows(out + 4 * stride, stride, v);
+}
+
+/* Blocks without AC: one value each. Both passes shift, and the second one saturates. */
+INLINE TARGET void flat_group(uint8_t *out, size_t stride, const uint64_t dc[GROUP][2])
+{
+    const __m128i words = _mm_set_epi64x((int64_t)dc[1][0], (int64_t)dc[0][0]);
+    const __m128i scaled = _mm_srai_epi16(_mm_slli_epi16(words, 2), 4);
+    const __m128i rounded = _mm_srai_epi16(_mm_add_epi16(scaled, _mm_set1_epi16(1)), 1);
+    const __m128i bytes = _mm_xor_si128(_mm_packs_epi16(rounded, rounded), _mm_set1_epi8(-128));
+    const __m128i row =
+        _mm_shuffle_epi8(bytes, _mm_set_epi64x(0x0404040404040404, 0x0000000000000000));
+    for (int y = 0; y < 8; y++, out += stride)
+        _mm_storeu_si128((__m128i *)(void *)out, row);
+}
+
+/* ---- rows of blocks ------------------------------------------------------------------------- */
+
+/* What a row needs beside its chunks. */
+struct row {
+    struct table table;
+    const uint16_t *quant;
+    size_t stride;
+    int is_far; /* a first row may be beyond what a shift by 2 keeps */
+};
+
+INLINE TARGET void inverse_group(uint8_t *out, const struct row *r, struct chunk *c, uint32_t at,
+                                 const int16_t **wide, int has_words)
+{
+    const uint64_t *maps = c->maps + GROUP * at, any = maps[0] | maps[1];
+    struct group g, rows;
+    if (any == 0) {
+        flat_group(out, r->stride, c->dc + GROUP * at);
+        return;
+    }
+    if ((any & ~PSTK__IDCT_CORNER) == 0 && !r->is_far && !has_words) {
+        __m256i pairs[2];
+        if (load_corners(pairs, c, at, &r->table) == 0) {
+            transform_corners(out, r->stride, pairs);
+            return;
+        }
+    }
+    const int is_wide = load_group(&g, c, at, &r->table, wide, r->quant, has_words);
+    columns(&rows, &g);
+    const int is_first_row =
+        (maps[0] & ~PSTK__IDCT_FIRST_ROW) == 0 || (maps[1] & ~PSTK__IDCT_FIRST_ROW) == 0;
+    if (__builtin_expect((r->is_far | is_wide) && is_first_row, 0)) {
+        struct group shifted = rows, from = g;
+        shift_first_rows(&shifted, &from, maps);
+        rows = shifted;
+    }
+    transform(out, r->stride, &rows);
+}
+
+INLINE TARGET void inverse(uint8_t *out, size_t stride, const struct pstk__block_row *blocks,
+                           const uint16_t *quant, int has_words)
+{
+    struct row r = {.quant = quant, .stride = stride};
+    struct chunk c;
+    const int8_t *values = blocks->values;
+    const int16_t *wide = blocks->wide;
+    int is_first_row_far = 0;
+    memset(c.dc, 0, sizeof c.dc);
+    table_of(&r.table, quant, has_words);
+    for (int i = 1; i < 8; i++)
+        is_first_row_far |= quant[i] > 8191 / 127;
+    for (uint32_t i = 0; i < blocks->n_blocks; i += CHUNK) {
+        const uint32_t left = blocks->n_blocks - i, n = left < CHUNK ? left : CHUNK;
+        r.is_far = is_first_row_far | fill_chunk(&c, blocks, i, quant[0], &values);
+        for (uint32_t k = 0; k < n; k += GROUP, out += 8 * GROUP)
+            inverse_group(out, &r, &c, k / GROUP, &wide, has_words);
+    }
+}
+
+TARGET static void inverse_bytes(uint8_t *out, size_t stride, const struct pstk__block_row *blocks,
+                                 const uint16_t *quant)
+{
+    inverse(out, stride, blocks, quant, 0);
+}
+
+TARGET static void inverse_words(uint8_t *out, size_t stride, const struct pstk__block_row *blocks,
+                                 const uint16_t *quant)
+{
+    inverse(out, stride, blocks, quant, 1);
+}
+
+void pstk__jpeg_inverse_avx2(uint8_t *out, size_t stride, const struct pstk__block_row *blocks,
+                             const uint16_t *quant)
+{
+    uint32_t all = 0;
+    for (int i = 0; i < 64; i++)
+        all |= quant[i];
+    if (all > 0xFF)
+        inverse_words(out, stride, blocks, quant);
+    else
+        inverse_bytes(out, stride, blocks, quant);
+}
+
+#endif

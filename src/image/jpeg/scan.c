@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/jpeg/scan.h"
+
+#include "image/jpeg/coder.h"
+
+#include <penstock/penstock.h>
+#include <string.h>
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static int write_sequential(const struct pstk__jpeg_units *units,
+                            const struct pstk__jpeg_script *script, uint32_t padding,
+                            uint32_t variant, struct pstk__bits *bits)
+{
+    struct pstk__jpeg_coder w;
+    const struct pstk__jpeg_visitor visitor = {pstk__jpeg_coder_block, pstk__jpeg_coder_restart,
+                                               &w};
+    if (pstk__jpeg_coder_begin(&w, units->scan, script, padding, bits) < 0)
+        return -1;
+#if defined(__x86_64__)
+    if (variant == PSTK_VARIANT_AVX512)
+        return pstk__jpeg_coder_avx512(units, &w);
+    if (variant == PSTK_VARIANT_AVX2)
+        return pstk__jpeg_coder_avx2(units, &w);
+#endif
+    (void)variant;
+    return pstk__jpeg_visit(units, &visitor);
+}
+
+int pstk__jpeg_scan_write(const struct pstk__jpeg_units *units,
+                          const struct pstk__jpeg_script *script, uint32_t padding,
+                          uint32_t variant, struct pstk__bits *bits)
+{
+    int r = units->scan->progressive ? pstk__jpeg_progressive_write(units, script, padding, bits)
+                                     : write_sequential(units, script, padding, variant, bits);
+    if (r < 0 || pstk__bits_ready(bits) < 0)
+        return PSTK_EBADMSG;
+    pstk__bits_flush(&bits->state, padding);
+    return pstk__bits_settle(bits) < 0 || bits->state.missing ? PSTK_EBADMSG : 0;
+}
+
+/* ---- counting ------------------------------------------------------------------------------- */
+
+struct counter {
+    uint64_t *dc[PSTK__JPEG_MAX_COMPONENTS], *ac[PSTK__JPEG_MAX_COMPONENTS];
+    int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
+    struct pstk__zigzag_places places;
+};
+
+static inline __attribute__((always_inline)) int count_block(void *user, uint32_t i,
+                                                             const int16_t *block)
+{
+    struct counter *c = user;
+    uint32_t width = pstk__jpeg_width_of(pstk__jpeg_dc_difference(block[0], &c->last_dc[i])),
+             last = 0, widest = width;
+    c->dc[i][width]++;
+    for (uint64_t map = pstk__zigzag_map(&c->places, block) & ~(uint64_t)1; map != 0;
+         map &= map - 1) {
+        uint32_t place = (uint32_t)__builtin_ctzll(map), run = place - last - 1;
+        last = place;
+        for (; run > 15; run -= 16)
+            c->ac[i][0xf0]++;
+        width = pstk__jpeg_width_of_other(block[pstk__zigzag[place]]);
+        widest = width > widest ? width : widest;
+        c->ac[i][run << 4 | width]++;
+    }
+    if (last != 63)
+        c->ac[i][0]++;
+    return widest > 15 ? PSTK_EBADMSG : 0;
+}
+
+static int count_restart(void *user, uint32_t number)
+{
+    struct counter *c = user;
+    (void)number;
+    memset(c->last_dc, 0, sizeof c->last_dc);
+    return 0;
+}
+
+int pstk__jpeg_scan_count(const struct pstk__jpeg_frame *frame, const int16_t *const blocks[],
+                          const struct pstk__jpeg_scan *scan, struct pstk__jpeg_counts *counts)
+{
+    const struct pstk__jpeg_units units = {frame, blocks, scan};
+    struct counter c;
+    const struct pstk__jpeg_visitor visitor = {count_block, count_restart, &c};
+    memset(c.last_dc, 0, sizeof c.last_dc);
+    pstk__zigzag_init(&c.places);
+    for (uint32_t i = 0; i < scan->n_components; i++) {
+        c.dc[i] = counts->dc[scan->dc_table[i]];
+        c.ac[i] = counts->ac[scan->ac_table[i]];
+    }
+    return pstk__jpeg_visit(&units, &visitor);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequential scans with BMI's shifts and bit counts, which every CPU with AVX2 has. */
+#if defined(__x86_64__)
+
+#include "image/jpeg/coder.h"
+
+#define TARGET __attribute__((target("bmi,bmi2,popcnt")))
+
+TARGET int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *w)
+{
+    const struct pstk__jpeg_visitor visitor = {pstk__jpeg_coder_block, pstk__jpeg_coder_restart, w};
+    return pstk__jpeg_visit(units, &visitor);
+}
+
+#endif

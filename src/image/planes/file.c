@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/planes/file.h"
+
+#include "base/error.h"
+#include "image/jpeg/coefficients.h"
+#include "image/jpeg/header.h"
+#include "image/planes/read.h"
+#include "image/planes/write.h"
+
+#include <penstock/penstock.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SKELETON_LEVEL 9 /* of zstd: some 600 bytes, most of which the dictionary has */
+
+/* What most files begin with, as zstd's raw dictionary for skeletons: the start, a JFIF segment,
+ * and the Huffman tables of ITU T.81, K.3 to K.6. Part of the format. */
+static const uint8_t common[] = {
+    0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10, 0x4a, 0x46, 0x49, 0x46, 0x00, 0x01, 0x01, 0x00, 0x00, 0x01,
+    0x00, 0x01, 0x00, 0x00, 0xff, 0xc4, 0x00, 0x1f, 0x00, 0x00, 0x01, 0x05, 0x01, 0x01, 0x01, 0x01,
+    0x01, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06,
+    0x07, 0x08, 0x09, 0x0a, 0x0b, 0xff, 0xc4, 0x00, 0xb5, 0x10, 0x00, 0x02, 0x01, 0x03, 0x03, 0x02,
+    0x04, 0x03, 0x05, 0x05, 0x04, 0x04, 0x00, 0x00, 0x01, 0x7d, 0x01, 0x02, 0x03, 0x00, 0x04, 0x11,
+    0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51, 0x61, 0x07, 0x22, 0x71, 0x14, 0x32, 0x81, 0x91,
+    0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15, 0x52, 0xd1, 0xf0, 0x24, 0x33, 0x62, 0x72, 0x82, 0x09,
+    0x0a, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x34, 0x35, 0x36, 0x37,
+    0x38, 0x39, 0x3a, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48, 0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57,
+    0x58, 0x59, 0x5a, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68, 0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77,
+    0x78, 0x79, 0x7a, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96,
+    0x97, 0x98, 0x99, 0x9a, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4,
+    0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xd2,
+    0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xda, 0xe1, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8,
+    0xe9, 0xea, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa, 0xff, 0xc4, 0x00, 0x1f,
+    0x01, 0x00, 0x03, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x00, 0x00, 0x00, 0x00,
+    0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0xff, 0xc4, 0x00,
+    0xb5, 0x11, 0x00, 0x02, 0x01, 0x02, 0x04, 0x04, 0x03, 0x04, 0x07, 0x05, 0x04, 0x04, 0x00, 0x01,
+    0x02, 0x77, 0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07,
+    0x61, 0x71, 0x13, 0x22, 0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1, 0xc1, 0x09, 0x23, 0x33,
+    0x52, 0xf0, 0x15, 0x62, 0x72, 0xd1, 0x0a, 0x16, 0x24, 0x34, 0xe1, 0x25, 0xf1, 0x17, 0x18, 0x19,
+    0x1a, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44, 0x45, 0x46,
+    0x47, 0x48, 0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63, 0x64, 0x65, 0x66,
+    0x67, 0x68, 0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x82, 0x83, 0x84, 0x85,
+    0x86, 0x87, 0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9a, 0xa2, 0xa3,
+    0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba,
+    0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8,
+    0xd9, 0xda, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6,
+    0xf7, 0xf8, 0xf9, 0xfa,
+};
+
+/* ---- decoding ------------------------------------------------------------------------------- */
+
+static int no_memory(struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_RECORD,
+                      "a JPEG stored as planes needs more memory than its size allows for");
+}
+
+/* What a file is made of, in the arena. */
+static int read_image(struct pstk__jpeg_image *image, const struct pstk__planes_header *h,
+                      uint64_t plain_size, struct pstk__arena *arena, struct pstk_error *err)
+{
+    if (h->skeleton_plain_size > plain_size)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                          "planes: more bytes of markers than the file has");
+    *image = (struct pstk__jpeg_image){.frame = h->frame,
+                                       .orientation = h->orientation,
+                                       .skeleton_size = h->skeleton_plain_size,
+                                       .rebuild = h->rebuild,
+                                       .parameters = h->parameters};
+    image->skeleton = pstk__arena_get(arena, h->skeleton_plain_size + 1);
+    int missing = image->skeleton == NULL;
+    for (uint32_t c = 0; c < h->frame.n_components; c++) {
+        const struct pstk__jpeg_component *comp = &h->frame.component[c];
+        image->blocks[c] = pstk__arena_get(arena, 128ull * comp->rows * comp->stride);
+        missing |= image->blocks[c] == NULL;
+    }
+    return missing ? no_memory(err) : 0;
+}
+
+/* The field under way. */
+struct field {
+    struct pstk__decoder *zstd;
+    const struct pstk__planes_kernels *kernels;
+    const void *data;
+    uint64_t size;
+    struct pstk__image_info info; /* width and height */
+};
+
+static int decode_file(const struct field *f, uint8_t *out, uint64_t plain_size,
+                       struct pstk__arena *arena, struct pstk_error *err)
+{
+    struct pstk__planes_reader *r = pstk__arena_get(arena, sizeof *r);
+    struct pstk__jpeg_image image;
+    uint64_t n = 0;
+    int rc = r != NULL ? pstk__planes_open(r, f->data, f->size, &f->info, f->kernels, arena, err)
+                       : no_memory(err);
+    if (rc == 0)
+        rc = read_image(&image, &r->header, plain_size, arena, err);
+    if (rc == 0)
+        rc = pstk__codec_decode_prefixed(f->zstd, common, sizeof common, r->header.skeleton,
+                                         r->header.skeleton_size, image.skeleton,
+                                         image.skeleton_size, err);
+    if (rc == 0)
+        rc = pstk__planes_expand(r, image.blocks, err);
+    if (rc == 0)
+        rc = pstk__jpeg_image_rebuild(&image, out, plain_size, &n, arena, err);
+    if (rc == 0 && n != plain_size)
+        rc = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                        "planes give a file of %llu bytes, not %llu", (unsigned long long)n,
+                        (unsigned long long)plain_size);
+    return rc;
+}
+
+int pstk__planes_decode(struct pstk__decoder *d, const void *data, uint64_t size, uint32_t width,
+                        uint32_t height, uint8_t *out, uint64_t plain_size,
+                        struct pstk__arena *arena, struct pstk_error *err)
+{
+    const size_t mark = arena->used;
+    const struct field f = {.zstd = d,
+                            .kernels = pstk__planes_kernels(PSTK_VARIANT_AUTO),
+                            .data = data,
+                            .size = size,
+                            .info = {.width = width, .height = height}};
+    const int rc = decode_file(&f, out, plain_size, arena, err);
+    pstk__arena_reset(arena, mark);
+    return rc;
+}
+
+/*
+ * Bytes of coefficients of n components: side / 8 rounded up, and at most 3 more to a multiple of
+ * a factor, across and down, of 128 bytes a block. (w/8 + 4)(h/8 + 4) = w h / 64 + (w + h) / 2 +
+ * 16, in which w h is at most max_pixels.
+ */
+static uint64_t coefficients_size(uint32_t width, uint32_t height, uint64_t max_pixels, uint64_t n)
+{
+    const uint64_t all = ((uint64_t)width / 8 + 4) * ((uint64_t)height / 8 + 4);
+    const uint64_t bound = max_pixels / 64 + ((uint64_t)width + height) / 2 + 18;
+    return n * (128 * (all < bound ? all : bound) + 64);
+}
+
+/* Any frame of this size, for the bounds of jpeg/coefficients, which take the largest anyway. */
+static struct pstk__jpeg_frame frame_of(uint32_t width, uint32_t height, uint32_t n)
+{
+    struct pstk__jpeg_frame f = {.width = width, .height = height, .n_components = n};
+    for (uint32_t c = 0; c < n; c++)
+        f.component[c].h = f.component[c].v = 1;
+    pstk__jpeg_frame_layout(&f);
+    return f;
+}
+
+uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t max_pixels,
+                                     uint64_t plain_size)
+{
+    const struct pstk__jpeg_frame f = frame_of(width, height, 4);
+    return pstk__planes_read_scratch(width, height) +
+           coefficients_size(width, height, max_pixels, 4) +
+           pstk__jpeg_rebuild_scratch(&f, plain_size) + plain_size +
+           sizeof(struct pstk__planes_reader) + 4096;
+}
+
+/* ---- encoding ------------------------------------------------------------------------------- */
+
+struct pstk__planes_encoder {
+    struct pstk__arena arena;                   /* owned; opened anew where an image needs more */
+    struct pstk__encoder *zstd;                 /* owned; for skeletons */
+    struct pstk__decoder *decoder;              /* owned memory; for the check */
+    const struct pstk__planes_kernels *kernels; /* chosen once: asking the CPU is slow in a VM */
+};
+
+int pstk__planes_encoder_open(struct pstk__planes_encoder **out, struct pstk_error *err)
+{
+    struct pstk__planes_encoder *e = calloc(1, sizeof *e);
+    *out = NULL;
+    if (e == NULL)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no memory for an encoder of planes");
+    int rc = pstk__encoder_open(&e->zstd, SKELETON_LEVEL, common, sizeof common, err);
+    e->kernels = pstk__planes_kernels(PSTK_VARIANT_AUTO);
+    void *memory = aligned_alloc(64, pstk__decoder_size());
+    e->decoder = pstk__decoder_init(memory, pstk__decoder_size());
+    if (rc == 0 && e->decoder == NULL)
+        rc = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no memory for an encoder of planes");
+    if (e->decoder == NULL)
+        free(memory);
+    if (rc < 0)
+        pstk__planes_encoder_close(e);
+    else
+        *out = e;
+    return rc;
+}
+
+void pstk__planes_encoder_close(struct pstk__planes_encoder *e)
+{
+    if (e == NULL)
+        return;
+    pstk__arena_close(&e->arena);
+    pstk__encoder_close(e->zstd);
+    free(e->decoder);
+    free(e);
+}
+
+/* An empty arena of at least this size. */
+static int reserve(struct pstk__planes_encoder *e, uint64_t size, struct pstk_error *err)
+{
+    if (e->arena.size > 0)
+        pstk__arena_reset(&e->arena, 0);
+    pstk__arena_trim(&e->arena, 64u << 20);
+    if (size <= e->arena.size)
+        return 0;
+    pstk__arena_close(&e->arena);
+    if (pstk__arena_open(&e->arena, size) == 0)
+        return 0;
+    return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
+                      "no memory (%llu bytes) to take a JPEG file apart", (unsigned long long)size);
+}
+
+/* Give back what was written, and compare. 1: it is out->plain; 0: it is not. ENOMEM. */
+static int check(struct pstk__planes_encoder *e, const struct pstk__jpeg_frame *frame,
+                 const struct pstk__planes_file *file, struct pstk_error *err)
+{
+    const struct field f = {.zstd = e->decoder,
+                            .kernels = e->kernels,
+                            .data = file->stored,
+                            .size = file->stored_size,
+                            .info = {.width = frame->width, .height = frame->height}};
+    uint8_t *plain = pstk__arena_get(&e->arena, file->plain_size);
+    if (plain == NULL)
+        return no_memory(err);
+    const int rc = decode_file(&f, plain, file->plain_size, &e->arena, err);
+    if (rc == PSTK_ENOMEM)
+        return rc;
+    return rc == 0 && memcmp(plain, file->plain, file->plain_size) == 0;
+}
+
+enum written { NOT_SMALLER = 0, GIVES_BACK = 1, GIVES_OTHER = 2 };
+
+/* Write the field for out->plain into less than `capacity` bytes, and check it. enum written, or
+ * ENOMEM. */
+static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_image *image,
+                        uint64_t capacity, struct pstk__planes_file *out, struct pstk_error *err)
+{
+    struct pstk__arena *arena = &e->arena;
+    const uint64_t bound = pstk__encoder_bound(image->skeleton_size);
+    uint8_t *skeleton = pstk__arena_get(arena, bound);
+    uint8_t *stored = pstk__arena_get(arena, capacity);
+    if (skeleton == NULL || stored == NULL)
+        return no_memory(err);
+    const int64_t skeleton_size =
+        pstk__encoder_encode(e->zstd, image->skeleton, image->skeleton_size, skeleton, bound, err);
+    if (skeleton_size < 0)
+        return (int)skeleton_size;
+    const struct pstk__planes_source source = {.kernels = e->kernels,
+                                               .image = image,
+                                               .skeleton = skeleton,
+                                               .skeleton_size = (uint64_t)skeleton_size};
+    const int64_t size = pstk__planes_write(&source, stored, capacity - 1, arena, err);
+    if (size <= 0)
+        return size < 0 ? (int)size : NOT_SMALLER;
+    out->stored = stored;
+    out->stored_size = (uint64_t)size;
+    const int rc = check(e, &image->frame, out, err);
+    return rc < 0 ? rc : rc == 1 ? GIVES_BACK : GIVES_OTHER;
+}
+
+/* 1: planes can stand for the file; 0: they cannot, and it stays as it is, for whatever reason. */
+static int read_file(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                     struct pstk__jpeg_image *image, struct pstk_error *err)
+{
+    struct pstk_error why;
+    pstk_error_init(&why, sizeof why);
+    const int rc = pstk__jpeg_image_read(image, data, size, PSTK__MAX_PIXELS, &e->arena, &why);
+    if (rc == PSTK_ENOMEM)
+        return no_memory(err);
+    return rc == 0 && !image->smoothed && pstk__jpeg_backend_check(&image->frame, &why) == 0;
+}
+
+/* Find out how a file can be rebuilt; out->plain is what that gives. 1: done; 0: in no way. */
+static int choose(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                  struct pstk__jpeg_image *image, struct pstk__planes_file *out,
+                  struct pstk_error *err)
+{
+    struct pstk_error why;
+    int exact = 0;
+    uint8_t *plain = pstk__arena_get(&e->arena, pstk__jpeg_rebuild_bound(image));
+    pstk_error_init(&why, sizeof why);
+    const int rc = plain != NULL
+                       ? pstk__jpeg_image_choose(image, data, size, plain, &out->plain_size, &exact,
+                                                 &e->arena, &why)
+                       : PSTK_ENOMEM;
+    out->plain = plain;
+    out->equivalent = !exact;
+    if (rc == PSTK_ENOMEM)
+        return no_memory(err);
+    return rc == 0;
+}
+
+/* A file that cannot be rebuilt byte for byte gives place to an equivalent one, which can. */
+static int encode_otherwise(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                            int exact_only, struct pstk__jpeg_image *image,
+                            struct pstk__planes_file *out, struct pstk_error *err)
+{
+    int rc = choose(e, data, size, image, out, err);
+    if (rc <= 0 || (out->equivalent && exact_only))
+        return rc < 0 ? rc : 0;
+    const uint32_t equivalent = out->equivalent;
+    if (equivalent) {
+        rc = read_file(e, out->plain, out->plain_size, image, err);
+        if (rc == 1)
+            rc = choose(e, out->plain, out->plain_size, image, out, err);
+        if (rc <= 0 || out->equivalent)
+            return rc < 0 ? rc : 0;
+    }
+    out->equivalent = equivalent;
+    rc = write_planes(e, image, size, out, err);
+    if (rc == GIVES_OTHER)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_WRITE,
+                          "planes do not give back the file that they were made of; suspect the "
+                          "machine's memory");
+    return rc < 0 ? rc : rc == GIVES_BACK;
+}
+
+/* Nearly every file is given back by its Huffman tables, with bits filled up by ones: that is tried
+ * first, and the check of the field tells whether it is so. */
+static int encode(struct pstk__planes_encoder *e, const void *data, uint64_t size, int exact_only,
+                  struct pstk__planes_file *out, struct pstk_error *err)
+{
+    struct pstk__jpeg_image image;
+    int rc = read_file(e, data, size, &image, err);
+    if (rc <= 0)
+        return rc;
+    image.rebuild = PSTK__JPEG_REBUILD_SCANS;
+    image.parameters = 0;
+    *out = (struct pstk__planes_file){.plain = data, .plain_size = size};
+    const size_t mark = e->arena.used;
+    rc = write_planes(e, &image, size, out, err);
+    if (rc != GIVES_OTHER)
+        return rc;
+    pstk__arena_reset(&e->arena, mark);
+    return encode_otherwise(e, data, size, exact_only, &image, out, err);
+}
+
+/* Memory for all that encode does with an image of these sides: its file is taken apart and
+ * rebuilt, perhaps twice, the planes written and given back. */
+static int measure(const void *data, uint64_t size, uint64_t *memory)
+{
+    struct pstk__jpeg_header h;
+    if (size < 1 || pstk__jpeg_header_read(&h, data, size, NULL) < 0 ||
+        (uint64_t)h.width * h.height > PSTK__MAX_PIXELS)
+        return -1;
+    struct pstk__jpeg_frame f = frame_of(h.width, h.height, h.n_components);
+    for (uint32_t c = 0; c < f.n_components; c++)
+        f.component[c].h = f.component[c].v = 4; /* the longest strip that one MCU row may be */
+    pstk__jpeg_frame_layout(&f);
+    const uint64_t coefficients = coefficients_size(h.width, h.height, UINT64_MAX, h.n_components);
+    /* A rebuilt file is bounded by its coefficients (4 bytes each and stuffing) and skeleton. */
+    const uint64_t rebuilt = 4 * coefficients + 4 * size + 65536;
+    *memory = 2 * (pstk__jpeg_image_scratch(&f, rebuilt) + coefficients + rebuilt) +
+              pstk__planes_write_scratch(&f) + 3 * size + 65536 +
+              pstk__planes_decode_scratch(h.width, h.height, UINT64_MAX, rebuilt);
+    return 0;
+}
+
+int pstk__planes_encode(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+                        int exact_only, struct pstk__planes_file *out, struct pstk_error *err)
+{
+    uint64_t memory = 0;
+    *out = (struct pstk__planes_file){0};
+    if (measure(data, size, &memory) < 0)
+        return 0;
+    const int rc = reserve(e, memory, err);
+    return rc < 0 ? rc : encode(e, data, size, exact_only, out, err);
+}

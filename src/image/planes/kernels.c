@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of variant, and its plain C. */
+#define PASS_TARGET
+#include "image/planes/passes.h"
+
+#include "base/cpu.h"
+#include "image/jpeg/zigzag.h"
+
+#include <penstock/penstock.h>
+
+static void value_tables_c(uint8_t *out, const uint64_t *maps, const uint8_t *counts, uint32_t n,
+                           const uint8_t tables[9][64])
+{
+    for (uint32_t b = 0; b < n; b++)
+        for (uint64_t map = maps[b]; map != 0; map &= map - 1)
+            *out++ = tables[counts[b]][__builtin_ctzll(map)];
+}
+
+uint32_t pstk__planes_take(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n)
+{
+    int16_t *out = values;
+    for (uint32_t b = 0; b < n; b++, blocks += 64) {
+        uint64_t map = 0;
+        for (uint32_t z = 1; z < 64; z++) {
+            const int16_t v = blocks[pstk__zigzag[z]];
+            *out = v;
+            out += v != 0;
+            map |= (uint64_t)(v != 0) << z;
+        }
+        maps[b] = map;
+    }
+    return (uint32_t)(out - values);
+}
+
+const struct pstk__planes_kernels pstk__planes_kernels_c = {
+    .variant = PSTK_VARIANT_C,
+    .run = pstk__rans_run,
+    .value_tables = value_tables_c,
+    .take = pstk__planes_take,
+    PASSES,
+};
+
+const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t variant)
+{
+    static const struct pstk__planes_kernels *const entries[] = {
+        &pstk__planes_kernels_c,
+#if defined(__x86_64__)
+        &pstk__planes_kernels_avx2,
+        &pstk__planes_kernels_avx512,
+#endif
+    };
+    const uint32_t best = pstk__cpu_variant();
+    const uint32_t wanted = variant == PSTK_VARIANT_AUTO ? best : variant;
+    for (uint32_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        if (entries[i]->variant == wanted && wanted <= best)
+            return entries[i];
+    return NULL;
+}

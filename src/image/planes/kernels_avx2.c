@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Planes by AVX2: 64 lanes are eight vectors. */
+#include "image/planes/kernels.h"
+
+#include <penstock/penstock.h>
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
+#define PASS_TARGET TARGET
+#include "image/planes/passes.h"
+
+#define INLINE static inline __attribute__((always_inline)) TARGET
+
+/* For each set of lanes that take a word, which one each of them takes: a byte a lane, so that lane
+ * i takes as many as there are bits below i. */
+#define B(m, i) ((uint64_t)__builtin_popcount((m) & ((1u << (i)) - 1)) << (8 * (i)))
+#define E1(m) (B(m, 1) | B(m, 2) | B(m, 3) | B(m, 4) | B(m, 5) | B(m, 6) | B(m, 7))
+#define E4(m) E1(m), E1((m) + 1), E1((m) + 2), E1((m) + 3)
+#define E16(m) E4(m), E4((m) + 4), E4((m) + 8), E4((m) + 12)
+#define E64(m) E16(m), E16((m) + 16), E16((m) + 32), E16((m) + 48)
+static const uint64_t word_of[256] = {E64(0), E64(64), E64(128), E64(192)};
+
+/* For each byte of a map, the places of its bits, lowest first. */
+#define P1(m)                                                                                      \
+    (B2(m, 0) | B2(m, 1) | B2(m, 2) | B2(m, 3) | B2(m, 4) | B2(m, 5) | B2(m, 6) | B2(m, 7))
+#define B2(m, i)                                                                                   \
+    ((m) >> (i)&1 ? (uint64_t)(i) << (8 * __builtin_popcount((m) & ((1u << (i)) - 1))) : 0)
+#define P4(m) P1(m), P1((m) + 1), P1((m) + 2), P1((m) + 3)
+#define P16(m) P4(m), P4((m) + 4), P4((m) + 8), P4((m) + 12)
+#define P64(m) P16(m), P16((m) + 16), P16((m) + 32), P16((m) + 48)
+static const uint64_t places_of[256] = {P64(0u), P64(64u), P64(128u), P64(192u)};
+
+/* Entries of 8 lanes: `numbers` has each lane's table number in the byte from bit 8 v on. */
+INLINE __m256i look_up(__m256i x, __m256i numbers, int v, const uint32_t *slots)
+{
+    const __m256i number = v < 2 ? _mm256_slli_epi32(numbers, PSTK__RANS_BITS - 8 * v)
+                                 : _mm256_srli_epi32(numbers, 8 * v - PSTK__RANS_BITS);
+    const __m256i index =
+        _mm256_or_si256(_mm256_and_si256(number, _mm256_set1_epi32(0xff << PSTK__RANS_BITS)),
+                        _mm256_and_si256(x, _mm256_set1_epi32(PSTK__RANS_ONE - 1)));
+    return _mm256_i32gather_epi32((const int *)slots, index, 4);
+}
+
+/* The states of active lanes behind those symbols; those below 2^16 take the next words. Reads 16
+ * bytes. */
+INLINE __m256i advance(__m256i x, __m256i e, __m256i active, const uint8_t **at)
+{
+    const __m256i frequency = _mm256_and_si256(_mm256_srli_epi32(e, 8), _mm256_set1_epi32(0xfff));
+    const __m256i next =
+        _mm256_add_epi32(_mm256_mullo_epi32(frequency, _mm256_srli_epi32(x, PSTK__RANS_BITS)),
+                         _mm256_srli_epi32(e, 20));
+    x = _mm256_blendv_epi8(x, next, active);
+    const __m256i low = _mm256_cmpeq_epi32(_mm256_srli_epi32(x, 16), _mm256_setzero_si256());
+    const unsigned set = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(low));
+    const __m256i words = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)*at));
+    const __m256i which = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)&word_of[set]));
+    *at += 2 * (unsigned)__builtin_popcount(set);
+    const __m256i refilled =
+        _mm256_or_si256(_mm256_slli_epi32(x, 16), _mm256_permutevar8x32_epi32(words, which));
+    return _mm256_blendv_epi8(x, refilled, low);
+}
+
+/* The low bytes of four vectors side by side. */
+INLINE __m256i low_bytes_of(const __m256i e[4])
+{
+    const __m256i low = _mm256_set1_epi32(0xff);
+    const __m256i ab = _mm256_or_si256(_mm256_and_si256(e[0], low),
+                                       _mm256_slli_epi32(_mm256_and_si256(e[1], low), 8));
+    const __m256i cd = _mm256_or_si256(_mm256_slli_epi32(_mm256_and_si256(e[2], low), 16),
+                                       _mm256_slli_epi32(e[3], 24));
+    return _mm256_or_si256(ab, cd);
+}
+
+/* Half of a group's look-ups, 4 vectors, and their symbols. */
+INLINE void look_up_half(__m256i e[4], const __m256i x[4], uint8_t *out, const uint8_t *table,
+                         const uint32_t *slots)
+{
+    const __m256i numbers = _mm256_loadu_si256((const __m256i *)table);
+    e[0] = look_up(x[0], numbers, 0, slots);
+    e[1] = look_up(x[1], numbers, 1, slots);
+    e[2] = look_up(x[2], numbers, 2, slots);
+    e[3] = look_up(x[3], numbers, 3, slots);
+    _mm256_storeu_si256((__m256i *)out, low_bytes_of(e));
+}
+
+/* One group of symbols, of which the first n are there. Lanes 16 v + 8 h .. + 7 are x[h][v]; lane
+ * 16 v + l has symbol 4 l + v. Reads at most 128 bytes of words. */
+INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t n,
+                  const uint32_t *slots, const uint8_t **at)
+{
+    const __m256i symbols = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    __m256i e[2][4];
+    look_up_half(e[0], x[0], out, table, slots);
+    look_up_half(e[1], x[1], out + 32, table + 32, slots);
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; v++) {
+        const __m256i a = n == 64 ? _mm256_set1_epi32(-1)
+                                  : _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n - v), symbols);
+        const __m256i b = n == 64 ? _mm256_set1_epi32(-1)
+                                  : _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n - v - 32), symbols);
+        x[0][v] = advance(x[0][v], e[0][v], a, at);
+        x[1][v] = advance(x[1][v], e[1][v], b, at);
+    }
+}
+
+/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
+ * whether they were the strip's. */
+TARGET static int run_avx2(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table,
+                           uint32_t n)
+{
+    const uint32_t *slots = r->tables->slot;
+    const uint8_t *at = r->at;
+    uint32_t i = 0;
+    if (r->n_lanes != PSTK__RANS_LANES)
+        return pstk__rans_run(r, out, table, n);
+    __m256i x[2][4];
+    for (int k = 0; k < 8; k++)
+        x[k % 2][k / 2] = _mm256_loadu_si256((const __m256i *)(r->state + 8 * k));
+    for (; n - i >= 64 && r->limit - at >= 128; i += 64)
+        group(x, out + i, table + i, 64, slots, &at);
+    if (n - i > 0 && n - i < 64 && r->limit - at >= 128) {
+        uint8_t last[64] = {0};
+        memcpy(last, table + i, n - i);
+        group(x, out + i, last, n - i, slots, &at);
+        i = n;
+    }
+    for (int k = 0; k < 8; k++)
+        _mm256_storeu_si256((__m256i *)(r->state + 8 * k), x[k % 2][k / 2]);
+    r->at = at;
+    if (at > r->end)
+        return -1;
+    return pstk__rans_run(r, out + i, table + i, n - i);
+}
+
+/* Eight places of a map. */
+INLINE uint8_t *compress_eight(uint8_t *out, const uint8_t *row, uint64_t map)
+{
+    const __m128i places = _mm_loadl_epi64((const __m128i *)&places_of[map & 255]);
+    const __m128i eight = _mm_loadl_epi64((const __m128i *)row);
+    _mm_storel_epi64((__m128i *)out, _mm_shuffle_epi8(eight, places));
+    return out + __builtin_popcountll(map & 255);
+}
+
+/* Half a map without a branch, and the other half where there is one: how many bytes a map has is
+ * hard to foresee. */
+TARGET static void value_tables_avx2(uint8_t *out, const uint64_t *maps, const uint8_t *counts,
+                                     uint32_t n, const uint8_t tables[9][64])
+{
+    for (uint32_t b = 0; b < n; b++) {
+        const uint8_t *row = tables[counts[b]];
+        const uint64_t map = maps[b];
+        for (int i = 0; i < 4; i++)
+            out = compress_eight(out, row + 8 * i, map >> 8 * i);
+        for (int i = 4; i < 8 && map >> 32 != 0; i++)
+            out = compress_eight(out, row + 8 * i, map >> 8 * i);
+    }
+}
+
+const struct pstk__planes_kernels pstk__planes_kernels_avx2 = {
+    .variant = PSTK_VARIANT_AVX2,
+    .run = run_avx2,
+    .value_tables = value_tables_avx2,
+    .take = pstk__planes_take,
+    PASSES,
+};
+
+#endif

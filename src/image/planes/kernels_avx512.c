@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Planes by AVX-512: 64 lanes are four vectors, whose chains of look-up and product overlap. */
+#include "image/jpeg/zigzag.h"
+#include "image/planes/kernels.h"
+
+#include <penstock/penstock.h>
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define TARGET                                                                                     \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,"             \
+                          "popcnt")))
+#define PASS_TARGET TARGET
+#include "image/planes/passes.h"
+
+#define INLINE static inline __attribute__((always_inline)) TARGET
+
+/* Entries of 16 lanes: `numbers` has each lane's table number in the byte from bit 8 v on. */
+INLINE __m512i look_up(__m512i x, __m512i numbers, int v, const uint32_t *slots)
+{
+    const __m512i slot_mask = _mm512_set1_epi32(PSTK__RANS_ONE - 1);
+    const __m512i number_mask = _mm512_set1_epi32(0xff << PSTK__RANS_BITS);
+    const __m512i number = v < 2 ? _mm512_slli_epi32(numbers, PSTK__RANS_BITS - 8 * v)
+                                 : _mm512_srli_epi32(numbers, 8 * v - PSTK__RANS_BITS);
+    /* (number & number_mask) | (x & slot_mask): the masks are disjoint */
+    const __m512i index =
+        _mm512_ternarylogic_epi32(_mm512_and_si512(number, number_mask), x, slot_mask, 0xf8);
+    return _mm512_i32gather_epi32(index, slots, 4);
+}
+
+/* The states of active lanes behind those symbols; those below 2^16 take the next words. Reads 32
+ * bytes. */
+INLINE __m512i advance(__m512i x, __m512i e, __mmask16 active, const uint8_t **at)
+{
+    const __m512i frequency = _mm512_and_si512(_mm512_srli_epi32(e, 8), _mm512_set1_epi32(0xfff));
+    const __m512i product = _mm512_mullo_epi32(frequency, _mm512_srli_epi32(x, PSTK__RANS_BITS));
+    x = _mm512_mask_add_epi32(x, active, product, _mm512_srli_epi32(e, 20));
+    const __mmask16 low = _mm512_cmplt_epu32_mask(x, _mm512_set1_epi32(PSTK__RANS_LOW));
+    const __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)*at));
+    *at += 2 * (unsigned)__builtin_popcount(low);
+    return _mm512_mask_or_epi32(x, low, _mm512_slli_epi32(x, 16),
+                                _mm512_maskz_expand_epi32(low, words));
+}
+
+/* The low bytes of four vectors side by side. */
+INLINE __m512i low_bytes_of(const __m512i e[4])
+{
+    const __m512i low = _mm512_set1_epi32(0xff), lower = _mm512_set1_epi32(0xffff);
+    /* mask ? one : other */
+    const __m512i ab = _mm512_ternarylogic_epi32(low, e[0], _mm512_slli_epi32(e[1], 8), 0xca);
+    const __m512i cd = _mm512_ternarylogic_epi32(low, e[2], _mm512_slli_epi32(e[3], 8), 0xca);
+    return _mm512_ternarylogic_epi32(lower, ab, _mm512_slli_epi32(cd, 16), 0xca);
+}
+
+/* One group of symbols, of which the first n are there; 64 takes the place of all. Reads at most
+ * 128 bytes of words. */
+INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const uint32_t *slots,
+                  const uint8_t **at)
+{
+    __m512i e[4];
+    for (int v = 0; v < 4; v++)
+        e[v] = look_up(x[v], numbers, v, slots);
+    _mm512_storeu_si512(out, low_bytes_of(e));
+    for (int v = 0; v < 4; v++) /* lane l has symbol 4 l + v */
+        x[v] = advance(x[v], e[v], (__mmask16)((1u << (n + 3 - (unsigned)v) / 4) - 1), at);
+}
+
+/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
+ * whether they were the strip's. */
+TARGET static int run_avx512(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table,
+                             uint32_t n)
+{
+    const uint32_t *slots = r->tables->slot;
+    const uint8_t *at = r->at;
+    uint32_t i = 0;
+    if (r->n_lanes != PSTK__RANS_LANES)
+        return pstk__rans_run(r, out, table, n);
+    __m512i x[4];
+    for (int v = 0; v < 4; v++)
+        x[v] = _mm512_loadu_si512(r->state + 16 * v);
+    for (; n - i >= 64 && r->limit - at >= 128; i += 64)
+        group(x, out + i, _mm512_loadu_si512(table + i), 64, slots, &at);
+    if (n - i > 0 && n - i < 64 && r->limit - at >= 128) {
+        const __mmask64 there = ((__mmask64)1 << (n - i)) - 1;
+        group(x, out + i, _mm512_maskz_loadu_epi8(there, table + i), n - i, slots, &at);
+        i = n;
+    }
+    for (int v = 0; v < 4; v++)
+        _mm512_storeu_si512(r->state + 16 * v, x[v]);
+    r->at = at;
+    if (at > r->end)
+        return -1;
+    return pstk__rans_run(r, out + i, table + i, n - i);
+}
+
+TARGET static void value_tables_avx512(uint8_t *out, const uint64_t *maps, const uint8_t *counts,
+                                       uint32_t n, const uint8_t tables[9][64])
+{
+    for (uint32_t b = 0; b < n; b++) {
+        const __m512i row = _mm512_loadu_si512(tables[counts[b]]);
+        _mm512_storeu_si512(out, _mm512_maskz_compress_epi8(maps[b], row));
+        out += __builtin_popcountll(maps[b]);
+    }
+}
+
+TARGET static uint32_t take_avx512(uint64_t *maps, int16_t *values, const int16_t *blocks,
+                                   uint32_t n)
+{
+    /* the two halves of a block in zigzag order, as vpermi2w takes them from its rows */
+    const __m512i places = _mm512_loadu_si512(pstk__zigzag);
+    const __m512i first = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
+    const __m512i second = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));
+    int16_t *out = values;
+    for (uint32_t b = 0; b < n; b++, blocks += 64) {
+        const __m512i upper = _mm512_loadu_si512(blocks), lower = _mm512_loadu_si512(blocks + 32);
+        const __m512i low = _mm512_permutex2var_epi16(upper, first, lower);
+        const __m512i high = _mm512_permutex2var_epi16(upper, second, lower);
+        const __mmask32 in_low = _mm512_test_epi16_mask(low, low) & ~1u;
+        const __mmask32 in_high = _mm512_test_epi16_mask(high, high);
+        maps[b] = (uint64_t)in_high << 32 | in_low;
+        _mm512_storeu_si512(out, _mm512_maskz_compress_epi16(in_low, low));
+        out += __builtin_popcount(in_low);
+        _mm512_storeu_si512(out, _mm512_maskz_compress_epi16(in_high, high));
+        out += __builtin_popcount(in_high);
+    }
+    return (uint32_t)(out - values);
+}
+
+const struct pstk__planes_kernels pstk__planes_kernels_avx512 = {
+    .variant = PSTK_VARIANT_AVX512,
+    .run = run_avx512,
+    .value_tables = value_tables_avx512,
+    .take = take_avx512,
+    PASSES,
+};
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/planes/model.h"
+
+#include <string.h>
+
+/* ---- levels --------------------------------------------------------------------------------- */
+
+static const uint16_t frequencies[PSTK__MODEL_MAX_LEVEL + 1] = {
+    0,  1,  2,  3,  4,   5,   6,   7,   8,   10,  12,  14,  16,  20,  24,  28,  32,  40,   48,
+    56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024,
+};
+
+/* The level whose frequency is nearest to f >= 1. */
+static uint32_t level_of(uint32_t f)
+{
+    uint32_t level = 8;
+    if (f <= 8)
+        return f;
+    const uint32_t octave = 31 - (uint32_t)__builtin_clz(f); /* 2^octave <= f */
+    level = 8 + 4 * (octave - 3);
+    while (level < PSTK__MODEL_MAX_LEVEL && frequencies[level + 1] <= f)
+        level++;
+    if (level < PSTK__MODEL_MAX_LEVEL && frequencies[level + 1] - f < f - frequencies[level])
+        level++;
+    return level;
+}
+
+/* Frequencies so far, and where the first symbol of the highest level stands. */
+struct sum {
+    uint32_t all;
+    uint32_t top, level;
+};
+
+static inline void add(struct sum *sum, struct pstk__model *m, uint32_t symbol, uint32_t level)
+{
+    sum->top = level > sum->level ? m->n : sum->top;
+    sum->level = level > sum->level ? level : sum->level;
+    sum->all += frequencies[level];
+    m->symbol[m->n] = (uint8_t)symbol;
+    m->level[m->n] = (uint8_t)level;
+    m->frequency[m->n++] = frequencies[level];
+}
+
+/* Give that symbol what is left. -1: nothing is. */
+static int complete(struct pstk__model *m, const struct sum *sum)
+{
+    const uint32_t others = sum->all - frequencies[sum->level];
+    if (m->n == 0 || others >= PSTK__RANS_ONE)
+        return -1;
+    m->frequency[sum->top] = (uint16_t)(PSTK__RANS_ONE - others);
+    return 0;
+}
+
+static uint32_t symbol_at(uint32_t place, uint32_t order)
+{
+    if (order == PSTK__MODEL_PLAIN)
+        return place;
+    return (place & 1 ? (place + 1) / 2 : 0u - place / 2) & 0xff;
+}
+
+/* ---- fitting -------------------------------------------------------------------------------- */
+
+/* Levels for frequencies count * scale / 2^32. */
+static struct sum quantise(struct pstk__model *m, const uint32_t count[256], uint64_t scale)
+{
+    struct sum sum = {0};
+    m->n = 0;
+    for (uint32_t i = 0; i < 256; i++) {
+        const uint32_t s = symbol_at(i, m->order);
+        if (count[s] == 0)
+            continue;
+        uint64_t f = (count[s] * scale + (1ull << 31)) >> 32;
+        f = f < 1 ? 1 : f;
+        f = f < PSTK__RANS_ONE ? f : PSTK__RANS_ONE;
+        add(&sum, m, s, level_of((uint32_t)f));
+    }
+    return sum;
+}
+
+/*
+ * Symbols that are rarer than 1 / 2^10 are given that, so the others must share less than the
+ * whole: the scale is lowered until the most frequent symbol keeps about its due. Ends: 256 symbols
+ * of frequency 1 are less than 2^10.
+ */
+void pstk__model_fit(struct pstk__model *m, const uint32_t count[256], enum pstk__model_order order)
+{
+    uint64_t total = 0, most = 0;
+    m->order = order;
+    for (uint32_t s = 0; s < 256; s++) {
+        total += count[s];
+        most = count[s] > most ? count[s] : most;
+    }
+    uint64_t scale = ((uint64_t)PSTK__RANS_ONE << 32) / total;
+    for (;;) {
+        const struct sum sum = quantise(m, count, scale);
+        if (complete(m, &sum) == 0 &&
+            16 * (uint64_t)m->frequency[sum.top] >= 14 * (most * scale >> 32))
+            return;
+        scale -= scale / 32;
+    }
+}
+
+/* log2(1 + i / 256) * 256 */
+static const uint8_t log2_fraction[256] = {
+    0,   1,   3,   4,   6,   7,   9,   10,  11,  13,  14,  16,  17,  18,  20,  21,  22,  24,  25,
+    26,  28,  29,  30,  32,  33,  34,  36,  37,  38,  40,  41,  42,  44,  45,  46,  47,  49,  50,
+    51,  52,  54,  55,  56,  57,  59,  60,  61,  62,  63,  65,  66,  67,  68,  69,  71,  72,  73,
+    74,  75,  77,  78,  79,  80,  81,  82,  84,  85,  86,  87,  88,  89,  90,  92,  93,  94,  95,
+    96,  97,  98,  99,  100, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 116,
+    117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 130, 131, 132, 133, 134, 135,
+    136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, 151, 152, 153, 154,
+    155, 155, 156, 157, 158, 159, 160, 161, 162, 163, 164, 165, 166, 167, 168, 169, 169, 170, 171,
+    172, 173, 174, 175, 176, 177, 178, 178, 179, 180, 181, 182, 183, 184, 185, 185, 186, 187, 188,
+    189, 190, 191, 192, 192, 193, 194, 195, 196, 197, 198, 198, 199, 200, 201, 202, 203, 203, 204,
+    205, 206, 207, 208, 208, 209, 210, 211, 212, 212, 213, 214, 215, 216, 216, 217, 218, 219, 220,
+    220, 221, 222, 223, 224, 224, 225, 226, 227, 228, 228, 229, 230, 231, 231, 232, 233, 234, 234,
+    235, 236, 237, 238, 238, 239, 240, 241, 241, 242, 243, 244, 244, 245, 246, 247, 247, 248, 249,
+    249, 250, 251, 252, 252, 253, 254, 255, 255,
+};
+
+/* log2(x) * 256, x >= 1, from its highest nine bits. */
+static uint32_t log2_256(uint32_t x)
+{
+    const uint32_t whole = 31 - (uint32_t)__builtin_clz(x);
+    const uint32_t high = x << (31 - whole);
+    return whole << 8 | log2_fraction[high >> 23 & 255];
+}
+
+/* A table costs its bytes (5 bits a symbol, measured) and the time to build it, which is that of
+ * some 500 symbols; a table is worth it where it saves more than 256 bits beside its bytes. */
+uint64_t pstk__model_cost(const uint32_t count[256])
+{
+    enum { TABLE = 16 + 256, SYMBOL = 5 };
+    uint64_t total = 0, bits = 0, n = 0;
+    for (uint32_t s = 0; s < 256; s++) {
+        if (count[s] == 0)
+            continue;
+        total += count[s];
+        bits += (uint64_t)count[s] * log2_256(count[s]);
+        n++;
+    }
+    if (n == 0)
+        return 0;
+    return total * log2_256((uint32_t)total) - bits + 256 * (TABLE + SYMBOL * n);
+}
+
+/* ---- as bytes ------------------------------------------------------------------------------- */
+
+/* A nibble: 0..12 the level before it + nibble - 6; 13 zeros, as many as the next nibble says,
+ * and one; 14 the level is the next two nibbles, the high one first; 15 no more symbols. The level
+ * before the first is 8. Low nibbles first; the last byte is filled with 0. */
+enum { STEP = 6, MAX_STEP = 12, ZEROS = 13, LEVEL = 14, END = 15, FIRST_LEVEL = 8 };
+
+struct nibbles {
+    uint8_t *out;
+    uint32_t n;
+};
+
+static void put(struct nibbles *w, uint32_t nibble)
+{
+    if (w->n % 2 == 0)
+        w->out[w->n / 2] = (uint8_t)nibble;
+    else
+        w->out[w->n / 2] |= (uint8_t)(nibble << 4);
+    w->n++;
+}
+
+static void put_zeros(struct nibbles *w, uint32_t n)
+{
+    for (; n > 0; n -= n < 16 ? n : 16) {
+        put(w, ZEROS);
+        put(w, (n < 16 ? n : 16) - 1);
+    }
+}
+
+static void put_level(struct nibbles *w, uint32_t level, uint32_t before)
+{
+    if (level + STEP >= before && level + STEP - before <= MAX_STEP) {
+        put(w, level + STEP - before);
+        return;
+    }
+    put(w, LEVEL);
+    put(w, level >> 4);
+    put(w, level & 15);
+}
+
+uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk__model *m)
+{
+    struct nibbles w = {.out = out};
+    uint32_t before = FIRST_LEVEL, place = 0;
+    for (uint32_t i = 0; i < m->n; i++, place++) {
+        uint32_t zeros = 0;
+        while (symbol_at(place + zeros, m->order) != m->symbol[i])
+            zeros++;
+        put_zeros(&w, zeros);
+        put_level(&w, m->level[i], before);
+        before = m->level[i];
+        place += zeros;
+    }
+    if (place < 256)
+        put(&w, END);
+    return (w.n + 1) / 2;
+}
+
+struct nibble_reader {
+    const uint8_t *at, *end;
+    uint32_t n;
+};
+
+/* The next nibble; NONE, which is above all lengths and levels: there is none. */
+static uint32_t get(struct nibble_reader *r)
+{
+    enum { NONE = 1 << 16 };
+    if (r->at == r->end)
+        return NONE;
+    const uint32_t nibble = r->n++ % 2 ? *r->at++ >> 4 : *r->at & 15;
+    return nibble;
+}
+
+int pstk__model_read(struct pstk__model *m, const uint8_t **at, const uint8_t *end,
+                     enum pstk__model_order order)
+{
+    struct nibble_reader r = {.at = *at, .end = end};
+    uint32_t level = FIRST_LEVEL, place = 0;
+    struct sum sum = {0};
+    m->order = order;
+    m->n = 0;
+    while (place < 256) {
+        const uint32_t nibble = get(&r);
+        if (nibble == END)
+            break;
+        if (nibble == ZEROS) {
+            const uint32_t zeros = get(&r) + 1;
+            if (zeros > 256 - place)
+                return -1;
+            place += zeros;
+            continue;
+        }
+        if (nibble == LEVEL) {
+            level = get(&r) << 4;
+            level |= get(&r);
+        } else if (nibble <= MAX_STEP) {
+            level += nibble - STEP;
+        } else {
+            return -1;
+        }
+        if (level < 1 || level > PSTK__MODEL_MAX_LEVEL)
+            return -1;
+        add(&sum, m, symbol_at(place++, order), level);
+    }
+    *at = r.at + r.n % 2;
+    return complete(m, &sum);
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+void pstk__model_symbols(struct pstk__rans_symbol s[256], const struct pstk__model *m)
+{
+    uint32_t first = 0;
+    memset(s, 0, 256 * sizeof *s);
+    for (uint32_t i = 0; i < m->n; i++) {
+        const uint32_t f = m->frequency[i];
+        s[m->symbol[i]] = (struct pstk__rans_symbol){.reciprocal = ((1ull << 42) + f - 1) / f,
+                                                     .frequency = (uint16_t)f,
+                                                     .first = (uint16_t)first};
+        first += f;
+    }
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * planes/write: an image's coefficients as planes. L2, for packing. Deterministic: the same image
+ * and skeleton give the same bytes on every machine.
+ */
+#ifndef PSTK_PLANES_WRITE_H
+#define PSTK_PLANES_WRITE_H
+
+#include "base/arena.h"
+#include "image/jpeg/coefficients.h"
+#include "image/planes/kernels.h"
+
+/* What goes into the record beside the coefficients. */
+struct pstk__planes_source {
+    const struct pstk__planes_kernels
+        *kernels; /* of any variant, NULL: the best; the bytes are the same */
+    const struct pstk__jpeg_image *image; /* frame, blocks, orientation, rebuild, parameters */
+    const void *skeleton;                 /* the image's, as one zstd frame */
+    uint64_t skeleton_size;               /* of the frame */
+};
+
+/* Write to out[0, capacity). Returns the size; 0 when it would be more than capacity; or ENOMEM.
+ * Memory from the arena, given back. */
+int64_t pstk__planes_write(const struct pstk__planes_source *source, uint8_t *out,
+                           uint64_t capacity, struct pstk__arena *arena, struct pstk_error *err);
+/* Bytes of arena that a write takes at most. */
+uint64_t pstk__planes_write_scratch(const struct pstk__jpeg_frame *f);
+
+#endif

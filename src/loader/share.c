@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches that many hold: for languages whose objects live as long as they like. L4. */
+#include <penstock/penstock.h>
+
+#include "batch/slot.h"
+#include "loader/dlpack.h"
+#include "base/error.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct pstk_share {
+    _Atomic uint32_t n_refs;
+    struct pstk_batch *batch; /* leased; released by the last one */
+    void *stream;             /* handed to pstk_release */
+    int owner;                /* process id: a fork's child gives nothing back */
+};
+
+/* A tensor that was handed out. The first member is what others see. */
+struct view {
+    struct DLManagedTensor managed;
+    struct pstk_share *share; /* holds a reference */
+    int64_t shape[10], strides[10];
+};
+
+int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch, void *stream,
+                    struct pstk_error *err)
+{
+    if (!out || !batch || !*batch)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s: is NULL",
+                          out ? "batch" : "out");
+    *out = NULL;
+    const struct pstk__slots *pool = ((struct pstk__slot *)(void *)*batch)->pool;
+    int r = pool->device_ops->check_shared(pool->device, stream, err);
+    if (r < 0)
+        return r;
+    struct pstk_share *s = malloc(sizeof *s);
+    if (!s)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory to share a batch");
+    *s = (struct pstk_share){.batch = *batch, .stream = stream, .owner = (int)getpid()};
+    atomic_init(&s->n_refs, 1);
+    *batch = NULL;
+    *out = s;
+    return 0;
+}
+
+const struct pstk_batch *pstk_share_batch(const struct pstk_share *s)
+{
+    return s ? s->batch : NULL;
+}
+
+void pstk_share_ref(struct pstk_share *s)
+{
+    if (s)
+        atomic_fetch_add_explicit(&s->n_refs, 1, memory_order_relaxed);
+}
+
+int pstk_share_use(struct pstk_share *s, void *stream, struct pstk_error *err)
+{
+    if (!s)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "share: is NULL");
+    struct pstk__slot *slot = (struct pstk__slot *)(void *)s->batch;
+    int r = slot->pool->device_ops->check_shared(slot->pool->device, stream, err);
+    if (r == 0)
+        r = pstk_batch_wait(s->batch, stream, err);
+    return r < 0 || stream == s->stream ? r : pstk__slot_use(slot, stream, err);
+}
+
+void pstk_share_unref(struct pstk_share **share)
+{
+    if (!share || !*share)
+        return;
+    struct pstk_share *s = *share;
+    *share = NULL;
+    /* Acquire and release: the last one's release comes after all that the others did. */
+    if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (s->owner == (int)getpid()) {
+        pstk__slot_use_current((struct pstk__slot *)(void *)s->batch);
+        pstk_release(&s->batch, s->stream);
+    }
+    free(s);
+}
+
+static void view_delete(struct DLManagedTensor *self)
+{
+    struct view *v = (struct view *)(void *)self;
+    pstk_share_unref(&v->share);
+    free(v);
+}
+
+static uint8_t code_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case PSTK_I8:
+    case PSTK_I16:
+    case PSTK_I32:
+    case PSTK_I64:
+        return DL_INT;
+    case PSTK_F16:
+    case PSTK_F32:
+    case PSTK_F64:
+        return DL_FLOAT;
+    case PSTK_BF16:
+        return DL_BFLOAT;
+    default:
+        return DL_UINT;
+    }
+}
+
+int pstk_share_tensor(struct pstk_share *s, uint32_t tensor, struct DLManagedTensor **out,
+                      struct pstk_error *err)
+{
+    if (!s || !out)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s: is NULL",
+                          s ? "out" : "share");
+    *out = NULL;
+    if (tensor >= s->batch->n_tensors)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+                          "tensor: there is no tensor %u in a batch of %u", tensor,
+                          s->batch->n_tensors);
+    const struct pstk__slot *slot = (const struct pstk__slot *)(const void *)s->batch;
+    const struct pstk_tensor *t = &s->batch->tensors[tensor];
+    struct view *v = malloc(sizeof *v);
+    if (!v)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a tensor's view");
+    for (uint32_t i = 0; i < t->n_dims; i++) {
+        v->shape[i] = t->shape[i];
+        v->strides[i] = t->strides[i];
+    }
+    v->managed =
+        (struct DLManagedTensor){.tensor = {.data = t->data,
+                                            .device_type = slot->pool->on_device ? DL_CUDA : DL_CPU,
+                                            .device_id = slot->pool->device_index,
+                                            .n_dims = (int32_t)t->n_dims,
+                                            .code = code_of(t->dtype),
+                                            .bits = (uint8_t)(8 * pstk_dtype_size(t->dtype)),
+                                            .lanes = 1,
+                                            .shape = v->shape,
+                                            .strides = v->strides},
+                                 .deleter = view_delete};
+    v->share = s;
+    pstk_share_ref(s);
+    *out = &v->managed;
+    return 0;
+}

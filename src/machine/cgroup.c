@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/cgroup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_SIZE 4096 /* bytes; a longer path is taken as missing */
+#define CGROUP_DIR "sys/fs/cgroup"
+
+/* The first line of a file, without its end. 0, or -1 when it cannot be read. */
+static int read_line(const char *path, char *line, int size)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return -1;
+    char *got = fgets(line, size, f);
+    fclose(f);
+    if (!got)
+        return -1;
+    line[strcspn(line, "\n")] = 0;
+    return 0;
+}
+
+/* Reads the limit that one cgroup directory sets; -1 when it sets none. */
+typedef double (*limit_fn)(const char *dir);
+
+/* A number from one file of a directory; -1 when the file is missing or says "max" or less than 0.
+ */
+static double number_in(const char *dir, const char *file)
+{
+    char path[PATH_SIZE], line[128];
+    int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    if (n < 0 || (size_t)n >= sizeof path || read_line(path, line, sizeof line) < 0)
+        return -1;
+    char *end;
+    unsigned long long value = strtoull(line, &end, 10);
+    return end == line || line[0] == '-' ? -1 : (double)value;
+}
+
+static double cpus_v2(const char *dir)
+{
+    char path[PATH_SIZE], line[128];
+    unsigned long long quota, period;
+    int n = snprintf(path, sizeof path, "%s/cpu.max", dir);
+    if (n < 0 || (size_t)n >= sizeof path || read_line(path, line, sizeof line) < 0)
+        return -1;
+    if (sscanf(line, "%llu %llu", &quota, &period) != 2 || period == 0)
+        return -1;
+    return (double)quota / (double)period;
+}
+
+static double cpus_v1(const char *dir)
+{
+    double quota = number_in(dir, "cpu.cfs_quota_us");
+    double period = number_in(dir, "cpu.cfs_period_us");
+    return quota > 0 && period > 0 ? quota / period : -1;
+}
+
+static double memory_v2(const char *dir)
+{
+    double max = number_in(dir, "memory.max");
+    double high = number_in(dir, "memory.high"); /* above it the kernel slows the process down */
+    return high >= 0 && (max < 0 || high < max) ? high : max;
+}
+
+static double memory_v1(const char *dir)
+{
+    return number_in(dir, "memory.limit_in_bytes");
+}
+
+/* The lowest limit from a cgroup up to the root of its hierarchy, -1 when none has one. In a
+ * container without a namespace of its own, /proc names a path of the host that is not there; its
+ * own limits are then at the root, which is always looked at. `path` is cut up. */
+static double lowest_on_path(const char *mount, char *path, limit_fn limit)
+{
+    double lowest = -1;
+    for (;;) {
+        char dir[PATH_SIZE];
+        int n = snprintf(dir, sizeof dir, "%s%s", mount, path);
+        double here = n > 0 && (size_t)n < sizeof dir ? limit(dir) : -1;
+        if (here >= 0 && (lowest < 0 || here < lowest))
+            lowest = here;
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return lowest;
+        *slash = 0;
+    }
+}
+
+static double lower(double a, double b)
+{
+    return a < 0 ? b : b < 0 || a < b ? a : b;
+}
+
+static int has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
+        if (strncmp(p, word, n) == 0 && (p[n] == ',' || p[n] == 0))
+            return 1;
+    return 0;
+}
+
+/* What is asked of the cgroup: one controller, in the words of both versions. */
+struct question {
+    const char *controller; /* of version 1 */
+    limit_fn v1, v2;
+};
+
+/* The limit under one mount point: root/sys/fs/cgroup/`name`. Leaves `path` as it is. */
+static double limit_at(const char *root, const char *name, const char *path, limit_fn limit)
+{
+    char mount[PATH_SIZE], copy[PATH_SIZE];
+    int n = snprintf(mount, sizeof mount, "%s/" CGROUP_DIR "%s%s", root, *name ? "/" : "", name);
+    int m = snprintf(copy, sizeof copy, "%s", path);
+    if (n < 0 || (size_t)n >= sizeof mount || m < 0 || (size_t)m >= sizeof copy)
+        return -1;
+    return lowest_on_path(mount, copy, limit);
+}
+
+/* The limit that one line of /proc/self/cgroup, "id:controllers:path", leads to. */
+static double limit_of_line(const char *root, char *line, const struct question *q)
+{
+    char *controllers = strchr(line, ':');
+    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!path)
+        return -1;
+    *controllers++ = 0;
+    *path++ = 0;
+    if (*controllers == 0) /* version 2; where both are in use it is mounted as "unified" */
+        return lower(limit_at(root, "", path, q->v2), limit_at(root, "unified", path, q->v2));
+    if (!has_word(controllers, q->controller))
+        return -1;
+    /* Mounted under all its controllers' names ("cpu,cpuacct"), with links for each. */
+    return lower(limit_at(root, q->controller, path, q->v1),
+                 limit_at(root, controllers, path, q->v1));
+}
+
+/* The lowest limit of this process's cgroups, -1 when there is none. */
+static double limit_of_process(const char *root, const struct question *q)
+{
+    char path[PATH_SIZE], line[PATH_SIZE];
+    int n = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    if (!f)
+        return -1;
+    double lowest = -1;
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        lowest = lower(lowest, limit_of_line(root, line, q));
+    }
+    fclose(f);
+    return lowest;
+}
+
+double pstk__cgroup_cpus(const char *root)
+{
+    static const struct question q = {"cpu", cpus_v1, cpus_v2};
+    double cpus = limit_of_process(root, &q);
+    return cpus > 0 ? cpus : 0;
+}
+
+/* The machine's memory in bytes: what the kernel says, else what the C library says. */
+static uint64_t machine_memory(const char *root)
+{
+    char path[PATH_SIZE], line[128];
+    unsigned long long kib;
+    int n = snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    if (n > 0 && (size_t)n < sizeof path && read_line(path, line, sizeof line) == 0 &&
+        sscanf(line, "MemTotal: %llu", &kib) == 1)
+        return (uint64_t)kib << 10;
+    long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : 0;
+}
+
+uint64_t pstk__cgroup_memory(const char *root)
+{
+    static const struct question q = {"memory", memory_v1, memory_v2};
+    uint64_t memory = machine_memory(root);
+    double limit = limit_of_process(root, &q);
+    /* Without a limit version 1 says nearly 2^63. */
+    return limit >= 0 && (memory == 0 || limit < (double)memory) ? (uint64_t)limit : memory;
+}

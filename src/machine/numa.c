@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/numa.h"
+
+#include "base/error.h"
+#include "machine/pci.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HUGE_PAGE ((size_t)2 << 20) /* of x86-64 and of most aarch64 */
+
+/* One hardware thread that this process may use. */
+struct place {
+    hwloc_obj_t pu;
+    hwloc_obj_t memory; /* the NUMA node nearest to it */
+    uint32_t core;      /* index among the cores allowed, nodes one after the other */
+    uint32_t thread;    /* index among the hardware threads of that core */
+    uint32_t node;      /* index among the nodes of the plan; only of places of the plan */
+};
+
+struct node {
+    hwloc_obj_t memory;
+    hwloc_cpuset_t cpus; /* owned; the plan's; of a node that only has a device, those allowed */
+};
+
+struct pstk__numa {
+    hwloc_topology_t topology; /* owned; NULL until made */
+    int is_this_machine;       /* else threads and memory stay where they are */
+    int pin;
+    int pin_to_core;   /* every core of the plan has a worker: each keeps to its own */
+    uint32_t n_cores;  /* in the affinity mask */
+    uint32_t n_usable; /* of this process after local rank and quota */
+    uint32_t n_workers;
+    uint32_t n_nodes; /* with workers */
+    uint32_t n_known; /* >= n_nodes: after those the nodes that only have a device */
+    uint32_t n_places;
+    hwloc_cpuset_t allowed; /* owned; the hardware threads in the affinity mask */
+    struct place
+        *places; /* owned; sorted by thread, then core: a core each before second threads */
+    struct place **worker_places; /* owned; [n_workers], into places */
+    struct node nodes[PSTK__MAX_NODES];
+};
+
+static int is_file(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+/* Of I/O only these: for the devices of OpenCL and NVML hwloc would start those libraries. And only
+ * from the kernel: hwloc's component on libpciaccess adds names, loses memory with each topology,
+ * is not safe where two threads load one, and may print. Where it is not installed, leaving it out
+ * fails, which is as good. */
+static int keep_pci_devices(hwloc_topology_t topology)
+{
+    (void)hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
+    return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE,
+                                          HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+}
+
+static int load_topology(struct pstk__numa *n, const struct pstk__numa_config *c,
+                         struct pstk_error *err)
+{
+    const char *description = c->topology;
+    if (hwloc_topology_init(&n->topology) < 0) {
+        n->topology = NULL;
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "no memory for the machine's topology");
+    }
+    int r = 0;
+    if (description && is_file(description))
+        r = hwloc_topology_set_xml(n->topology, description);
+    else if (description)
+        r = hwloc_topology_set_synthetic(n->topology, description);
+    if (r < 0)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "topology: \"%s\" is neither an XML file that hwloc reads nor a synthetic "
+            "description such as \"node:2 core:4 pu:2\"",
+            description);
+    /* Caches and the like are not asked for: leaving them out makes loading faster. */
+    r = hwloc_topology_set_cache_types_filter(n->topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    if (r == 0 && c->with_pci)
+        r = keep_pci_devices(n->topology);
+    if (r == 0)
+        r = hwloc_topology_load(n->topology);
+    if (r < 0)
+        return pstk__fail_errno(err, errno ? errno : EIO, PSTK_STAGE_OPEN,
+                                "topology: hwloc could not load %s",
+                                description ? description : "this machine's");
+    n->is_this_machine = hwloc_topology_is_thissystem(n->topology) != 0;
+    return 0;
+}
+
+/* The hardware threads this process may run on: all its threads' masks together, since a caller may
+ * have pinned the one that opens the loader. Returns owned, or NULL when there is no memory. */
+static hwloc_cpuset_t allowed_cpus(const struct pstk__numa *n)
+{
+    hwloc_cpuset_t cpus = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(n->topology));
+    hwloc_cpuset_t mask = hwloc_bitmap_alloc();
+    if (cpus && mask && n->is_this_machine &&
+        hwloc_get_cpubind(n->topology, mask, HWLOC_CPUBIND_PROCESS) == 0 &&
+        hwloc_bitmap_intersects(cpus, mask) && hwloc_bitmap_and(cpus, cpus, mask) < 0) {
+        hwloc_bitmap_free(cpus);
+        cpus = NULL;
+    }
+    if (!mask) {
+        hwloc_bitmap_free(cpus);
+        cpus = NULL;
+    }
+    hwloc_bitmap_free(mask);
+    return cpus;
+}
+
+/* The node with the fewest processors around this one (OS index): where a node for all (slow, far
+ * memory) and one of its own hold it, its own. Of equals the first, which hwloc makes the ordinary
+ * memory. Processors that a container is denied count: where they are says which node is whose. */
+static hwloc_obj_t memory_of(hwloc_topology_t topology, unsigned cpu)
+{
+    hwloc_obj_t best = NULL, node = NULL;
+    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node))) {
+        hwloc_const_cpuset_t cpus = node->complete_cpuset;
+        if (!hwloc_bitmap_isset(cpus, cpu))
+            continue;
+        if (!best || hwloc_bitmap_weight(cpus) < hwloc_bitmap_weight(best->complete_cpuset))
+            best = node;
+    }
+    return best;
+}
+
+static int compare_by_node(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->memory->logical_index != y->memory->logical_index)
+        return x->memory->logical_index < y->memory->logical_index ? -1 : 1;
+    return x->pu->logical_index < y->pu->logical_index
+               ? -1
+               : x->pu->logical_index > y->pu->logical_index;
+}
+
+static int compare_by_thread(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->core < y->core ? -1 : x->core > y->core;
+}
+
+/* The object that makes two hardware threads one core; a thread is its own where hwloc sees none.
+ */
+static hwloc_obj_t core_of(hwloc_topology_t topology, hwloc_obj_t pu)
+{
+    hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
+    return core ? core : pu;
+}
+
+/* Number cores, and threads within each; places are sorted by node. Returns the number of cores. */
+static uint32_t number_cores(struct pstk__numa *n)
+{
+    uint32_t n_cores = 0;
+    hwloc_obj_t last = NULL;
+    for (uint32_t i = 0; i < n->n_places; i++) {
+        struct place *p = &n->places[i];
+        hwloc_obj_t core = core_of(n->topology, p->pu);
+        p->thread = core == last ? n->places[i - 1].thread + 1 : 0;
+        n_cores += core != last;
+        p->core = n_cores - 1;
+        last = core;
+    }
+    return n_cores;
+}
+
+static int list_places(struct pstk__numa *n, struct pstk_error *err)
+{
+    int n_pus = hwloc_get_nbobjs_by_type(n->topology, HWLOC_OBJ_PU);
+    n->allowed = allowed_cpus(n);
+    n->places = n_pus > 0 ? calloc((size_t)n_pus, sizeof n->places[0]) : NULL;
+    if (!n->allowed || !n->places)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "no memory for the machine's topology");
+    hwloc_obj_t pu = NULL;
+    while ((pu = hwloc_get_next_obj_by_type(n->topology, HWLOC_OBJ_PU, pu))) {
+        hwloc_obj_t memory = memory_of(n->topology, pu->os_index);
+        if (memory && hwloc_bitmap_isset(n->allowed, pu->os_index))
+            n->places[n->n_places++] = (struct place){.pu = pu, .memory = memory};
+    }
+    if (n->n_places == 0)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "topology: it has no processor with memory beside it");
+    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_node);
+    n->n_cores = number_cores(n);
+    return 0;
+}
+
+/* Cores [first, end) of the allowed ones. */
+struct span {
+    uint32_t first, end;
+};
+
+/* Part `i` of `parts` of a span; never empty: where there are more parts than cores they share. */
+static struct span part_of(struct span s, uint32_t i, uint32_t parts)
+{
+    uint64_t n = s.end - s.first;
+    struct span part = {s.first + (uint32_t)(n * i / parts),
+                        s.first + (uint32_t)(n * (i + 1) / parts)};
+    if (part.first == part.end)
+        part.end++;
+    return part;
+}
+
+/* The cores of nodes [first, end), counted among those that have allowed cores; and their number.
+ */
+static struct span cores_of_nodes(const struct pstk__numa *n, struct span nodes, uint32_t *n_nodes)
+{
+    struct span cores = {UINT32_MAX, 0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->n_places; i++) {
+        const struct place *p = &n->places[i];
+        count += i == 0 || p->memory != n->places[i - 1].memory;
+        if (count - 1 < nodes.first || count - 1 >= nodes.end)
+            continue;
+        if (cores.first == UINT32_MAX)
+            cores.first = p->core;
+        cores.end = p->core + 1;
+    }
+    *n_nodes = count;
+    return cores;
+}
+
+/* The share of one of `world` processes: whole nodes, or a part of one node, where ranks and nodes
+ * divide; else just a part of all cores. */
+static struct span share_of(const struct pstk__numa *n, uint32_t rank, uint32_t world)
+{
+    uint32_t n_nodes;
+    struct span all = cores_of_nodes(n, (struct span){0, UINT32_MAX}, &n_nodes);
+    if (n_nodes % world == 0) {
+        uint32_t each = n_nodes / world;
+        return cores_of_nodes(n, (struct span){rank * each, (rank + 1) * each}, &n_nodes);
+    }
+    if (world % n_nodes == 0) {
+        uint32_t each = world / n_nodes;
+        struct span node = {rank / each, rank / each + 1};
+        return part_of(cores_of_nodes(n, node, &n_nodes), rank % each, each);
+    }
+    return part_of(all, rank, world);
+}
+
+/* Keep only the places of these cores, a thread of each core before the second threads. */
+static void keep_share(struct pstk__numa *n, struct span share)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n->n_places; i++)
+        if (n->places[i].core >= share.first && n->places[i].core < share.end)
+            n->places[kept++] = n->places[i];
+    n->n_places = kept;
+    qsort(n->places, n->n_places, sizeof n->places[0], compare_by_thread);
+}
+
+/* Cores that the quota leaves to each of `world` processes: what is granted is theirs together. */
+static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
+{
+    double each = quota / world;
+    if (quota <= 0 || each >= n_cores)
+        return n_cores;
+    uint32_t whole = (uint32_t)each;
+    whole += each > whole;
+    return whole ? whole : 1;
+}
+
+/* Give each worker its place. With fewer workers than cores they are spread evenly, over the nodes
+ * too; with more, second threads come in, and then places are shared. */
+static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_error *err)
+{
+    n->worker_places = calloc(n->n_workers, sizeof n->worker_places[0]);
+    if (!n->worker_places)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the workers' places");
+    for (uint32_t w = 0; w < n->n_workers; w++) {
+        uint64_t i = n->n_workers < n_cores ? (uint64_t)w * n_cores / n->n_workers : w;
+        n->worker_places[w] = &n->places[i % n->n_places];
+    }
+    /* A machine that others use too, or a second loader, would find our few workers all on the same
+     * cores: then they keep to their node and the scheduler places them. */
+    n->pin_to_core = n->n_workers >= n_cores;
+    return 0;
+}
+
+/* Index of a node that has a worker or device, UINT32_MAX when it has none. */
+static uint32_t find_node(const struct pstk__numa *n, hwloc_obj_t memory)
+{
+    for (uint32_t i = 0; i < n->n_known; i++)
+        if (n->nodes[i].memory == memory)
+            return i;
+    return UINT32_MAX;
+}
+
+/* Number the nodes that have workers, and collect the processors of each. */
+static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
+{
+    for (uint32_t w = 0; w < n->n_workers; w++) {
+        hwloc_obj_t memory = n->worker_places[w]->memory;
+        if (find_node(n, memory) != UINT32_MAX)
+            continue;
+        if (n->n_nodes == PSTK__MAX_NODES)
+            return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                              "the workers are spread over more than %d NUMA nodes: narrow the "
+                              "affinity mask, or set n_threads to %d",
+                              PSTK__MAX_NODES, PSTK__MAX_NODES);
+        struct node *node = &n->nodes[n->n_nodes];
+        node->memory = memory;
+        node->cpus = hwloc_bitmap_alloc();
+        if (!node->cpus)
+            return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
+        n->n_known = ++n->n_nodes;
+    }
+    for (uint32_t i = 0; i < n->n_places; i++) {
+        struct place *p = &n->places[i];
+        p->node = find_node(n, p->memory);
+        if (p->node != UINT32_MAX && hwloc_bitmap_set(n->nodes[p->node].cpus, p->pu->os_index) < 0)
+            return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
+    }
+    return 0;
+}
+
+static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct pstk_error *err)
+{
+    int r = list_places(n, err);
+    if (r < 0)
+        return r;
+    uint32_t world = c->local_world ? c->local_world : 1;
+    struct span share = share_of(n, c->local_rank, world);
+    keep_share(n, share);
+    uint32_t n_cores = share.end - share.first;
+    double quota = n->is_this_machine ? pstk__cgroup_cpus("/") : 0;
+    n->n_usable = cores_of_quota(quota, world, n_cores);
+    n->n_workers = c->n_workers ? c->n_workers : n->n_usable;
+    if (n->n_workers > PSTK__MAX_WORKERS)
+        n->n_workers = PSTK__MAX_WORKERS; /* only by itself: open refuses more */
+    r = place_workers(n, n_cores, err);
+    return r < 0 ? r : number_nodes(n, err);
+}
+
+int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
+                    struct pstk_error *err)
+{
+    *out = NULL;
+    if (c->local_rank >= (c->local_world ? c->local_world : 1))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "local_rank: %u is not below local_world = %u", c->local_rank,
+                          c->local_world);
+    if (c->n_workers > PSTK__MAX_WORKERS)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "n_threads: %u is above the limit of %d", c->n_workers,
+                          PSTK__MAX_WORKERS);
+    struct pstk__numa *n = calloc(1, sizeof *n);
+    if (!n)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "no memory for the machine's topology");
+    n->pin = c->pin;
+    int r = load_topology(n, c, err);
+    if (r == 0)
+        r = plan(n, c, err);
+    if (r < 0) {
+        pstk__numa_close(n);
+        return r;
+    }
+    *out = n;
+    return 0;
+}
+
+void pstk__numa_close(struct pstk__numa *n)
+{
+    if (!n)
+        return;
+    for (uint32_t i = 0; i < n->n_known; i++)
+        hwloc_bitmap_free(n->nodes[i].cpus);
+    hwloc_bitmap_free(n->allowed);
+    free(n->worker_places);
+    free(n->places);
+    if (n->topology)
+        hwloc_topology_destroy(n->topology);
+    free(n);
+}
+
+uint32_t pstk__numa_n_nodes(const struct pstk__numa *n)
+{
+    return n->n_nodes;
+}
+
+uint32_t pstk__numa_n_workers(const struct pstk__numa *n)
+{
+    return n->n_workers;
+}
+
+uint32_t pstk__numa_worker_node(const struct pstk__numa *n, uint32_t worker)
+{
+    return n->worker_places[worker]->node;
+}
+
+uint32_t pstk__numa_worker_cpu(const struct pstk__numa *n, uint32_t worker)
+{
+    return n->worker_places[worker]->pu->os_index;
+}
+
+uint32_t pstk__numa_n_cores(const struct pstk__numa *n)
+{
+    return n->n_cores;
+}
+
+uint32_t pstk__numa_n_usable(const struct pstk__numa *n)
+{
+    return n->n_usable;
+}
+
+/* A node is near to a set of processors when it is the nearest to one of them. Far memory, and a
+ * GPU's own where that is a node, is nobody's nearest. */
+static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpuset_t cpus)
+{
+    int cpu = hwloc_bitmap_first(node->complete_cpuset);
+    for (; cpu >= 0; cpu = hwloc_bitmap_next(node->complete_cpuset, cpu))
+        if (hwloc_bitmap_isset(cpus, (unsigned)cpu) &&
+            memory_of(n->topology, (unsigned)cpu) == node)
+            return 1;
+    return 0;
+}
+
+/* A node near to these processors, NULL when there is none; *n_found is how many are. Of several (a
+ * package can be cut into four nodes) one with workers, who write what the device is given. */
+static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t cpus, int *n_found)
+{
+    hwloc_obj_t best = NULL, node = NULL;
+    *n_found = 0;
+    while ((node = hwloc_get_next_obj_by_type(n->topology, HWLOC_OBJ_NUMANODE, node))) {
+        if (!is_near(n, node, cpus))
+            continue;
+        if (!best || (find_node(n, best) == UINT32_MAX && find_node(n, node) != UINT32_MAX))
+            best = node;
+        ++*n_found;
+    }
+    return best;
+}
+
+/* What hwloc tells: a device lies under the object whose processors are all equally near to it,
+ * which is the whole machine where the firmware says nothing. */
+static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
+{
+    hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(n->topology, bus_id);
+    hwloc_obj_t place = device ? hwloc_get_non_io_ancestor_obj(n->topology, device) : NULL;
+    *n_found = 0;
+    if (!place || hwloc_bitmap_isequal(place->complete_cpuset,
+                                       hwloc_topology_get_complete_cpuset(n->topology)))
+        return NULL;
+    return memory_near(n, place->complete_cpuset, n_found);
+}
+
+static hwloc_obj_t memory_by_sysfs(const struct pstk__numa *n, const char *bus_id)
+{
+    struct pstk__pci pci;
+    if (!n->is_this_machine || pstk__pci_get("/", bus_id, &pci) < 0 || pci.numa_node < 0)
+        return NULL;
+    return hwloc_get_numanode_obj_by_os_index(n->topology, (unsigned)pci.numa_node);
+}
+
+static hwloc_obj_t memory_of_device(const struct pstk__numa *n, const char *bus_id)
+{
+    int n_found;
+    hwloc_obj_t only = memory_near(n, hwloc_topology_get_complete_cpuset(n->topology), &n_found);
+    if (n_found == 1)
+        return only;
+    hwloc_obj_t memory = memory_by_topology(n, bus_id, &n_found);
+    if (n_found == 1)
+        return memory;
+    hwloc_obj_t told = memory_by_sysfs(n, bus_id);
+    return told ? told : memory;
+}
+
+uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id)
+{
+    hwloc_obj_t memory = memory_of_device(n, bus_id);
+    uint32_t i = memory ? find_node(n, memory) : UINT32_MAX;
+    if (!memory || i != UINT32_MAX || n->n_known == PSTK__MAX_NODES)
+        return i;
+    hwloc_cpuset_t cpus = hwloc_bitmap_dup(memory->cpuset);
+    if (!cpus || hwloc_bitmap_and(cpus, cpus, n->allowed) < 0) {
+        hwloc_bitmap_free(cpus);
+        return UINT32_MAX;
+    }
+    n->nodes[n->n_known] = (struct node){.memory = memory, .cpus = cpus};
+    return n->n_known++;
+}
+
+static int bind_thread(struct pstk__numa *n, hwloc_const_cpuset_t cpus)
+{
+    if (!n->pin || !n->is_this_machine || hwloc_bitmap_iszero(cpus))
+        return 0;
+    if (hwloc_set_cpubind(n->topology, cpus, HWLOC_CPUBIND_THREAD) == 0)
+        return 0;
+    return errno ? errno : EIO;
+}
+
+int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker)
+{
+    const struct place *p = n->worker_places[worker];
+    return bind_thread(n, n->pin_to_core ? p->pu->cpuset : n->nodes[p->node].cpus);
+}
+
+int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node)
+{
+    return bind_thread(n, n->nodes[node].cpus);
+}
+
+/* Where a huge page fits the mapping begins at one: what is mapped too much goes back at once. */
+static void *map_aligned(size_t size)
+{
+    const size_t extra = size < HUGE_PAGE || size > SIZE_MAX - HUGE_PAGE ? 0 : HUGE_PAGE;
+    uint8_t *p =
+        mmap(NULL, size + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) / page * page;
+    const size_t before = extra ? (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE : 0;
+    const size_t mapped = (size + extra + page - 1) / page * page, after = mapped - before - whole;
+    if (before > 0)
+        munmap(p, before);
+    if (after > 0)
+        munmap(p + before + whole, after);
+    return p + before;
+}
+
+void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *bound)
+{
+    void *p = map_aligned(size);
+    if (!p)
+        return NULL;
+    if (!n->is_this_machine || hwloc_get_nbobjs_by_type(n->topology, HWLOC_OBJ_NUMANODE) < 2)
+        return p;
+    /* Before the first touch, so that no page has to move. Not strict: a node that is full hands
+     * on to the next, where a strict binding would bring the out-of-memory killer. */
+    int r = hwloc_set_area_membind(n->topology, p, size, n->nodes[node].memory->nodeset,
+                                   HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET);
+    if (r < 0 && bound)
+        *bound = 0;
+    return p;
+}
+
+void pstk__numa_unmap(void *p, size_t size)
+{
+    if (p)
+        munmap(p, size);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/pci.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATH_SIZE 4096 /* bytes; a longer path is taken as missing */
+
+/* Where a device is on the bus. */
+struct address {
+    unsigned long domain, bus, device, function;
+};
+
+/* "domain:bus:device.function" in hexadecimal digits. CUDA and sysfs write four for the domain,
+ * NVML eight; more than four are in use for devices behind a volume management controller. */
+static int parse_address(const char *bus_id, struct address *a)
+{
+    char domain[9], bus[3], device[3], function[2];
+    int end = 0;
+    int n = sscanf(bus_id, "%8[0-9a-fA-F]:%2[0-9a-fA-F]:%2[0-9a-fA-F].%1[0-7]%n", domain, bus,
+                   device, function, &end);
+    if (n != 4 || bus_id[end] != 0)
+        return -EINVAL;
+    *a = (struct address){strtoul(domain, NULL, 16), strtoul(bus, NULL, 16),
+                          strtoul(device, NULL, 16), strtoul(function, NULL, 16)};
+    return a->device < 32 ? 0 : -EINVAL;
+}
+
+/* The first line of a file of the device's directory. 0, or -1 when it cannot be read: some files
+ * exist only for PCI Express devices, and reading one may fail while the device is off. */
+static int read_line(const char *dir, const char *file, char *line, int size)
+{
+    char path[PATH_SIZE];
+    int n = snprintf(path, sizeof path, "%s/%s", dir, file);
+    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    if (!f)
+        return -1;
+    char *got = fgets(line, size, f);
+    fclose(f);
+    return got ? 0 : -1;
+}
+
+/* The generation that a link speed belongs to: "16.0 GT/s PCIe", on older kernels "16 GT/s". Only
+ * the whole part is read, which no locale's decimal point changes; it is enough. */
+static uint32_t generation_in(const char *dir, const char *file)
+{
+    static const unsigned long speeds[] = {2, 5, 8, 16, 32, 64, 128}; /* GT/s, rounded down */
+    char line[64];
+    if (read_line(dir, file, line, sizeof line) < 0 || !strstr(line, " GT/s"))
+        return 0;
+    unsigned long speed = strtoul(line, NULL, 10);
+    for (uint32_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++)
+        if (speeds[i] == speed)
+            return i + 1;
+    return 0;
+}
+
+/* Lanes of a link. A device that has dropped off the bus reads as all ones: 63, of which 32 lanes
+ * are the most that there can be. */
+static uint32_t width_in(const char *dir, const char *file)
+{
+    char line[64];
+    if (read_line(dir, file, line, sizeof line) < 0)
+        return 0;
+    unsigned long width = strtoul(line, NULL, 10);
+    return width <= 32 ? (uint32_t)width : 0;
+}
+
+static int32_t node_in(const char *dir)
+{
+    char line[64], *end;
+    if (read_line(dir, "numa_node", line, sizeof line) < 0)
+        return -1;
+    long node = strtol(line, &end, 10);
+    return end != line && node >= 0 && node <= INT32_MAX ? (int32_t)node : -1;
+}
+
+int pstk__pci_get(const char *root, const char *bus_id, struct pstk__pci *out)
+{
+    char dir[PATH_SIZE];
+    struct address a;
+    *out = (struct pstk__pci){.numa_node = -1};
+    int r = parse_address(bus_id, &a);
+    if (r < 0)
+        return r;
+    int n = snprintf(dir, sizeof dir, "%s/sys/bus/pci/devices/%04lx:%02lx:%02lx.%lx", root,
+                     a.domain, a.bus, a.device, a.function);
+    if (n < 0 || (size_t)n >= sizeof dir)
+        return -ENAMETOOLONG;
+    if (access(dir, F_OK) < 0)
+        return -errno;
+    out->generation = generation_in(dir, "current_link_speed");
+    out->max_generation = generation_in(dir, "max_link_speed");
+    out->width = width_in(dir, "current_link_width");
+    out->max_width = width_in(dir, "max_link_width");
+    out->numa_node = node_in(dir);
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * index: a cache of checked index pages, of stated size. L2. One thread. It does no I/O: the caller
+ * reads into a frame and says how it went.
+ */
+#ifndef PSTK_INDEX_H
+#define PSTK_INDEX_H
+
+#include "format/format.h"
+#include "reader/reader.h"
+
+enum pstk__page_state { PSTK__PAGE_EMPTY, PSTK__PAGE_LOADING, PSTK__PAGE_READY };
+
+/* One frame. Pinned frames are not evicted. LOADING implies pinned by its reader. */
+struct pstk__page {
+    struct pstk__extent extent; /* which page */
+    uint32_t state;             /* enum pstk__page_state */
+    uint32_t n_pins;            /* a frame that is not READY when its last pin goes is forgotten */
+    uint8_t *data;              /* PSTK__PAGE_SIZE bytes, page aligned, in the cache's memory */
+    struct pstk__read read;     /* for the caller, while LOADING */
+    uint32_t file;              /* for the caller, while LOADING: file slot */
+    uint32_t known;             /* the cache's: 1 while get can find it */
+    struct pstk__page *hash_next, *older, *newer; /* the cache's */
+};
+
+struct pstk__index;
+
+/* memory: borrowed, page aligned; size / PSTK__PAGE_SIZE frames (>= 1). */
+int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, struct pstk_error *err);
+void pstk__index_close(struct pstk__index *x);
+/* Pin the frame of a page: READY or LOADING if known, else EMPTY in a frame made free for it. NULL
+ * when every frame is pinned. */
+struct pstk__page *pstk__index_get(struct pstk__index *x, const struct pstk__extent *page);
+void pstk__index_unpin(struct pstk__index *x, struct pstk__page *page);
+/* Forget a page that could not be read or is damaged: it is EMPTY, get does not find it any more,
+ * and its frame is used again once its pins are gone (drop itself takes none away). */
+void pstk__index_drop(struct pstk__index *x, struct pstk__page *page);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record: bytes -> checked view of the fields. L2, pure: no I/O, no allocation.
+ * Nothing in a view is used before the head's CRC, tag, number, sizes and limits were checked; a
+ * field's bytes not before pstk__record_check_field.
+ */
+#ifndef PSTK_RECORD_H
+#define PSTK_RECORD_H
+
+#include "record/schema.h"
+
+/* The plain bytes are not those that were packed, but a standard JPEG file with the same
+ * coefficients and markers. */
+#define PSTK__FIELD_EQUIVALENT 1u
+
+/* One field of one record. */
+struct pstk__field_view {
+    const uint8_t
+        *data; /* stored bytes, borrowed from the buffer; NULL when only the head was read */
+    uint32_t stored_size; /* bytes */
+    uint32_t plain_size;  /* bytes after decompression */
+    uint32_t stored_crc;
+    uint32_t plain_crc;
+    uint8_t codec;    /* enum pstk_codec */
+    uint8_t encoding; /* enum pstk_encoding */
+    uint16_t width;   /* pixels; images only */
+    uint16_t height;
+    uint32_t offset;  /* from the record's start */
+    uint32_t in_head; /* 1: data is final, the head's CRC covers it */
+    uint16_t flags;   /* PSTK__FIELD_... */
+};
+
+struct pstk__record {
+    const struct pstk__schema *schema; /* borrowed */
+    uint64_t number;                   /* within the shard */
+    uint64_t file_offset;              /* of its first byte, for messages */
+    const char *shard;                 /* file name, borrowed, for messages */
+    uint32_t n_fields;
+    struct pstk__field_view fields[PSTK_MAX_FIELDS];
+};
+
+/* What a record may not exceed: from the manifest and the settings. */
+struct pstk__record_limits {
+    uint64_t max_size; /* of the whole record */
+    uint64_t max_stored[PSTK_MAX_FIELDS];
+    uint64_t max_plain[PSTK_MAX_FIELDS];
+    uint32_t max_width[PSTK_MAX_FIELDS];
+    uint32_t max_height[PSTK_MAX_FIELDS];
+};
+
+/* What is known of a record before its bytes are seen. */
+struct pstk__record_place {
+    const char *shard;    /* file name */
+    uint32_t tag;         /* of the shard */
+    uint64_t number;      /* of the record in the shard */
+    uint64_t file_offset; /* of its first byte */
+    uint64_t size;        /* of the whole record, from the index */
+};
+
+/* Parse `available` bytes (the whole record, or at least its head) into *out. EBADMSG with shard,
+ * record and byte range when anything does not hold. */
+int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *schema,
+                       const struct pstk__record_limits *limits,
+                       const struct pstk__record_place *place, const void *bytes,
+                       uint64_t available, struct pstk_error *err);
+/* Check the stored bytes of field i against its CRC. */
+int pstk__record_check_field(const struct pstk__record *r, uint32_t i, struct pstk_error *err);
+/* Name damage in field i of r: shard, record, byte range of the field. Returns EBADMSG or `code`.
+ */
+int pstk__record_fail(const struct pstk__record *r, uint32_t i, int code, int stage,
+                      struct pstk_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* Write a head of schema->head_size bytes. views[i].data of fixed fields: their bytes; the other
+ * members as they shall be stored. */
+void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t number,
+                       const struct pstk__field_view *views, void *head);
+
+/* Two lanes of the content identity of one record, and of a run of records (FORMAT.md, Identity).
+ */
+struct pstk__identity {
+    uint64_t lane[2]; /* < 2^61 - 1 */
+    uint64_t n;       /* records */
+};
+/* Append one record: views with plain_size, plain_crc, encoding; fixed ones with data. */
+void pstk__identity_add(struct pstk__identity *id, const struct pstk__schema *schema,
+                        const struct pstk__field_view *views);
+/* a = a followed by b. */
+void pstk__identity_join(struct pstk__identity *a, const struct pstk__identity *b);
+/* 32 lower-case hex digits and 0: the lanes, mixed with schema crc and n. */
+void pstk__identity_text(const struct pstk__identity *id, uint32_t schema_crc, char text[40]);
+
+#endif

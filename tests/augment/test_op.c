@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "augment/op.h"
+#include "base/error.h"
+#include "support/test.h"
+
+#include <math.h>
+
+#define WIDTH 500u
+#define HEIGHT 375u
+#define N_DRAWS 200000
+#define N_BINS 20
+
+static const double scale[2] = {0.08, 1.0}, ratio[2] = {3.0 / 4.0, 4.0 / 3.0};
+
+/* torchvision's get_params as its source has it, on another generator and libm. */
+static uint64_t naive_state = 88172645463325252ull;
+
+static double naive_uniform(double lo, double hi)
+{
+    naive_state ^= naive_state << 13;
+    naive_state ^= naive_state >> 7;
+    naive_state ^= naive_state << 17;
+    return lo + (hi - lo) * ((double)(naive_state >> 11) * 0x1p-53);
+}
+
+static struct pstk__box naive_box(uint32_t width, uint32_t height)
+{
+    const double area = (double)width * height;
+    for (int i = 0; i < 10; i++) {
+        const double target = area * naive_uniform(scale[0], scale[1]);
+        const double aspect = exp(naive_uniform(log(ratio[0]), log(ratio[1])));
+        const long w = lrint(sqrt(target * aspect)), h = lrint(sqrt(target / aspect));
+        if (0 < w && w <= (long)width && 0 < h && h <= (long)height)
+            return (struct pstk__box){.top = (uint32_t)naive_uniform(0, (double)(height - h + 1)),
+                                      .left = (uint32_t)naive_uniform(0, (double)(width - w + 1)),
+                                      .width = (uint32_t)w,
+                                      .height = (uint32_t)h};
+    }
+    return (struct pstk__box){.width = 0};
+}
+
+struct counts {
+    double area[N_BINS], aspect[N_BINS], top[N_BINS], left[N_BINS];
+};
+
+static void count(struct counts *c, const struct pstk__box *b)
+{
+    const double area = (double)b->width * b->height / ((double)WIDTH * HEIGHT);
+    const double aspect = log((double)b->width / b->height) / log(4.0 / 3.0);
+    const int a = (int)(area * N_BINS), r = (int)((aspect + 1.1) / 2.2 * N_BINS);
+    c->area[a < N_BINS ? a : N_BINS - 1]++;
+    c->aspect[r < 0 ? 0 : r < N_BINS ? r : N_BINS - 1]++;
+    c->top[(uint64_t)b->top * N_BINS / (HEIGHT - b->height + 1)]++;
+    c->left[(uint64_t)b->left * N_BINS / (WIDTH - b->width + 1)]++;
+}
+
+/* Two-sample chi-square statistic; 19 degrees of freedom: 50 is passed once in 8000 trials. */
+static double distance(const double *a, const double *b)
+{
+    double sum = 0;
+    for (int i = 0; i < N_BINS; i++)
+        if (a[i] + b[i] > 0)
+            sum += (a[i] - b[i]) * (a[i] - b[i]) / (a[i] + b[i]);
+    return sum;
+}
+
+TEST(random_crops_are_distributed_as_those_of_torchvision)
+{
+    static struct counts ours, naive;
+    memset(&ours, 0, sizeof ours);
+    memset(&naive, 0, sizeof naive);
+    for (uint64_t i = 0; i < N_DRAWS; i++) {
+        struct pstk__random r;
+        pstk__random_init(&r, &(struct pstk__random_key){.seed = 7, .sample_id = i});
+        const struct pstk__box b = pstk__random_resized_crop_box(&r, WIDTH, HEIGHT, scale, ratio);
+        CHECK(b.width > 0 && b.left + b.width <= WIDTH && b.top + b.height <= HEIGHT);
+        count(&ours, &b);
+        const struct pstk__box n = naive_box(WIDTH, HEIGHT);
+        CHECK(n.width > 0);
+        count(&naive, &n);
+    }
+    CHECK(distance(ours.area, naive.area) < 50);
+    CHECK(distance(ours.aspect, naive.aspect) < 50);
+    CHECK(distance(ours.top, naive.top) < 50);
+    CHECK(distance(ours.left, naive.left) < 50);
+}
+
+TEST(random_crops_reach_every_offset_the_first_and_the_last_included)
+{
+    int seen[2][8] = {{0}};
+    for (uint64_t i = 0; i < 20000; i++) {
+        struct pstk__random r;
+        pstk__random_init(&r, &(struct pstk__random_key){.seed = 1, .sample_id = i});
+        const struct pstk__box b = pstk__random_resized_crop_box(
+            &r, 10, 10, (double[2]){0.09, 0.09}, (double[2]){1.0, 1.0});
+        CHECK_EQ(b.width, 3);
+        CHECK_EQ(b.height, 3);
+        CHECK(b.left <= 7 && b.top <= 7);
+        seen[0][b.left]++;
+        seen[1][b.top]++;
+    }
+    for (int i = 0; i < 8; i++)
+        CHECK(seen[0][i] > 2200 && seen[0][i] < 2800 && seen[1][i] > 2200 && seen[1][i] < 2800);
+}
+
+static struct pstk__box box_of(uint32_t width, uint32_t height, double ratio_min, double ratio_max)
+{
+    struct pstk__random r;
+    pstk__random_init(&r, &(struct pstk__random_key){.seed = 1});
+    return pstk__random_resized_crop_box(&r, width, height, (double[2]){1.0, 1.0},
+                                         (double[2]){ratio_min, ratio_max});
+}
+
+TEST(where_ten_tries_fail_the_centred_box_stands_in)
+{
+    struct pstk__box b = box_of(1000, 10, 3.0 / 4.0, 4.0 / 3.0); /* too wide: 13.33 -> 13 */
+    CHECK_EQ(b.width, 13);
+    CHECK_EQ(b.height, 10);
+    CHECK_EQ(b.left, 493);
+    CHECK_EQ(b.top, 0);
+    b = box_of(9, 1000, 3.0 / 4.0, 4.0 / 3.0); /* too tall: 9 / 0.75 = 12 */
+    CHECK_EQ(b.width, 9);
+    CHECK_EQ(b.height, 12);
+    CHECK_EQ(b.top, 494);
+    b = box_of(1000, 5, 0.5, 0.5); /* 2.5 rounds to the even 2 */
+    CHECK_EQ(b.width, 2);
+    CHECK_EQ(b.height, 5);
+    b = box_of(1, 1, 3.0, 4.0); /* torchvision: no pixels; here one */
+    CHECK_EQ(b.width, 1);
+    CHECK_EQ(b.height, 1);
+}
+
+TEST(the_shorter_side_is_exact_and_the_longer_one_cut_down)
+{
+    static const uint32_t wanted[][5] = {
+        {500, 375, 256, 341, 256},
+        {375, 500, 256, 256, 341},
+        {333, 500, 224, 224, 336},
+        {256, 256, 256, 256, 256},
+        {1, 65535, 65535, 65535, 4294836225u},
+        {3, 2, 1, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const uint32_t *w = wanted[i];
+        const struct pstk_op op = pstk_resize_shorter(w[2]);
+        struct pstk__geometry g;
+        pstk__ops_apply(&op, 1, w[0], w[1], (struct pstk__random_key){0}, &g);
+        CHECK_EQ(g.out_width, w[3]);
+        CHECK_EQ(g.out_height, w[4]);
+        CHECK_EQ(g.source.width, w[0]);
+        CHECK_EQ(g.source.height, w[1]);
+    }
+}
+
+TEST(a_centre_crop_begins_where_torchvision_begins)
+{
+    static const int32_t wanted[][3] = {/* have, want, first */
+                                        {7, 4, 2},  {5, 4, 0},  {9, 4, 2},  {256, 224, 16},
+                                        {4, 4, 0},  {4, 7, -1}, {1, 4, -1}, {4, 6, -1},
+                                        {11, 4, 4}, {3, 10, -3}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const struct pstk_op op = pstk_center_crop(3, (uint32_t)wanted[i][1]);
+        struct pstk__geometry g;
+        pstk__ops_apply(&op, 1, (uint32_t)wanted[i][0], 3, (struct pstk__random_key){0}, &g);
+        CHECK_EQ(g.window_left, wanted[i][2]);
+        CHECK_EQ(g.window_width, wanted[i][1]);
+        CHECK_EQ(g.window_top, 0);
+        CHECK_EQ(g.resized, 0);
+    }
+}
+
+/* One row of numbered pixels through the operations one by one, -1 where it was padded. */
+static uint32_t naive_row(const struct pstk_op *ops, uint32_t n, uint32_t width, int32_t *row)
+{
+    int32_t from[64];
+    for (uint32_t x = 0; x < width; x++)
+        row[x] = (int32_t)x;
+    for (uint32_t j = 0; j < n; j++) {
+        memcpy(from, row, sizeof from);
+        if (ops[j].kind == PSTK_OP_RANDOM_FLIP) {
+            for (uint32_t x = 0; x < width && ops[j].params[0] == 1.0; x++)
+                row[x] = from[width - 1 - x];
+            continue;
+        }
+        const int32_t want = (int32_t)ops[j].width, have = (int32_t)width;
+        const int32_t left =
+            want > have ? -((want - have) / 2) : (int32_t)rint((have - want) / 2.0);
+        for (int32_t x = 0; x < want; x++)
+            row[x] = x + left >= 0 && x + left < have ? from[x + left] : -1;
+        width = ops[j].width;
+    }
+    return width;
+}
+
+TEST(crops_and_flips_in_any_order_equal_them_done_one_by_one)
+{
+    uint32_t seed = 1;
+    for (int i = 0; i < 20000; i++) {
+        struct pstk_op ops[5];
+        uint32_t crop = 40, n = 0, height, width, dtype = PSTK_U8;
+        for (n = 0; n < 5; n++) {
+            seed = seed * 1664525u + 1013904223u;
+            if (seed >> 31) {
+                ops[n] = pstk_random_flip(seed >> 30 & 1);
+            } else {
+                crop = 1 + (seed >> 8) % crop;
+                ops[n] = pstk_center_crop(1, crop);
+            }
+        }
+        if (pstk__ops_check(ops, n, dtype, &height, &width, NULL) < 0)
+            continue; /* flips only */
+        const uint32_t have = 1 + (seed >> 16) % 40;
+        int32_t row[64];
+        struct pstk__geometry g;
+        pstk__ops_apply(ops, n, have, 1, (struct pstk__random_key){0}, &g);
+        CHECK_EQ(naive_row(ops, n, have, row), width);
+        CHECK_EQ(g.window_width, width);
+        for (uint32_t x = 0; x < width; x++) {
+            const int64_t at = g.window_left + (g.flip ? width - 1 - x : x);
+            CHECK_EQ(at >= 0 && at < (int64_t)have ? at : -1, row[x]);
+        }
+    }
+}
+
+TEST(flips_come_as_often_as_their_probability_says)
+{
+    const double p[] = {0.0, 0.3, 0.5, 1.0};
+    for (int k = 0; k < 4; k++) {
+        const struct pstk_op op = pstk_random_flip(p[k]);
+        int n = 0;
+        for (uint64_t id = 0; id < 20000; id++) {
+            struct pstk__geometry g;
+            pstk__ops_apply(&op, 1, 4, 4, (struct pstk__random_key){.sample_id = id}, &g);
+            n += (int)g.flip;
+        }
+        CHECK(fabs(n - 20000 * p[k]) <= 5 * sqrt(20000 * p[k] * (1 - p[k])));
+    }
+}
+
+TEST(geometry_depends_on_each_part_of_the_key_and_on_nothing_else)
+{
+    const struct pstk_op ops[2] = {pstk_random_resized_crop(8, 8), pstk_random_flip(0.5)};
+    const struct pstk__random_key base = {.seed = 1, .epoch = 2, .sample_id = 3, .group = 4};
+    struct pstk__random_key keys[5] = {base, base, base, base, base};
+    struct pstk__geometry g[6];
+    keys[1].seed++;
+    keys[2].epoch++;
+    keys[3].sample_id++;
+    keys[4].group++;
+    for (int i = 0; i < 5; i++)
+        pstk__ops_apply(ops, 2, 400, 300, keys[i], &g[i]);
+    pstk__ops_apply(ops, 2, 400, 300, base, &g[5]);
+    CHECK(memcmp(&g[0], &g[5], sizeof g[0]) == 0);
+    for (int i = 1; i < 5; i++)
+        CHECK(memcmp(&g[0].source, &g[i].source, sizeof g[0].source) != 0);
+}
+
+struct wrong {
+    struct pstk_op ops[3];
+    uint32_t n;
+    uint32_t dtype;
+    int code;
+    const char *says;
+};
+
+TEST(wrong_lists_are_refused_with_the_operation_named)
+{
+    const float mean[3] = {0.5f, 0.5f, 0.5f}, dev[3] = {0.2f, 0.2f, 0.2f}, zero[3] = {0};
+    const struct pstk_op rrc = pstk_random_resized_crop(8, 8), crop = pstk_center_crop(8, 8);
+    const struct pstk_op flip = pstk_random_flip(0.5), norm = pstk_normalize(mean, dev);
+    struct pstk_op flags = crop, unused = crop, sized = flip;
+    flags.flags = 1;
+    unused.params[3] = 1;
+    sized.width = 3;
+    const struct wrong list[] = {
+        {{flip}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
+        {{rrc}, 0, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
+        {{pstk_resize_shorter(8)}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
+        {{crop, {.kind = 99}}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1].kind is 99"},
+        {{{.kind = 0}}, 1, PSTK_U8, PSTK_ENOTSUP, "ops[0].kind is 0"},
+        {{rrc, pstk_resize(4, 4)}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (resize): a second resizing"},
+        {{flip, rrc}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (random resized crop): a flip stands"},
+        {{crop, pstk_resize(4, 4)}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (resize): a centre crop"},
+        {{crop, pstk_center_crop(9, 8)}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (centre crop)"},
+        {{norm, crop}, 2, PSTK_F32, PSTK_EINVAL, "ops[0] (normalise): it must be the last"},
+        {{crop, norm}, 2, PSTK_U8, PSTK_EINVAL, "u8 cannot hold"},
+        {{crop, pstk_normalize(mean, zero)}, 2, PSTK_F32, PSTK_EINVAL, "deviation[0] is 0"},
+        {{crop, pstk_normalize((float[3]){0, NAN, 0}, dev)}, 2, PSTK_F32, PSTK_EINVAL, "mean[1]"},
+        {{pstk_center_crop(0, 8)}, 1, PSTK_U8, PSTK_EINVAL, "height is 0"},
+        {{pstk_resize(8, 65536)}, 1, PSTK_U8, PSTK_EINVAL, "width is 65536"},
+        {{pstk_resize_shorter(0), crop}, 2, PSTK_U8, PSTK_EINVAL, "side (width) is 0"},
+        {{pstk_random_resized_crop(8, 0)}, 1, PSTK_U8, PSTK_EINVAL, "width is 0"},
+        {{pstk_random_resized_crop_range(8, 8, 0.5, 0.4, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
+        {{pstk_random_resized_crop_range(8, 8, -0.1, 1, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
+        {{pstk_random_resized_crop_range(8, 8, 0, 1.5, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
+        {{pstk_random_resized_crop_range(8, 8, NAN, 1, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
+        {{pstk_random_resized_crop_range(8, 8, 0, NAN, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
+        {{pstk_random_resized_crop_range(8, 8, 0, 1, 2, 1)}, 1, PSTK_U8, PSTK_EINVAL, "ratio"},
+        {{pstk_random_resized_crop_range(8, 8, 0, 1, 0, 1)}, 1, PSTK_U8, PSTK_EINVAL, "ratio"},
+        {{pstk_random_resized_crop_range(8, 8, 0, 1, 1, INFINITY)},
+         1,
+         PSTK_U8,
+         PSTK_EINVAL,
+         "ratio"},
+        {{pstk_random_resized_crop_range(8, 8, 0, 1, NAN, 1)}, 1, PSTK_U8, PSTK_EINVAL, "ratio"},
+        {{crop, pstk_random_flip(1.1)}, 2, PSTK_U8, PSTK_EINVAL, "probability is 1.1"},
+        {{crop, pstk_random_flip(NAN)}, 2, PSTK_U8, PSTK_EINVAL, "ops[1] (random flip): probab"},
+        {{flags}, 1, PSTK_U8, PSTK_EINVAL, "flags are 0x1"},
+        {{unused}, 1, PSTK_U8, PSTK_EINVAL, "params[3] is not used"},
+        {{crop, sized}, 2, PSTK_U8, PSTK_EINVAL, "width and height do not apply"},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        struct pstk_error err;
+        uint32_t h = 0, w = 0;
+        pstk_error_init(&err, sizeof err);
+        const int rc = pstk__ops_check(list[i].ops, list[i].n, list[i].dtype, &h, &w, &err);
+        CHECK_EQ(rc, list[i].code);
+        CHECK_EQ(err.code, rc);
+        if (strstr(err.message, list[i].says) == NULL)
+            printf("# %s\n", err.message);
+        CHECK(strstr(err.message, list[i].says) != NULL);
+    }
+}
+
+TEST(right_lists_are_taken_and_tell_their_size)
+{
+    const struct pstk_op norm = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    const struct pstk_op train[] = {pstk_random_resized_crop(160, 224), pstk_random_flip(0.5),
+                                    norm};
+    const struct pstk_op test[] = {pstk_resize_shorter(256), pstk_center_crop(192, 224), norm};
+    const struct pstk_op turned[] = {pstk_resize(9, 8), pstk_random_flip(1),
+                                     pstk_center_crop(20, 4)};
+    uint32_t h = 0, w = 0;
+    CHECK_EQ(pstk__ops_check(train, 3, PSTK_F16, &h, &w, NULL), 0);
+    CHECK(h == 160 && w == 224);
+    CHECK_EQ(pstk__ops_check(test, 3, PSTK_BF16, &h, &w, NULL), 0);
+    CHECK(h == 192 && w == 224);
+    CHECK_EQ(pstk__ops_check(turned, 3, PSTK_U8, &h, &w, NULL), 0);
+    CHECK(h == 20 && w == 4);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(random_crops_are_distributed_as_those_of_torchvision),
+        CASE(random_crops_reach_every_offset_the_first_and_the_last_included),
+        CASE(where_ten_tries_fail_the_centred_box_stands_in),
+        CASE(the_shorter_side_is_exact_and_the_longer_one_cut_down),
+        CASE(a_centre_crop_begins_where_torchvision_begins),
+        CASE(crops_and_flips_in_any_order_equal_them_done_one_by_one),
+        CASE(flips_come_as_often_as_their_probability_says),
+        CASE(geometry_depends_on_each_part_of_the_key_and_on_nothing_else),
+        CASE(wrong_lists_are_refused_with_the_operation_named),
+        CASE(right_lists_are_taken_and_tell_their_size),
+    };
+    return RUN_CASES(cases);
+}

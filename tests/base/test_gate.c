@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/gate.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+TEST(a_wait_on_an_old_ticket_returns_at_once)
+{
+    struct pstk__gate g;
+    pstk__gate_init(&g);
+    uint32_t ticket = pstk__gate_ticket(&g);
+    pstk__gate_knock(&g);
+    CHECK_EQ(pstk__gate_wait(&g, ticket, -1), 0);
+}
+
+TEST(a_wait_without_a_knock_times_out)
+{
+    struct pstk__gate g;
+    pstk__gate_init(&g);
+    CHECK_EQ(pstk__gate_wait(&g, pstk__gate_ticket(&g), 1000000), -ETIMEDOUT);
+    CHECK_EQ(atomic_load(&g.n_waiting), 0);
+}
+
+struct turns {
+    struct pstk__gate gate;
+    _Atomic int turn;
+};
+
+static void *take_turns(void *argument)
+{
+    struct turns *t = argument;
+    for (int i = 0; i < 20000; i++) {
+        for (;;) {
+            uint32_t ticket = pstk__gate_ticket(&t->gate);
+            if (atomic_load(&t->turn) % 2 == 1)
+                break;
+            pstk__gate_wait(&t->gate, ticket, -1);
+        }
+        atomic_fetch_add(&t->turn, 1);
+        pstk__gate_knock(&t->gate);
+    }
+    return NULL;
+}
+
+TEST(no_knock_is_lost)
+{
+    static struct turns t;
+    pthread_t other;
+    pstk__gate_init(&t.gate);
+    CHECK_EQ(pthread_create(&other, NULL, take_turns, &t), 0);
+    for (int i = 0; i < 20000; i++) {
+        atomic_fetch_add(&t.turn, 1);
+        pstk__gate_knock(&t.gate);
+        for (;;) {
+            uint32_t ticket = pstk__gate_ticket(&t.gate);
+            if (atomic_load(&t.turn) % 2 == 0)
+                break;
+            pstk__gate_wait(&t.gate, ticket, -1);
+        }
+    }
+    pthread_join(other, NULL);
+    CHECK_EQ(atomic_load(&t.turn), 40000);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(a_wait_on_an_old_ticket_returns_at_once),
+        CASE(a_wait_without_a_knock_times_out),
+        CASE(no_knock_is_lost),
+    };
+    return RUN_CASES(cases);
+}

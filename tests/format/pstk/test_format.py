@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""test_format.py: the second reader agrees with what the C writer wrote. TAP. PENSTOCK_WRITE_SAMPLE (or
+the first argument) is the program tests/support/write_sample.c.
+
+The content of each record is computed here once more, so that the values are compared and not only
+their checksums.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import second_reader
+
+HERE = os.path.dirname(os.path.abspath(second_reader.__file__))
+
+WRITE_SAMPLE = os.environ.get("PENSTOCK_WRITE_SAMPLE") or sys.argv[1]
+
+
+def write(*arguments):
+    subprocess.run([WRITE_SAMPLE, *map(str, arguments)], check=True)
+    return arguments[0]
+
+
+def tiny_images():
+    with open(os.path.join(HERE, "tiny_images.h")) as f:
+        arrays = re.findall(r"\{([^}]*)\}", f.read())
+    return [bytes(int(x, 16) for x in re.findall(r"0x(\w\w)", a)) for a in arrays]
+
+
+JPEG, PNG = tiny_images()
+
+
+def text(k):
+    tags = "".join('"tag %d of this record", ' % (i * k % 31) for i in range(k % 13))
+    return ('{"id": %d, "name": "größe №%d", "tags": [%s"end"]}' % (k, k * k, tags)).encode()
+
+
+def noise(k):
+    state, out = k + 1, bytearray()
+    for _ in range(300):
+        state = (state * 1664525 + 1013904223) & 0xFFFFFFFF
+        out.append((state >> 16) & 0xFF)
+    return bytes(out)
+
+
+def shaped(shape, element):
+    n = element
+    for x in shape:
+        n *= x
+    head = b"".join(x.to_bytes(8, "little") for x in shape)
+    return head + bytes((i // 2) & 0xFF for i in range(n))
+
+
+def expected(k):
+    pixels = bytes((k + i * 5) & 0xFF for i in range(9 * 7 * 3))
+    record = text(k)
+    number = k.to_bytes(8, "little")
+    half = noise(k) if k % 3 == 0 else record.ljust(200, b"\0")
+    return {
+        "image": pixels if k % 4 == 2 else PNG if k % 4 == 1 else JPEG,
+        "image_zstd": PNG,
+        "bytes": noise(k)[:k % 300],
+        "bytes_zstd": half[:k % 200] if k % 3 == 0 or k % 200 <= len(record) else None,
+        "text": record, "text_zstd": record,
+        "u8": number[:1], "i16": number[:2], "f32": number[:4], "i64": number,
+        "fixed": bytes((k + i) & 0xFF for i in range(30)),
+        "large": bytes((k * 7 + i * 3) & 0xFF for i in range(4800)),
+        "fixed_zstd": bytes(i // 4 + k % 5 if i % 4 == 0 else 0 for i in range(256)),
+        "one_variable": bytes((k ^ i) & 0xFF for i in range(k % 64 * 8)),
+        "variable": shaped((k % 16, k // 2 % 16), 1),
+        "variable_zstd": shaped((k % 8, 2, k % 6), 2),
+    }
+
+
+def check_content(data, n):
+    compared = 0
+    k = 0
+    for m in data.m["shards"]:
+        shard = second_reader.Shard(data, m)
+        for i in range(shard.n):
+            want = expected(k)
+            for f, entry, stored in shard.fields_of(i):
+                plain = shard.plain(i, f, entry, stored)
+                if plain is None or want[f.name] is None:
+                    continue
+                assert plain == want[f.name], (k, f.name)
+                compared += 1
+            k += 1
+    assert k == n, k
+    return compared
+
+
+def every_kind_of_field_reads_back(directory):
+    data = second_reader.Data(write(os.path.join(directory, "kinds"), 200, 2, 256 << 10))
+    data.verify()
+    assert len(data.m["shards"]) > 3 and len(data.m["dictionaries"]) > 0
+    assert data.m["names"] == ["cat", "dog", "größe"]
+    print("# %d values compared, %d not decompressed"
+          % (check_content(data, 200), data.n_not_decompressed))
+
+
+def bytes_do_not_depend_on_threads(directory):
+    one, many = (write(os.path.join(directory, "threads%d" % n), 120, n) for n in (1, 5))
+    assert sorted(os.listdir(one)) == sorted(os.listdir(many))
+    for name in os.listdir(one):
+        with open(os.path.join(one, name), "rb") as a, open(os.path.join(many, name), "rb") as b:
+            assert a.read() == b.read(), name
+
+
+def identity_is_of_the_content(directory):
+    large, small = (write(os.path.join(directory, "size%d" % n), 120, 1, n)
+                    for n in (16 << 20, 64 << 10))
+    one, two = second_reader.Data(large), second_reader.Data(small)
+    one.verify()
+    two.verify()
+    assert len(one.m["shards"]) == 1 < len(two.m["shards"])
+    assert one.m["identity"] == two.m["identity"]
+
+
+def parts_join_to_the_whole(directory):
+    whole = second_reader.Data(write(os.path.join(directory, "whole"), 90))
+    paths = []
+    total = second_reader.Identity()
+    for i in range(3):
+        part = second_reader.Data(write(os.path.join(directory, "part%d" % i), 90, 1, 256 << 10, i, 3))
+        part.verify()
+        paths.append(part.directory)
+        assert (part.m["part"], part.m["n_parts"]) == (i, 3)
+        for m in part.m["shards"]:
+            shard = second_reader.Shard(part, m)
+            run = second_reader.Identity()
+            run.lanes, run.n = list(shard.lanes), shard.n
+            total.join(run)
+    assert total.text(whole.schema_crc) == whole.m["identity"]
+    merged = os.path.join(directory, "merged")
+    write("--merge", merged, *reversed(paths))
+    data = second_reader.Data(merged)
+    data.verify()
+    assert data.m["identity"] == whole.m["identity"] and data.m["n_parts"] == 1
+    check_content(data, 90)
+
+
+def index_pages_continue_each_other(directory):
+    data = second_reader.Data(write(os.path.join(directory, "pages"), 1100, 2, 64 << 20))
+    assert [m["n_records"] for m in data.m["shards"]] == [1100]
+    assert second_reader.Shard(data, data.m["shards"][0]).n_pages == 3
+
+
+def damage_is_refused(directory):
+    path = write(os.path.join(directory, "damage"), 12)
+    for name in sorted(os.listdir(path)):
+        file = os.path.join(path, name)
+        with open(file, "rb") as f:
+            good = f.read()
+        for at in [0, 9, 20, 100, len(good) // 2, len(good) - 1]:
+            bad = bytearray(good)
+            bad[at % len(good)] ^= 0x10
+            with open(file, "wb") as f:
+                f.write(bad)
+            run = subprocess.run([sys.executable, os.path.join(HERE, "second_reader.py"), path],
+                                 stderr=subprocess.DEVNULL)
+            assert run.returncode == 1, (name, at)
+        with open(file, "wb") as f:
+            f.write(good)
+
+
+def command_gives_a_field(directory):
+    path = write(os.path.join(directory, "get"), 10)
+    run = subprocess.run([sys.executable, os.path.join(HERE, "second_reader.py"), path, "--get",
+                          "7", "text"], stdout=subprocess.PIPE, check=True)
+    assert run.stdout == text(7)
+
+
+CASES = [every_kind_of_field_reads_back, bytes_do_not_depend_on_threads,
+         identity_is_of_the_content, parts_join_to_the_whole, index_pages_continue_each_other,
+         damage_is_refused, command_gives_a_field]
+
+
+def main():
+    failed = 0
+    print("1..%d" % len(CASES))
+    for i, case in enumerate(CASES):
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                case(directory)
+                print("ok %d - %s" % (i + 1, case.__name__), flush=True)
+            except Exception as e:
+                failed += 1
+                print("# %s: %s" % (type(e).__name__, e))
+                print("not ok %d - %s" % (i + 1, case.__name__), flush=True)
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/crc32c.h"
+#include "format/pstk/manifest.h"
+#include "format/pstk/shard.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A manifest with something of everything. */
+static int make_manifest(struct pstk__manifest *m)
+{
+    static const struct pstk_field fields[] = {
+        {.name = "jpg", .kind = PSTK_FIELD_IMAGE},
+        {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
+        {.name = "txt", .kind = PSTK_FIELD_UTF8, .codec = PSTK_CODEC_ZSTD, .codec_level = -5},
+        {.name = "arr",
+         .kind = PSTK_FIELD_NDARRAY,
+         .dtype = PSTK_F32,
+         .n_dims = 2,
+         .shape = {0, 4}},
+    };
+    static const char *const names[] = {"tench, \"fish\"", "caf\xc3\xa9\n\\"};
+    uint32_t numbers[] = {0};
+    char dictionary[] = "d0.zdict", first[] = "s-0.pstk", second[] = "s-1.pstk";
+    memset(m, 0, sizeof *m);
+    pstk__schema_init(&m->schema, fields, 4, NULL);
+    for (int i = 0; i < 4; i++)
+        m->stats[i] = (struct pstk_field_stats){.size = sizeof m->stats[i],
+                                                .max_stored_size = 1000,
+                                                .max_plain_size = 2000,
+                                                .stored_bytes = 5000,
+                                                .plain_bytes = 14000,
+                                                .n_codec = {3, 4}};
+    m->stats[0].max_width = 640;
+    m->stats[0].max_height = 480;
+    m->stats[0].n_encoding[PSTK_ENCODING_JPEG] = 5;
+    m->stats[0].n_encoding[PSTK_ENCODING_PNG] = 2;
+    snprintf(m->identity, sizeof m->identity, "%s", "0123456789abcdef0123456789abcdef");
+    m->part = 1;
+    m->n_parts = 3;
+    const struct pstk__manifest_dictionary d = {
+        .file = dictionary, .field = 2, .crc = 0xab, .bytes = 300};
+    const struct pstk__manifest_shard a = {.file = first,
+                                           .n_records = 4,
+                                           .bytes = 12288,
+                                           .header_crc = 1,
+                                           .index_crc = 0xffffffff,
+                                           .n_dictionaries = 1,
+                                           .dictionaries = numbers};
+    const struct pstk__manifest_shard b = {.file = second, .n_records = 3, .bytes = 16384};
+    int r = pstk__manifest_set_names(m, names, 2, NULL);
+    r = r ? r : pstk__manifest_set_note(m, "packed \"by\" a test", NULL);
+    r = r ? r : pstk__manifest_add_dictionary(m, &d, NULL);
+    r = r ? r : pstk__manifest_add_shard(m, &a, NULL);
+    return r ? r : pstk__manifest_add_shard(m, &b, NULL);
+}
+
+/* The sample manifest's text, terminated; owned. Not inlined: gcc 12 would warn of a dangling
+ * pointer where there is none. */
+__attribute__((noinline)) static char *make_text(uint64_t *size)
+{
+    struct pstk__manifest m;
+    char *bytes = NULL;
+    if (make_manifest(&m) == 0 && pstk__manifest_print(&m, &bytes, size, NULL) == 0) {
+        bytes = realloc(bytes, *size + 1);
+        bytes[*size] = 0;
+    }
+    pstk__manifest_free(&m);
+    return bytes;
+}
+
+/* Replace the first `from` in the sample's text by `to`, give it a right checksum again, parse it.
+ */
+static int parse_edited(const char *from, const char *to, struct pstk_error *err)
+{
+    uint64_t size;
+    char *text = make_text(&size), *edited = malloc(size + strlen(to) + 64);
+    struct pstk__manifest m;
+    const char *at = strstr(text, from);
+    if (!at) {
+        printf("# the text has no %s\n", from);
+        return 1;
+    }
+    size_t n = (size_t)sprintf(edited, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    n -= 22;
+    n += (size_t)sprintf(edited + n, ",\"crc32c\":\"%08x\"}\n", pstk__crc32c(0, edited, n));
+    char *exact = malloc(n); /* so that ASan sees a read past the end */
+    memcpy(exact, edited, n);
+    pstk_error_init(err, sizeof *err);
+    int r = pstk__manifest_parse(&m, exact, n, "manifest.json", err);
+    pstk__manifest_free(&m);
+    free(exact);
+    free(edited);
+    free(text);
+    return r;
+}
+
+TEST(a_manifest_comes_back_as_it_was_printed)
+{
+    uint64_t size, size_again;
+    char *text = make_text(&size), *again = NULL;
+    struct pstk__manifest m, made;
+    struct pstk_error err = {0};
+    CHECK(text != NULL);
+    if (pstk__manifest_parse(&m, text, size, "m", &err) < 0)
+        printf("# %s\n", err.message);
+    CHECK_EQ(err.code, 0);
+    CHECK_EQ(make_manifest(&made), 0);
+    CHECK(memcmp(&m.schema, &made.schema, sizeof m.schema) == 0);
+    CHECK(memcmp(m.stats, made.stats, sizeof m.stats) == 0);
+    CHECK_EQ(m.n_samples, 7);
+    CHECK_EQ(m.bytes, 12288 + 16384 + 300);
+    CHECK_EQ(m.part, 1);
+    CHECK_EQ(m.n_parts, 3);
+    CHECK_EQ(m.names.n, 2);
+    CHECK(pstk__texts_equal(&m.names, &made.names));
+    CHECK_STR(m.note, made.note);
+    CHECK_EQ(m.n_shards, 2);
+    CHECK_EQ(m.shards[0].index_crc, 0xffffffff);
+    CHECK_EQ(m.shards[0].n_dictionaries, 1);
+    CHECK_EQ(m.n_dictionaries, 1);
+    CHECK_EQ(m.dictionaries[0].field, 2);
+    CHECK_EQ(pstk__manifest_print(&m, &again, &size_again, NULL), 0);
+    CHECK_EQ(size, size_again);
+    CHECK(memcmp(text, again, size) == 0);
+    pstk__manifest_free(&m);
+    pstk__manifest_free(&made);
+    free(text);
+    free(again);
+}
+
+TEST(every_flipped_bit_and_every_cut_is_found)
+{
+    uint64_t size;
+    char *text = make_text(&size);
+    struct pstk__manifest m;
+    CHECK(text != NULL);
+    for (uint64_t bit = 0; bit < 8 * size; bit++) {
+        text[bit / 8] ^= (char)(1 << bit % 8);
+        CHECK_EQ(pstk__manifest_parse(&m, text, size, "m", NULL), PSTK_EBADMSG);
+        text[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    for (uint64_t cut = 0; cut < size; cut++)
+        CHECK_EQ(pstk__manifest_parse(&m, text, cut, "m", NULL), PSTK_EBADMSG);
+    CHECK_EQ(pstk__manifest_parse(&m, text, size + 1, "m", NULL), PSTK_EBADMSG);
+    free(text);
+}
+
+TEST(a_newer_version_is_named_before_its_keys_are_looked_at)
+{
+    struct pstk_error err;
+    CHECK_EQ(parse_edited("\"version\":1", "\"version\":2,\"new\":[]", &err), PSTK_ENOTSUP);
+    CHECK(strstr(err.message, "written by a newer penstock: version 2; this one reads 1"));
+    CHECK(strstr(err.message, "manifest.json"));
+    CHECK_EQ(parse_edited("\"version\":1", "\"version\":0", &err), PSTK_EBADMSG);
+    CHECK_EQ(parse_edited("\"penstock\"", "\"webdataset\"", &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "another program"));
+}
+
+TEST(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed)
+{
+    static const struct {
+        const char *before, *after;
+    } places[] = {
+        {"\"dictionaries\":[0", "]"},  {"\"shape\":[0,4", "]"},  {"\"part\":[1", "]"},
+        {"\"names\":[\"a\",[1", "],"}, {"\"shards\":[[1", "],"},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct pstk_error err;
+        char dense[8192], from[64];
+        const char *bracket = strchr(places[i].before, '[');
+        int n = snprintf(dense, sizeof dense, "%s", places[i].before);
+        for (int k = 0; k < 300; k++)
+            n += snprintf(dense + n, sizeof dense - (size_t)n, ",[]");
+        snprintf(dense + n, sizeof dense - (size_t)n, "%s", places[i].after);
+        snprintf(from, sizeof from, "%.*s", (int)(bracket - places[i].before), places[i].before);
+        strcat(from, i < 2 ? places[i].before + strlen(from) : i == 2 ? "1" : "[");
+        strcat(from, i < 2 ? "]" : "");
+        CHECK_EQ(parse_edited(from, dense, &err), PSTK_EBADMSG);
+        if (!strstr(err.message, "more values"))
+            printf("# place %zu: %s\n", i, err.message);
+        CHECK(strstr(err.message, "line "));
+        CHECK(strstr(err.message, "more values in one place than a manifest has"));
+    }
+}
+
+TEST(keys_count_by_what_they_say_and_once)
+{
+    struct pstk_error err;
+    CHECK_EQ(parse_edited("\"names\"", "\"n\\u0061mes\"", &err), 0);
+    CHECK_EQ(parse_edited("\"names\"", "\"names\":[],\"n\\u0061mes\"", &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "the key names is there twice"));
+    CHECK_EQ(parse_edited("\"version\":1", "\"new\":[],\"version\":2", &err), PSTK_ENOTSUP);
+    CHECK_EQ(parse_edited("\"version\":1", "\"\":[],\"version\":1", &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "is unknown"));
+}
+
+TEST(what_is_no_JSON_is_named_by_its_line)
+{
+    static const char *const edits[][3] = {
+        {"\"names\":[", "\"names\":[,", "line 15"},
+        {"\"n_samples\":7,", "\"n_samples\":7", "line 5"},
+        {"\"n_samples\":7,", "\"n_samples\",", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":,", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":7,7,", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":7;", "line 5"},
+        {"\"n_samples\":7,", "\"n_samples\":7},", "line 4"},
+        {"\"n_samples\":7,", "\"n_samples\":7],", "line 4"},
+        {"{\"file\":\"d0", "{]\"file\":\"d0", "line "},
+        {"\"dictionaries\":[0]", "\"dictionaries\":[0}", "line "},
+        {"\"dictionaries\":[0]", "\"dictionaries\":[0,]", "line "},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        struct pstk_error err;
+        int r = parse_edited(edits[i][0], edits[i][1], &err);
+        if (r != PSTK_EBADMSG || !strstr(err.message, edits[i][2]))
+            printf("# edit %zu: %s\n", i, err.message);
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, edits[i][2]));
+    }
+}
+
+TEST(each_wrong_key_is_named)
+{
+    static const struct {
+        const char *from, *to, *names;
+    } edits[] = {
+        {"\"n_samples\":7", "\"n_sample\":7", "n_sample"},
+        {"\"n_samples\":7", "\"n_samples\":7,\"n_samples\":7", "n_samples"},
+        {"\"n_samples\":7", "\"n_samples\":7,\"extra\":1", "extra is unknown"},
+        {"\"n_samples\":7", "\"n_samples\":\"7\"", "n_samples is no whole number"},
+        {"\"n_samples\":7", "\"n_samples\":7.0", "n_samples is no whole number"},
+        {"\"n_samples\":7", "\"n_samples\":-7", "n_samples is -7"},
+        {"\"n_samples\":7", "\"n_samples\":8", "n_samples is 8"},
+        {"\"n_samples\":7", "\"n_samples\":1152921504606846976", "n_samples"},
+        {"\"n_samples\":7", "\"n_samples\":9223372036854775808", "line"},
+        {"\"n_shards\":2", "\"n_shards\":1152921504606846976", "n_shards"},
+        {"\"n_shards\":2", "\"n_shards\":3", "n_shards is 3"},
+        {"\"bytes\":28972", "\"bytes\":28973", "bytes is 28973"},
+        {"\"identity\":\"0", "\"identity\":\"G", "identity"},
+        {"\"identity\":\"0", "\"identity\":\"00", "identity"},
+        {"\"part\":1", "\"part\":3", "part is 3"},
+        {"\"n_parts\":3", "\"n_parts\":0", "n_parts 0"},
+        {"\"note\":\"", "\"note\":5,\"x\":\"", "x is unknown"},
+        {"\"note\":\"", "\"note\":\"\\u0000", "line"},
+        {"\"names\":[", "\"names\":[3,", "names"},
+        {"\"kind\":\"image\"", "\"kind\":\"movie\"", "fields[0].kind"},
+        {"\"name\":\"jpg\"", "\"name\":\"j/g\"", "j/g"},
+        {"\"name\":\"cls\"", "\"name\":\"jpg\"", "jpg"},
+        {"\"dtype\":\"i64\"", "\"dtype\":\"i65\"", "fields[1].dtype"},
+        {",\"dtype\":\"i64\"", "", "fields[1].dtype is missing"},
+        {"\"codec\":\"none\"", "\"codec\":\"none\",\"dtype\":\"u8\"", "fields[0].dtype is unknown"},
+        {"\"codec\":\"none\"", "\"codec\":\"lzma\"", "lzma"},
+        {"\"level\":-5", "\"level\":99", "codec_level is 99"},
+        {"\"level\":-5", "\"level\":4294967296", "fields[2].level"},
+        {"\"shape\":[0,4]", "\"shape\":[]", "n_dims is 0"},
+        {"\"shape\":[0,4]", "\"shape\":[1,1,1,1,1,1,1,1,1]", "shape"},
+        {"\"shape\":[0,4]", "\"shape\":[-1]", "shape"},
+        {"\"shape\":[0,4]", "\"shape\":[9223372036854775807]", "shape"},
+        {"\"max_width\":640", "\"max_width\":65536", "fields[0].max_width"},
+        {",\"max_width\":640", "", "fields[0].max_width is missing"},
+        {"\"max_stored\":1000", "\"max_stored\":4294967296", "fields[0].max_stored"},
+        {"\"jpeg\":5", "\"jpeg\":0", "jpeg"},
+        {"\"jpeg\":5", "\"webp\":5", "webp"},
+        {"\"jpeg\":5", "\"jpeg\":8", "encodings"},
+        {"\"zstd\":4", "\"brotli\":4", "brotli"},
+        {"\"field\":\"txt\"", "\"field\":\"jpg\"", "dictionaries[0].field"},
+        {"\"field\":\"txt\"", "\"field\":\"none\"", "dictionaries[0].field"},
+        {"\"bytes\":300", "\"bytes\":0", "dictionaries[0].bytes"},
+        {"\"bytes\":300", "\"bytes\":1152921504606846976", "dictionaries[0].bytes"},
+        {"\"crc32c\":\"000000ab\"", "\"crc32c\":\"000000AB\"", "dictionaries[0].crc32c"},
+        {"d0.zdict", "../d0.zdict", "dictionaries[0].file"},
+        {"s-0.pstk", ".s-0.pstk", "shards[0].file"},
+        {"s-0.pstk", "", "shards[0].file"},
+        {"s-0.pstk", "s-1.pstk", "named twice"},
+        {"s-0.pstk", "d0.zdict", "named twice"},
+        {"\"n_records\":4", "\"n_records\":0", "shards[0].n_records"},
+        {"\"n_records\":4", "\"n_records\":4294967296", "shards[0].n_records"},
+        {"\"n_records\":4", "\"n_records\":4000000000", "shards[0].bytes"},
+        {"\"bytes\":12288", "\"bytes\":12289", "shards[0].bytes"},
+        {"\"bytes\":12288", "\"bytes\":9223372036854771712", "shards[0].bytes"},
+        {"\"bytes\":12288", "\"bytes\":4096", "shards[0].bytes"},
+        {"\"dictionaries\":[0]", "\"dictionaries\":[1]", "shards[0].dictionaries"},
+        {"\"dictionaries\":[0]", "\"dictionaries\":[-1]", "shards[0].dictionaries"},
+        {"\"dictionaries\":[0]", "\"dictionaries\":[0,0]", "shards[0].dictionaries"},
+        {"\"dictionaries\":[0]", "\"dictionaries\":0", "shards[0].dictionaries"},
+        {"\"shards\":[", "\"shards\":[7,", "shards[0]."},
+        {"{\"format\"", "[{\"format\"", "line"},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        struct pstk_error err;
+        int r = parse_edited(edits[i].from, edits[i].to, &err);
+        if (r != PSTK_EBADMSG || !strstr(err.message, edits[i].names))
+            printf("# edit %zu: %s\n", i, err.message);
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, edits[i].names));
+    }
+}
+
+TEST(every_key_of_every_object_is_required)
+{
+    uint64_t size;
+    char *text = make_text(&size);
+    int n = 0;
+    for (char *quote = strchr(text, '"'); quote; quote = strchr(quote + 1, '"')) {
+        char from[64], to[66];
+        const char *end = strchr(quote + 1, '"');
+        if (!end)
+            break;
+        size_t length = (size_t)(end - quote);
+        if (end[1] != ':' || (quote[-1] != ',' && quote[-1] != '{' && quote[-1] != '\n'))
+            continue; /* no key */
+        if (length > 60 || strncmp(quote, "\"crc32c\":", 9) == 0)
+            continue; /* the tail is another test's */
+        snprintf(from, sizeof from, "%.*s:", (int)length + 1, quote);
+        snprintf(to, sizeof to, "\"x%s", from + 1);
+        struct pstk_error err;
+        CHECK_EQ(parse_edited(from, to, &err), PSTK_EBADMSG);
+        n++;
+    }
+    CHECK(n > 30);
+    free(text);
+}
+
+TEST(an_empty_data_set_has_a_manifest)
+{
+    struct pstk__manifest m, back;
+    char *bytes;
+    uint64_t size;
+    static const struct pstk_field field = {.name = "a", .kind = PSTK_FIELD_BYTES};
+    memset(&m, 0, sizeof m);
+    CHECK_EQ(pstk__schema_init(&m.schema, &field, 1, NULL), 0);
+    memset(m.identity, '0', 32);
+    m.n_parts = 1;
+    CHECK_EQ(pstk__manifest_print(&m, &bytes, &size, NULL), 0);
+    CHECK_EQ(pstk__manifest_parse(&back, bytes, size, "m", NULL), 0);
+    CHECK_EQ(back.n_samples, 0);
+    CHECK_STR(back.note, "");
+    free(bytes);
+    pstk__manifest_free(&back);
+}
+
+TEST(what_breaks_an_invariant_is_not_printed)
+{
+    struct pstk__manifest m;
+    char *bytes;
+    uint64_t size;
+    struct pstk_error err = {0};
+    CHECK_EQ(make_manifest(&m), 0);
+    m.shards[1].bytes++;
+    CHECK_EQ(pstk__manifest_print(&m, &bytes, &size, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "shards[1].bytes"));
+    CHECK(bytes == NULL);
+    pstk__manifest_free(&m);
+}
+
+TEST(names_and_notes_that_are_not_utf8_are_refused)
+{
+    struct pstk__manifest m;
+    const char *const bad[] = {"ok", "\xff\xfe"};
+    memset(&m, 0, sizeof m);
+    struct pstk_error err = {0};
+    CHECK_EQ(pstk__manifest_set_names(&m, bad, 2, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "names[1]"));
+    CHECK_EQ(pstk__manifest_set_note(&m, bad[1], &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__manifest_set_names(&m, (const char *const *)NULL, 0, NULL), 0);
+    pstk__manifest_free(&m);
+    CHECK_EQ(m.names.n, 0);
+}
+
+TEST(deep_nesting_is_refused_not_followed)
+{
+    struct pstk_error err;
+    char *deep = malloc(200001);
+    memset(deep, '[', 200000);
+    deep[200000] = 0;
+    int r = parse_edited("\"tench", deep, &err);
+    free(deep);
+    CHECK_EQ(r, PSTK_EBADMSG);
+}
+
+TEST(a_path_that_is_no_data_set_is_told_by_what_it_is)
+{
+    char dir[] = "/tmp/pstk-manifest-XXXXXX", path[64];
+    struct pstk__manifest m;
+    struct pstk_error err = {0};
+    CHECK(mkdtemp(dir) != NULL);
+    CHECK_EQ(pstk__manifest_load(&m, dir, &err), PSTK_ENOENT);
+    CHECK(strstr(err.message, "no manifest.json"));
+    snprintf(path, sizeof path, "%s/manifest.json", dir);
+    CHECK_EQ(pstk__manifest_load(&m, path, &err), PSTK_ENOENT);
+    CHECK_EQ(mkfifo(path, 0600), 0);
+    CHECK_EQ(pstk__manifest_load(&m, dir, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk__manifest_load(&m, path, &err), PSTK_ENOTSUP);
+    CHECK_EQ(unlink(path), 0);
+    uint64_t size;
+    char *text = make_text(&size);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size && close(fd) == 0);
+    CHECK_EQ(pstk__manifest_load(&m, dir, &err), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 1);
+    text[size - 5] ^= 1; /* another checksum */
+    fd = open(path, O_WRONLY);
+    CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 0);
+    text[size - 5] ^= 1;
+    CHECK(pwrite(fd, text, size, 0) == (ssize_t)size && write(fd, text, 1) == 1);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 0);
+    CHECK(ftruncate(fd, (off_t)size) == 0 && close(fd) == 0);
+    CHECK_EQ(pstk__manifest_stands(&m, path), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, dir), 1);
+    free(text);
+    CHECK_EQ(m.n_samples, 7);
+    pstk__manifest_free(&m);
+    CHECK(unlink(path) == 0 && rmdir(dir) == 0);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(a_manifest_comes_back_as_it_was_printed),
+        CASE(every_flipped_bit_and_every_cut_is_found),
+        CASE(a_newer_version_is_named_before_its_keys_are_looked_at),
+        CASE(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed),
+        CASE(keys_count_by_what_they_say_and_once),
+        CASE(what_is_no_JSON_is_named_by_its_line),
+        CASE(each_wrong_key_is_named),
+        CASE(every_key_of_every_object_is_required),
+        CASE(an_empty_data_set_has_a_manifest),
+        CASE(what_breaks_an_invariant_is_not_printed),
+        CASE(names_and_notes_that_are_not_utf8_are_refused),
+        CASE(deep_nesting_is_refused_not_followed),
+        CASE(a_path_that_is_no_data_set_is_told_by_what_it_is),
+    };
+    return RUN_CASES(cases);
+}

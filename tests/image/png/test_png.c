@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/arena.h"
+#include "image/image.h"
+#include "support/png_writer.h"
+
+struct subject {
+    struct png_spec spec;
+    uint8_t *file; /* owned */
+    size_t size;
+    struct pstk__image_info info;
+    struct pstk__arena arena;
+    struct pstk__image_state *state;
+    struct pstk_error err;
+};
+
+struct check {
+    const struct png_spec *spec;
+    struct pstk__box box;
+    uint32_t n_rows;
+    uint32_t n_different;
+};
+
+static void compare_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
+{
+    struct check *c = user;
+    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
+        for (uint32_t i = 0; i < c->box.width * 3; i++)
+            c->n_different +=
+                rgb[i] != png_expected(c->spec, c->box.left + i / 3, c->box.top + c->n_rows, i % 3);
+        c->n_rows++;
+    }
+}
+
+static int subject_open(struct subject *s, const struct png_spec *spec)
+{
+    *s = (struct subject){.spec = *spec};
+    pstk_error_init(&s->err, sizeof s->err);
+    s->file = png_write(spec, &s->size);
+    int r = pstk__image_probe(s->file, s->size, PSTK__MAX_PIXELS, &s->info, &s->err);
+    if (r < 0)
+        return r;
+    if (pstk__arena_open(&s->arena, pstk__image_scratch(spec->width, spec->height)) < 0)
+        return -1;
+    return pstk__image_state_open(&s->state, &s->arena, PSTK_VARIANT_AUTO, &s->err);
+}
+
+static void subject_close(struct subject *s)
+{
+    pstk__image_state_close(s->state);
+    pstk__arena_close(&s->arena);
+    free(s->file);
+}
+
+static int decode_box(struct subject *s, struct pstk__box box)
+{
+    struct check c = {.spec = &s->spec, .box = box};
+    const struct pstk__row_sink sink = {.rows = compare_rows, .user = &c};
+    int r = pstk__image_png.decode(s->state, s->file, s->size, &s->info, &box, &sink, &s->err);
+    if (r < 0)
+        return r;
+    if (c.n_rows == box.height && c.n_different == 0 && s->arena.used == 0)
+        return 0;
+    printf("# colour %d, %d bits, interlaced %d, box %u,%u %ux%u: %u rows, %u differ\n",
+           s->spec.color, s->spec.depth, s->spec.interlaced, box.left, box.top, box.width,
+           box.height, c.n_rows, c.n_different);
+    return 1;
+}
+
+static int decode_whole(struct subject *s)
+{
+    return decode_box(s, (struct pstk__box){.width = s->info.width, .height = s->info.height});
+}
+
+static const struct {
+    int color, depth;
+} kinds[] = {
+    {PNG_COLOR_TYPE_GRAY, 1},      {PNG_COLOR_TYPE_GRAY, 2},       {PNG_COLOR_TYPE_GRAY, 4},
+    {PNG_COLOR_TYPE_GRAY, 8},      {PNG_COLOR_TYPE_RGB, 8},        {PNG_COLOR_TYPE_RGB, 16},
+    {PNG_COLOR_TYPE_PALETTE, 1},   {PNG_COLOR_TYPE_PALETTE, 2},    {PNG_COLOR_TYPE_PALETTE, 4},
+    {PNG_COLOR_TYPE_PALETTE, 8},   {PNG_COLOR_TYPE_GRAY_ALPHA, 8}, {PNG_COLOR_TYPE_GRAY_ALPHA, 16},
+    {PNG_COLOR_TYPE_RGB_ALPHA, 8}, {PNG_COLOR_TYPE_RGB_ALPHA, 16},
+};
+
+/* Every box of an image of this kind and size. */
+static int all_boxes(struct subject *s)
+{
+    uint32_t w = s->info.width, h = s->info.height;
+    struct pstk__box b;
+    for (b.left = 0; b.left < w; b.left++)
+        for (b.width = 1; b.width <= w - b.left; b.width++)
+            for (b.top = 0; b.top < h; b.top++)
+                for (b.height = 1; b.height <= h - b.top; b.height++)
+                    if (decode_box(s, b) != 0)
+                        return -1;
+    return 0;
+}
+
+TEST(every_kind_gives_the_pixels_that_were_written)
+{
+    static const uint32_t sizes[][2] = {{1, 1}, {40, 37}, {33, 1}, {1, 9}, {300, 5}, {3, 2}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++)
+            for (int bits = 0; bits < 4; bits++) {
+                const struct png_spec spec = {.width = sizes[k][0],
+                                              .height = sizes[k][1],
+                                              .color = kinds[i].color,
+                                              .depth = kinds[i].depth,
+                                              .interlaced = bits & 1,
+                                              .transparent = bits >> 1};
+                struct subject s;
+                CHECK_EQ(subject_open(&s, &spec), 0);
+                CHECK_EQ(decode_whole(&s), 0);
+                subject_close(&s);
+            }
+}
+
+TEST(indices_past_a_short_palette_are_grays_as_in_pillow)
+{
+    for (int depth = 1; depth <= 8; depth *= 2)
+        for (int interlaced = 0; interlaced < 2; interlaced++) {
+            const struct png_spec spec = {.width = 40,
+                                          .height = 30,
+                                          .color = PNG_COLOR_TYPE_PALETTE,
+                                          .depth = depth,
+                                          .interlaced = interlaced,
+                                          .n_colors = depth == 1 ? 1 : 3};
+            struct subject s;
+            CHECK_EQ(subject_open(&s, &spec), 0);
+            CHECK_EQ(decode_whole(&s), 0);
+            subject_close(&s);
+        }
+}
+
+TEST(a_box_equals_that_of_the_image)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (int interlaced = 0; interlaced < 2; interlaced++) {
+            const struct png_spec spec = {.width = 7,
+                                          .height = 6,
+                                          .color = kinds[i].color,
+                                          .depth = kinds[i].depth,
+                                          .interlaced = interlaced};
+            struct subject s;
+            CHECK_EQ(subject_open(&s, &spec), 0);
+            CHECK_EQ(all_boxes(&s), 0);
+            subject_close(&s);
+        }
+}
+
+TEST(gray_of_16_bits_is_refused)
+{
+    const struct png_spec spec = {
+        .width = 5, .height = 4, .color = PNG_COLOR_TYPE_GRAY, .depth = 16};
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &spec), PSTK_ENOTSUP);
+    CHECK(strstr(s.err.message, "16 bits of gray") != NULL);
+    subject_close(&s);
+}
+
+static const struct png_spec plain = {
+    .width = 23, .height = 17, .color = PNG_COLOR_TYPE_RGB, .depth = 8};
+
+TEST(a_file_cut_anywhere_is_refused)
+{
+    for (int interlaced = 0; interlaced < 2; interlaced++) {
+        struct png_spec spec = plain;
+        struct subject s;
+        spec.interlaced = interlaced;
+        CHECK_EQ(subject_open(&s, &spec), 0);
+        uint8_t *file = s.file;
+        size_t size = s.size;
+        for (size_t cut = 0; cut < size; cut++) {
+            s.file = malloc(cut + 1);
+            s.size = cut;
+            CHECK(s.file != NULL);
+            memcpy(s.file, file, cut);
+            int r = decode_whole(&s);
+            free(s.file);
+            CHECK_EQ(r, PSTK_EBADMSG);
+            CHECK_EQ(s.err.stage, PSTK_STAGE_DECODE);
+            CHECK_EQ(s.arena.used, 0);
+        }
+        s.file = file;
+        s.size = size;
+        CHECK_EQ(decode_whole(&s), 0);
+        subject_close(&s);
+    }
+}
+
+TEST(a_flipped_bit_anywhere_is_refused)
+{
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    for (size_t bit = 0; bit < s.size * 8; bit++) {
+        s.file[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        int r = decode_whole(&s);
+        s.file[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        CHECK_EQ(r, PSTK_EBADMSG);
+    }
+    CHECK_EQ(decode_whole(&s), 0);
+    subject_close(&s);
+}
+
+static void put_be32(uint8_t *p, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        p[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+static uint32_t crc_of(const uint8_t *p, size_t n)
+{
+    uint32_t crc = 0xffffffffu;
+    for (size_t i = 0; i < n; i++) {
+        crc ^= p[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
+}
+
+/* Insert a chunk behind the first `at` bytes. */
+static void insert_chunk(struct subject *s, size_t at, const char *name, const void *data,
+                         uint32_t n)
+{
+    uint8_t *file = malloc(s->size + 12 + n);
+    if (!file)
+        abort();
+    memcpy(file, s->file, at);
+    put_be32(file + at, n);
+    memcpy(file + at + 4, name, 4);
+    memcpy(file + at + 8, data, n);
+    put_be32(file + at + 8 + n, crc_of(file + at + 4, 4 + n));
+    memcpy(file + at + 12 + n, s->file + at, s->size - at);
+    free(s->file);
+    s->file = file;
+    s->size += 12 + n;
+}
+
+TEST(chunks_that_do_not_bear_on_the_pixels_cost_no_memory)
+{
+    static uint8_t junk[1 << 20];
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    CHECK_EQ(decode_whole(&s), 0);
+    size_t peak = s.arena.peak;
+    insert_chunk(&s, 33, "zTXt", junk, sizeof junk);
+    insert_chunk(&s, 33, "iCCP", junk, 4096);
+    insert_chunk(&s, 33, "gAMA", "\0\0\0\1", 4);
+    insert_chunk(&s, 33, "acTL", "\0\0\0\2\0\0\0\0", 8);
+    insert_chunk(&s, s.size - 12, "fdAT", junk, 4096); /* before IEND */
+    CHECK_EQ(decode_whole(&s), 0);
+    CHECK_EQ(s.arena.peak, peak);
+    for (size_t i = 0; i < 12 + sizeof junk; i += 4099) { /* but their checksums count */
+        s.file[s.size - 12 - 4108 + i % 4108] ^= 4;
+        CHECK_EQ(decode_whole(&s), PSTK_EBADMSG);
+        s.file[s.size - 12 - 4108 + i % 4108] ^= 4;
+    }
+    subject_close(&s);
+}
+
+TEST(bytes_behind_the_end_are_not_looked_at)
+{
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    s.file = realloc(s.file, s.size + 1000);
+    CHECK(s.file != NULL);
+    memset(s.file + s.size, 0xff, 1000);
+    s.size += 1000;
+    CHECK_EQ(decode_whole(&s), 0);
+    subject_close(&s);
+}
+
+TEST(the_orientation_of_an_exif_chunk_is_found)
+{
+    static const uint8_t exif[26] = "MM\0*\0\0\0\x8\0\x1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0";
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    CHECK_EQ(s.info.orientation, 1);
+    insert_chunk(&s, 33, "eXIf", exif, sizeof exif);
+    CHECK_EQ(pstk__image_probe(s.file, s.size, PSTK__MAX_PIXELS, &s.info, &s.err), 0);
+    CHECK_EQ(s.info.orientation, 6);
+    CHECK_EQ(decode_whole(&s), 0);
+    subject_close(&s);
+}
+
+TEST(sizes_over_the_limit_are_refused_by_the_header)
+{
+    struct subject s;
+    struct pstk__image_info info;
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    CHECK_EQ(pstk__image_probe(s.file, s.size, 23 * 17 - 1, &info, &s.err), PSTK_EFBIG);
+    CHECK_EQ(pstk__image_probe(s.file, s.size, 23 * 17, &info, &s.err), 0);
+    put_be32(s.file + 16, 0x7fffffff);
+    put_be32(s.file + 20, 0x7fffffff);
+    put_be32(s.file + 29, crc_of(s.file + 12, 17));
+    CHECK_EQ(pstk__image_probe(s.file, s.size, PSTK__MAX_PIXELS, &info, &s.err), PSTK_EFBIG);
+    CHECK_EQ(decode_whole(&s), PSTK_EBADMSG); /* the record says otherwise */
+    put_be32(s.file + 16, 0);
+    put_be32(s.file + 29, crc_of(s.file + 12, 17));
+    CHECK_EQ(pstk__image_probe(s.file, s.size, PSTK__MAX_PIXELS, &info, &s.err), PSTK_EBADMSG);
+    put_be32(s.file + 16, 22);
+    put_be32(s.file + 20, 17);
+    put_be32(s.file + 29, crc_of(s.file + 12, 17));
+    CHECK_EQ(decode_whole(&s), PSTK_EBADMSG);
+    CHECK(strstr(s.err.message, "22 x 17") != NULL);
+    subject_close(&s);
+}
+
+TEST(an_arena_that_is_too_small_is_an_error_at_any_size)
+{
+    struct png_spec spec = plain;
+    struct subject s;
+    spec.interlaced = 1;
+    CHECK_EQ(subject_open(&s, &spec), 0);
+    CHECK_EQ(decode_whole(&s), 0);
+    size_t need = s.arena.peak, whole = s.arena.size;
+    CHECK(need < whole);
+    for (size_t small = 0; small < need; small += 64) {
+        s.arena.size = small;
+        CHECK_EQ(decode_whole(&s), PSTK_ENOMEM);
+    }
+    s.arena.size = need;
+    CHECK_EQ(decode_whole(&s), 0);
+    s.arena.size = whole;
+    subject_close(&s);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(every_kind_gives_the_pixels_that_were_written),
+        CASE(indices_past_a_short_palette_are_grays_as_in_pillow),
+        CASE(a_box_equals_that_of_the_image),
+        CASE(gray_of_16_bits_is_refused),
+        CASE(a_file_cut_anywhere_is_refused),
+        CASE(a_flipped_bit_anywhere_is_refused),
+        CASE(chunks_that_do_not_bear_on_the_pixels_cost_no_memory),
+        CASE(bytes_behind_the_end_are_not_looked_at),
+        CASE(the_orientation_of_an_exif_chunk_is_found),
+        CASE(sizes_over_the_limit_are_refused_by_the_header),
+        CASE(an_arena_that_is_too_small_is_an_error_at_any_size),
+    };
+    return RUN_CASES(cases);
+}

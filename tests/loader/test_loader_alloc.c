@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nothing is allocated between the first batch and close. The program's own malloc family counts;
+ * it stands before libc's for every library, libjpeg's and libpng's calls included.
+ */
+#include "support/sample_set.h"
+#include "support/test.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_realloc(void *p, size_t size);
+extern void *__libc_memalign(size_t align, size_t size);
+extern void __libc_free(void *p);
+
+static _Atomic long n_calls;
+
+void *malloc(size_t size)
+{
+    atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
+    return __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+    atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
+    return __libc_realloc(p, size);
+}
+
+void *memalign(size_t align, size_t size)
+{
+    atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
+    return __libc_memalign(align, size);
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+    return memalign(align, size);
+}
+
+int posix_memalign(void **p, size_t align, size_t size)
+{
+    *p = memalign(align, size);
+    return *p ? 0 : ENOMEM;
+}
+
+void free(void *p)
+{
+    __libc_free(p);
+}
+
+static char path[4200];
+
+/* Batches of two epochs after the first allocate `want` times in all. */
+static long count_allocations(uint32_t reader, const char *data, const struct pstk_output *outputs,
+                              uint32_t n_outputs)
+{
+    struct pstk_settings s;
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    pstk_settings_init(&s, sizeof s);
+    s.path = data;
+    s.outputs = outputs;
+    s.n_outputs = n_outputs;
+    s.batch_size = 8;
+    s.n_threads = 2;
+    s.reader = reader;
+    s.with_crops = 1;
+    if (pstk_open(&loader, &s, &err) < 0) {
+        printf("# %s\n", err.message);
+        return -1;
+    }
+    if (pstk_next(loader, &b, NULL, -1, &err) != 1) {
+        printf("# %s\n", err.message);
+        return -1;
+    }
+    pstk_release(&b, NULL);
+    long before = n_calls;
+    int r = 0;
+    for (int epoch = 0; epoch < 2; epoch++)
+        while ((r = pstk_next(loader, &b, NULL, -1, &err)) == 1)
+            pstk_release(&b, NULL);
+    if (pstk_seek(loader, 7, 3, &err) == 0)
+        r = pstk_next(loader, &b, NULL, -1, &err);
+    pstk_release(&b, NULL);
+    long after = n_calls;
+    if (r < 0)
+        printf("# %s\n", err.message);
+    pstk_close(&loader);
+    return r < 0 ? -1 : after - before;
+}
+
+TEST(nothing_is_allocated_between_first_batch_and_close)
+{
+    struct pstk_op ops[] = {pstk_random_resized_crop(16, 16), pstk_random_flip(0.5)};
+    const struct pstk_output outputs[] = {
+        {.field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2, .dtype = PSTK_F16},
+        {.field = "cls", .kind = PSTK_OUTPUT_SCALAR},
+        {.field = "text", .kind = PSTK_OUTPUT_BYTES},
+    };
+    CHECK_EQ(count_allocations(PSTK_READER_IO_URING, path, outputs, 3), 0);
+    CHECK_EQ(count_allocations(PSTK_READER_THREADS, path, outputs, 3), 0);
+}
+
+/* Given a packed folder of real or made JPEGs, among them progressive ones: libjpeg too. */
+TEST(libjpeg_allocates_nothing_either)
+{
+    const char *data = getenv("PENSTOCK_TEST_PACKED");
+    if (!data)
+        SKIP("PENSTOCK_TEST_PACKED names no packed JPEG data set");
+    struct pstk_op ops[] = {pstk_random_resized_crop(224, 224), pstk_random_flip(0.5)};
+    const struct pstk_output outputs[] = {
+        {.field = "jpg", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2, .dtype = PSTK_U8}};
+    CHECK_EQ(count_allocations(PSTK_READER_AUTO, data, outputs, 1), 0);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(nothing_is_allocated_between_first_batch_and_close),
+        CASE(libjpeg_allocates_nothing_either),
+    };
+    sample_set_path(path, sizeof path);
+    sample_set_make(path, 60, 65536, PSTK_CODEC_ZSTD);
+    int r = RUN_CASES(cases);
+    sample_set_remove(path);
+    return r;
+}

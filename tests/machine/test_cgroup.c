@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/cgroup.h"
+#include "support/test.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[256]; /* a directory with proc/ and sys/ of its own */
+
+static int make_root(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(root, sizeof root, "%.200s/pstk-cgroup-XXXXXX", tmp ? tmp : "/tmp");
+    return mkdtemp(root) != NULL;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void drop_root(void)
+{
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Write a file below the root, making its directories. */
+static int put(const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s/%s", root, path);
+    for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
+        *p = 0;
+        mkdir(full, 0777);
+        *p = '/';
+    }
+    FILE *f = fopen(full, "w");
+    if (!f)
+        return 0;
+    fputs(text, f);
+    return fclose(f) == 0;
+}
+
+TEST(without_any_file_there_is_no_quota_and_some_memory)
+{
+    CHECK(make_root());
+    double cpus = pstk__cgroup_cpus(root);
+    uint64_t memory = pstk__cgroup_memory(root);
+    drop_root();
+    CHECK(cpus == 0 && memory > 0);
+    CHECK(pstk__cgroup_cpus("/nonexistent") == 0);
+}
+
+TEST(version_2_quota_and_memory_are_read)
+{
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "0::/\n") && put("proc/meminfo", "MemTotal:  8388608 kB\n"));
+    CHECK(put("sys/fs/cgroup/cpu.max", "250000 100000\n"));
+    CHECK(put("sys/fs/cgroup/memory.max", "1073741824\n"));
+    double cpus = pstk__cgroup_cpus(root);
+    uint64_t memory = pstk__cgroup_memory(root);
+    CHECK(put("sys/fs/cgroup/memory.high", "536870912\n"));
+    uint64_t high = pstk__cgroup_memory(root);
+    drop_root();
+    CHECK(cpus == 2.5);
+    CHECK_EQ(memory, 1 << 30);
+    CHECK_EQ(high, 1 << 29);
+}
+
+TEST(max_is_no_limit)
+{
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "0::/a\n") && put("proc/meminfo", "MemTotal: 4194304 kB\n"));
+    CHECK(put("sys/fs/cgroup/a/cpu.max", "max 100000\n"));
+    CHECK(put("sys/fs/cgroup/a/memory.max", "max\n"));
+    double cpus = pstk__cgroup_cpus(root);
+    uint64_t memory = pstk__cgroup_memory(root);
+    drop_root();
+    CHECK(cpus == 0);
+    CHECK(memory == (uint64_t)4 << 30);
+}
+
+TEST(the_lowest_limit_from_the_group_to_the_root_counts)
+{
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "0::/a/b/c\n") && put("proc/meminfo", "MemTotal: 4194304 kB\n"));
+    CHECK(put("sys/fs/cgroup/a/cpu.max", "150000 100000\n"));
+    CHECK(put("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"));
+    CHECK(put("sys/fs/cgroup/a/b/c/cpu.max", "400000 100000\n"));
+    CHECK(put("sys/fs/cgroup/a/memory.max", "3000000\n"));
+    CHECK(put("sys/fs/cgroup/a/b/memory.max", "2000000\n"));
+    CHECK(put("sys/fs/cgroup/other/cpu.max", "1000 100000\n"));
+    double cpus = pstk__cgroup_cpus(root);
+    uint64_t memory = pstk__cgroup_memory(root);
+    drop_root();
+    CHECK(cpus == 1.5);
+    CHECK_EQ(memory, 2000000);
+}
+
+TEST(in_a_container_the_limits_at_the_root_count_though_proc_names_a_path_of_the_host)
+{
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "0::/system.slice/docker-0123.scope\n"));
+    CHECK(put("sys/fs/cgroup/cpu.max", "50000 100000\n"));
+    double cpus = pstk__cgroup_cpus(root);
+    drop_root();
+    CHECK(cpus == 0.5);
+}
+
+TEST(version_1_quota_and_memory_are_read_under_any_mount_name)
+{
+    static const char *const names[] = {"cpu,cpuacct", "cpu"};
+    for (int i = 0; i < 2; i++) {
+        CHECK(make_root());
+        char path[128];
+        CHECK(put("proc/self/cgroup", "12:cpuset:/x\n4:cpu,cpuacct:/a/b\n3:memory:/a\n0::/\n"));
+        CHECK(put("proc/meminfo", "MemTotal: 4194304 kB\n"));
+        snprintf(path, sizeof path, "sys/fs/cgroup/%s/a/b/cpu.cfs_quota_us", names[i]);
+        CHECK(put(path, "300000\n"));
+        snprintf(path, sizeof path, "sys/fs/cgroup/%s/a/b/cpu.cfs_period_us", names[i]);
+        CHECK(put(path, "100000\n"));
+        snprintf(path, sizeof path, "sys/fs/cgroup/%s/a/cpu.cfs_quota_us", names[i]);
+        CHECK(put(path, "-1\n"));
+        CHECK(put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "123456\n"));
+        CHECK(put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"));
+        double cpus = pstk__cgroup_cpus(root);
+        uint64_t memory = pstk__cgroup_memory(root);
+        drop_root();
+        CHECK(cpus == 3);
+        CHECK_EQ(memory, 123456);
+    }
+}
+
+TEST(version_1_without_a_quota_says_minus_1)
+{
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "4:cpu,cpuacct:/\n"));
+    CHECK(put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"));
+    CHECK(put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"));
+    double cpus = pstk__cgroup_cpus(root);
+    drop_root();
+    CHECK(cpus == 0);
+}
+
+TEST(version_2_beside_version_1_is_found_under_unified)
+{
+    CHECK(make_root());
+    CHECK(put("proc/self/cgroup", "3:memory:/\n0::/a\n"));
+    CHECK(put("sys/fs/cgroup/unified/a/cpu.max", "700000 100000\n"));
+    double cpus = pstk__cgroup_cpus(root);
+    drop_root();
+    CHECK(cpus == 7);
+}
+
+TEST(files_of_nonsense_are_no_limit)
+{
+    static const char *const texts[] = {"", "\n", "x y\n", "100000\n", "100000 0\n", "0 100000\n"};
+    for (int i = 0; i < 6; i++) {
+        CHECK(make_root());
+        CHECK(put("proc/self/cgroup", "0::/\nnonsense\n::\n5:\n"));
+        CHECK(put("sys/fs/cgroup/cpu.max", texts[i]));
+        CHECK(put("sys/fs/cgroup/memory.max", "lots\n") && put("proc/meminfo", "MemTotal: 4 kB\n"));
+        double cpus = pstk__cgroup_cpus(root);
+        uint64_t memory = pstk__cgroup_memory(root);
+        drop_root();
+        CHECK(cpus == 0);
+        CHECK_EQ(memory, 4096);
+    }
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(without_any_file_there_is_no_quota_and_some_memory),
+        CASE(version_2_quota_and_memory_are_read),
+        CASE(max_is_no_limit),
+        CASE(the_lowest_limit_from_the_group_to_the_root_counts),
+        CASE(in_a_container_the_limits_at_the_root_count_though_proc_names_a_path_of_the_host),
+        CASE(version_1_quota_and_memory_are_read_under_any_mount_name),
+        CASE(version_1_without_a_quota_says_minus_1),
+        CASE(version_2_beside_version_1_is_found_under_unified),
+        CASE(files_of_nonsense_are_no_limit),
+    };
+    return RUN_CASES(cases);
+}

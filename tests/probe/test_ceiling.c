@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of a loader's path do alone, with and without a device of the fake. */
+#include "support/cuda_fake/cuda_fake.h"
+#include "support/sample_set.h"
+#include "support/test.h"
+
+#include <stddef.h>
+
+#define SECONDS 0.2
+#define BATCH 8u
+#define SIDE 16u
+
+static char path[4200];
+static struct pstk_error err;
+
+static struct pstk_op ops[2];
+static struct pstk_output outputs[2];
+
+static struct pstk_settings base(uint32_t device)
+{
+    struct pstk_settings s;
+    ops[0] = pstk_resize(SIDE, SIDE);
+    ops[1] = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    outputs[0] = (struct pstk_output){
+        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2, .dtype = PSTK_F32};
+    outputs[1] = (struct pstk_output){.field = "cls", .kind = PSTK_OUTPUT_SCALAR};
+    pstk_settings_init(&s, sizeof s);
+    s.path = path;
+    s.outputs = outputs;
+    s.n_outputs = 2;
+    s.batch_size = BATCH;
+    s.n_threads = 1;
+    s.device = device;
+    return s;
+}
+
+TEST(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies)
+{
+    struct pstk_settings s = base(PSTK_HOST);
+    struct pstk_ceilings c = {.size = sizeof c};
+    cuda_fake_open(NULL);
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK(c.storage_bytes_per_second > 0 && c.storage_reads_per_second > 0);
+    CHECK(c.memory_bytes_per_second > 0 && c.loader_samples_per_second > 0);
+    CHECK(c.decode_samples_per_second == 0); /* its images are no JPEGs */
+    CHECK(c.copy_bytes_per_second == 0 && c.copy_block_size == 0);
+    CHECK_EQ(cuda_fake_calls(NULL), 0);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+/* u8 images and their flips' bytes, 256-byte aligned, whatever is made of them on the device. */
+TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
+{
+    struct pstk_settings s = base(PSTK_CUDA);
+    struct pstk_ceilings c = {.size = sizeof c};
+    cuda_fake_open(&(struct cuda_fake_config){.n_devices = 2});
+    s.device_index = 1;
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK(c.storage_bytes_per_second > 0 && c.memory_bytes_per_second > 0);
+    CHECK(c.loader_samples_per_second > 0 && c.copy_bytes_per_second > 0);
+    CHECK_EQ(c.copy_block_size, BATCH * SIDE * SIDE * 3 + 256);
+    struct cuda_fake_stats f;
+    cuda_fake_stats(&f);
+    CHECK_EQ(f.devices[0].has_context, 0);
+    CHECK_EQ(cuda_fake_calls("cudaHostRegister"), 0); /* no loader was on the device */
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+TEST(a_ragged_output_is_copied_in_its_own_piece)
+{
+    struct pstk_settings s = base(PSTK_CUDA);
+    struct pstk_ceilings c = {.size = sizeof c};
+    cuda_fake_open(NULL);
+    outputs[0] = (struct pstk_output){
+        .field = "text", .kind = PSTK_OUTPUT_BYTES, .bytes_per_batch = 100 << 10};
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK_EQ(c.copy_block_size, 100 << 10);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+TEST(copies_without_memory_for_them_are_not_measured_and_the_rest_is)
+{
+    struct pstk_settings s = base(PSTK_CUDA);
+    struct pstk_ceilings c = {.size = sizeof c};
+    cuda_fake_open(&(struct cuda_fake_config){.no_pinned = cudaErrorMemoryAllocation});
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK(c.storage_bytes_per_second > 0 && c.loader_samples_per_second > 0);
+    CHECK(c.copy_bytes_per_second == 0 && c.copy_block_size == 0);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+TEST(what_a_loader_would_refuse_is_refused)
+{
+    struct pstk_settings s = base(PSTK_CUDA);
+    struct pstk_ceilings c = {.size = sizeof c};
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), PSTK_ENOTSUP);
+    CHECK(strstr(err.message, "driver") != NULL);
+    cuda_fake_open(NULL);
+    s.device_index = 1;
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "device_index") != NULL);
+    s = base(PSTK_CUDA + 1);
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), PSTK_EINVAL);
+    s = base(PSTK_HOST);
+    s.path = "/nowhere/at/all";
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), PSTK_ENOENT);
+    s = base(PSTK_HOST);
+    CHECK_EQ(pstk_measure_ceilings(&s, 0, &c, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, NULL, &err), PSTK_EINVAL);
+    c.size = offsetof(struct pstk_ceilings, copy_bytes_per_second);
+    c.copy_bytes_per_second = -1;
+    CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+    CHECK(c.copy_bytes_per_second < 0);
+    CHECK_EQ(cuda_fake_close(), 0);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies),
+        CASE(on_a_device_copies_of_what_a_batch_copies_are_one_more),
+        CASE(a_ragged_output_is_copied_in_its_own_piece),
+        CASE(copies_without_memory_for_them_are_not_measured_and_the_rest_is),
+        CASE(what_a_loader_would_refuse_is_refused),
+    };
+    pstk_error_init(&err, sizeof err);
+    sample_set_path(path, sizeof path);
+    sample_set_make(path, 40, 1 << 20, PSTK_CODEC_NONE);
+    int status = RUN_CASES(cases);
+    sample_set_remove(path);
+    return status;
+}

@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * public: what a program sees that has the shared library and the public headers, and nothing else.
+ * Calls every function once where it works and once where it refuses (scripts/check-symbols sees
+ * to it that none is forgotten), and pins down the numbers of the ABI.
+ */
+#include "support/test.h"
+
+#include <ftw.h>
+#include <unistd.h>
+
+#include <penstock/format.h>
+#include <penstock/penstock.h>
+
+#define N_SAMPLES 23u
+#define SIDE 6u /* pixels of the images, both ways */
+
+/* A PNG of one red pixel, as Pillow writes it. */
+static const uint8_t red_png[] = {
+    0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48,
+    0x44, 0x52, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x08, 0x02, 0x00, 0x00,
+    0x00, 0x90, 0x77, 0x53, 0xde, 0x00, 0x00, 0x00, 0x0c, 0x49, 0x44, 0x41, 0x54, 0x78,
+    0x9c, 0x63, 0xf8, 0xcf, 0xc0, 0x00, 0x00, 0x03, 0x01, 0x01, 0x00, 0xc9, 0xfe, 0x92,
+    0xef, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+};
+
+static char folder[64]; /* of this run; removed at the end */
+static char data_path[96];
+
+static struct pstk_error new_error(void)
+{
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    return err;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+/* ---- types.h -------------------------------------------------------------------------------- */
+
+TEST(the_version_is_that_of_the_headers)
+{
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", PSTK_VERSION_MAJOR, PSTK_VERSION_MINOR,
+             PSTK_VERSION_PATCH);
+    CHECK_STR(pstk_version(), version);
+}
+
+TEST(every_result_has_its_name_and_a_text)
+{
+#define X(name, value, text)                                                                       \
+    CHECK_EQ(name, value);                                                                         \
+    CHECK_STR(pstk_error_name(name), #name);                                                       \
+    CHECK_STR(pstk_strerror(name), text);
+    PSTK_ERRORS(X)
+#undef X
+    CHECK(pstk_strerror(PSTK_OK) && pstk_error_name(PSTK_OK));
+    CHECK(pstk_strerror(-4711) && pstk_error_name(-4711));
+}
+
+TEST(a_new_error_says_that_nothing_is_known)
+{
+    struct pstk_error err;
+    memset(&err, 0x5a, sizeof err);
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(err.size, sizeof err);
+    CHECK_EQ(err.code, PSTK_OK);
+    CHECK_EQ(err.stage, PSTK_STAGE_NONE);
+    CHECK(err.sample_id == PSTK_NONE && err.record == PSTK_NONE && err.offset == PSTK_NONE);
+    CHECK(err.epoch == PSTK_NONE && err.position == PSTK_NONE);
+    CHECK_STR(err.shard, "");
+    CHECK_STR(err.message, "");
+}
+
+TEST(dtypes_have_sizes_and_names_that_parse)
+{
+    static const uint8_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+    for (uint32_t dtype = PSTK_U8; dtype <= PSTK_F64; dtype++) {
+        CHECK_EQ(pstk_dtype_size(dtype), sizes[dtype]);
+        CHECK_EQ(pstk_dtype_parse(pstk_dtype_name(dtype)), dtype);
+    }
+    CHECK_STR(pstk_dtype_name(PSTK_BF16), "bf16");
+    CHECK_STR(pstk_dtype_name(0), "?");
+    CHECK_EQ(pstk_dtype_size(PSTK_F64 + 1), 0);
+    CHECK_EQ(pstk_dtype_parse("float"), 0);
+}
+
+TEST(operations_are_plain_data)
+{
+    struct pstk_op crop = pstk_random_resized_crop(224, 160);
+    CHECK_EQ(crop.kind, PSTK_OP_RANDOM_RESIZED_CROP);
+    CHECK(crop.height == 224 && crop.width == 160 && crop.flags == 0);
+    CHECK(crop.params[0] == 0.08 && crop.params[1] == 1);
+    CHECK(crop.params[2] == 3.0 / 4 && crop.params[3] == 4.0 / 3);
+    crop = pstk_random_resized_crop_range(8, 9, 0.2, 0.3, 0.5, 2);
+    CHECK(crop.height == 8 && crop.width == 9 && crop.params[0] == 0.2 && crop.params[3] == 2);
+    struct pstk_op resize = pstk_resize(3, 4);
+    CHECK(resize.kind == PSTK_OP_RESIZE && resize.height == 3 && resize.width == 4);
+    resize = pstk_resize_shorter(256);
+    CHECK(resize.kind == PSTK_OP_RESIZE_SHORTER && resize.width == 256);
+    struct pstk_op center = pstk_center_crop(5, 7);
+    CHECK(center.kind == PSTK_OP_CENTER_CROP && center.height == 5 && center.width == 7);
+    struct pstk_op flip = pstk_random_flip(0.25);
+    CHECK(flip.kind == PSTK_OP_RANDOM_FLIP && flip.params[0] == 0.25);
+    struct pstk_op normalize = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    CHECK_EQ(normalize.kind, PSTK_OP_NORMALIZE);
+    CHECK((float)normalize.params[0] == 0.485f && (float)normalize.params[5] == 0.225f);
+}
+
+TEST(enumerators_keep_their_numbers)
+{
+    CHECK(PSTK_STAGE_OPEN == 1 && PSTK_STAGE_ORDER == 2 && PSTK_STAGE_SHARD == 3);
+    CHECK(PSTK_STAGE_READ == 4 && PSTK_STAGE_RECORD == 5 && PSTK_STAGE_DECODE == 6);
+    CHECK(PSTK_STAGE_DEVICE == 7 && PSTK_STAGE_CONSUMER == 8 && PSTK_STAGE_WRITE == 9);
+    CHECK(PSTK_NHWC == 0 && PSTK_NCHW == 1);
+    CHECK(PSTK_ENCODING_NONE == 0 && PSTK_ENCODING_JPEG == 1 && PSTK_ENCODING_PNG == 2);
+    CHECK(PSTK_ENCODING_PIXELS == 3);
+    CHECK(PSTK_FIELD_BYTES == 1 && PSTK_FIELD_UTF8 == 2 && PSTK_FIELD_IMAGE == 3);
+    CHECK(PSTK_FIELD_SCALAR == 4 && PSTK_FIELD_NDARRAY == 5);
+    CHECK(PSTK_CODEC_NONE == 0 && PSTK_CODEC_ZSTD == 1 && PSTK_CODEC_PLANES == 2);
+    CHECK(PSTK_OUTPUT_IMAGE == 1 && PSTK_OUTPUT_SCALAR == 2 && PSTK_OUTPUT_TENSOR == 3);
+    CHECK(PSTK_OUTPUT_BYTES == 4 && PSTK_OUTPUT_CALLBACK == 5 && PSTK_OUTPUT_RAGGED == 6);
+    CHECK(PSTK_ORDER_FULL == 0 && PSTK_ORDER_SEQUENTIAL == 1);
+    CHECK(PSTK_LAST_DROP == 0 && PSTK_LAST_PAD == 1 && PSTK_LAST_SHORT == 2);
+    CHECK(PSTK_BAD_ERROR == 0 && PSTK_BAD_SUBSTITUTE == 1);
+    CHECK(PSTK_READER_AUTO == 0 && PSTK_READER_IO_URING == 1 && PSTK_READER_THREADS == 2);
+    CHECK(PSTK_IO_AUTO == 0 && PSTK_IO_DIRECT == 1 && PSTK_IO_BUFFERED == 2);
+    CHECK(PSTK_HOST == 0 && PSTK_CUDA == 1);
+    CHECK(PSTK_VARIANT_AUTO == 0 && PSTK_VARIANT_C == 1);
+    CHECK(PSTK_VARIANT_AVX2 == 2 && PSTK_VARIANT_AVX512 == 3);
+    CHECK(PSTK_LIMIT_UNKNOWN == 0 && PSTK_LIMIT_STORAGE == 1 && PSTK_LIMIT_DECODE == 2);
+    CHECK(PSTK_LIMIT_COPY == 3 && PSTK_LIMIT_CONSUMER == 4 && PSTK_LIMIT_READER == 5);
+    CHECK(PSTK_RUNG_NO_IO_URING == 1 && PSTK_RUNG_NO_FIXED_BUFFERS == 2);
+    CHECK(PSTK_RUNG_NO_FIXED_FILES == 4 && PSTK_RUNG_NO_DIRECT == 8);
+    CHECK(PSTK_RUNG_NO_SINGLE_ISSUER == 16 && PSTK_RUNG_NOT_PINNED == 32);
+    CHECK(PSTK_RUNG_NOT_BOUND == 64);
+}
+
+TEST(crc32c_of_the_check_string_is_e3069283)
+{
+    CHECK_EQ(pstk_crc32c(0, "123456789", 9), 0xe3069283u);
+    CHECK_EQ(pstk_crc32c(pstk_crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+}
+
+/* ---- format.h ------------------------------------------------------------------------------- */
+
+static const struct pstk_field fields[] = {
+    {.name = "img", .kind = PSTK_FIELD_IMAGE},
+    {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
+    {.name = "vec", .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_F32, .n_dims = 1, .shape = {3}},
+    {.name = "text", .kind = PSTK_FIELD_UTF8, .codec = PSTK_CODEC_ZSTD},
+};
+enum { FIELD_IMG, FIELD_CLS, FIELD_VEC, FIELD_TEXT, N_FIELDS };
+
+static int open_writer(struct pstk_writer **writer, const char *path, uint32_t part,
+                       uint32_t n_parts, struct pstk_error *err)
+{
+    static const char *const names[] = {"cat", "dog"};
+    struct pstk_writer_settings s;
+    pstk_writer_settings_init(&s, sizeof s);
+    s.path = path;
+    s.fields = fields;
+    s.n_fields = N_FIELDS;
+    s.part = part;
+    s.n_parts = n_parts;
+    s.names = names;
+    s.n_names = 2;
+    return pstk_writer_open(writer, &s, err);
+}
+
+/* Records first .. end - 1: the pixels, the class and the text all tell the record's number. */
+static int add_records(struct pstk_writer *writer, uint32_t first, uint32_t end,
+                       struct pstk_error *err)
+{
+    for (uint32_t i = first; i < end; i++) {
+        uint8_t pixels[SIDE * SIDE * 3];
+        memset(pixels, (int)i, sizeof pixels);
+        int64_t class = i % 2;
+        float vector[3] = {(float)i, 0.5f, -1};
+        char text[64];
+        int length = snprintf(text, sizeof text, "record number %u", i);
+        const struct pstk_value values[N_FIELDS] = {
+            {pixels, sizeof pixels}, {&class, 8}, {vector, 12}, {text, (uint64_t)length}};
+        int result = pstk_writer_add_pixels(writer, values, N_FIELDS, FIELD_IMG, SIDE, SIDE, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int write_data(const char *path, uint32_t part, uint32_t n_parts, uint32_t first,
+                      uint32_t end, struct pstk_error *err)
+{
+    struct pstk_writer *writer;
+    int result = open_writer(&writer, path, part, n_parts, err);
+    if (result < 0)
+        return result;
+    result = add_records(writer, first, end, err);
+    if (result < 0) {
+        pstk_writer_abort(&writer);
+        return result;
+    }
+    return pstk_writer_commit(&writer, err);
+}
+
+static void print_error(const struct pstk_error *err)
+{
+    printf("# %s: %s\n", pstk_error_name(err->code), err->message);
+}
+
+TEST(a_data_set_is_written_and_exists_only_after_commit)
+{
+    struct pstk_error err = new_error();
+    struct pstk_writer *writer = NULL;
+    int result = open_writer(&writer, data_path, 0, 0, &err);
+    if (result < 0)
+        print_error(&err);
+    CHECK_EQ(result, 0);
+    CHECK_EQ(add_records(writer, 0, N_SAMPLES, &err), 0);
+    CHECK_EQ(pstk_writer_n_samples(writer), N_SAMPLES);
+    CHECK_EQ(pstk_writer_n_leftovers(writer), 0);
+    struct pstk_dataset *early = NULL;
+    CHECK_EQ(pstk_dataset_open(&early, data_path, &err), PSTK_ENOENT);
+    CHECK(!early);
+    CHECK_EQ(pstk_writer_commit(&writer, &err), 0);
+    CHECK(!writer);
+    CHECK_EQ(open_writer(&writer, data_path, 0, 0, &err), PSTK_EEXIST);
+    CHECK(!writer);
+}
+
+TEST(a_record_that_is_no_image_is_refused_and_the_next_is_taken)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/png", folder);
+    struct pstk_error err = new_error();
+    struct pstk_writer *writer = NULL;
+    CHECK_EQ(open_writer(&writer, path, 0, 0, &err), 0);
+    int64_t class = 0;
+    float vector[3] = {0};
+    struct pstk_value values[N_FIELDS] = {{"no image", 8}, {&class, 8}, {vector, 12}, {"", 0}};
+    CHECK_EQ(pstk_writer_add(writer, values, N_FIELDS, &err), PSTK_EBADMSG);
+    values[FIELD_IMG] = (struct pstk_value){red_png, sizeof red_png};
+    CHECK_EQ(pstk_writer_add(writer, values, N_FIELDS, &err), 0);
+    CHECK_EQ(pstk_writer_n_samples(writer), 1);
+    pstk_writer_abort(&writer);
+    CHECK(!writer);
+    pstk_writer_abort(&writer);
+    struct pstk_dataset *dataset = NULL;
+    CHECK_EQ(pstk_dataset_open(&dataset, path, &err), PSTK_ENOENT);
+}
+
+TEST(an_image_is_checked_by_decoding_it)
+{
+    struct pstk_error err = new_error();
+    uint32_t width = 0, height = 0;
+    CHECK_EQ(pstk_image_check(red_png, sizeof red_png, 100, &width, &height, &err), 0);
+    CHECK(width == 1 && height == 1);
+    int packed = 0;
+    CHECK_STR(pstk_image_format(red_png, 64, &packed), "PNG");
+    CHECK_EQ(packed, 1);
+    CHECK_EQ(pstk_image_check(red_png, sizeof red_png - 14, 100, NULL, NULL, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk_image_is_palette(red_png, sizeof red_png), 0);
+    CHECK(err.message[0]);
+}
+
+TEST(an_image_becomes_pixels_or_another_jpeg)
+{
+    struct pstk_error err = new_error();
+    struct pstk_convert how = {.size = sizeof how, .shorter_side = 1};
+    uint32_t width = 0, height = 0;
+    uint64_t size = 0;
+    void *out = NULL;
+    CHECK_EQ(pstk_image_convert(red_png, sizeof red_png, &how, &out, &size, &width, &height, &err),
+             1);
+    CHECK(size == 3 && width == 1 && height == 1 && memcmp(out, "\xff\0\0", 3) == 0);
+    pstk_free(out);
+    how = (struct pstk_convert){.size = sizeof how, .quality = 75};
+    CHECK_EQ(pstk_image_convert(red_png, sizeof red_png, &how, &out, &size, NULL, NULL, &err), 1);
+    CHECK_EQ(pstk_image_check(out, size, 1, NULL, NULL, &err), 0);
+    pstk_free(out);
+    how.shorter_side = 1;
+    CHECK_EQ(pstk_image_convert(red_png, sizeof red_png, &how, &out, &size, NULL, NULL, &err),
+             PSTK_EINVAL);
+    CHECK(out == NULL && err.message[0]);
+}
+
+TEST(a_data_set_tells_its_schema_and_gives_its_records)
+{
+    struct pstk_error err = new_error();
+    struct pstk_dataset *dataset = NULL;
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &err), 0);
+    struct pstk_dataset_info info = {.size = sizeof info};
+    CHECK_EQ(pstk_dataset_get_info(dataset, &info), 0);
+    CHECK_EQ(info.n_samples, N_SAMPLES);
+    CHECK_EQ(info.n_fields, N_FIELDS);
+    CHECK_EQ(info.format_version, PSTK_FORMAT_VERSION);
+    CHECK(info.n_shards >= 1 && info.bytes > 0 && info.identity[0]);
+    CHECK_EQ(info.n_names, 2);
+    CHECK_STR(pstk_dataset_name(dataset, 1), "dog");
+    CHECK(!pstk_dataset_name(dataset, 2));
+    struct pstk_field field;
+    struct pstk_field_stats stats = {.size = sizeof stats};
+    CHECK_EQ(pstk_dataset_get_field(dataset, FIELD_IMG, &field, &stats), 0);
+    CHECK_STR(field.name, "img");
+    CHECK(stats.max_width == SIDE && stats.max_height == SIDE);
+    CHECK_EQ(stats.n_encoding[PSTK_ENCODING_PIXELS], N_SAMPLES);
+    CHECK_EQ(pstk_dataset_get_field(dataset, N_FIELDS, &field, NULL), PSTK_EINVAL);
+
+    void *data = NULL;
+    uint64_t size = 0;
+    struct pstk_value_info value = {.size = sizeof value};
+    CHECK_EQ(pstk_dataset_get(dataset, 7, FIELD_TEXT, &data, &size, &value, &err), 0);
+    CHECK(size == 15 && memcmp(data, "record number 7", 15) == 0);
+    CHECK_EQ(value.encoding, PSTK_ENCODING_NONE);
+    CHECK(value.width == 0 && value.height == 0 && value.stored_size > 0);
+    pstk_free(data);
+    data = NULL;
+    CHECK_EQ(pstk_dataset_get(dataset, 7, FIELD_IMG, &data, &size, &value, &err), 0);
+    CHECK_EQ(value.encoding, PSTK_ENCODING_PIXELS);
+    CHECK(value.width == SIDE && value.height == SIDE && size == 3 * SIDE * SIDE);
+    pstk_free(data);
+    pstk_free(NULL);
+    CHECK(pstk_dataset_get(dataset, N_SAMPLES, FIELD_IMG, &data, &size, NULL, &err) < 0);
+    pstk_dataset_close(&dataset);
+    CHECK(!dataset);
+    pstk_dataset_close(&dataset);
+}
+
+static int stop_at_once(void *user, uint64_t n_done, uint64_t n_total)
+{
+    (void)user;
+    (void)n_done;
+    (void)n_total;
+    return 1;
+}
+
+TEST(parts_are_merged_to_the_data_set_of_a_single_pack)
+{
+    char parts[2][128], merged[128];
+    struct pstk_error err = new_error();
+    for (uint32_t i = 0; i < 2; i++) {
+        snprintf(parts[i], sizeof parts[i], "%s/part%u", folder, i);
+        CHECK_EQ(write_data(parts[i], i, 2, i ? 11 : 0, i ? N_SAMPLES : 11, &err), 0);
+    }
+    snprintf(merged, sizeof merged, "%s/merged", folder);
+    const char *paths[] = {parts[0], parts[1]};
+    int result = pstk_merge(paths, 2, merged, 0, &err);
+    if (result < 0)
+        print_error(&err);
+    CHECK_EQ(result, 0);
+    CHECK_EQ(pstk_merge_watched(paths, 2, merged, 1, stop_at_once, NULL, &err), PSTK_ECANCELED);
+    struct pstk_writer *writer = NULL;
+    CHECK_EQ(pstk_writer_commit_parts(&writer, paths, 2, &err), PSTK_EINVAL);
+    struct pstk_dataset_info infos[2];
+    const char *both[] = {data_path, merged};
+    for (int i = 0; i < 2; i++) {
+        struct pstk_dataset *dataset = NULL;
+        CHECK_EQ(pstk_dataset_open(&dataset, both[i], &err), 0);
+        infos[i] = (struct pstk_dataset_info){.size = sizeof infos[i]};
+        CHECK_EQ(pstk_dataset_get_info(dataset, &infos[i]), 0);
+        pstk_dataset_close(&dataset);
+    }
+    CHECK_EQ(infos[1].n_samples, N_SAMPLES);
+    CHECK_STR(infos[1].identity, infos[0].identity);
+}
+
+static int count_bad(void *user, const struct pstk_error *bad)
+{
+    (void)bad;
+    ++*(int *)user;
+    return 0;
+}
+
+static int no_progress(void *user, uint64_t n_done, uint64_t n_total)
+{
+    (void)user;
+    return n_done > n_total;
+}
+
+TEST(a_whole_data_set_verifies)
+{
+    struct pstk_error err = new_error();
+    int n_bad = 0;
+    CHECK_EQ(pstk_verify(data_path, 1, 2, count_bad, no_progress, &n_bad, &err), 0);
+    CHECK_EQ(n_bad, 0);
+    CHECK_EQ(pstk_verify(folder, 1, 1, NULL, NULL, NULL, &err), PSTK_ENOENT);
+    CHECK(err.message[0]);
+}
+
+/* ---- penstock.h ----------------------------------------------------------------------------- */
+
+/* A callback's row: the first byte of the pixels, and the random bits. */
+static int decode(void *user, const struct pstk_sample *sample, void *row, uint64_t row_size)
+{
+    const uint8_t *pixels = sample->data;
+    if (user != data_path || sample->scratch_size < 16 || row_size != 2 * sizeof(uint64_t))
+        return PSTK_EBADMSG;
+    const uint64_t values[2] = {pixels[sample->data_size - 1], sample->random[0]};
+    memcpy(row, values, sizeof values);
+    return 0;
+}
+
+static struct pstk_op ops[2];
+static struct pstk_output outputs[] = {
+    {.name = "image",
+     .field = "img",
+     .kind = PSTK_OUTPUT_IMAGE,
+     .ops = ops,
+     .n_ops = 2,
+     .dtype = PSTK_U8,
+     .layout = PSTK_NHWC},
+    {.field = "cls", .kind = PSTK_OUTPUT_SCALAR, .dtype = PSTK_I64},
+    {.field = "vec", .kind = PSTK_OUTPUT_TENSOR},
+    {.field = "text", .kind = PSTK_OUTPUT_BYTES},
+    {.name = "own",
+     .field = "img",
+     .kind = PSTK_OUTPUT_CALLBACK,
+     .dtype = PSTK_U64,
+     .n_dims = 1,
+     .shape = {2},
+     .decode = decode,
+     .user = data_path,
+     .scratch_size = 16},
+};
+enum { OUT_IMAGE, OUT_CLS, OUT_VEC, OUT_TEXT, OUT_OWN, N_OUTPUTS };
+
+static struct pstk_settings new_settings(void)
+{
+    ops[0] = pstk_random_resized_crop(4, 4);
+    ops[1] = pstk_random_flip(0.5);
+    struct pstk_settings s;
+    pstk_settings_init(&s, sizeof s);
+    s.path = data_path;
+    s.batch_size = 4;
+    s.outputs = outputs;
+    s.n_outputs = N_OUTPUTS;
+    s.last = PSTK_LAST_SHORT;
+    s.seed = 5;
+    s.with_crops = 1;
+    return s;
+}
+
+/* Row `row` of a batch holds sample `id` in all its tensors. */
+static int row_is_sample(const struct pstk_batch *batch, uint32_t row, uint64_t id)
+{
+    const struct pstk_tensor *t = batch->tensors;
+    const uint8_t *image = (const uint8_t *)t[OUT_IMAGE].data + 48 * row;
+    const int64_t *class = t[OUT_CLS].data;
+    const float *vector = t[OUT_VEC].data;
+    const uint64_t *own = t[OUT_OWN].data;
+    char text[64];
+    int length = snprintf(text, sizeof text, "record number %u", (unsigned)id);
+    const int64_t *offsets = t[OUT_TEXT].offsets;
+    int same_text =
+        offsets[row + 1] - offsets[row] == length &&
+        memcmp((const char *)t[OUT_TEXT].data + offsets[row], text, (size_t)length) == 0;
+    return image[0] == id && image[47] == id && class[row] == (int64_t)(id % 2) &&
+           vector[3 * row] == (float)id && own[2 * row] == id && same_text;
+}
+
+TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    int result = pstk_open(&loader, &s, &err);
+    if (result < 0)
+        print_error(&err);
+    CHECK_EQ(result, 0);
+    CHECK_EQ(pstk_n_samples(loader), N_SAMPLES);
+    CHECK_EQ(pstk_n_batches(loader), 6);
+    const struct pstk_order_settings order = {.size = sizeof order,
+                                              .n_samples = N_SAMPLES,
+                                              .seed = 5,
+                                              .batch_size = 4,
+                                              .world = 1,
+                                              .last = PSTK_LAST_SHORT};
+    CHECK_EQ(pstk_order_n_batches(&order, 0), 6);
+    uint32_t n_seen = 0, seen = 0;
+    struct pstk_batch *batch = NULL;
+    while ((result = pstk_next(loader, &batch, NULL, -1, &err)) == 1) {
+        uint64_t ids[4];
+        CHECK_EQ(pstk_order_batch(&order, batch->position, ids), batch->n_valid);
+        CHECK_EQ(batch->n_tensors, N_OUTPUTS);
+        CHECK(batch->crops && batch->n_replaced == 0);
+        for (uint32_t i = 0; i < batch->n_valid; i++, n_seen++) {
+            CHECK_EQ(batch->sample_ids[i], ids[i]);
+            CHECK(batch->substitute_ids[i] == PSTK_NONE);
+            CHECK(row_is_sample(batch, i, ids[i]));
+            seen |= 1u << ids[i];
+        }
+        pstk_release(&batch, NULL);
+        CHECK(!batch);
+    }
+    if (result < 0)
+        print_error(&err);
+    CHECK_EQ(result, 0);
+    CHECK_EQ(n_seen, N_SAMPLES);
+    CHECK_EQ(seen, (1u << N_SAMPLES) - 1);
+    struct pstk_stats stats = {.size = sizeof stats};
+    CHECK_EQ(pstk_get_stats(loader, &stats), 0);
+    CHECK_EQ(stats.n_samples, N_SAMPLES);
+    CHECK(stats.n_batches == 6 && stats.n_threads >= 1 && stats.n_slots >= 2);
+    CHECK(stats.reader == PSTK_READER_IO_URING || stats.reader == PSTK_READER_THREADS);
+    pstk_close(&loader);
+    CHECK(!loader);
+    pstk_close(&loader);
+}
+
+TEST(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_seek(loader, 3, 8, &err), 0);
+    uint64_t epoch = 0, position = 0;
+    CHECK_EQ(pstk_get_cursor(loader, &epoch, &position), 0);
+    CHECK(epoch == 3 && position == 8);
+    struct pstk_batch *batch = NULL;
+    CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
+    CHECK(batch->epoch == 3 && batch->position == 8 && batch->next_position == 12);
+    CHECK_EQ(batch->index, 2);
+    pstk_close(&loader);
+    CHECK(row_is_sample(batch, 0, batch->sample_ids[0]));
+    pstk_release(&batch, NULL);
+    pstk_release(&batch, NULL);
+}
+
+TEST(interrupt_ends_the_next_wait)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    pstk_interrupt(loader);
+    struct pstk_batch *batch = NULL;
+    int result = 0;
+    /* What is ready comes without a wait; a consumer that does no work must wait sooner or later.
+     */
+    for (int i = 0; i < 1000000 && result >= 0; i++) {
+        result = pstk_next(loader, &batch, NULL, -1, &err);
+        pstk_release(&batch, NULL);
+    }
+    CHECK_EQ(result, PSTK_EINTR);
+    pstk_close(&loader);
+}
+
+TEST(what_is_wrong_with_settings_is_named)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    s.batch_size = 0;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_EINVAL);
+    CHECK(!loader && strstr(err.message, "batch_size"));
+    s = new_settings();
+    s.path = folder;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOENT);
+    CHECK(strstr(err.message, folder));
+    CHECK_EQ(pstk_open(&loader, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_next(NULL, NULL, NULL, 0, &err), PSTK_EINVAL);
+}
+
+TEST(the_machine_and_its_ceilings_are_told)
+{
+    struct pstk_error err = new_error();
+    struct pstk_machine machine = {.size = sizeof machine};
+    CHECK_EQ(pstk_get_machine(folder, &machine, &err), 0);
+    CHECK(machine.n_cores >= 1 && machine.n_usable >= 1 && machine.memory > 0);
+    CHECK(machine.kernel[0] && machine.variant >= PSTK_VARIANT_C);
+    struct pstk_settings s = new_settings();
+    struct pstk_ceilings ceilings = {.size = sizeof ceilings};
+    int result = pstk_measure_ceilings(&s, 1.0, &ceilings, &err);
+    if (result < 0)
+        print_error(&err);
+    CHECK_EQ(result, 0);
+    CHECK(ceilings.memory_bytes_per_second > 0 || ceilings.storage_bytes_per_second > 0);
+}
+
+/* The unversioned structs of https://dmlc.github.io/dlpack. */
+struct dl_managed {
+    void *data;
+    int32_t device_type, device_id, n_dims;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+    void *manager;
+    void (*deleter)(struct dl_managed *self);
+};
+
+TEST(a_shared_batch_lives_until_its_last_tensor_is_gone)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    struct pstk_batch *batch = NULL, *other = NULL;
+    struct pstk_share *share = NULL;
+    struct DLManagedTensor *views[2] = {NULL};
+    s.n_slots = 2;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), 1);
+    CHECK_EQ(pstk_share_open(NULL, &batch, NULL, &err), PSTK_EINVAL);
+    CHECK(!pstk_capsule_share(&batch, NULL, &err)); /* there is no Python in this process */
+    CHECK_EQ(err.code, PSTK_ENOTSUP);
+    CHECK_EQ(pstk_share_open(&share, &batch, NULL, &err), 0);
+    CHECK(batch == NULL);
+    CHECK_EQ(pstk_share_open(&share, &batch, NULL, &err), PSTK_EINVAL);
+    const struct pstk_batch *held = pstk_share_batch(share);
+    CHECK(!pstk_capsule_tensor(share, 0, &err));
+    CHECK_EQ(err.code, PSTK_ENOTSUP);
+    CHECK_EQ(pstk_share_tensor(share, 0, &views[0], &err), 0);
+    CHECK_EQ(pstk_share_tensor(share, held->n_tensors, &views[1], &err), PSTK_EINVAL);
+    CHECK(views[1] == NULL);
+    CHECK_EQ(pstk_share_tensor(share, 0, &views[1], &err), 0);
+    struct dl_managed *view = (struct dl_managed *)(void *)views[0];
+    const struct pstk_tensor *t = &held->tensors[0];
+    CHECK(view->data == t->data && view->device_type == 1 && view->device_id == 0);
+    CHECK_EQ(view->n_dims, t->n_dims);
+    CHECK_EQ(view->bits, 8 * pstk_dtype_size(t->dtype));
+    CHECK_EQ(view->shape[0], held->n_rows);
+    CHECK_EQ(view->strides[t->n_dims - 1], 1);
+    struct pstk_share *again = share;
+    pstk_share_ref(again);
+    CHECK_EQ(pstk_share_use(again, NULL, &err), 0); /* on the host there are no streams */
+    pstk_share_unref(&share);
+    CHECK(share == NULL);
+    CHECK_EQ(pstk_next(loader, &other, NULL, -1, &err), 1);
+    CHECK_EQ(pstk_next(loader, &batch, NULL, -1, &err), PSTK_ENOBUFS);
+    pstk_release(&other, NULL);
+    pstk_close(&loader);
+    CHECK(row_is_sample(held, 0, held->sample_ids[0]));
+    view->deleter(view);
+    view = (struct dl_managed *)(void *)views[1];
+    view->deleter(view);
+    pstk_share_unref(&again);
+    pstk_share_unref(&again);
+    pstk_share_unref(NULL);
+}
+
+TEST(the_hosts_streams_are_the_caller)
+{
+    struct pstk_error err = new_error();
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    struct pstk_batch *batch = NULL;
+    void *stream = &err;
+    uint8_t first = 0, one = 1;
+    CHECK_EQ(pstk_open(&loader, &s, &err), 0);
+    CHECK_EQ(pstk_stream_open(loader, &stream, &err), 0);
+    CHECK_EQ(pstk_stream_open(loader, NULL, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_stream_open(NULL, &stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_stream_spin(loader, stream, 1000, &err), 0);
+    CHECK_EQ(pstk_next(loader, &batch, stream, -1, &err), 1);
+    CHECK_EQ(pstk_batch_wait(batch, stream, &err), 0);
+    CHECK_EQ(pstk_batch_record(batch, stream, &err), 0);
+    CHECK_EQ(pstk_batch_wait(NULL, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_read(batch, 0, &one, 1, stream, &err), 0);
+    memcpy(&first, batch->tensors[0].data, 1);
+    CHECK_EQ(one, first);
+    CHECK_EQ(pstk_batch_read(batch, batch->n_tensors, &one, 1, stream, &err), PSTK_EINVAL);
+    pstk_release(&batch, stream);
+    pstk_stream_close(loader, &stream);
+    CHECK(stream == NULL);
+    pstk_close(&loader);
+}
+
+TEST(a_machine_without_a_gpu_says_so)
+{
+    struct pstk_error err = new_error();
+    struct pstk_machine machine = {.size = sizeof machine};
+    struct pstk_device device = {.size = sizeof device};
+    struct pstk_copy_rates rates = {.size = sizeof rates};
+    struct pstk_settings s = new_settings();
+    struct pstk_loader *loader = NULL;
+    CHECK_EQ(pstk_get_device(99, 0, &device, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_measure_copies(99, 0, 1 << 20, 0.1, &rates, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_get_machine(NULL, &machine, &err), 0);
+    if (machine.n_cuda_devices > 0)
+        SKIP("there is a GPU here");
+    s.device = PSTK_CUDA;
+    CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOTSUP);
+    CHECK(loader == NULL && strstr(err.message, "CUDA"));
+    CHECK_EQ(pstk_get_device(PSTK_CUDA, 0, &device, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk_measure_copies(PSTK_CUDA, 0, 1 << 20, 0.1, &rates, &err), PSTK_ENOTSUP);
+}
+
+int main(void)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/penstock-XXXXXX", parent ? parent : "/tmp");
+    if (!mkdtemp(folder)) {
+        printf("Bail out! no temporary folder %s\n", folder);
+        return 1;
+    }
+    snprintf(data_path, sizeof data_path, "%s/data", folder);
+    const struct test_case cases[] = {
+        CASE(the_version_is_that_of_the_headers),
+        CASE(every_result_has_its_name_and_a_text),
+        CASE(a_new_error_says_that_nothing_is_known),
+        CASE(dtypes_have_sizes_and_names_that_parse),
+        CASE(operations_are_plain_data),
+        CASE(enumerators_keep_their_numbers),
+        CASE(crc32c_of_the_check_string_is_e3069283),
+        CASE(a_data_set_is_written_and_exists_only_after_commit),
+        CASE(a_record_that_is_no_image_is_refused_and_the_next_is_taken),
+        CASE(an_image_is_checked_by_decoding_it),
+        CASE(an_image_becomes_pixels_or_another_jpeg),
+        CASE(a_data_set_tells_its_schema_and_gives_its_records),
+        CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
+        CASE(a_whole_data_set_verifies),
+        CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
+        CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
+        CASE(interrupt_ends_the_next_wait),
+        CASE(what_is_wrong_with_settings_is_named),
+        CASE(the_machine_and_its_ceilings_are_told),
+        CASE(a_shared_batch_lives_until_its_last_tensor_is_gone),
+        CASE(the_hosts_streams_are_the_caller),
+        CASE(a_machine_without_a_gpu_says_so),
+    };
+    int failed = RUN_CASES(cases);
+    nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return failed;
+}

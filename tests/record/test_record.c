@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/little.h"
+#include "base/random.h"
+#include "record/record.h"
+
+#define TAG 0xfeedbeef
+#define NUMBER 41
+#define AT 8192 /* of the record in its shard */
+
+static const struct pstk_field sample_fields[] = {
+    {.name = "img", .kind = PSTK_FIELD_IMAGE},
+    {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I32},
+    {.name = "txt", .kind = PSTK_FIELD_UTF8, .codec = PSTK_CODEC_ZSTD},
+};
+
+/* One record of 2 x 3 pixels, a number and a text, and all that parsing it takes. */
+struct sample {
+    struct pstk__schema schema;
+    struct pstk__record_limits limits;
+    struct pstk__record_place place;
+    struct pstk__field_view views[3];
+    uint8_t pixels[18];
+    uint8_t number[4];
+    uint8_t bytes[128];
+};
+
+static void write_record(struct sample *s)
+{
+    pstk__record_head(&s->schema, TAG, NUMBER, s->views, s->bytes);
+    memcpy(s->bytes + s->schema.head_size, s->pixels, 18);
+    memcpy(s->bytes + s->schema.head_size + 18, "hello", 5);
+}
+
+static void make_sample(struct sample *s)
+{
+    memset(s, 0, sizeof *s);
+    pstk__schema_init(&s->schema, sample_fields, 3, NULL);
+    for (int i = 0; i < 18; i++)
+        s->pixels[i] = (uint8_t)(i * 11);
+    pstk__put32(s->number, 1234567);
+    uint32_t crc = pstk__crc32c(0, s->pixels, 18);
+    s->views[0] = (struct pstk__field_view){.stored_size = 18,
+                                            .plain_size = 18,
+                                            .stored_crc = crc,
+                                            .plain_crc = crc,
+                                            .encoding = PSTK_ENCODING_PIXELS,
+                                            .width = 3,
+                                            .height = 2};
+    s->views[1] = (struct pstk__field_view){.data = s->number, .in_head = 1};
+    crc = pstk__crc32c(0, "hello", 5);
+    s->views[2] = (struct pstk__field_view){
+        .stored_size = 5, .plain_size = 5, .stored_crc = crc, .plain_crc = crc};
+    s->place = (struct pstk__record_place){
+        .shard = "x.pstk", .tag = TAG, .number = NUMBER, .file_offset = AT, .size = 68 + 23};
+    s->limits = (struct pstk__record_limits){.max_size = 200,
+                                             .max_stored = {18, 0, 5},
+                                             .max_plain = {18, 0, 9},
+                                             .max_width = {3},
+                                             .max_height = {2}};
+    write_record(s);
+}
+
+static int parse(const struct sample *s, uint64_t available, struct pstk__record *r,
+                 struct pstk_error *err)
+{
+    memset(r, 0x5a, sizeof *r);
+    return pstk__record_parse(r, &s->schema, &s->limits, &s->place, s->bytes, available, err);
+}
+
+TEST(a_record_comes_back_as_it_was_written)
+{
+    struct sample s;
+    struct pstk__record r;
+    make_sample(&s);
+    CHECK_EQ(s.schema.head_size, 68);
+    CHECK_EQ(parse(&s, 91, &r, NULL), 0);
+    CHECK_EQ(r.n_fields, 3);
+    CHECK_EQ(r.number, NUMBER);
+    CHECK_EQ(r.file_offset, AT);
+    CHECK(r.fields[0].data == s.bytes + 68);
+    CHECK_EQ(r.fields[0].offset, 68);
+    CHECK_EQ(r.fields[0].width, 3);
+    CHECK_EQ(r.fields[0].height, 2);
+    CHECK_EQ(r.fields[0].encoding, PSTK_ENCODING_PIXELS);
+    CHECK_EQ(r.fields[0].in_head, 0);
+    CHECK(r.fields[1].in_head == 1 && r.fields[1].data == s.bytes + 64);
+    CHECK_EQ(pstk__get32(r.fields[1].data), 1234567);
+    CHECK_EQ(r.fields[1].plain_size, 4);
+    CHECK(memcmp(r.fields[2].data, "hello", 5) == 0);
+    for (uint32_t i = 0; i < 3; i++)
+        CHECK_EQ(pstk__record_check_field(&r, i, NULL), 0);
+}
+
+TEST(the_head_alone_gives_the_fixed_fields_and_no_others)
+{
+    struct sample s;
+    struct pstk__record r;
+    make_sample(&s);
+    CHECK_EQ(parse(&s, 68, &r, NULL), 0);
+    CHECK(r.fields[0].data == NULL && r.fields[2].data == NULL);
+    CHECK_EQ(r.fields[2].offset, 86);
+    CHECK_EQ(pstk__get32(r.fields[1].data), 1234567);
+    CHECK_EQ(pstk__record_check_field(&r, 0, NULL), PSTK_EINVAL);
+    CHECK_EQ(parse(&s, 67, &r, NULL), PSTK_EBADMSG);
+    CHECK_EQ(parse(&s, 0, &r, NULL), PSTK_EBADMSG);
+}
+
+TEST(every_flipped_bit_of_a_record_is_found_and_its_place_named)
+{
+    struct sample s;
+    struct pstk__record r;
+    make_sample(&s);
+    for (uint32_t bit = 0; bit < 8 * 91; bit++) {
+        struct pstk_error err = {0};
+        s.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        int code = parse(&s, 91, &r, &err);
+        CHECK(bit / 8 < 68 ? code == PSTK_EBADMSG : code == 0);
+        for (uint32_t i = 0; code == 0 && i < 3; i++)
+            code = pstk__record_check_field(&r, i, &err);
+        CHECK_EQ(code, PSTK_EBADMSG);
+        CHECK_EQ(err.stage, PSTK_STAGE_RECORD);
+        CHECK_EQ(err.record, NUMBER);
+        CHECK_STR(err.shard, "x.pstk");
+        CHECK(err.offset <= AT + bit / 8 && AT + bit / 8 < err.offset + err.length);
+        s.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+}
+
+TEST(a_record_of_another_number_or_shard_is_misplaced)
+{
+    struct sample s;
+    struct pstk__record r;
+    struct pstk_error err = {0};
+    make_sample(&s);
+    s.place.number++;
+    CHECK_EQ(parse(&s, 91, &r, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "misplaced"));
+    s.place.number--;
+    s.place.tag++;
+    CHECK_EQ(parse(&s, 91, &r, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "misplaced"));
+}
+
+/* What is wrong though the checksum is right. */
+static void break_size(struct sample *s)
+{
+    s->place.size++;
+}
+static void break_small(struct sample *s)
+{
+    s->place.size = 67;
+}
+static void break_large(struct sample *s)
+{
+    s->place.size = 1ull << 32;
+}
+static void break_codec(struct sample *s)
+{
+    s->views[2].codec = 3;
+}
+static void break_planes(struct sample *s)
+{
+    s->views[2].codec = PSTK_CODEC_PLANES;
+}
+static void break_plain(struct sample *s)
+{
+    s->views[2].plain_size = 6;
+}
+static void break_plain_crc(struct sample *s)
+{
+    s->views[2].plain_crc ^= 1;
+}
+static void break_text_encoding(struct sample *s)
+{
+    s->views[2].encoding = 1;
+}
+static void break_text_width(struct sample *s)
+{
+    s->views[2].width = 1;
+}
+static void break_no_encoding(struct sample *s)
+{
+    s->views[0].encoding = 0;
+}
+static void break_encoding(struct sample *s)
+{
+    s->views[0].encoding = 4;
+}
+static void break_no_width(struct sample *s)
+{
+    s->views[0].width = 0;
+}
+static void break_no_height(struct sample *s)
+{
+    s->views[0].height = 0;
+}
+static void break_pixels(struct sample *s)
+{
+    s->views[0].height = 1;
+}
+static void break_stored(struct sample *s)
+{
+    s->limits.max_stored[2] = 4;
+}
+static void break_max_plain(struct sample *s)
+{
+    s->limits.max_plain[0] = 17;
+}
+static void break_max_width(struct sample *s)
+{
+    s->limits.max_width[0] = 2;
+}
+static void break_max_height(struct sample *s)
+{
+    s->limits.max_height[0] = 1;
+}
+static void break_max_size(struct sample *s)
+{
+    s->limits.max_size = 90;
+}
+static void break_shorter(struct sample *s)
+{
+    s->views[0].stored_size = s->views[0].plain_size = 15;
+}
+static void break_overflow(struct sample *s)
+{
+    s->views[2].stored_size = s->views[2].plain_size = UINT32_MAX - 67;
+    s->limits.max_stored[2] = s->limits.max_plain[2] = UINT32_MAX;
+    s->place.size = (uint32_t)(68 + 18 + (uint64_t)s->views[2].stored_size);
+}
+
+TEST(a_head_that_contradicts_itself_is_refused_though_its_checksum_is_right)
+{
+    void (*const breaks[])(struct sample *) = {
+        break_size,      break_small,     break_large,         break_codec,      break_planes,
+        break_plain,     break_plain_crc, break_text_encoding, break_text_width, break_no_encoding,
+        break_encoding,  break_no_width,  break_no_height,     break_pixels,     break_stored,
+        break_max_plain, break_max_width, break_max_height,    break_max_size,   break_shorter,
+        break_overflow,
+    };
+    for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
+        struct sample s;
+        struct pstk__record r;
+        struct pstk_error err = {0};
+        make_sample(&s);
+        breaks[i](&s);
+        write_record(&s);
+        int code = parse(&s, 91, &r, &err);
+        if (code != PSTK_EBADMSG)
+            printf("# break %zu\n", i);
+        CHECK_EQ(code, PSTK_EBADMSG);
+        CHECK_EQ(r.n_fields, 0);
+        CHECK_EQ(err.record, NUMBER);
+    }
+}
+
+TEST(an_entrys_last_two_bytes_must_be_zero)
+{
+    struct sample s;
+    struct pstk__record r;
+    make_sample(&s);
+    s.bytes[16 + 22] = 1;
+    pstk__put32(s.bytes, pstk__crc32c(0, s.bytes + 4, 64));
+    CHECK_EQ(parse(&s, 91, &r, NULL), PSTK_EBADMSG);
+}
+
+TEST(damage_names_field_shard_record_and_bytes)
+{
+    struct sample s;
+    struct pstk__record r;
+    struct pstk_error err = {0};
+    make_sample(&s);
+    CHECK_EQ(parse(&s, 91, &r, NULL), 0);
+    s.bytes[90] ^= 1;
+    CHECK_EQ(pstk__record_check_field(&r, 2, &err), PSTK_EBADMSG);
+    CHECK_EQ(err.offset, AT + 86);
+    CHECK_EQ(err.length, 5);
+    CHECK(strstr(err.message, "x.pstk: record 41: field txt (bytes 8278 to 8282)"));
+    CHECK_EQ(pstk__record_fail(&r, 99, PSTK_EFBIG, PSTK_STAGE_DECODE, &err, "all %d", 7),
+             PSTK_EFBIG);
+    CHECK(strstr(err.message, "record 41: all 7"));
+}
+
+/* FORMAT.md, Identity, as it is written there: by steps, with % for mod. */
+static void identity_by_the_book(uint64_t lane[2], const struct sample *s)
+{
+    static const uint64_t c[2] = {0x9E3779B97F4A7C15u, 0xC2B2AE3D27D4EB4Fu};
+    static const uint64_t base[2] = {0x0FD3B5A9C1E57E2Bu, 0x1B873593CC9E2D51u};
+    const unsigned __int128 p = ((unsigned __int128)1 << 61) - 1;
+    const struct pstk__field_view *image = &s->views[0];
+    const uint64_t words[] = {18 | (uint64_t)image->plain_crc << 32,
+                              3 | (uint64_t)image->width << 16 | (uint64_t)image->height << 32,
+                              4,
+                              1234567,
+                              5 | (uint64_t)s->views[2].plain_crc << 32,
+                              0};
+    for (int l = 0; l < 2; l++) {
+        uint64_t h = c[l];
+        for (int i = 0; i < 6; i++)
+            h = pstk__mix64(h ^ words[i]) + c[l];
+        lane[l] = (uint64_t)(((unsigned __int128)lane[l] * (base[l] % p) + h % p + 1) % p);
+    }
+}
+
+TEST(the_identity_is_that_of_format_md)
+{
+    struct sample s;
+    struct pstk__identity id = {.n = 0};
+    uint64_t lane[2] = {0};
+    make_sample(&s);
+    for (uint32_t i = 0; i < 50; i++) {
+        s.views[0].plain_crc = i * 2654435761u;
+        pstk__identity_add(&id, &s.schema, s.views);
+        identity_by_the_book(lane, &s);
+        CHECK(id.lane[0] == lane[0] && id.lane[1] == lane[1]);
+    }
+    CHECK_EQ(id.n, 50);
+    char text[40], want[40];
+    pstk__identity_text(&id, 77, text);
+    snprintf(want, sizeof want, "%016llx%016llx",
+             (unsigned long long)pstk__mix64(lane[0] ^ pstk__mix64(50)),
+             (unsigned long long)pstk__mix64(lane[1] ^ pstk__mix64(77)));
+    CHECK_STR(text, want);
+}
+
+TEST(runs_of_records_join_to_the_identity_of_the_whole_wherever_they_are_cut)
+{
+    struct sample s;
+    make_sample(&s);
+    for (uint32_t cut = 0; cut <= 40; cut++) {
+        struct pstk__identity whole = {.n = 0}, a = {.n = 0}, b = {.n = 0};
+        for (uint32_t i = 0; i < 40; i++) {
+            s.views[2].plain_crc = i;
+            pstk__identity_add(&whole, &s.schema, s.views);
+            pstk__identity_add(i < cut ? &a : &b, &s.schema, s.views);
+        }
+        pstk__identity_join(&a, &b);
+        CHECK(memcmp(&a, &whole, sizeof a) == 0);
+    }
+}
+
+TEST(the_identity_depends_on_order_and_content)
+{
+    struct sample s;
+    struct pstk__identity ab = {.n = 0}, ba = {.n = 0}, aa = {.n = 0};
+    make_sample(&s);
+    for (uint32_t i = 0; i < 2; i++) {
+        s.number[0] = (uint8_t)i;
+        pstk__identity_add(&ab, &s.schema, s.views);
+        s.number[0] = (uint8_t)!i;
+        pstk__identity_add(&ba, &s.schema, s.views);
+        s.number[0] = 0;
+        pstk__identity_add(&aa, &s.schema, s.views);
+    }
+    for (int l = 0; l < 2; l++)
+        CHECK(ab.lane[l] != ba.lane[l] && ab.lane[l] != aa.lane[l] && ba.lane[l] != aa.lane[l]);
+}
+
+TEST(parsing_small_heads_is_timed)
+{
+    struct sample s;
+    struct pstk__record r;
+    make_sample(&s);
+    uint64_t best = UINT64_MAX;
+    for (int round = 0; round < 20; round++) {
+        uint64_t from = pstk__clock_ns();
+        for (int i = 0; i < 10000; i++)
+            CHECK_EQ(pstk__record_parse(&r, &s.schema, &s.limits, &s.place, s.bytes, 91, NULL), 0);
+        uint64_t ns = pstk__clock_ns() - from;
+        best = ns < best ? ns : best;
+    }
+    printf("# %.1f ns a head of 3 fields\n", (double)best / 10000);
+    CHECK(best / 10000 < 20000); /* generous: sanitizers and busy machines run this too */
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(a_record_comes_back_as_it_was_written),
+        CASE(the_head_alone_gives_the_fixed_fields_and_no_others),
+        CASE(every_flipped_bit_of_a_record_is_found_and_its_place_named),
+        CASE(a_record_of_another_number_or_shard_is_misplaced),
+        CASE(a_head_that_contradicts_itself_is_refused_though_its_checksum_is_right),
+        CASE(an_entrys_last_two_bytes_must_be_zero),
+        CASE(damage_names_field_shard_record_and_bytes),
+        CASE(the_identity_is_that_of_format_md),
+        CASE(runs_of_records_join_to_the_identity_of_the_whole_wherever_they_are_cut),
+        CASE(the_identity_depends_on_order_and_content),
+        CASE(parsing_small_heads_is_timed),
+    };
+    return RUN_CASES(cases);
+}

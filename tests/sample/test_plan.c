@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/sample_fixture.h"
+#include "support/test.h"
+
+/* ---- allocation that fails
+ * ----------------------------------------------------------------------- */
+
+static uint64_t n_allocations, fail_at = UINT64_MAX;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    return n_allocations++ == fail_at ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return n_allocations++ == fail_at ? NULL : __real_calloc(n, size);
+}
+
+/* ---- settings
+ * ------------------------------------------------------------------------------------ */
+
+static int decode_nothing(void *user, const struct pstk_sample *sample, void *row,
+                          uint64_t row_size)
+{
+    (void)user;
+    (void)sample;
+    memset(row, 0, row_size);
+    return 0;
+}
+
+struct wrong {
+    struct pstk_output output;
+    int code;
+    const char *says;
+};
+
+TEST(wrong_outputs_are_refused_with_the_setting_named)
+{
+    const struct pstk_op crop[] = {pstk_center_crop(8, 8)}, shorter[] = {pstk_resize_shorter(8)};
+    char longest[100];
+    memset(longest, 'n', sizeof longest);
+    longest[99] = 0;
+    const struct wrong list[] = {
+        {{.field = "lab"}, PSTK_EINVAL, "outputs[1].kind is 0"},
+        {{.field = "lab", .kind = 7}, PSTK_EINVAL, "outputs[1].kind is 7"},
+        {{.field = "cls", .kind = 2}, PSTK_EINVAL, "no field 'cls'; it has: img"},
+        {{.kind = 2}, PSTK_EINVAL, "outputs[1].field is NULL"},
+        {{.field = "half", .kind = 2, .name = ""}, PSTK_EINVAL, "outputs[1].name"},
+        {{.field = "half", .kind = 2, .name = longest}, PSTK_EINVAL, "outputs[1].name"},
+        {{.field = "half", .kind = 2, .name = "lab"}, PSTK_EINVAL, "so is that of outputs[0]"},
+        {{.field = "lab", .kind = 1, .name = "x"}, PSTK_EINVAL, "needs a field of kind image"},
+        {{.field = "img", .kind = 2}, PSTK_EINVAL, "needs a field of kind scalar"},
+        {{.field = "img", .kind = 3}, PSTK_EINVAL, "needs a field of kind ndarray"},
+        {{.field = "half", .kind = 4}, PSTK_EINVAL, "'half' is of kind scalar"},
+        {{.field = "img", .kind = 1}, PSTK_EINVAL, "outputs[1].ops do not fix the size"},
+        {{.field = "img", .kind = 1, .n_ops = 1}, PSTK_EINVAL, "outputs[1].ops is NULL"},
+        {{.field = "img", .kind = 1, .n_ops = 65, .ops = crop}, PSTK_EINVAL, "n_ops is 65"},
+        {{.field = "img", .kind = 1, .n_ops = 1, .ops = shorter}, PSTK_EINVAL, "do not fix"},
+        {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .dtype = PSTK_I32},
+         PSTK_EINVAL,
+         "outputs[1].dtype is i32"},
+        {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .layout = 2}, PSTK_EINVAL, "layout"},
+        {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .exif_orientation = 2},
+         PSTK_EINVAL,
+         "exif_orientation is 2"},
+        {{.field = "half", .kind = 2, .n_ops = 1, .ops = crop}, PSTK_EINVAL, "image outputs only"},
+        {{.field = "half", .kind = 2, .bytes_per_batch = 1}, PSTK_EINVAL, "bytes_per_batch"},
+        {{.field = "half", .kind = 2, .decode = decode_nothing},
+         PSTK_EINVAL,
+         "callback outputs only"},
+        {{.field = "half", .kind = 2, .stored = 1}, PSTK_EINVAL, "stored"},
+        {{.field = "half", .kind = 2, .dtype = PSTK_I32}, PSTK_EINVAL, "not every f16"},
+        {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "not every i32"},
+        {{.field = "lab", .name = "x", .kind = 2, .dtype = PSTK_F32}, PSTK_EINVAL, "(output 'x')"},
+        {{.field = "half", .kind = 2, .dtype = 77}, PSTK_EINVAL, "outputs[1].dtype"},
+        {{.field = "vec", .kind = 3, .dtype = PSTK_F16},
+         PSTK_EINVAL,
+         "that holds them all, or f32"},
+        {{.field = "var", .kind = 3}, PSTK_EINVAL, "variable shape"},
+        {{.field = "text", .kind = 4, .dtype = PSTK_U16}, PSTK_EINVAL, "ragged outputs are bytes"},
+        {{.field = "text", .kind = 6}, PSTK_EINVAL, "'text' is of kind utf8"},
+        {{.field = "vec", .kind = 6}, PSTK_EINVAL, "first dimension alone is variable"},
+        {{.field = "var", .kind = 6, .dtype = PSTK_F64}, PSTK_EINVAL, "has that of its field"},
+        {{.field = "text", .kind = 4, .bytes_per_batch = 7}, PSTK_EINVAL, "bytes_per_batch is 7"},
+        {{.field = "text", .kind = 4, .bytes_per_batch = 1ull << 60}, PSTK_EFBIG, "too large"},
+        {{.field = "text", .kind = 5, .dtype = PSTK_U8}, PSTK_EINVAL, "outputs[1].decode is NULL"},
+        {{.field = "text", .kind = 5, .decode = decode_nothing},
+         PSTK_EINVAL,
+         "outputs[1].dtype is 0"},
+        {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .n_dims = 9},
+         PSTK_EINVAL,
+         "n_dims"},
+        {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .n_dims = 1},
+         PSTK_EINVAL,
+         "shape[0] is 0"},
+        {{.field = "text",
+          .kind = 5,
+          .decode = decode_nothing,
+          .dtype = 1,
+          .n_dims = 2,
+          .shape = {1ull << 35, 1ull << 35}},
+         PSTK_EFBIG,
+         "larger than 2^40"},
+        {{.field = "text",
+          .kind = 5,
+          .decode = decode_nothing,
+          .dtype = 1,
+          .scratch_size = UINT64_MAX},
+         PSTK_EFBIG,
+         "scratch_size"},
+    };
+    struct fixture f;
+    CHECK_EQ(small_open(&f), 0);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        struct pstk_output outputs[2] = {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
+        outputs[1] = list[i].output;
+        const struct pstk_settings s = settings_of(outputs, 2);
+        struct pstk_error err;
+        struct pstk__plan *plan = (void *)&err;
+        pstk_error_init(&err, sizeof err);
+        const int rc = pstk__plan_open(&plan, &s, &f.source, &err);
+        if (rc != list[i].code || strstr(err.message, list[i].says) == NULL)
+            printf("# %zu: %d %s\n", i, rc, err.message);
+        CHECK_EQ(rc, list[i].code);
+        CHECK(strstr(err.message, list[i].says) != NULL);
+        CHECK(plan == NULL && err.code == rc && err.stage == PSTK_STAGE_OPEN);
+    }
+    fixture_close(&f);
+}
+
+TEST(wrong_settings_around_the_outputs_are_refused)
+{
+    const struct pstk_output o[65] = {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
+    struct fixture f;
+    CHECK_EQ(small_open(&f), 0);
+    for (int i = 0; i < 7; i++) {
+        struct pstk_settings s = settings_of(o, 1);
+        s.batch_size = i == 0 ? 0 : 4;
+        s.n_outputs = i == 1 ? 0 : i == 2 ? 65 : 1;
+        s.outputs = i == 3 ? NULL : o;
+        s.output_size = i == 4 ? 0 : s.output_size;
+        s.op_size = i == 5 ? 0 : s.op_size;
+        s.variant = i == 6 ? 99 : 0;
+        struct pstk__plan *plan;
+        CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), i == 6 ? PSTK_ENOTSUP : PSTK_EINVAL);
+        CHECK(plan == NULL);
+    }
+    fixture_close(&f);
+}
+
+TEST(elements_of_another_size_are_read_at_their_stride)
+{
+    struct {
+        struct pstk_op op;
+        uint64_t newer;
+    } ops[2] = {{pstk_resize(8, 9), 0}, {pstk_random_flip(1), 0}};
+    struct {
+        struct pstk_output o;
+        uint64_t newer[3];
+    } outputs[2] = {
+        {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR}, {0}},
+        {{.field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = &ops[0].op, .n_ops = 2}, {0}}};
+    struct fixture f;
+    struct pstk__plan *plan;
+    CHECK_EQ(small_open(&f), 0);
+    struct pstk_settings s = settings_of(&outputs[0].o, 2);
+    s.output_size = sizeof outputs[0];
+    s.op_size = sizeof ops[0];
+    CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
+    CHECK(plan->outputs[1].height == 8 && plan->outputs[1].width == 9);
+    CHECK(plan->outputs[1].ops[1].kind == PSTK_OP_RANDOM_FLIP);
+    CHECK(plan->outputs[1].settings.ops != &ops[0].op);
+    pstk__plan_close(plan);
+    ops[1].newer = 1; /* a program newer than the library asks for what it does not know */
+    CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), PSTK_ENOTSUP);
+    ops[1].newer = 0;
+    outputs[0].newer[2] = 1;
+    CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), PSTK_ENOTSUP);
+    /* A program older than the library: what its elements lack is 0. */
+    const size_t older = offsetof(struct pstk_output, bytes_per_batch);
+    uint8_t *packed = malloc(2 * older);
+    CHECK(packed != NULL);
+    memcpy(packed, &outputs[0].o, older);
+    memcpy(packed + older, &outputs[1].o, older);
+    s.outputs = (void *)packed;
+    s.output_size = (uint32_t)older;
+    CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
+    CHECK(plan->outputs[1].settings.decode == NULL && plan->outputs[1].width == 9);
+    pstk__plan_close(plan);
+    free(packed);
+    fixture_close(&f);
+}
+
+TEST(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing)
+{
+    const struct pstk_op ops[] = {pstk_random_resized_crop(8, 8)};
+    const struct pstk_output outputs[2] = {
+        {.field = "img", .kind = 1, .ops = ops, .n_ops = 1, .dtype = PSTK_F16},
+        {.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
+    const struct pstk_settings s = settings_of(outputs, 2);
+    struct fixture f;
+    CHECK_EQ(small_open(&f), 0);
+    int n_failed = 0, rc = PSTK_ENOMEM;
+    for (uint64_t n = 0; rc < 0 && n < 100; n++) {
+        struct pstk__plan *plan;
+        struct pstk__sampler *sampler = NULL;
+        n_allocations = 0;
+        fail_at = n;
+        rc = pstk__plan_open(&plan, &s, &f.source, NULL);
+        if (rc == 0)
+            rc = pstk__sampler_open(&sampler, plan, NULL);
+        fail_at = UINT64_MAX;
+        CHECK(rc == 0 || (rc == PSTK_ENOMEM && sampler == NULL));
+        n_failed += rc < 0;
+        pstk__sampler_close(sampler);
+        pstk__plan_close(plan);
+    }
+    CHECK(rc == 0 && n_failed >= 4);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(wrong_outputs_are_refused_with_the_setting_named),
+        CASE(wrong_settings_around_the_outputs_are_refused),
+        CASE(elements_of_another_size_are_read_at_their_stride),
+        CASE(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing),
+    };
+    const int rc = RUN_CASES(cases);
+    free(small_image.rgb);
+    return rc;
+}
