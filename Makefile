@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Only forwards; the work is in meson and scripts/.
 BUILD ?= build
+DECLARATIONS = bindings/python/penstock/_c.py
 
-.PHONY: build demo test attack benchmark format install wheel clean
+.PHONY: build demo check test test-more attack benchmark declarations format doc install wheel deb clean
 
 build: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -11,9 +12,19 @@ demo: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) src/cli/penstock tests/make_images examples/example_loader
 	@scripts/demo $(BUILD)
 
+# After each change: one compiler, no slow tests.
+check:
+	@scripts/deps test
+	@scripts/test --check
+
 test:
 	@scripts/deps test
 	@scripts/test
+
+# What takes many minutes, or gigabytes from PyPI.
+test-more:
+	@scripts/deps test
+	@scripts/test --more
 
 # For hours, outside of CI: make attack ONLY="kills disk" SEED=7 MINUTES=15 COUNT=100 RECORDS=1000 CASE=pack
 attack:
@@ -24,9 +35,19 @@ attack:
 benchmark: build
 	@meson test -C $(BUILD) --benchmark --verbose
 
+# After a change of include/penstock/*.h.
+declarations:
+	@scripts/declarations python > $(DECLARATIONS).new && mv $(DECLARATIONS).new $(DECLARATIONS)
+
 format:
 	@scripts/deps test
 	@scripts/sources | xargs clang-format -i
+
+# A site in build-doc/, from the headers, the docstrings and the pages below docs/.
+doc: $(BUILD)/build.ninja
+	@scripts/deps wheel
+	@ninja -C $(BUILD) src/cli/penstock
+	@scripts/doc $(BUILD)
 
 install: build
 	@meson install -C $(BUILD)
@@ -34,6 +55,10 @@ install: build
 wheel:
 	@scripts/deps wheel
 	@scripts/wheel
+
+deb:
+	@scripts/deps deb
+	@scripts/deb
 
 clean:
 	rm -rf build build-* demo

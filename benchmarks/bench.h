@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench: what the measuring programs share: loops over a loader, medians of interleaved runs, a
- * table with the ceiling beside each figure. Header only.
+ * table with the ceiling next to each figure. Header only.
  */
 #ifndef PSTK_BENCH_H
 #define PSTK_BENCH_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_cuda: the loader with a GPU, each figure beside its ceiling:
+ * bench_cuda: the loader with a GPU, each figure next to its ceiling:
  *
- *   copies    of batches that cost nothing to make, beside plain page-locked copies of their size
- *   kernels   bytes read and written, beside copies on the device that read and write as many
+ *   copies    of batches that cost nothing to make, against plain page-locked copies of their size
+ *   kernels   bytes read and written, against copies on the device that read and write as many
  *   stream    the part of the time that it has no batch, with steps 1.5 times as long as a batch
  *             takes to make
- *   images    JPEG files to the GPU, by threads, beside libjpeg-turbo decoding them whole
+ *   images    JPEG files to the GPU, by threads, against libjpeg-turbo decoding them whole
  *
  *   bench_cuda [DATA] [--check] [--quick]
  *
@@ -233,7 +233,7 @@ static void bench_copies(struct bench *b)
         s.n_outputs = 1;
         s.batch_size = cases[i].n_rows;
         s.device = PSTK_CUDA;
-        s.timed = 1;
+        s.measure_device = 1;
         for (int run = 0; run < N_RUNS; run++) {
             const struct ran ran = run_loader(b, &s, 0, 0.5 * b->second);
             const uint64_t bytes = ran.after.copy_bytes - ran.before.copy_bytes;
@@ -345,9 +345,10 @@ static void bench_kernels(struct bench *b)
         p.dtype = dtypes[i / 4];
         p.layout = i & 1 ? PSTK_NCHW : PSTK_NHWC;
         p.width = p.height = widths[i >> 1 & 1];
-        pstk__finish_table(table, p.dtype, mean, deviation);
+        p.channels = 3;
+        pstk__finish_table(table, p.dtype, 3, mean, deviation);
         if (p.dtype != PSTK_F32)
-            pstk__affine_init(&affine, table, p.dtype);
+            pstk__affine_init(&affine, table, p.dtype, 3);
         p.exact = affine.exact;
         memcpy(p.scale, affine.scale, sizeof p.scale);
         memcpy(p.offset, affine.offset, sizeof p.offset);
@@ -389,7 +390,7 @@ static void training_init(struct training *t, const struct bench *b)
     t->s.n_outputs = 1;
     t->s.batch_size = 128;
     t->s.device = PSTK_CUDA;
-    t->s.timed = 1;
+    t->s.measure_device = 1;
 }
 
 static void bench_stream(struct bench *b)
@@ -402,10 +403,10 @@ static void bench_stream(struct bench *b)
     const double used = (double)(ran.after.stream_used_ns - ran.before.stream_used_ns);
     const double starved = (double)(ran.after.stream_starved_ns - ran.before.stream_starved_ns);
     const double share = used > 0 ? starved / (used + starved) : 1;
-    printf("\nsteps of %.2f ms, 1.5 times what a batch of %u takes to make on %u threads\n",
+    printf("\nsteps of %.2f ms, 1.5 times as long as making a batch of %u on %u threads\n",
            1e3 * step, t.s.batch_size, ran.after.n_threads);
     printf("%-44s %12.3f %% of its time   aim < 1 %%\n", "  the stream has no batch", 100 * share);
-    printf("%-44s %12.3f of what steps alone take\n", "  steps, the whole",
+    printf("%-44s %12.3f of the time of steps alone\n", "  steps, the whole",
            ran.seconds / ((double)ran.n_batches * step));
     b->n_missed += share >= 0.01;
 }

@@ -8,8 +8,9 @@
  *
  *   bench_decode [FOLDER] [TURNS]     without a folder: images that it makes itself
  */
-#include "support/jpeg_writer.h"
 #include "image/image.h"
+#include "image/jpeg/decode.h"
+#include "support/jpeg_writer.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -91,8 +92,10 @@ static int plain_whole(struct bench *b, const struct file *f)
 
 static int table_box(struct bench *b, const struct file *f, struct pstk__box box)
 {
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = b};
-    return pstk__image_jpeg.decode(b->state, f->data, f->size, &f->info, &box, &sink, NULL);
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = b, .channels = 3};
+    return pstk__image_decode(
+        b->state, &(const struct pstk__coded){&pstk__image_jpeg, f->data, f->size, &f->info}, &box,
+        &sink, NULL);
 }
 
 static int table_whole(struct bench *b, const struct file *f)
@@ -241,7 +244,7 @@ int main(int argc, char **argv)
     if (b.n_files == 0 || n_turns == 0 || n_turns > MAX_TURNS || !b.row)
         fprintf(stderr, "usage: bench_decode [FOLDER of JPEG files] [TURNS, 1..%u]\n", MAX_TURNS);
     else if (pstk__arena_open(&b.arena, pstk__image_scratch(b.max_width, b.max_height)) == 0 &&
-             pstk__image_state_open(&b.state, &b.arena, PSTK_VARIANT_AUTO, NULL) == 0)
+             pstk__image_state_open(&b.state, &b.arena, PSTK_KERNELS_AUTO, NULL) == 0)
         r = measure(&b, n_turns);
     jpeg_destroy_decompress(&b.plain);
     pstk__image_state_close(b.state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images end to end, beside libjpeg-turbo decoding the same files whole on as many threads.
+ * Images end to end, compared with libjpeg-turbo decoding the same files whole on as many threads.
  *
  *   bench_images DATA [--seconds S] [--runs R] [--threads T]
  *

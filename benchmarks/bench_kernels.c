@@ -3,8 +3,8 @@
  * bench_kernels: the JPEG kernels of each variant, one core, in cache: nanoseconds a block for the
  * inverse DCT with all that belongs to it (expansion, dequantisation), by kind of block, and
  * nanoseconds for 64 pixels of upsampling and of colour. The variants take turns, so that the
- * ratios (to the C reference) come from one run. Beside them libjpeg-turbo's inverse DCT, from
- * coefficients that lie unpacked in memory.
+ * ratios (to the C reference) come from one run. For comparison: libjpeg-turbo's inverse DCT,
+ * from coefficients that lie unpacked in memory.
  *
  *   bench_kernels [--runs R]
  */
@@ -108,7 +108,7 @@ static const char *const piece_names[N_PIECES] = {
 /* Nanoseconds a block. */
 static double measure_inverse(struct bench *b, const struct pstk__jpeg_kernels *k, uint32_t kind)
 {
-    const uint32_t n = k->variant == PSTK_VARIANT_C ? 1 : 20;
+    const uint32_t n = k->variant == PSTK_KERNELS_C ? 1 : 20;
     const double start = bench_now();
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t y = 0; y < N_ROWS; y++)
@@ -123,7 +123,7 @@ static double measure_piece(struct bench *b, const struct pstk__jpeg_kernels *k,
                                               [YCC] = PSTK__JPEG_YCC,
                                               [RGB] = PSTK__JPEG_RGB,
                                               [CMYK] = PSTK__JPEG_CMYK};
-    const uint32_t n = k->variant == PSTK_VARIANT_C ? 100 : 4000;
+    const uint32_t n = k->variant == PSTK_KERNELS_C ? 100 : 4000;
     const uint8_t *rows[4];
     for (int i = 0; i < 4; i++)
         rows[i] = b->samples[i] + 64;
@@ -214,11 +214,11 @@ struct figures {
 static void print(const char *what, const struct figures *f, const char *unit)
 {
     static const char *const names[N_VARIANTS] = {"", "C", "AVX2", "AVX-512"};
-    for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
         char line[64];
         snprintf(line, sizeof line, "%s, %s", what, names[v]);
         if (f->of[v].n)
-            bench_line(line, &f->of[v], unit, v > PSTK_VARIANT_C ? &f->of[PSTK_VARIANT_C] : NULL,
+            bench_line(line, &f->of[v], unit, v > PSTK_KERNELS_C ? &f->of[PSTK_KERNELS_C] : NULL,
                        0);
     }
 }
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 
     for (int run = 0; run < runs; run++) {
         bench_add(&plain, measure_plain(&b, &c));
-        for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++) {
+        for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
             const struct pstk__jpeg_kernels *k = pstk__jpeg_kernels(v);
             for (uint32_t i = 0; k && i < N_KINDS; i++)
                 bench_add(&inverse[i].of[v], measure_inverse(&b, k, i));

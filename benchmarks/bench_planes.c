@@ -3,7 +3,7 @@
  * bench_planes: the JPEG files of a folder as coefficient planes, one core: what of them is stored
  * and why not the others, how many bytes and symbols that takes and where, and how long an image
  * takes by each variant: to open (header, tables), to decode all strips, to make all pixels; and to
- * pack, and to give back as a file. libjpeg-turbo's decode of the whole file stands beside them.
+ * pack, and to give back as a file. For comparison: libjpeg-turbo's decode of the whole file.
  * The variants take turns within a run, so that their ratios are those of one machine state.
  *
  *   bench_planes FOLDER [--runs R] [--files N]
@@ -12,13 +12,15 @@
 #include "base/codec.h"
 #include "image/image.h"
 #include "image/jpeg/coefficients.h"
+#include "image/jpeg/decode.h"
+#include "image/planes/decode.h"
 #include "image/planes/file.h"
 #include "image/planes/read.h"
 
 #include <dirent.h>
 
 #define MAX_FILES 2000u
-#define N_VARIANTS (PSTK_VARIANT_AVX512 + 1u)
+#define N_VARIANTS (PSTK_KERNELS_AVX512 + 1u)
 #define MEMORY (1u << 30) /* of the arena; untouched pages cost nothing */
 
 struct stored {
@@ -177,7 +179,7 @@ static void count_image(struct bench *b, const struct stored *s)
 {
     static struct pstk__planes_reader r;
     struct totals *t = &b->totals;
-    open_reader(b, s, PSTK_VARIANT_AUTO, &r);
+    open_reader(b, s, PSTK_KERNELS_AUTO, &r);
     const struct pstk__planes_header *h = &r.header;
     const uint64_t sizes = 4ull * h->n_strips;
     t->head += (uint64_t)(h->strip_sizes - s->field);
@@ -218,14 +220,16 @@ static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
 static double time_pixels(struct bench *b, const struct pstk__image_decoder *decoder,
                           uint32_t variant, int is_file)
 {
-    const struct pstk__row_sink sink = {.rows = drop_rows, .user = b};
+    const struct pstk__row_sink sink = {.rows = drop_rows, .user = b, .channels = 3};
     const double start = now();
     for (uint32_t i = 0; i < b->n_images; i++) {
         const struct stored *s = &b->image[i];
         const struct pstk__box all = {.width = s->info.width, .height = s->info.height};
-        if (decoder->decode(b->state[variant], is_file ? s->file : s->field,
-                            is_file ? s->file_size : s->field_size, &s->info, &all, &sink,
-                            NULL) < 0)
+        if (pstk__image_decode(b->state[variant],
+                               &(const struct pstk__coded){decoder, is_file ? s->file : s->field,
+                                                           is_file ? s->file_size : s->field_size,
+                                                           &s->info},
+                               &all, &sink, NULL) < 0)
             bench_die("decode", NULL);
     }
     return now() - start;
@@ -262,9 +266,11 @@ static double time_file(struct bench *b)
     for (uint32_t i = 0; i < b->n_images; i++) {
         const struct stored *s = &b->image[i];
         uint8_t *out = malloc(s->plain_size);
-        if (out == NULL ||
-            pstk__planes_decode(b->decoder, s->field, s->field_size, s->info.width, s->info.height,
-                                out, s->plain_size, &b->arena, NULL) < 0)
+        if (out == NULL || pstk__planes_decode(b->decoder,
+                                               &(const struct pstk__planes_field){
+                                                   s->field, s->field_size, s->info.width,
+                                                   s->info.height, s->plain_size},
+                                               out, &b->arena, NULL) < 0)
             bench_die("file", NULL);
         b->sum += out[0];
         free(out);
@@ -296,7 +302,7 @@ static void print_sizes(const struct bench *b)
     printf("%u files, %.0f bytes a file; %u stored, %u of them as equivalents\n", b->n_files,
            (double)b->all_bytes / b->n_files, b->n_images, b->n_equivalent);
     for (uint32_t i = 0; i < 16 && b->reasons[i].n > 0; i++)
-        printf("  %4u stay: %s\n", b->reasons[i].n, b->reasons[i].text);
+        printf("  %4u stay JPEGs: %s\n", b->reasons[i].n, b->reasons[i].text);
     printf("bytes of the fields by those of their files: %.4f\n\n",
            sum * 100 / (double)b->file_bytes);
     printf("%-28s %12s %8s\n", "bytes an image", "", "%");
@@ -331,14 +337,14 @@ static void print_times(const struct bench *b)
     uint64_t pixels = 0;
     for (uint32_t i = 0; i < b->n_images; i++)
         pixels += (uint64_t)b->image[i].info.width * b->image[i].info.height;
-    for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
         if (b->state[v] != NULL)
             printf("%-10s %10.1f %10.1f %10.1f %12.3f %12.3f %14.2f\n", names[v],
                    bench_median(&b->open[v]) * us, bench_median(&b->strips[v]) * us,
                    bench_median(&b->pixels[v]) * us, bench_median(&b->strips[v]) * 1e9 / symbols,
                    3e-9 * (double)pixels / bench_median(&b->pixels[v]),
                    plain / bench_median(&b->pixels[v]));
-    printf("libjpeg-turbo, the file %18.1f\npack %38.1f\ngive the file back %24.1f\n", plain * us,
+    printf("libjpeg-turbo, the file %18.1f\npack %38.1f\nrebuild the file %26.1f\n", plain * us,
            bench_median(&b->pack) * us, bench_median(&b->file) * us);
 }
 
@@ -353,7 +359,7 @@ static void open_bench(struct bench *b)
     if (pstk__planes_encoder_open(&b->encoder, &err) < 0)
         bench_die("encoder", &err);
     b->decoder = pstk__decoder_init(aligned_alloc(64, pstk__decoder_size()), pstk__decoder_size());
-    for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
         if (pstk__planes_kernels(v) != NULL && pstk__jpeg_kernels(v) != NULL &&
             pstk__image_state_open(&b->state[v], &b->arena, v, &err) < 0)
             bench_die("decoders", &err);
@@ -393,12 +399,12 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < b.n_images; i++)
         count_image(&b, &b.image[i]);
     for (uint32_t k = 0; k < runs; k++) {
-        for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++)
+        for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
             if (b.state[v] != NULL) {
                 time_strips(&b, v);
                 bench_add(&b.pixels[v], time_pixels(&b, &pstk__image_planes, v, 0));
             }
-        bench_add(&b.plain, time_pixels(&b, &pstk__image_jpeg, PSTK_VARIANT_C, 1));
+        bench_add(&b.plain, time_pixels(&b, &pstk__image_jpeg, PSTK_KERNELS_C, 1));
         bench_add(&b.file, time_file(&b));
         bench_add(&b.pack, time_pack(&b));
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_reader: what src/reader/reader.h costs beside a bare io_uring loop. The same reads through
- * the bare loop, the io_uring backend and the pread pool, in turns within one process, so that all
- * meet the same machine; medians and ratios as one JSON line. Arguments: bare_uring.c; --seconds is
- * one turn.
+ * bench_reader: what src/reader/reader.h costs compared with a bare io_uring loop. The same reads
+ * through the bare loop, the io_uring backend and the pread pool, in turns within one process, so
+ * that all meet the same machine; medians and ratios as one JSON line. Arguments: bare_uring.c;
+ * --seconds is one turn.
  */
 #define BARE_URING_NO_MAIN
 #include "bare_uring.c"
@@ -62,15 +62,16 @@ static int reader_run(const struct bare_work *w, uint32_t kind, struct bare_resu
                                          .n_files = 1,
                                          .buffers = w->buffers,
                                          .buffers_size = (uint64_t)w->depth * w->buffer_size};
+    const struct pstk__file file = {.store = &pstk__store_local, .fd = w->fd};
     struct pstk__reader *reader;
-    uint32_t rungs = 0;
-    int r = pstk__reader_open(&reader, &config, &rungs, NULL);
+    uint32_t fallbacks = 0;
+    int r = pstk__reader_open(&reader, &config, &fallbacks, NULL);
     if (r < 0)
         return r;
     struct pstk__read *reads = calloc(w->depth, sizeof *reads);
     r = reads ? reader->ops->set_file(reader, 0, w->fd) : -ENOMEM;
     for (uint32_t i = 0; reads && i < w->depth; i++) {
-        reads[i].fd = w->fd;
+        reads[i].from = &file;
         reads[i].fixed = 1;
         reads[i].buffer = w->buffers + (uint64_t)i * w->buffer_size;
     }

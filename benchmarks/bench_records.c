@@ -143,12 +143,12 @@ int main(int argc, char **argv)
            s.batch_size, runs, seconds);
     bench_line("full random order, page cache", &f.full, "records/s", &copied,
                bytes == 2048 ? 1e6 : 0.8);
-    bench_line("  beside bare reads, no checks", &f.reads, "reads/s", NULL, 0);
+    bench_line("  for comparison: bare reads, no checks", &f.reads, "reads/s", NULL, 0);
     bench_line("sequential, page cache", &f.sequential, "records/s", &copied, 0.8);
-    bench_line("  beside memcpy of as many bytes", &copied, "records/s", NULL, 0);
+    bench_line("  for comparison: memcpy of the bytes", &copied, "records/s", NULL, 0);
     bench_line("loader alone, nothing decoded", &cost, "ns a sample", NULL, 1000);
     bench_line("full random order, direct", &f.direct, "records/s", NULL, 0);
     bench_line("  bytes read", &f.direct_bytes, "B/s", &f.disk_bytes, 0.95);
-    bench_line("  beside bare direct reads", &f.disk_bytes, "B/s", NULL, 0);
+    bench_line("  for comparison: bare direct reads", &f.disk_bytes, "B/s", NULL, 0);
     return 0;
 }

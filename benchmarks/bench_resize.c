@@ -5,7 +5,9 @@
  * RandomResizedCrop's crops of 500 x 375 images and of 256 x 256 ones, the
  * source in the cache (warm) or in memory (cold); its parts; the finish of rows
  * by dtype and layout. All figures are taken in turn, several times over:
- * medians. benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
+ * medians. Of pixels with 1 and 4 channels one case of each; ratios are to 3
+ * channels by the same variant. benchmarks/bench_resize_pillow.py measures Pillow on the same
+ * crops.
  */
 #include "bench.h"
 #include "augment/op.h"
@@ -14,7 +16,7 @@
 #define SIDE 224u
 #define N_ROUNDS 15
 #define COLD_SIZE (256u << 20) /* of sources: beyond what a cache keeps between two uses */
-#define MAX_CASES 80
+#define MAX_CASES 120
 
 struct source {
     const char *name;
@@ -26,7 +28,7 @@ struct bench {
     struct pstk__arena arena;
     uint8_t *memory; /* COLD_SIZE */
     uint8_t *wide;   /* reference: rows after the horizontal pass */
-    void *out;       /* SIDE x SIDE x 3 floats */
+    void *out;       /* SIDE x SIDE x 4 floats */
     void *tables[4]; /* of u8, f16, bf16, f32 */
     struct pstk__affine lines[4];
     size_t cold; /* of `memory`: what was not used for longest */
@@ -40,7 +42,7 @@ struct bench_case {
     enum what what;
     const struct pstk__pixel_kernels *kernels;
     const struct source *source;
-    uint32_t dtype, layout, flip, cold, by_table;
+    uint32_t channels, dtype, layout, flip, cold, by_table;
     struct bench_runs runs;
 };
 
@@ -72,7 +74,7 @@ static void reference_pass(uint8_t *out, size_t out_step, const uint8_t *in, siz
 static void reference(struct bench *b, const struct source *s, const struct pstk__box *crop)
 {
     struct pstk__axis x, y;
-    axes(b, pstk__pixel_kernels(PSTK_VARIANT_C), crop, &x, &y);
+    axes(b, pstk__pixel_kernels(PSTK_KERNELS_C), crop, &x, &y);
     const uint8_t *in = b->memory + ((size_t)crop->top * s->width + crop->left) * 3;
     for (uint32_t r = 0; r < crop->height; r++)
         reference_pass(b->wide + (size_t)r * SIDE * 3, 3, in + (size_t)r * s->width * 3, 3, &x);
@@ -87,7 +89,8 @@ static struct pstk__finish finish_of(const struct bench *b, const struct bench_c
                        : c->dtype == PSTK_F16  ? 1
                        : c->dtype == PSTK_BF16 ? 2
                                                : 3;
-    return (struct pstk__finish){.dtype = c->dtype,
+    return (struct pstk__finish){.channels = c->channels,
+                                 .dtype = c->dtype,
                                  .layout = c->layout,
                                  .flip = c->flip,
                                  .width = SIDE,
@@ -98,14 +101,15 @@ static struct pstk__finish finish_of(const struct bench *b, const struct bench_c
 
 static uint64_t stride_of(const struct bench_case *c)
 {
-    return (uint64_t)SIDE * pstk_dtype_size(c->dtype) * (c->layout == PSTK_NCHW ? 1 : 3);
+    return (uint64_t)SIDE * pstk_dtype_size(c->dtype) * (c->layout == PSTK_NCHW ? 1 : c->channels);
 }
 
 static void resize(struct bench *b, const struct bench_case *c, const uint8_t *image,
                    const struct pstk__box *crop)
 {
-    const uint64_t stride = (uint64_t)c->source->width * 3;
+    const uint64_t stride = (uint64_t)c->source->width * c->channels;
     const struct pstk__resize_config config = {
+        .channels = c->channels,
         .in_width = crop->width,
         .in_height = crop->height,
         .out_width = SIDE,
@@ -119,7 +123,7 @@ static void resize(struct bench *b, const struct bench_case *c, const uint8_t *i
     if (pstk__resize_begin(&r, &b->arena, c->kernels, &config) < 0)
         abort();
     const uint8_t *first =
-        image + (crop->top + r.y.begin) * stride + ((size_t)crop->left + r.x.begin) * 3;
+        image + (crop->top + r.y.begin) * stride + ((size_t)crop->left + r.x.begin) * c->channels;
     pstk__resize_rows(&r, first, stride, r.y.end - r.y.begin);
 }
 
@@ -135,7 +139,7 @@ static void finish(struct bench *b, const struct bench_case *c)
     }
     for (uint32_t y = 0; y < SIDE; y++)
         c->kernels->finish_row((uint8_t *)b->out + y * stride_of(c),
-                               b->memory + (size_t)y * SIDE * 3, &f);
+                               b->memory + (size_t)y * SIDE * c->channels, &f);
 }
 
 /* The next image that has not been used for long. */
@@ -183,7 +187,7 @@ static int open_bench(struct bench *b)
 {
     b->memory = malloc(COLD_SIZE);
     b->wide = malloc((size_t)1024 * SIDE * 3);
-    b->out = calloc((size_t)SIDE * SIDE * 3, sizeof(float));
+    b->out = calloc((size_t)SIDE * SIDE * 4, sizeof(float));
     if (b->memory == NULL || b->wide == NULL || b->out == NULL ||
         pstk__arena_open(&b->arena, 4u << 20) < 0)
         return -1;
@@ -195,11 +199,13 @@ static int open_bench(struct bench *b)
         memcpy(b->memory + i, &state, 8);
     }
     for (uint32_t i = 1; i < 4; i++) {
-        b->tables[i] = malloc((size_t)768 * pstk_dtype_size(dtypes[i]));
+        static const float mean[4] = {0.485f, 0.456f, 0.406f, 0.5f};
+        static const float deviation[4] = {0.229f, 0.224f, 0.225f, 0.5f};
+        b->tables[i] = malloc((size_t)1024 * pstk_dtype_size(dtypes[i]));
         if (b->tables[i] == NULL)
             return -1;
-        pstk__finish_table(b->tables[i], dtypes[i], PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
-        pstk__affine_init(&b->lines[i], b->tables[i], dtypes[i]);
+        pstk__finish_table(b->tables[i], dtypes[i], 4, mean, deviation);
+        pstk__affine_init(&b->lines[i], b->tables[i], dtypes[i], 4);
     }
     return 0;
 }
@@ -216,7 +222,7 @@ static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
     const struct pstk__pixel_kernels *k = pstk__pixel_kernels(variant);
     if (k == NULL)
         return;
-    struct bench_case c = {.kernels = k, .source = &sources[0], .what = WEIGHTS};
+    struct bench_case c = {.kernels = k, .source = &sources[0], .what = WEIGHTS, .channels = 3};
     snprintf(c.name, sizeof c.name, "%s: weights of both axes", variants[variant]);
     add(cases, n, c);
     c.what = RESIZE;
@@ -233,7 +239,8 @@ static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
         add(cases, n, c);
     }
     c.what = FINISH;
-    c.flip = 0;
+    c.source = &sources[0];
+    c.flip = c.cold = 0;
     for (uint32_t i = 1; i < 12; i++) {
         c.dtype = dtypes[i / 2 % 4];
         c.layout = i & 1 ? PSTK_NCHW : PSTK_NHWC;
@@ -247,6 +254,39 @@ static void add_variant(struct bench_case *cases, uint32_t *n, uint32_t variant,
     }
 }
 
+/* A crop and a finish of images of 1 and 4 channels, u8, and f16 by its line. */
+static void add_channels(struct bench_case *cases, uint32_t *n, uint32_t variant,
+                         const struct source *source)
+{
+    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(variant);
+    for (uint32_t i = 0; i < 12 && k; i++) {
+        struct bench_case c = {.kernels = k, .source = source, .channels = i & 1 ? 4 : 1};
+        c.what = i < 6 ? RESIZE : FINISH;
+        c.dtype = i / 2 % 3 == 2 ? PSTK_F16 : PSTK_U8;
+        c.layout = i / 2 % 3 == 0 ? PSTK_NHWC : PSTK_NCHW;
+        c.flip = i == 4 || i == 5;
+        snprintf(c.name, sizeof c.name, "%s: %u channels, %s, %s %s%s", variants[variant],
+                 c.channels, i < 6 ? "500 x 375, warm" : "finish 224 x 224",
+                 dtype_names[i / 2 % 3 == 2], c.layout == PSTK_NHWC ? "NHWC" : "NCHW",
+                 c.flip ? " flipped" : "");
+        add(cases, n, c);
+    }
+}
+
+/* The figure of the same by the same variant, of 3 channels. */
+static const struct bench_case *of_three(const struct bench_case *cases, uint32_t n,
+                                         const struct bench_case *c)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        const struct bench_case *o = &cases[k];
+        if (o->channels == 3 && o->kernels == c->kernels && o->what == c->what &&
+            o->source == c->source && o->dtype == c->dtype && o->layout == c->layout &&
+            o->flip == c->flip && !o->cold && !o->by_table)
+            return o;
+    }
+    return NULL;
+}
+
 /* Medians, the lowest in brackets, and the ratio of medians to the same of plain C. */
 static void report(const struct bench_case *cases, uint32_t n)
 {
@@ -254,9 +294,13 @@ static void report(const struct bench_case *cases, uint32_t n)
         const double ms = bench_median(&cases[i].runs);
         const char *what = strchr(cases[i].name, ':');
         printf("%-52s %7.4f (%.4f)", cases[i].name, ms, bench_worst(&cases[i].runs, 0));
-        for (uint32_t k = 0; k < i && what != NULL; k++)
+        for (uint32_t k = 0; k < i && what; k++)
             if (strncmp(cases[k].name, "C:", 2) == 0 && strcmp(cases[k].name + 1, what) == 0)
                 printf("  %5.1f x C", bench_median(&cases[k].runs) / ms);
+        const struct bench_case *three =
+            cases[i].channels % 3 ? of_three(cases, n, &cases[i]) : NULL;
+        if (three)
+            printf("  %5.2f of the time of 3 channels", ms / bench_median(&three->runs));
         printf("\n");
     }
 }
@@ -274,8 +318,10 @@ int main(void)
     add(cases, &n,
         (struct bench_case){
             .name = "straightforward two passes", .what = PLAIN, .source = &sources[0]});
-    for (uint32_t v = PSTK_VARIANT_C; v <= PSTK_VARIANT_AVX512; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
         add_variant(cases, &n, v, sources);
+        add_channels(cases, &n, v, &sources[0]);
+    }
     for (int round = 0; round < N_ROUNDS; round++)
         for (uint32_t i = 0; i < n; i++)
             bench_add(&cases[i].runs, measure(&b, &cases[i]));

@@ -13,8 +13,12 @@
  * worked through once before measured() is entered: benchmarks/stages counts its instructions.
  */
 #include "bench.h"
-#include "base/crc32c.h"
 #include "augment/op.h"
+#include "base/crc32c.h"
+#include "image/image.h"
+#include "image/jpeg/decode.h"
+#include "image/pixels.h"
+#include "image/planes/decode.h"
 #include "image/planes/file.h"
 
 #include <dirent.h>
@@ -54,10 +58,10 @@ static const char *const stored_names[N_STORED] = {"planes", "jpeg", "pixels"};
 
 #define N_VARIANTS 4u
 static const char *const variant_names[N_VARIANTS] = {
-    [PSTK_VARIANT_AUTO] = "auto",
-    [PSTK_VARIANT_C] = "c",
-    [PSTK_VARIANT_AVX2] = "avx2",
-    [PSTK_VARIANT_AVX512] = "avx512",
+    [PSTK_KERNELS_AUTO] = "auto",
+    [PSTK_KERNELS_C] = "c",
+    [PSTK_KERNELS_AVX2] = "avx2",
+    [PSTK_KERNELS_AVX512] = "avx512",
 };
 
 /* ---- the work ------------------------------------------------------------------------------- */
@@ -73,7 +77,7 @@ static int render(struct bench *b, const struct pstk__image_decoder *decoder,
                   const struct pstk__resize_config *config, struct pstk_error *err)
 {
     struct pstk__resize r;
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = &r};
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = &r, .channels = 3};
     const size_t mark = b->arena.used;
     int rc = pstk__resize_begin(&r, &b->arena, b->kernels, config);
     if (rc == 0) {
@@ -81,7 +85,9 @@ static int render(struct bench *b, const struct pstk__image_decoder *decoder,
                                        .top = box->top + r.y.begin,
                                        .width = r.x.end - r.x.begin,
                                        .height = r.y.end - r.y.begin};
-        rc = decoder->decode(b->state, image->data, image->size, &image->info, &part, &sink, err);
+        rc = pstk__image_decode(
+            b->state, &(const struct pstk__coded){decoder, image->data, image->size, &image->info},
+            &part, &sink, err);
     }
     pstk__arena_reset(&b->arena, mark);
     return rc;
@@ -99,12 +105,14 @@ static int work(struct bench *b, uint32_t i)
     const struct pstk__box box =
         pstk__random_resized_crop_box(&random, image->info.width, image->info.height, scale, ratio);
     const struct pstk__resize_config config = {
+        .channels = CHANNELS,
         .in_width = box.width,
         .in_height = box.height,
         .out_width = SIDE,
         .out_height = SIDE,
         .window = {.width = SIDE, .height = SIDE},
-        .finish = {.dtype = b->is_f16 ? PSTK_F16 : PSTK_U8,
+        .finish = {.channels = CHANNELS,
+                   .dtype = b->is_f16 ? PSTK_F16 : PSTK_U8,
                    .layout = b->is_f16 ? PSTK_NCHW : PSTK_NHWC,
                    .flip = pstk__random_unit(&random) < 0.5,
                    .width = SIDE,
@@ -170,12 +178,16 @@ static int to_pixels(struct bench *b, struct image *image)
     static uint8_t pixels[CHANNELS * PIXELS_SIDE * PIXELS_SIDE];
     const struct pstk__box whole = {.width = image->info.width, .height = image->info.height};
     const struct pstk__resize_config config = {
+        .channels = CHANNELS,
         .in_width = whole.width,
         .in_height = whole.height,
         .out_width = PIXELS_SIDE,
         .out_height = PIXELS_SIDE,
         .window = {.width = PIXELS_SIDE, .height = PIXELS_SIDE},
-        .finish = {.dtype = PSTK_U8, .layout = PSTK_NHWC, .width = PIXELS_SIDE},
+        .finish = {.channels = CHANNELS,
+                   .dtype = PSTK_U8,
+                   .layout = PSTK_NHWC,
+                   .width = PIXELS_SIDE},
         .out = pixels,
         .out_stride = CHANNELS * PIXELS_SIDE,
     };
@@ -191,7 +203,8 @@ static int to_pixels(struct bench *b, struct image *image)
 /* The arena grows with the largest image seen; nothing is allocated in it now. */
 static int make_room(struct bench *b, const struct pstk__image_info *info)
 {
-    const struct pstk__resize_bounds bounds = {.max_in_width = info->width,
+    const struct pstk__resize_bounds bounds = {.channels = CHANNELS,
+                                               .max_in_width = info->width,
                                                .max_in_height = info->height,
                                                .min_out_width = SIDE,
                                                .min_out_height = SIDE,
@@ -357,7 +370,7 @@ static int run(struct bench *b)
         return fprintf(stderr, "bench_stages: this CPU lacks the variant\n"), -1;
     if (pstk__planes_encoder_open(&b->encoder, NULL) < 0)
         return perror("bench_stages"), -1;
-    pstk__finish_table(b->table, PSTK_F16, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    pstk__finish_table(b->table, PSTK_F16, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
     read_folder(b);
     if (b->n_images == 0)
         return fprintf(stderr, "bench_stages: %s: no JPEG files\n", b->folder), -1;

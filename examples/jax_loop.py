@@ -55,7 +55,7 @@ def save(path: str, parameters: Parameters, loader: penstock.Loader) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train an image classifier with JAX on a penstock data set.")
     parser.add_argument("train", help="data set to train on")
-    parser.add_argument("--checkpoint", help="file to save to after each epoch, and to go on from")
+    parser.add_argument("--checkpoint", help="file to save to after each epoch; training resumes from it")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--size", type=int, default=224)

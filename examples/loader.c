@@ -7,15 +7,8 @@ int main(int argc, char **argv)
 {
     struct pstk_op ops[] = {pstk_random_resized_crop(224, 224), pstk_random_flip(0.5),
                             pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD)};
-    struct pstk_output outputs[] = {
-        {.name = "image",
-         .field = "jpg",
-         .kind = PSTK_OUTPUT_IMAGE,
-         .ops = ops,
-         .n_ops = 3,
-         .dtype = PSTK_F16,
-         .layout = PSTK_NCHW},
-        {.name = "label", .field = "cls", .kind = PSTK_OUTPUT_SCALAR, .dtype = PSTK_I64}};
+    struct pstk_output outputs[] = {pstk_output_image("jpg", ops, 3, PSTK_F16, PSTK_NCHW),
+                                    pstk_output_scalar("cls", PSTK_I64)};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     struct pstk_settings s;

@@ -9,18 +9,8 @@ int main(int argc, char **argv)
 {
     pstk_op ops[] = {pstk_random_resized_crop(224, 224), pstk_random_flip(0.5),
                      pstk_normalize(penstock::imagenet_mean, penstock::imagenet_std)};
-    pstk_output outputs[2] = {};
-    outputs[0].name = "image";
-    outputs[0].field = "jpg";
-    outputs[0].kind = PSTK_OUTPUT_IMAGE;
-    outputs[0].ops = ops;
-    outputs[0].n_ops = 3;
-    outputs[0].dtype = PSTK_F16;
-    outputs[0].layout = PSTK_NCHW;
-    outputs[1].name = "label";
-    outputs[1].field = "cls";
-    outputs[1].kind = PSTK_OUTPUT_SCALAR;
-    outputs[1].dtype = PSTK_I64;
+    pstk_output outputs[] = {pstk_output_image("jpg", ops, 3, PSTK_F16, PSTK_NCHW),
+                             pstk_output_scalar("cls", PSTK_I64)};
 
     pstk_settings s = penstock::settings();
     s.path = argc > 1 ? argv[1] : "train";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// network: two layers that learn to tell classes apart, in CUDA; nothing of penstock is in it.
+// network: a network of two layers that learns to distinguish classes, in CUDA, without penstock.
 //
-// All work goes into one stream, and nothing here waits for the device. What fails throws.
+// All work goes into one stream, and nothing here waits for the device. A call that fails throws.
 #ifndef EXAMPLE_NETWORK_H
 #define EXAMPLE_NETWORK_H
 
@@ -41,8 +41,8 @@ inline void check(cublasStatus_t result, const char *call)
 #endif
 #define CHECK(call) check(call, #call)
 
-// After an error or Ctrl-C the device may still be at work with it. What fails here was told by the
-// call that broke the device.
+// After an error or Ctrl-C the device may still be using it. The call that broke the device has
+// already reported what fails here.
 template <auto give_back> struct GiveBack {
     template <typename T> void operator()(T *thing) const
     {
@@ -171,7 +171,7 @@ static __global__ void add_bias(Matrix m, const float *bias, bool is_hidden)
 }
 
 // A warp for each row: of the logits make the gradient of the rows' mean loss, softmax and cross
-// entropy. The loss of a label that is no class is no number.
+// entropy. The loss of a label that is not a class is NaN.
 static __global__ void differentiate_loss(Matrix logits, const int64_t *labels, Totals *totals)
 {
     const int64_t label = labels[blockIdx.x];

@@ -6,8 +6,8 @@
     train_classifier.py train --val val --checkpoint run.pt     # on a GPU, or the CPU where there is none
     torchrun --nproc-per-node 8 train_classifier.py train --val val --checkpoint run.pt
 
-Killed, and started again, it goes on behind its last checkpoint, also in the middle of an epoch; on the CPU
-it ends with the bits of a run that was never stopped.
+A run that was killed and is started again resumes after its last checkpoint, also in the middle of an
+epoch. On the CPU its result has the same bits as that of a run that was never stopped.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ except ImportError:
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut."""
+    """Two convolutions in parallel with a shortcut."""
 
     def __init__(self, n_in: int, n_out: int, stride: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def network(name: str, n_classes: int) -> nn.Module:
     if name == "small":
         return small_resnet(n_classes)
     if torchvision is None:
-        raise SystemExit(f"--model {name} is torchvision's: pip install torchvision, or take --model small")
+        raise SystemExit(f"--model {name} needs torchvision: pip install torchvision, or use --model small")
     return torchvision.models.get_model(name, num_classes=n_classes)
 
 
@@ -69,14 +69,14 @@ def network(name: str, n_classes: int) -> nn.Module:
 
 
 def open_loader(args: argparse.Namespace, device: torch.device, train: bool) -> penstock.Loader:
-    """Training: batches are full, in another order each epoch. Validation: every sample once; all ranks have
-    as many batches, of which the last may have fewer rows, or none."""
+    """Training: full batches, in a new order each epoch. Validation: every sample once; all ranks have the same
+    number of batches, and the last batch may have fewer rows, or none."""
     ops = [RandomResizedCrop(args.size), RandomFlip()] if train and args.augment else \
         [Resize(args.size * 8 // 7), CenterCrop(args.size)]
     dtype = "bfloat16" if args.amp else "float32"
     return penstock.Loader(
         args.train if train else args.val, batch_size=args.batch_size, device=device, rank="auto",
-        seed=args.seed, shuffle=train, last="drop" if train else "short", outputs={
+        seed=args.seed, shuffle=train, last_batch="drop" if train else "short", outputs={
             "image": penstock.image("jpg", [*ops, Normalize()], dtype=dtype, layout="channels_last"),
             "label": penstock.scalar("cls", dtype="int64")})
 
@@ -94,11 +94,11 @@ def say(text: str) -> None:
 
 
 class Meter:
-    """What happened since the last line. The loss stays on the device, which nothing waits for till then."""
+    """What happened since the last line. Until the next one the loss stays on the device: nothing waits for it."""
 
     def __init__(self, device: torch.device) -> None:
         self.loss, self.n_steps, self.n_samples = torch.zeros((), device=device), 0, 0
-        self.start, self.waited = time.perf_counter(), 0.0  # seconds; waited: without a batch to go on with
+        self.start, self.waited = time.perf_counter(), 0.0  # seconds; waited: for a batch
 
     def line(self) -> str:
         if dist.is_initialized():
@@ -156,7 +156,7 @@ class Trainer:
         self.meter.n_steps += 1
 
     def train_epoch(self, epoch: int) -> None:
-        """The epoch, or what load() left of it."""
+        """The epoch, or the rest of it after load()."""
         batches = self.loader.epoch(epoch)
         for first in range(0, len(batches), self.args.accumulate):
             self.train_step(batches, min(self.args.accumulate, len(batches) - first))
@@ -168,7 +168,7 @@ class Trainer:
 
     @torch.inference_mode()
     def validate(self, loader: penstock.Loader) -> tuple[float, float]:
-        """Mean loss, and the share of samples that are classified rightly, over all ranks."""
+        """Mean loss, and the share of samples that are classified correctly, over all ranks."""
         self.model.eval()
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)  # of losses, right ones, all
         for batch in loader:
@@ -184,7 +184,7 @@ class Trainer:
         return loss / n, right / n
 
     def save(self) -> None:
-        """One file, which is there whole or not at all. The loader's state is the same on all ranks."""
+        """Writes one file, whole or not at all. The loader's state is the same on all ranks."""
         if self.args.checkpoint and (not dist.is_initialized() or dist.get_rank() == 0):
             parts = {name: getattr(self, name).state_dict() for name in self.PARTS}
             torch.save({"step": self.step, **parts}, self.args.checkpoint + ".new")
@@ -195,7 +195,7 @@ class Trainer:
         for name in self.PARTS:
             getattr(self, name).load_state_dict(saved[name])
         self.step = saved["step"]
-        say(f"going on behind step {self.step} of {self.args.checkpoint}")
+        say(f"resuming after step {self.step} of {self.args.checkpoint}")
 
 
 # ---- the program -----------------------------------------------------------------------------------------
@@ -206,15 +206,15 @@ def parsed() -> argparse.Namespace:
     add, switch = parser.add_argument, argparse.BooleanOptionalAction
     add("train", help="data set to train on")
     add("--val", help="data set to validate on after each epoch")
-    add("--checkpoint", help="file to save to, and to go on from where it exists")
+    add("--checkpoint", help="file to save to; if it exists, training resumes from it")
     add("--checkpoint-every", type=int, default=1000, metavar="STEPS")
     add("--log-every", type=int, default=20, metavar="STEPS")
-    add("--model", default="resnet50" if torchvision else "small", help="torchvision's name of one, or small")
-    add("--classes", type=int, help="how many there are, where the data set has no names of them")
+    add("--model", default="resnet50" if torchvision else "small", help="a model's name in torchvision, or small")
+    add("--classes", type=int, help="number of classes, for a data set without class names")
     add("--epochs", type=int, default=90)
-    add("--batch-size", type=int, default=256, help="samples in each process at a time")
-    add("--accumulate", type=int, default=1, help="batches for one step of the optimizer")
-    add("--size", type=int, default=224, help="of images, in pixels")
+    add("--batch-size", type=int, default=256, help="samples of a batch in each process")
+    add("--accumulate", type=int, default=1, help="batches per step of the optimizer")
+    add("--size", type=int, default=224, help="side of the images in pixels")
     add("--augment", action=switch, default=True, help="random crops and flips")
     add("--amp", action=switch, default=True, help="bfloat16 where that is safe")
     add("--lr", type=float, default=0.1)

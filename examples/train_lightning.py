@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Train an image classifier with Lightning on a penstock data set. The loader's place is saved in Lightning's
-own checkpoints, so that a run goes on in the middle of an epoch.
+"""Train an image classifier with Lightning on a penstock data set. Lightning's own checkpoints contain
+the position of the loader, so a run can resume in the middle of an epoch.
 
     train_lightning.py train --val val
     train_lightning.py train --val val --resume last.ckpt
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 
 class Data(lightning.LightningDataModule):
-    """Loaders are opened by the hooks: each process has its rank and its device by then."""
+    """The hooks open the loaders: by then each process has its rank and its device."""
 
     def __init__(self, train: str, val: str | None, batch_size: int, size: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Data(lightning.LightningDataModule):
 
     def val_dataloader(self) -> penstock.Loader:
         ops = [Resize(self.size * 8 // 7), CenterCrop(self.size)]
-        return self.open("val", ops, shuffle=False, last="pad")
+        return self.open("val", ops, shuffle=False, last_batch="pad")
 
 
 class Classifier(lightning.LightningModule):
@@ -66,20 +66,20 @@ class Classifier(lightning.LightningModule):
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train an image classifier with Lightning.")
     parser.add_argument("train", help="data set to train on")
-    parser.add_argument("--val", help="data set to validate on; default: that of training")
-    parser.add_argument("--resume", help="checkpoint to go on from")
+    parser.add_argument("--val", help="data set to validate on (default: the training data set)")
+    parser.add_argument("--resume", help="checkpoint to resume from")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--checkpoints", default="checkpoints", help="folder for them")
+    parser.add_argument("--checkpoints", default="checkpoints", help="folder for the checkpoints")
     parser.add_argument("--checkpoint-every", type=int, default=1000, metavar="STEPS")
     args = parser.parse_args()
 
     lightning.seed_everything(1)
     trainer = lightning.Trainer(
         max_epochs=args.epochs, logger=False, log_every_n_steps=1,
-        use_distributed_sampler=False,  # the loader shares samples out among ranks
+        use_distributed_sampler=False,  # the loader distributes the samples among the ranks
         callbacks=[ModelCheckpoint(args.checkpoints, "{step}", save_top_k=-1,
                                    every_n_train_steps=args.checkpoint_every)])
     trainer.fit(Classifier(len(penstock.Dataset(args.train).names), args.lr),

@@ -4,13 +4,13 @@
 //   penstock pack imagenet/train train         (a folder for each class)
 //   example_trainer train --epochs 20 --batch-size 256 --lr 0.01 --device 0
 //
-// (The labels of `make demo`'s images are drawn by chance: those it can only learn by heart.)
+// (The labels of `make demo`'s images are random: the network can only memorise them.)
 //
-// What a training loop needs of penstock is in train():
+// train() has all that a training loop needs of penstock:
 //
-//   loader.epoch(e, stream)   for each batch the stream is made to wait; the program is not
+//   loader.epoch(e, stream)   the stream waits for each batch; the program does not
 //   network.learn(...)        kernels in that stream, on the batch's device pointers
-//   the loop's next turn      releases the batch: its memory is used again when the stream is there
+//   the loop's next turn      releases the batch; its memory is reused once the stream gets there
 //
 // So the program runs ahead of the device, and nothing in the loop waits for it: the loss is summed
 // on the device, copied now and then by the stream, and looked at one report later.
@@ -71,7 +71,7 @@ class Report
     {
         if (n_images_ == 0)
             return;
-        CHECK(cudaEventSynchronize(is_fetched_.get())); // long ago, but for the last one
+        CHECK(cudaEventSynchronize(is_fetched_.get())); // long ago, except for the last one
         const double loss = fetched_[0].loss / n_images_;
         const double right_percent = 100.0 * double(fetched_[0].n_right) / n_images_;
         std::printf("epoch %2d  step %4d  loss %.4f  accuracy %5.1f %%  %6.0f images/s  "
@@ -81,7 +81,7 @@ class Report
         n_images_ = 0;
         if (!std::isfinite(loss))
             throw std::runtime_error(
-                "the loss is no number: is --lr too high, or a label no class?");
+                "the loss is not a number: --lr may be too high, or a label may not be a class");
     }
 
   private:
@@ -150,8 +150,9 @@ int count_classes(const char *path)
     if (result < 0)
         throw std::runtime_error(pstk_strerror(result));
     if (info.n_names < 2 || info.n_names > MAX_CLASSES)
-        throw std::runtime_error(std::string(path) + ": not a data set of 2 to " +
-                                 std::to_string(MAX_CLASSES) + " classes, made of a folder each");
+        throw std::runtime_error(std::string(path) + ": must be a data set of 2 to " +
+                                 std::to_string(MAX_CLASSES) +
+                                 " classes, packed from one folder each");
     return int(info.n_names);
 }
 
@@ -160,26 +161,18 @@ void train(const Options &options)
     pstk_op ops[] = {pstk_random_resized_crop_range(SIDE, SIDE, 0.5, 1, 0.75, 4 / 3.0),
                      pstk_random_flip(0.5),
                      pstk_normalize(penstock::imagenet_mean, penstock::imagenet_std)};
-    pstk_output outputs[2] = {};
-    outputs[0].field = "jpg";
-    outputs[0].kind = PSTK_OUTPUT_IMAGE;
-    outputs[0].ops = ops;
-    outputs[0].n_ops = 3;
-    outputs[0].dtype = PSTK_F32;
-    outputs[0].layout = PSTK_NCHW;
-    outputs[1].field = "cls";
-    outputs[1].kind = PSTK_OUTPUT_SCALAR;
-    outputs[1].dtype = PSTK_I64;
+    pstk_output outputs[] = {pstk_output_image("jpg", ops, 3, PSTK_F32, PSTK_NCHW),
+                             pstk_output_scalar("cls", PSTK_I64)};
 
     pstk_settings settings = penstock::settings();
     settings.path = options.path;
     settings.outputs = outputs;
     settings.n_outputs = 2;
     settings.batch_size = options.batch_size;
-    settings.last = PSTK_LAST_SHORT; // every image in every epoch, so n_valid counts
+    settings.last_batch = PSTK_LAST_SHORT; // every image in every epoch, so n_valid counts
     settings.device = PSTK_CUDA;
     settings.device_index = options.device;
-    settings.timed = 1;
+    settings.measure_device = 1;
     const int n_classes = count_classes(options.path);
     penstock::Loader loader(settings);
     CHECK(cudaSetDevice(options.device));
@@ -216,7 +209,7 @@ template <typename Number> Number parse(const char *text, double least, double m
     char *end;
     const double value = std::strtod(text, &end);
     if (end == text || *end || !(value >= least && value <= most) || value != double(Number(value)))
-        throw std::invalid_argument(std::string("no such value is possible: ") + text);
+        throw std::invalid_argument(std::string("this value is not possible: ") + text);
     return Number(value);
 }
 
@@ -238,10 +231,10 @@ Options parse_all(int argc, char **argv)
         else if (name == 'l')
             options.rate = parse<double>(optarg, 1e-9, 1e3);
         else
-            throw std::invalid_argument("see the options");
+            throw std::invalid_argument("an option is wrong");
     }
     if (optind + 1 != argc)
-        throw std::invalid_argument("one data set is needed");
+        throw std::invalid_argument("DATA: must be one data set");
     options.path = argv[optind];
     return options;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The virtual environments of the peers: one for each group that can live together."""
+"""The virtual environments of the peers: one for each group that can share one."""
 import json
 import os
 import pathlib
@@ -45,7 +45,7 @@ def why_missing(top, name):
 
 
 def last_line(text):
-    """The line that most likely says what went wrong."""
+    """The line that is most likely the cause."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     return (errors or lines or ["no output"])[-1][:200]
@@ -69,7 +69,7 @@ def has_debian(package):
 def install_debian(packages):
     """Returns None, or why these packages are not there in one line."""
     if not shutil.which("dpkg-query"):
-        return None  # another system: the build tells what it lacks
+        return None  # another system: the build reports what it lacks
     missing = [package for package in packages if not has_debian(package)]
     if not missing:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the table says of the machine, and which cores the peers get."""
+"""The machine as the table describes it, and which cores the peers get."""
 import datetime
 import os
 import platform

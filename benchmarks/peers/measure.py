@@ -84,7 +84,7 @@ def check_bytes(batch, task):
     source, row = numpy.load(task.records, mmap_mode="r"), numpy.asarray(batch[0])
     alike = numpy.flatnonzero((source[:, :8] == row[:8]).all(axis=1))
     if not any(numpy.array_equal(source[i], row) for i in alike):
-        raise SystemExit(f"{task.name}: a record is none of the source's")
+        raise SystemExit(f"{task.name}: a record is not one of the source's")
 
 
 def time_batches(stream, task):

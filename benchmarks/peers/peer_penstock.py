@@ -63,9 +63,9 @@ def main():
     if verb == "prepare":
         version = command([task.binary, "--version"]).split()[-1]
         measure.say({"bytes": prepare(task), "versions": {"penstock": version}})
-    elif task.options.get("ceiling"):
+    elif task.options.get("reference"):
         found = run_bench(task, 0.1)
-        measure.say({"samples": found["ceilings"][task.options["ceiling"]], "seconds": 1})
+        measure.say({"samples": found["reference"][task.options["reference"]], "seconds": 1})
     else:
         found = run_bench(task, task.seconds, "--no-ceilings")
         measure.say({"samples": found["samples"], "seconds": found["seconds"]})

@@ -10,7 +10,7 @@ def spread(values):
 
 
 def figure(value):
-    """Four digits at most mean anything here."""
+    """At most four digits are significant here."""
     if value >= 1e6:
         return f"{value / 1e6:.2f} M"
     if value >= 1e4:
@@ -32,12 +32,12 @@ class Results:
                  if row.table == table and row.kind == "peer" and self.rates(row.name)]
         return max(peers, key=lambda row: statistics.median(self.rates(row.name)), default=None)
 
-    def ratio(self, name, beside):
+    def ratio(self, name, reference):
         """Median, least and greatest of the ratios within each round, or None."""
-        if beside.startswith("best "):
-            best = self.best_peer(beside.removeprefix("best "))
-            beside = best.name if best else ""
-        pairs = list(zip(self.rates(name), self.rates(beside)))
+        if reference.startswith("best "):
+            best = self.best_peer(reference.removeprefix("best "))
+            reference = best.name if best else ""
+        pairs = list(zip(self.rates(name), self.rates(reference)))
         return spread([a / b for a, b in pairs]) if pairs else None
 
 
@@ -83,7 +83,7 @@ def table_lines(results, name):
 def aim_lines(results):
     lines = []
     for aim in rows.AIMS:
-        ratio = results.ratio(aim.row, aim.beside)
+        ratio = results.ratio(aim.row, aim.reference)
         if ratio:
             lines.append(line(aim.text, f"{ratio[0]:.2f}", f"{ratio[1]:.2f} .. {ratio[2]:.2f}",
                               f"{aim.least:g}", "yes" if ratio[0] >= aim.least else "no"))
@@ -129,7 +129,7 @@ def write(given):
     results = Results(given)
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 -->",
              "<!-- Written by `benchmarks/peers/run report`; do not edit. -->",
-             "# penstock beside other loaders", "", *machine_lines(results), *aim_lines(results)]
+             "# penstock compared with other loaders", "", *machine_lines(results), *aim_lines(results)]
     for name in rows.TABLES:
         lines += table_lines(results, name)
     return "\n".join(lines + version_lines(results)).rstrip() + "\n"

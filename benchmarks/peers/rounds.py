@@ -22,7 +22,7 @@ class Failure(Exception):
 
 
 def stop_group(process):
-    """End what a peer left behind: the group is its own session, so nobody else's."""
+    """End what a peer left running: the group is its own session, so nothing else is in it."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

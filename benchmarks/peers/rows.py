@@ -66,15 +66,15 @@ ROWS = [
              "the same data, `--dtype f16 --layout nchw`", bench=F16, kind="other"),
     penstock("penstock-center", "jpeg", "penstock, resize 256, centre crop 224",
              "validation: `--crop center`", bench=["--crop", "center"], kind="other"),
-    penstock("penstock-avx2", "jpeg", "penstock, kernels of AVX2", "`--variant avx2`",
-             bench=["--variant", "avx2"], kind="other"),
+    penstock("penstock-avx2", "jpeg", "penstock, kernels of AVX2", "`--kernels avx2`",
+             bench=["--kernels", "avx2"], kind="other"),
     penstock("penstock-1", "jpeg", "penstock, 1 worker", "`--threads 1`", threads=1,
              kind="other"),
     penstock("penstock-keep", "jpeg", "penstock, JPEGs kept", "`pack --jpeg keep`", pack=KEEP,
              kind="other"),
     penstock("libjpeg", "jpeg", "libjpeg-turbo alone, whole images x cores",
-             "the decode ceiling of `penstock bench`: no crop, no resize, no batches", pack=KEEP,
-             kind="ceiling", ceiling="decode_samples_per_second"),
+             "the reference that `penstock bench` prints: no crop, no resize, no batches", pack=KEEP,
+             kind="ceiling", reference="libjpeg_turbo_samples_per_second"),
     Row("pillow", "jpeg", "PyTorch DataLoader, Pillow", "dataloader", "torch",
         {"decode": "pillow", "prefetch": 4},
         "torchvision transforms on PIL images; a worker for each core, persistent, "
@@ -152,7 +152,7 @@ ROWS = [
 class Aim:
     text: str
     row: str
-    beside: str  # a row; "best TABLE" for the best peer of a table
+    reference: str  # a row; "best TABLE" for the best peer of a table
     least: float
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// penstock.hpp - thin C++17 over penstock.h: what C returns is thrown, what C leases is released.
+// penstock.hpp - thin C++17 over penstock.h: throws the errors that C returns, releases C's leases.
 //
 //   pstk_settings s = penstock::settings();
 //   s.path = "train"; s.batch_size = 256; s.outputs = outputs; s.n_outputs = 2;
@@ -9,8 +9,8 @@
 //       for (penstock::Batch &batch : loader.epoch(epoch))
 //           train_step(batch.tensor(0).data, batch.tensor(1).data);
 //
-// Nothing is hidden: structs and enumerators are those of penstock.h, and get() gives the C object.
-// The rules of penstock.h hold, those on threads as well.
+// Structs and enumerators are those of penstock.h, and get() returns the C object. The rules of
+// penstock.h hold, also those about threads.
 #ifndef PENSTOCK_PENSTOCK_HPP
 #define PENSTOCK_PENSTOCK_HPP
 
@@ -22,11 +22,11 @@
 namespace penstock
 {
 
-// PSTK_IMAGENET_MEAN and PSTK_IMAGENET_STD are compound literals, which C++ has not.
+// In place of PSTK_IMAGENET_MEAN and PSTK_IMAGENET_STD, compound literals, which C++ lacks.
 inline constexpr float imagenet_mean[3] = {0.485f, 0.456f, 0.406f};
 inline constexpr float imagenet_std[3] = {0.229f, 0.224f, 0.225f};
 
-// A failure of any call below; what() is the sentence of the library.
+// A failure of any call below; what() returns the library's sentence.
 class Error : public std::exception
 {
   public:
@@ -50,7 +50,7 @@ class Error : public std::exception
     pstk_error detail_;
 };
 
-// The defaults, to be filled in.
+// Settings with all defaults.
 inline pstk_settings settings() noexcept
 {
     pstk_settings s;
@@ -58,12 +58,12 @@ inline pstk_settings settings() noexcept
     return s;
 }
 
-// The lease of one batch, or of none: at the end of an epoch. It outlives its loader where it must.
+// The lease of one batch; of none at the end of an epoch. It may outlive its loader.
 class Batch
 {
   public:
     Batch() noexcept = default;
-    // Takes over a lease; `stream` is handed to pstk_release.
+    // Takes a lease; pstk_release gets `stream`.
     explicit Batch(pstk_batch *batch, void *stream = nullptr) noexcept
         : batch_(batch), stream_(stream)
     {
@@ -142,7 +142,7 @@ class Loader
         close();
     }
 
-    // The next batch, or an empty one at the end of the epoch. See pstk_next.
+    // Return the next batch; an empty one at the end of the epoch. See pstk_next.
     Batch next(void *stream = nullptr, int64_t timeout_ns = -1)
     {
         pstk_error err = no_error();
@@ -156,7 +156,7 @@ class Loader
         pstk_error err = no_error();
         check(pstk_seek(loader_, epoch, position, &err), err);
     }
-    // Seek to the start of an epoch; its batches, for a range-based for.
+    // Seek to the start of an epoch; return its batches, for a range-based for.
     Epoch epoch(uint64_t epoch, void *stream = nullptr);
 
     std::pair<uint64_t, uint64_t> cursor() const // epoch, position
@@ -202,7 +202,7 @@ class Loader
         pstk_error_init(&err, sizeof err);
         return err;
     }
-    // Some calls have no place for detail: then the code is all there is.
+    // Some calls give no detail: then only the code is set.
     static void check(int result, pstk_error &err)
     {
         if (result >= 0)
@@ -214,7 +214,7 @@ class Loader
     pstk_loader *loader_ = nullptr;
 };
 
-// The batches of one epoch: each is released before the next is asked for, unless it is moved out.
+// The batches of one epoch. Each is released before the next one is leased, unless moved out.
 class Loader::Epoch
 {
   public:

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/types.h - what every other header shares: errors, element types, operations.
+ * penstock/types.h - what every other header shares: errors, element types, image operations.
  *
- * Ownership vocabulary, used at every pointer parameter of the public headers:
+ * Words for ownership, used at pointers of all public headers:
  *   borrows        the library reads it during the call only
- *   copies         the library keeps its own copy; the caller's may go at once
+ *   copies         the library keeps its own copy; the caller may free its own at once
  *   takes          on success the library owns it
  *   leases         the caller may use it until it releases it
  *   returns owned  the caller must close it
+ *
+ * Any thread may call a function, unless its comment has a line "Thread:". Every size is in bytes
+ * and every time in nanoseconds, unless the member's comment has another unit.
  */
 #ifndef PENSTOCK_TYPES_H
 #define PENSTOCK_TYPES_H
@@ -18,6 +21,9 @@
 #define PSTK_VERSION_MAJOR 0
 #define PSTK_VERSION_MINOR 1
 #define PSTK_VERSION_PATCH 0
+/* The version of these headers: 0.1.0 is 100. pstk_version_number() returns the library's. */
+#define PSTK_VERSION_NUMBER                                                                        \
+    (PSTK_VERSION_MAJOR * 10000 + PSTK_VERSION_MINOR * 100 + PSTK_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define PSTK_API __attribute__((visibility("default")))
@@ -32,9 +38,9 @@ extern "C" {
 /* ---- errors ------------------------------------------------------------------------------- */
 
 /*
- * The closed list of results: X(name, errno value, short text). Every fallible function returns 0
- * (or a small positive result that its comment names) or one of these, which are negative errno
- * values. A native code of the kernel, libjpeg, libpng or CUDA is in pstk_error.native.
+ * The closed list of results: X(name, value, short text). Every fallible function returns 0, or a
+ * positive result that its comment names, or one of these. The values are negative errno values.
+ * pstk_error.native has the code that the kernel, libjpeg, libpng or CUDA returned.
  */
 #define PSTK_ERRORS(X)                                                                             \
     X(PSTK_EPERM, -1, "not permitted here")                                                        \
@@ -62,50 +68,80 @@ enum pstk_result {
 #undef X
 };
 
-/* Where on the data path an error arose. */
+/* The place on the data path where an error arose. */
 enum pstk_stage {
     PSTK_STAGE_NONE = 0,
-    PSTK_STAGE_OPEN = 1,     /* settings, manifest, allocation */
-    PSTK_STAGE_ORDER = 2,    /* which sample comes next */
-    PSTK_STAGE_SHARD = 3,    /* shard header, index page, open file */
-    PSTK_STAGE_READ = 4,     /* storage */
-    PSTK_STAGE_RECORD = 5,   /* record head, field checksum, decompression */
-    PSTK_STAGE_DECODE = 6,   /* JPEG, PNG, user callback */
-    PSTK_STAGE_DEVICE = 7,   /* copy to the device */
-    PSTK_STAGE_CONSUMER = 8, /* the caller */
-    PSTK_STAGE_WRITE = 9,    /* the shard writer */
+    /* settings, manifest, allocation */
+    PSTK_STAGE_OPEN = 1,
+    /* the choice of the next sample */
+    PSTK_STAGE_ORDER = 2,
+    /* shard header, index page, open file */
+    PSTK_STAGE_SHARD = 3,
+    /* storage */
+    PSTK_STAGE_READ = 4,
+    /* record head, field checksum, decompression */
+    PSTK_STAGE_RECORD = 5,
+    /* JPEG, PNG, the caller's callback */
+    PSTK_STAGE_DECODE = 6,
+    /* copy to the device */
+    PSTK_STAGE_DEVICE = 7,
+    /* the caller */
+    PSTK_STAGE_CONSUMER = 8,
+    /* the shard writer */
+    PSTK_STAGE_WRITE = 9,
 };
 
-#define PSTK_NONE UINT64_MAX /* an id or a position that does not apply */
+/* An id or a position that does not apply. */
+#define PSTK_NONE UINT64_MAX
 
 /*
- * The detail of one failure. Plain data, owned by the caller; a function that takes a
- * `struct pstk_error *` accepts NULL. Set `size` once with pstk_error_init.
+ * The detail of one failure: plain data, which the caller owns. A function that takes a
+ * `struct pstk_error *` accepts NULL. Initialise it once with pstk_error_init.
  */
 struct pstk_error {
-    uint32_t size;      /* sizeof(struct pstk_error) of the caller */
-    int32_t code;       /* enum pstk_result */
-    int32_t stage;      /* enum pstk_stage */
-    int32_t native;     /* errno, libjpeg message code, ... ; 0 when there is none */
-    uint64_t sample_id; /* PSTK_NONE when it concerns no sample */
-    uint64_t record;    /* record number within the shard, or PSTK_NONE */
-    uint64_t offset;    /* first byte of the damaged range in the shard file, or PSTK_NONE */
-    uint64_t length;    /* its length in bytes, 0 when unknown */
-    uint64_t epoch;     /* PSTK_NONE outside a loader */
-    uint64_t position;  /* global sample position in the epoch, or PSTK_NONE */
-    char shard[256];    /* file name of the shard, or "" */
-    char message[768];  /* one sentence: what happened, where, what to do */
+    /* sizeof(struct pstk_error) of the caller; pstk_error_init sets it */
+    uint32_t size;
+    /* enum pstk_result */
+    int32_t code;
+    /* enum pstk_stage */
+    int32_t stage;
+    /* errno, libjpeg's message code, ...; 0: none */
+    int32_t native;
+
+    /* PSTK_NONE: the failure concerns no sample */
+    uint64_t sample_id;
+    /* number of the record within its shard, or PSTK_NONE */
+    uint64_t record;
+    /* first byte of the damaged range in the shard file, or PSTK_NONE */
+    uint64_t offset;
+    /* bytes of that range; 0: unknown */
+    uint64_t length;
+    /* PSTK_NONE outside a loader */
+    uint64_t epoch;
+    /* of samples over all ranks in the epoch, or PSTK_NONE */
+    uint64_t position;
+
+    /* file name of the shard, or "" */
+    char shard[256];
+    /* one sentence: what happened, where, what to do */
+    char message[768];
 };
 
 /* Clear `err` and set its size. */
 PSTK_API void pstk_error_init(struct pstk_error *err, uint32_t size);
-/* Return the short text of a result code; never NULL; static storage. */
+/* Return the short text of a result; never NULL; static storage. */
 PSTK_API const char *pstk_strerror(int code);
-/* Return the name of a result code as in the list above ("PSTK_EIO"); never NULL; static storage.
- */
+/* Return the name of a result as in the list above ("PSTK_EIO"); never NULL; static storage. */
 PSTK_API const char *pstk_error_name(int code);
+
 /* Return the library's version, "0.1.0"; static storage. */
 PSTK_API const char *pstk_version(void);
+/* Return the library's version as a number: PSTK_VERSION_NUMBER of the headers it was built of. */
+PSTK_API uint32_t pstk_version_number(void);
+
+/* Return the CRC32C (Castagnoli) of `size` bytes at `data`, which continues `crc` (0 at the start).
+ * borrows. */
+PSTK_API uint32_t pstk_crc32c(uint32_t crc, const void *data, uint64_t size);
 
 /* ---- element types and layouts ------------------------------------------------------------ */
 
@@ -118,79 +154,118 @@ enum pstk_dtype {
     PSTK_I32 = 6,
     PSTK_U64 = 7,
     PSTK_I64 = 8,
-    PSTK_F16 = 9,   /* IEEE binary16 */
-    PSTK_BF16 = 10, /* bfloat16 */
+    /* IEEE binary16 */
+    PSTK_F16 = 9,
+    /* bfloat16 */
+    PSTK_BF16 = 10,
     PSTK_F32 = 11,
     PSTK_F64 = 12,
 };
 
-/* Return the size of one element in bytes, 0 for an unknown dtype. */
+/* Return the bytes of one element; 0: an unknown dtype. */
 PSTK_API uint32_t pstk_dtype_size(uint32_t dtype);
-/* Return "u8", "bf16", ...; "?" for an unknown dtype. */
+/* Return "u8", "bf16", ...; "?": an unknown dtype. Static storage. */
 PSTK_API const char *pstk_dtype_name(uint32_t dtype);
-/* Return the dtype of that name, 0 when there is none. `name` borrows. */
+/* Return the dtype of that name; 0: there is none. borrows. */
 PSTK_API uint32_t pstk_dtype_parse(const char *name);
 
 enum pstk_layout {
-    PSTK_NHWC = 0, /* rows x columns x channels: as decoders write */
+    /* rows x columns x channels, as decoders write */
+    PSTK_NHWC = 0,
+    /* channels x rows x columns */
     PSTK_NCHW = 1,
 };
 
-/* How the bytes of an image field are encoded. Stored in every record: files of both kinds mix. */
+/* How the bytes of an image field are encoded. Every record has its own encoding, so one data set
+ * may mix them. */
 enum pstk_encoding {
-    PSTK_ENCODING_NONE = 0,   /* the field is no image */
-    PSTK_ENCODING_JPEG = 1,   /* a JPEG file (ITU T.81), as it came */
-    PSTK_ENCODING_PNG = 2,    /* a PNG file, as it came */
-    PSTK_ENCODING_PIXELS = 3, /* decoded: height x width x 3 bytes, RGB, rows without padding */
+    /* the field is not an image */
+    PSTK_ENCODING_NONE = 0,
+    /* a JPEG file (ITU T.81), as the writer got it */
+    PSTK_ENCODING_JPEG = 1,
+    /* a PNG file, as the writer got it */
+    PSTK_ENCODING_PNG = 2,
+    /* decoded: height x width x 3 bytes, RGB, rows without padding */
+    PSTK_ENCODING_PIXELS = 3,
 };
 
 /* ---- operations on images ----------------------------------------------------------------- */
 
 enum pstk_op_kind {
     PSTK_OP_RANDOM_RESIZED_CROP = 1,
-    PSTK_OP_RESIZE = 2,         /* exact: width x height */
-    PSTK_OP_RESIZE_SHORTER = 3, /* shorter side to `width` pixels, aspect ratio kept */
+    /* to exactly width x height */
+    PSTK_OP_RESIZE = 2,
+    /* the shorter side to `width` pixels; the aspect ratio stays */
+    PSTK_OP_RESIZE_SHORTER = 3,
     PSTK_OP_CENTER_CROP = 4,
-    PSTK_OP_RANDOM_FLIP = 5, /* horizontal */
+    /* horizontal */
+    PSTK_OP_RANDOM_FLIP = 5,
     PSTK_OP_NORMALIZE = 6,
+    PSTK_OP_GRAYSCALE = 7,
 };
 
 /*
  * One operation, plain data. The functions below fill it; a program may fill it itself.
  * params, by kind:
  *   RANDOM_RESIZED_CROP  scale min, scale max (fractions of the area), ratio min, ratio max (w/h)
- *   RANDOM_FLIP          probability in [0, 1]
- *   NORMALIZE            mean R, G, B, deviation R, G, B, all as fractions of 255
+ *   RANDOM_FLIP          probability, 0 to 1
+ *   NORMALIZE            mean of each channel, then deviation of each, all as fractions of 255
+ *   others               none
+ * No operation of this version takes children, a filter or a fill.
  */
 struct pstk_op {
-    uint32_t kind;    /* enum pstk_op_kind */
-    uint32_t flags;   /* 0 */
-    uint32_t width;   /* pixels */
-    uint32_t height;  /* pixels */
-    double params[8]; /* the unused ones 0 */
+    /* enum pstk_op_kind */
+    uint32_t kind;
+    /* must be 0 */
+    uint32_t flags;
+    /* pixels */
+    uint32_t width;
+    /* pixels */
+    uint32_t height;
+    /* the unused ones are 0 */
+    double params[8];
+
+    /* n_children operations that a policy chooses among; NULL: none. copies */
+    const struct pstk_op *children;
+    uint32_t n_children;
+    /* of a resize; 0: bilinear */
+    uint32_t filter;
+    /* NORMALIZE: channels of the images, 1, 3 or 4; 0: 3. GRAYSCALE: channels of the result.
+     * others: 0 */
+    uint32_t channels;
+    /* of pixels that the image lacks, one value per channel; 0: black */
+    uint8_t fill[4];
 };
 
 #define PSTK_IMAGENET_MEAN ((const float[3]){0.485f, 0.456f, 0.406f})
 #define PSTK_IMAGENET_STD ((const float[3]){0.229f, 0.224f, 0.225f})
 
-/* torchvision.transforms.RandomResizedCrop with its defaults: scale (0.08, 1), ratio (3/4, 4/3),
- * bilinear with antialiasing. */
+/* Crop a random part and resize it: torchvision.transforms.RandomResizedCrop with its defaults,
+ * scale (0.08, 1) and ratio (3/4, 4/3), bilinear with antialiasing. */
 PSTK_API struct pstk_op pstk_random_resized_crop(uint32_t height, uint32_t width);
-/* The same with scale and ratio given. */
+/* The same with the caller's scale and ratio. */
 PSTK_API struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t width,
                                                        double scale_min, double scale_max,
                                                        double ratio_min, double ratio_max);
-/* torchvision.transforms.Resize((height, width)), bilinear with antialiasing: Pillow's pixels. */
+/* Resize: torchvision.transforms.Resize((height, width)), bilinear with antialiasing, to the pixels
+ * that Pillow gives. */
 PSTK_API struct pstk_op pstk_resize(uint32_t height, uint32_t width);
-/* torchvision.transforms.Resize(side): the shorter side becomes `side`. */
+/* Resize the shorter side to `side`: torchvision.transforms.Resize(side). */
 PSTK_API struct pstk_op pstk_resize_shorter(uint32_t side);
-/* torchvision.transforms.CenterCrop((height, width)); pads with 0 where the image is smaller. */
+/* Crop the centre: torchvision.transforms.CenterCrop((height, width)). A smaller image is padded
+ * with 0. */
 PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);
 /* Flip horizontally with this probability. */
 PSTK_API struct pstk_op pstk_random_flip(double probability);
-/* (x / 255 - mean) / deviation, per channel, in float32 steps. `mean`, `deviation`: 3 floats each,
- * borrows. */
+/* Make gray: torchvision.transforms.Grayscale(channels) of PIL images, with Pillow's luma.
+ * `channels`: 1, or 3 equal ones. May stand anywhere before normalise. */
+PSTK_API struct pstk_op pstk_grayscale(uint32_t channels);
+/* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
+ * floats each, copies. */
 PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);
+/* The same for images of `channels` channels, 1, 3 or 4: as many floats each. */
+PSTK_API struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean,
+                                                const float *deviation);
 
 #ifdef __cplusplus
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* finish: tables of what a pixel becomes, and the lines that give the same. */
-#include "augment/resize.h"
+#include "augment/finish.h"
 
 #include "base/cast.h"
 
-#define CHANNELS 3u
-
 /* ---- finish tables --------------------------------------------------------------------------- */
 
-void pstk__finish_table(void *table, uint32_t dtype, const float *mean, const float *deviation)
+void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const float *mean,
+                        const float *deviation)
 {
-    for (uint32_t i = 0; i < CHANNELS * 256; i++) {
+    for (uint32_t i = 0; i < channels * 256; i++) {
         const uint32_t channel = i / 256;
         float v = (float)(i % 256) / 255.0f;
-        if (mean != NULL) {
+        if (mean) {
             v = v - mean[channel];
             v = v / deviation[channel];
         }
@@ -50,8 +49,9 @@ static int interval_of(struct interval *i, uint32_t element, uint32_t dtype)
         return 0;
     const double at = magnitude_of(bits, dtype), above = magnitude_of(bits + 1, dtype);
     const double below = bits == 0 ? 0.0 : magnitude_of(bits - 1, dtype);
-    const struct interval v = {.low = (below + at) / 2, .high = (at + above) / 2};
-    *i = element == bits ? v : (struct interval){.low = -v.high, .high = -v.low};
+    const struct interval interval = {.low = (below + at) / 2, .high = (at + above) / 2};
+    *i = element == bits ? interval
+                         : (struct interval){.low = -interval.high, .high = -interval.low};
     return 1;
 }
 
@@ -92,16 +92,17 @@ static int line_of(float *scale, float *offset, const struct interval all[256])
     return fits(all, *scale, *offset);
 }
 
-void pstk__affine_init(struct pstk__affine *a, const void *table, uint32_t dtype)
+void pstk__affine_init(struct pstk__affine *affine, const void *table, uint32_t dtype,
+                       uint32_t channels)
 {
     const uint16_t *elements = table;
     struct interval all[256];
     int found = dtype == PSTK_F16 || dtype == PSTK_BF16;
-    *a = (struct pstk__affine){0};
-    for (uint32_t c = 0; c < CHANNELS && found; c++) {
+    *affine = (struct pstk__affine){0};
+    for (uint32_t c = 0; c < channels && found; c++) {
         for (uint32_t x = 0; x < 256 && found; x++)
             found = interval_of(&all[x], elements[256 * c + x], dtype);
-        found = found && line_of(&a->scale[c], &a->offset[c], all);
+        found = found && line_of(&affine->scale[c], &affine->offset[c], all);
     }
-    a->exact = found ? 1 : 0;
+    affine->exact = found ? 1 : 0;
 }

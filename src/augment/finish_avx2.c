@@ -1,61 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish_avx2: rows of u8 RGB to output elements, with 256-bit registers: by the line of
- * their table where it has one, else by gathers from it.
+ * finish_avx2: rows of u8 pixels to output elements, with 256-bit registers: by the line of their
+ * table where it has one, else by gathers from it. `channels` are f->channels, which the compiler
+ * knows.
  */
-#include "augment/resize.h"
-
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-#include <string.h>
-
-#define CHANNELS 3u
-#define FEATURES "avx2,bmi,bmi2,fma,f16c,popcnt"
-#define TARGET __attribute__((target(FEATURES)))
-#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
+#include "augment/avx2.h"
 
 /*
  * 32 pixels at a time. The table is kept as dwords, so that gathers stay inside it. Eight values in
- * a row, from value 8 k of a row on, are of one channel, or, PACKED, of channels 8 k % 3 and on.
+ * a row, from value 8 k of a row on, are of one channel, or, PACKED, of channels 8 k % channels and
+ * on.
  */
-#define PACKED CHANNELS
+#define PACKED PSTK__MAX_CHANNELS
 struct lookup {
     union {
-        uint32_t table[CHANNELS * 256];
+        uint32_t table[PSTK__MAX_CHANNELS * 256];
         struct {
-            __m256 scale[CHANNELS + 1][3], offset[CHANNELS + 1][3]; /* [channel or PACKED][k % 3] */
+            __m256 scale[PACKED + 1][3], offset[PACKED + 1][3]; /* [channel or PACKED][k % 3] */
         } line;
     };
 };
 _Static_assert(sizeof(struct lookup) <= PSTK__LOOKUP_SIZE, "a lookup has its place");
 
-#define BLOCK 32u /* pixels */
-#define BLOCK_SIZE                                                                                 \
-    (CHANNELS * BLOCK) /* bytes; either half is in the same half of three registers */
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
+#define BLOCK 32u /* pixels; either half of them is in the same half of `channels` registers */
 
 /* ---- pixels and channels -------------------------------------------------------------------- */
 
-/* Shuffles of 48 packed bytes, in three times 16, to 16 of a channel, and back. */
-#define ROW_4(f, c, k, j) f(c, k, j), f(c, k, j + 1), f(c, k, j + 2), f(c, k, j + 3)
-#define ROW_16(f, c, k)                                                                            \
+/* Shuffles of 16 packed pixels, in 3 or 4 times 16 bytes, to 16 bytes of a channel, and back. */
+#define ROW_4(f, n, c, k, j) f(n, c, k, j), f(n, c, k, j + 1), f(n, c, k, j + 2), f(n, c, k, j + 3)
+#define ROW_16(f, n, c, k)                                                                         \
     {                                                                                              \
-        ROW_4(f, c, k, 0), ROW_4(f, c, k, 4), ROW_4(f, c, k, 8), ROW_4(f, c, k, 12)                \
+        ROW_4(f, n, c, k, 0), ROW_4(f, n, c, k, 4), ROW_4(f, n, c, k, 8), ROW_4(f, n, c, k, 12)    \
     }
-#define ROW_48(f, c)                                                                               \
+#define ROWS(f, n, c)                                                                              \
     {                                                                                              \
-        ROW_16(f, c, 0), ROW_16(f, c, 1), ROW_16(f, c, 2)                                          \
+        ROW_16(f, n, c, 0), ROW_16(f, n, c, 1), ROW_16(f, n, c, 2), ROW_16(f, n, c, 3)             \
     }
-#define SPLIT(c, k, j) ((3 * (j) + (c)) / 16 == (k) ? (3 * (j) + (c)) % 16 : -1)
-#define JOIN(c, k, j) ((16 * (k) + (j)) % 3 == (c) ? (16 * (k) + (j)) / 3 : -1)
-static const int8_t splits[CHANNELS][3][16] = {ROW_48(SPLIT, 0), ROW_48(SPLIT, 1),
-                                               ROW_48(SPLIT, 2)};
-static const int8_t joins[CHANNELS][3][16] = {ROW_48(JOIN, 0), ROW_48(JOIN, 1), ROW_48(JOIN, 2)};
+#define SPLIT(n, c, k, j) ((n) * (j) + (c)) / 16 == (k) ? ((n) * (j) + (c)) % 16 : -1
+#define JOIN(n, c, k, j) (16 * (k) + (j)) % (n) == (c) ? (16 * (k) + (j)) / (n) : -1
+/* [channel][register] */
+static const int8_t splits_3[3][4][16] = {ROWS(SPLIT, 3, 0), ROWS(SPLIT, 3, 1), ROWS(SPLIT, 3, 2)};
+static const int8_t splits_4[4][4][16] = {ROWS(SPLIT, 4, 0), ROWS(SPLIT, 4, 1), ROWS(SPLIT, 4, 2),
+                                          ROWS(SPLIT, 4, 3)};
+static const int8_t joins_3[3][4][16] = {ROWS(JOIN, 3, 0), ROWS(JOIN, 3, 1), ROWS(JOIN, 3, 2)};
+static const int8_t joins_4[4][4][16] = {ROWS(JOIN, 4, 0), ROWS(JOIN, 4, 1), ROWS(JOIN, 4, 2),
+                                         ROWS(JOIN, 4, 3)};
 
 INLINE __m256i both(const void *low, const void *high)
 {
@@ -69,25 +60,33 @@ INLINE __m256i shuffled(__m256i v, const int8_t index[16])
         v, _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)index)));
 }
 
-INLINE void split(__m256i channel[CHANNELS], const uint8_t *rgb)
+INLINE void split(__m256i *channel, const uint8_t *pixels, uint32_t channels)
 {
-    __m256i z[3];
-    for (uint32_t k = 0; k < 3; k++)
-        z[k] = both(rgb + 16 * k, rgb + 48 + 16 * k);
-    for (uint32_t c = 0; c < CHANNELS; c++)
-        channel[c] = _mm256_or_si256(
-            _mm256_or_si256(shuffled(z[0], splits[c][0]), shuffled(z[1], splits[c][1])),
-            shuffled(z[2], splits[c][2]));
+    const int8_t(*splits)[4][16] = channels == 3 ? splits_3 : splits_4;
+    const uint32_t half = 16 * channels; /* bytes */
+    __m256i z[PSTK__MAX_CHANNELS];
+    for (uint32_t k = 0; k < channels; k++)
+        z[k] = both(pixels + 16 * k, pixels + half + 16 * k);
+    if (channels == 1)
+        channel[0] = z[0];
+    for (uint32_t c = 0; c < channels && channels > 1; c++) {
+        channel[c] = _mm256_or_si256(shuffled(z[0], splits[c][0]), shuffled(z[1], splits[c][1]));
+        for (uint32_t k = 2; k < channels; k++)
+            channel[c] = _mm256_or_si256(channel[c], shuffled(z[k], splits[c][k]));
+    }
 }
 
-INLINE void join(uint8_t *rgb, const __m256i channel[CHANNELS])
+INLINE void join(uint8_t *pixels, const __m256i *channel, uint32_t channels)
 {
-    for (uint32_t k = 0; k < 3; k++) {
-        const __m256i z = _mm256_or_si256(
-            _mm256_or_si256(shuffled(channel[0], joins[0][k]), shuffled(channel[1], joins[1][k])),
-            shuffled(channel[2], joins[2][k]));
-        _mm_storeu_si128((__m128i *)(rgb + 16 * k), _mm256_castsi256_si128(z));
-        _mm_storeu_si128((__m128i *)(rgb + 48 + 16 * k), _mm256_extracti128_si256(z, 1));
+    const int8_t(*joins)[4][16] = channels == 3 ? joins_3 : joins_4;
+    const uint32_t half = 16 * channels; /* bytes */
+    for (uint32_t k = 0; k < channels; k++) {
+        __m256i z =
+            _mm256_or_si256(shuffled(channel[0], joins[0][k]), shuffled(channel[1], joins[1][k]));
+        for (uint32_t c = 2; c < channels; c++)
+            z = _mm256_or_si256(z, shuffled(channel[c], joins[c][k]));
+        _mm_storeu_si128((__m128i *)(pixels + 16 * k), _mm256_castsi256_si128(z));
+        _mm_storeu_si128((__m128i *)(pixels + half + 16 * k), _mm256_extracti128_si256(z, 1));
     }
 }
 
@@ -103,54 +102,93 @@ INLINE __m256i reversed(__m256i v)
 /* How bytes become elements: by table, or by its line to either 16-bit dtype. */
 enum way { LOOK_UP, LINE_F16, LINE_BF16 };
 
-static int is_line(const struct pstk__finish *f)
+static int is_line(const struct pstk__finish *finish)
 {
-    return f->affine != NULL && f->affine->exact;
+    return finish->affine && finish->affine->exact;
 }
 
 /* Channels of the values from 8 k on of packed pixels. */
-INLINE __m256i channels_from(uint32_t k)
+INLINE __m256i channels_from(uint32_t k, uint32_t channels)
 {
+    if (channels == 4)
+        return _mm256_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3);
     return k == 0   ? _mm256_setr_epi32(0, 1, 2, 0, 1, 2, 0, 1)
            : k == 1 ? _mm256_setr_epi32(2, 0, 1, 2, 0, 1, 2, 0)
                     : _mm256_setr_epi32(1, 2, 0, 1, 2, 0, 1, 2);
+}
+
+TARGET static void line_init(struct lookup *l, uint32_t c, const struct pstk__finish *f)
+{
+    const struct pstk__affine *a = f->affine;
+    for (uint32_t k = 0; k < 3; k++) {
+        const __m256i from =
+            c == PACKED ? channels_from(k, f->channels) : _mm256_set1_epi32((int)c);
+        l->line.scale[c][k] = _mm256_i32gather_ps(a->scale, from, 4);
+        l->line.offset[c][k] = _mm256_i32gather_ps(a->offset, from, 4);
+    }
 }
 
 TARGET void pstk__lookup_init_avx2(void *lookup, const struct pstk__finish *f)
 {
     struct lookup *l = lookup;
     const uint16_t *halves = f->table;
-    const struct pstk__affine *a = f->affine;
-    for (uint32_t c = 0; c <= PACKED && is_line(f); c++)
-        for (uint32_t k = 0; k < 3; k++) {
-            const __m256i from = c == PACKED ? channels_from(k) : _mm256_set1_epi32((int)c);
-            l->line.scale[c][k] = _mm256_i32gather_ps(a->scale, from, 4);
-            l->line.offset[c][k] = _mm256_i32gather_ps(a->offset, from, 4);
-        }
-    if (is_line(f))
-        return;
-    if (pstk_dtype_size(f->dtype) == 4)
-        memcpy(l->table, f->table, sizeof l->table);
-    else
-        for (uint32_t i = 0; i < CHANNELS * 256; i++)
+    const uint32_t n = 256 * f->channels;
+    if (is_line(f)) {
+        for (uint32_t c = 0; c < f->channels; c++)
+            line_init(l, c, f);
+        line_init(l, PACKED, f);
+    } else if (pstk_dtype_size(f->dtype) == 4) {
+        memcpy(l->table, f->table, n * sizeof *l->table);
+    } else {
+        for (uint32_t i = 0; i < n; i++)
             l->table[i] = halves[i];
+    }
 }
 
-/* Eight values of channel c or PACKED, from value 8 k on. */
-INLINE __m256i look_up(const uint8_t *values, const struct lookup *l, uint32_t c, uint32_t k)
+/* What the blocks of a row have in common. The compiler knows channels, size and way. */
+struct row {
+    const struct lookup *lookup;
+    uint32_t channels;
+    uint32_t size; /* bytes of an element */
+    enum way way;
+    uint32_t flip;
+    uint32_t apart; /* a channel's elements lie next to each other */
+};
+
+/* 32 values of a row, from value 8 k on: of channel c, in a register, or, PACKED, in memory. */
+struct values {
+    const struct row *row;
+    uint32_t c;
+    uint32_t k;
+    const uint8_t *packed;
+    __m256i channel;
+};
+
+/* The j-th eight of them, to dwords. */
+INLINE __m256i eight(const struct values *v, uint32_t j)
 {
-    const __m256i v = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)values));
-    if (c != PACKED)
-        return _mm256_i32gather_epi32((const int *)l->table + 256 * c, v, 4);
-    const __m256i first = _mm256_slli_epi32(channels_from(k % 3), 8);
-    return _mm256_i32gather_epi32((const int *)l->table, _mm256_add_epi32(v, first), 4);
+    if (v->c == PACKED)
+        return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(v->packed + 8 * j)));
+    const __m128i low = _mm256_castsi256_si128(v->channel);
+    const __m128i half = j < 2 ? low : _mm256_extracti128_si256(v->channel, 1);
+    return _mm256_cvtepu8_epi32(j % 2 ? _mm_unpackhi_epi64(half, half) : half);
 }
 
-INLINE __m256 on_line(const uint8_t *values, const struct lookup *l, uint32_t c, uint32_t k)
+INLINE __m256i look_up(const struct values *v, uint32_t j)
 {
-    const __m256i v = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)values));
-    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(v), l->line.scale[c][k % 3],
-                           l->line.offset[c][k % 3]);
+    const int *table = (const int *)v->row->lookup->table;
+    if (v->c != PACKED)
+        return _mm256_i32gather_epi32(table + 256 * v->c, eight(v, j), 4);
+    const __m256i first = _mm256_slli_epi32(channels_from((v->k + j) % 3, v->row->channels), 8);
+    return _mm256_i32gather_epi32(table, _mm256_add_epi32(eight(v, j), first), 4);
+}
+
+INLINE __m256 on_line(const struct values *v, uint32_t j)
+{
+    const struct lookup *l = v->row->lookup;
+    const uint32_t k = (v->k + j) % 3;
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(eight(v, j)), l->line.scale[v->c][k],
+                           l->line.offset[v->c][k]);
 }
 
 /* No value of a line is a tie between two elements: half an element up, and cut. */
@@ -160,141 +198,208 @@ INLINE __m256i bf16_of(__m256 v)
     return _mm256_srli_epi32(_mm256_add_epi32(_mm256_castps_si256(v), half), 16);
 }
 
-/* 16 values to 16-bit elements. */
-INLINE __m256i sixteen(const uint8_t *values, const struct lookup *l, uint32_t c, uint32_t k,
-                       enum way way)
+/* Two eights, the j-th and its neighbour, to 16-bit elements. */
+INLINE __m256i sixteen(const struct values *v, uint32_t j)
 {
-    if (way == LINE_F16) {
-        const __m256 v = on_line(values, l, c, k), w = on_line(values + 8, l, c, k + 1);
-        const __m128i low = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-        const __m128i high = _mm256_cvtps_ph(w, _MM_FROUND_TO_NEAREST_INT);
+    if (v->row->way == LINE_F16) {
+        const __m256 a = on_line(v, j), b = on_line(v, j + 1);
+        const __m128i low = _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT);
+        const __m128i high = _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT);
         return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
     }
     __m256i low, high;
-    if (way == LINE_BF16) {
-        low = bf16_of(on_line(values, l, c, k));
-        high = bf16_of(on_line(values + 8, l, c, k + 1));
+    if (v->row->way == LINE_BF16) {
+        low = bf16_of(on_line(v, j));
+        high = bf16_of(on_line(v, j + 1));
     } else {
-        low = look_up(values, l, c, k);
-        high = look_up(values + 8, l, c, k + 1);
+        low = look_up(v, j);
+        high = look_up(v, j + 1);
     }
     return _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
 }
 
-/* Elements of n values, at most 32, of which 32 are readable; the first is value 8 k of its row. */
-INLINE void elements(uint8_t *out, const uint8_t *values, uint32_t n, const struct lookup *l,
-                     uint32_t c, uint32_t k, uint32_t size, enum way way)
+INLINE void elements(uint8_t *out, const struct values *v)
 {
-    uint8_t own[32 * sizeof(uint32_t)];
-    __m256i *to = (__m256i *)(n < 32 ? own : out);
-    if (size == 2) {
-        _mm256_storeu_si256(to, sixteen(values, l, c, k, way));
-        _mm256_storeu_si256(to + 1, sixteen(values + 16, l, c, k + 2, way));
+    __m256i *to = (__m256i *)out;
+    if (v->row->size == 2) {
+        _mm256_storeu_si256(to, sixteen(v, 0));
+        _mm256_storeu_si256(to + 1, sixteen(v, 2));
     } else {
-        _mm256_storeu_si256(to, look_up(values, l, c, k));
-        _mm256_storeu_si256(to + 1, look_up(values + 8, l, c, k + 1));
-        _mm256_storeu_si256(to + 2, look_up(values + 16, l, c, k + 2));
-        _mm256_storeu_si256(to + 3, look_up(values + 24, l, c, k + 3));
+        _mm256_storeu_si256(to, look_up(v, 0));
+        _mm256_storeu_si256(to + 1, look_up(v, 1));
+        _mm256_storeu_si256(to + 2, look_up(v, 2));
+        _mm256_storeu_si256(to + 3, look_up(v, 3));
     }
-    if (n < 32)
-        memcpy(out, own, (size_t)n * size);
 }
 
-INLINE void store_32(uint8_t *out, __m256i v, uint32_t n)
+/* A block's pixels of channel c. */
+INLINE void store_channel(uint8_t *out, __m256i channel, const struct row *row, uint32_t c)
 {
-    uint8_t own[32];
-    _mm256_storeu_si256((__m256i *)(n < 32 ? own : out), v);
-    if (n < 32)
-        memcpy(out, own, n);
+    if (row->size == 1)
+        _mm256_storeu_si256((__m256i *)out, channel);
+    else
+        elements(out, &(struct values){.row = row, .c = c, .channel = channel});
 }
 
-/* n pixels of one channel to their plane. */
-INLINE void store_channel(uint8_t *out, __m256i channel, uint32_t n, const struct lookup *l,
-                          uint32_t c, uint32_t size, enum way way)
+INLINE void store_32_packed(uint8_t *out, const uint8_t *pixels, const struct row *row, uint32_t k)
 {
-    uint8_t values[BLOCK];
-    if (size == 1) {
-        store_32(out, channel, n);
-        return;
-    }
-    _mm256_storeu_si256((__m256i *)values, channel);
-    elements(out, values, n, l, c, 0, size, way);
+    elements(out + 8 * k * row->size,
+             &(struct values){.row = row, .c = PACKED, .k = k, .packed = pixels + 8 * k});
 }
 
-/* n pixels of BLOCK_SIZE readable bytes. */
-INLINE void store_packed(uint8_t *out, const uint8_t *rgb, uint32_t n, const struct lookup *l,
-                         uint32_t size, enum way way)
+/* The first n pixels of a block, and what else is among the same 32 values. */
+INLINE void store_packed(uint8_t *out, const uint8_t *pixels, uint32_t n, const struct row *row)
 {
-    const uint32_t n_values = CHANNELS * n;
-    if (size == 1) {
-        memcpy(out, rgb, n_values);
-        return;
-    }
-    elements(out, rgb, min_u32(n_values, 32), l, PACKED, 0, size, way);
+    const uint32_t n_values = row->channels * n;
+    store_32_packed(out, pixels, row, 0);
     if (n_values > 32)
-        elements(out + 32 * size, rgb + 32, min_u32(n_values - 32, 32), l, PACKED, 4, size, way);
+        store_32_packed(out, pixels, row, 4);
     if (n_values > 64)
-        elements(out + 64 * size, rgb + 64, n_values - 64, l, PACKED, 8, size, way);
+        store_32_packed(out, pixels, row, 8);
+    if (row->channels > 3 && n_values > 96)
+        store_32_packed(out, pixels, row, 12);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-INLINE void finish_sized(uint8_t *out, const uint8_t *rgb, const struct pstk__finish *f,
-                         uint32_t size, enum way way)
+/* The first n pixels of a block, of which BLOCK are readable; there is room for BLOCK. `plane`:
+ * bytes between channels. */
+INLINE void finish_block(uint8_t *out, uint64_t plane, const uint8_t *pixels, uint32_t n,
+                         const struct row *row)
 {
-    const int apart = f->layout == PSTK_NCHW;
-    const uint64_t step = size * (apart ? 1 : CHANNELS);
-    const struct lookup *l = f->lookup;
-    for (uint32_t x = 0; x < f->width; x += BLOCK, out += BLOCK * step) {
-        const uint32_t left = f->width - x, n = min_u32(left, BLOCK);
-        const uint8_t *from = rgb + (size_t)CHANNELS * (f->flip ? left - n : x);
-        uint8_t own[BLOCK_SIZE];
-        __m256i channel[CHANNELS];
-        if (n < BLOCK) { /* what is mirrored ends where a whole block would */
-            memset(own, 0, sizeof own);
-            memcpy(own + (f->flip ? CHANNELS * (BLOCK - n) : 0), from, (size_t)CHANNELS * n);
-            from = own;
+    uint8_t own[PSTK__MAX_CHANNELS * BLOCK];
+    __m256i channel[PSTK__MAX_CHANNELS];
+    if (row->apart || row->flip)
+        split(channel, pixels, row->channels);
+    for (uint32_t c = 0; c < row->channels && row->flip; c++)
+        channel[c] = reversed(channel[c]);
+    if (row->apart) {
+        store_channel(out, channel[0], row, 0);
+        if (row->channels > 1)
+            store_channel(out + plane, channel[1], row, 1);
+        if (row->channels > 1)
+            store_channel(out + 2 * plane, channel[2], row, 2);
+        if (row->channels > 3)
+            store_channel(out + 3 * plane, channel[3], row, 3);
+        return;
+    }
+    if (row->flip) {
+        join(row->size == 1 ? out : own, channel, row->channels);
+        pixels = own;
+    }
+    if (row->size > 1)
+        store_packed(out, pixels, n, row);
+}
+
+/* Elements of n pixels of a block that was finished on its own, to their place. */
+INLINE void copy_block(uint8_t *out, uint64_t plane, const uint8_t *block, uint32_t n,
+                       const struct row *row)
+{
+    const uint32_t channel = BLOCK * row->size; /* bytes */
+    const size_t size = (size_t)row->size * n;
+    if (!row->apart) {
+        memcpy(out, block, row->channels * size);
+        return;
+    }
+    memcpy(out, block, size);
+    if (row->channels > 1)
+        memcpy(out + plane, block + channel, size);
+    if (row->channels > 1)
+        memcpy(out + 2 * plane, block + 2 * channel, size);
+    if (row->channels > 3)
+        memcpy(out + 3 * plane, block + 3 * channel, size);
+}
+
+INLINE void finish_sized(uint8_t *out, const uint8_t *pixels, const struct pstk__finish *f,
+                         struct row row)
+{
+    const uint32_t channels = row.channels, size = row.size, width = f->width;
+    const uint64_t step = size * (row.apart ? 1 : channels), plane = f->plane * size;
+    const uint64_t block_size = channels * BLOCK, ahead = row.flip ? -block_size : block_size;
+    uint64_t at = row.flip ? (uint64_t)channels * width - block_size : 0; /* of a whole block */
+    for (uint32_t left = width, n; left > 0; left -= n, at += ahead, out += BLOCK * step) {
+        uint8_t own[PSTK__MAX_CHANNELS * BLOCK], block[sizeof own * sizeof(uint32_t)];
+        const uint8_t *from = own;
+        uint8_t *to = block;
+        uint64_t to_plane = BLOCK * size;
+        n = min_u32(left, BLOCK);
+        if (n == BLOCK) {
+            from = pixels + at;
+            to = out;
+            to_plane = plane;
+        } else { /* mirrored pixels end where a whole block would */
+            for (uint32_t c = 0; c < channels; c++)
+                _mm256_storeu_si256((__m256i *)own + c, _mm256_setzero_si256());
+            memcpy(own + (row.flip ? channels * (BLOCK - n) : 0), pixels + (row.flip ? 0 : at),
+                   (size_t)channels * n);
         }
-        if (apart || f->flip)
-            split(channel, from);
-        for (uint32_t c = 0; c < CHANNELS && f->flip; c++)
-            channel[c] = reversed(channel[c]);
-        if (apart) {
-            const uint64_t plane = f->plane * size;
-            store_channel(out, channel[0], n, l, 0, size, way);
-            store_channel(out + plane, channel[1], n, l, 1, size, way);
-            store_channel(out + 2 * plane, channel[2], n, l, 2, size, way);
-            continue;
-        }
-        if (f->flip) {
-            join(own, channel);
-            from = own;
-        }
-        store_packed(out, from, n, l, size, way);
+        finish_block(to, to_plane, from, n, &row);
+        if (n < BLOCK)
+            copy_block(out, plane, block, n, &row);
     }
 }
 
-TARGET void pstk__finish_row_avx2(void *out, const uint8_t *rgb, const struct pstk__finish *f)
+INLINE struct row row_as(struct row row, uint32_t size, enum way way)
+{
+    row.size = size;
+    row.way = way;
+    return row;
+}
+
+INLINE void finish_row(void *out, const uint8_t *pixels, const struct pstk__finish *f,
+                       uint32_t channels)
 {
     const uint32_t size = pstk_dtype_size(f->dtype);
     struct lookup own;
-    struct pstk__finish with = *f;
-    if (size > 1 && f->lookup == NULL) {
+    struct row row = {.lookup = f->lookup,
+                      .channels = channels,
+                      .flip = f->flip,
+                      .apart = channels == 1 || f->layout == PSTK_NCHW};
+    if (size > 1 && !row.lookup) {
         pstk__lookup_init_avx2(&own, f);
-        with.lookup = &own;
+        row.lookup = &own;
     }
-    if (size == 1 && f->layout == PSTK_NHWC && !f->flip)
-        memcpy(out, rgb, (size_t)CHANNELS * f->width);
-    else if (size == 1)
-        finish_sized(out, rgb, &with, 1, LOOK_UP);
+    if (size == 1)
+        finish_sized(out, pixels, f, row_as(row, 1, LOOK_UP));
     else if (size == 4)
-        finish_sized(out, rgb, &with, 4, LOOK_UP);
+        finish_sized(out, pixels, f, row_as(row, 4, LOOK_UP));
     else if (!is_line(f))
-        finish_sized(out, rgb, &with, 2, LOOK_UP);
+        finish_sized(out, pixels, f, row_as(row, 2, LOOK_UP));
     else if (f->dtype == PSTK_F16)
-        finish_sized(out, rgb, &with, 2, LINE_F16);
+        finish_sized(out, pixels, f, row_as(row, 2, LINE_F16));
     else
-        finish_sized(out, rgb, &with, 2, LINE_BF16);
+        finish_sized(out, pixels, f, row_as(row, 2, LINE_BF16));
+}
+
+/* Functions of their own: the compiler keeps what each needs in registers. */
+#define APART TARGET static __attribute__((noinline))
+
+APART void finish_row_1(void *out, const uint8_t *pixels, const struct pstk__finish *f)
+{
+    finish_row(out, pixels, f, 1);
+}
+
+APART void finish_row_3(void *out, const uint8_t *pixels, const struct pstk__finish *f)
+{
+    finish_row(out, pixels, f, 3);
+}
+
+APART void finish_row_4(void *out, const uint8_t *pixels, const struct pstk__finish *f)
+{
+    finish_row(out, pixels, f, 4);
+}
+
+void pstk__finish_row_avx2(void *out, const uint8_t *pixels, const struct pstk__finish *finish)
+{
+    if (finish->dtype == PSTK_U8 && !finish->flip &&
+        (finish->layout == PSTK_NHWC || finish->channels == 1))
+        memcpy(out, pixels, (size_t)finish->channels * finish->width);
+    else if (finish->channels == 1)
+        finish_row_1(out, pixels, finish);
+    else if (finish->channels == 3)
+        finish_row_3(out, pixels, finish);
+    else
+        finish_row_4(out, pixels, finish);
 }
 
 #endif

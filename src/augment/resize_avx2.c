@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_avx2: the kernels with 256-bit registers. A 22-bit weight is high * 2^15 + low, so that
+ * resize_avx2: the two passes with 256-bit registers. A 22-bit weight is high * 2^15 + low, so that
  * VPMADDWD sums two taps by either part in a dword, and
  *     sum >> 15 = sum of taps * high + (sum of taps * low >> 15)
- * is exact. Both parts are below 2^15; so is the result, but for sums of very many taps: see
+ * is exact. Both parts are below 2^15; so is the result, except for sums of very many taps: see
  * rounded_few.
  */
-#include "augment/resize.h"
-
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-#include <string.h>
-
-#define CHANNELS 3u
-#define FEATURES "avx2,bmi,bmi2,fma,f16c,popcnt"
-#define TARGET __attribute__((target(FEATURES)))
-#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
+#include "augment/avx2.h"
 
 #define PRECISION 22 /* bits of a weight */
 #define LOW_BITS 15
 #define REST (PRECISION - LOW_BITS) /* bits below the byte once a sum is shifted */
 #define SLOT_ROWS 2u
 #define LANES 8u /* row bytes in a register of dwords */
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The first n of eight dwords. */
 INLINE __m256i mask8(uint32_t n)
@@ -61,7 +48,7 @@ INLINE __m256i rounded_few(__m256i words)
     return _mm256_mulhrs_epi16(words, _mm256_set1_epi16(1 << (LOW_BITS - REST)));
 }
 
-/* Dwords likewise, of any number of taps. */
+/* The same in dwords, for any number of taps. */
 INLINE __m256i rounded_many(__m256i v)
 {
     return _mm256_srli_epi32(_mm256_add_epi32(v, _mm256_set1_epi32(1 << (REST - 1))), REST);
@@ -120,9 +107,9 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
  * A *half* is four bytes of the output row, one a dword lane; two halves make a *group*, which
  * fills a register. Their taps come in *blocks* of one or two pairs: those of a half are within 16
  * bytes of the input row. Where they are not, the axis goes as *long*: output by output, in quads
- * of taps.
+ * of taps, or, of one channel, in octets. `channels` are x->channels, which the compiler knows.
  */
-#define MAX_BLOCKS 8u
+#define MAX_PAIRS 8u /* of a half */
 
 struct pair {
     __m128i index[2];        /* [half]: bytes of the 16 to words */
@@ -133,33 +120,48 @@ struct quad {
     int32_t low[2], high[2]; /* of taps 0 and 1, 2 and 3 */
 };
 
+struct octet {
+    int32_t low[4], high[4]; /* of taps 0 and 1, 2 and 3, ... */
+};
+
 struct across {
     const struct pstk__axis *axis; /* borrowed */
+    uint32_t channels;
     uint32_t flip;
     uint32_t row_size; /* bytes */
     uint32_t n_groups; /* 0: long */
     uint32_t n_blocks; /* of a group */
     uint32_t n_pairs;  /* of a block */
-    uint32_t n_quads;  /* long: of an output */
+    uint32_t n_chunks; /* long: quads or octets of an output */
     struct pair *pairs;
     uint32_t *places; /* of each block, 2: where in the row a half's 16 bytes begin */
     struct quad *quads;
+    struct octet *octets;
 };
 
 #define HEADER_SIZE ((sizeof(struct across) + 63) / 64 * 64)
 
-static uint32_t groups_of(uint32_t n_out)
+static uint32_t groups_of(uint32_t n_out, uint32_t channels)
 {
-    return (n_out * CHANNELS + LANES - 1) / LANES;
+    return (n_out * channels + LANES - 1) / LANES;
 }
 
-static uint64_t across_size(uint32_t n_out, uint32_t n_taps)
+/* Of a block: two pairs where 16 bytes may hold them. Four outputs of one channel begin within 12
+ * bytes when scaled by up to 4; three channels' next output begins too far on past four taps. */
+static uint32_t pairs_of_block(uint32_t n_taps, uint32_t channels)
 {
-    const uint64_t n_pairs = min_u32((n_taps + 1) / 2, MAX_BLOCKS);
+    return n_taps > 2 && (n_taps <= 4 || channels != 3) ? 2 : 1;
+}
+
+static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
+{
+    const uint32_t most = channels == 3 ? (n_taps + 1) / 2 : (n_taps + 3) / 4 * 2;
+    const uint64_t n_pairs = min_u32(most, MAX_PAIRS);
     const uint64_t block = sizeof(struct pair) + 2 * sizeof(uint32_t);
-    const uint64_t groups = groups_of(n_out) * n_pairs * block;
-    const uint64_t quads = (uint64_t)n_out * ((n_taps + 3) / 4) * sizeof(struct quad);
-    return HEADER_SIZE + (groups > quads ? groups : quads);
+    const uint64_t groups = groups_of(n_out, channels) * n_pairs * block;
+    const uint64_t chunk = channels == 1 ? (n_taps + 7) / 8 * sizeof(struct octet)
+                                         : (n_taps + 3) / 4 * sizeof(struct quad);
+    return HEADER_SIZE + (groups > n_out * chunk ? groups : n_out * chunk);
 }
 
 /* Low parts (and with `high`, high parts) of two taps of four lanes, as pairs of words. */
@@ -179,98 +181,170 @@ INLINE uint32_t least_of(__m128i v)
     return (uint32_t)_mm_cvtsi128_si32(v);
 }
 
+/* Which outputs and channels the lanes of a half are. */
+struct half {
+    uint32_t output[4]; /* of each lane; 3 channels: of lanes that are not next, and of those */
+    __m128i is_next;    /* 3 channels */
+    __m128i channel;
+};
+
+INLINE struct half half_of(const struct across *x, uint32_t k, uint32_t channels)
+{
+    const uint32_t begin = 4 * k, last = x->axis->n_out - 1,
+                   first = min_u32(begin / channels, last);
+    const __m128i iota = _mm_setr_epi32(0, 1, 2, 3);
+    struct half h = {.output = {first, min_u32(first + 1, last)}, .channel = iota};
+    if (channels == 1) {
+        h.output[2] = min_u32(first + 2, last);
+        h.output[3] = min_u32(first + 3, last);
+        h.channel = _mm_setzero_si128();
+    } else if (channels == 3) { /* c, c + 1, ... of one output, then from 0 on those of the next */
+        const __m128i sum = _mm_add_epi32(iota, _mm_set1_epi32((int)(begin % 3)));
+        h.is_next = _mm_cmpgt_epi32(sum, _mm_set1_epi32(2));
+        h.channel = _mm_sub_epi32(sum, _mm_and_si128(h.is_next, _mm_set1_epi32(3)));
+    }
+    return h;
+}
+
+/* A value of each lane's output. */
+INLINE __m128i of_lanes(const uint32_t *values, const struct half *h, uint32_t channels)
+{
+    const __m128i first = _mm_set1_epi32((int)values[h->output[0]]);
+    if (channels == 1)
+        return _mm_setr_epi32((int)values[h->output[0]], (int)values[h->output[1]],
+                              (int)values[h->output[2]], (int)values[h->output[3]]);
+    if (channels == 3)
+        return _mm_blendv_epi8(first, _mm_set1_epi32((int)values[h->output[1]]), h->is_next);
+    return first;
+}
+
+INLINE __m128i times(__m128i v, uint32_t channels)
+{
+    return channels == 1   ? v
+           : channels == 3 ? _mm_add_epi32(v, _mm_slli_epi32(v, 1))
+                           : _mm_slli_epi32(v, 2);
+}
+
 /*
  * Fill block t of half k, counted over all groups; 0 where 16 bytes do not hold it. They do where
  * no output has more than four taps: then the next one begins at most two inputs on, which is 3 *
  * (2 + 4) bytes from its first to the other's last, less two, as a half is four of their six.
  */
-INLINE int half_init(struct across *x, uint32_t k, uint32_t t)
+INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels)
 {
     const struct pstk__axis *a = x->axis;
-    const uint32_t begin = 4 * k, c = begin % 3;
-    const uint32_t i = min_u32(begin / 3, a->n_out - 1), j = min_u32(i + 1, a->n_out - 1);
+    const struct half h = half_of(x, k, channels);
     const uint32_t block = k / 2 * x->n_blocks + t, side = k % 2, tap = 2 * x->n_pairs * t;
     struct pair *pairs = x->pairs + (size_t)block * x->n_pairs;
-    /* Channels c, c + 1, ... of output i, then from red on those of the next. */
-    const __m128i sum = _mm_add_epi32(_mm_setr_epi32(0, 1, 2, 3), _mm_set1_epi32((int)c));
-    const __m128i is_next = _mm_cmpgt_epi32(sum, _mm_set1_epi32(2));
-    const __m128i channel = _mm_sub_epi32(sum, _mm_and_si128(is_next, _mm_set1_epi32(3)));
-#define OF_BOTH(of_i, of_next)                                                                     \
-    _mm_blendv_epi8(_mm_set1_epi32((int)(of_i)), _mm_set1_epi32((int)(of_next)), is_next)
-    const __m128i from = _mm_add_epi32(OF_BOTH(CHANNELS * (a->first[i] - a->begin + tap),
-                                               CHANNELS * (a->first[j] - a->begin + tap)),
-                                       channel);
-    const uint32_t place = min_u32(least_of(from), x->row_size - 16);
-    const __m128i last =
-        _mm_add_epi32(from, OF_BOTH(CHANNELS * (min_u32(a->n[i] - tap, 2 * x->n_pairs) - 1),
-                                    CHANNELS * (min_u32(a->n[j] - tap, 2 * x->n_pairs) - 1)));
-    /* An output may have no tap in this block. */
-    const __m128i has = OF_BOTH(a->n[i] > tap ? -1 : 0, a->n[j] > tap ? -1 : 0);
-    const __m128i beyond = _mm_sub_epi32(last, _mm_set1_epi32((int)place + 15));
-    if (_mm_movemask_epi8(_mm_and_si128(has, _mm_cmpgt_epi32(beyond, _mm_setzero_si128()))))
+    const __m128i first = of_lanes(a->first, &h, channels), n = of_lanes(a->n, &h, channels);
+    const __m128i from = _mm_add_epi32(
+        times(_mm_add_epi32(first, _mm_set1_epi32((int)(tap - a->begin))), channels), h.channel);
+    const uint32_t least = channels == 3 ? least_of(from) : (uint32_t)_mm_cvtsi128_si32(from);
+    const uint32_t place = min_u32(least, x->row_size - 16);
+    /* Taps in this block: an output may have none. */
+    const __m128i in = _mm_min_epi32(_mm_sub_epi32(n, _mm_set1_epi32((int)tap)),
+                                     _mm_set1_epi32((int)(2 * x->n_pairs)));
+    const __m128i has = _mm_cmpgt_epi32(in, _mm_setzero_si128());
+    const __m128i last = _mm_add_epi32(from, times(_mm_sub_epi32(in, _mm_set1_epi32(1)), channels));
+    const __m128i past = _mm_cmpgt_epi32(last, _mm_set1_epi32((int)place + 15));
+    if (_mm_movemask_epi8(_mm_and_si128(has, past)))
         return 0;
     /* Words of a tap's byte; those of taps without weight may be anything. */
     __m128i bytes = _mm_sub_epi32(from, _mm_set1_epi32((int)place));
     bytes = _mm_add_epi32(_mm_or_si128(bytes, _mm_slli_epi32(bytes, 16)),
-                          _mm_set1_epi32((int)0x80038000));
+                          _mm_set1_epi32((int)(0x80008000u + (channels << 16))));
     x->places[2 * block + side] = place;
     for (uint32_t p = 0; p < x->n_pairs; p++) {
-        const int32_t *w = a->weights + (size_t)(tap + 2 * p) * a->n_out, *v = w + a->n_out;
-        const __m128i w0 = OF_BOTH(w[i], w[j]), w1 = OF_BOTH(v[i], v[j]);
-        pairs[p].index[side] = _mm_add_epi32(bytes, _mm_set1_epi32((int)(0x00060006 * p)));
+        const uint32_t *w = (const uint32_t *)a->weights + (size_t)(tap + 2 * p) * a->n_out;
+        const __m128i w0 = of_lanes(w, &h, channels), w1 = of_lanes(w + a->n_out, &h, channels);
+        pairs[p].index[side] =
+            _mm_add_epi32(bytes, _mm_set1_epi32((int)(0x00020002 * channels * p)));
         pairs[p].low[side] = weight_pairs(w0, w1, 0);
         pairs[p].high[side] = weight_pairs(w0, w1, 1);
     }
-#undef OF_BOTH
+    return 1;
+}
+
+INLINE int halves_init(struct across *x, uint32_t n, uint32_t channels)
+{
+    for (uint32_t k = 0; k < n; k++)
+        for (uint32_t t = 0; t < x->n_blocks; t++)
+            if (!half_init(x, k, t, channels))
+                return 0;
     return 1;
 }
 
 /* Fill all halves. 0: the axis has to go as long. */
 TARGET static int groups_init(struct across *x)
 {
-    const uint32_t n_taps = x->axis->n_taps, n_groups = groups_of(x->axis->n_out);
-    x->n_pairs = n_taps > 2 && n_taps <= 4 ? 2 : 1;
+    const uint32_t n_taps = x->axis->n_taps, n_groups = groups_of(x->axis->n_out, x->channels);
+    x->n_pairs = pairs_of_block(n_taps, x->channels);
     x->n_blocks = (n_taps + 2 * x->n_pairs - 1) / (2 * x->n_pairs);
-    if (x->row_size < 16 || x->n_blocks > MAX_BLOCKS)
+    if (x->row_size < 16 || x->n_blocks * x->n_pairs > MAX_PAIRS)
         return 0;
     x->places = (uint32_t *)(x->pairs + (size_t)n_groups * x->n_blocks * x->n_pairs);
-    for (uint32_t k = 0; k < 2 * n_groups; k++)
-        for (uint32_t t = 0; t < x->n_blocks; t++)
-            if (!half_init(x, k, t))
-                return 0;
-    x->n_groups = n_groups;
-    return 1;
+    const int fit = x->channels == 1   ? halves_init(x, 2 * n_groups, 1)
+                    : x->channels == 3 ? halves_init(x, 2 * n_groups, 3)
+                                       : halves_init(x, 2 * n_groups, 4);
+    if (fit)
+        x->n_groups = n_groups;
+    return fit;
 }
 
-static void quads_init(struct across *x)
+/* Weights of taps k and k + 1 of an output; past its last they are 0. */
+static uint64_t two_weights(const struct pstk__axis *axis, uint32_t i, uint32_t k)
 {
-    const struct pstk__axis *a = x->axis;
-    struct quad *quad = x->quads;
-    for (uint32_t i = 0; i < a->n_out; i++)
-        for (uint32_t t = 0; t < x->n_quads; t++, quad++)
+    if (k >= axis->n[i])
+        return 0;
+    const size_t at = (size_t)k * axis->n_out + i;
+    return (uint32_t)axis->weights[at] | (uint64_t)(uint32_t)axis->weights[at + axis->n_out] << 32;
+}
+
+static void quads_init(struct across *across)
+{
+    struct quad *quad = across->quads;
+    for (uint32_t i = 0; i < across->axis->n_out; i++)
+        for (uint32_t t = 0; t < across->n_chunks; t++, quad++)
             for (uint32_t p = 0; p < 2; p++) {
-                const size_t at = (size_t)(4 * t + 2 * p) * a->n_out + i;
-                const uint32_t w0 = (uint32_t)a->weights[at];
-                const uint32_t w1 = (uint32_t)a->weights[at + a->n_out];
-                quad->low[p] = low_pair(w0, w1);
-                quad->high[p] = high_pair(w0, w1);
+                const uint64_t w = two_weights(across->axis, i, 4 * t + 2 * p);
+                quad->low[p] = low_pair((uint32_t)w, (uint32_t)(w >> 32));
+                quad->high[p] = high_pair((uint32_t)w, (uint32_t)(w >> 32));
+            }
+}
+
+static void octets_init(struct across *across)
+{
+    struct octet *octet = across->octets;
+    for (uint32_t i = 0; i < across->axis->n_out; i++)
+        for (uint32_t t = 0; t < across->n_chunks; t++, octet++)
+            for (uint32_t p = 0; p < 4; p++) {
+                const uint64_t w = two_weights(across->axis, i, 8 * t + 2 * p);
+                octet->low[p] = low_pair((uint32_t)w, (uint32_t)(w >> 32));
+                octet->high[p] = high_pair((uint32_t)w, (uint32_t)(w >> 32));
             }
 }
 
 /* Groups do not flip: mirrored halves would reach further. */
-static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t flip)
+static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t channels,
+                            uint32_t flip)
 {
     struct across *x = across;
     uint8_t *memory = (uint8_t *)across + HEADER_SIZE;
-    *x = (struct across){.axis = axis,
-                         .row_size = CHANNELS * (axis->end - axis->begin),
-                         .n_quads = (axis->n_taps + 3) / 4,
-                         .pairs = (struct pair *)memory,
-                         .quads = (struct quad *)memory};
+    *x =
+        (struct across){.axis = axis,
+                        .channels = channels,
+                        .row_size = channels * (axis->end - axis->begin),
+                        .n_chunks = channels == 1 ? (axis->n_taps + 7) / 8 : (axis->n_taps + 3) / 4,
+                        .pairs = (struct pair *)memory,
+                        .quads = (struct quad *)memory,
+                        .octets = (struct octet *)memory};
     if (groups_init(x))
         return flip;
     x->flip = flip;
-    quads_init(x);
+    if (channels == 1)
+        octets_init(x);
+    else
+        quads_init(x);
     return 0;
 }
 
@@ -315,26 +389,41 @@ INLINE void rows_of_groups(uint8_t *slot, const uint8_t *const *rows, const stru
     }
 }
 
-/* Red, green, blue of an output, of one row in either half: a quad of taps is 12 bytes. */
-TARGET static void rows_long(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+/* 16 bytes of either row, a row a half. */
+INLINE __m256i two_rows(const uint8_t *const *rows, uint32_t at)
+{
+    return _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(rows[0] + at))),
+        _mm_loadu_si128((const __m128i *)(rows[1] + at)), 1);
+}
+
+/* Rounded dwords of two rows, a row a half, to words of both. */
+INLINE __m128i words_of_two(__m256i v)
+{
+    return _mm_or_si128(_mm256_castsi256_si128(v),
+                        _mm_slli_epi32(_mm256_extracti128_si256(v, 1), 16));
+}
+
+/* The channels of an output, of one row in either half: a quad of taps is 12 or 16 bytes. */
+INLINE void rows_of_quads(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
+                          uint32_t channels)
 {
     const struct pstk__axis *a = x->axis;
     const __m256i pair = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1));
+        channels == 3 ? _mm_setr_epi8(0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1)
+                      : _mm_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1));
     const struct quad *quad = x->quads;
-    for (uint32_t i = 0; i < a->n_out; i++, quad += x->n_quads) {
+    for (uint32_t i = 0; i < a->n_out; i++, quad += x->n_chunks) {
         const uint32_t out = x->flip ? a->n_out - 1 - i : i, n_quads = (a->n[i] + 3) / 4;
         __m256i low = _mm256_setzero_si256(), high = low;
         for (uint32_t t = 0; t < n_quads; t++) {
-            const uint32_t at = CHANNELS * (a->first[i] - a->begin + 4 * t);
+            const uint32_t at = channels * (a->first[i] - a->begin + 4 * t);
             const uint32_t from = min_u32(at, x->row_size - 16);
-            const __m256i in = _mm256_inserti128_si256(
-                _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(rows[0] + from))),
-                _mm_loadu_si128((const __m128i *)(rows[1] + from)), 1);
+            const __m256i in = two_rows(rows, from);
             const __m256i index = _mm256_add_epi8(pair, _mm256_set1_epi16((int16_t)(at - from)));
             const __m256i taps = _mm256_shuffle_epi8(in, index);
-            const __m256i others =
-                _mm256_shuffle_epi8(in, _mm256_add_epi8(index, _mm256_set1_epi16(6)));
+            const __m256i others = _mm256_shuffle_epi8(
+                in, _mm256_add_epi8(index, _mm256_set1_epi16((int16_t)(2 * channels))));
             const __m256i low0 = _mm256_set1_epi32(quad[t].low[0]);
             const __m256i low1 = _mm256_set1_epi32(quad[t].low[1]);
             const __m256i high0 = _mm256_set1_epi32(quad[t].high[0]);
@@ -344,13 +433,56 @@ TARGET static void rows_long(uint8_t *slot, const uint8_t *const *rows, const st
             high = _mm256_add_epi32(high, _mm256_madd_epi16(taps, high0));
             high = _mm256_add_epi32(high, _mm256_madd_epi16(others, high1));
         }
-        const __m256i v = rounded_many(joined(low, high));
-        const __m128i both = _mm_or_si128(_mm256_castsi256_si128(v),
-                                          _mm_slli_epi32(_mm256_extracti128_si256(v, 1), 16));
-        uint8_t *to = slot + (size_t)out * CHANNELS * sizeof(int32_t);
+        const __m128i both = words_of_two(rounded_many(joined(low, high)));
+        uint8_t *to = slot + (size_t)out * channels * sizeof(int32_t);
+        if (channels == 4) {
+            _mm_storeu_si128((__m128i *)to, both);
+            continue;
+        }
         _mm_storel_epi64((__m128i *)to, both);
         _mm_storeu_si32(to + 8, _mm_shuffle_epi32(both, 2));
     }
+}
+
+INLINE __m256i sum_of_four(__m256i v)
+{
+    v = _mm256_add_epi32(v, _mm256_shuffle_epi32(v, _MM_SHUFFLE(1, 0, 3, 2)));
+    return _mm256_add_epi32(v, _mm256_shuffle_epi32(v, _MM_SHUFFLE(2, 3, 0, 1)));
+}
+
+/* One channel, of one row in either half: the four lanes are pairs of an octet of taps. */
+INLINE void rows_of_octets(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+{
+    const struct pstk__axis *a = x->axis;
+    const __m256i words = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, -1, 1, -1, 2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1));
+    const struct octet *octet = x->octets;
+    for (uint32_t i = 0; i < a->n_out; i++, octet += x->n_chunks) {
+        const uint32_t out = x->flip ? a->n_out - 1 - i : i, n_octets = (a->n[i] + 7) / 8;
+        __m256i low = _mm256_setzero_si256(), high = low;
+        for (uint32_t t = 0; t < n_octets; t++) {
+            const uint32_t at = a->first[i] - a->begin + 8 * t;
+            const uint32_t from = min_u32(at, x->row_size - 16);
+            const __m256i index = _mm256_add_epi8(words, _mm256_set1_epi16((int16_t)(at - from)));
+            const __m256i taps = _mm256_shuffle_epi8(two_rows(rows, from), index);
+            const __m128i l = _mm_loadu_si128((const __m128i *)octet[t].low);
+            const __m128i h = _mm_loadu_si128((const __m128i *)octet[t].high);
+            low = _mm256_add_epi32(low, _mm256_madd_epi16(taps, _mm256_broadcastsi128_si256(l)));
+            high = _mm256_add_epi32(high, _mm256_madd_epi16(taps, _mm256_broadcastsi128_si256(h)));
+        }
+        const __m256i v = joined(sum_of_four(low), sum_of_four(high));
+        _mm_storeu_si32(slot + (size_t)out * sizeof(int32_t), words_of_two(rounded_many(v)));
+    }
+}
+
+TARGET static void rows_long(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+{
+    if (x->channels == 1)
+        rows_of_octets(slot, rows, x);
+    else if (x->channels == 3)
+        rows_of_quads(slot, rows, x, 3);
+    else
+        rows_of_quads(slot, rows, x, 4);
 }
 
 TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const void *across)
@@ -366,8 +498,10 @@ TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const 
         rows_long(slot, wide, &same);
     } else if (x->n_groups == 0) {
         rows_long(slot, rows, x);
-    } else if (x->n_pairs == 2) {
+    } else if (x->n_pairs == 2 && x->n_blocks == 1) {
         rows_of_groups(slot, rows, x, 2, 1);
+    } else if (x->n_pairs == 2) {
+        rows_of_groups(slot, rows, x, 2, x->n_blocks);
     } else if (x->n_blocks == 1) {
         rows_of_groups(slot, rows, x, 1, 1);
     } else if (x->n_blocks == 3) {
@@ -390,23 +524,23 @@ struct pairs {
     int32_t low[2], high[2]; /* weights */
 };
 
-static struct pairs pairs_of(const struct pstk__column *c)
+static struct pairs pairs_of(const struct pstk__column *column)
 {
     uint32_t w[6] = {0};
-    struct pairs p = {.slots = {c->slots[0], c->slots[c->n_slots > 1]}};
-    for (uint32_t k = 0; k < c->n_taps; k++)
-        w[c->lead + k] = (uint32_t)c->weights[(size_t)k * c->stride];
-    if (c->lead != 0 && c->n_taps % 2 == 0) {
-        p.last = c->slots[c->n_slots - 1];
-        w[0] = w[c->n_taps];
-        if (c->n_taps == 2)
+    struct pairs pairs = {.slots = {column->slots[0], column->slots[column->n_slots > 1]}};
+    for (uint32_t k = 0; k < column->n_taps; k++)
+        w[column->lead + k] = (uint32_t)column->weights[(size_t)k * column->stride];
+    if (column->lead != 0 && column->n_taps % 2 == 0) {
+        pairs.last = column->slots[column->n_slots - 1];
+        w[0] = w[column->n_taps];
+        if (column->n_taps == 2)
             w[2] = 0;
     }
     for (uint32_t k = 0; k < 2; k++) {
-        p.low[k] = low_pair(w[2 * k], w[2 * k + 1]);
-        p.high[k] = high_pair(w[2 * k], w[2 * k + 1]);
+        pairs.low[k] = low_pair(w[2 * k], w[2 * k + 1]);
+        pairs.high[k] = high_pair(w[2 * k], w[2 * k + 1]);
     }
-    return p;
+    return pairs;
 }
 
 INLINE __m256i load_8(const uint8_t *slot, size_t i)
@@ -419,17 +553,6 @@ INLINE __m256i narrow_32(__m256i a, __m256i b)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b), order);
-}
-
-INLINE void store_32(uint8_t *out, __m256i v, uint32_t n)
-{
-    if (n >= 32) {
-        _mm256_storeu_si256((__m256i *)out, v);
-    } else {
-        uint8_t bytes[32];
-        _mm256_storeu_si256((__m256i *)bytes, v);
-        memcpy(out, bytes, n);
-    }
 }
 
 INLINE void column_few(uint8_t *out, const struct pstk__column *c, const struct pairs *p,
@@ -500,18 +623,18 @@ TARGET static void resize_column(uint8_t *out, const struct pstk__column *c)
     }
     const struct pairs p = pairs_of(c);
     const uint32_t n_pairs = c->n_taps > 2 ? 2 : 1;
-    if (n_pairs == 1 && p.last == NULL)
+    if (n_pairs == 1 && !p.last)
         column_few(out, c, &p, 1, 0);
     else if (n_pairs == 1)
         column_few(out, c, &p, 1, 1);
-    else if (p.last == NULL)
+    else if (!p.last)
         column_few(out, c, &p, 2, 0);
     else
         column_few(out, c, &p, 2, 1);
 }
 
 const struct pstk__pixel_kernels pstk__pixel_avx2 = {
-    .variant = PSTK_VARIANT_AVX2,
+    .variant = PSTK_KERNELS_AVX2,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
     .axis_weights = axis_weights,
@@ -519,6 +642,8 @@ const struct pstk__pixel_kernels pstk__pixel_avx2 = {
     .across_init = across_init,
     .resize_rows = resize_rows,
     .resize_column = resize_column,
+    .premultiply = pstk__premultiply_avx2,
+    .unpremultiply = pstk__unpremultiply_avx2,
     .lookup_init = pstk__lookup_init_avx2,
     .finish_row = pstk__finish_row_avx2,
 };

@@ -1,39 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_avx512: the kernels with 512-bit registers. A 22-bit weight is three signed digits of base
- * 256, so that VPDPBUSD sums four taps (u8) by one digit (s8) in a dword. Of the sums by digits
- *     sum = d0 + 256 * (d1 + 256 * d2)
- *     sum >> 16 = ((d0 >> 8) + d1 >> 8) + d2
- * are exact. A sum of all taps is >= 0 and below 2^30 (resize_c.c).
+ * resize_avx512: the two passes with 512-bit registers. A 22-bit weight is three signed digits of
+ * base 256, so that VPDPBUSD sums four taps (u8) by one digit (s8) in a dword. Of the sums by
+ * digits sum = d0 + 256 * (d1 + 256 * d2) sum >> 16 = ((d0 >> 8) + d1 >> 8) + d2 are exact. A sum
+ * of all taps is >= 0 and below 2^30 (resize_c.c).
  */
-#include "augment/resize.h"
-
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-#include <string.h>
-
-#define CHANNELS 3u
-#define FEATURES                                                                                   \
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512vnni,bmi,bmi2,popcnt"
-#define TARGET __attribute__((target(FEATURES)))
-#define INLINE static inline __attribute__((always_inline, target(FEATURES)))
+#include "augment/avx512.h"
 
 #define PRECISION 22 /* bits of a weight */
 #define HALF (1 << (PRECISION - 1))
 #define SLOT_ROWS 4u
 #define LANES 16u         /* row bytes in a register of dwords */
 #define DIGITS_0 0x808080 /* (w + it) ^ it has the signed digits of w in its bytes */
-
-INLINE __mmask16 mask16(uint32_t n)
-{
-    return (__mmask16)_bzhi_u32(0xffff, n < 16 ? n : 16);
-}
-
-INLINE __mmask64 mask64(uint32_t n)
-{
-    return _bzhi_u64(~0ull, n < 64 ? n : 64);
-}
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
@@ -94,7 +74,7 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
  * which fill the lane. The bytes of a block lie within a few *pieces* of 64 bytes of the input row:
  * VPERMB brings those of a piece to their places.
  */
-#define MAX_BLOCKS 8u /* beyond, row_long */
+#define MAX_BLOCKS 8u /* more go as chunks */
 #define MAX_PIECES 4u /* offsets within a block fit a byte */
 
 struct place {
@@ -104,57 +84,66 @@ struct place {
 
 struct across {
     const struct pstk__axis *axis; /* borrowed */
+    uint32_t channels;
     uint32_t flip;
     uint32_t row_size; /* bytes */
     uint32_t n_groups, n_blocks;
-    uint32_t n_pieces; /* of every block; 0: row_long */
-    uint32_t n_chunks; /* row_long: 16 taps each */
+    uint32_t n_pieces; /* of every block; 0: chunks */
+    uint32_t n_chunks; /* 16 taps each */
     __m512i *index;    /* of each piece of each block of each group */
     __m512i *digits;   /* 3 for each block of each group */
     struct place *places;
-    __m128i *chunks; /* row_long: 3 of digits for each chunk of each output */
+    __m128i *chunks; /* 3 of digits for each chunk of each output */
 };
 
-static uint32_t groups_of(uint32_t n_out)
+static uint32_t groups_of(uint32_t n_out, uint32_t channels)
 {
-    return (n_out * CHANNELS + LANES - 1) / LANES;
+    return (n_out * channels + LANES - 1) / LANES;
 }
 
 #define HEADER_SIZE ((sizeof(struct across) + 63) / 64 * 64)
 
-static uint64_t across_size(uint32_t n_out, uint32_t n_taps)
+static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
 {
     const uint64_t most = (n_taps + 3) / 4, n_blocks = most < MAX_BLOCKS ? most : MAX_BLOCKS;
     const uint64_t block = (3 + MAX_PIECES) * sizeof(__m512i) + MAX_PIECES * sizeof(struct place);
-    const uint64_t groups = groups_of(n_out) * n_blocks * block;
+    const uint64_t groups = groups_of(n_out, channels) * n_blocks * block;
     const uint64_t chunks = (uint64_t)n_out * ((n_taps + 15) / 16) * 3 * sizeof(__m128i);
     return HEADER_SIZE + (groups > chunks ? groups : chunks);
 }
 
 /* Outputs of a group, and which of them and which channel each lane is. */
 struct group {
-    uint32_t first, n; /* outputs [first, first + n), n <= 7 */
+    uint32_t first, n; /* outputs [first, first + n), n <= 16 */
     __m512i output;    /* of a lane, from first on */
     __m512i channel;
     __mmask16 lanes; /* that are in the row */
 };
 
-INLINE struct group group_of(const struct across *x, uint32_t g)
+/* `channels` are x->channels, which the compiler knows; so in all that follows. */
+INLINE struct group group_of(const struct across *x, uint32_t g, uint32_t channels)
 {
-    const uint32_t n_out = x->axis->n_out, begin = g * LANES, lead = begin % 3;
-    const uint32_t left = n_out * CHANNELS - begin, n = left < LANES ? left : LANES;
-    const uint32_t first = begin / 3, last = (begin + n - 1) / 3;
+    const uint32_t n_out = x->axis->n_out, begin = g * LANES, lead = begin % channels;
+    const uint32_t left = n_out * channels - begin, n = left < LANES ? left : LANES;
+    const uint32_t first = begin / channels, last = (begin + n - 1) / channels;
     const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i byte = _mm512_add_epi32(iota, _mm512_set1_epi32((int)lead));
-    /* / 3 of what is below 18 */
-    const __m512i third = _mm512_srli_epi32(_mm512_mullo_epi32(byte, _mm512_set1_epi32(11)), 5);
-    const __m512i thrice = _mm512_add_epi32(third, _mm512_slli_epi32(third, 1));
     struct group group = {.first = first, .n = last - first + 1, .lanes = mask16(n)};
-    group.channel = _mm512_sub_epi32(byte, thrice);
-    group.output = third;
+    if (channels == 1) {
+        group.output = byte;
+        group.channel = _mm512_setzero_si512();
+    } else if (channels == 3) { /* / 3 of what is below 18 */
+        const __m512i third = _mm512_srli_epi32(_mm512_mullo_epi32(byte, _mm512_set1_epi32(11)), 5);
+        const __m512i thrice = _mm512_add_epi32(third, _mm512_slli_epi32(third, 1));
+        group.output = third;
+        group.channel = _mm512_sub_epi32(byte, thrice);
+    } else {
+        group.output = _mm512_srli_epi32(byte, 2);
+        group.channel = _mm512_and_si512(byte, _mm512_set1_epi32(3));
+    }
     if (x->flip) {
         group.first = n_out - 1 - last;
-        group.output = _mm512_sub_epi32(_mm512_set1_epi32((int)(last - first)), third);
+        group.output = _mm512_sub_epi32(_mm512_set1_epi32((int)(last - first)), group.output);
     }
     return group;
 }
@@ -165,24 +154,25 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 }
 
 /* Where the pieces of a block begin. At the row's end they move back into the row. */
-static uint32_t begin_of(const struct across *x, const struct group *group, uint32_t block)
+INLINE uint32_t begin_of(const struct across *x, const struct group *group, uint32_t block,
+                         uint32_t channels)
 {
     const struct pstk__axis *a = x->axis;
     const uint32_t last = x->row_size > 64 ? x->row_size - 64 : 0;
-    return min_u32(CHANNELS * (a->first[group->first] - a->begin + 4 * block), last);
+    return min_u32(channels * (a->first[group->first] - a->begin + 4 * block), last);
 }
 
 /* Pieces that hold every block. */
-TARGET static uint32_t pieces_of(const struct across *x)
+INLINE uint32_t pieces_of(const struct across *x, uint32_t channels)
 {
     const struct pstk__axis *a = x->axis;
     uint32_t most = 1;
     for (uint32_t g = 0; g < x->n_groups; g++) {
-        const struct group group = group_of(x, g);
+        const struct group group = group_of(x, g, channels);
         const uint32_t last = a->first[group.first + group.n - 1] - a->begin;
         for (uint32_t t = 0; t < x->n_blocks; t++) {
-            const uint32_t end = min_u32(CHANNELS * (last + 4 * t + 4), x->row_size);
-            const uint32_t n = (end - begin_of(x, &group, t) + 63) / 64;
+            const uint32_t end = min_u32(channels * (last + 4 * t + 4), x->row_size);
+            const uint32_t n = (end - begin_of(x, &group, t, channels) + 63) / 64;
             most = n > most ? n : most;
         }
     }
@@ -207,7 +197,8 @@ INLINE void digits_of(__m512i *digits, __m512i u0, __m512i u1, __m512i u2, __m51
 #undef SELECT
 }
 
-INLINE void block_init(struct across *x, const struct group *group, uint32_t g, uint32_t t)
+INLINE void block_init(struct across *x, const struct group *group, uint32_t g, uint32_t t,
+                       uint32_t channels)
 {
     const struct pstk__axis *a = x->axis;
     const __mmask16 outputs = mask16(group->n);
@@ -224,16 +215,16 @@ INLINE void block_init(struct across *x, const struct group *group, uint32_t g, 
 
     const __m512i first = _mm512_permutexvar_epi32(
         group->output, _mm512_maskz_loadu_epi32(outputs, a->first + group->first));
-    const uint32_t begin = begin_of(x, group, t);
+    const uint32_t begin = begin_of(x, group, t, channels);
     const uint32_t last = x->row_size > 64 ? x->row_size - 64 : 0;
     /* Offsets of the first taps from `begin`; those of taps without weight may be anything. */
-    __m512i offset =
-        _mm512_add_epi32(_mm512_mullo_epi32(first, _mm512_set1_epi32(3)), group->channel);
+    __m512i offset = _mm512_add_epi32(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)channels)),
+                                      group->channel);
     offset = _mm512_add_epi32(offset,
-                              _mm512_set1_epi32((int)(CHANNELS * (4 * t - a->begin)) - (int)begin));
+                              _mm512_set1_epi32((int)(channels * (4 * t - a->begin)) - (int)begin));
     offset = _mm512_shuffle_epi8(offset, _mm512_broadcast_i32x4(_mm_setr_epi8(
                                              0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12)));
-    offset = _mm512_add_epi8(offset, _mm512_set1_epi32(0x09060300));
+    offset = _mm512_add_epi8(offset, _mm512_set1_epi32((int)(channels * 0x03020100)));
     for (uint32_t p = 0; p < x->n_pieces; p++) {
         const uint32_t at = min_u32(begin + 64 * p, last);
         const __m512i piece = _mm512_and_si512(offset, _mm512_set1_epi8((char)0xc0));
@@ -245,14 +236,14 @@ INLINE void block_init(struct across *x, const struct group *group, uint32_t g, 
 }
 
 /* Digits of an output's weights, 16 taps at a time, digit by digit. */
-static void chunks_init(struct across *x)
+static void chunks_init(struct across *across)
 {
-    const struct pstk__axis *a = x->axis;
-    for (uint32_t i = 0; i < a->n_out; i++) {
-        uint8_t *digits = (uint8_t *)(x->chunks + (size_t)i * x->n_chunks * 3);
-        memset(digits, 0, (size_t)x->n_chunks * 48);
-        for (uint32_t k = 0; k < a->n[i]; k++) {
-            const uint32_t w = (uint32_t)a->weights[(size_t)k * a->n_out + i];
+    const struct pstk__axis *axis = across->axis;
+    for (uint32_t i = 0; i < axis->n_out; i++) {
+        uint8_t *digits = (uint8_t *)(across->chunks + (size_t)i * across->n_chunks * 3);
+        memset(digits, 0, (size_t)across->n_chunks * 48);
+        for (uint32_t k = 0; k < axis->n[i]; k++) {
+            const uint32_t w = (uint32_t)axis->weights[(size_t)k * axis->n_out + i];
             const uint32_t u = (w + DIGITS_0) ^ DIGITS_0;
             uint8_t *at = digits + k / 16 * 48 + k % 16;
             at[0] = (uint8_t)u;
@@ -262,21 +253,14 @@ static void chunks_init(struct across *x)
     }
 }
 
-TARGET static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t flip)
+/* Pack the axis in `memory`: in groups, or in chunks where those do not hold it. */
+INLINE void pack(struct across *x, uint8_t *memory, uint32_t channels)
 {
-    struct across *x = across;
-    *x = (struct across){.axis = axis,
-                         .flip = flip,
-                         .row_size = CHANNELS * (axis->end - axis->begin),
-                         .n_groups = groups_of(axis->n_out),
-                         .n_blocks = (axis->n_taps + 3) / 4,
-                         .n_chunks = (axis->n_taps + 15) / 16};
-    uint8_t *memory = (uint8_t *)across + HEADER_SIZE;
-    const uint32_t n_pieces = x->n_blocks > MAX_BLOCKS ? 0 : pieces_of(x);
+    const uint32_t n_pieces = x->n_blocks > MAX_BLOCKS ? 0 : pieces_of(x, channels);
     if (n_pieces == 0 || n_pieces > MAX_PIECES) {
         x->chunks = (__m128i *)memory;
         chunks_init(x);
-        return 0;
+        return;
     }
     const size_t n_blocks = (size_t)x->n_groups * x->n_blocks;
     x->n_pieces = n_pieces;
@@ -284,10 +268,30 @@ TARGET static uint32_t across_init(void *across, const struct pstk__axis *axis, 
     x->index = x->digits + 3 * n_blocks;
     x->places = (struct place *)(x->index + n_pieces * n_blocks);
     for (uint32_t g = 0; g < x->n_groups; g++) {
-        const struct group group = group_of(x, g);
+        const struct group group = group_of(x, g, channels);
         for (uint32_t t = 0; t < x->n_blocks; t++)
-            block_init(x, &group, g, t);
+            block_init(x, &group, g, t, channels);
     }
+}
+
+TARGET static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t channels,
+                                   uint32_t flip)
+{
+    struct across *x = across;
+    uint8_t *memory = (uint8_t *)across + HEADER_SIZE;
+    *x = (struct across){.axis = axis,
+                         .channels = channels,
+                         .flip = flip,
+                         .row_size = channels * (axis->end - axis->begin),
+                         .n_groups = groups_of(axis->n_out, channels),
+                         .n_blocks = (axis->n_taps + 3) / 4,
+                         .n_chunks = (axis->n_taps + 15) / 16};
+    if (channels == 1)
+        pack(x, memory, 1);
+    else if (channels == 3)
+        pack(x, memory, 3);
+    else
+        pack(x, memory, 4);
     return 0;
 }
 
@@ -341,7 +345,22 @@ TARGET static void rows_of_one(uint8_t *slot, const uint8_t *const *rows, const 
     }
 }
 
-/* Any number of blocks and pieces; `narrow`: the rows are not 64 bytes. */
+/*
+ * Any number of blocks and pieces; `narrow`: the rows are not 64 bytes. One group, of pixels with 3
+ * channels, in one row:
+ *
+ *   row     | r g b r g b r g b r g b ...          64 bytes: piece 0 | ...       64 bytes: piece 1
+ * | |     |                                  \                | |     |   index of block 0: VPERMB
+ * \  keep: bytes of the block in piece 1 v     v                                    v v taps    |
+ * t0 t1 t2 t3 | t0 t1 t2 t3 | ... 16 dword lanes, one a byte of the output row, whose lane 0: r
+ * lane 1: g             four taps of block 0 are its bytes x  x  x  x                  VPDPBUSD, by
+ * each of the weights' three digits digits  | w0 w1 w2 w3 | w0 w1 w2 w3 | ... = sum0, sum1, sum2:
+ * over the blocks t, 4 taps further along the row each
+ *
+ *   sum0 + 256 * (sum1 + 256 * sum2): the sum of all taps, of which bits 22 to 29 are the byte
+ *
+ *   slot    | byte 0 of rows 0 1 2 3 | byte 1 of rows 0 1 2 3 | ... 16 lanes: four_rows
+ */
 INLINE void rows_of_blocks(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
                            uint32_t n_blocks, uint32_t n_pieces, int narrow)
 {
@@ -381,27 +400,33 @@ INLINE void rows_of_blocks(uint8_t *slot, const uint8_t *const *rows, const stru
     }
 }
 
-/*
- * One row, output by output, 16 taps at a time: their 48 bytes become 16 of each channel, four
- * dword lanes a channel.
- */
-TARGET static void row_long(uint8_t *slot, uint32_t r, const uint8_t *row, const struct across *x)
+#define PLANES_4(channels, c, k)                                                                   \
+    (channels) * (k) + (c), (channels) * ((k) + 1) + (c), (channels) * ((k) + 2) + (c),            \
+        (channels) * ((k) + 3) + (c)
+#define PLANES(n, c) PLANES_4(n, c, 0), PLANES_4(n, c, 4), PLANES_4(n, c, 8), PLANES_4(n, c, 12)
+static const uint8_t planes_1[64] = {PLANES(1, 0)};
+static const uint8_t planes_3[64] = {PLANES(3, 0), PLANES(3, 1), PLANES(3, 2)};
+static const uint8_t planes_4[64] = {PLANES(4, 0), PLANES(4, 1), PLANES(4, 2), PLANES(4, 3)};
+
+/* One row, output by output, 16 taps at a time: their bytes become 16 of each channel, four dword
+ * lanes a channel. */
+INLINE void row_long(uint8_t *slot, uint32_t r, const uint8_t *row, const struct across *x,
+                     uint32_t channels)
 {
-    static const uint8_t planes[64] = {0, 3, 6, 9,  12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45,
-                                       1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 34, 37, 40, 43, 46,
-                                       2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 32, 35, 38, 41, 44, 47,
-                                       0, 0, 0, 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0};
     const struct pstk__axis *a = x->axis;
-    const __m512i gather = _mm512_loadu_si512(planes);
+    const __m512i gather = _mm512_loadu_si512(channels == 1   ? planes_1
+                                              : channels == 3 ? planes_3
+                                                              : planes_4);
+    const uint32_t chunk = 16 * channels; /* bytes */
     const __m128i *digits = x->chunks;
     for (uint32_t i = 0; i < a->n_out; i++) {
         const uint32_t out = x->flip ? a->n_out - 1 - i : i;
-        uint32_t at = CHANNELS * (a->first[i] - a->begin);
+        uint32_t at = channels * (a->first[i] - a->begin);
         __m512i sum0 = _mm512_setzero_si512(), sum1 = sum0, sum2 = sum0;
-        for (uint32_t k = 0; k < x->n_chunks; k++, at += 48, digits += 3) {
+        for (uint32_t k = 0; k < x->n_chunks; k++, at += chunk, digits += 3) {
             const uint32_t left = at < x->row_size ? x->row_size - at : 0;
             const __m512i piece =
-                _mm512_maskz_loadu_epi8(mask64(left < 48 ? left : 48), row + (left ? at : 0));
+                _mm512_maskz_loadu_epi8(mask64(left < chunk ? left : chunk), row + (left ? at : 0));
             const __m512i taps = _mm512_permutexvar_epi8(gather, piece);
             sum0 = _mm512_dpbusd_epi32(sum0, taps, _mm512_broadcast_i32x4(digits[0]));
             sum1 = _mm512_dpbusd_epi32(sum1, taps, _mm512_broadcast_i32x4(digits[1]));
@@ -412,11 +437,26 @@ TARGET static void row_long(uint8_t *slot, uint32_t r, const uint8_t *row, const
         v = _mm512_add_epi32(v, _mm512_shuffle_epi32(v, _MM_PERM_BADC));
         v = _mm512_add_epi32(v, _mm512_shuffle_epi32(v, _MM_PERM_CDAB));
         v = _mm512_srli_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(HALF)), PRECISION);
-        uint8_t *to = slot + (size_t)out * CHANNELS * SLOT_ROWS + r;
+        uint8_t *to = slot + (size_t)out * channels * SLOT_ROWS + r;
         to[0] = (uint8_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(v));
-        to[SLOT_ROWS] = (uint8_t)_mm_cvtsi128_si32(_mm512_extracti32x4_epi32(v, 1));
-        to[2 * SLOT_ROWS] = (uint8_t)_mm_cvtsi128_si32(_mm512_extracti32x4_epi32(v, 2));
+        if (channels > 1) {
+            to[SLOT_ROWS] = (uint8_t)_mm_cvtsi128_si32(_mm512_extracti32x4_epi32(v, 1));
+            to[2 * SLOT_ROWS] = (uint8_t)_mm_cvtsi128_si32(_mm512_extracti32x4_epi32(v, 2));
+        }
+        if (channels > 3)
+            to[3 * SLOT_ROWS] = (uint8_t)_mm_cvtsi128_si32(_mm512_extracti32x4_epi32(v, 3));
     }
+}
+
+TARGET static void rows_long(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+{
+    for (uint32_t r = 0; r < SLOT_ROWS; r++)
+        if (x->channels == 1)
+            row_long(slot, r, rows[r], x, 1);
+        else if (x->channels == 3)
+            row_long(slot, r, rows[r], x, 3);
+        else
+            row_long(slot, r, rows[r], x, 4);
 }
 
 TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const void *across)
@@ -424,8 +464,7 @@ TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const 
     const struct across *x = across;
     const int narrow = x->row_size < 64;
     if (x->n_pieces == 0) {
-        for (uint32_t r = 0; r < SLOT_ROWS; r++)
-            row_long(slot, r, rows[r], x);
+        rows_long(slot, rows, x);
     } else if (narrow) {
         rows_of_blocks(slot, rows, x, x->n_blocks, 1, 1);
     } else if (x->n_blocks == 1 && x->n_pieces == 1) {
@@ -466,18 +505,18 @@ INLINE void store_64(uint8_t *out, uint32_t i, uint32_t n, const __m512i v[4])
 
 /*
  * Four taps. Where they begin with row `lead` of a slot and go on in the next one, a register has
- * the next slot's rows in the places of those before: `behind`. The weights come in the same order.
+ * the next slot's rows in the places of those before: `after`. The weights come in the same order.
  */
-INLINE __m512i taps_at(const struct pstk__column *c, size_t i, __mmask64 behind, int straddle)
+INLINE __m512i taps_at(const struct pstk__column *c, size_t i, __mmask64 after, int straddle)
 {
     const __m512i taps = _mm512_load_si512(c->slots[0] + 4 * i);
-    return straddle ? _mm512_mask_loadu_epi8(taps, behind, c->slots[1] + 4 * i) : taps;
+    return straddle ? _mm512_mask_loadu_epi8(taps, after, c->slots[1] + 4 * i) : taps;
 }
 
 /* What the bytes of a column are made from that has at most four taps. */
 struct four {
     __m512i digits[3];
-    __mmask64 behind;
+    __mmask64 after;
     int straddle;
 };
 
@@ -486,7 +525,7 @@ INLINE void four_64(uint8_t *out, const struct pstk__column *c, const struct fou
 {
     __m512i v[4];
     for (uint32_t k = 0; k < 4; k++)
-        v[k] = 16 * k < n ? from_right(taps_at(c, i + 16 * k, f->behind, f->straddle), f->digits[0],
+        v[k] = 16 * k < n ? from_right(taps_at(c, i + 16 * k, f->after, f->straddle), f->digits[0],
                                        f->digits[1], f->digits[2])
                           : _mm512_setzero_si512();
     store_64(out, i, n, v);
@@ -498,7 +537,7 @@ INLINE void column_of_four(uint8_t *out, const struct pstk__column *c, __m128i d
         .digits = {_mm512_broadcastd_epi32(digits),
                    _mm512_broadcastd_epi32(_mm_shuffle_epi32(digits, _MM_PERM_BBBB)),
                    _mm512_broadcastd_epi32(_mm_shuffle_epi32(digits, _MM_PERM_CCCC))},
-        .behind = 0x1111111111111111ull * ((1u << c->lead) - 1),
+        .after = 0x1111111111111111ull * ((1u << c->lead) - 1),
         .straddle = straddle,
     };
     uint32_t i = 0;
@@ -559,7 +598,7 @@ TARGET static void resize_column(uint8_t *out, const struct pstk__column *c)
 }
 
 const struct pstk__pixel_kernels pstk__pixel_avx512 = {
-    .variant = PSTK_VARIANT_AVX512,
+    .variant = PSTK_KERNELS_AVX512,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
     .axis_weights = axis_weights,
@@ -567,6 +606,8 @@ const struct pstk__pixel_kernels pstk__pixel_avx512 = {
     .across_init = across_init,
     .resize_rows = resize_rows,
     .resize_column = resize_column,
+    .premultiply = pstk__premultiply_avx512,
+    .unpremultiply = pstk__unpremultiply_avx512,
     .lookup_init = pstk__lookup_init_avx512,
     .finish_row = pstk__finish_row_avx512,
 };

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_c: the kernels in plain C, the reference for every other variant. They are written so that
- * a compiler without any CPU flag makes them fast: 64-bit products that carry two channels, and
- * 16-bit factors where the compiler vectorises.
+ * resize_c: the two passes in plain C, the reference for every other variant. They are written so
+ * that a compiler without any CPU flag makes them fast: 64-bit products that carry two channels,
+ * and 16-bit factors where the compiler vectorises.
  */
-#include "augment/resize.h"
+#include "augment/kernels_c.h"
 
 #include <string.h>
 
 #define PRECISION 22          /* bits of a weight; Pillow's PRECISION_BITS for 8-bit pixels */
 #define ONE (1u << PRECISION) /* the weight 1 */
 #define HALF (1u << (PRECISION - 1))
-#define CHANNELS 3u
+#define INLINE static inline __attribute__((always_inline))
 
 /* A sum of products stays below 2^32: 255 * (2^22 + n_taps / 2) + 2^21, n_taps < 2^18. */
 static inline uint8_t rounded(uint32_t sum)
@@ -28,9 +28,9 @@ static double triangle(double x)
     return x < 1.0 ? 1.0 - x : 0.0;
 }
 
-static double weight_of(const struct pstk__filter *f, double center, uint32_t x)
+static double weight_of(const struct pstk__filter *filter, double center, uint32_t x)
 {
-    return triangle((x - center + 0.5) * f->filterscale);
+    return triangle((x - center + 0.5) * filter->filterscale);
 }
 
 /*
@@ -40,41 +40,53 @@ static double weight_of(const struct pstk__filter *f, double center, uint32_t x)
  * at least 1/2, so n >= 1. Beyond the centre weights rise with it, so the end never falls from one
  * output to the next; nor does the beginning.
  */
-static void axis_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window)
+static void axis_weights(struct pstk__axis *axis, const struct pstk__filter *filter,
+                         uint32_t window)
 {
-    for (uint32_t i = 0; i < a->n_out; i++) {
-        const double center = (window + i + 0.5) * f->scale;
-        const double from = center - f->support + 0.5, to = center + f->support + 0.5;
+    for (uint32_t i = 0; i < axis->n_out; i++) {
+        const double center = (window + i + 0.5) * filter->scale;
+        const double from = center - filter->support + 0.5, to = center + filter->support + 0.5;
         const uint32_t lo = from < 0.0 ? 0 : (uint32_t)from;
-        uint32_t hi = to > f->in ? f->in : (uint32_t)to;
-        while (lo + 1 < hi && weight_of(f, center, hi - 1) == 0.0)
+        uint32_t hi = to > filter->in ? filter->in : (uint32_t)to;
+        while (lo + 1 < hi && weight_of(filter, center, hi - 1) == 0.0)
             hi--;
         double sum = 0.0;
         for (uint32_t x = lo; x < hi; x++)
-            sum += weight_of(f, center, x);
-        int32_t *w = a->weights + i;
-        for (uint32_t k = 0; k < f->n_rows; k++, w += a->n_out)
-            *w = lo + k < hi ? (int32_t)(0.5 + weight_of(f, center, lo + k) / sum * ONE) : 0;
-        a->first[i] = lo;
-        a->n[i] = hi - lo;
+            sum += weight_of(filter, center, x);
+        int32_t *w = axis->weights + i;
+        for (uint32_t k = 0; k < filter->n_rows; k++, w += axis->n_out)
+            *w = lo + k < hi ? (int32_t)(0.5 + weight_of(filter, center, lo + k) / sum * ONE) : 0;
+        axis->first[i] = lo;
+        axis->n[i] = hi - lo;
     }
 }
 
 /* ---- horizontal ----------------------------------------------------------------------------- */
 
+static inline uint32_t load_32(const uint8_t *in)
+{
+    return in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+}
+
 /*
- * One output pixel of `taps` inputs. Red and blue go through one 64-bit product, red in the low
- * half, blue in the high: neither sum reaches 2^32, so nothing is carried over. Reads 1 byte beyond
- * the last tap.
+ * One output pixel of `taps` inputs. Two channels go through one 64-bit product, one in the low
+ * half, one in the high: neither sum reaches 2^32, so nothing is carried over. Of 3 channels, reads
+ * 1 byte past the last tap.
  */
-static inline __attribute__((always_inline)) void pixel_fast(uint8_t *out, const uint8_t *in,
-                                                             const int32_t *weights, uint32_t taps)
+INLINE void pixel_of_1(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
+{
+    uint32_t sum = HALF;
+    for (uint32_t k = 0; k < taps; k++)
+        sum += in[k] * (uint32_t)weights[k];
+    out[0] = rounded(sum);
+}
+
+INLINE void pixel_of_3(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
 {
     uint64_t rb = (uint64_t)HALF << 32 | HALF;
     uint32_t g = HALF;
-    for (uint32_t k = 0; k < taps; k++, in += CHANNELS) {
-        uint32_t x = in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
-        uint32_t w = (uint32_t)weights[k];
+    for (uint32_t k = 0; k < taps; k++, in += 3) {
+        const uint32_t x = load_32(in), w = (uint32_t)weights[k];
         rb += ((x | (uint64_t)x << 16) & 0x000000ff000000ffull) * w;
         g += (x >> 8 & 0xff) * w;
     }
@@ -83,34 +95,64 @@ static inline __attribute__((always_inline)) void pixel_fast(uint8_t *out, const
     out[2] = rounded((uint32_t)(rb >> 32));
 }
 
-/* The same, byte by byte: nothing is read beyond the last tap. */
-static void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
+INLINE void pixel_of_4(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
 {
-    uint32_t sum[CHANNELS] = {HALF, HALF, HALF};
-    for (uint32_t k = 0; k < taps; k++, in += CHANNELS)
-        for (uint32_t c = 0; c < CHANNELS; c++)
+    uint64_t rb = (uint64_t)HALF << 32 | HALF, ga = rb;
+    for (uint32_t k = 0; k < taps; k++, in += 4) {
+        const uint32_t x = load_32(in), w = (uint32_t)weights[k];
+        rb += ((x | (uint64_t)x << 16) & 0x000000ff000000ffull) * w;
+        ga += ((x >> 8 | (uint64_t)x << 8) & 0x000000ff000000ffull) * w;
+    }
+    out[0] = rounded((uint32_t)rb);
+    out[1] = rounded((uint32_t)ga);
+    out[2] = rounded((uint32_t)(rb >> 32));
+    out[3] = rounded((uint32_t)(ga >> 32));
+}
+
+INLINE void pixel_fast(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
+                       uint32_t channels)
+{
+    if (channels == 1)
+        pixel_of_1(out, in, weights, taps);
+    else if (channels == 3)
+        pixel_of_3(out, in, weights, taps);
+    else
+        pixel_of_4(out, in, weights, taps);
+}
+
+/* The same, byte by byte: nothing is read past the last tap. */
+INLINE void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
+                        uint32_t channels)
+{
+    uint32_t sum[PSTK__MAX_CHANNELS] = {HALF, HALF, HALF, HALF};
+    for (uint32_t k = 0; k < taps; k++, in += channels)
+        for (uint32_t c = 0; c < channels; c++)
             sum[c] += in[c] * (uint32_t)weights[k];
-    for (uint32_t c = 0; c < CHANNELS; c++)
+    for (uint32_t c = 0; c < channels; c++)
         out[c] = rounded(sum[c]);
 }
 
 /* An axis as row_c takes it: an output's weights stand together. */
 struct across {
     const struct pstk__axis *axis;
+    uint32_t channels;
     uint32_t flip;
     int32_t weights[]; /* n_taps for each output */
 };
 
-static uint64_t across_size(uint32_t n_out, uint32_t n_taps)
+static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
 {
+    (void)channels;
     return sizeof(struct across) + (uint64_t)n_out * n_taps * sizeof(int32_t);
 }
 
-static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t flip)
+static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t channels,
+                            uint32_t flip)
 {
     struct across *x = across;
     int32_t *w = x->weights;
     x->axis = axis;
+    x->channels = channels;
     x->flip = flip;
     for (uint32_t i = 0; i < axis->n_out; i++)
         for (uint32_t k = 0; k < axis->n_taps; k++)
@@ -118,55 +160,83 @@ static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_
     return 0;
 }
 
-static inline uint8_t *place(uint8_t *out, const struct across *x, uint32_t i)
+INLINE uint8_t *place(uint8_t *out, const struct across *x, uint32_t i, uint32_t channels)
 {
-    return out + (size_t)CHANNELS * (x->flip ? x->axis->n_out - 1 - i : i);
+    return out + (size_t)channels * (x->flip ? x->axis->n_out - 1 - i : i);
 }
 
 /* Outputs [0, n), all with the same number of taps (zero weights fill up), which the compiler
  * knows. */
-static inline __attribute__((always_inline)) void
-row_fast(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t n, uint32_t taps)
+INLINE void row_fast(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t n,
+                     uint32_t taps, uint32_t channels)
 {
     const uint32_t *first = x->axis->first, begin = x->axis->begin;
-    const int64_t step = x->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
+    const int64_t step = x->flip ? -(int64_t)channels : (int64_t)channels;
     const int32_t *weights = x->weights;
-    out = place(out, x, 0);
+    out = place(out, x, 0, channels);
     for (uint32_t i = 0; i < n; i++, out += step)
-        pixel_fast(out, in + (size_t)CHANNELS * (first[i] - begin), weights + (size_t)taps * i,
-                   taps);
+        pixel_fast(out, in + (size_t)channels * (first[i] - begin), weights + (size_t)taps * i,
+                   taps, channels);
 }
 
-static void row_c(uint8_t *out, const uint8_t *const *rows, const void *across)
+INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t channels)
 {
-    const struct across *x = across;
     const struct pstk__axis *a = x->axis;
-    const uint8_t *in = rows[0];
     const uint32_t taps = a->n_taps;
     uint32_t n = a->n_out;
     /* Where n_taps inputs and one more exist, all outputs take the same road, without branches. */
     while (n > 0 && a->end - a->first[n - 1] <= taps)
         n--;
+    /* These come first: past the loops over the others, nothing needs a register. */
+    for (uint32_t i = n; i < a->n_out; i++)
+        pixel_exact(place(out, x, i, channels), in + (size_t)channels * (a->first[i] - a->begin),
+                    x->weights + (size_t)taps * i, a->n[i], channels);
     switch (taps) {
     case 2:
-        row_fast(out, in, x, n, 2);
+        row_fast(out, in, x, n, 2, channels);
         break;
     case 3:
-        row_fast(out, in, x, n, 3);
+        row_fast(out, in, x, n, 3, channels);
         break;
     case 4:
-        row_fast(out, in, x, n, 4);
+        row_fast(out, in, x, n, 4, channels);
         break;
     case 5:
-        row_fast(out, in, x, n, 5);
+        row_fast(out, in, x, n, 5, channels);
         break;
     default:
-        row_fast(out, in, x, n, taps);
+        row_fast(out, in, x, n, taps, channels);
         break;
     }
-    for (; n < a->n_out; n++)
-        pixel_exact(place(out, x, n), in + (size_t)CHANNELS * (a->first[n] - a->begin),
-                    x->weights + (size_t)taps * n, a->n[n]);
+}
+
+/* Functions of their own: the compiler keeps what each needs in registers. */
+#define APART static __attribute__((noinline))
+
+APART void row_of_1(uint8_t *out, const uint8_t *in, const struct across *across)
+{
+    row_of(out, in, across, 1);
+}
+
+APART void row_of_3(uint8_t *out, const uint8_t *in, const struct across *across)
+{
+    row_of(out, in, across, 3);
+}
+
+APART void row_of_4(uint8_t *out, const uint8_t *in, const struct across *across)
+{
+    row_of(out, in, across, 4);
+}
+
+static void row_c(uint8_t *out, const uint8_t *const *rows, const void *across)
+{
+    const struct across *x = across;
+    if (x->channels == 1)
+        row_of_1(out, rows[0], x);
+    else if (x->channels == 3)
+        row_of_3(out, rows[0], x);
+    else
+        row_of_4(out, rows[0], x);
 }
 
 /* ---- vertical ------------------------------------------------------------------------------- */
@@ -246,13 +316,13 @@ static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const in
 }
 
 /* A slot is a row, so there are as many as taps. */
-static void column_c(uint8_t *out, const struct pstk__column *c)
+static void column_c(uint8_t *out, const struct pstk__column *column)
 {
-    const uint8_t *const *rows = c->slots;
-    const uint32_t n = c->n_taps, size = c->size;
-    int32_t *weights = c->scratch;
+    const uint8_t *const *rows = column->slots;
+    const uint32_t n = column->n_taps, size = column->size;
+    int32_t *weights = column->scratch;
     for (uint32_t k = 0; k < n; k++)
-        weights[k] = c->weights[(size_t)k * c->stride];
+        weights[k] = column->weights[(size_t)k * column->stride];
     if (n == 1 && (uint32_t)weights[0] == ONE)
         memcpy(out, rows[0], size);
     else if (n == 2)
@@ -263,79 +333,8 @@ static void column_c(uint8_t *out, const struct pstk__column *c)
         column_n(out, rows, weights, n, size);
 }
 
-/* ---- finish --------------------------------------------------------------------------------- */
-
-static void finish_u8(uint8_t *out, const uint8_t *rgb, const struct pstk__finish *f)
-{
-    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
-    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
-    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
-    if (f->layout == PSTK_NHWC && !f->flip) {
-        memcpy(out, rgb, (size_t)CHANNELS * f->width);
-        return;
-    }
-    if (f->flip)
-        rgb += (size_t)CHANNELS * (f->width - 1);
-    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
-        out[0] = rgb[0];
-        out[plane] = rgb[1];
-        out[2 * plane] = rgb[2];
-    }
-}
-
-static void finish_16(uint16_t *out, const uint8_t *rgb, const struct pstk__finish *f)
-{
-    const uint16_t *r = f->table, *g = r + 256, *b = g + 256;
-    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
-    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
-    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
-    if (f->flip)
-        rgb += (size_t)CHANNELS * (f->width - 1);
-    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
-        out[0] = r[rgb[0]];
-        out[plane] = g[rgb[1]];
-        out[2 * plane] = b[rgb[2]];
-    }
-}
-
-static void finish_32(uint32_t *out, const uint8_t *rgb, const struct pstk__finish *f)
-{
-    const uint32_t *r = f->table, *g = r + 256, *b = g + 256;
-    const int64_t step = f->flip ? -(int64_t)CHANNELS : (int64_t)CHANNELS;
-    const uint64_t across = f->layout == PSTK_NCHW ? 1 : CHANNELS;
-    const uint64_t plane = f->layout == PSTK_NCHW ? f->plane : 1;
-    if (f->flip)
-        rgb += (size_t)CHANNELS * (f->width - 1);
-    for (uint32_t i = 0; i < f->width; i++, rgb += step, out += across) {
-        out[0] = r[rgb[0]];
-        out[plane] = g[rgb[1]];
-        out[2 * plane] = b[rgb[2]];
-    }
-}
-
-static void finish_c(void *out, const uint8_t *rgb, const struct pstk__finish *f)
-{
-    switch (pstk_dtype_size(f->dtype)) {
-    case 1:
-        finish_u8(out, rgb, f);
-        break;
-    case 2:
-        finish_16(out, rgb, f);
-        break;
-    default:
-        finish_32(out, rgb, f);
-        break;
-    }
-}
-
-static void lookup_none(void *lookup, const struct pstk__finish *f)
-{
-    (void)lookup;
-    (void)f;
-}
-
 const struct pstk__pixel_kernels pstk__pixel_c = {
-    .variant = PSTK_VARIANT_C,
+    .variant = PSTK_KERNELS_C,
     .slot_rows = 1,
     .slot_unit = 1,
     .axis_weights = axis_weights,
@@ -343,6 +342,8 @@ const struct pstk__pixel_kernels pstk__pixel_c = {
     .across_init = across_init,
     .resize_rows = row_c,
     .resize_column = column_c,
-    .lookup_init = lookup_none,
-    .finish_row = finish_c,
+    .premultiply = pstk__premultiply_c,
+    .unpremultiply = pstk__unpremultiply_c,
+    .lookup_init = pstk__lookup_init_c,
+    .finish_row = pstk__finish_row_c,
 };

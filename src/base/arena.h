@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arena: a worker's scratch memory. L0. One mapping made at open; allocation moves a mark, reset
+ * arena: a worker's scratch memory. One mapping made at open; allocation moves a mark, reset
  * moves it back. Pages are touched only as they are used. One thread.
  */
 #ifndef PSTK_ARENA_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cast: one element from one dtype to another, by value, by integer arithmetic. L0, pure. */
+/* cast: one element from one dtype to another, by value, by integer arithmetic. Pure. */
 #ifndef PSTK_CAST_H
 #define PSTK_CAST_H
 
@@ -15,7 +15,7 @@ float pstk__f32_from_f16(uint16_t bits);
 int pstk__cast_fits(uint32_t from, uint32_t to);
 /* Cast one element; pstk__cast_fits(from, to) holds. Neither pointer needs to be aligned. */
 void pstk__cast(void *out, uint32_t to, const void *in, uint32_t from);
-/* Cast n elements likewise; `out` is aligned to its dtype, `in` need not be. No overlap. */
+/* Cast n elements in the same way; `out` is aligned to its dtype, `in` need not be. No overlap. */
 void pstk__cast_row(void *out, uint32_t to, const void *in, uint32_t from, uint64_t n);
 
 #endif

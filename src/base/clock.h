@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock: monotonic nanoseconds. L0. */
+/* clock: monotonic nanoseconds. */
 #ifndef PSTK_CLOCK_H
 #define PSTK_CLOCK_H
 
@@ -8,9 +8,9 @@
 
 static inline uint64_t pstk__clock_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
 #endif

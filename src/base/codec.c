@@ -30,40 +30,39 @@ int pstk__dictionary_open(struct pstk__dictionary **out, const void *data, uint6
     *out = NULL;
     uint32_t id = ZSTD_getDictID_fromDict(data, size);
     if (id == 0)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "this is no zstd dictionary");
-    struct pstk__dictionary *d = calloc(1, sizeof *d);
-    if (!d)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "it is not a zstd dictionary");
+    struct pstk__dictionary *dictionary = calloc(1, sizeof *dictionary);
+    if (!dictionary)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a dictionary");
-    d->id = id;
-    d->digest = ZSTD_createDDict(data, size);
-    if (!d->digest) {
-        pstk__dictionary_close(d);
+    dictionary->id = id;
+    dictionary->digest = ZSTD_createDDict(data, size);
+    if (!dictionary->digest) {
+        pstk__dictionary_close(dictionary);
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "this zstd dictionary of %llu bytes is damaged, or memory is out",
                           (unsigned long long)size);
     }
-    *out = d;
+    *out = dictionary;
     return 0;
 }
 
-void pstk__dictionary_close(struct pstk__dictionary *d)
+void pstk__dictionary_close(struct pstk__dictionary *dictionary)
 {
-    if (!d)
+    if (!dictionary)
         return;
-    ZSTD_freeDDict(d->digest);
-    free(d);
+    ZSTD_freeDDict(dictionary->digest);
+    free(dictionary);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 struct pstk__decoder {
-    ZSTD_DCtx *zstd; /* in the memory behind this struct; never allocates */
+    ZSTD_DCtx *zstd; /* in the memory after this struct; never allocates */
 };
 
-/* The context begins at the next multiple of 64 behind the struct. */
+/* The context begins at the next multiple of 64 after the struct. */
 #define DECODER_HEAD 64
-_Static_assert(sizeof(struct pstk__decoder) <= DECODER_HEAD,
-               "the context begins behind the struct");
+_Static_assert(sizeof(struct pstk__decoder) <= DECODER_HEAD, "the context begins after the struct");
 
 uint64_t pstk__decoder_size(void)
 {
@@ -74,9 +73,9 @@ struct pstk__decoder *pstk__decoder_init(void *memory, uint64_t size)
 {
     if (!memory || (uintptr_t)memory % 64 != 0 || size < pstk__decoder_size())
         return NULL;
-    struct pstk__decoder *d = memory;
-    d->zstd = ZSTD_initStaticDCtx((uint8_t *)memory + DECODER_HEAD, size - DECODER_HEAD);
-    return d->zstd ? d : NULL;
+    struct pstk__decoder *decoder = memory;
+    decoder->zstd = ZSTD_initStaticDCtx((uint8_t *)memory + DECODER_HEAD, size - DECODER_HEAD);
+    return decoder->zstd ? decoder : NULL;
 }
 
 const char *pstk__codec_name(uint32_t codec)
@@ -90,25 +89,26 @@ int pstk__codec_known(uint32_t codec)
     return codec <= PSTK_CODEC_PLANES;
 }
 
-/* Everything that a frame says of itself, before any of it is decoded. */
+/* Check all that a frame states of itself, before any of it is decoded. */
 static int check_frame(const struct pstk__dictionary *dictionary, const void *data, uint64_t size,
                        uint64_t plain_size, struct pstk_error *err)
 {
     ZSTD_frameHeader h;
     if (ZSTD_getFrameHeader(&h, data, size) != 0 || h.frameType != ZSTD_frame)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD, "this is no zstd frame");
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD, "it is not a zstd frame");
     if (h.frameContentSize != plain_size)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                           "its zstd frame holds %llu bytes, not %llu",
                           (unsigned long long)h.frameContentSize, (unsigned long long)plain_size);
     if (h.windowSize > WINDOW_MAX && h.windowSize > plain_size)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                          "its zstd frame wants a window of %llu bytes",
+                          "its zstd frame needs a window of %llu bytes",
                           (unsigned long long)h.windowSize);
     if (h.dictID != 0 && (!dictionary || dictionary->id != h.dictID))
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                          "its zstd frame needs dictionary %u; the shard has %u for it (0: none)",
-                          h.dictID, dictionary ? dictionary->id : 0);
+        return pstk__fail(
+            err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+            "its zstd frame needs dictionary %u; the shard has dictionary %u for it (0: none)",
+            h.dictID, dictionary ? dictionary->id : 0);
     size_t frame = ZSTD_findFrameCompressedSize(data, size);
     if (ZSTD_isError(frame) || frame != size)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
@@ -117,7 +117,7 @@ static int check_frame(const struct pstk__dictionary *dictionary, const void *da
     return 0;
 }
 
-/* What zstd said of a frame that should have plain_size bytes. */
+/* Check zstd's result for a frame that should have plain_size bytes. */
 static int check_result(size_t n, uint64_t plain_size, struct pstk_error *err)
 {
     if (ZSTD_isError(n))
@@ -125,35 +125,36 @@ static int check_result(size_t n, uint64_t plain_size, struct pstk_error *err)
                           ZSTD_getErrorName(n));
     if (n != plain_size)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                          "zstd gave %zu bytes of it, not %llu", n, (unsigned long long)plain_size);
+                          "zstd decompressed it to %zu bytes, not %llu", n,
+                          (unsigned long long)plain_size);
     return 0;
 }
 
-static int decode_zstd(struct pstk__decoder *d, const struct pstk__dictionary *dictionary,
+static int decode_zstd(struct pstk__decoder *decoder, const struct pstk__dictionary *dictionary,
                        const void *data, uint64_t size, void *out, uint64_t plain_size,
                        struct pstk_error *err)
 {
     int r = check_frame(dictionary, data, size, plain_size, err);
     if (r < 0)
         return r;
-    return check_result(ZSTD_decompress_usingDDict(d->zstd, out, plain_size, data, size,
+    return check_result(ZSTD_decompress_usingDDict(decoder->zstd, out, plain_size, data, size,
                                                    dictionary ? dictionary->digest : NULL),
                         plain_size, err);
 }
 
-int pstk__codec_decode_prefixed(struct pstk__decoder *d, const void *prefix, uint64_t prefix_size,
-                                const void *data, uint64_t size, void *out, uint64_t plain_size,
-                                struct pstk_error *err)
+int pstk__codec_decode_prefixed(struct pstk__decoder *decoder, const void *prefix,
+                                uint64_t prefix_size, const void *data, uint64_t size, void *out,
+                                uint64_t plain_size, struct pstk_error *err)
 {
     int r = check_frame(NULL, data, size, plain_size, err);
     if (r < 0)
         return r;
     return check_result(
-        ZSTD_decompress_usingDict(d->zstd, out, plain_size, data, size, prefix, prefix_size),
+        ZSTD_decompress_usingDict(decoder->zstd, out, plain_size, data, size, prefix, prefix_size),
         plain_size, err);
 }
 
-int pstk__codec_decode(struct pstk__decoder *d, uint32_t codec,
+int pstk__codec_decode(struct pstk__decoder *decoder, uint32_t codec,
                        const struct pstk__dictionary *dictionary, const void *data, uint64_t size,
                        void *out, uint64_t plain_size, struct pstk_error *err)
 {
@@ -161,13 +162,13 @@ int pstk__codec_decode(struct pstk__decoder *d, uint32_t codec,
     case PSTK_CODEC_NONE:
         if (size != plain_size)
             return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                              "its %llu bytes, stored as they are, should be %llu",
+                              "it is stored uncompressed in %llu bytes; must be %llu",
                               (unsigned long long)size, (unsigned long long)plain_size);
         if (size)
             memcpy(out, data, size);
         return 0;
     case PSTK_CODEC_ZSTD:
-        return decode_zstd(d, dictionary, data, size, out, plain_size, err);
+        return decode_zstd(decoder, dictionary, data, size, out, plain_size, err);
     default:
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_RECORD,
                           "codec %u (%s) is not supported by this version of penstock", codec,
@@ -183,18 +184,19 @@ struct pstk__encoder {
 
 /* Level, and what makes a frame self-contained: its size and its dictionary's number. No checksum
  * of zstd's: records have their own, of the stored and of the plain bytes. */
-static size_t set_up(ZSTD_CCtx *c, int level, const void *dictionary, uint64_t dictionary_size)
+static size_t set_up(ZSTD_CCtx *context, int level, const void *dictionary,
+                     uint64_t dictionary_size)
 {
-    size_t r =
-        ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level ? level : ZSTD_CLEVEL_DEFAULT);
+    size_t r = ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel,
+                                      level ? level : ZSTD_CLEVEL_DEFAULT);
     if (!ZSTD_isError(r))
-        r = ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, 1);
+        r = ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 1);
     if (!ZSTD_isError(r))
-        r = ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 0);
+        r = ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 0);
     if (!ZSTD_isError(r))
-        r = ZSTD_CCtx_setParameter(c, ZSTD_c_dictIDFlag, 1);
+        r = ZSTD_CCtx_setParameter(context, ZSTD_c_dictIDFlag, 1);
     if (!ZSTD_isError(r) && dictionary)
-        r = ZSTD_CCtx_loadDictionary(c, dictionary, dictionary_size);
+        r = ZSTD_CCtx_loadDictionary(context, dictionary, dictionary_size);
     return r;
 }
 
@@ -202,29 +204,29 @@ int pstk__encoder_open(struct pstk__encoder **out, int level, const void *dictio
                        uint64_t dictionary_size, struct pstk_error *err)
 {
     *out = NULL;
-    struct pstk__encoder *e = calloc(1, sizeof *e);
-    if (e)
-        e->zstd = ZSTD_createCCtx();
-    if (!e || !e->zstd) {
-        pstk__encoder_close(e);
+    struct pstk__encoder *encoder = calloc(1, sizeof *encoder);
+    if (encoder)
+        encoder->zstd = ZSTD_createCCtx();
+    if (!encoder || !encoder->zstd) {
+        pstk__encoder_close(encoder);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no memory for a zstd encoder");
     }
-    size_t r = set_up(e->zstd, level, dictionary, dictionary_size);
+    size_t r = set_up(encoder->zstd, level, dictionary, dictionary_size);
     if (ZSTD_isError(r)) {
-        pstk__encoder_close(e);
+        pstk__encoder_close(encoder);
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "zstd refuses level %d: %s", level,
                           ZSTD_getErrorName(r));
     }
-    *out = e;
+    *out = encoder;
     return 0;
 }
 
-void pstk__encoder_close(struct pstk__encoder *e)
+void pstk__encoder_close(struct pstk__encoder *encoder)
 {
-    if (!e)
+    if (!encoder)
         return;
-    ZSTD_freeCCtx(e->zstd);
-    free(e);
+    ZSTD_freeCCtx(encoder->zstd);
+    free(encoder);
 }
 
 uint64_t pstk__encoder_bound(uint64_t size)
@@ -232,10 +234,10 @@ uint64_t pstk__encoder_bound(uint64_t size)
     return ZSTD_compressBound(size);
 }
 
-int64_t pstk__encoder_encode(struct pstk__encoder *e, const void *data, uint64_t size, void *out,
-                             uint64_t out_size, struct pstk_error *err)
+int64_t pstk__encoder_encode(struct pstk__encoder *encoder, const void *data, uint64_t size,
+                             void *out, uint64_t out_size, struct pstk_error *err)
 {
-    size_t n = ZSTD_compress2(e->zstd, out, out_size, data, size);
+    size_t n = ZSTD_compress2(encoder->zstd, out, out_size, data, size);
     if (ZSTD_isError(n))
         return pstk__fail(
             err, ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation ? PSTK_ENOMEM : PSTK_EFBIG,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec: how bytes are stored. L2; the only user of zstd. Fields stored as planes are
- * planes/file's.
+ * codec: how bytes are stored; the only user of zstd. Fields stored as planes are planes/file's.
  */
 #ifndef PSTK_CODEC_H
 #define PSTK_CODEC_H
@@ -13,7 +12,7 @@ struct pstk__dictionary; /* a digested zstd dictionary for decoding, shared betw
 /* Digest; copies bytes. Returns owned. */
 int pstk__dictionary_open(struct pstk__dictionary **out, const void *data, uint64_t size,
                           struct pstk_error *err);
-void pstk__dictionary_close(struct pstk__dictionary *d);
+void pstk__dictionary_close(struct pstk__dictionary *dictionary);
 
 /* A thread's decoder, in `memory` of pstk__decoder_size() bytes, 64-byte aligned, borrowed for its
  * life. Never allocates. NULL when the memory is too small. */
@@ -27,28 +26,28 @@ const char *pstk__codec_name(uint32_t codec);
 int pstk__codec_known(uint32_t codec);
 /* Decode `size` stored bytes (none, zstd) into exactly plain_size bytes at `out`. 0, EBADMSG or
  * ENOTSUP, with a message that names no place (the caller adds it). dictionary may be NULL. */
-int pstk__codec_decode(struct pstk__decoder *d, uint32_t codec,
+int pstk__codec_decode(struct pstk__decoder *decoder, uint32_t codec,
                        const struct pstk__dictionary *dictionary, const void *data, uint64_t size,
                        void *out, uint64_t plain_size, struct pstk_error *err);
 
 /* Decode one zstd frame that was encoded with `prefix` as its raw dictionary: bytes that the
  * content is likely to share with it. As pstk__codec_decode. */
-int pstk__codec_decode_prefixed(struct pstk__decoder *d, const void *prefix, uint64_t prefix_size,
-                                const void *data, uint64_t size, void *out, uint64_t plain_size,
-                                struct pstk_error *err);
+int pstk__codec_decode_prefixed(struct pstk__decoder *decoder, const void *prefix,
+                                uint64_t prefix_size, const void *data, uint64_t size, void *out,
+                                uint64_t plain_size, struct pstk_error *err);
 
 /* A thread's encoder (allocates; for the writer). */
 struct pstk__encoder;
 int pstk__encoder_open(struct pstk__encoder **out, int level, const void *dictionary,
                        uint64_t dictionary_size, struct pstk_error *err);
-void pstk__encoder_close(struct pstk__encoder *e);
+void pstk__encoder_close(struct pstk__encoder *encoder);
 /* Most bytes that encoding `size` bytes can take. */
 uint64_t pstk__encoder_bound(uint64_t size);
 /* Encode into out; returns the stored size, or <0. */
-int64_t pstk__encoder_encode(struct pstk__encoder *e, const void *data, uint64_t size, void *out,
-                             uint64_t out_size, struct pstk_error *err);
+int64_t pstk__encoder_encode(struct pstk__encoder *encoder, const void *data, uint64_t size,
+                             void *out, uint64_t out_size, struct pstk_error *err);
 /* Train a dictionary of at most `capacity` bytes on samples laid end to end. *size: its size, 0
- * when they do not lend themselves to one. 0 or ENOMEM. */
+ * when no dictionary helps these samples. 0 or ENOMEM. */
 int pstk__dictionary_train(void *out, uint64_t capacity, const void *samples, const size_t *sizes,
                            uint32_t n, uint64_t *size, struct pstk_error *err);
 

@@ -32,11 +32,11 @@ static int has_avx512(void)
            __builtin_cpu_supports("avx512vnni");
 }
 
-uint32_t pstk__cpu_variant(void)
+uint32_t pstk__cpu_kernels(void)
 {
     if (!has_avx2())
-        return PSTK_VARIANT_C;
-    return has_avx512() ? PSTK_VARIANT_AVX512 : PSTK_VARIANT_AVX2;
+        return PSTK_KERNELS_C;
+    return has_avx512() ? PSTK_KERNELS_AVX512 : PSTK_KERNELS_AVX2;
 }
 
 int pstk__cpu_has_crc32(void)
@@ -60,9 +60,9 @@ static int brand(char text[49])
 
 #else
 
-uint32_t pstk__cpu_variant(void)
+uint32_t pstk__cpu_kernels(void)
 {
-    return PSTK_VARIANT_C;
+    return PSTK_KERNELS_C;
 }
 
 int pstk__cpu_has_crc32(void)

@@ -108,8 +108,7 @@ INLINE uint64_t load_word(const uint8_t *p)
     return word;
 }
 
-/* Store a word to `to + at`, unless this is no copy. `to` is constant NULL there: no branch is
- * left. */
+/* Store a word to `to + at`, if this is a copy. `to` is constant NULL there: no branch is left. */
 INLINE void store_word(uint8_t *to, size_t at, uint64_t word)
 {
     if (to)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crc32c: Castagnoli, reflected 0x82F63B78, init and xorout ~0 (RFC 3720 B.4). L0, pure. */
+/* crc32c: Castagnoli, reflected 0x82F63B78, init and xorout ~0 (RFC 3720 B.4). Pure. */
 #ifndef PSTK_CRC32C_H
 #define PSTK_CRC32C_H
 

@@ -52,7 +52,7 @@ const char *pstk_error_name(int code)
 }
 
 /* May err be written? A caller that only zeroed the struct means the whole of it; any other size
- * below ours is no size of a released header, so nothing in there can be trusted to be ours. */
+ * below ours is not the size of any released header, so its contents cannot be trusted. */
 static int writable(struct pstk_error *err)
 {
     if (!err)
@@ -88,6 +88,19 @@ int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...
     va_end(args);
     write_failure(err, code, stage, 0, message);
     return code;
+}
+
+int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t value,
+                       const char *must_be, ...)
+{
+    char text[sizeof err->message];
+    va_list args;
+    va_start(args, must_be);
+    if (vsnprintf(text, sizeof text, must_be, args) < 0)
+        text[0] = 0;
+    va_end(args);
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: value is %llu; must be %s", setting,
+                      (unsigned long long)value, text);
 }
 
 /* The result nearest to a native errno value. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error: one line fails. L0. Pure but for the caller's struct. */
+/* error: one line fails. Pure except for the caller's struct. */
 #ifndef PSTK_ERROR_H
 #define PSTK_ERROR_H
 
@@ -12,7 +12,14 @@
 int pstk__fail(struct pstk_error *err, int code, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* The same for a native errno value (> 0): picks the code nearest to it, appends strerror. */
+/*
+ * Refuse a setting at open: EINVAL, "SETTING: value is VALUE; must be ...". must_be (printf
+ * format): the accepted values and, where more is needed, advice in parentheses.
+ */
+int pstk__fail_setting(struct pstk_error *err, const char *setting, uint64_t value,
+                       const char *must_be, ...) __attribute__((format(printf, 4, 5)));
+
+/* pstk__fail for a native errno value (> 0): picks the code nearest to it, appends strerror. */
 int pstk__fail_errno(struct pstk_error *err, int native, int stage, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

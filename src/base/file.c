@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,7 +74,8 @@ int pstk__file_fail(struct pstk_error *err, int native, int stage, const char *w
         native == EISDIR || native == EINVAL || native == ENXIO ? kind_of(path) : NULL;
     if (kind)
         return pstk__fail(err, stage == PSTK_STAGE_SHARD ? PSTK_EBADMSG : PSTK_ENOTSUP, stage,
-                          "%s is %s, not a regular file; restore it from a copy", what, kind);
+                          "%s is %s, not a regular file; restore the file, or remove what is there",
+                          what, kind);
     return pstk__fail_errno(err, native, stage, "cannot open %s%s", what,
                             native == EMFILE ? " (raise the limit of open files, ulimit -n)" : "");
 }
@@ -84,45 +84,4 @@ int pstk__file_is_refused(int native)
 {
     return native == EMFILE || native == ENFILE || native == ENOMEM || native == EACCES ||
            native == EPERM;
-}
-
-/* Everything between opening and closing. */
-static int load(int fd, const char *path, uint64_t max_size, void **bytes, uint64_t *size,
-                struct pstk_error *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot read %s", path);
-    if ((uint64_t)st.st_size > max_size)
-        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                          "%s has %lld bytes; at most %llu are read", path, (long long)st.st_size,
-                          (unsigned long long)max_size);
-    void *buffer = malloc(st.st_size ? (size_t)st.st_size : 1);
-    if (!buffer)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the %lld bytes of %s",
-                          (long long)st.st_size, path);
-    int64_t n = pstk__file_pread(fd, buffer, (uint64_t)st.st_size, 0);
-    if (n < 0) {
-        free(buffer);
-        return pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %s", path);
-    }
-    /* A file that shrank meanwhile gives what is there: its checksum tells. */
-    *bytes = buffer;
-    *size = (uint64_t)n;
-    return 0;
-}
-
-int pstk__file_load(const char *path, uint64_t max_size, void **bytes, uint64_t *size,
-                    struct pstk_error *err)
-{
-    *bytes = NULL;
-    *size = 0;
-    int fd = pstk__file_open(path);
-    if (fd == -ENOENT)
-        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file: %s", path);
-    if (fd < 0)
-        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
-    int r = load(fd, path, max_size, bytes, size, err);
-    close(fd);
-    return r;
 }

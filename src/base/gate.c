@@ -8,40 +8,41 @@
 #include <time.h>
 #include <unistd.h>
 
-void pstk__gate_init(struct pstk__gate *g)
+void pstk__gate_init(struct pstk__gate *gate)
 {
-    atomic_init(&g->count, 0);
-    atomic_init(&g->n_waiting, 0);
+    atomic_init(&gate->count, 0);
+    atomic_init(&gate->n_waiting, 0);
 }
 
-uint32_t pstk__gate_ticket(struct pstk__gate *g)
+uint32_t pstk__gate_ticket(struct pstk__gate *gate)
 {
-    /* Acquire: pairs with the knock's increment, so that what was written before it is seen. */
-    return atomic_load_explicit(&g->count, memory_order_acquire);
+    /* Acquire: pairs with notify's increment, so that what was written before it is seen. */
+    return atomic_load_explicit(&gate->count, memory_order_acquire);
 }
 
-int pstk__gate_wait(struct pstk__gate *g, uint32_t ticket, int64_t timeout_ns)
+int pstk__gate_wait(struct pstk__gate *gate, uint32_t ticket, int64_t timeout_ns)
 {
-    struct timespec t, *timeout = NULL;
+    struct timespec time, *timeout = NULL;
     if (timeout_ns >= 0) {
-        t.tv_sec = timeout_ns / 1000000000;
-        t.tv_nsec = timeout_ns % 1000000000;
-        timeout = &t;
+        time.tv_sec = timeout_ns / 1000000000;
+        time.tv_nsec = timeout_ns % 1000000000;
+        timeout = &time;
     }
-    /* Sequentially consistent with the knock: either it sees n_waiting, or the futex call below
+    /* Sequentially consistent with notify: either it sees n_waiting, or the futex call below
      * sees the new count and returns at once. */
-    atomic_fetch_add_explicit(&g->n_waiting, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&gate->n_waiting, 1, memory_order_seq_cst);
     int r = 0;
-    if (atomic_load_explicit(&g->count, memory_order_seq_cst) == ticket &&
-        syscall(SYS_futex, (uintptr_t)&g->count, FUTEX_WAIT_PRIVATE, ticket, timeout, NULL, 0) < 0)
+    if (atomic_load_explicit(&gate->count, memory_order_seq_cst) == ticket &&
+        syscall(SYS_futex, (uintptr_t)&gate->count, FUTEX_WAIT_PRIVATE, ticket, timeout, NULL, 0) <
+            0)
         r = errno == ETIMEDOUT ? -ETIMEDOUT : 0; /* EAGAIN, EINTR: the caller looks again */
-    atomic_fetch_sub_explicit(&g->n_waiting, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&gate->n_waiting, 1, memory_order_relaxed);
     return r;
 }
 
-void pstk__gate_knock(struct pstk__gate *g)
+void pstk__gate_notify(struct pstk__gate *gate)
 {
-    atomic_fetch_add_explicit(&g->count, 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&g->n_waiting, memory_order_seq_cst) > 0)
-        syscall(SYS_futex, (uintptr_t)&g->count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add_explicit(&gate->count, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&gate->n_waiting, memory_order_seq_cst) > 0)
+        syscall(SYS_futex, (uintptr_t)&gate->count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gate: an event count on a futex. L0. A waiter reads the ticket, looks whether what it needs is
- * there, and waits only if no one has knocked since. Knocking is safe in a signal handler.
+ * gate: an event count on a futex. A waiter reads the ticket, checks whether the thing that it
+ * needs is there, and waits only if no thread has notified it since. To notify is safe in a signal
+ * handler.
  *
  *   uint32_t ticket = pstk__gate_ticket(&g);
  *   if (!there())
@@ -14,16 +15,17 @@
 #include <stdint.h>
 
 struct pstk__gate {
-    _Atomic uint32_t count;     /* knocks, modulo 2^32; the futex word */
+    _Atomic uint32_t count;     /* notifications, modulo 2^32; the futex word */
     _Atomic uint32_t n_waiting; /* threads inside wait */
 };
 
-void pstk__gate_init(struct pstk__gate *g);
-uint32_t pstk__gate_ticket(struct pstk__gate *g);
-/* Wait until someone has knocked since the ticket, at most timeout_ns (< 0: for ever). 0, or
+void pstk__gate_init(struct pstk__gate *gate);
+uint32_t pstk__gate_ticket(struct pstk__gate *gate);
+/* Wait until someone has notified it since the ticket, at most timeout_ns (< 0: for ever). 0, or
  * -ETIMEDOUT. May return early. */
-int pstk__gate_wait(struct pstk__gate *g, uint32_t ticket, int64_t timeout_ns);
-/* Make every waiter look again. What it looks for was written before. */
-void pstk__gate_knock(struct pstk__gate *g);
+int pstk__gate_wait(struct pstk__gate *gate, uint32_t ticket, int64_t timeout_ns);
+/* Make every waiter look again. The caller has written the thing that it looks for before the call.
+ */
+void pstk__gate_notify(struct pstk__gate *gate);
 
 #endif

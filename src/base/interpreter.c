@@ -12,8 +12,8 @@ extern int PyGILState_Check(void) __attribute__((weak));
 extern int Py_IsInitialized(void) __attribute__((weak));
 #pragma GCC visibility pop
 
-/* With several interpreters in the process PyGILState_Check says yes to everyone. So only threads
- * that Python knows are asked. */
+/* With several interpreters in the process PyGILState_Check returns 1 to every thread. So it is
+ * called only on threads that Python knows. */
 static int has_lock(void)
 {
     return PyEval_SaveThread && PyEval_RestoreThread && PyGILState_GetThisThreadState &&

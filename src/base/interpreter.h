@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * interpreter: Python's lock, where this process has a Python. L0. The library is built without it:
- * the interpreter's functions are weak, which the loader fills in once where they are there.
+ * interpreter: Python's lock, where this process has a Python. The library is built without it: the
+ * interpreter's functions are weak, which the loader fills in once where they are there.
  *
- * What gives a batch back may be called by the interpreter, or by PyTorch from within it, with the
- * lock held. What waits then gives the lock up for as long.
+ * The interpreter, or PyTorch from within it, may call the functions that give a batch back, with
+ * the lock held. A function that waits gives up the lock meanwhile.
  */
 #ifndef PSTK_INTERPRETER_H
 #define PSTK_INTERPRETER_H

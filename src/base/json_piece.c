@@ -23,7 +23,7 @@ static const char *skip_text(const char *at, const char *end)
         if (*at == '"')
             return at + 1;
         if (*at == '\\')
-            at++; /* what follows is no quote of ours, even if it is one */
+            at++; /* the next byte is escaped: it does not end the text */
     }
     return NULL;
 }
@@ -71,51 +71,51 @@ static const char *skip_word(const char *at, const char *end)
 }
 
 /* Take the value that begins at w->at. 0, or -1. */
-static int take(struct pstk__json_walk *w, struct pstk__json_piece *piece)
+static int take(struct pstk__json_walk *walk, struct pstk__json_piece *piece)
 {
-    const char *from = w->at, *to = NULL;
+    const char *from = walk->at, *to = NULL;
     *piece = (struct pstk__json_piece){.at = from};
-    if (from == w->end)
+    if (from == walk->end)
         return -1;
     if (*from == '"')
-        to = skip_text(from, w->end);
+        to = skip_text(from, walk->end);
     else if (*from == '[' || *from == '{')
-        to = skip_container(from, w->end, &piece->n_separators);
+        to = skip_container(from, walk->end, &piece->n_separators);
     else
-        to = skip_word(from, w->end);
+        to = skip_word(from, walk->end);
     if (!to || to == from)
         return -1;
     piece->size = (uint64_t)(to - from);
-    w->at = pstk__json_skip_space(to, w->end);
+    walk->at = pstk__json_skip_space(to, walk->end);
     return 0;
 }
 
 /* Take one byte and the space after it. 0, or -1: another stands there. */
-static int take_byte(struct pstk__json_walk *w, char c)
+static int take_byte(struct pstk__json_walk *walk, char c)
 {
-    if (w->at == w->end || *w->at != c)
+    if (walk->at == walk->end || *walk->at != c)
         return -1;
-    w->at = pstk__json_skip_space(w->at + 1, w->end);
+    walk->at = pstk__json_skip_space(walk->at + 1, walk->end);
     return 0;
 }
 
-int pstk__json_walk_begin(struct pstk__json_walk *w, const char *at, const char *end, char open)
+int pstk__json_walk_begin(struct pstk__json_walk *walk, const char *at, const char *end, char open)
 {
-    *w = (struct pstk__json_walk){
+    *walk = (struct pstk__json_walk){
         .at = pstk__json_skip_space(at, end), .end = end, .close = open == '[' ? ']' : '}'};
-    return take_byte(w, open) == 0;
+    return take_byte(walk, open) == 0;
 }
 
-int pstk__json_walk_next(struct pstk__json_walk *w, struct pstk__json_piece *key,
+int pstk__json_walk_next(struct pstk__json_walk *walk, struct pstk__json_piece *key,
                          struct pstk__json_piece *value)
 {
-    if (take_byte(w, w->close) == 0)
+    if (take_byte(walk, walk->close) == 0)
         return 0;
-    if (w->begun && take_byte(w, ',') < 0)
+    if (walk->begun && take_byte(walk, ',') < 0)
         return -1;
-    w->begun = 1;
-    if (w->close == '}' &&
-        (w->at == w->end || *w->at != '"' || take(w, key) < 0 || take_byte(w, ':') < 0))
+    walk->begun = 1;
+    if (walk->close == '}' && (walk->at == walk->end || *walk->at != '"' || take(walk, key) < 0 ||
+                               take_byte(walk, ':') < 0))
         return -1;
-    return take(w, value) < 0 ? -1 : 1;
+    return take(walk, value) < 0 ? -1 : 1;
 }

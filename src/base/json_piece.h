@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_piece: where the values of a JSON text begin and end. L0, pure: it copies and allocates
+ * json_piece: where the values of a JSON text begin and end. Pure: it copies and allocates
  * nothing, and takes time in proportion to the text.
  * With it, a reader parses a large text value by value, where a parser would build a tree of all of
  * it. It looks at brackets, texts, commas and colons alone: whether a piece is JSON is for the
@@ -28,12 +28,12 @@ struct pstk__json_walk {
 
 /* Begin a walk over the list (open is '[') or object ('{') that begins the text [at, end). 0: the
  * text begins otherwise; w->at is where. */
-int pstk__json_walk_begin(struct pstk__json_walk *w, const char *at, const char *end, char open);
+int pstk__json_walk_begin(struct pstk__json_walk *walk, const char *at, const char *end, char open);
 /* 1: *value is the next one and, of an object, *key its key in quotes. 0: there are no more; w->at
- * is after the closing bracket. -1: this is no JSON; w->at is where. */
-int pstk__json_walk_next(struct pstk__json_walk *w, struct pstk__json_piece *key,
+ * is after the closing bracket. -1: this is not JSON; w->at is where. */
+int pstk__json_walk_next(struct pstk__json_walk *walk, struct pstk__json_piece *key,
                          struct pstk__json_piece *value);
-/* The first byte of [at, end) that is no space, or end. */
+/* The first byte of [at, end) that is not a space, or end. */
 const char *pstk__json_skip_space(const char *at, const char *end);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* little: little-endian integers in bytes of any alignment. L0, pure. */
+/* little: little-endian integers in bytes of any alignment. Pure. */
 #ifndef PSTK_LITTLE_H
 #define PSTK_LITTLE_H
 

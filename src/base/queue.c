@@ -12,7 +12,7 @@
  *   n <= capacity, head < capacity; the items are ring[head], ring[head + 1], ... modulo capacity.
  *   n_waiting >= threads blocked in pop - signals under way. A push that finds a waiter takes it
  * off the count and owes it one signal; a woken thread that finds nothing counts itself again. So a
- *   push signals only where somebody waits, and no item is left lying beside a sleeper.
+ *   push signals only where somebody waits, and no item stays in the queue while a thread sleeps.
  */
 struct pstk__queue {
     pthread_mutex_t mutex;
@@ -85,7 +85,7 @@ int pstk__queue_push_many(struct pstk__queue *q, void *const *items, uint32_t n)
     if (tail >= q->capacity)
         tail -= q->capacity;
     for (uint32_t i = 0; i < n; i++) {
-        assert(items[i]); /* NULL is what pop says of a closed queue */
+        assert(items[i]); /* pop returns NULL for a closed queue */
         q->ring[tail] = items[i];
         if (++tail == q->capacity)
             tail = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queue: the one bounded, closable queue between threads. L0.
+ * queue: the one bounded, closable queue between threads.
  * Holds pointers. Capacity covers the whole pool that flows through it, so push never blocks;
  * pushing into a full queue is a bug of ours (assert). Back-pressure comes from empty pools only.
  */
@@ -11,7 +11,7 @@
 
 struct pstk__queue; /* opaque */
 
-/* Returns owned, or NULL when memory or a lock is not to be had. */
+/* Returns owned, or NULL when there is no memory or no lock. */
 struct pstk__queue *pstk__queue_open(uint32_t capacity);
 /* Append; wakes one waiter if there is one. After shut: ignored, returns -1; else 0. */
 int pstk__queue_push(struct pstk__queue *q, void *item);

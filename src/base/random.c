@@ -29,7 +29,7 @@ void pstk__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out
 /*
  * 320 bits of key become 192 bits of Philox state. Group and operation go into the counter as they
  * are, so that streams of one sample never coincide; seed and epoch, then the sample, are absorbed
- * through Philox into its key and one counter word: 96 bits that tell samples apart. counter[0] is
+ * through Philox into its key and one counter word: 96 bits that distinguish samples. counter[0] is
  * left to count blocks: a stream has 2^34 draws before it repeats.
  */
 void pstk__random_init(struct pstk__random *r, const struct pstk__random_key *key)

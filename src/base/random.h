@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * random: counter-based random numbers and mathematics of a fixed sequence. L0, pure.
+ * random: counter-based random numbers and mathematics of a fixed sequence. Pure.
  * The same bits on every machine: no libm, compiled with -ffp-contract=off.
  */
 #ifndef PSTK_RANDOM_H
@@ -17,7 +17,7 @@ struct pstk__random_key {
     uint64_t epoch;
     uint64_t sample_id;
     uint32_t data_set;   /* of a mixture; 0 */
-    uint32_t occurrence; /* of the sample in its epoch; 0, substitutes count as themselves */
+    uint32_t occurrence; /* of the sample in its epoch; 0, replacements count as themselves */
     uint32_t group;      /* random group of the output */
     uint32_t op;         /* index of the operation in the output's list */
 };

@@ -40,11 +40,11 @@ static int has(const uint8_t *data, uint64_t size, uint32_t at, const void *byte
     return size >= (uint64_t)at + n && memcmp(data + at, bytes, n) == 0;
 }
 
-static const char *find(const struct pattern *p, size_t n, const uint8_t *data, uint64_t size)
+static const char *find(const struct pattern *pattern, size_t n, const uint8_t *data, uint64_t size)
 {
     for (size_t i = 0; i < n; i++)
-        if (has(data, size, p[i].at, p[i].bytes, p[i].size))
-            return p[i].name;
+        if (has(data, size, pattern[i].at, pattern[i].bytes, pattern[i].size))
+            return pattern[i].name;
     return NULL;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signature: which image format a file has, by the bytes that it begins with. L0, pure. */
+/* signature: finds the image format of a file by its first bytes. Pure. */
 #ifndef PSTK_SIGNATURE_H
 #define PSTK_SIGNATURE_H
 
 #include <stdint.h>
 
 enum pstk__signature {
-    PSTK__SIGNATURE_NONE = 0, /* no image that is known */
+    PSTK__SIGNATURE_NONE = 0, /* not an image that is known */
     PSTK__SIGNATURE_JPEG,
     PSTK__SIGNATURE_PNG,
     PSTK__SIGNATURE_OTHER, /* an image in a format that no decoder here reads */

@@ -6,36 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-int pstk__texts_open(struct pstk__texts *t, uint64_t n, uint64_t bytes)
+int pstk__texts_open(struct pstk__texts *texts, uint64_t n, uint64_t bytes)
 {
-    pstk__texts_close(t);
+    pstk__texts_close(texts);
     if (bytes > UINT32_MAX || n > bytes) /* each has its 0 */
         return -EFBIG;
     if (n == 0)
         return 0;
-    t->bytes = malloc(bytes);
-    t->begin = malloc(n * sizeof *t->begin);
-    if (!t->bytes || !t->begin) {
-        pstk__texts_close(t);
+    texts->bytes = malloc(bytes);
+    texts->begin = malloc(n * sizeof *texts->begin);
+    if (!texts->bytes || !texts->begin) {
+        pstk__texts_close(texts);
         return -ENOMEM;
     }
-    t->max_n = n;
-    t->max_bytes = bytes;
+    texts->max_n = n;
+    texts->max_bytes = bytes;
     return 0;
 }
 
-void pstk__texts_add(struct pstk__texts *t, const char *text, uint64_t size)
+void pstk__texts_add(struct pstk__texts *texts, const char *text, uint64_t size)
 {
-    assert(t->n < t->max_n && size < t->max_bytes - t->size);
-    t->begin[t->n++] = (uint32_t)t->size;
-    memcpy(t->bytes + t->size, text, size);
-    t->bytes[t->size + size] = 0;
-    t->size += size + 1;
+    assert(texts->n < texts->max_n && size < texts->max_bytes - texts->size);
+    texts->begin[texts->n++] = (uint32_t)texts->size;
+    memcpy(texts->bytes + texts->size, text, size);
+    texts->bytes[texts->size + size] = 0;
+    texts->size += size + 1;
 }
 
-const char *pstk__texts_get(const struct pstk__texts *t, uint64_t i)
+const char *pstk__texts_get(const struct pstk__texts *texts, uint64_t i)
 {
-    return t->bytes + t->begin[i];
+    return texts->bytes + texts->begin[i];
 }
 
 int pstk__texts_equal(const struct pstk__texts *a, const struct pstk__texts *b)
@@ -45,9 +45,9 @@ int pstk__texts_equal(const struct pstk__texts *a, const struct pstk__texts *b)
            (a->n == 0 || !memcmp(a->bytes, b->bytes, a->size));
 }
 
-void pstk__texts_close(struct pstk__texts *t)
+void pstk__texts_close(struct pstk__texts *texts)
 {
-    free(t->bytes);
-    free(t->begin);
-    *t = (struct pstk__texts){0};
+    free(texts->bytes);
+    free(texts->begin);
+    *texts = (struct pstk__texts){0};
 }

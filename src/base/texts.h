@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * texts: a list of short texts in two pieces of memory. L0.
+ * texts: a list of short texts in two pieces of memory.
  * A text takes its bytes, its terminating 0 and 4 bytes: a list of millions of pointers to memory
  * of their own would take ten times that.
  */
@@ -21,14 +21,14 @@ struct pstk__texts {
 
 /* Make room for n texts of `bytes` bytes in all, their terminating zeros included; what the list
  * held is freed. 0 or -ENOMEM; -EFBIG: 2^32 bytes or more. */
-int pstk__texts_open(struct pstk__texts *t, uint64_t n, uint64_t bytes);
+int pstk__texts_open(struct pstk__texts *texts, uint64_t n, uint64_t bytes);
 /* Append a copy of `size` bytes, which hold no 0. There must be room. */
-void pstk__texts_add(struct pstk__texts *t, const char *text, uint64_t size);
+void pstk__texts_add(struct pstk__texts *texts, const char *text, uint64_t size);
 /* Text i < n, terminated. */
-const char *pstk__texts_get(const struct pstk__texts *t, uint64_t i);
+const char *pstk__texts_get(const struct pstk__texts *texts, uint64_t i);
 /* 1: the same texts in the same order. */
 int pstk__texts_equal(const struct pstk__texts *a, const struct pstk__texts *b);
 /* Leaves an empty list. */
-void pstk__texts_close(struct pstk__texts *t);
+void pstk__texts_close(struct pstk__texts *texts);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* types: the version, and names and sizes of the element types. L0, pure. */
+/* types: the version, and names and sizes of the element types. Pure. */
 #include <penstock/types.h>
 
 #include <string.h>
@@ -10,6 +10,11 @@
 const char *pstk_version(void)
 {
     return TEXT(PSTK_VERSION_MAJOR) "." TEXT(PSTK_VERSION_MINOR) "." TEXT(PSTK_VERSION_PATCH);
+}
+
+uint32_t pstk_version_number(void)
+{
+    return PSTK_VERSION_NUMBER;
 }
 
 struct dtype_info {

@@ -10,147 +10,148 @@
 #include <unistd.h>
 
 /* A tensor as workers write it, or, in a slot of a device, as it is handed out. */
-static void tensor_init(struct pstk__slots *pool, struct pstk__slot *s, uint32_t i,
+static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint32_t i,
                         const struct pstk__output *o)
 {
-    struct pstk_tensor *t = &s->tensors[i];
-    const int as_rows = !pool->on_device;
+    struct pstk_tensor *t = &slot->tensors[i];
+    const struct pstk__form *row = pool->on_device ? pstk__output_final(o) : pstk__output_rows(o);
     *t = (struct pstk_tensor){.name = pool->names[i],
-                              .size = pool->batch_size * (as_rows ? o->row_size : o->final_size),
-                              .dtype = as_rows ? o->row_dtype : o->settings.dtype,
-                              .layout = as_rows ? o->row_layout : o->settings.layout,
+                              .size = pool->batch_size * row->row_size,
+                              .dtype = row->dtype,
+                              .layout = row->layout,
                               .n_dims = o->n_dims,
                               .kind = o->settings.kind};
     memcpy(t->shape, o->shape, sizeof t->shape);
     memcpy(t->strides, o->strides, sizeof t->strides);
 }
 
-/* An array of the host layout; a slot of a device has only those that batches tell. */
-static void *array_of(const struct pstk__slot *s, uint64_t offset)
+/* An array of the host layout; a slot of a device has only the arrays that describe the batch. */
+static void *array_of(const struct pstk__slot *slot, uint64_t offset)
 {
-    return s->memory + offset - (s->pool->on_device ? s->pool->layout.told : 0);
+    return slot->memory + offset - (slot->pool->on_device ? slot->pool->layout.about : 0);
 }
 
-static void arrays_init(struct pstk__slots *pool, struct pstk__slot *s,
+static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
                         const struct pstk__plan *plan)
 {
-    const struct pstk__layout *l = &pool->layout;
+    const struct pstk__layout *layout = &pool->layout;
     for (uint32_t i = 0; i < pool->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        tensor_init(pool, s, i, o);
+        tensor_init(pool, slot, i, o);
         if (!pool->on_device)
-            s->tensors[i].data = array_of(s, l->rows[i]);
+            slot->tensors[i].data = array_of(slot, layout->rows[i]);
         if (!pool->on_device && pstk__output_has_flips(o))
-            s->flips[i] = array_of(s, l->flips[i]);
+            slot->flips[i] = array_of(slot, layout->flips[i]);
         if (pstk__output_is_ragged(o))
-            s->tensors[i].offsets = s->offsets[i] = array_of(s, l->offsets[i]);
+            slot->tensors[i].offsets = slot->offsets[i] = array_of(slot, layout->offsets[i]);
     }
-    s->sample_ids = array_of(s, l->ids);
-    s->substitute_ids = array_of(s, l->substitutes);
-    if (l->crops < l->reports)
-        s->crops = array_of(s, l->crops);
-    if (l->reports < l->told_end)
-        s->reports = array_of(s, l->reports);
+    slot->sample_ids = array_of(slot, layout->ids);
+    slot->replacement_ids = array_of(slot, layout->replacements);
+    if (layout->crops < layout->reports)
+        slot->crops = array_of(slot, layout->crops);
+    if (layout->reports < layout->about_end)
+        slot->reports = array_of(slot, layout->reports);
 }
 
-static int map_slot(struct pstk__slots *pool, struct pstk__slot *s,
+static int map_slot(struct pstk__slots *pool, struct pstk__slot *slot,
                     const struct pstk__slots_config *c, int *bound)
 {
-    const struct pstk__layout *l = &pool->layout;
+    const struct pstk__layout *layout = &pool->layout;
     if (pool->on_device) {
-        s->memory_size = l->told_end - l->told;
-        s->memory = aligned_alloc(256, s->memory_size); /* the layout's alignment */
-        if (s->memory)
-            memset(s->memory, 0, s->memory_size);
+        slot->memory_size = layout->about_end - layout->about;
+        slot->memory = aligned_alloc(256, slot->memory_size); /* the layout's alignment */
+        if (slot->memory)
+            memset(slot->memory, 0, slot->memory_size);
     } else {
-        uint32_t node = c->node == UINT32_MAX ? s->lane % c->n_nodes : c->node;
-        s->memory_size = l->size;
-        s->memory = pstk__numa_map(c->numa, s->memory_size, node, bound);
+        uint32_t node = c->node == UINT32_MAX ? slot->lane % c->n_nodes : c->node;
+        slot->memory_size = layout->size;
+        slot->memory = pstk__numa_map(c->numa, slot->memory_size, node, bound);
     }
-    return s->memory ? 0 : PSTK_ENOMEM;
+    return slot->memory ? 0 : PSTK_ENOMEM;
 }
 
-static void unmap_slot(struct pstk__slots *pool, struct pstk__slot *s)
+static void unmap_slot(struct pstk__slots *pool, struct pstk__slot *slot)
 {
     if (pool->on_device)
-        free(s->memory);
+        free(slot->memory);
     else
-        pstk__numa_unmap(s->memory, s->memory_size);
-    s->memory = NULL;
+        pstk__numa_unmap(slot->memory, slot->memory_size);
+    slot->memory = NULL;
 }
 
 /* Get and divide the memory of one slot. */
 static int slot_init(struct pstk__slots *pool, uint32_t index, const struct pstk__slots_config *c,
                      int *bound, struct pstk_error *err)
 {
-    struct pstk__slot *s = &pool->slots[index];
-    s->pool = pool;
-    s->lane = index % c->n_lanes;
-    if (map_slot(pool, s, c, bound) < 0)
+    struct pstk__slot *slot = &pool->slots[index];
+    slot->pool = pool;
+    slot->lane = index % c->n_lanes;
+    if (map_slot(pool, slot, c, bound) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for slot %u of %u (%llu bytes each): lower n_slots or "
                           "batch_size",
-                          index, pool->n_slots, (unsigned long long)s->memory_size);
-    if (pthread_mutex_init(&s->lock, NULL) != 0) {
-        unmap_slot(pool, s);
+                          index, pool->n_slots, (unsigned long long)slot->memory_size);
+    if (pthread_mutex_init(&slot->lock, NULL) != 0) {
+        unmap_slot(pool, slot);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a lock");
     }
-    arrays_init(pool, s, c->plan);
-    s->batch = (struct pstk_batch){.size = sizeof s->batch,
-                                   .n_tensors = pool->n_outputs,
-                                   .tensors = s->tensors,
-                                   .n_rows = pool->batch_size,
-                                   .sample_ids = s->sample_ids,
-                                   .substitute_ids = s->substitute_ids,
-                                   .crops = s->crops,
-                                   .slot = index,
-                                   .tensor_size = sizeof(struct pstk_tensor),
-                                   .crop_size = sizeof(struct pstk_crop),
-                                   .reports = s->reports,
-                                   .report_size = sizeof(struct pstk_report)};
-    atomic_init(&s->state, PSTK__SLOT_FREE);
-    pool->free_list[s->lane][pool->n_free[s->lane]++] = index;
+    arrays_init(pool, slot, c->plan);
+    slot->batch = (struct pstk_batch){.size = sizeof slot->batch,
+                                      .n_tensors = pool->n_outputs,
+                                      .tensors = slot->tensors,
+                                      .n_rows = pool->batch_size,
+                                      .sample_ids = slot->sample_ids,
+                                      .replacement_ids = slot->replacement_ids,
+                                      .crops = slot->crops,
+                                      .slot = index,
+                                      .tensor_size = sizeof(struct pstk_tensor),
+                                      .crop_size = sizeof(struct pstk_crop),
+                                      .reports = slot->reports,
+                                      .report_size = sizeof(struct pstk_report)};
+    atomic_init(&slot->state, PSTK__SLOT_FREE);
+    pool->free_list[slot->lane][pool->n_free[slot->lane]++] = index;
     return 0;
 }
 
-/* Free all; half-built is fine: a slot without memory was never begun, nor are those behind it. */
-static void slots_free(struct pstk__slots *p)
+/* Free all. A half-built pool is fine: a slot without memory was never begun, nor were those after
+ * it. */
+static void slots_free(struct pstk__slots *slots)
 {
-    if (p->device) /* first: waits for what it may still use */
-        p->device_ops->close(p->device);
-    pstk__trace_close(&p->trace);
-    for (uint32_t i = 0; p->slots && i < p->n_slots && p->slots[i].memory; i++) {
-        unmap_slot(p, &p->slots[i]);
-        pthread_mutex_destroy(&p->slots[i].lock);
+    if (slots->device) /* first: close waits for work that may still use the memory */
+        slots->device_ops->close(slots->device);
+    pstk__trace_close(&slots->trace);
+    for (uint32_t i = 0; slots->slots && i < slots->n_slots && slots->slots[i].memory; i++) {
+        unmap_slot(slots, &slots->slots[i]);
+        pthread_mutex_destroy(&slots->slots[i].lock);
     }
-    for (uint32_t n = 0; n < p->n_lanes; n++)
-        free(p->free_list[n]);
-    pthread_mutex_destroy(&p->lock);
-    free(p->names);
-    free(p->slots);
-    free(p);
+    for (uint32_t n = 0; n < slots->n_lanes; n++)
+        free(slots->free_list[n]);
+    pthread_mutex_destroy(&slots->lock);
+    free(slots->names);
+    free(slots->slots);
+    free(slots);
 }
 
-static int slots_fill(struct pstk__slots *p, const struct pstk__slots_config *c, int *bound,
+static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config *c, int *bound,
                       struct pstk_error *err)
 {
-    p->slots = calloc(c->n_slots, sizeof *p->slots);
-    p->names = calloc(c->plan->n_outputs ? c->plan->n_outputs : 1, sizeof *p->names);
-    int r = 0, ok = p->slots && p->names;
+    slots->slots = calloc(c->n_slots, sizeof *slots->slots);
+    slots->names = calloc(c->plan->n_outputs ? c->plan->n_outputs : 1, sizeof *slots->names);
+    int r = 0, ok = slots->slots && slots->names;
     for (uint32_t n = 0; n < c->n_lanes; n++) {
-        p->free_list[n] = calloc(c->n_slots, sizeof **p->free_list);
-        ok = ok && p->free_list[n];
+        slots->free_list[n] = calloc(c->n_slots, sizeof **slots->free_list);
+        ok = ok && slots->free_list[n];
     }
     if (!ok)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for %u slots", c->n_slots);
-    for (uint32_t i = 0; i < p->n_outputs; i++) {
-        memcpy(p->names[i], c->plan->outputs[i].name, sizeof *p->names);
-        p->row_size[i] = c->plan->outputs[i].row_size;
-        p->budget[i] = c->plan->outputs[i].budget;
-        p->item_size[i] = c->plan->outputs[i].item_size;
+    for (uint32_t i = 0; i < slots->n_outputs; i++) {
+        memcpy(slots->names[i], c->plan->outputs[i].name, sizeof *slots->names);
+        slots->row_size[i] = pstk__output_rows(&c->plan->outputs[i])->row_size;
+        slots->budget[i] = c->plan->outputs[i].budget;
+        slots->item_size[i] = c->plan->outputs[i].item_size;
     }
     for (uint32_t i = 0; r == 0 && i < c->n_slots; i++)
-        r = slot_init(p, i, c, bound, err);
+        r = slot_init(slots, i, c, bound, err);
     return r;
 }
 
@@ -158,399 +159,432 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
                      struct pstk_error *err)
 {
     *out = NULL;
-    struct pstk__slots *p = calloc(1, sizeof *p);
-    if (!p)
+    struct pstk__slots *slots = calloc(1, sizeof *slots);
+    if (!slots)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the slots");
-    p->device_ops = c->device_ops;
-    p->layout = *c->layout;
-    p->on_device = c->on_device;
-    p->device_index = c->device_index;
-    p->current_stream = c->on_device ? c->current_stream : NULL;
-    p->n_slots = c->n_slots;
-    p->n_lanes = c->n_lanes;
-    p->batch_size = c->plan->batch_size;
-    p->n_outputs = c->plan->n_outputs;
-    p->owner = (int)getpid();
-    atomic_init(&p->n_refs, 1);
-    if (pthread_mutex_init(&p->lock, NULL) != 0) {
-        free(p);
+    slots->device_ops = c->device_ops;
+    slots->layout = *c->layout;
+    slots->on_device = c->on_device;
+    slots->device_index = c->device_index;
+    slots->current_stream = c->on_device ? c->current_stream : NULL;
+    slots->n_slots = c->n_slots;
+    slots->n_lanes = c->n_lanes;
+    slots->batch_size = c->plan->batch_size;
+    slots->n_outputs = c->plan->n_outputs;
+    slots->owner = (int)getpid();
+    atomic_init(&slots->n_refs, 1);
+    if (pthread_mutex_init(&slots->lock, NULL) != 0) {
+        free(slots);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a lock");
     }
-    int r = slots_fill(p, c, bound, err);
+    int r = slots_fill(slots, c, bound, err);
     if (r < 0) {
-        slots_free(p);
+        slots_free(slots);
         return r;
     }
-    *out = p;
+    *out = slots;
     return 0;
 }
 
-void pstk__slots_attach(struct pstk__slots *p, struct pstk__device *device)
+void pstk__slots_attach(struct pstk__slots *slots, struct pstk__device *device)
 {
-    p->device = device;
-    for (uint32_t k = 0; p->on_device && k < p->n_slots; k++) {
-        uint8_t *memory = p->device_ops->memory(device, k);
-        for (uint32_t i = 0; i < p->n_outputs; i++) {
-            struct pstk_tensor *t = &p->slots[k].tensors[i];
-            t->data = memory + p->layout.final[i];
+    slots->device = device;
+    for (uint32_t k = 0; slots->on_device && k < slots->n_slots; k++) {
+        uint8_t *memory = slots->device_ops->memory(device, k);
+        for (uint32_t i = 0; i < slots->n_outputs; i++) {
+            struct pstk_tensor *t = &slots->slots[k].tensors[i];
+            t->data = memory + slots->layout.final[i];
             if (t->offsets)
                 t->device_offsets =
-                    (const int64_t *)(const void *)(memory + pstk__layout_mirrored(
-                                                                 &p->layout, p->layout.offsets[i]));
+                    (const int64_t *)(const void *)(memory +
+                                                    pstk__layout_mirrored(
+                                                        &slots->layout, slots->layout.offsets[i]));
         }
     }
 }
 
-/* The last reference is gone: what is still parked will never be recorded. */
-static void abandon_parked(struct pstk__slots *p)
+/* The last reference is gone: streams of slots that are still parked will never be recorded. */
+static void abandon_parked(struct pstk__slots *slots)
 {
-    pstk__slots_settle(p, 0, NULL);
-    for (uint32_t i = 0; i < p->n_slots; i++)
-        if (atomic_load_explicit(&p->slots[i].state, memory_order_relaxed) == PSTK__SLOT_PARKED)
-            p->device_ops->abandon(p->device);
+    pstk__slots_settle(slots, 0, NULL);
+    for (uint32_t i = 0; i < slots->n_slots; i++)
+        if (atomic_load_explicit(&slots->slots[i].state, memory_order_relaxed) == PSTK__SLOT_PARKED)
+            slots->device_ops->abandon(slots->device);
 }
 
-void pstk__slots_unref(struct pstk__slots *p)
+/* Called by the thread that closes the loader, and by any thread that ends a lease; holding
+ * nothing. One of them is last. */
+void pstk__slots_unref(struct pstk__slots *slots)
 {
     /* Acquire and release: the last one sees all that the others did to the slots. */
-    if (atomic_fetch_sub_explicit(&p->n_refs, 1, memory_order_acq_rel) != 1)
+    if (atomic_fetch_sub_explicit(&slots->n_refs, 1, memory_order_acq_rel) != 1)
         return;
-    /* It waits for the streams that use the slots, and a device frees memory by waiting for all
-     * that runs on it. */
-    void *state = p->device && p->on_device ? pstk__interpreter_leave() : NULL;
-    if (p->device)
-        abandon_parked(p);
-    slots_free(p);
+    /* It waits for the streams that use the slots, and a device waits for all its work when it
+     * frees memory. */
+    void *state = slots->device && slots->on_device ? pstk__interpreter_leave() : NULL;
+    if (slots->device)
+        abandon_parked(slots);
+    slots_free(slots);
     pstk__interpreter_return(state);
 }
 
-int pstk__slots_failed(struct pstk__slots *p, struct pstk_error *err)
+/* Called by the uploader before each round; holding nothing. Takes the pool's lock. */
+int pstk__slots_failed(struct pstk__slots *slots, struct pstk_error *err)
 {
-    pthread_mutex_lock(&p->lock);
-    int failed = p->failure.code != 0;
+    pthread_mutex_lock(&slots->lock);
+    int failed = slots->failure.code != 0;
     if (failed)
-        *err = p->failure;
-    pthread_mutex_unlock(&p->lock);
+        *err = slots->failure;
+    pthread_mutex_unlock(&slots->lock);
     return failed;
 }
 
-static void change_state(struct pstk__slot *s, uint32_t from, uint32_t to)
+/* One arrow, on any thread. Acquire and release: the thread that takes the next arrow sees all that
+ * the slot's owner wrote before this one. */
+static void change_state(struct pstk__slot *slot, uint32_t from, uint32_t to)
 {
-    uint32_t old = atomic_exchange_explicit(&s->state, to, memory_order_acq_rel);
+    uint32_t old = atomic_exchange_explicit(&slot->state, to, memory_order_acq_rel);
     assert(old == from);
     (void)old;
     (void)from;
 }
 
-static void push_free(struct pstk__slot *s)
+/* Called with the slot FREE: by the uploader (the copies of a host slot are over), by the thread
+ * that ends or settles a lease (any thread of the program), and by the thread that drops a batch (a
+ * worker, the uploader, or the consumer, which then holds the window's lock). Takes the pool's
+ * lock: no caller holds it. */
+static void push_free(struct pstk__slot *slot)
 {
-    struct pstk__slots *p = s->pool;
-    pthread_mutex_lock(&p->lock);
-    p->free_list[s->lane][p->n_free[s->lane]++] = s->batch.slot;
-    /* Under the lock: the loader takes its gates away under it before it frees them. */
-    if (p->room[s->lane])
-        pstk__gate_knock(p->room[s->lane]);
-    pthread_mutex_unlock(&p->lock);
+    struct pstk__slots *slots = slot->pool;
+    pthread_mutex_lock(&slots->lock);
+    slots->free_list[slot->lane][slots->n_free[slot->lane]++] = slot->batch.slot;
+    /* Under the lock: the loader removes its gates under it before it frees them. */
+    if (slots->room[slot->lane])
+        pstk__gate_notify(slots->room[slot->lane]);
+    pthread_mutex_unlock(&slots->lock);
 }
 
-/* A free slot of the lane, or NULL. On the host the one that came back last, which caches may have;
- * on a device, which may still use it, the one that came back first. */
-static struct pstk__slot *pop_free(struct pstk__slots *p, uint32_t lane)
+/* Called by the lane's reader, or, for slots of a device, by the uploader; holding nothing. Returns
+ * a free slot of the lane, or NULL. On the host it is the slot that came back last, which caches
+ * may still hold; on a device, whose streams may still use it, the slot that came back first. */
+static struct pstk__slot *pop_free(struct pstk__slots *slots, uint32_t lane)
 {
-    struct pstk__slot *s = NULL;
-    pthread_mutex_lock(&p->lock);
-    uint32_t *list = p->free_list[lane];
-    if (p->n_free[lane] > 0) {
-        const uint32_t left = --p->n_free[lane];
-        s = &p->slots[list[p->on_device ? 0 : left]];
-        if (p->on_device)
+    struct pstk__slot *slot = NULL;
+    pthread_mutex_lock(&slots->lock);
+    uint32_t *list = slots->free_list[lane];
+    if (slots->n_free[lane] > 0) {
+        const uint32_t left = --slots->n_free[lane];
+        slot = &slots->slots[list[slots->on_device ? 0 : left]];
+        if (slots->on_device)
             memmove(list, list + 1, left * sizeof *list);
     }
-    pthread_mutex_unlock(&p->lock);
-    return s;
+    pthread_mutex_unlock(&slots->lock);
+    return slot;
 }
 
-struct pstk__slot *pstk__slot_begin(struct pstk__slots *p, uint32_t lane)
+struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane)
 {
-    struct pstk__slot *s = pop_free(p, lane);
-    if (!s)
+    struct pstk__slot *slot = pop_free(slots, lane);
+    if (!slot)
         return NULL;
-    change_state(s, PSTK__SLOT_FREE, PSTK__SLOT_FILLING);
-    s->failed_row = UINT32_MAX;
-    s->batch.n_replaced = s->batch.n_reports = 0;
-    atomic_store_explicit(&s->n_palette_images, 0, memory_order_relaxed);
-    atomic_store_explicit(&s->n_bytes, 0, memory_order_relaxed);
-    return s;
+    change_state(slot, PSTK__SLOT_FREE, PSTK__SLOT_FILLING);
+    slot->failed_row = UINT32_MAX;
+    slot->batch.n_replacements = slot->batch.n_reports = 0;
+    atomic_store_explicit(&slot->n_palette_images, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->n_bytes, 0, memory_order_relaxed);
+    return slot;
 }
 
-void pstk__slot_fail(struct pstk__slot *s, uint32_t row, const struct pstk_error *err)
+/* Called by any worker that holds a task of the slot, and by the last one in pack_ragged; holding
+ * nothing. Takes the slot's lock. */
+void pstk__slot_fail(struct pstk__slot *slot, uint32_t row, const struct pstk_error *err)
 {
-    pthread_mutex_lock(&s->lock);
-    if (row < s->failed_row) {
-        s->failed_row = row;
-        s->error = *err;
+    pthread_mutex_lock(&slot->lock);
+    if (row < slot->failed_row) {
+        slot->failed_row = row;
+        slot->error = *err;
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&slot->lock);
 }
 
-/* With the lock: room for the report of a row, in order; NULL when those kept are all lower. */
-static struct pstk_report *report_at(struct pstk__slot *s, uint32_t row)
+/* With the lock: find room for the report of a row, in order; NULL when all kept reports are of
+ * lower rows. */
+static struct pstk_report *report_at(struct pstk__slot *slot, uint32_t row)
 {
-    struct pstk_batch *b = &s->batch;
-    const uint32_t most = s->pool->layout.max_reports;
+    struct pstk_batch *batch = &slot->batch;
+    const uint32_t most = slot->pool->layout.max_reports;
     const uint32_t room = most < PSTK_MAX_REPORTS ? most : PSTK_MAX_REPORTS;
-    uint32_t i = b->n_reports;
-    while (i > 0 && s->reports[i - 1].row > row)
+    uint32_t i = batch->n_reports;
+    while (i > 0 && slot->reports[i - 1].row > row)
         i--;
     if (i == room)
         return NULL;
-    b->n_reports += b->n_reports < room;
-    memmove(&s->reports[i + 1], &s->reports[i], (b->n_reports - 1 - i) * sizeof *s->reports);
-    return &s->reports[i];
+    batch->n_reports += batch->n_reports < room;
+    memmove(&slot->reports[i + 1], &slot->reports[i],
+            (batch->n_reports - 1 - i) * sizeof *slot->reports);
+    return &slot->reports[i];
 }
 
-void pstk__slot_replace(struct pstk__slot *s, uint32_t row, const struct pstk_error *bad,
+/* Called by the worker that holds the row's task; holding nothing. Takes the slot's lock for
+ * members that rows share; the row's own id needs no lock. */
+void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk_error *bad,
                         uint64_t other)
 {
-    s->substitute_ids[row] = other;
-    pthread_mutex_lock(&s->lock);
-    s->batch.n_replaced++;
-    struct pstk_report *r = report_at(s, row);
-    if (r)
-        *r = (struct pstk_report){.error = *bad, .substitute_id = other, .row = row};
-    pthread_mutex_unlock(&s->lock);
+    slot->replacement_ids[row] = other;
+    pthread_mutex_lock(&slot->lock);
+    slot->batch.n_replacements++;
+    struct pstk_report *report = report_at(slot, row);
+    if (report)
+        *report = (struct pstk_report){.error = *bad, .replacement_id = other, .row = row};
+    pthread_mutex_unlock(&slot->lock);
 }
 
-/* Say how many were replaced that have no report. */
-static void report_others(struct pstk__slot *s)
+/* Add a report of how many replaced samples have no report of their own. */
+static void report_others(struct pstk__slot *slot)
 {
-    struct pstk_batch *b = &s->batch;
-    if (b->n_replaced == b->n_reports)
+    struct pstk_batch *batch = &slot->batch;
+    if (batch->n_replacements == batch->n_reports)
         return;
-    const struct pstk_error *last = &s->reports[b->n_reports - 1].error;
-    const uint32_t n = b->n_replaced - b->n_reports;
-    struct pstk_report *r = &s->reports[b->n_reports++];
-    *r = (struct pstk_report){.substitute_id = PSTK_NONE, .row = UINT32_MAX};
-    pstk_error_init(&r->error, sizeof r->error);
-    pstk__fail(&r->error, last->code, last->stage,
+    const struct pstk_error *last = &slot->reports[batch->n_reports - 1].error;
+    const uint32_t n = batch->n_replacements - batch->n_reports;
+    struct pstk_report *report = &slot->reports[batch->n_reports++];
+    *report = (struct pstk_report){.replacement_id = PSTK_NONE, .row = UINT32_MAX};
+    pstk_error_init(&report->error, sizeof report->error);
+    pstk__fail(&report->error, last->code, last->stage,
                "%u more bad sample%s of the batch at epoch %llu, position %llu %s replaced: only "
                "the first %u of a batch are described",
-               n, n == 1 ? "" : "s", (unsigned long long)b->epoch, (unsigned long long)b->position,
-               n == 1 ? "was" : "were", PSTK_MAX_REPORTS);
-    r->error.epoch = b->epoch;
-    r->error.position = b->position;
+               n, n == 1 ? "" : "s", (unsigned long long)batch->epoch,
+               (unsigned long long)batch->position, n == 1 ? "was" : "were", PSTK_MAX_REPORTS);
+    report->error.epoch = batch->epoch;
+    report->error.position = batch->position;
 }
 
-void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows)
+void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *rows)
 {
-    const struct pstk__slots *p = s->pool;
-    for (uint32_t i = 0; i < p->n_outputs; i++)
-        rows[i] = (struct pstk__row){.data = (uint8_t *)s->tensors[i].data + row * p->row_size[i],
-                                     .flip = s->flips[i] ? &s->flips[i][row] : NULL,
-                                     .crop = s->crops ? &s->crops[(uint64_t)i * p->batch_size + row]
-                                                      : NULL};
+    const struct pstk__slots *slots = slot->pool;
+    for (uint32_t i = 0; i < slots->n_outputs; i++)
+        rows[i] = (struct pstk__row){
+            .data = (uint8_t *)slot->tensors[i].data + row * slots->row_size[i],
+            .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
+            .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL};
 }
 
-void pstk__slot_note(struct pstk__slot *s, uint32_t row, const struct pstk__row *rows)
+/* Called by the worker that holds the row's task; holding nothing. Rows share only the count: the
+ * last worker reads it after the countdown, whose order is enough. */
+void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__row *rows)
 {
     uint32_t is_palette = 0;
-    for (uint32_t i = 0; i < s->pool->n_outputs; i++) {
+    for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         is_palette |= rows[i].is_palette;
-        if (s->offsets[i])
-            s->offsets[i][row + 1] = (int64_t)rows[i].size;
+        if (slot->offsets[i])
+            slot->offsets[i][row + 1] = (int64_t)rows[i].size;
     }
     if (is_palette)
-        atomic_fetch_add_explicit(&s->n_palette_images, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&slot->n_palette_images, 1, memory_order_relaxed);
 }
 
 /* Move ragged rows together; sizes become offsets. */
-static void pack_ragged(struct pstk__slot *s, uint32_t i)
+static void pack_ragged(struct pstk__slot *slot, uint32_t i)
 {
-    struct pstk_tensor *t = &s->tensors[i];
-    int64_t *offsets = s->offsets[i];
-    const uint64_t item_size = s->pool->item_size[i];
+    struct pstk_tensor *t = &slot->tensors[i];
+    int64_t *offsets = slot->offsets[i];
+    const uint64_t item_size = slot->pool->item_size[i];
     uint64_t end = 0;
     offsets[0] = 0;
-    for (uint32_t row = 0; row < s->batch.n_rows; row++) {
-        uint64_t size = row < s->batch.n_valid ? (uint64_t)offsets[row + 1] : 0;
+    for (uint32_t row = 0; row < slot->batch.n_rows; row++) {
+        uint64_t size = row < slot->batch.n_valid ? (uint64_t)offsets[row + 1] : 0;
         if (row > 0 && size > 0)
-            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * s->pool->row_size[i],
+            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * slot->pool->row_size[i],
                     size);
         end += size;
         offsets[row + 1] = (int64_t)(end / item_size);
     }
     t->size = end;
     t->shape[0] = (int64_t)(end / item_size);
-    if (end > s->pool->budget[i]) {
+    if (end > slot->pool->budget[i]) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
         pstk__fail(&err, PSTK_EFBIG, PSTK_STAGE_DECODE,
-                   "output '%s' of the batch at epoch %llu, position %llu has %llu bytes, over its "
-                   "budget of %llu: raise bytes_per_batch",
-                   t->name, (unsigned long long)s->batch.epoch,
-                   (unsigned long long)s->batch.position, (unsigned long long)end,
-                   (unsigned long long)s->pool->budget[i]);
-        err.epoch = s->batch.epoch;
-        err.position = s->batch.position;
-        pstk__slot_fail(s, s->batch.n_rows, &err);
+                   "output '%s' of the batch at epoch %llu, position %llu has %llu bytes, more "
+                   "than its budget of %llu: raise bytes_per_batch",
+                   t->name, (unsigned long long)slot->batch.epoch,
+                   (unsigned long long)slot->batch.position, (unsigned long long)end,
+                   (unsigned long long)slot->pool->budget[i]);
+        err.epoch = slot->batch.epoch;
+        err.position = slot->batch.position;
+        pstk__slot_fail(slot, slot->batch.n_rows, &err);
     }
 }
 
-void pstk__slot_done(struct pstk__slot *s)
+/* Called by the last worker of the slot's countdown. No other thread has the slot by then, so
+ * members that the lock guards while FILLING need no lock. */
+void pstk__slot_done(struct pstk__slot *slot)
 {
-    const struct pstk__slots *p = s->pool;
-    uint32_t n_valid = s->batch.n_valid, n_empty = p->batch_size - n_valid;
-    for (uint32_t i = 0; i < p->n_outputs && s->failed_row == UINT32_MAX; i++) {
-        if (s->offsets[i])
-            pack_ragged(s, i);
+    const struct pstk__slots *slots = slot->pool;
+    uint32_t n_valid = slot->batch.n_valid, n_empty = slots->batch_size - n_valid;
+    for (uint32_t i = 0; i < slots->n_outputs && slot->failed_row == UINT32_MAX; i++) {
+        if (slot->offsets[i])
+            pack_ragged(slot, i);
         else if (n_empty)
-            memset((uint8_t *)s->tensors[i].data + n_valid * p->row_size[i], 0,
-                   n_empty * p->row_size[i]);
-        if (s->crops && n_empty)
-            memset(&s->crops[(uint64_t)i * p->batch_size + n_valid], 0, n_empty * sizeof *s->crops);
+            memset((uint8_t *)slot->tensors[i].data + n_valid * slots->row_size[i], 0,
+                   n_empty * slots->row_size[i]);
+        if (slot->crops && n_empty)
+            memset(&slot->crops[(uint64_t)i * slots->batch_size + n_valid], 0,
+                   n_empty * sizeof *slot->crops);
     }
-    s->batch.n_palette_images = atomic_load_explicit(&s->n_palette_images, memory_order_relaxed);
-    report_others(s);
-    change_state(s, PSTK__SLOT_FILLING, PSTK__SLOT_READY);
+    slot->batch.n_palette_images =
+        atomic_load_explicit(&slot->n_palette_images, memory_order_relaxed);
+    report_others(slot);
+    change_state(slot, PSTK__SLOT_FILLING, PSTK__SLOT_READY);
 }
 
-void pstk__slot_copy(struct pstk__slot *s)
+void pstk__slot_copy(struct pstk__slot *slot)
 {
-    change_state(s, PSTK__SLOT_READY, PSTK__SLOT_COPYING);
+    change_state(slot, PSTK__SLOT_READY, PSTK__SLOT_COPYING);
 }
 
-void pstk__slot_copied(struct pstk__slot *s)
+void pstk__slot_copied(struct pstk__slot *slot)
 {
-    change_state(s, PSTK__SLOT_COPYING, PSTK__SLOT_FREE);
-    push_free(s);
+    change_state(slot, PSTK__SLOT_COPYING, PSTK__SLOT_FREE);
+    push_free(slot);
 }
 
-struct pstk__slot *pstk__slot_load(struct pstk__slots *p)
+struct pstk__slot *pstk__slot_load(struct pstk__slots *slots)
 {
-    struct pstk__slot *s = pop_free(p, 0);
-    if (s)
-        change_state(s, PSTK__SLOT_FREE, PSTK__SLOT_LOADING);
-    return s;
+    struct pstk__slot *slot = pop_free(slots, 0);
+    if (slot)
+        change_state(slot, PSTK__SLOT_FREE, PSTK__SLOT_LOADING);
+    return slot;
 }
 
-void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from)
+void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
 {
-    const struct pstk__layout *l = &s->pool->layout;
-    struct pstk_batch *to = &s->batch;
-    s->seq = from->seq;
-    s->generation = from->generation;
-    s->failed_row = from->failed_row;
+    const struct pstk__layout *layout = &slot->pool->layout;
+    struct pstk_batch *to = &slot->batch;
+    slot->seq = from->seq;
+    slot->generation = from->generation;
+    slot->failed_row = from->failed_row;
     if (from->failed_row != UINT32_MAX)
-        s->error = from->error;
+        slot->error = from->error;
     to->n_valid = from->batch.n_valid;
     to->epoch = from->batch.epoch;
     to->position = from->batch.position;
     to->next_position = from->batch.next_position;
     to->index = from->batch.index;
-    to->n_replaced = from->batch.n_replaced;
+    to->n_replacements = from->batch.n_replacements;
     to->n_reports = from->batch.n_reports;
     to->n_palette_images = from->batch.n_palette_images;
-    atomic_store_explicit(&s->n_bytes, atomic_load_explicit(&from->n_bytes, memory_order_relaxed),
+    atomic_store_explicit(&slot->n_bytes,
+                          atomic_load_explicit(&from->n_bytes, memory_order_relaxed),
                           memory_order_relaxed);
-    memcpy(s->memory, from->memory + l->told, l->reports - l->told);
+    memcpy(slot->memory, from->memory + layout->about, layout->reports - layout->about);
     if (to->n_reports > 0)
-        memcpy(s->reports, from->reports, to->n_reports * sizeof *s->reports);
-    for (uint32_t i = 0; i < s->pool->n_outputs; i++)
-        if (s->offsets[i]) {
-            s->tensors[i].size = from->tensors[i].size;
-            s->tensors[i].shape[0] = from->tensors[i].shape[0];
+        memcpy(slot->reports, from->reports, to->n_reports * sizeof *slot->reports);
+    for (uint32_t i = 0; i < slot->pool->n_outputs; i++)
+        if (slot->offsets[i]) {
+            slot->tensors[i].size = from->tensors[i].size;
+            slot->tensors[i].shape[0] = from->tensors[i].shape[0];
         }
-    change_state(s, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
+    change_state(slot, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
 }
 
-int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_error *err)
+int pstk__slot_lease(struct pstk__slot *slot, void *stream, int quick, struct pstk_error *err)
 {
-    struct pstk__slots *p = s->pool;
-    int r = p->device_ops->acquire(p->device, s->batch.slot, stream, quick, err);
+    struct pstk__slots *slots = slot->pool;
+    int r = slots->device_ops->acquire(slots->device, slot->batch.slot, stream, quick, err);
     if (r < 0)
         return r;
-    change_state(s, p->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);
-    s->n_users = 0; /* nobody else has the slot yet */
-    atomic_fetch_add_explicit(&p->n_refs, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&p->n_leased, 1, memory_order_relaxed);
-    s->lease = pstk__trace_begin(&p->trace, "lease", s->seq);
+    change_state(slot, slots->on_device ? PSTK__SLOT_LOADED : PSTK__SLOT_READY, PSTK__SLOT_LEASED);
+    slot->n_users = 0; /* nobody else has the slot yet */
+    atomic_fetch_add_explicit(&slots->n_refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&slots->n_leased, 1, memory_order_relaxed);
+    slot->lease = pstk__trace_begin_across(&slots->trace, "lease", slot->seq);
     return 0;
 }
 
-static int is_user(const struct pstk__slot *s, const void *stream)
+static int is_user(const struct pstk__slot *slot, const void *stream)
 {
-    for (uint32_t i = 0; i < s->n_users; i++)
-        if (s->users[i] == stream)
+    for (uint32_t i = 0; i < slot->n_users; i++)
+        if (slot->users[i] == stream)
             return 1;
     return 0;
 }
 
-int pstk__slot_use(struct pstk__slot *s, void *stream, struct pstk_error *err)
+/* Called by any thread that holds a share of the batch, several at a time; takes the slot's lock.
+ */
+int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err)
 {
     int r = 0;
-    pthread_mutex_lock(&s->lock);
-    if (!is_user(s, stream)) {
-        if (s->n_users < PSTK__MAX_USERS)
-            s->users[s->n_users++] = stream;
+    pthread_mutex_lock(&slot->lock);
+    if (!is_user(slot, stream)) {
+        if (slot->n_users < PSTK__MAX_USERS)
+            slot->users[slot->n_users++] = stream;
         else
-            r = pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
-                           "stream: the batch is used on %u further streams already; for more, "
-                           "call pstk_batch_wait before the work and pstk_batch_record after it",
-                           PSTK__MAX_USERS);
+            r = pstk__fail(
+                err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
+                "stream: the batch is used on %u further streams already; for more, "
+                "call pstk_batch_wait before the work and pstk_batch_use_stream after it",
+                PSTK__MAX_USERS);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&slot->lock);
     return r;
 }
 
-/* The device could not be told what still uses the slot: it is never used again, and the loader
- * fails. */
-static void lose(struct pstk__slot *s, const struct pstk_error *err)
+/* The uses of the slot could not be recorded on the device: the slot is never used again, and the
+ * loader fails. */
+static void lose(struct pstk__slot *slot, const struct pstk_error *err)
 {
-    struct pstk__slots *p = s->pool;
-    pthread_mutex_lock(&p->lock);
-    if (!p->failure.code)
-        p->failure = *err;
-    if (p->room[s->lane])
-        pstk__gate_knock(p->room[s->lane]);
-    pthread_mutex_unlock(&p->lock);
+    struct pstk__slots *slots = slot->pool;
+    pthread_mutex_lock(&slots->lock);
+    if (!slots->failure.code)
+        slots->failure = *err;
+    if (slots->room[slot->lane])
+        pstk__gate_notify(slots->room[slot->lane]);
+    pthread_mutex_unlock(&slots->lock);
 }
 
-/* The slot is LEASED, and nobody has it but the caller. ETIMEDOUT: see release in device.h; else 0.
+/* Called on any thread of the program, by release or settle; holding nothing. The slot is LEASED,
+ * and only the caller has it. ETIMEDOUT: see release in device.h; else 0.
  */
-static int end_lease(struct pstk__slot *s, int quick)
+static int end_lease(struct pstk__slot *slot, int quick)
 {
-    struct pstk__slots *p = s->pool;
-    const struct pstk__lease_end end = {
-        .slot = s->batch.slot, .quick = quick, .streams = s->users, .n_streams = &s->n_users};
+    struct pstk__slots *slots = slot->pool;
+    const struct pstk__lease_end end = {.slot = slot->batch.slot,
+                                        .quick = quick,
+                                        .streams = slot->users,
+                                        .n_streams = &slot->n_users};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    const int r = p->device_ops->release(p->device, &end, &err);
+    const int r = slots->device_ops->release(slots->device, &end, &err);
     if (r < 0 && r != PSTK_ETIMEDOUT) {
-        lose(s, &err);
+        lose(slot, &err);
     } else if (r != 0) {
-        atomic_fetch_add_explicit(&p->n_parked, 1, memory_order_relaxed);
-        change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_PARKED);
+        atomic_fetch_add_explicit(&slots->n_parked, 1, memory_order_relaxed);
+        change_state(slot, PSTK__SLOT_LEASED, PSTK__SLOT_PARKED);
     } else {
-        change_state(s, PSTK__SLOT_LEASED, PSTK__SLOT_FREE);
-        atomic_fetch_sub_explicit(&p->n_leased, 1, memory_order_relaxed);
-        push_free(s);
+        change_state(slot, PSTK__SLOT_LEASED, PSTK__SLOT_FREE);
+        atomic_fetch_sub_explicit(&slots->n_leased, 1, memory_order_relaxed);
+        push_free(slot);
     }
     return r == PSTK_ETIMEDOUT ? r : 0;
 }
 
-int pstk__slots_settle(struct pstk__slots *p, int quick, struct pstk_error *err)
+/* Called on any thread that holds a reference, several at a time: by next, each release and the
+ * last unref; holding nothing. The exchange from PARKED gives a slot to one of them. */
+int pstk__slots_settle(struct pstk__slots *slots, int quick, struct pstk_error *err)
 {
-    if (atomic_load_explicit(&p->n_parked, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&slots->n_parked, memory_order_relaxed) == 0)
         return 0;
-    for (uint32_t i = 0; i < p->n_slots; i++) {
+    for (uint32_t i = 0; i < slots->n_slots; i++) {
         uint32_t parked = PSTK__SLOT_PARKED;
-        struct pstk__slot *s = &p->slots[i];
-        /* Acquire: pairs with change_state in end_lease, for the streams that are left. */
-        if (!atomic_compare_exchange_strong_explicit(&s->state, &parked, PSTK__SLOT_LEASED,
+        struct pstk__slot *slot = &slots->slots[i];
+        /* Acquire: pairs with change_state in end_lease, so that this thread sees the streams that
+         * are left. */
+        if (!atomic_compare_exchange_strong_explicit(&slot->state, &parked, PSTK__SLOT_LEASED,
                                                      memory_order_acq_rel, memory_order_relaxed))
             continue;
-        atomic_fetch_sub_explicit(&p->n_parked, 1, memory_order_relaxed);
-        if (end_lease(s, quick) < 0)
+        atomic_fetch_sub_explicit(&slots->n_parked, 1, memory_order_relaxed);
+        if (end_lease(slot, quick) < 0)
             return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
                               "no batch was ready within the timeout: another thread was taking or "
                               "giving one back");
@@ -558,32 +592,38 @@ int pstk__slots_settle(struct pstk__slots *p, int quick, struct pstk_error *err)
     return 0;
 }
 
-void pstk__slot_use_current(struct pstk__slot *s)
+/* Called by the thread that gives up the last share, just before release. No lock: no other thread
+ * has the batch. */
+void pstk__slot_use_current(struct pstk__slot *slot)
 {
-    const struct pstk__slots *p = s->pool;
+    const struct pstk__slots *slots = slot->pool;
     void *stream = NULL;
-    if (!p->current_stream || p->current_stream(p->device_index, &stream) != 0)
+    if (!slots->current_stream || slots->current_stream(slots->device_index, &stream) != 0)
         return;
-    if (!is_user(s, stream))
-        s->users[s->n_users++] = stream;
+    if (!is_user(slot, stream))
+        slot->users[slot->n_users++] = stream;
 }
 
-void pstk__slot_release(struct pstk__slot *s, void *stream)
+/* Called on any thread of the program, holding nothing. The reference that it gives back keeps the
+ * pool alive until the end of this function, even after the loader was closed. */
+void pstk__slot_release(struct pstk__slot *slot, void *stream)
 {
-    struct pstk__slots *p = s->pool;
-    pstk__trace_end(&p->trace, s->lease);
-    pstk__slots_settle(p, 0, NULL);
-    if (!is_user(s, stream))
-        s->users[s->n_users++] = stream;
-    end_lease(s, 0);
-    pstk__slots_unref(p);
+    struct pstk__slots *slots = slot->pool;
+    pstk__trace_end_across(&slots->trace, slot->lease);
+    pstk__slots_settle(slots, 0, NULL);
+    if (!is_user(slot, stream))
+        slot->users[slot->n_users++] = stream;
+    end_lease(slot, 0);
+    pstk__slots_unref(slots);
 }
 
-void pstk__slot_drop(struct pstk__slot *s)
+/* Called by the owner of the slot: a worker or the uploader, whose batch became void, or the
+ * consumer, in take and seek, with the window's lock. */
+void pstk__slot_drop(struct pstk__slot *slot)
 {
-    uint32_t old = atomic_exchange_explicit(&s->state, PSTK__SLOT_FREE, memory_order_acq_rel);
+    uint32_t old = atomic_exchange_explicit(&slot->state, PSTK__SLOT_FREE, memory_order_acq_rel);
     assert(old == PSTK__SLOT_FILLING || old == PSTK__SLOT_READY || old == PSTK__SLOT_LOADING ||
            old == PSTK__SLOT_LOADED);
     (void)old;
-    push_free(s);
+    push_free(slot);
 }

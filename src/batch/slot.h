@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch: the slots, and who has them. L2.
+ * batch: the slots, and who has them.
  *
  *   host     FREE -> FILLING -> READY -> (LEASED | COPYING) -> FREE
  *                       |         |
  *                       +---------+--> FREE   dropped by a seek or at close
  *   device   FREE -> LOADING -> LOADED -> LEASED -> (PARKED ->) FREE
  *                       |         |
- *                       +---------+--> FREE   likewise
+ *                       +---------+--> FREE   as above
  *
  * One function per arrow, each asserting the old state. A loader has one pool, of host slots, or,
- * for a device with slots of its own, two: workers fill those of the host, the uploader loads what
- * is READY there into those of the device, and these are leased.
+ * for a device with slots of its own, two: workers fill the host slots, the uploader loads READY
+ * ones into slots of the device, and the consumer leases these.
  *
  * Memory is made at open: each host slot is one mapping, on its lane's node or, where a device
  * reads it, on the device's, laid out as layout.h says. The pool that is leased from outlives the
- * loader while batches are leased: it is counted, one for the loader and one for each lease.
+ * loader while batches are leased: it has one reference for the loader and one for each lease.
  *
- * PARKED: its lease ended on a stream that was being captured into a graph, where nothing may be
- * recorded. Every later release, every next and the pool's end try again. It holds no reference.
+ * PARKED: the lease of the slot ended on a stream that was being captured into a graph, where
+ * nothing may be recorded. Every later release, every next and the end of the pool try again. A
+ * parked slot holds no reference.
  */
 #ifndef PSTK_BATCH_H
 #define PSTK_BATCH_H
@@ -32,7 +33,7 @@
 #include <pthread.h>
 
 #define PSTK__MAX_USERS 8  /* streams of one lease that pstk_share_use names */
-#define PSTK__MAX_LANES 64 /* readers, each with its workers and slots: see loader/pipeline.h */
+#define PSTK__MAX_LANES 64 /* readers, each with its workers and slots: see pipeline.h */
 
 enum pstk__slot_state {
     PSTK__SLOT_FREE = 0,
@@ -45,10 +46,10 @@ enum pstk__slot_state {
     PSTK__SLOT_PARKED = 7,  /* device */
 };
 
-/* One slot. While FILLING: rows belong to the workers that hold their jobs, what failed and what
- * was replaced to the lock, the rest to the last worker of the countdown. READY, LOADED: to the
- * window. COPYING, LOADING: to the uploader. LEASED: to the consumer. PARKED: to whoever
- * takes it out of that state. */
+/* One slot. While FILLING: rows belong to the workers that hold their tasks; the lock guards
+ * failures and replacements; the rest belongs to the last worker of the countdown. READY and LOADED
+ * slots belong to the window, COPYING and LOADING slots to the uploader, LEASED slots to the
+ * consumer, PARKED slots to the thread that takes them out of that state. */
 struct pstk__slot {
     struct pstk_batch batch; /* first member: what the consumer sees */
     struct pstk__slots *pool;
@@ -57,22 +58,23 @@ struct pstk__slot {
     uint32_t lane;                     /* of the stage: who fills it; device: 0 */
     uint64_t seq;                      /* number of the batch in the loader's stream */
     uint64_t generation;               /* of the stream: batches of an older one are dropped */
-    _Atomic uint32_t n_jobs_left;      /* the countdown: who brings it to 0 finishes the slot */
+    _Atomic uint32_t n_tasks_left;     /* the countdown: the worker at 0 finishes the slot */
     _Atomic uint32_t n_palette_images; /* rows with an image from a PNG that has a palette */
     _Atomic uint64_t n_bytes;          /* read for it */
 
-    uint8_t *memory; /* host: mapping of all arrays, owned; device: of what batches tell, owned */
+    uint8_t *memory; /* host: mapping of all arrays, owned; device: of those that describe a batch
+                      */
     uint64_t memory_size;                          /* bytes */
     struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* host pool of a device: what workers write */
     int64_t *offsets[PSTK__MAX_OUTPUTS]; /* ragged: batch_size + 1, in memory; while filling,
                                             offsets[i + 1] is the size of row i */
     uint8_t *flips[PSTK__MAX_OUTPUTS];   /* deferred images: batch_size, in memory; else NULL */
     uint64_t *sample_ids;                /* batch_size, in memory */
-    uint64_t *substitute_ids;            /* batch_size, in memory */
+    uint64_t *replacement_ids;           /* batch_size, in memory */
     struct pstk_crop *crops;     /* n_outputs * batch_size, in memory; NULL when not asked for */
     struct pstk_report *reports; /* layout.max_reports, in memory; NULL when none is replaced */
 
-    pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replaced and n_reports */
+    pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replacements and n_reports */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
     struct pstk_error error; /* of that row */
     uint32_t n_users;        /* LEASED, PARKED: streams that the lease's end is still to record */
@@ -92,7 +94,7 @@ struct pstk__slots {
     struct pstk__layout layout;
     uint64_t row_size[PSTK__MAX_OUTPUTS];  /* bytes, as workers write them */
     uint64_t budget[PSTK__MAX_OUTPUTS];    /* ragged only */
-    uint64_t item_size[PSTK__MAX_OUTPUTS]; /* likewise: bytes that offsets count as one */
+    uint64_t item_size[PSTK__MAX_OUTPUTS]; /* ragged only: bytes that offsets count as one */
     char (*names)[PSTK_MAX_NAME];          /* of the tensors, owned: batches outlive the plan */
     _Atomic uint32_t n_refs;               /* loader + leases */
     _Atomic uint32_t n_leased;
@@ -102,10 +104,10 @@ struct pstk__slots {
     pthread_mutex_t lock;                  /* guards all below */
     uint32_t *free_list[PSTK__MAX_LANES];  /* slot indices, oldest first; room for n_slots; owned */
     uint32_t n_free[PSTK__MAX_LANES];
-    struct pstk__gate *room[PSTK__MAX_LANES]; /* knocked when a slot becomes free; NULL once the
+    struct pstk__gate *room[PSTK__MAX_LANES]; /* notified when a slot becomes free; NULL once the
                                                  loader is gone; borrowed */
-    struct pstk_error failure; /* code != 0: a slot was released in a way that leaves it unusable */
-    int owner;                 /* process id: a fork's child may not touch us */
+    struct pstk_error failure;                /* code != 0: a release left a slot unusable */
+    int owner;                                /* process id: a fork's child may not touch us */
 };
 
 struct pstk__slots_config {
@@ -128,49 +130,49 @@ int pstk__slots_open(struct pstk__slots **out, const struct pstk__slots_config *
                      struct pstk_error *err);
 /* Take the device that hands the slots out; slots of a device get their addresses. Before the first
  * lease. */
-void pstk__slots_attach(struct pstk__slots *s, struct pstk__device *device);
+void pstk__slots_attach(struct pstk__slots *slots, struct pstk__device *device);
 /* Give up a reference; the last one frees all, except memory of the device that a parked slot's
  * streams may still use. */
-void pstk__slots_unref(struct pstk__slots *s);
+void pstk__slots_unref(struct pstk__slots *slots);
 /* 1 when a release failed: the error is copied out. */
-int pstk__slots_failed(struct pstk__slots *s, struct pstk_error *err);
+int pstk__slots_failed(struct pstk__slots *slots, struct pstk_error *err);
 
 /* FREE -> FILLING: a free slot of the lane, or NULL. Rows of ids are not set. */
-struct pstk__slot *pstk__slot_begin(struct pstk__slots *s, uint32_t lane);
+struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane);
 /* Record that a row failed; the lowest row's error stays. Any worker. */
-void pstk__slot_fail(struct pstk__slot *s, uint32_t row, const struct pstk_error *err);
+void pstk__slot_fail(struct pstk__slot *slot, uint32_t row, const struct pstk_error *err);
 /* Record that `other` was written to a row in place of its bad sample. The reports of the lowest
- * rows stay, whoever comes first. Any worker. */
-void pstk__slot_replace(struct pstk__slot *s, uint32_t row, const struct pstk_error *bad,
+ * rows stay, in whichever order workers come. Any worker. */
+void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk_error *bad,
                         uint64_t other);
 /* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
-void pstk__slot_done(struct pstk__slot *s);
+void pstk__slot_done(struct pstk__slot *slot);
 /* READY -> COPYING. */
-void pstk__slot_copy(struct pstk__slot *s);
+void pstk__slot_copy(struct pstk__slot *slot);
 /* COPYING -> FREE. */
-void pstk__slot_copied(struct pstk__slot *s);
+void pstk__slot_copied(struct pstk__slot *slot);
 /* FREE -> LOADING: a free slot of a device, or NULL. */
-struct pstk__slot *pstk__slot_load(struct pstk__slots *s);
-/* LOADING -> LOADED, with all that `from` (COPYING) tells of its batch. */
-void pstk__slot_loaded(struct pstk__slot *s, const struct pstk__slot *from);
+struct pstk__slot *pstk__slot_load(struct pstk__slots *slots);
+/* LOADING -> LOADED, with the description of the batch in `from` (COPYING). */
+void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from);
 /* READY, LOADED -> LEASED: takes a reference. quick: see acquire in device.h. */
-int pstk__slot_lease(struct pstk__slot *s, void *stream, int quick, struct pstk_error *err);
+int pstk__slot_lease(struct pstk__slot *slot, void *stream, int quick, struct pstk_error *err);
 /* LEASED: the lease's end records this stream as well. ENOBUFS: there are PSTK__MAX_USERS. */
-int pstk__slot_use(struct pstk__slot *s, void *stream, struct pstk_error *err);
+int pstk__slot_use(struct pstk__slot *slot, void *stream, struct pstk_error *err);
 /* LEASED: the same for the calling thread's current stream, where the program names it. Just before
  * the release. */
-void pstk__slot_use_current(struct pstk__slot *s);
+void pstk__slot_use_current(struct pstk__slot *slot);
 /* LEASED -> FREE, PARKED: gives the reference back. Any thread. */
-void pstk__slot_release(struct pstk__slot *s, void *stream);
-/* PARKED -> FREE for all whose streams are captured no longer. Any thread that holds a reference.
- * quick: see acquire in device.h; ETIMEDOUT: some stay PARKED. Else 0. */
-int pstk__slots_settle(struct pstk__slots *s, int quick, struct pstk_error *err);
-/* FILLING, READY, LOADING, LOADED -> FREE: what a seek or a failure made void. */
-void pstk__slot_drop(struct pstk__slot *s);
+void pstk__slot_release(struct pstk__slot *slot, void *stream);
+/* PARKED -> FREE for all slots whose streams are no longer being captured. Any thread that holds a
+ * reference. quick: see acquire in device.h; ETIMEDOUT: some stay PARKED. Else 0. */
+int pstk__slots_settle(struct pstk__slots *slots, int quick, struct pstk_error *err);
+/* FILLING, READY, LOADING, LOADED -> FREE: a slot that a seek or a failure made void. */
+void pstk__slot_drop(struct pstk__slot *slot);
 /* Where row `row` of each output is: rows[n_outputs]. */
-void pstk__slot_rows(struct pstk__slot *s, uint32_t row, struct pstk__row *rows);
-/* After a row was written: note the sizes of its ragged outputs, and whether it has an image from a
- * PNG with a palette. */
-void pstk__slot_note(struct pstk__slot *s, uint32_t row, const struct pstk__row *rows);
+void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *rows);
+/* After a row was written: record the sizes of its ragged outputs, and whether it has an image from
+ * a PNG with a palette. */
+void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__row *rows);
 
 #endif

@@ -8,225 +8,240 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int pstk__window_open(struct pstk__window *w, struct pstk__slots *filled, struct pstk__slots *slots,
-                      const struct pstk__partition *p, struct pstk__cursor start,
-                      struct pstk_error *err)
+int pstk__window_open(struct pstk__window *window, struct pstk__slots *filled,
+                      struct pstk__slots *slots, const struct pstk__partition *partition,
+                      struct pstk__cursor start, struct pstk_error *err)
 {
-    *w = (struct pstk__window){
-        .filled_slots = filled, .slots = slots, .partition = *p, .claim = start, .deliver = start};
-    pstk__gate_init(&w->delivery);
-    pstk__gate_init(&w->uploads);
-    w->ready = calloc(slots->n_slots, sizeof *w->ready);
+    *window = (struct pstk__window){.filled_slots = filled,
+                                    .slots = slots,
+                                    .partition = *partition,
+                                    .claim = start,
+                                    .deliver = start};
+    pstk__gate_init(&window->delivery);
+    pstk__gate_init(&window->uploads);
+    window->ready = calloc(slots->n_slots, sizeof *window->ready);
     if (filled != slots)
-        w->filled = calloc(filled->n_slots, sizeof *w->filled);
-    if (!w->ready || (filled != slots && !w->filled) || pthread_mutex_init(&w->lock, NULL) != 0) {
-        free(w->filled);
-        free(w->ready);
-        w->filled = w->ready = NULL;
+        window->filled = calloc(filled->n_slots, sizeof *window->filled);
+    if (!window->ready || (filled != slots && !window->filled) ||
+        pthread_mutex_init(&window->lock, NULL) != 0) {
+        free(window->filled);
+        free(window->ready);
+        window->filled = window->ready = NULL;
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the window");
     }
     return 0;
 }
 
-void pstk__window_close(struct pstk__window *w)
+void pstk__window_close(struct pstk__window *window)
 {
-    if (!w->ready)
+    if (!window->ready)
         return;
-    pthread_mutex_destroy(&w->lock);
-    free(w->filled);
-    free(w->ready);
-    w->filled = w->ready = NULL;
+    pthread_mutex_destroy(&window->lock);
+    free(window->filled);
+    free(window->ready);
+    window->filled = window->ready = NULL;
 }
 
 /* Positions past the last batch of an epoch are the start of the next one. Open made sure that a
- * whole epoch has a batch, so this ends. */
-static struct pstk__cursor normal(const struct pstk__window *w, struct pstk__cursor c)
+ * whole epoch has a batch, so this loop ends. */
+static struct pstk__cursor normal(const struct pstk__window *window, struct pstk__cursor cursor)
 {
-    if (pstk__partition_n_batches(&w->partition, c.position) == 0)
-        return (struct pstk__cursor){.epoch = c.epoch + 1};
-    return c;
+    if (pstk__partition_n_batches(&window->partition, cursor.position) == 0)
+        return (struct pstk__cursor){.epoch = cursor.epoch + 1};
+    return cursor;
 }
 
-void pstk__window_claim(struct pstk__window *w, struct pstk__slot *s)
+/* Called by every lane's reader, holding nothing. Under the lock batches are numbered in the order
+ * of the stream, whichever lane comes first. */
+void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot)
 {
-    pthread_mutex_lock(&w->lock);
-    w->claim = normal(w, w->claim);
-    uint64_t global = pstk__partition_global(&w->partition);
-    uint64_t position = w->claim.position, rest = w->partition.n - position;
-    s->seq = w->claim_seq++;
-    s->generation = atomic_load_explicit(&w->generation, memory_order_relaxed);
-    s->batch.epoch = w->claim.epoch;
-    s->batch.position = position;
-    s->batch.next_position = rest < global ? w->partition.n : position + global;
-    s->batch.index = position / global;
-    s->batch.n_valid = pstk__partition_n_valid(&w->partition, position);
-    w->claim.position = s->batch.next_position;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&window->lock);
+    window->claim = normal(window, window->claim);
+    uint64_t global = pstk__partition_global(&window->partition);
+    uint64_t position = window->claim.position, rest = window->partition.n - position;
+    slot->seq = window->claim_seq++;
+    slot->generation = atomic_load_explicit(&window->generation, memory_order_relaxed);
+    slot->batch.epoch = window->claim.epoch;
+    slot->batch.position = position;
+    slot->batch.next_position = rest < global ? window->partition.n : position + global;
+    slot->batch.index = position / global;
+    slot->batch.n_valid = pstk__partition_n_valid(&window->partition, position);
+    window->claim.position = slot->batch.next_position;
+    pthread_mutex_unlock(&window->lock);
 }
 
-int pstk__window_stale(struct pstk__window *w, const struct pstk__slot *s)
+/* Called by readers, workers and the uploader, with or without the lock, for a slot that is theirs.
+ */
+int pstk__window_stale(struct pstk__window *window, const struct pstk__slot *slot)
 {
-    /* Relaxed: a late look only means that some work is done for nothing. */
-    return atomic_load_explicit(&w->generation, memory_order_relaxed) != s->generation;
+    /* Relaxed: a late look only means some work in vain. */
+    return atomic_load_explicit(&window->generation, memory_order_relaxed) != slot->generation;
 }
 
-/* Put a slot in its place of the array, or drop it. `next_seq`: what the one behind the gate waits
- * for, and nothing but this. */
-static void put(struct pstk__window *w, struct pstk__slot *s, struct pstk__slot **array,
+/* Called by the last worker of a slot, and by the uploader; holding nothing. Put a slot in its
+ * place of the array, or drop it. `next_seq`: the only batch that the thread at the gate waits for.
+ */
+static void put(struct pstk__window *window, struct pstk__slot *slot, struct pstk__slot **array,
                 const uint64_t *next_seq, struct pstk__gate *gate)
 {
-    pthread_mutex_lock(&w->lock);
-    int stale = pstk__window_stale(w, s);
-    int next = !stale && s->seq == *next_seq;
+    pthread_mutex_lock(&window->lock);
+    int stale = pstk__window_stale(window, slot);
+    int next = !stale && slot->seq == *next_seq;
     if (!stale)
-        array[s->seq % s->pool->n_slots] = s;
-    pthread_mutex_unlock(&w->lock);
+        array[slot->seq % slot->pool->n_slots] = slot;
+    pthread_mutex_unlock(&window->lock);
     if (stale)
-        pstk__slot_drop(s);
+        pstk__slot_drop(slot);
     else if (next)
-        pstk__gate_knock(gate);
+        pstk__gate_notify(gate);
 }
 
-void pstk__window_put(struct pstk__window *w, struct pstk__slot *s)
+void pstk__window_put(struct pstk__window *window, struct pstk__slot *slot)
 {
-    if (w->filled)
-        put(w, s, w->filled, &w->upload_seq, &w->uploads);
+    if (window->filled)
+        put(window, slot, window->filled, &window->upload_seq, &window->uploads);
     else
-        put(w, s, w->ready, &w->deliver_seq, &w->delivery);
+        put(window, slot, window->ready, &window->deliver_seq, &window->delivery);
 }
 
-struct pstk__slot *pstk__window_take_filled(struct pstk__window *w)
+/* Called by the uploader, holding nothing. */
+struct pstk__slot *pstk__window_take_filled(struct pstk__window *window)
 {
-    pthread_mutex_lock(&w->lock);
-    struct pstk__slot **place = &w->filled[w->upload_seq % w->filled_slots->n_slots], *s = *place;
-    if (s) {
-        assert(s->seq == w->upload_seq);
+    pthread_mutex_lock(&window->lock);
+    struct pstk__slot **place = &window->filled[window->upload_seq % window->filled_slots->n_slots],
+                      *slot = *place;
+    if (slot) {
+        assert(slot->seq == window->upload_seq);
         *place = NULL;
-        w->upload_seq++;
-        pstk__slot_copy(s); /* under the lock: a seek drops what it finds in the array */
+        window->upload_seq++;
+        pstk__slot_copy(slot); /* under the lock: a seek drops what it finds in the array */
     }
-    pthread_mutex_unlock(&w->lock);
-    return s;
+    pthread_mutex_unlock(&window->lock);
+    return slot;
 }
 
-void pstk__window_put_loaded(struct pstk__window *w, struct pstk__slot *s)
+void pstk__window_put_loaded(struct pstk__window *window, struct pstk__slot *slot)
 {
-    put(w, s, w->ready, &w->deliver_seq, &w->delivery);
+    put(window, slot, window->ready, &window->deliver_seq, &window->delivery);
 }
 
-static void fail(struct pstk__window *w, const struct pstk_error *err, int uploads_over)
+/* Called by a lane's reader or by the uploader, before it ends; holding nothing. The first one's
+ * error stays. */
+static void fail(struct pstk__window *window, const struct pstk_error *err, int uploads_over)
 {
-    pthread_mutex_lock(&w->lock);
-    if (!w->fatal.code)
-        w->fatal = *err;
-    w->uploads_over |= uploads_over;
-    pthread_mutex_unlock(&w->lock);
-    pstk__gate_knock(&w->delivery);
+    pthread_mutex_lock(&window->lock);
+    if (!window->fatal.code)
+        window->fatal = *err;
+    window->uploads_over |= uploads_over;
+    pthread_mutex_unlock(&window->lock);
+    pstk__gate_notify(&window->delivery);
 }
 
-void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err)
+void pstk__window_fail(struct pstk__window *window, const struct pstk_error *err)
 {
-    fail(w, err, 0);
+    fail(window, err, 0);
 }
 
-void pstk__window_fail_uploads(struct pstk__window *w, const struct pstk_error *err)
+void pstk__window_fail_uploads(struct pstk__window *window, const struct pstk_error *err)
 {
-    fail(w, err, 1);
+    fail(window, err, 1);
 }
 
-/* With the lock: is the batch that comes next the uploader's, who will put it in? */
-static int is_uploading(const struct pstk__window *w)
+/* With the lock: will the uploader put in the batch that comes next? */
+static int is_uploading(const struct pstk__window *window)
 {
-    return w->filled && !w->uploads_over &&
-           (w->upload_seq > w->deliver_seq || w->filled[w->deliver_seq % w->filled_slots->n_slots]);
+    return window->filled && !window->uploads_over &&
+           (window->upload_seq > window->deliver_seq ||
+            window->filled[window->deliver_seq % window->filled_slots->n_slots]);
 }
 
 /* With the lock: the batch that comes next is taken out. */
-static void advance(struct pstk__window *w)
+static void advance(struct pstk__window *window)
 {
-    w->ready[w->deliver_seq % w->slots->n_slots] = NULL;
-    w->deliver_seq++;
+    window->ready[window->deliver_seq % window->slots->n_slots] = NULL;
+    window->deliver_seq++;
 }
 
-/* Find what comes next: 1 and the slot, a result of take, or -EAGAIN: wait. */
-static int look(struct pstk__window *w, struct pstk__slot **out, struct pstk_error *err)
+/* Called by the consumer, holding nothing.
+ * Find what comes next: 1 and the slot, a result of take, or -EAGAIN: wait. */
+static int look(struct pstk__window *window, struct pstk__slot **out, struct pstk_error *err)
 {
     int r = 1;
-    pthread_mutex_lock(&w->lock);
-    struct pstk__slot *s = w->ready[w->deliver_seq % w->slots->n_slots];
-    if (w->failed) {
-        r = pstk__fail_copy(err, &w->error);
-    } else if (!s && w->fatal.code && !is_uploading(w)) {
-        w->failed = 1;
-        w->error = w->fatal;
-        r = pstk__fail_copy(err, &w->error);
-    } else if (!s) {
+    pthread_mutex_lock(&window->lock);
+    struct pstk__slot *slot = window->ready[window->deliver_seq % window->slots->n_slots];
+    if (window->failed) {
+        r = pstk__fail_copy(err, &window->error);
+    } else if (!slot && window->fatal.code && !is_uploading(window)) {
+        window->failed = 1;
+        window->error = window->fatal;
+        r = pstk__fail_copy(err, &window->error);
+    } else if (!slot) {
         r = -EAGAIN;
-    } else if (s->failed_row != UINT32_MAX) {
-        /* The cursor stays at this batch: seeking behind it, or to it again, is the caller's. */
-        w->failed = 1;
-        w->error = s->error;
-        advance(w);
-        pstk__slot_drop(s);
-        r = pstk__fail_copy(err, &w->error);
+    } else if (slot->failed_row != UINT32_MAX) {
+        /* The cursor stays at this batch: the caller may seek past it, or to it again. */
+        window->failed = 1;
+        window->error = slot->error;
+        advance(window);
+        pstk__slot_drop(slot);
+        r = pstk__fail_copy(err, &window->error);
     } else {
-        assert(s->seq == w->deliver_seq);
-        *out = s;
+        assert(slot->seq == window->deliver_seq);
+        *out = slot;
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&window->lock);
     return r;
 }
 
-/* What can be said at once: a result of take, or -EAGAIN: wait. The device is asked without the
- * lock, which the other threads need: only this one takes batches or seeks. */
-static int try_take(struct pstk__window *w, struct pstk__slot **out, void *stream, int quick,
+/* Look once, without waiting: a result of take, or -EAGAIN: wait. It asks the device without the
+ * lock, which the other threads need: only this thread takes batches or seeks. */
+static int try_take(struct pstk__window *window, struct pstk__slot **out, void *stream, int quick,
                     struct pstk_error *err)
 {
-    struct pstk__slot *s = NULL;
-    int r = look(w, &s, err);
+    struct pstk__slot *slot = NULL;
+    int r = look(window, &slot, err);
     if (r != 1)
         return r;
-    r = pstk__slot_lease(s, stream, quick, err);
+    r = pstk__slot_lease(slot, stream, quick, err);
     if (r < 0) /* the stream is refused, or busy: the batch stays for the next call */
         return r;
-    pthread_mutex_lock(&w->lock);
-    advance(w);
-    w->deliver = (struct pstk__cursor){s->batch.epoch, s->batch.next_position};
-    pthread_mutex_unlock(&w->lock);
-    *out = s;
+    pthread_mutex_lock(&window->lock);
+    advance(window);
+    window->deliver = (struct pstk__cursor){slot->batch.epoch, slot->batch.next_position};
+    pthread_mutex_unlock(&window->lock);
+    *out = slot;
     return 1;
 }
 
-/* What to say when nothing is ready: an interrupt, every slot leased, time over; 0: wait. */
-static int why_not(struct pstk__window *w, int64_t left_ns, struct pstk_error *err)
+/* The result when nothing is ready: an interrupt, every slot leased, time over; 0: wait. */
+static int why_not(struct pstk__window *window, int64_t left_ns, struct pstk_error *err)
 {
-    if (atomic_exchange_explicit(&w->interrupted, 0, memory_order_acquire))
+    if (atomic_exchange_explicit(&window->interrupted, 0, memory_order_acquire))
         return pstk__fail(err, PSTK_EINTR, PSTK_STAGE_CONSUMER, "interrupted while waiting");
-    uint32_t n_leased = atomic_load_explicit(&w->slots->n_leased, memory_order_relaxed);
-    uint32_t n_parked = atomic_load_explicit(&w->slots->n_parked, memory_order_relaxed);
-    if (n_leased == w->slots->n_slots && n_parked > 0)
+    uint32_t n_leased = atomic_load_explicit(&window->slots->n_leased, memory_order_relaxed);
+    uint32_t n_parked = atomic_load_explicit(&window->slots->n_parked, memory_order_relaxed);
+    if (n_leased == window->slots->n_slots && n_parked > 0)
         return pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
                           "all %u slots are in use, %u of them released while their stream was "
                           "being captured into a graph: end the capture first, or raise "
                           "n_device_slots",
-                          w->slots->n_slots, n_parked);
-    if (n_leased == w->slots->n_slots)
+                          window->slots->n_slots, n_parked);
+    if (n_leased == window->slots->n_slots)
         return pstk__fail(err, PSTK_ENOBUFS, PSTK_STAGE_CONSUMER,
                           "all %u slots are leased: release a batch first, or raise %s",
-                          w->slots->n_slots, w->filled ? "n_device_slots" : "n_slots");
+                          window->slots->n_slots, window->filled ? "n_device_slots" : "n_slots");
     if (left_ns == 0)
         return pstk__fail(err, PSTK_ETIMEDOUT, PSTK_STAGE_CONSUMER,
                           "no batch was ready within the timeout");
     return 0;
 }
 
-static int wait_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+static int wait_take(struct pstk__window *window, struct pstk__slot **out, void *stream,
                      int64_t timeout_ns, struct pstk_error *err)
 {
     uint64_t start = pstk__clock_ns();
     for (;;) {
-        uint32_t ticket = pstk__gate_ticket(&w->delivery);
-        int r = try_take(w, out, stream, timeout_ns == 0, err);
+        uint32_t ticket = pstk__gate_ticket(&window->delivery);
+        int r = try_take(window, out, stream, timeout_ns == 0, err);
         if (r != -EAGAIN)
             return r;
         int64_t left = -1;
@@ -234,28 +249,28 @@ static int wait_take(struct pstk__window *w, struct pstk__slot **out, void *stre
             uint64_t passed = pstk__clock_ns() - start;
             left = passed < (uint64_t)timeout_ns ? timeout_ns - (int64_t)passed : 0;
         }
-        r = why_not(w, left, err);
+        r = why_not(window, left, err);
         if (r < 0)
             return r;
-        pstk__gate_wait(&w->delivery, ticket, left);
+        pstk__gate_wait(&window->delivery, ticket, left);
     }
 }
 
-int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+int pstk__window_take(struct pstk__window *window, struct pstk__slot **out, void *stream,
                       int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err)
 {
     *out = NULL;
-    pthread_mutex_lock(&w->lock);
-    struct pstk__cursor next = normal(w, w->deliver);
-    int at_end = !w->failed && next.epoch != w->deliver.epoch;
+    pthread_mutex_lock(&window->lock);
+    struct pstk__cursor next = normal(window, window->deliver);
+    int at_end = !window->failed && next.epoch != window->deliver.epoch;
     if (at_end)
-        w->deliver = next;
-    pthread_mutex_unlock(&w->lock);
-    int r = at_end ? 0 : try_take(w, out, stream, timeout_ns == 0, err);
+        window->deliver = next;
+    pthread_mutex_unlock(&window->lock);
+    int r = at_end ? 0 : try_take(window, out, stream, timeout_ns == 0, err);
     if (r != -EAGAIN)
         return r;
     uint64_t start = pstk__clock_ns();
-    r = wait_take(w, out, stream, timeout_ns, err);
+    r = wait_take(window, out, stream, timeout_ns, err);
     *waited_ns += pstk__clock_ns() - start;
     return r;
 }
@@ -269,36 +284,39 @@ static void drop_all(struct pstk__slot **array, uint32_t n)
     }
 }
 
-void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to)
+/* Called by the consumer, holding nothing. It drops batches that were put in here, under the lock;
+ * readers, workers and the uploader find the slots that they hold stale. */
+void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to)
 {
-    pthread_mutex_lock(&w->lock);
-    struct pstk__cursor at = normal(w, w->deliver), want = normal(w, to);
-    if (!w->failed && at.epoch == want.epoch && at.position == want.position) {
-        w->deliver = to;
-        pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&window->lock);
+    struct pstk__cursor at = normal(window, window->deliver), want = normal(window, to);
+    if (!window->failed && at.epoch == want.epoch && at.position == want.position) {
+        window->deliver = to;
+        pthread_mutex_unlock(&window->lock);
         return;
     }
-    w->failed = 0;
-    w->claim = w->deliver = to;
-    w->deliver_seq = w->upload_seq = w->claim_seq;
-    atomic_fetch_add_explicit(&w->generation, 1, memory_order_relaxed);
-    drop_all(w->ready, w->slots->n_slots);
-    if (w->filled)
-        drop_all(w->filled, w->filled_slots->n_slots);
-    pthread_mutex_unlock(&w->lock);
+    window->failed = 0;
+    window->claim = window->deliver = to;
+    window->deliver_seq = window->upload_seq = window->claim_seq;
+    atomic_fetch_add_explicit(&window->generation, 1, memory_order_relaxed);
+    drop_all(window->ready, window->slots->n_slots);
+    if (window->filled)
+        drop_all(window->filled, window->filled_slots->n_slots);
+    pthread_mutex_unlock(&window->lock);
 }
 
-struct pstk__cursor pstk__window_cursor(struct pstk__window *w)
+struct pstk__cursor pstk__window_cursor(struct pstk__window *window)
 {
-    pthread_mutex_lock(&w->lock);
-    struct pstk__cursor c = w->deliver;
-    pthread_mutex_unlock(&w->lock);
-    return c;
+    pthread_mutex_lock(&window->lock);
+    struct pstk__cursor cursor = window->deliver;
+    pthread_mutex_unlock(&window->lock);
+    return cursor;
 }
 
-void pstk__window_interrupt(struct pstk__window *w)
+/* Called by any thread or a signal handler: no lock, only atomics and a futex. */
+void pstk__window_interrupt(struct pstk__window *window)
 {
     /* Release: pairs with the exchange in why_not. */
-    atomic_store_explicit(&w->interrupted, 1, memory_order_release);
-    pstk__gate_knock(&w->delivery);
+    atomic_store_explicit(&window->interrupted, 1, memory_order_release);
+    pstk__gate_notify(&window->delivery);
 }

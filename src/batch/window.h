@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * window: the ordered stream of batches between those who fill them and the one who takes them. L2.
+ * window: the ordered stream of batches between the threads that fill them and the one that takes
+ * them.
  *
  * Readers claim the next batch of the stream for a slot they hold; workers put finished slots in,
  * in any order; the consumer takes them out in order. Where batches are loaded into slots of a
- * device, the uploader stands between: it takes finished slots in order, and puts loaded ones in.
+ * device, the uploader is in between: it takes finished slots in order, and puts loaded ones in.
  * The stream runs on from epoch to epoch. A seek begins a new generation: batches of an older one
  * are dropped wherever they are.
  *
  * Invariants: deliver_seq <= upload_seq <= claim_seq. Every batch in [upload_seq, claim_seq) holds
  * a slot that workers fill, and every one in [deliver_seq, upload_seq) a slot that is delivered, of
- * this generation, so filled[seq % n] and ready[seq % n] never collide. Without an uploader they
- * are one pool and one array, and upload_seq is deliver_seq.
+ * this generation, so filled[seq % n] and ready[seq % n] never collide. Without an uploader there
+ * is one pool and one array, and upload_seq is deliver_seq.
  */
 #ifndef PSTK_WINDOW_H
 #define PSTK_WINDOW_H
@@ -29,9 +30,9 @@ struct pstk__window {
     struct pstk__slots *filled_slots; /* that workers fill; borrowed */
     struct pstk__slots *slots;        /* that are delivered, perhaps the same; borrowed */
     struct pstk__partition partition;
-    struct pstk__gate delivery;   /* knocked when the batch that comes next was put in, when a
+    struct pstk__gate delivery;   /* notified when the batch that comes next was put in, when a
                                      hop failed, at interrupt */
-    struct pstk__gate uploads;    /* the uploader's: knocked when the batch that it takes next was
+    struct pstk__gate uploads;    /* the uploader's: notified when the batch that it takes next was
                                      put in, when a slot of the device is free, when one was lost,
                                      at close */
     _Atomic uint32_t interrupted; /* 1: the next wait returns EINTR */
@@ -49,35 +50,36 @@ struct pstk__window {
 };
 
 /* filled: the pool that workers fill; slots: the one that is delivered from. */
-int pstk__window_open(struct pstk__window *w, struct pstk__slots *filled, struct pstk__slots *slots,
-                      const struct pstk__partition *p, struct pstk__cursor start,
-                      struct pstk_error *err);
-void pstk__window_close(struct pstk__window *w);
+int pstk__window_open(struct pstk__window *window, struct pstk__slots *filled,
+                      struct pstk__slots *slots, const struct pstk__partition *partition,
+                      struct pstk__cursor start, struct pstk_error *err);
+void pstk__window_close(struct pstk__window *window);
 
-/* Reader: give slot s (FILLING) the next batch of the stream: seq, generation, epoch, position,
+/* Reader: give a slot (FILLING) the next batch of the stream: seq, generation, epoch, position,
  * next_position, index, n_valid. */
-void pstk__window_claim(struct pstk__window *w, struct pstk__slot *s);
-/* 1: the slot's batch was made void by a seek. */
-int pstk__window_stale(struct pstk__window *w, const struct pstk__slot *s);
+void pstk__window_claim(struct pstk__window *window, struct pstk__slot *slot);
+/* 1: a seek made the slot's batch void. */
+int pstk__window_stale(struct pstk__window *window, const struct pstk__slot *slot);
 /* Last worker: the slot is READY; drops it if it is stale. */
-void pstk__window_put(struct pstk__window *w, struct pstk__slot *s);
+void pstk__window_put(struct pstk__window *window, struct pstk__slot *slot);
 /* Uploader: take the next batch of the stream, READY -> COPYING, or NULL when it is not there. */
-struct pstk__slot *pstk__window_take_filled(struct pstk__window *w);
+struct pstk__slot *pstk__window_take_filled(struct pstk__window *window);
 /* Uploader: the slot is LOADED; drops it if it is stale. */
-void pstk__window_put_loaded(struct pstk__window *w, struct pstk__slot *s);
-/* A hop failed as a whole: once what is ready was taken, every take returns this error, also after
- * a seek. The uploader's own failure leaves what it did not load yet. */
-void pstk__window_fail(struct pstk__window *w, const struct pstk_error *err);
-void pstk__window_fail_uploads(struct pstk__window *w, const struct pstk_error *err);
+void pstk__window_put_loaded(struct pstk__window *window, struct pstk__slot *slot);
+/* A hop failed as a whole: once all ready batches were taken, every take returns this error, also
+ * after a seek. When the uploader itself failed, batches that it has not loaded stay where they
+ * are. */
+void pstk__window_fail(struct pstk__window *window, const struct pstk_error *err);
+void pstk__window_fail_uploads(struct pstk__window *window, const struct pstk_error *err);
 
 /* Consumer: take the next batch, leased: 1; 0 at the end of the epoch; ENOBUFS, ETIMEDOUT, EINTR or
  * the stream's error. *waited_ns grows by the time waited. */
-int pstk__window_take(struct pstk__window *w, struct pstk__slot **out, void *stream,
+int pstk__window_take(struct pstk__window *window, struct pstk__slot **out, void *stream,
                       int64_t timeout_ns, uint64_t *waited_ns, struct pstk_error *err);
 /* Consumer: go elsewhere. */
-void pstk__window_seek(struct pstk__window *w, struct pstk__cursor to);
-struct pstk__cursor pstk__window_cursor(struct pstk__window *w);
+void pstk__window_seek(struct pstk__window *window, struct pstk__cursor to);
+struct pstk__cursor pstk__window_cursor(struct pstk__window *window);
 /* Safe in a signal handler. */
-void pstk__window_interrupt(struct pstk__window *w);
+void pstk__window_interrupt(struct pstk__window *window);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad: the files that a pack found to be no images it can take, and why. */
+/* bad: the files that a pack cannot take as images, and why. */
 #ifndef PSTK_CLI_BAD_H
 #define PSTK_CLI_BAD_H
 
@@ -21,12 +21,12 @@ struct bad {
 };
 
 /* Note a file. `reason`: copies. `format`: static storage, or NULL. */
-void bad_add(struct bad *b, uint64_t number, const char *reason, const char *format);
+void bad_add(struct bad *bad, uint64_t number, const char *reason, const char *format);
 /* Print all of them, of n_files that were looked at. */
-void bad_print(const struct bad *b, const struct tree *t, uint64_t n_files);
+void bad_print(const struct bad *bad, const struct tree *tree, uint64_t n_files);
 /* Put them into an object, as `skipped` (a list) and `skipped_formats` (counts). */
-void bad_put(const struct bad *b, const struct tree *t, struct json_t *object);
+void bad_put(const struct bad *bad, const struct tree *tree, struct json_t *object);
 /* Free. */
-void bad_close(struct bad *b);
+void bad_close(struct bad *bad);
 
 #endif

@@ -15,6 +15,7 @@
 #include "pipeline.h"
 #include "progress.h"
 #include "report.h"
+#include "status.h"
 #include "unit.h"
 
 #define DEFAULT_SECONDS 10
@@ -24,67 +25,36 @@
 
 enum { OPT_EPOCHS = 256, OPT_SECONDS, OPT_STEP, OPT_DIGEST, OPT_NO_CEILINGS, OPT_JSON };
 
-static const struct option table[] = {PIPELINE_IMAGE_OPTIONS,
-                                      PIPELINE_SEED_OPTIONS,
-                                      PIPELINE_ORDER_OPTIONS,
-                                      PIPELINE_RUN_OPTIONS,
-                                      {"epochs", required_argument, NULL, OPT_EPOCHS},
-                                      {"seconds", required_argument, NULL, OPT_SECONDS},
-                                      {"step-ms", required_argument, NULL, OPT_STEP},
-                                      {"digest", no_argument, NULL, OPT_DIGEST},
-                                      {"no-ceilings", no_argument, NULL, OPT_NO_CEILINGS},
-                                      {"json", no_argument, NULL, OPT_JSON},
-                                      {"help", no_argument, NULL, 'h'},
-                                      OPTION_END};
-
-static const char help[] =
-    "usage: penstock bench DATA [options]\n"
-    "\n"
-    "Run the loader as a trainer would, throw the batches away, and say how fast it was and what\n"
-    "limits it. Beside it stand the ceilings: what storage, decoder and memory can do alone.\n"
-    "On a GPU it also says how long that waited for batches.\n"
-    "\n"
-    "how long:\n"
-    "  --seconds S         so many seconds, over epochs (10)\n"
-    "  --epochs N          so many epochs (with --digest: 1)\n"
-    "what happens to an image:\n"
-    "  --size N            pixels of both sides (224)\n"
-    "  --crop C            random: random resized crop; center: shorter side to N * 256 / 224, "
-    "then\n"
-    "                      the centre; none: the whole image, resized (random)\n"
-    "  --flip P            flip with this probability (0.5 with random crops, else 0)\n"
-    "  --dtype D           u8, f16, bf16, f32; the last three normalised as for ImageNet (u8)\n"
-    "  --layout L          nhwc, nchw (nhwc)\n"
-    "in which order:\n"
-    "  --batch-size B      rows of each rank's batch (64, less for a small data set)\n"
-    "  --order O           full, sequential (full)\n"
-    "  --seed S            (0)          --epoch E          the first one (0)\n"
-    "  --start-batch K     begin with batch K of that epoch, from 0 (0)\n"
-    "  --rank R --world W  this rank of so many (0 of 1)\n"
-    "  --last L            drop, pad, short: what becomes of an incomplete last batch (drop)\n"
-    "with what:\n"
-    "  --threads N         workers (all cores that may be used)\n"
-    "  --slots N           batches in memory (4)\n"
-    "  --reader R          auto, io_uring, threads (auto)\n"
-    "  --io I              auto, direct, buffered (auto)\n"
-    "  --device D          where batches are handed out: host, cuda, cuda:N for GPU N (host)\n"
-    "  --step-ms X         after each batch keep the GPU, or the host, busy for so long, as a\n"
-    "                      training step does; on a GPU without touching its memory, so that\n"
-    "                      copies run undisturbed (0)\n"
-    "  --variant V         kernels: auto, c, avx2, avx512; all give the same bytes (auto)\n"
-    "  --on-bad B          error: stop at a bad sample; substitute: another replaces it (error)\n"
-    "and tell:\n"
-    "  --digest            CRC32C of the valid rows of every batch, in order\n"
-    "  --no-ceilings       do not measure the ceilings\n"
-    "  --json              print one JSON object\n"
-    "\n"
-    "examples:\n"
-    "  penstock bench train\n"
-    "  penstock bench train --device cuda --dtype f16 --layout nchw --batch-size 256 --step-ms 40\n"
-    "  penstock bench train --crop center --order sequential --last short --epochs 1\n"
-    "  penstock bench train --digest --threads 4 --no-ceilings --json | jq -r .digest\n"
-    "\n"
-    "exit status: 0; 1 damaged data; 2 wrong usage or path; 130 Ctrl-C\n";
+static const struct option_row table[] = {
+    {.text = "how long"},
+    {.name = "seconds",
+     .code = OPT_SECONDS,
+     .value = "S",
+     .initial = "10",
+     .text = "so many seconds, over epochs"},
+    {.name = "epochs",
+     .code = OPT_EPOCHS,
+     .value = "N",
+     .initial = "with --digest 1",
+     .text = "so many epochs"},
+    PIPELINE_IMAGE_OPTIONS,
+    {.text = "in which order"},
+    PIPELINE_SEED_OPTIONS,
+    PIPELINE_ORDER_OPTIONS,
+    PIPELINE_RUN_OPTIONS,
+    {.name = "step-ms",
+     .code = OPT_STEP,
+     .value = "X",
+     .initial = "0",
+     .text = "after each batch keep the GPU, or the host, busy for so long, as a training step "
+             "does; on a GPU without touching its memory, so that copies run undisturbed"},
+    {.text = "what to print"},
+    {.name = "digest",
+     .code = OPT_DIGEST,
+     .text = "CRC32C of the valid rows of every batch, in order"},
+    {.name = "no-ceilings", .code = OPT_NO_CEILINGS, .text = "do not measure the ceilings"},
+    OPTION_JSON("print one JSON object"),
+    OPTION_END};
 
 struct bench {
     struct pipeline pipeline;
@@ -97,26 +67,26 @@ struct bench {
     int json;
 };
 
-static int set_option(struct bench *b, int code, const char *value)
+static int set_option(struct bench *bench, int code, const char *value)
 {
     switch (code) {
     case OPT_EPOCHS:
-        return option_count("--epochs", value, (struct range){1, UINT32_MAX}, &b->n_epochs);
+        return option_count("--epochs", value, (struct range){1, UINT32_MAX}, &bench->n_epochs);
     case OPT_SECONDS:
-        return option_real("--seconds", value, 0.01, 1e9, &b->max_seconds);
+        return option_real("--seconds", value, 0.01, 1e9, &bench->max_seconds);
     case OPT_STEP:
-        return option_real("--step-ms", value, 0, MAX_STEP_MS, &b->report.step_ms);
+        return option_real("--step-ms", value, 0, MAX_STEP_MS, &bench->report.step_ms);
     case OPT_DIGEST:
-        b->report.with_digest = 1;
+        bench->report.with_digest = 1;
         return 0;
     case OPT_NO_CEILINGS:
-        b->report.with_ceilings = 0;
+        bench->report.with_ceilings = 0;
         return 0;
     case OPT_JSON:
-        b->json = 1;
+        bench->json = 1;
         return 0;
     default:
-        return pipeline_set(&b->pipeline, code, value);
+        return pipeline_set(&bench->pipeline, code, value);
     }
 }
 
@@ -131,145 +101,147 @@ static uint64_t valid_size(const struct pstk_tensor *t, uint32_t n_valid)
     return size * n_valid;
 }
 
-static int take(struct bench *b, const struct pstk_batch *batch, struct pstk_error *err)
+static int take(struct bench *bench, const struct pstk_batch *batch, struct pstk_error *err)
 {
-    struct report *r = &b->report;
-    if (batch->n_palette_images > 0 && !b->consumer.warned)
-        progress_end(&b->progress); /* the warning gets a line of its own */
-    consumer_warn(&b->consumer, batch);
+    struct report *report = &bench->report;
+    if (batch->n_palette_images > 0 && !bench->consumer.warned)
+        progress_end(&bench->progress); /* the warning gets a line of its own */
+    consumer_warn(&bench->consumer, batch);
     for (uint32_t i = 0; i < batch->n_tensors; i++) {
         uint64_t size = valid_size(&batch->tensors[i], batch->n_valid);
-        r->bytes_out += size;
-        if (!r->with_digest || !size)
+        report->bytes_out += size;
+        if (!report->with_digest || !size)
             continue;
-        const void *rows = consumer_rows(&b->consumer, batch, i, size, err);
+        const void *rows = consumer_rows(&bench->consumer, batch, i, size, err);
         if (!rows)
             return err->code;
-        r->digest = pstk_crc32c(r->digest, rows, size);
+        report->digest = pstk_crc32c(report->digest, rows, size);
     }
-    r->n_samples += batch->n_valid;
-    r->n_batches++;
+    report->n_samples += batch->n_valid;
+    report->n_batches++;
     return 0;
 }
 
 /* One training step: 1, at the end of an epoch 0, or <0. */
-static int step(struct bench *b, struct pstk_error *err)
+static int step(struct bench *bench, struct pstk_error *err)
 {
-    const struct consumer *c = &b->consumer;
+    const struct consumer *consumer = &bench->consumer;
     struct pstk_batch *batch;
-    int r = pstk_next(c->loader, &batch, c->stream, -1, err);
+    int r = pstk_next(consumer->loader, &batch, consumer->stream, -1, err);
     if (r != 1)
         return r;
-    r = take(b, batch, err);
-    if (r == 0 && b->report.step_ms > 0)
-        r = pstk_stream_spin(c->loader, c->stream, (uint64_t)(b->report.step_ms * 1e6), err);
-    pstk_release(&batch, c->stream);
+    r = take(bench, batch, err);
+    if (r == 0 && bench->report.step_ms > 0)
+        r = pstk_stream_spin(consumer->loader, consumer->stream,
+                             (uint64_t)(bench->report.step_ms * 1e6), err);
+    pstk_release(&batch, consumer->stream);
     return r < 0 ? r : 1;
 }
 
-static void show_progress(struct bench *b, double elapsed)
+static void show_progress(struct bench *bench, double elapsed)
 {
     double part = 0;
-    if (b->n_epochs)
-        part = (double)b->report.n_batches / (double)b->n_expected;
-    if (b->max_seconds > 0 && elapsed / b->max_seconds > part)
-        part = elapsed / b->max_seconds;
-    progress_update(&b->progress, part, b->report.n_samples);
+    if (bench->n_epochs)
+        part = (double)bench->report.n_batches / (double)bench->n_expected;
+    if (bench->max_seconds > 0 && elapsed / bench->max_seconds > part)
+        part = elapsed / bench->max_seconds;
+    progress_update(&bench->progress, part, bench->report.n_samples);
 }
 
 /* Returns 0, or an exit status. */
-static int consume(struct bench *b)
+static int consume(struct bench *bench)
 {
     struct pstk_error err;
     uint64_t n_epochs = 0;
     double start = unit_now();
     int r = 0;
     pstk_error_init(&err, sizeof err);
-    progress_begin(&b->progress, "running", "samples");
-    while (!interrupt_seen() && (r = step(b, &err)) >= 0) {
-        if (r == 0 && ++n_epochs == b->n_epochs)
+    progress_begin(&bench->progress, "running", "samples");
+    while (!interrupt_seen() && (r = step(bench, &err)) >= 0) {
+        if (r == 0 && ++n_epochs == bench->n_epochs)
             break;
-        b->report.seconds = unit_now() - start;
-        show_progress(b, b->report.seconds);
-        if (b->max_seconds > 0 && b->report.seconds >= b->max_seconds)
+        bench->report.seconds = unit_now() - start;
+        show_progress(bench, bench->report.seconds);
+        if (bench->max_seconds > 0 && bench->report.seconds >= bench->max_seconds)
             break;
     }
-    progress_end(&b->progress);
+    progress_end(&bench->progress);
     if (interrupt_seen()) {
-        message_say("interrupted after %" PRIu64 " batches", b->report.n_batches);
+        message_say("interrupted after %" PRIu64 " batches", bench->report.n_batches);
         return interrupt_status();
     }
     if (r < 0)
-        return message_refuse(&err, NULL);
+        return status_refuse(&err, NULL);
     /* On a device steps are only queued: the last ones shall be over, too. */
-    consumer_close(&b->consumer);
-    b->report.seconds = unit_now() - start;
+    consumer_close(&bench->consumer);
+    bench->report.seconds = unit_now() - start;
     return 0;
 }
 
 /* A run that would deliver nothing is refused, not reported as 0 samples/s. */
-static int check_length(struct bench *b)
+static int check_length(struct bench *bench)
 {
-    const struct pipeline *p = &b->pipeline;
-    struct pstk_order_settings order = pipeline_order(p);
+    const struct pipeline *pipeline = &bench->pipeline;
+    struct pstk_order_settings order = pipeline_order(pipeline);
     uint64_t n = pstk_order_n_batches(&order, 0);
     if (n == 0)
-        return message_usage(
-            "%s has %" PRIu64 " samples, too few for one batch of %u on %u rank%s; "
-            "take a smaller --batch-size, or --last short",
-            p->path, p->info.n_samples, p->batch_size, p->world, p->world == 1 ? "" : "s");
-    if (p->start_batch >= n)
-        return message_usage("--start-batch %" PRIu64 " is past the end: the epoch has %" PRIu64
-                             " batches",
-                             p->start_batch, n);
-    if (b->n_epochs)
-        b->n_expected = (n - p->start_batch) + (b->n_epochs - 1) * n;
+        return message_usage("%s has %" PRIu64
+                             " samples, too few for one batch of %u on %u rank%s; "
+                             "take a smaller --batch-size, or --last short",
+                             pipeline->path, pipeline->info.n_samples, pipeline->batch_size,
+                             pipeline->world, pipeline->world == 1 ? "" : "s");
+    if (pipeline->start_batch >= n)
+        return message_usage("--start-batch: value is %" PRIu64 "; must be below %" PRIu64
+                             ", the batches of the epoch",
+                             pipeline->start_batch, n);
+    if (bench->n_epochs)
+        bench->n_expected = (n - pipeline->start_batch) + (bench->n_epochs - 1) * n;
     return 0;
 }
 
-static int run_loader(struct bench *b)
+static int run_loader(struct bench *bench)
 {
     struct pstk_loader *loader;
     struct rusage usage;
     struct pstk_error err;
-    int status = pipeline_open(&b->pipeline, &loader);
+    int status = pipeline_open(&bench->pipeline, &loader);
     if (status)
         return status;
     pstk_error_init(&err, sizeof err);
-    if (consumer_open(&b->consumer, loader, b->pipeline.device, &err) < 0)
-        status = message_refuse(&err, NULL);
+    if (consumer_open(&bench->consumer, loader, bench->pipeline.device, &err) < 0)
+        status = status_refuse(&err, NULL);
     else
-        status = consume(b);
-    consumer_close(&b->consumer);
-    b->report.stats.size = sizeof b->report.stats;
-    int r = pstk_get_stats(loader, &b->report.stats);
+        status = consume(bench);
+    consumer_close(&bench->consumer);
+    bench->report.stats.size = sizeof bench->report.stats;
+    int r = pstk_get_stats(loader, &bench->report.stats);
     if (status == 0 && r < 0) {
         message_say("%s", pstk_strerror(r));
-        status = message_status(r);
+        status = status_of_code(r);
     }
     if (getrusage(RUSAGE_SELF, &usage) == 0)
-        b->report.rss_peak = (uint64_t)usage.ru_maxrss * 1024;
+        bench->report.rss_peak = (uint64_t)usage.ru_maxrss * 1024;
     pipeline_close(&loader);
     return status;
 }
 
-static void measure_ceilings(struct bench *b)
+static void measure_ceilings(struct bench *bench)
 {
     struct pstk_error err;
-    int terminal = !b->json && b->progress.terminal;
+    int terminal = !bench->json && bench->progress.terminal;
     pstk_error_init(&err, sizeof err);
-    b->report.ceilings.size = sizeof b->report.ceilings;
+    bench->report.ceilings.size = sizeof bench->report.ceilings;
     if (terminal)
         fputs("\r\033[Kmeasuring the ceilings ...", stderr);
     interrupt_at_once("the ceilings were not measured to the end");
-    int r =
-        pstk_measure_ceilings(&b->pipeline.settings, CEILING_SECONDS, &b->report.ceilings, &err);
+    int r = pstk_measure_ceilings(&bench->pipeline.settings, CEILING_SECONDS,
+                                  &bench->report.ceilings, &err);
     interrupt_at_once(NULL);
     if (terminal)
         fputs("\r\033[K", stderr);
     if (r < 0) {
         message_say("the ceilings could not be measured: %s", err.message);
-        b->report.with_ceilings = 0;
+        bench->report.with_ceilings = 0;
     }
 }
 
@@ -280,7 +252,7 @@ static int bench(struct bench *b, const char *path)
         status = check_length(b);
     if (status == 0)
         status = pipeline_build(&b->pipeline, 0);
-    b->pipeline.settings.timed = 1;
+    b->pipeline.settings.measure_device = 1;
     if (status == 0)
         status = run_loader(b);
     if (status)
@@ -295,17 +267,17 @@ static int bench(struct bench *b, const char *path)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
+    struct options options = {.command = self, .argc = argc, .argv = argv};
     struct bench b = {.n_epochs = 0};
     int c;
     pipeline_init(&b.pipeline);
     b.report.pipeline = &b.pipeline;
     b.report.with_ceilings = 1;
-    while ((c = options_next(&o)) > 0)
+    while ((c = options_next(&options)) > 0)
         if (set_option(&b, c, optarg) < 0)
             return STATUS_USAGE;
-    if (c < 0 || options_operands(&o, 1, 1, "DATA") < 0)
-        return o.status;
+    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
+        return options.status;
     if (b.n_epochs == 0 && b.max_seconds == 0) { /* a digest of a time would not repeat */
         if (b.report.with_digest)
             b.n_epochs = 1;
@@ -313,7 +285,24 @@ static int run(const struct command *self, int argc, char **argv)
             b.max_seconds = DEFAULT_SECONDS;
     }
     interrupt_install();
-    return bench(&b, options_operand(&o, 0));
+    return bench(&b, options_operand(&options, 0));
 }
 
-const struct command command_bench = {"bench", "measure throughput, and what limits it", help, run};
+const struct command command_bench = {
+    .name = "bench",
+    .summary = "measure throughput, and what limits it",
+    .operands = "DATA",
+    .text = "Run the loader as a trainer would, throw the batches away, and print how fast it was "
+            "and what limits it. Next to that, bench prints the ceilings, what storage, memory and "
+            "the loader without decoding can do, and as a reference how many times as fast as "
+            "libjpeg-turbo it was, which decodes the same images whole. On a GPU it also prints "
+            "how fast copies to it were, and how long its stream waited for batches.\n",
+    .options = table,
+    .examples = "penstock bench train\n"
+                "penstock bench train --device cuda --dtype f16 --layout nchw --batch-size 256 "
+                "--step-ms 40\n"
+                "penstock bench train --crop center --order sequential --last short --epochs 1\n"
+                "penstock bench train --digest --threads 4 --no-ceilings --json | jq -r .digest\n",
+    .exit_status = "0; 1 damaged data; 2 wrong usage or path; 130 Ctrl-C",
+    .run = run,
+};

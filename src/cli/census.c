@@ -6,48 +6,70 @@
 #include "json.h"
 #include "unit.h"
 
-struct census census_of(const struct pstk_field_stats *s)
+struct census census_of(const struct pstk_field_stats *stats)
 {
-    struct census c = {.n_planes = s->n_codec[PSTK_CODEC_PLANES],
-                       .n_equivalent = s->n_equivalent,
-                       .n_pixels = s->n_encoding[PSTK_ENCODING_PIXELS]};
-    const uint64_t n_files = s->n_encoding[PSTK_ENCODING_JPEG] + s->n_encoding[PSTK_ENCODING_PNG];
-    c.n_exact = c.n_planes > c.n_equivalent ? c.n_planes - c.n_equivalent : 0;
-    c.n_kept = n_files > c.n_planes ? n_files - c.n_planes : 0;
-    return c;
+    struct census census = {.n_planes = stats->n_codec[PSTK_CODEC_PLANES],
+                            .n_equivalent = stats->n_equivalent,
+                            .n_pixels = stats->n_encoding[PSTK_ENCODING_PIXELS]};
+    const uint64_t n_jpeg = stats->n_encoding[PSTK_ENCODING_JPEG];
+    census.n_exact =
+        census.n_planes > census.n_equivalent ? census.n_planes - census.n_equivalent : 0;
+    census.n_kept_jpeg = n_jpeg > census.n_planes ? n_jpeg - census.n_planes : 0;
+    census.n_kept_png = stats->n_encoding[PSTK_ENCODING_PNG];
+    return census;
 }
 
-void census_put(const struct census *c, struct json_t *object)
+void census_put(const struct census *census, struct json_t *object)
 {
-    json_put_count(object, "planes", c->n_planes);
-    json_put_count(object, "exact", c->n_exact);
-    json_put_count(object, "equivalent", c->n_equivalent);
-    json_put_count(object, "kept", c->n_kept);
-    json_put_count(object, "pixels", c->n_pixels);
+    json_put_count(object, "planes", census->n_planes);
+    json_put_count(object, "exact", census->n_exact);
+    json_put_count(object, "equivalent", census->n_equivalent);
+    json_put_count(object, "kept", census->n_kept_jpeg + census->n_kept_png);
+    json_put_count(object, "kept_jpeg", census->n_kept_jpeg);
+    json_put_count(object, "kept_png", census->n_kept_png);
+    json_put_count(object, "pixels", census->n_pixels);
 }
 
-const char *census_text(const struct census *c, char text[CENSUS_SIZE])
+/* "3 as they came (1 JPEG, 2 PNG)". Returns its length. */
+static size_t kept_text(const struct census *census, char *text, size_t size)
+{
+    const uint64_t n = census->n_kept_jpeg + census->n_kept_png;
+    char all[UNIT_SIZE], jpeg[UNIT_SIZE], png[UNIT_SIZE];
+    size_t at =
+        (size_t)snprintf(text, size, "%s as %s came (", unit_count(all, n), n == 1 ? "it" : "they");
+    if (census->n_kept_jpeg)
+        at +=
+            (size_t)snprintf(text + at, size - at, "%s JPEG%s",
+                             unit_count(jpeg, census->n_kept_jpeg), census->n_kept_png ? ", " : "");
+    if (census->n_kept_png)
+        at += (size_t)snprintf(text + at, size - at, "%s PNG", unit_count(png, census->n_kept_png));
+    return at + (size_t)snprintf(text + at, size - at, ")");
+}
+
+const char *census_text(const struct census *census, char text[CENSUS_SIZE])
 {
     char planes[UNIT_SIZE], part[UNIT_SIZE];
     size_t n = 0;
     text[0] = 0;
-    if (c->n_planes) {
-        n += (size_t)snprintf(text, CENSUS_SIZE, "%s as planes (", unit_count(planes, c->n_planes));
-        if (c->n_exact)
+    if (census->n_planes) {
+        n += (size_t)snprintf(text, CENSUS_SIZE, "%s as planes (",
+                              unit_count(planes, census->n_planes));
+        if (census->n_exact)
             n += (size_t)snprintf(text + n, CENSUS_SIZE - n, "%s given back byte for byte%s",
-                                  c->n_equivalent ? unit_count(part, c->n_exact) : "all",
-                                  c->n_equivalent ? ", " : "");
-        if (c->n_equivalent)
-            n +=
-                (size_t)snprintf(text + n, CENSUS_SIZE - n, "%s as an equivalent JPEG",
-                                 c->n_exact ? unit_count(part, c->n_equivalent) : "all given back");
+                                  census->n_equivalent ? unit_count(part, census->n_exact) : "all",
+                                  census->n_equivalent ? ", " : "");
+        if (census->n_equivalent)
+            n += (size_t)snprintf(text + n, CENSUS_SIZE - n, "%s as an equivalent JPEG",
+                                  census->n_exact ? unit_count(part, census->n_equivalent)
+                                                  : "all given back");
         n += (size_t)snprintf(text + n, CENSUS_SIZE - n, ")");
     }
-    if (c->n_kept)
-        n += (size_t)snprintf(text + n, CENSUS_SIZE - n, "%s%s as %s came", n ? ", " : "",
-                              unit_count(part, c->n_kept), c->n_kept == 1 ? "it" : "they");
-    if (c->n_pixels)
+    if (census->n_kept_jpeg + census->n_kept_png) {
+        n += (size_t)snprintf(text + n, CENSUS_SIZE - n, "%s", n ? ", " : "");
+        n += kept_text(census, text + n, CENSUS_SIZE - n);
+    }
+    if (census->n_pixels)
         snprintf(text + n, CENSUS_SIZE - n, "%s%s as pixels", n ? ", " : "",
-                 unit_count(part, c->n_pixels));
+                 unit_count(part, census->n_pixels));
     return text;
 }

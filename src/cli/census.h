@@ -11,15 +11,17 @@ struct census {
     uint64_t n_planes;
     uint64_t n_exact;      /* of them: given back byte for byte */
     uint64_t n_equivalent; /* of them: given back as an equivalent JPEG */
-    uint64_t n_kept;       /* JPEG and PNG files stored as they came, or in zstd */
+    uint64_t n_kept_jpeg;  /* JPEG files stored as they came, or in zstd */
+    uint64_t n_kept_png;   /* PNG files, so stored */
     uint64_t n_pixels;
 };
 
-struct census census_of(const struct pstk_field_stats *s);
-/* Put planes, exact, equivalent, kept and pixels into an object. */
-void census_put(const struct census *c, struct json_t *object);
-/* One sentence without its end: "7 as planes (6 given back byte for byte, ...), 1 as it came". */
-#define CENSUS_SIZE 256
-const char *census_text(const struct census *c, char text[CENSUS_SIZE]);
+struct census census_of(const struct pstk_field_stats *stats);
+/* Put planes, exact, equivalent, kept, kept_jpeg, kept_png and pixels into an object. */
+void census_put(const struct census *census, struct json_t *object);
+/* One sentence without its end: "7 as planes (6 given back byte for byte, ...), 1 as it came
+ * (1 PNG)". */
+#define CENSUS_SIZE 384
+const char *census_text(const struct census *census, char text[CENSUS_SIZE]);
 
 #endif

@@ -13,10 +13,18 @@ enum status {
     STATUS_SIGNAL = 128 /* plus the signal's number: 130 for Ctrl-C */
 };
 
+struct option_row;
+
+/* A subcommand. Texts are paragraphs with an empty line between them, of any length; a line that
+ * begins with two blanks is printed as it is. */
 struct command {
     const char *name;
-    const char *summary; /* one line, for the list of commands */
-    const char *help;    /* the whole text of `penstock NAME --help` */
+    const char *summary;              /* one line, for the list of commands */
+    const char *operands;             /* "SRC OUT" */
+    const char *text;                 /* what it does */
+    const struct option_row *options; /* ended by OPTION_END */
+    const char *examples;             /* command lines, with comments perhaps */
+    const char *exit_status;          /* "0 packed; 1 ..." */
     int (*run)(const struct command *self, int argc, char **argv); /* returns an exit status */
 };
 
@@ -29,5 +37,8 @@ extern const struct command command_show;
 extern const struct command command_bench;
 extern const struct command command_order;
 extern const struct command command_doctor;
+
+/* All of them, in the order in which a newcomer needs them; ended by NULL. */
+extern const struct command *const commands[];
 
 #endif

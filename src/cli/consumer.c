@@ -6,44 +6,46 @@
 
 #include "message.h"
 
-int consumer_open(struct consumer *c, struct pstk_loader *loader, uint32_t device,
+int consumer_open(struct consumer *consumer, struct pstk_loader *loader, uint32_t device,
                   struct pstk_error *err)
 {
-    memset(c, 0, sizeof *c);
-    c->loader = loader;
-    c->device = device;
-    return pstk_stream_open(loader, &c->stream, err);
+    memset(consumer, 0, sizeof *consumer);
+    consumer->loader = loader;
+    consumer->device = device;
+    return pstk_stream_open(loader, &consumer->stream, err);
 }
 
-const void *consumer_rows(struct consumer *c, const struct pstk_batch *batch, uint32_t tensor,
-                          uint64_t size, struct pstk_error *err)
+const void *consumer_rows(struct consumer *consumer, const struct pstk_batch *batch,
+                          uint32_t tensor, uint64_t size, struct pstk_error *err)
 {
-    if (c->device == PSTK_HOST)
+    if (consumer->device == PSTK_HOST)
         return batch->tensors[tensor].data;
-    if (size > c->capacity) {
-        free(c->copy);
-        c->copy = malloc(size);
-        c->capacity = size;
-        if (!c->copy)
+    if (size > consumer->capacity) {
+        free(consumer->copy);
+        consumer->copy = malloc(size);
+        consumer->capacity = size;
+        if (!consumer->copy)
             message_no_memory();
     }
-    return pstk_batch_read(batch, tensor, c->copy, size, c->stream, err) < 0 ? NULL : c->copy;
+    return pstk_batch_read(batch, tensor, consumer->copy, size, consumer->stream, err) < 0
+               ? NULL
+               : consumer->copy;
 }
 
-void consumer_warn(struct consumer *c, const struct pstk_batch *batch)
+void consumer_warn(struct consumer *consumer, const struct pstk_batch *batch)
 {
-    if (c->warned || batch->n_palette_images == 0)
+    if (consumer->warned || batch->n_palette_images == 0)
         return;
-    c->warned = 1;
+    consumer->warned = 1;
     message_say("warning: some images are PNG files with a palette. Pictures come right, in the "
                 "palette's colours; masks do not: resizing mixes colours, and class ids are lost. "
                 "Pack masks as arrays or bytes, not as images (penstock.pack in Python)");
 }
 
-void consumer_close(struct consumer *c)
+void consumer_close(struct consumer *consumer)
 {
-    if (c->loader)
-        pstk_stream_close(c->loader, &c->stream);
-    free(c->copy);
-    memset(c, 0, sizeof *c);
+    if (consumer->loader)
+        pstk_stream_close(consumer->loader, &consumer->stream);
+    free(consumer->copy);
+    memset(consumer, 0, sizeof *consumer);
 }

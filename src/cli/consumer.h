@@ -16,15 +16,15 @@ struct consumer {
 };
 
 /* 0, or a negative result with the error. */
-int consumer_open(struct consumer *c, struct pstk_loader *loader, uint32_t device,
+int consumer_open(struct consumer *consumer, struct pstk_loader *loader, uint32_t device,
                   struct pstk_error *err);
 /* The first `size` bytes of a tensor of a leased batch, until the batch is released or the next
  * call; NULL with an error. */
-const void *consumer_rows(struct consumer *c, const struct pstk_batch *batch, uint32_t tensor,
-                          uint64_t size, struct pstk_error *err);
+const void *consumer_rows(struct consumer *consumer, const struct pstk_batch *batch,
+                          uint32_t tensor, uint64_t size, struct pstk_error *err);
 /* Print a warning at the first batch that has images from PNG files with a palette. */
-void consumer_warn(struct consumer *c, const struct pstk_batch *batch);
+void consumer_warn(struct consumer *consumer, const struct pstk_batch *batch);
 /* Wait for all that is in the stream; before the loader is closed. */
-void consumer_close(struct consumer *c);
+void consumer_close(struct consumer *consumer);
 
 #endif

@@ -9,10 +9,12 @@
 
 #include <penstock/penstock.h>
 
+#include "checkup.h"
 #include "command.h"
 #include "json.h"
 #include "message.h"
 #include "options.h"
+#include "status.h"
 #include "text.h"
 #include "unit.h"
 
@@ -23,32 +25,17 @@
 #define COPY_SECONDS 0.8               /* of copies on all devices together ... */
 #define COPY_SECONDS_MIN 0.1           /* ... and on each at least */
 
-static const struct option table[] = {
-    {"json", no_argument, NULL, OPT_JSON}, {"help", no_argument, NULL, 'h'}, OPTION_END};
+static const struct option_row table[] = {OPTION_JSON("print one JSON object"), OPTION_END};
 
-static const char help[] =
-    "usage: penstock doctor [PATH] [--json]\n"
-    "\n"
-    "Say what this machine offers a loader, what a missing piece costs, and what to change.\n"
-    "PATH is where data lies or will lie; without it the current folder. Of GPUs it also measures\n"
-    "what plain copies do, which takes each a moment and some of its memory.\n"
-    "\n"
-    "examples:\n"
-    "  penstock doctor /data\n"
-    "  penstock doctor /data --json | jq .io_uring\n"
-    "  penstock doctor --json | jq '.devices[0].to_device_bytes_per_second'\n"
-    "\n"
-    "exit status: 0 (also when pieces are missing: penstock runs without them); 2 wrong path\n";
-
-static const struct choice variants[] = {{"plain C", PSTK_VARIANT_C},
-                                         {"AVX2", PSTK_VARIANT_AVX2},
-                                         {"AVX-512", PSTK_VARIANT_AVX512},
-                                         {NULL, 0}};
+static const struct choice kernels[] = {{"plain C", PSTK_KERNELS_C},
+                                        {"AVX2", PSTK_KERNELS_AVX2},
+                                        {"AVX-512", PSTK_KERNELS_AVX512},
+                                        {NULL, 0}};
 
 #if defined(__x86_64__)
-#define BUILT_VARIANTS "plain C, AVX2 and AVX-512"
+#define BUILT_KERNELS "plain C, AVX2 and AVX-512"
 #else
-#define BUILT_VARIANTS "plain C alone"
+#define BUILT_KERNELS "plain C alone"
 #endif
 
 struct gpu {
@@ -80,56 +67,56 @@ static const char *errno_text(int32_t result)
     return result < 0 ? strerror(-result) : "off";
 }
 
-static void print_system(const struct pstk_machine *m)
+static void print_system(const struct pstk_machine *machine)
 {
     char text[160], bytes[UNIT_SIZE];
-    printf("penstock %s on Linux %s, %s\n\n", pstk_version(), m->kernel, m->libjpeg);
-    line("processor", m->cpu);
+    printf("penstock %s on Linux %s, %s\n\n", pstk_version(), machine->kernel, machine->libjpeg);
+    line("processor", machine->cpu);
     snprintf(text, sizeof text, "%s, the best of %s that runs here",
-             option_choice_name(variants, m->variant), BUILT_VARIANTS);
+             option_choice_name(kernels, machine->kernels), BUILT_KERNELS);
     line("kernels", text);
-    if (m->variant == PSTK_VARIANT_C)
+    if (machine->kernels == PSTK_KERNELS_C)
         remark("decoding and resizing are several times slower than with AVX2 or AVX-512");
-    snprintf(text, sizeof text, "%u for this process, on %u NUMA node%s", m->n_cores, m->n_nodes,
-             m->n_nodes == 1 ? "" : "s");
+    snprintf(text, sizeof text, "%u for this process, on %u NUMA node%s", machine->n_cores,
+             machine->n_nodes, machine->n_nodes == 1 ? "" : "s");
     line("cores", text);
-    if (m->cpu_quota > 0) {
-        snprintf(text, sizeof text, "the cgroup grants %.3g cores", m->cpu_quota);
+    if (machine->cpu_quota > 0) {
+        snprintf(text, sizeof text, "the cgroup grants %.3g cores", machine->cpu_quota);
         line("CPU quota", text);
-        if (m->cpu_quota < m->n_cores)
+        if (machine->cpu_quota < machine->n_cores)
             remark("threads beyond it are stopped by the kernel: raise it to the cores there are "
                    "(cpu.max, --cpus)");
     } else {
         line("CPU quota", "none");
     }
-    snprintf(text, sizeof text, "%u, chosen where --threads is not given", m->n_usable);
+    snprintf(text, sizeof text, "%u, chosen where --threads is not given", machine->n_usable);
     line("workers", text);
-    line("memory", unit_bytes(bytes, (double)m->memory));
+    line("memory", unit_bytes(bytes, (double)machine->memory));
 }
 
-static void print_uring(const struct pstk_machine *m)
+static void print_uring(const struct pstk_machine *machine)
 {
     char text[160];
-    if (m->io_uring == 1) {
+    if (machine->io_uring == 1) {
         line("io_uring", "works");
     } else {
-        snprintf(text, sizeof text, "refused: %s", errno_text(m->io_uring));
+        snprintf(text, sizeof text, "refused: %s", errno_text(machine->io_uring));
         line("io_uring", text);
         remark("threads read instead: more CPU time for each read, felt with small records");
         remark("allow it: kernel.io_uring_disabled=0, and in a container a seccomp profile that");
         remark("permits io_uring_setup, io_uring_enter and io_uring_register");
         return;
     }
-    if (m->fixed_buffers == 1) {
+    if (machine->fixed_buffers == 1) {
         line("fixed buffers", "64 MiB can be registered");
     } else {
-        snprintf(text, sizeof text, "not registered: %s", errno_text(m->fixed_buffers));
+        snprintf(text, sizeof text, "not registered: %s", errno_text(machine->fixed_buffers));
         line("fixed buffers", text);
-        remark(m->fixed_buffers == -ENOMEM
+        remark(machine->fixed_buffers == -ENOMEM
                    ? "each direct read maps its pages anew; raise RLIMIT_MEMLOCK, see below"
                    : "each direct read maps its pages anew; allow io_uring_register (seccomp)");
     }
-    if (m->single_issuer == 1) {
+    if (machine->single_issuer == 1) {
         line("single issuer", "works");
     } else {
         line("single issuer", "no");
@@ -138,33 +125,34 @@ static void print_uring(const struct pstk_machine *m)
     }
 }
 
-static void print_limits(const struct pstk_machine *m)
+static void print_limits(const struct pstk_machine *machine)
 {
     char text[160], bytes[UNIT_SIZE];
-    if (m->memlock == UINT64_MAX)
+    if (machine->memlock == UINT64_MAX)
         line("memlock", "unlimited");
     else
-        line("memlock", unit_bytes(bytes, (double)m->memlock));
-    if (m->memlock < WANTED_MEMLOCK && m->fixed_buffers == -ENOMEM)
+        line("memlock", unit_bytes(bytes, (double)machine->memlock));
+    if (machine->memlock < WANTED_MEMLOCK && machine->fixed_buffers == -ENOMEM)
         remark(
             "ulimit -l unlimited, LimitMEMLOCK=infinity (systemd), --ulimit memlock=-1 (docker)");
-    snprintf(text, sizeof text, "%" PRIu64, m->open_files);
+    snprintf(text, sizeof text, "%" PRIu64, machine->open_files);
     line("open files", text);
-    if (m->open_files < 1024)
+    if (machine->open_files < 1024)
         remark("few: shards are opened and closed more often; ulimit -n 4096");
 }
 
-static void print_path(const struct pstk_machine *m, const char *path)
+static void print_path(const struct pstk_machine *machine, const char *path)
 {
     char text[300];
-    snprintf(text, sizeof text, "%s (%s)", path, m->file_system[0] ? m->file_system : "?");
+    snprintf(text, sizeof text, "%s (%s)", path,
+             machine->file_system[0] ? machine->file_system : "?");
     line("path", text);
-    if (m->direct == 1) {
+    if (machine->direct == 1) {
         snprintf(text, sizeof text, "works, %u bytes aligned in memory, %u in the file",
-                 m->direct_memory_align, m->direct_offset_align);
+                 machine->direct_memory_align, machine->direct_offset_align);
         line("direct I/O", text);
     } else {
-        snprintf(text, sizeof text, "refused: %s", errno_text(m->direct));
+        snprintf(text, sizeof text, "refused: %s", errno_text(machine->direct));
         line("direct I/O", text);
         remark(
             "reads go through the page cache: one copy more, and no matter while data fits into");
@@ -173,17 +161,17 @@ static void print_path(const struct pstk_machine *m, const char *path)
 }
 
 /* The link is asked for after the copies, for which it woke up. */
-static void look_at_gpu(struct gpu *g, int32_t index, double seconds)
+static void look_at_gpu(struct gpu *gpu, int32_t index, double seconds)
 {
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    g->rates.size = sizeof g->rates;
-    g->device.size = sizeof g->device;
-    if (pstk_measure_copies(PSTK_CUDA, index, COPY_SIZE, seconds, &g->rates, &err) < 0)
-        snprintf(g->why, sizeof g->why, "%s", err.message);
-    if (pstk_get_device(PSTK_CUDA, index, &g->device, &err) < 0) {
-        g->device.index = index;
-        snprintf(g->why, sizeof g->why, "%s", err.message);
+    gpu->rates.size = sizeof gpu->rates;
+    gpu->device.size = sizeof gpu->device;
+    if (pstk_measure_copies(PSTK_CUDA, index, COPY_SIZE, seconds, &gpu->rates, &err) < 0)
+        snprintf(gpu->why, sizeof gpu->why, "%s", err.message);
+    if (pstk_get_device(PSTK_CUDA, index, &gpu->device, &err) < 0) {
+        gpu->device.index = index;
+        snprintf(gpu->why, sizeof gpu->why, "%s", err.message);
     }
 }
 
@@ -207,11 +195,11 @@ static struct gpus look_at_gpus(int32_t n)
  * after that; either may be empty. */
 static void explain_absence(char why[120], char advice[120])
 {
-    struct pstk_device d = {.size = sizeof d};
+    struct pstk_device device = {.size = sizeof device};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     why[0] = advice[0] = 0;
-    if (pstk_get_device(PSTK_CUDA, 0, &d, &err) == 0)
+    if (pstk_get_device(PSTK_CUDA, 0, &device, &err) == 0)
         return;
     const char *text = err.message, *colon = strstr(text, ": "), *more = strstr(text, "; ");
     text = colon ? colon + 2 : text;
@@ -231,51 +219,54 @@ static void print_no_cuda(void)
         remark(advice);
 }
 
-static void print_link(const struct gpu *g)
+static void print_link(const struct gpu *gpu)
 {
-    const struct pstk_device *d = &g->device;
+    const struct pstk_device *device = &gpu->device;
     char text[160], link[64] = "";
-    if (d->pcie_generation_max)
-        snprintf(link, sizeof link, ", PCIe gen %u x%u", d->pcie_generation_max, d->pcie_width_max);
-    snprintf(text, sizeof text, "%s%s", d->bus_id, link);
-    if (d->pcie_generation && d->pcie_width &&
-        (d->pcie_generation < d->pcie_generation_max || d->pcie_width < d->pcie_width_max))
-        snprintf(text, sizeof text, "%s%s (now gen %u x%u)", d->bus_id, link, d->pcie_generation,
-                 d->pcie_width);
+    if (device->pcie_generation_max)
+        snprintf(link, sizeof link, ", PCIe gen %u x%u", device->pcie_generation_max,
+                 device->pcie_width_max);
+    snprintf(text, sizeof text, "%s%s", device->bus_id, link);
+    if (device->pcie_generation && device->pcie_width &&
+        (device->pcie_generation < device->pcie_generation_max ||
+         device->pcie_width < device->pcie_width_max))
+        snprintf(text, sizeof text, "%s%s (now gen %u x%u)", device->bus_id, link,
+                 device->pcie_generation, device->pcie_width);
     remark(text);
-    if (d->pcie_width && d->pcie_width < d->pcie_width_max)
+    if (device->pcie_width && device->pcie_width < device->pcie_width_max)
         remark("fewer lanes than it could have: another slot of the board would copy faster");
 }
 
-static void print_copies(const struct gpu *g)
+static void print_copies(const struct gpu *gpu)
 {
-    const struct pstk_copy_rates *r = &g->rates;
+    const struct pstk_copy_rates *rates = &gpu->rates;
     char text[200], a[UNIT_SIZE], b[UNIT_SIZE], c[UNIT_SIZE], d[UNIT_SIZE];
-    if (g->why[0]) {
+    if (gpu->why[0]) {
         remark("its copies could not be measured:");
-        remark(g->why);
+        remark(gpu->why);
         return;
     }
     snprintf(text, sizeof text, "copies %s/s to it, %s/s back, %s/s on it",
-             unit_bytes(a, r->to_device), unit_bytes(b, r->to_host), unit_bytes(d, r->on_device));
+             unit_bytes(a, rates->to_device), unit_bytes(b, rates->to_host),
+             unit_bytes(d, rates->on_device));
     remark(text);
     snprintf(text, sizeof text, "%s/s to it from memory that is not page-locked",
-             unit_bytes(c, r->pageable_to_device));
+             unit_bytes(c, rates->pageable_to_device));
     remark(text);
 }
 
-static void print_gpu(const struct gpu *g)
+static void print_gpu(const struct gpu *gpu)
 {
-    const struct pstk_device *d = &g->device;
+    const struct pstk_device *device = &gpu->device;
     char name[32], text[200], memory[UNIT_SIZE], node[32] = "";
-    if (d->numa_node >= 0)
-        snprintf(node, sizeof node, ", NUMA node %d", d->numa_node);
-    snprintf(name, sizeof name, "CUDA %d", d->index);
-    snprintf(text, sizeof text, "%s, %s, compute capability %u.%u%s", d->name,
-             unit_bytes(memory, (double)d->memory), d->major, d->minor, node);
+    if (device->numa_node >= 0)
+        snprintf(node, sizeof node, ", NUMA node %d", device->numa_node);
+    snprintf(name, sizeof name, "CUDA %d", device->index);
+    snprintf(text, sizeof text, "%s, %s, compute capability %u.%u%s", device->name,
+             unit_bytes(memory, (double)device->memory), device->major, device->minor, node);
     line(name, text);
-    print_link(g);
-    print_copies(g);
+    print_link(gpu);
+    print_copies(gpu);
 }
 
 static void print_gpus(const struct gpus *gpus)
@@ -285,125 +276,160 @@ static void print_gpus(const struct gpus *gpus)
         print_no_cuda();
         return;
     }
-    const struct pstk_device *d = &gpus->gpu[0].device;
+    const struct pstk_device *device = &gpus->gpu[0].device;
     snprintf(text, sizeof text, "%u device%s, driver for CUDA %u.%u, runtime of %u.%u", gpus->n,
-             gpus->n == 1 ? "" : "s", d->driver / 1000, d->driver % 1000 / 10, d->runtime / 1000,
-             d->runtime % 1000 / 10);
+             gpus->n == 1 ? "" : "s", device->driver / 1000, device->driver % 1000 / 10,
+             device->runtime / 1000, device->runtime % 1000 / 10);
     line("CUDA", text);
     for (uint32_t i = 0; i < gpus->n; i++)
         print_gpu(&gpus->gpu[i]);
 }
 
-static void put_count_or_null(struct json_t *o, const char *key, uint32_t value)
+static void put_count_or_null(struct json_t *object, const char *key, uint32_t value)
 {
-    json_put_count(o, key, value ? value : PSTK_NONE);
+    json_put_count(object, key, value ? value : PSTK_NONE);
 }
 
-static struct json_t *gpu_json(const struct gpu *g)
+static struct json_t *gpu_json(const struct gpu *gpu)
 {
-    const struct pstk_device *d = &g->device;
-    const struct pstk_copy_rates *r = &g->rates;
-    struct json_t *o = json_make_object();
+    const struct pstk_device *device = &gpu->device;
+    const struct pstk_copy_rates *rates = &gpu->rates;
+    struct json_t *object = json_make_object();
     char text[32];
-    json_put_count(o, "index", (uint64_t)d->index);
-    json_put_text(o, "name", d->name);
-    json_put_count(o, "memory_bytes", d->memory);
-    snprintf(text, sizeof text, "%u.%u", d->major, d->minor);
-    json_put_text(o, "compute_capability", text);
-    json_put_count(o, "numa_node", d->numa_node >= 0 ? (uint64_t)d->numa_node : PSTK_NONE);
-    json_put_text(o, "bus_id", d->bus_id);
-    put_count_or_null(o, "pcie_generation", d->pcie_generation);
-    put_count_or_null(o, "pcie_width", d->pcie_width);
-    put_count_or_null(o, "pcie_generation_max", d->pcie_generation_max);
-    put_count_or_null(o, "pcie_width_max", d->pcie_width_max);
-    snprintf(text, sizeof text, "%u.%u", d->driver / 1000, d->driver % 1000 / 10);
-    json_put_text(o, "driver", text);
-    snprintf(text, sizeof text, "%u.%u", d->runtime / 1000, d->runtime % 1000 / 10);
-    json_put_text(o, "runtime", text);
-    json_put_real(o, "to_device_bytes_per_second", r->to_device);
-    json_put_real(o, "to_host_bytes_per_second", r->to_host);
-    json_put_real(o, "pageable_to_device_bytes_per_second", r->pageable_to_device);
-    json_put_real(o, "on_device_bytes_per_second", r->on_device);
-    json_put_text(o, "not_measured", g->why[0] ? g->why : NULL);
-    return o;
+    json_put_count(object, "index", (uint64_t)device->index);
+    json_put_text(object, "name", device->name);
+    json_put_count(object, "memory_bytes", device->memory);
+    snprintf(text, sizeof text, "%u.%u", device->major, device->minor);
+    json_put_text(object, "compute_capability", text);
+    json_put_count(object, "numa_node",
+                   device->numa_node >= 0 ? (uint64_t)device->numa_node : PSTK_NONE);
+    json_put_text(object, "bus_id", device->bus_id);
+    put_count_or_null(object, "pcie_generation", device->pcie_generation);
+    put_count_or_null(object, "pcie_width", device->pcie_width);
+    put_count_or_null(object, "pcie_generation_max", device->pcie_generation_max);
+    put_count_or_null(object, "pcie_width_max", device->pcie_width_max);
+    snprintf(text, sizeof text, "%u.%u", device->driver / 1000, device->driver % 1000 / 10);
+    json_put_text(object, "driver", text);
+    snprintf(text, sizeof text, "%u.%u", device->runtime / 1000, device->runtime % 1000 / 10);
+    json_put_text(object, "runtime", text);
+    json_put_real(object, "to_device_bytes_per_second", rates->to_device);
+    json_put_real(object, "to_host_bytes_per_second", rates->to_host);
+    json_put_real(object, "pageable_to_device_bytes_per_second", rates->pageable_to_device);
+    json_put_real(object, "on_device_bytes_per_second", rates->on_device);
+    json_put_text(object, "not_measured", gpu->why[0] ? gpu->why : NULL);
+    return object;
 }
 
 static struct json_t *gpus_json(const struct gpus *gpus)
 {
-    struct json_t *a = json_make_array();
+    struct json_t *object = json_make_array();
     for (uint32_t i = 0; i < gpus->n; i++)
-        json_append(a, gpu_json(&gpus->gpu[i]));
-    return a;
+        json_append(object, gpu_json(&gpus->gpu[i]));
+    return object;
 }
 
-static int print_text(const struct pstk_machine *m, const struct gpus *gpus, const char *path)
+/* All that was found out. */
+struct doctor {
+    const char *path;
+    struct pstk_machine machine;
+    struct gpus gpus;
+    struct checkup checkup;
+};
+
+static int print_text(const struct doctor *doctor)
 {
-    print_system(m);
-    print_uring(m);
-    print_limits(m);
-    print_path(m, path);
-    print_gpus(gpus);
-    return message_finish(STATUS_OK);
+    const struct pstk_machine *machine = &doctor->machine;
+    print_system(machine);
+    print_uring(machine);
+    print_limits(machine);
+    print_path(machine, doctor->path);
+    checkup_print(&doctor->checkup);
+    print_gpus(&doctor->gpus);
+    return message_finish(checkup_status(&doctor->checkup));
 }
 
-static int print_json(const struct pstk_machine *m, const struct gpus *gpus, const char *path)
+static int print_json(const struct doctor *doctor)
 {
+    const struct pstk_machine *machine = &doctor->machine;
+    const struct gpus *gpus = &doctor->gpus;
     char why[120], advice[120];
-    struct json_t *o = json_make_object();
-    json_put_text(o, "version", pstk_version());
-    json_put_text(o, "kernel", m->kernel);
-    json_put_text(o, "libjpeg", m->libjpeg);
-    json_put_text(o, "cpu", m->cpu);
-    json_put_text(o, "variant", option_choice_name(variants, m->variant));
-    json_put_count(o, "cores", m->n_cores);
-    json_put_count(o, "usable_cores", m->n_usable);
-    json_put_count(o, "numa_nodes", m->n_nodes);
-    if (m->cpu_quota > 0)
-        json_put_real(o, "cpu_quota", m->cpu_quota);
+    struct json_t *object = json_make_object();
+    json_put_text(object, "version", pstk_version());
+    json_put_text(object, "kernel", machine->kernel);
+    json_put_text(object, "libjpeg", machine->libjpeg);
+    json_put_text(object, "cpu", machine->cpu);
+    json_put_text(object, "kernels", option_choice_name(kernels, machine->kernels));
+    json_put_count(object, "cores", machine->n_cores);
+    json_put_count(object, "usable_cores", machine->n_usable);
+    json_put_count(object, "numa_nodes", machine->n_nodes);
+    if (machine->cpu_quota > 0)
+        json_put_real(object, "cpu_quota", machine->cpu_quota);
     else
-        json_put_null(o, "cpu_quota");
-    json_put_count(o, "memory_bytes", m->memory);
-    json_put_bool(o, "io_uring", m->io_uring == 1);
-    json_put_bool(o, "fixed_buffers", m->fixed_buffers == 1);
-    json_put_bool(o, "single_issuer", m->single_issuer == 1);
-    json_put_count(o, "memlock_bytes", m->memlock); /* unlimited: null */
-    json_put_count(o, "open_files", m->open_files);
-    json_put_text(o, "path", path);
-    json_put_text(o, "file_system", m->file_system);
-    json_put_bool(o, "direct", m->direct == 1);
-    json_put_count(o, "direct_memory_align", m->direct_memory_align);
-    json_put_count(o, "direct_offset_align", m->direct_offset_align);
-    json_put_count(o, "cuda_devices", gpus->n);
-    json_put(o, "devices", gpus_json(gpus));
+        json_put_null(object, "cpu_quota");
+    json_put_count(object, "memory_bytes", machine->memory);
+    json_put_bool(object, "io_uring", machine->io_uring == 1);
+    json_put_bool(object, "fixed_buffers", machine->fixed_buffers == 1);
+    json_put_bool(object, "single_issuer", machine->single_issuer == 1);
+    json_put_count(object, "memlock_bytes", machine->memlock); /* unlimited: null */
+    json_put_count(object, "open_files", machine->open_files);
+    json_put_text(object, "path", doctor->path);
+    json_put_text(object, "file_system", machine->file_system);
+    json_put_bool(object, "direct", machine->direct == 1);
+    json_put_count(object, "direct_memory_align", machine->direct_memory_align);
+    json_put_count(object, "direct_offset_align", machine->direct_offset_align);
+    json_put_count(object, "cuda_devices", gpus->n);
+    json_put(object, "devices", gpus_json(gpus));
     explain_absence(why, advice);
-    json_put_text(o, "no_cuda", gpus->n ? NULL : why);
-    return json_print(o, STATUS_OK);
+    json_put_text(object, "no_cuda", gpus->n ? NULL : why);
+    checkup_put(&doctor->checkup, object);
+    return json_print(object, checkup_status(&doctor->checkup));
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
-    struct pstk_machine m = {.size = sizeof m};
+    struct options options = {.command = self, .argc = argc, .argv = argv};
+    struct doctor doctor = {.machine.size = sizeof doctor.machine};
     struct pstk_error err;
     int c, json = 0;
-    while ((c = options_next(&o)) > 0)
+    while ((c = options_next(&options)) > 0)
         json = 1;
-    if (c < 0 || options_operands(&o, 0, 1, "one PATH") < 0)
-        return o.status;
-    const char *path = options_n_operands(&o) ? options_operand(&o, 0) : ".";
-    if (access(path, F_OK) < 0) {
+    if (c < 0 || options_operands(&options, 0, 1, "one PATH") < 0)
+        return options.status;
+    doctor.path = options_n_operands(&options) ? options_operand(&options, 0) : ".";
+    if (access(doctor.path, F_OK) < 0) {
         const int native = errno;
-        message_say("cannot look at %s: %s", path, strerror(native));
-        return message_status_of_path(native);
+        message_say("cannot look at %s: %s", doctor.path, strerror(native));
+        return status_of_path(native);
     }
     pstk_error_init(&err, sizeof err);
-    if (pstk_get_machine(path, &m, &err) < 0)
-        return message_refuse(&err, path);
-    struct gpus gpus = look_at_gpus(m.n_cuda_devices);
-    const int status = json ? print_json(&m, &gpus, path) : print_text(&m, &gpus, path);
-    free(gpus.gpu);
+    if (pstk_get_machine(doctor.path, &doctor.machine, &err) < 0)
+        return status_refuse(&err, doctor.path);
+    checkup(&doctor.checkup, doctor.path, &doctor.machine);
+    doctor.gpus = look_at_gpus(doctor.machine.n_cuda_devices);
+    const int status = json ? print_json(&doctor) : print_text(&doctor);
+    free(doctor.gpus.gpu);
     return status;
 }
 
-const struct command command_doctor = {"doctor", "say what this machine offers, and what to change",
-                                       help, run};
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "print what this machine offers, and what to change",
+    .operands = "[PATH]",
+    .text = "Print what this machine offers a loader, what a missing piece costs, and what to "
+            "change. PATH is where data lies or will lie; without it the current folder.\n"
+            "\n"
+            "Where PATH is a data set, doctor looks at it, too: whether it can be opened, all its "
+            "files are there with their sizes, and a loader gives a batch of it in this machine's "
+            "memory; whether it has labels, masks that a loader would spoil, or JPEGs that decode "
+            "slowly. `penstock verify` reads all of it.\n"
+            "\n"
+            "Of each GPU doctor also measures what plain copies do, which takes a moment and some "
+            "of its memory.\n",
+    .options = table,
+    .examples = "penstock doctor train\n"
+                "penstock doctor /data --json | jq .io_uring\n"
+                "penstock doctor --json | jq '.devices[0].to_device_bytes_per_second'\n",
+    .exit_status = "0 (also when the machine lacks pieces: penstock runs without them); 1 the data "
+                   "set has errors; 2 wrong path",
+    .run = run,
+};

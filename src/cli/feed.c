@@ -16,35 +16,46 @@
 #include "command.h"
 #include "interrupt.h"
 #include "message.h"
+#include "status.h"
 #include "text.h"
 
-#define WINDOW_PER_THREAD 8
+#define SLOTS_PER_THREAD 8
 #define BUDGET (UINT64_C(256) << 20) /* bytes of files in memory */
 #define MAX_FILE UINT32_MAX          /* bytes: a record holds no more */
 #define MAX_PIXELS 178956970         /* Pillow's limit, and the loader's default */
 #define OTHER_FILES 16               /* descriptors for all else: streams, writer, folders */
 
+/* A file and what is known of it. `item` belongs to one thread at a time: to the worker that took
+ * the file until that sets `done`, then to the writer's thread until it releases the file. */
 struct slot {
     struct feed_item item;
-    uint64_t held; /* bytes of the budget */
-    int done;
+    uint64_t held; /* bytes of the budget; guarded by lock */
+    int done;      /* guarded by lock */
 };
 
+/*
+ * Workers run work() and what it calls; the writer's thread runs the public functions. File i is in
+ * slot i % n_slots, and a slot is empty below n_released and from n_taken on:
+ *   n_released <= n_next <= n_taken <= n_released + n_slots
+ * held is at most BUDGET, except for file n_released and for what images grow by in conversion.
+ */
 struct feed {
+    /* Set before the workers run. */
     struct feed_config config;
-    uint64_t n, window;
-    struct slot *slots; /* file i is in slot i % window */
-    pthread_t *threads;
-    uint32_t n_threads; /* started */
-    int root_fd;        /* -1 when closed */
+    uint64_t n, n_slots; /* files; files ahead at most */
+    struct slot *slots;  /* owned; n_slots */
+    pthread_t *threads;  /* owned */
+    int root_fd;         /* -1 when closed */
+    uint32_t max_open;   /* files */
+    uint32_t n_threads;  /* started; writer's thread only */
 
-    pthread_mutex_t lock;                 /* guards what follows, and slots[].done */
-    pthread_cond_t room;                  /* workers wait: window or budget */
+    pthread_mutex_t lock;                 /* guards all that follows, and held and done of slots */
+    pthread_cond_t room;                  /* workers wait: a slot or the budget */
     pthread_cond_t filled;                /* the writer waits */
     pthread_cond_t closed;                /* workers wait: max_open */
-    uint64_t n_taken, n_next, n_released; /* files */
+    uint64_t n_taken, n_next, n_released; /* files; only the writer changes the last two */
     uint64_t held;                        /* bytes */
-    uint32_t n_open, max_open;            /* files; max_open does not change */
+    uint32_t n_open;                      /* files */
     int stop;
 };
 
@@ -99,22 +110,22 @@ static void changed(struct feed_item *item)
 }
 
 /* Is the file itself there, as a link that leads to nothing? One that is gone was no such link. */
-static int is_link(const struct feed *f, const char *path)
+static int is_link(const struct feed *feed, const char *path)
 {
     struct stat st;
-    return fstatat(f->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+    return fstatat(feed->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* What is known of the file without opening it, its size above all. */
-static void look(const struct feed *f, struct feed_item *item)
+static void look(const struct feed *feed, struct feed_item *item)
 {
-    const char *path = f->config.tree->files[item->number].path;
+    const char *path = feed->config.tree->files[item->number].path;
     struct stat st;
     if (!text_is_utf8(path))
         bad(item, "has a name that is not UTF-8");
-    else if (fstatat(f->root_fd, path, &st, 0) < 0) {
+    else if (fstatat(feed->root_fd, path, &st, 0) < 0) {
         const int native = errno;
-        if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(f, path))
+        if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(feed, path))
             bad(item, "is a link to a file that is not there");
         else
             fail(item, "cannot be looked at", native);
@@ -129,12 +140,12 @@ static void look(const struct feed *f, struct feed_item *item)
 }
 
 /* Returns a descriptor, or -1 with the reason given. */
-static int open_file(const struct feed *f, struct feed_item *item)
+static int open_file(const struct feed *feed, struct feed_item *item)
 {
-    const char *path = f->config.tree->files[item->number].path;
+    const char *path = feed->config.tree->files[item->number].path;
     struct stat st;
     /* O_NONBLOCK: opening what became a named pipe must not wait for its writer */
-    int fd = openat(f->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = openat(feed->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         fail(item, "cannot be opened", errno);
     else if (fstat(fd, &st) < 0)
@@ -191,7 +202,7 @@ static void judge(struct feed_item *item, const struct pstk_error *err)
 }
 
 /* What is not converted is checked. Returns the bytes that the item's data grew to or shrank by. */
-static int64_t use_image(const struct feed *f, struct feed_item *item)
+static int64_t use_image(const struct feed *feed, struct feed_item *item)
 {
     struct pstk_error err;
     void *data = NULL;
@@ -199,8 +210,8 @@ static int64_t use_image(const struct feed *f, struct feed_item *item)
     int r = 0;
     pstk_error_init(&err, sizeof err);
     item->is_palette = pstk_image_is_palette(item->data, item->size);
-    if (f->config.convert)
-        r = pstk_image_convert(item->data, item->size, f->config.convert, &data, &size,
+    if (feed->config.convert)
+        r = pstk_image_convert(item->data, item->size, feed->config.convert, &data, &size,
                                &item->width, &item->height, &err);
     if (r == 0)
         r = pstk_image_check(item->data, item->size, MAX_PIXELS, NULL, NULL, &err);
@@ -215,109 +226,103 @@ static int64_t use_image(const struct feed *f, struct feed_item *item)
     return (int64_t)(size - before);
 }
 
-/* The bytes of file i in memory became more, or fewer. */
-static void hold_more(struct feed *f, uint64_t i, int64_t more)
+/* The bytes of file i in memory became more, or fewer. Worker that took it; holds no lock. */
+static void hold_more(struct feed *feed, uint64_t i, int64_t more)
 {
-    pthread_mutex_lock(&f->lock);
-    f->held += (uint64_t)more;
-    f->slots[i % f->window].held += (uint64_t)more;
+    pthread_mutex_lock(&feed->lock);
+    feed->held += (uint64_t)more;
+    feed->slots[i % feed->n_slots].held += (uint64_t)more;
     if (more < 0)
-        pthread_cond_broadcast(&f->room);
-    pthread_mutex_unlock(&f->lock);
+        pthread_cond_broadcast(&feed->room);
+    pthread_mutex_unlock(&feed->lock);
 }
 
-/* Wait until `size` bytes of file i may be in memory. 0, or -1 when the feed stops. */
-static int hold(struct feed *f, uint64_t i, uint64_t size)
+/* Wait until `size` bytes of file i may be in memory. 0, or -1 when the feed stops. Worker that
+ * took it; holds no lock. */
+static int hold(struct feed *feed, uint64_t i, uint64_t size)
 {
-    pthread_mutex_lock(&f->lock);
-    while (!f->stop && f->held + size > BUDGET && i != f->n_released)
-        pthread_cond_wait(&f->room, &f->lock);
-    int stop = f->stop;
+    pthread_mutex_lock(&feed->lock);
+    while (!feed->stop && feed->held + size > BUDGET && i != feed->n_released)
+        pthread_cond_wait(&feed->room, &feed->lock);
+    int stop = feed->stop;
     if (!stop) {
-        f->held += size;
-        f->slots[i % f->window].held = size;
+        feed->held += size;
+        feed->slots[i % feed->n_slots].held = size;
     }
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_unlock(&feed->lock);
     return stop ? -1 : 0;
 }
 
-/* Wait until one more file may be open. Nobody waits for memory meanwhile, so that each of them is
- * closed soon. */
-static void begin_open(struct feed *f)
+/* Open and read a file when fewer than max_open are open. Nobody waits for memory meanwhile, so
+ * that each of them is closed soon. Worker; holds no lock. */
+static void open_and_read(struct feed *feed, struct feed_item *item)
 {
-    pthread_mutex_lock(&f->lock);
-    while (f->n_open == f->max_open)
-        pthread_cond_wait(&f->closed, &f->lock);
-    f->n_open++;
-    pthread_mutex_unlock(&f->lock);
-}
-
-static void end_open(struct feed *f)
-{
-    pthread_mutex_lock(&f->lock);
-    f->n_open--;
-    pthread_cond_signal(&f->closed);
-    pthread_mutex_unlock(&f->lock);
-}
-
-static void open_and_read(struct feed *f, struct feed_item *item)
-{
-    begin_open(f);
-    int fd = open_file(f, item);
+    pthread_mutex_lock(&feed->lock);
+    while (feed->n_open == feed->max_open)
+        pthread_cond_wait(&feed->closed, &feed->lock);
+    feed->n_open++;
+    pthread_mutex_unlock(&feed->lock);
+    int fd = open_file(feed, item);
     if (fd >= 0) {
         read_file(fd, item);
         close(fd);
     }
-    end_open(f);
+    pthread_mutex_lock(&feed->lock);
+    feed->n_open--;
+    pthread_cond_signal(&feed->closed);
+    pthread_mutex_unlock(&feed->lock);
 }
 
-static void fill(struct feed *f, uint64_t i)
+/* Make file i ready to be handed over. Worker that took it; holds no lock. */
+static void fill(struct feed *feed, uint64_t i)
 {
-    struct feed_item *item = &f->slots[i % f->window].item;
+    struct feed_item *item = &feed->slots[i % feed->n_slots].item;
     memset(item, 0, sizeof *item);
-    item->number = f->config.first + i;
-    look(f, item);
-    if (item->state != FEED_IMAGE || hold(f, i, item->size) < 0)
+    item->number = feed->config.first + i;
+    look(feed, item);
+    if (item->state != FEED_IMAGE || hold(feed, i, item->size) < 0)
         return; /* a feed that stops hands nothing over */
-    open_and_read(f, item);
-    int64_t more = item->state == FEED_IMAGE ? use_image(f, item) : 0;
+    open_and_read(feed, item);
+    int64_t more = item->state == FEED_IMAGE ? use_image(feed, item) : 0;
     if (more)
-        hold_more(f, i, more);
+        hold_more(feed, i, more);
 }
 
+/* What each worker runs, until no file is left or stop. It holds the lock except while it fills. */
 static void *work(void *arg)
 {
-    struct feed *f = arg;
-    pthread_mutex_lock(&f->lock);
+    struct feed *feed = arg;
+    pthread_mutex_lock(&feed->lock);
     for (;;) {
-        while (!f->stop && f->n_taken < f->n && f->n_taken == f->n_released + f->window)
-            pthread_cond_wait(&f->room, &f->lock);
-        if (f->stop || f->n_taken == f->n)
+        while (!feed->stop && feed->n_taken < feed->n &&
+               feed->n_taken == feed->n_released + feed->n_slots)
+            pthread_cond_wait(&feed->room, &feed->lock);
+        if (feed->stop || feed->n_taken == feed->n)
             break;
-        uint64_t i = f->n_taken++;
-        pthread_mutex_unlock(&f->lock);
-        fill(f, i);
-        pthread_mutex_lock(&f->lock);
-        f->slots[i % f->window].done = 1;
-        if (i == f->n_next)
-            pthread_cond_signal(&f->filled);
+        uint64_t i = feed->n_taken++;
+        pthread_mutex_unlock(&feed->lock);
+        fill(feed, i);
+        pthread_mutex_lock(&feed->lock);
+        feed->slots[i % feed->n_slots].done = 1;
+        if (i == feed->n_next)
+            pthread_cond_signal(&feed->filled);
     }
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_unlock(&feed->lock);
     return NULL;
 }
 
 /* Start the threads; fewer than asked for will do. */
-static int start(struct feed *f, uint32_t n_threads)
+static int start(struct feed *feed, uint32_t n_threads)
 {
     int r = 0;
     interrupt_block();
-    while (f->n_threads < n_threads && r == 0) {
-        r = pthread_create(&f->threads[f->n_threads], NULL, work, f);
+    while (feed->n_threads < n_threads && r == 0) {
+        r = pthread_create(&feed->threads[feed->n_threads], NULL, work, feed);
         if (r == 0)
-            f->n_threads++;
+            feed->n_threads++;
     }
     interrupt_unblock();
-    if (f->n_threads)
+    if (feed->n_threads)
         return 0;
     message_say("cannot start a thread: %s", strerror(r));
     return STATUS_DAMAGED;
@@ -336,86 +341,86 @@ int feed_open(struct feed **out, const struct feed_config *config)
 {
     const uint32_t n_threads = config->n_threads;
     *out = NULL;
-    struct feed *f = calloc(1, sizeof *f);
-    if (!f)
+    struct feed *feed = calloc(1, sizeof *feed);
+    if (!feed)
         message_no_memory();
-    f->config = *config;
-    f->n = config->n;
-    f->window = (uint64_t)n_threads * WINDOW_PER_THREAD;
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->room, NULL);
-    pthread_cond_init(&f->filled, NULL);
-    pthread_cond_init(&f->closed, NULL);
-    f->max_open = max_open();
-    f->slots = calloc(f->window, sizeof *f->slots);
-    f->threads = calloc(n_threads, sizeof *f->threads);
-    if (!f->slots || !f->threads)
+    feed->config = *config;
+    feed->n = config->n;
+    feed->n_slots = (uint64_t)n_threads * SLOTS_PER_THREAD;
+    pthread_mutex_init(&feed->lock, NULL);
+    pthread_cond_init(&feed->room, NULL);
+    pthread_cond_init(&feed->filled, NULL);
+    pthread_cond_init(&feed->closed, NULL);
+    feed->max_open = max_open();
+    feed->slots = calloc(feed->n_slots, sizeof *feed->slots);
+    feed->threads = calloc(n_threads, sizeof *feed->threads);
+    if (!feed->slots || !feed->threads)
         message_no_memory();
     int status = 0;
-    f->root_fd = open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->root_fd < 0) {
+    feed->root_fd = open(config->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (feed->root_fd < 0) {
         const int native = errno;
         char advice[MESSAGE_ADVICE_SIZE];
         message_say("cannot open the folder %s: %s%s", config->root, strerror(native),
                     message_advice(native, advice));
-        status = message_status_of_path(native);
+        status = status_of_path(native);
     } else
-        status = start(f, n_threads);
+        status = start(feed, n_threads);
     if (status)
-        feed_close(&f);
-    *out = f;
+        feed_close(&feed);
+    *out = feed;
     return status;
 }
 
-int feed_next(struct feed *f, struct feed_item *item)
+int feed_next(struct feed *feed, struct feed_item *item)
 {
-    if (f->n_next == f->n)
+    if (feed->n_next == feed->n)
         return 0;
-    struct slot *slot = &f->slots[f->n_next % f->window];
-    pthread_mutex_lock(&f->lock);
+    struct slot *slot = &feed->slots[feed->n_next % feed->n_slots];
+    pthread_mutex_lock(&feed->lock);
     while (!slot->done)
-        pthread_cond_wait(&f->filled, &f->lock);
+        pthread_cond_wait(&feed->filled, &feed->lock);
     slot->done = 0;
-    f->n_next++;
-    pthread_mutex_unlock(&f->lock);
+    feed->n_next++;
+    pthread_mutex_unlock(&feed->lock);
     *item = slot->item;
     return 1;
 }
 
-void feed_release(struct feed *f, struct feed_item *item)
+void feed_release(struct feed *feed, struct feed_item *item)
 {
-    struct slot *slot = &f->slots[f->n_released % f->window];
+    struct slot *slot = &feed->slots[feed->n_released % feed->n_slots];
     drop(&slot->item);
-    pthread_mutex_lock(&f->lock);
-    f->held -= slot->held;
+    pthread_mutex_lock(&feed->lock);
+    feed->held -= slot->held;
     slot->held = 0;
-    f->n_released++;
-    pthread_cond_broadcast(&f->room); /* all: any of them may be the one that now has room */
-    pthread_mutex_unlock(&f->lock);
+    feed->n_released++;
+    pthread_cond_broadcast(&feed->room); /* all: any of them may be the one that now has room */
+    pthread_mutex_unlock(&feed->lock);
     item->data = NULL;
 }
 
 void feed_close(struct feed **out)
 {
-    struct feed *f = *out;
-    if (!f)
+    struct feed *feed = *out;
+    if (!feed)
         return;
-    pthread_mutex_lock(&f->lock);
-    f->stop = 1;
-    pthread_cond_broadcast(&f->room);
-    pthread_mutex_unlock(&f->lock);
-    for (uint32_t i = 0; i < f->n_threads; i++)
-        pthread_join(f->threads[i], NULL);
-    for (uint64_t i = 0; f->slots && i < f->window; i++)
-        drop(&f->slots[i].item);
-    if (f->root_fd >= 0)
-        close(f->root_fd);
-    pthread_mutex_destroy(&f->lock);
-    pthread_cond_destroy(&f->room);
-    pthread_cond_destroy(&f->filled);
-    pthread_cond_destroy(&f->closed);
-    free(f->slots);
-    free(f->threads);
-    free(f);
+    pthread_mutex_lock(&feed->lock);
+    feed->stop = 1;
+    pthread_cond_broadcast(&feed->room);
+    pthread_mutex_unlock(&feed->lock);
+    for (uint32_t i = 0; i < feed->n_threads; i++)
+        pthread_join(feed->threads[i], NULL);
+    for (uint64_t i = 0; feed->slots && i < feed->n_slots; i++)
+        drop(&feed->slots[i].item);
+    if (feed->root_fd >= 0)
+        close(feed->root_fd);
+    pthread_mutex_destroy(&feed->lock);
+    pthread_cond_destroy(&feed->room);
+    pthread_cond_destroy(&feed->filled);
+    pthread_cond_destroy(&feed->closed);
+    free(feed->slots);
+    free(feed->threads);
+    free(feed);
     *out = NULL;
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * feed: files read, checked and converted by several threads ahead of one writer, handed over in
- * order.
- *
- *   n_released <= n_next <= n_taken <= n_released + WINDOW files, and at most BUDGET bytes in
- *   memory, but for the file that the writer waits for: that one may always be read, so that a
- *   file larger than the budget stops nobody; and but for the images that each thread has at work,
- *   whose size after conversion is only then known. Files are open only while they are read, and
- *   no more at once than the limit of this process leaves to them.
+ * order. At most 8 files a thread are ahead, and at most 256 MiB of files in memory, except:
+ *   - the file that the writer waits for, which may always be read, so that a file larger than the
+ *     budget stops nobody;
+ *   - the images that threads are converting, whose new size is only known afterwards.
+ * Files are open only while they are read, and no more at once than this process may still open.
+ * All functions are called by one thread, the writer's.
  */
 #ifndef PSTK_CLI_FEED_H
 #define PSTK_CLI_FEED_H
@@ -56,10 +55,10 @@ struct feed_config {
  * after having said what is wrong. */
 int feed_open(struct feed **out, const struct feed_config *config);
 /* Wait for the next file: 1, or 0 after the last. */
-int feed_next(struct feed *f, struct feed_item *item);
+int feed_next(struct feed *feed, struct feed_item *item);
 /* Give back what next handed over. */
-void feed_release(struct feed *f, struct feed_item *item);
+void feed_release(struct feed *feed, struct feed_item *item);
 /* Stop and join the threads, free; NULL is fine. */
-void feed_close(struct feed **f);
+void feed_close(struct feed **feed);
 
 #endif

@@ -12,14 +12,43 @@
 
 enum { OPT_JPEG = 768, OPT_COMPRESS, OPT_PIXELS, OPT_MAX_SIDE, OPT_QUALITY };
 
-/* Rows for a getopt table. */
+extern const struct choice form_jpegs[], form_compressions[];
+
+/* Rows for a table of options: how images are stored without loss ... */
 #define FORM_OPTIONS                                                                               \
-    {"jpeg", required_argument, NULL, OPT_JPEG},                                                   \
-        {"compress", required_argument, NULL, OPT_COMPRESS},                                       \
-        {"pixels", required_argument, NULL, OPT_PIXELS},                                           \
-        {"max-side", required_argument, NULL, OPT_MAX_SIDE},                                       \
+    {.name = "jpeg",                                                                               \
+     .code = OPT_JPEG,                                                                             \
+     .values = form_jpegs,                                                                         \
+     .initial = "planes",                                                                          \
+     .text = "how JPEGs are stored (planes: in a code that decodes faster; the few that planes "   \
+             "cannot "                                                                             \
+             "give back byte for byte come back as a standard JPEG with the same coefficients; "   \
+             "exact: as planes, except those few, which are kept as they came; keep: all as they " \
+             "came)"},                                                                             \
     {                                                                                              \
-        "quality", required_argument, NULL, OPT_QUALITY                                            \
+        .name = "compress", .code = OPT_COMPRESS, .value = "zstd:LEVEL",                           \
+        .values = form_compressions, .initial = "none",                                            \
+        .text = "compress the field key, and with --pixels the pixels; LEVEL is 1 to 22"           \
+    }
+/* ... and what loses some of them. */
+#define FORM_LOSS_OPTIONS                                                                          \
+    {.text = "with loss, which the note in the manifest records (`penstock info` prints it)"},     \
+        {.name = "pixels",                                                                         \
+         .code = OPT_PIXELS,                                                                       \
+         .value = "N",                                                                             \
+         .text =                                                                                   \
+             "store decoded pixels (RGB, u8); an image whose shorter side is longer than N is "    \
+             "resized to it, the other side to int(N * longer / shorter), as torchvision's "       \
+             "Resize(N) does; the EXIF orientation is lost"},                                      \
+        {.name = "max-side",                                                                       \
+         .code = OPT_MAX_SIDE,                                                                     \
+         .value = "N",                                                                             \
+         .text = "resize images whose longer side is longer than N to it (Pillow's bilinear, "     \
+                 "sides rounded, halves up) and re-encode those as JPEGs"},                        \
+    {                                                                                              \
+        .name = "quality", .code = OPT_QUALITY, .value = "Q",                                      \
+        .text = "re-encode all images as JPEGs of this quality, 1 to 100, 4:2:0 (with --max-side " \
+                "alone: 90, only those that shrink)"                                               \
     }
 
 enum form_jpeg { FORM_PLANES = 0, FORM_EXACT = 1, FORM_KEEP = 2 };
@@ -35,13 +64,13 @@ struct form {
 };
 
 /* Take one of the options above. 0, or -1 after having said what is wrong. */
-int form_set(struct form *f, int code, const char *value);
+int form_set(struct form *form, int code, const char *value);
 /* After the last option: 0, or an exit status after having said which ones contradict. */
-int form_check(struct form *f);
+int form_check(struct form *form);
 /* Set codec and level of the field of images, and of a field of text. */
-void form_image_codec(const struct form *f, struct pstk_field *field);
-void form_text_codec(const struct form *f, struct pstk_field *field);
+void form_image_codec(const struct form *form, struct pstk_field *field);
+void form_text_codec(const struct form *form, struct pstk_field *field);
 /* The note: "penstock pack", then what is done to images as KEY=VALUE, each after a space. */
-const char *form_note(const struct form *f, char text[FORM_NOTE_SIZE]);
+const char *form_note(const struct form *form, char text[FORM_NOTE_SIZE]);
 
 #endif

@@ -19,8 +19,8 @@ struct formats {
 };
 
 /* Count one file; `name` comes from pstk_image_format. */
-void formats_add(struct formats *f, const char *name);
+void formats_add(struct formats *formats, const char *name);
 /* "3 WebP, 1 BMP". Returns text. */
-const char *formats_text(const struct formats *f, char text[FORMATS_TEXT]);
+const char *formats_text(const struct formats *formats, char text[FORMATS_TEXT]);
 
 #endif

@@ -11,35 +11,20 @@
 #include "command.h"
 #include "message.h"
 #include "options.h"
+#include "status.h"
 #include "text.h"
 
-static const struct option table[] = {{"help", no_argument, NULL, 'h'}, OPTION_END};
-
-static const char help[] =
-    "usage: penstock get DATA ID FIELD\n"
-    "\n"
-    "Write one field of record ID (from 0) to standard output, raw: an image file as it was\n"
-    "packed (or, where `penstock info` counts some, an equivalent JPEG: the same coefficients\n"
-    "and markers), decoded pixels as RGB rows, text without newline, scalars and arrays\n"
-    "little-endian. Its checksums are checked. A terminal gets text alone, with control "
-    "characters\n"
-    "as \\x1b.\n"
-    "\n"
-    "examples:\n"
-    "  penstock get train 1700 jpg > 1700.jpg\n"
-    "  penstock get train 1700 key\n"
-    "  penstock get train 1700 cls | od -An -t d8\n"
-    "\n"
-    "exit status: 0; 1 the record is damaged; 2 wrong usage, path, id or field\n";
+static const struct option_row table[] = {OPTION_END};
 
 /* A terminal would obey what is in the bytes: text is printed with them escaped, and what people
  * cannot read is refused. Returns an exit status. */
 static int show_value(const struct pstk_field *field, const void *data, uint64_t size)
 {
     if (field->kind != PSTK_FIELD_UTF8)
-        return message_usage("%s is no text, and standard output is a terminal: write it to a file "
-                             "(> FILE), or into a pipe",
-                             field->name);
+        return message_usage(
+            "%s is not text, and standard output is a terminal: write it to a file "
+            "(> FILE), or into a pipe",
+            field->name);
     char *text = strndup(data, size);
     if (!text)
         message_no_memory();
@@ -59,14 +44,14 @@ static int write_value(const void *data, uint64_t size)
 }
 
 /* Number of the field of that name, or -1 after having said which there are. */
-static int find_field(const struct pstk_dataset *d, uint32_t n_fields, const char *name)
+static int find_field(const struct pstk_dataset *dataset, uint32_t n_fields, const char *name)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
     const char *names[PSTK_MAX_FIELDS + 1];
     char list[512] = "";
     size_t n = 0;
     for (uint32_t i = 0; i < n_fields; i++) {
-        if (pstk_dataset_get_field(d, i, &fields[i], NULL) < 0)
+        if (pstk_dataset_get_field(dataset, i, &fields[i], NULL) < 0)
             return -1;
         if (strcmp(fields[i].name, name) == 0)
             return (int)i;
@@ -83,27 +68,28 @@ static int find_field(const struct pstk_dataset *d, uint32_t n_fields, const cha
     return -1;
 }
 
-static int get(struct pstk_dataset *d, const char *path, const char *id_text, const char *name)
+static int get(struct pstk_dataset *dataset, const char *path, const char *id_text,
+               const char *name)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_error err;
     uint64_t id, size;
     void *data;
     pstk_error_init(&err, sizeof err);
-    int r = pstk_dataset_get_info(d, &info);
+    int r = pstk_dataset_get_info(dataset, &info);
     if (r < 0)
-        return message_status(r);
+        return status_of_code(r);
     if (option_count("ID", id_text, (struct range){0, info.n_samples - (info.n_samples > 0)}, &id) <
         0)
         return STATUS_USAGE;
-    int field = find_field(d, info.n_fields, name);
+    int field = find_field(dataset, info.n_fields, name);
     if (field < 0)
         return STATUS_USAGE;
-    if (pstk_dataset_get(d, id, (uint32_t)field, &data, &size, NULL, &err) < 0)
-        return message_refuse(&err, path);
+    if (pstk_dataset_get(dataset, id, (uint32_t)field, &data, &size, NULL, &err) < 0)
+        return status_refuse(&err, path);
     struct pstk_field kind;
     int status =
-        isatty(STDOUT_FILENO) && pstk_dataset_get_field(d, (uint32_t)field, &kind, NULL) == 0
+        isatty(STDOUT_FILENO) && pstk_dataset_get_field(dataset, (uint32_t)field, &kind, NULL) == 0
             ? show_value(&kind, data, size)
             : write_value(data, size);
     pstk_free(data);
@@ -112,19 +98,33 @@ static int get(struct pstk_dataset *d, const char *path, const char *id_text, co
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
-    struct pstk_dataset *d;
+    struct options options = {.command = self, .argc = argc, .argv = argv};
+    struct pstk_dataset *dataset;
     struct pstk_error err;
-    if (options_next(&o) < 0 || options_operands(&o, 3, 3, "DATA, ID and FIELD") < 0)
-        return o.status;
-    const char *path = options_operand(&o, 0);
+    if (options_next(&options) < 0 || options_operands(&options, 3, 3, "DATA, ID and FIELD") < 0)
+        return options.status;
+    const char *path = options_operand(&options, 0);
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&d, path, &err) < 0)
-        return message_refuse(&err, path);
-    int status = get(d, path, options_operand(&o, 1), options_operand(&o, 2));
-    pstk_dataset_close(&d);
+    if (pstk_dataset_open(&dataset, path, &err) < 0)
+        return status_refuse(&err, path);
+    int status = get(dataset, path, options_operand(&options, 1), options_operand(&options, 2));
+    pstk_dataset_close(&dataset);
     return status;
 }
 
-const struct command command_get = {"get", "write one field of one record to standard output", help,
-                                    run};
+const struct command command_get = {
+    .name = "get",
+    .summary = "write one field of one record to standard output",
+    .operands = "DATA ID FIELD",
+    .text = "Write one field of record ID (from 0) to standard output, raw: an image file as it "
+            "was packed (or, where `penstock info` counts some, an equivalent JPEG: the same "
+            "coefficients and markers), decoded pixels as RGB rows, text without newline, scalars "
+            "and arrays little-endian. Get checks their checksums. On a terminal it prints text "
+            "alone, with control characters as \\x1b.\n",
+    .options = table,
+    .examples = "penstock get train 1700 jpg > 1700.jpg\n"
+                "penstock get train 1700 key\n"
+                "penstock get train 1700 cls | od -An -t d8\n",
+    .exit_status = "0; 1 the record is damaged; 2 wrong usage, path, id or field",
+    .run = run,
+};

@@ -10,46 +10,57 @@
 #include "census.h"
 #include "command.h"
 #include "json.h"
+#include "kept.h"
+#include "labels.h"
 #include "message.h"
+#include "names.h"
 #include "options.h"
+#include "status.h"
 #include "text.h"
 #include "unit.h"
 
-#define OPT_JSON 256
+/* Samples that are counted by class without being asked: reading so many labels takes a moment. */
+#define COUNTED_UNASKED 10000
+#define LISTED 20 /* files, where not all are asked for */
 
-static const struct option table[] = {
-    {"json", no_argument, NULL, OPT_JSON}, {"help", no_argument, NULL, 'h'}, OPTION_END};
+enum { OPT_COUNTS = 256, OPT_KEPT, OPT_ALL, OPT_JSON };
 
-static const char help[] =
-    "usage: penstock info DATA [--json]\n"
-    "\n"
-    "Print what a data set holds: samples, shards, bytes, fields; how its images are stored, and\n"
-    "how many of its JPEGs come back byte for byte. Reads the manifest alone.\n"
-    "\n"
-    "examples:\n"
-    "  penstock info train\n"
-    "  penstock info train --json | jq .n_samples\n"
-    "\n"
-    "exit status: 0; 1 the manifest is damaged; 2 wrong usage or path, no data set, newer "
-    "version\n";
+static const struct option_row table[] = {
+    {.name = "counts",
+     .code = OPT_COUNTS,
+     .text = "count the samples of each class, however many there are: read every label"},
+    {.name = "kept",
+     .code = OPT_KEPT,
+     .text = "list the JPEGs that are not stored as planes, and why: read the head of every "
+             "record, and encode those JPEGs once more"},
+    {.name = "all", .code = OPT_ALL, .text = "list all classes and files, not the first 20"},
+    OPTION_JSON("print one JSON object, with all classes and files"),
+    OPTION_END};
 
-static const struct choice kinds[] = {
-    {"bytes", PSTK_FIELD_BYTES},   {"utf8", PSTK_FIELD_UTF8},       {"image", PSTK_FIELD_IMAGE},
-    {"scalar", PSTK_FIELD_SCALAR}, {"ndarray", PSTK_FIELD_NDARRAY}, {NULL, 0}};
-static const struct choice codecs[] = {
-    {"none", PSTK_CODEC_NONE}, {"zstd", PSTK_CODEC_ZSTD}, {"planes", PSTK_CODEC_PLANES}, {NULL, 0}};
-static const struct choice encodings[] = {{"jpeg", PSTK_ENCODING_JPEG},
-                                          {"png", PSTK_ENCODING_PNG},
-                                          {"pixels", PSTK_ENCODING_PIXELS},
-                                          {NULL, 0}};
+struct info {
+    const char *path;
+    int counts, kept, all, json; /* options */
 
-static struct json_t *counts(const uint64_t *n, const struct choice *choices)
+    struct pstk_dataset *dataset;
+    struct pstk_dataset_info info;
+    char *note; /* owned; NULL: none */
+    struct labels labels;
+    struct kept kept_images;
+    uint64_t n_listed;     /* kept JPEGs that were listed, or would have been */
+    struct json_t *listed; /* owned; NULL without --json and --kept */
+};
+
+/* The least encoding of images: NONE, below it, is that of other fields. */
+#define ENCODING_MIN (PSTK_ENCODING_NONE + 1)
+
+/* The counts n[value] that are not 0, of the values from `min` on. */
+static struct json_t *counts(const uint64_t *n, const struct choice *choices, uint32_t min)
 {
-    struct json_t *o = json_make_object();
+    struct json_t *object = json_make_object();
     for (; choices->name; choices++)
-        if (n[choices->value])
-            json_put_count(o, choices->name, n[choices->value]);
-    return o;
+        if (choices->value >= min && n[choices->value])
+            json_put_count(object, choices->name, n[choices->value]);
+    return object;
 }
 
 /* The note in the manifest, which says what was done to the images; owned; NULL: none. */
@@ -63,98 +74,112 @@ static char *read_note(const char *data)
     return note;
 }
 
-static struct json_t *field_json(const struct pstk_field *f, const struct pstk_field_stats *s)
+static struct json_t *field_json(const struct pstk_field *field,
+                                 const struct pstk_field_stats *stats)
 {
-    struct json_t *o = json_make_object();
-    json_put_text(o, "name", f->name);
-    json_put_text(o, "kind", option_choice_name(kinds, f->kind));
-    if (f->dtype)
-        json_put_text(o, "dtype", pstk_dtype_name(f->dtype));
-    if (f->n_dims) {
+    struct json_t *object = json_make_object();
+    json_put_text(object, "name", field->name);
+    json_put_text(object, "kind", option_choice_name(names_field_kind, field->kind));
+    if (field->dtype)
+        json_put_text(object, "dtype", pstk_dtype_name(field->dtype));
+    if (field->n_dims) {
         struct json_t *shape = json_make_array();
-        for (uint32_t i = 0; i < f->n_dims; i++)
-            json_append_count(shape, f->shape[i]);
-        json_put(o, "shape", shape);
+        for (uint32_t i = 0; i < field->n_dims; i++)
+            json_append_count(shape, field->shape[i]);
+        json_put(object, "shape", shape);
     }
-    json_put_text(o, "codec", option_choice_name(codecs, f->codec));
-    json_put_count(o, "stored_bytes", s->stored_bytes);
-    json_put_count(o, "plain_bytes", s->plain_bytes);
-    json_put_count(o, "max_stored_size", s->max_stored_size);
-    json_put_count(o, "max_plain_size", s->max_plain_size);
-    if (f->kind == PSTK_FIELD_IMAGE) {
-        json_put_count(o, "max_width", s->max_width);
-        json_put_count(o, "max_height", s->max_height);
-        json_put(o, "encodings", counts(s->n_encoding, encodings));
-        const struct census census = census_of(s);
+    json_put_text(object, "codec", option_choice_name(names_codec, field->codec));
+    json_put_count(object, "stored_bytes", stats->stored_bytes);
+    json_put_count(object, "plain_bytes", stats->plain_bytes);
+    json_put_count(object, "max_stored_size", stats->max_stored_size);
+    json_put_count(object, "max_plain_size", stats->max_plain_size);
+    if (field->kind == PSTK_FIELD_IMAGE) {
+        json_put_count(object, "max_width", stats->max_width);
+        json_put_count(object, "max_height", stats->max_height);
+        json_put(object, "encodings", counts(stats->n_encoding, names_encoding, ENCODING_MIN));
+        const struct census census = census_of(stats);
         struct json_t *images = json_make_object();
         census_put(&census, images);
-        json_put(o, "images", images);
+        json_put(object, "images", images);
     }
-    json_put(o, "codecs", counts(s->n_codec, codecs));
-    return o;
+    json_put(object, "codecs", counts(stats->n_codec, names_codec, PSTK_CODEC_NONE));
+    return object;
 }
 
-static int print_json(const char *path, const char *note, struct pstk_dataset *d,
-                      const struct pstk_dataset_info *info)
+static int print_json(struct info *all)
 {
-    struct json_t *o = json_make_object(), *fields = json_make_array(), *classes;
-    json_put_text(o, "path", path);
-    json_put_count(o, "n_samples", info->n_samples);
-    json_put_count(o, "n_shards", info->n_shards);
-    json_put_count(o, "bytes", info->bytes);
-    json_put_count(o, "format_version", info->format_version);
-    json_put_text(o, "identity", info->identity);
-    json_put_text(o, "note", note);
+    const struct pstk_dataset_info *info = &all->info;
+    const struct pstk_dataset *dataset = all->dataset;
+    struct json_t *object = json_make_object(), *fields = json_make_array(), *classes;
+    json_put_text(object, "path", all->path);
+    json_put_count(object, "n_samples", info->n_samples);
+    json_put_count(object, "n_shards", info->n_shards);
+    json_put_count(object, "bytes", info->bytes);
+    json_put_text(object, "format", info->format);
+    json_put_count(object, "format_version", info->format_version);
+    json_put_bool(object, "has_checksums", (int)info->has_checksums);
+    json_put_text(object, "identity", info->identity);
+    json_put_text(object, "note", all->note);
     for (uint32_t i = 0; i < info->n_fields; i++) {
-        struct pstk_field f;
-        struct pstk_field_stats s = {.size = sizeof s};
-        if (pstk_dataset_get_field(d, i, &f, &s) == 0)
-            json_append(fields, field_json(&f, &s));
+        struct pstk_field field;
+        struct pstk_field_stats stats = {.size = sizeof stats};
+        if (pstk_dataset_get_field(dataset, i, &field, &stats) == 0)
+            json_append(fields, field_json(&field, &stats));
     }
-    json_put(o, "fields", fields);
-    json_put_count(o, "n_classes", info->n_names);
+    json_put(object, "fields", fields);
+    json_put_count(object, "n_classes", info->n_names);
     classes = json_make_array();
     for (uint64_t i = 0; i < info->n_names; i++)
-        json_append_text(classes, pstk_dataset_name(d, i));
-    json_put(o, "classes", classes);
-    return json_print(o, STATUS_OK);
+        json_append_text(classes, pstk_dataset_name(dataset, i));
+    json_put(object, "classes", classes);
+    labels_put(&all->labels, object);
+    if (all->listed) {
+        json_put(object, "kept", kept_json(&all->kept_images));
+        json_put(object, "kept_jpegs", all->listed);
+        all->listed = NULL;
+    }
+    return json_print(object, STATUS_OK);
 }
 
-/* What is worth knowing of a field beside its kind. */
-static void print_details(const struct pstk_field *f, const struct pstk_field_stats *s)
+/* What is worth knowing of a field next to its kind. */
+static void print_details(const struct pstk_field *field, const struct pstk_field_stats *stats)
 {
     char n[UNIT_SIZE];
-    if (f->n_dims) {
+    if (field->n_dims) {
         fputs(" [", stdout);
-        for (uint32_t i = 0; i < f->n_dims; i++) {
-            if (f->shape[i])
-                printf("%s%" PRIu64, i ? ", " : "", f->shape[i]);
+        for (uint32_t i = 0; i < field->n_dims; i++) {
+            if (field->shape[i])
+                printf("%s%" PRIu64, i ? ", " : "", field->shape[i]);
             else
                 printf("%s*", i ? ", " : "");
         }
         fputs("]", stdout);
     }
-    for (const struct choice *c = encodings; f->kind == PSTK_FIELD_IMAGE && c->name; c++)
-        if (s->n_encoding[c->value])
-            printf("  %s %s", unit_count(n, s->n_encoding[c->value]), c->name);
-    if (f->kind == PSTK_FIELD_IMAGE)
-        printf("  up to %u x %u", s->max_width, s->max_height);
-    if (s->n_codec[PSTK_CODEC_ZSTD] || s->n_codec[PSTK_CODEC_PLANES])
-        printf("  %s, to %.0f %%", s->n_codec[PSTK_CODEC_ZSTD] ? "zstd" : "planes",
-               100.0 * (double)s->stored_bytes / (s->plain_bytes ? (double)s->plain_bytes : 1.0));
+    for (const struct choice *choice = names_encoding;
+         field->kind == PSTK_FIELD_IMAGE && choice->name; choice++)
+        if (choice->value >= ENCODING_MIN && stats->n_encoding[choice->value])
+            printf("  %s %s", unit_count(n, stats->n_encoding[choice->value]), choice->name);
+    if (field->kind == PSTK_FIELD_IMAGE)
+        printf("  up to %u x %u", stats->max_width, stats->max_height);
+    if (stats->n_codec[PSTK_CODEC_ZSTD] || stats->n_codec[PSTK_CODEC_PLANES])
+        printf("  %s, to %.0f %%",
+               stats->n_codec[PSTK_CODEC_ZSTD] ? WORD_PSTK_CODEC_ZSTD : WORD_PSTK_CODEC_PLANES,
+               100.0 * (double)stats->stored_bytes /
+                   (stats->plain_bytes ? (double)stats->plain_bytes : 1.0));
 }
 
-static void print_field(const struct pstk_field *f, const struct pstk_field_stats *s)
+static void print_field(const struct pstk_field *field, const struct pstk_field_stats *stats)
 {
     char kind[64], bytes[UNIT_SIZE], most[UNIT_SIZE];
-    snprintf(kind, sizeof kind, "%s%s%s", option_choice_name(kinds, f->kind), f->dtype ? " " : "",
-             f->dtype ? pstk_dtype_name(f->dtype) : "");
-    printf("  %-12s  %-12s  %10s  %10s ", f->name, kind, unit_bytes(bytes, (double)s->stored_bytes),
-           unit_bytes(most, (double)s->max_stored_size));
-    print_details(f, s);
+    snprintf(kind, sizeof kind, "%s%s%s", option_choice_name(names_field_kind, field->kind),
+             field->dtype ? " " : "", field->dtype ? pstk_dtype_name(field->dtype) : "");
+    printf("  %-12s  %-12s  %10s  %10s ", field->name, kind,
+           unit_bytes(bytes, (double)stats->stored_bytes),
+           unit_bytes(most, (double)stats->max_stored_size));
+    print_details(field, stats);
     putchar('\n');
-    if (f->kind == PSTK_FIELD_IMAGE) {
-        const struct census census = census_of(s);
+    if (field->kind == PSTK_FIELD_IMAGE) {
+        const struct census census = census_of(stats);
         char text[CENSUS_SIZE];
         printf("  %-12s  images: %s\n", "", census_text(&census, text));
     }
@@ -167,53 +192,170 @@ static void print_line(const char *what, const char *text)
     putchar('\n');
 }
 
-static int print_text(const char *path, const char *note, struct pstk_dataset *d,
-                      const struct pstk_dataset_info *info)
+static void print_text(const struct info *all)
 {
+    const struct pstk_dataset_info *info = &all->info;
+    const struct pstk_dataset *dataset = all->dataset;
     char n[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
-    text_print(stdout, path);
+    text_print(stdout, all->path);
     printf("\n  samples   %s\n", unit_count(n, info->n_samples));
     if (info->n_names)
-        printf("  classes   %s\n", unit_count(n, info->n_names));
+        printf("  classes   %s%s\n", unit_count(n, info->n_names),
+               all->labels.n || labels_field(dataset) < 0 ? ""
+                                                          : " (--counts counts their samples)");
     printf("  shards    %s\n", unit_count(shards, info->n_shards));
     printf("  bytes     %s\n", unit_bytes(bytes, (double)info->bytes));
     print_line("identity", info->identity);
-    if (note && *note)
-        print_line("note", note);
+    if (!info->has_checksums)
+        printf("  format    %s, which has no checksums\n", info->format);
+    if (all->note && *all->note)
+        print_line("note", all->note);
     printf("\n  %-12s  %-12s  %10s  %10s  details\n", "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {
-        struct pstk_field f;
-        struct pstk_field_stats s = {.size = sizeof s};
-        if (pstk_dataset_get_field(d, i, &f, &s) == 0)
-            print_field(&f, &s);
+        struct pstk_field field;
+        struct pstk_field_stats stats = {.size = sizeof stats};
+        if (pstk_dataset_get_field(dataset, i, &field, &stats) == 0)
+            print_field(&field, &stats);
     }
-    return message_finish(STATUS_OK);
+    labels_print(&all->labels, dataset, all->all);
+}
+
+/* The path of a sample's file, as pack stores it: owned; NULL: there is none. */
+static char *key_of(struct pstk_dataset *dataset, uint64_t id)
+{
+    struct pstk_field field;
+    char *key = NULL;
+    for (uint32_t i = 0; !key && pstk_dataset_get_field(dataset, i, &field, NULL) == 0; i++) {
+        void *data;
+        uint64_t size;
+        if (field.kind != PSTK_FIELD_UTF8 || strcmp(field.name, "key") != 0)
+            continue;
+        if (pstk_dataset_get(dataset, id, i, &data, &size, NULL, NULL) < 0)
+            return NULL;
+        key = strndup(data, size);
+        pstk_free(data);
+        if (!key)
+            message_no_memory();
+    }
+    return key;
+}
+
+/* kept_find's on_jpeg. */
+static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
+{
+    struct info *all = user;
+    const uint64_t number = all->n_listed++;
+    if (!all->listed && number >= LISTED && !all->all)
+        return;
+    char *key = key_of(all->dataset, id);
+    if (all->listed) {
+        struct pstk_field described;
+        struct json_t *object = json_make_object();
+        pstk_dataset_get_field(all->dataset, field, &described, NULL);
+        json_put_count(object, "sample_id", id);
+        json_put_text(object, "field", described.name);
+        json_put_text(object, "key", key);
+        json_put_text(object, "reason", kept_word(reason));
+        json_append(all->listed, object);
+    } else {
+        printf("  %9" PRIu64 "  ", id);
+        text_print(stdout, key ? key : "");
+        printf("%s%s\n", key ? ": " : "", kept_phrase(reason));
+    }
+    free(key);
+}
+
+/* Look for the files that stayed JPEGs; print them, or note them for print_json. */
+static int find_kept(struct info *all, struct pstk_error *err)
+{
+    char n[UNIT_SIZE];
+    all->kept_images.on_jpeg = list_kept;
+    all->kept_images.user = all;
+    if (all->json)
+        all->listed = json_make_array();
+    else
+        printf("\n  %9s  JPEG that is not stored as planes: why\n", "sample");
+    const int r = kept_find(&all->kept_images, all->dataset, err);
+    if (r < 0 || all->json)
+        return r;
+    if (all->n_listed == 0)
+        printf("  %9s\n", "none");
+    else if (all->n_listed > LISTED && !all->all)
+        printf("  and %s more (--all lists them)\n", unit_count(n, all->n_listed - LISTED));
+    putchar('\n');
+    kept_print(&all->kept_images);
+    return 0;
+}
+
+/* Read what the options ask for of the records, then print. */
+static int info(struct info *all)
+{
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    all->info.size = sizeof all->info;
+    all->labels.field = LABELS_NONE;
+    int r = pstk_dataset_get_info(all->dataset, &all->info);
+    if (r < 0)
+        return status_of_code(r);
+    if (all->counts || all->info.n_samples <= COUNTED_UNASKED)
+        r = labels_count(&all->labels, all->path, all->dataset, &err);
+    if (r < 0 && !all->counts) { /* what the manifest says is worth printing all the same */
+        message_error(&err, all->path);
+        labels_close(&all->labels);
+        r = 0;
+    }
+    all->note = read_note(all->path);
+    if (r == 0 && !all->json)
+        print_text(all);
+    if (r == 0 && all->kept)
+        r = find_kept(all, &err);
+    if (r < 0)
+        return status_refuse(&err, all->path);
+    return all->json ? print_json(all) : message_finish(STATUS_OK);
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
-    struct pstk_dataset_info info = {.size = sizeof info};
-    struct pstk_dataset *d;
+    struct options options = {.command = self, .argc = argc, .argv = argv};
+    struct info all = {.json = 0};
     struct pstk_error err;
-    int c, json = 0;
-    while ((c = options_next(&o)) > 0)
-        json = 1;
-    if (c < 0 || options_operands(&o, 1, 1, "DATA") < 0)
-        return o.status;
-    const char *path = options_operand(&o, 0);
+    int c;
+    while ((c = options_next(&options)) > 0)
+        *(c == OPT_COUNTS ? &all.counts
+          : c == OPT_KEPT ? &all.kept
+          : c == OPT_ALL  ? &all.all
+                          : &all.json) = 1;
+    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
+        return options.status;
+    all.path = options_operand(&options, 0);
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&d, path, &err) < 0)
-        return message_refuse(&err, path);
-    int r = pstk_dataset_get_info(d, &info);
-    int status = message_status(r);
-    if (r == 0) {
-        char *note = read_note(path);
-        status = json ? print_json(path, note, d, &info) : print_text(path, note, d, &info);
-        free(note);
-    }
-    pstk_dataset_close(&d);
+    if (pstk_dataset_open(&all.dataset, all.path, &err) < 0)
+        return status_refuse(&err, all.path);
+    const int status = info(&all);
+    labels_close(&all.labels);
+    json_drop(all.listed);
+    free(all.note);
+    pstk_dataset_close(&all.dataset);
     return status;
 }
 
-const struct command command_info = {"info", "print what a data set holds", help, run};
+const struct command command_info = {
+    .name = "info",
+    .summary = "print what a data set holds",
+    .operands = "DATA",
+    .text = "Print what a data set holds: samples, shards, bytes, note and fields; how its images "
+            "are stored (as planes, as they came, or as pixels), and how many of its JPEGs come "
+            "back byte for byte; its classes, with the samples of each where the data set has at "
+            "most 10,000.\n"
+            "\n"
+            "Without options, info reads the manifest and those labels; of NumPy's arrays, the "
+            "head of each file.\n",
+    .options = table,
+    .examples = "penstock info train\n"
+                "penstock info train --kept --all\n"
+                "penstock info train --json | jq .n_samples\n",
+    .exit_status = "0 (also where labels cannot be read, without --counts: a message says so); 1 "
+                   "manifest, head or record damaged; 2 wrong usage or path, no data set, or a "
+                   "newer version",
+    .run = run,
+};

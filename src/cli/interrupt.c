@@ -24,9 +24,10 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 static void write_text(const char *text)
 {
     if (write(STDERR_FILENO, text, strlen(text)) < 0)
-        return; /* nobody is left to be told */
+        return; /* nobody is left to read it */
 }
 
+/* Called by the handler, and by interrupt_at_once: only what a handler may call. */
 static void end_at_once(const char *last_words, int number)
 {
     write_text("\npenstock: interrupted: ");
@@ -35,6 +36,8 @@ static void end_at_once(const char *last_words, int number)
     _exit(STATUS_SIGNAL + number);
 }
 
+/* The handler. Runs on the main thread, whatever that is doing and holding: it only touches the
+ * three atomics, writes, and calls pstk_interrupt, which may be called from a handler. */
 static void on_signal(int number)
 {
     atomic_store(&seen, number);

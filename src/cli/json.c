@@ -130,11 +130,11 @@ json_t *json_take_first(json_t *takes)
 
 char *json_file_text(const char *path, const char *key)
 {
-    json_t *o = json_load_file(path, 0, NULL);
-    const char *text = json_string_value(json_object_get(o, key));
+    json_t *object = json_load_file(path, 0, NULL);
+    const char *text = json_string_value(json_object_get(object, key));
     char *copy = text ? strdup(text) : NULL;
     if (text && !copy)
         message_no_memory();
-    json_decref(o);
+    json_decref(object);
     return copy;
 }

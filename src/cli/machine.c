@@ -9,9 +9,9 @@
 uint32_t machine_n_cores(uint32_t most)
 {
     /* Only up to where the library would have to start the CUDA driver, to count devices. */
-    struct pstk_machine m = {.size = offsetof(struct pstk_machine, n_cuda_devices)};
-    if (pstk_get_machine(NULL, &m, NULL) == 0 && m.n_usable > 0)
-        return m.n_usable < most ? m.n_usable : most;
+    struct pstk_machine machine = {.size = offsetof(struct pstk_machine, n_cuda_devices)};
+    if (pstk_get_machine(NULL, &machine, NULL) == 0 && machine.n_usable > 0)
+        return machine.n_usable < most ? machine.n_usable : most;
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n > (long)most ? most : (uint32_t)n;
 }

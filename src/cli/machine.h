@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine: how many threads a command uses where it is not told. */
+/* machine: how many threads a command uses where no option says. */
 #ifndef CLI_MACHINE_H
 #define CLI_MACHINE_H
 

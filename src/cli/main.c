@@ -9,51 +9,27 @@
 #include <penstock/types.h>
 
 #include "command.h"
+#include "help.h"
 #include "message.h"
 #include "options.h"
 
-/* In the order in which a newcomer needs them. */
-static const struct command *const commands[] = {&command_pack,   &command_merge, &command_info,
-                                                 &command_verify, &command_get,   &command_show,
-                                                 &command_bench,  &command_order, &command_doctor};
-
-#define N_COMMANDS (sizeof commands / sizeof *commands)
+#define MAX_COMMANDS 32
 
 static const struct command *find(const char *name)
 {
-    for (size_t i = 0; i < N_COMMANDS; i++)
+    for (size_t i = 0; commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0)
             return commands[i];
     return NULL;
 }
 
-static void print_help(FILE *file)
-{
-    fputs("usage: penstock COMMAND ...\n"
-          "\n"
-          "Sharded record files for training: packed once, streamed, decoded and augmented in a\n"
-          "reproducible order.\n"
-          "\n"
-          "commands:\n",
-          file);
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(file, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n"
-          "`penstock COMMAND --help` has options and examples; `penstock --version` the version.\n"
-          "\n"
-          "examples:\n"
-          "  penstock pack imagenet/train train      # folders of images become a data set\n"
-          "  penstock bench train                    # how fast is it here, and what limits it?\n"
-          "  penstock show train --ids 0..15 -o sheet.png\n",
-          file);
-}
-
 static int unknown(const char *name)
 {
-    const char *names[N_COMMANDS + 1];
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        names[i] = commands[i]->name;
-    names[N_COMMANDS] = NULL;
+    const char *names[MAX_COMMANDS + 1];
+    size_t n = 0;
+    for (; commands[n] && n < MAX_COMMANDS; n++)
+        names[n] = commands[n]->name;
+    names[n] = NULL;
     const char *near = option_nearest(name, names);
     const char *what = name[0] == '-' ? "option" : "command";
     if (near)
@@ -64,13 +40,13 @@ static int unknown(const char *name)
 static int help_of(int argc, char **argv)
 {
     if (argc < 3) {
-        print_help(stdout);
+        help_print_all(stdout);
         return message_finish(STATUS_OK);
     }
-    const struct command *c = find(argv[2]);
-    if (!c)
+    const struct command *command = find(argv[2]);
+    if (!command)
         return unknown(argv[2]);
-    fputs(c->help, stdout);
+    help_print(stdout, command);
     return message_finish(STATUS_OK);
 }
 
@@ -91,7 +67,7 @@ int main(int argc, char **argv)
 {
     settle();
     if (argc < 2) {
-        print_help(stderr);
+        help_print_all(stderr);
         return STATUS_USAGE;
     }
     const char *name = argv[1];
@@ -101,8 +77,8 @@ int main(int argc, char **argv)
         printf("penstock %s\n", pstk_version());
         return message_finish(STATUS_OK);
     }
-    const struct command *c = find(name);
-    if (!c)
+    const struct command *command = find(name);
+    if (!command)
         return unknown(name);
-    return c->run(c, argc - 1, argv + 1);
+    return command->run(command, argc - 1, argv + 1);
 }

@@ -11,55 +11,40 @@
 #include "options.h"
 #include "output.h"
 #include "progress.h"
+#include "status.h"
 #include "unit.h"
 
 enum { OPT_OVERWRITE = 256, OPT_JSON };
 
-static const struct option table[] = {{"overwrite", no_argument, NULL, OPT_OVERWRITE},
-                                      {"json", no_argument, NULL, OPT_JSON},
-                                      {"help", no_argument, NULL, 'h'},
-                                      OPTION_END};
-
-static const char help[] =
-    "usage: penstock merge PART... OUT [--overwrite] [--json]\n"
-    "\n"
-    "Join the parts that `penstock pack --part I/N` wrote, all N of them, into the data set OUT.\n"
-    "Shards are linked, not written again (copied where linking is refused), and the sample ids\n"
-    "are those of a single pack. The parts stay, and may be removed after.\n"
-    "\n"
-    "  --overwrite   replace OUT if it is a data set; until the last step it is as it was\n"
-    "  --json        print one JSON object\n"
-    "\n"
-    "example:\n"
-    "  penstock merge part0 part1 part2 part3 train\n"
-    "\n"
-    "A merge that Ctrl-C stops leaves OUT and the parts as they were.\n"
-    "\n"
-    "exit status: 0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit; 130\n"
-    "Ctrl-C\n";
+static const struct option_row table[] = {
+    {.name = "overwrite",
+     .code = OPT_OVERWRITE,
+     .text = "replace OUT if it is a data set; until the last step it is as it was"},
+    OPTION_JSON("print one JSON object"),
+    OPTION_END};
 
 static int report(const char *out, uint32_t n_parts, double seconds, int json)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
-    struct pstk_dataset *d;
+    struct pstk_dataset *dataset;
     struct pstk_error err;
     char n[UNIT_SIZE], shards[UNIT_SIZE], time[UNIT_SIZE];
     pstk_error_init(&err, sizeof err);
-    if (pstk_dataset_open(&d, out, &err) < 0)
-        return message_refuse(&err, out);
-    int r = pstk_dataset_get_info(d, &info);
-    pstk_dataset_close(&d);
+    if (pstk_dataset_open(&dataset, out, &err) < 0)
+        return status_refuse(&err, out);
+    int r = pstk_dataset_get_info(dataset, &info);
+    pstk_dataset_close(&dataset);
     if (r < 0)
-        return message_status(r);
+        return status_of_code(r);
     if (json) {
-        struct json_t *o = json_make_object();
-        json_put_text(o, "path", out);
-        json_put_count(o, "n_parts", n_parts);
-        json_put_count(o, "n_samples", info.n_samples);
-        json_put_count(o, "n_shards", info.n_shards);
-        json_put_count(o, "bytes", info.bytes);
-        json_put_text(o, "identity", info.identity);
-        return json_print(o, STATUS_OK);
+        struct json_t *object = json_make_object();
+        json_put_text(object, "path", out);
+        json_put_count(object, "n_parts", n_parts);
+        json_put_count(object, "n_samples", info.n_samples);
+        json_put_count(object, "n_shards", info.n_shards);
+        json_put_count(object, "bytes", info.bytes);
+        json_put_text(object, "identity", info.identity);
+        return json_print(object, STATUS_OK);
     }
     printf("merged %u part%s: %s samples in %s shard%s, in %s\n", n_parts, n_parts == 1 ? "" : "s",
            unit_count(n, info.n_samples), unit_count(shards, info.n_shards),
@@ -76,16 +61,16 @@ struct merge {
 
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
-    struct merge *m = user;
-    progress_update(&m->progress, n_total ? (double)n_done / (double)n_total : -1, n_done);
+    struct merge *merge = user;
+    progress_update(&merge->progress, n_total ? (double)n_done / (double)n_total : -1, n_done);
     return interrupt_seen();
 }
 
 /* The library was stopped by on_progress: nothing is left of the work. */
-static int say_stopped(const struct merge *m)
+static int say_stopped(const struct merge *merge)
 {
-    message_say("interrupted: nothing was merged, %s %s; the parts are as they were", m->out,
-                output_stands(m->out) ? "is as it was" : "is no data set");
+    message_say("interrupted: nothing was merged, %s %s; the parts are as they were", merge->out,
+                output_stands(merge->out) ? "is as it was" : "is not a data set");
     return interrupt_status();
 }
 
@@ -111,18 +96,33 @@ static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
+    struct options options = {.command = self, .argc = argc, .argv = argv};
     struct merge m = {.json = 0};
     int c;
-    while ((c = options_next(&o)) > 0)
+    while ((c = options_next(&options)) > 0)
         *(c == OPT_JSON ? &m.json : &m.overwrite) = 1;
-    if (c < 0 || options_operands(&o, 2, 0, "PART... and OUT") < 0)
-        return o.status;
-    int n = options_n_operands(&o);
-    m.out = options_operand(&o, n - 1);
+    if (c < 0 || options_operands(&options, 2, 0, "PART... and OUT") < 0)
+        return options.status;
+    int n = options_n_operands(&options);
+    m.out = options_operand(&options, n - 1);
     interrupt_install();
     interrupt_ignore_pipe();
     return merge(&m, (const char *const *)(argv + optind), (uint32_t)(n - 1));
 }
 
-const struct command command_merge = {"merge", "join the parts of a data set", help, run};
+const struct command command_merge = {
+    .name = "merge",
+    .summary = "join the parts of a data set",
+    .operands = "PART... OUT",
+    .text =
+        "Join the parts that `penstock pack --part I/N` wrote, all N of them, into the data set "
+        "OUT. Merge links the shards and does not write them again (it copies them where the "
+        "file system refuses links). The sample ids are those of a single pack. The parts "
+        "stay, and may be removed afterwards. A merge that Ctrl-C stops leaves OUT and the "
+        "parts as they were.\n",
+    .options = table,
+    .examples = "penstock merge part0 part1 part2 part3 train\n",
+    .exit_status = "0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit; "
+                   "130 Ctrl-C",
+    .run = run,
+};

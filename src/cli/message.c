@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 
 #include "command.h"
-#include "interrupt.h"
 #include "text.h"
 #include "unit.h"
 
@@ -21,6 +20,8 @@ static void print(const char *format, va_list args)
     if (vasprintf(&line, format, args) < 0)
         message_no_memory();
     char *safe = text_copy(line);
+    if (!safe)
+        message_no_memory();
     fprintf(stderr, "penstock: %s\n", safe);
     free(safe);
     free(line);
@@ -41,50 +42,6 @@ int message_usage(const char *format, ...)
     print(format, args);
     va_end(args);
     return STATUS_USAGE;
-}
-
-int message_status(int code)
-{
-    switch (code) {
-    case PSTK_OK:
-        return STATUS_OK;
-    case PSTK_EPERM:
-    case PSTK_ENOENT:
-    case PSTK_EACCES:
-    case PSTK_EEXIST:
-    case PSTK_EINVAL:
-    case PSTK_ENODATA:
-    case PSTK_ENOTSUP:
-        return STATUS_USAGE;
-    case PSTK_EINTR:
-    case PSTK_ECANCELED:
-        return interrupt_seen() ? interrupt_status() : STATUS_DAMAGED;
-    default: /* damaged data, a limit passed, or a machine out of memory or space */
-        return STATUS_DAMAGED;
-    }
-}
-
-int message_status_of_path(int native)
-{
-    switch (native) {
-    case EPERM:
-    case ENOENT:
-    case EACCES:
-    case EEXIST:
-    case EINVAL:
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case ENODEV:
-    case ENOTDIR:
-    case ENOTSUP:
-    case ENXIO:
-    case EROFS:
-    case ETXTBSY:
-        return STATUS_USAGE;
-    default: /* no room, no descriptors, no memory, a sick disk */
-        return STATUS_DAMAGED;
-    }
 }
 
 /* The soft limit of this process; RLIM_INFINITY: none that is known. */
@@ -116,7 +73,7 @@ static int errno_of(const struct pstk_error *err)
     return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
 }
 
-int message_refuse(const struct pstk_error *err, const char *path)
+void message_error(const struct pstk_error *err, const char *path)
 {
     const char *text = err->message[0] ? err->message : pstk_strerror(err->code);
     char advice[MESSAGE_ADVICE_SIZE];
@@ -125,7 +82,6 @@ int message_refuse(const struct pstk_error *err, const char *path)
         message_say("%s: %s%s", path, text, advice);
     else
         message_say("%s%s", text, advice);
-    return message_status(err->code);
 }
 
 void message_no_memory(void)

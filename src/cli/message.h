@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message: what the command says to people, mostly on standard error, and the exit status that goes
- * with it. */
+/* message: what the command prints for people, mostly on standard error. */
 #ifndef PSTK_CLI_MESSAGE_H
 #define PSTK_CLI_MESSAGE_H
 
@@ -12,17 +11,11 @@
 void message_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a wrong command line; returns STATUS_USAGE. */
 int message_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Print the library's error, naming `path` (may be NULL) where its sentence does not; returns the
- * exit status of its code. */
-int message_refuse(const struct pstk_error *err, const char *path);
+/* Print the library's error. Name `path` (may be NULL) where its sentence does not. */
+void message_error(const struct pstk_error *err, const char *path);
 /* Return what to do about an errno value that a limit of this process caused, to be put after the
  * sentence that names it; "" for others. */
 const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE]);
-/* The exit status of a result code. */
-int message_status(int code);
-/* The exit status after a path could not be opened or made, for this errno value: is the path
- * wrong, or the permission, or did the machine fail? */
-int message_status_of_path(int native);
 /* Print on standard output what to type next: a command with a path, as a shell takes it. */
 void message_next(const char *command, const char *path);
 /* Out of memory in the command itself: say so and exit with STATUS_DAMAGED. */

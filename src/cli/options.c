@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "help.h"
 #include "message.h"
 
-#define MAX_NAMES 64 /* options of one command, or commands */
+#define MAX_NAMES 63 /* options of one command, --help aside */
 #define MAX_WORD 32  /* longer words are not guessed at */
 
 /* Edit distance with swaps of neighbours; both words shorter than MAX_WORD. */
@@ -58,90 +59,120 @@ const char *option_nearest(const char *text, const char *const *names)
     return nearest;
 }
 
-static int unknown_option(const struct options *o)
+static int unknown_option(const struct options *options)
 {
     if (optopt && isprint(optopt) && !strchr("-", optopt)) {
-        const char *word = o->argv[optind - 1];
+        const char *word = options->argv[optind - 1];
         if (word[0] != '-' || word[1] != '-')
             return message_usage("%s has no option -%c; `penstock %s --help` lists them",
-                                 o->command->name, optopt, o->command->name);
+                                 options->command->name, optopt, options->command->name);
     }
-    const char *names[MAX_NAMES + 1];
+    const char *names[MAX_NAMES + 2];
     char word[256];
     int n = 0;
-    for (const struct option *t = o->table; t->name && n < MAX_NAMES; t++)
-        names[n++] = t->name;
+    for (const struct option_row *row = options->command->options; row->text && n < MAX_NAMES;
+         row++)
+        if (row->name)
+            names[n++] = row->name;
+    names[n++] = "help";
     names[n] = NULL;
-    const char *typed = o->argv[optind - 1];
+    const char *typed = options->argv[optind - 1];
     snprintf(word, sizeof word, "%s", typed + strspn(typed, "-"));
     word[strcspn(word, "=")] = 0;
     const char *near = option_nearest(word, names);
     if (near)
-        return message_usage("%s has no option --%s; did you mean --%s?", o->command->name, word,
-                             near);
-    return message_usage("%s has no option --%s; `penstock %s --help` lists them", o->command->name,
-                         word, o->command->name);
+        return message_usage("%s has no option --%s; did you mean --%s?", options->command->name,
+                             word, near);
+    return message_usage("%s has no option --%s; `penstock %s --help` lists them",
+                         options->command->name, word, options->command->name);
 }
 
-int options_next(struct options *o)
+/* What getopt_long reads. */
+struct tables {
+    struct option option[MAX_NAMES + 2];
+    char letters[2 * MAX_NAMES + 3];
+};
+
+static void make_tables(struct tables *tables, const struct option_row *row)
 {
-    char letters[32];
+    int n = 0, n_letters = snprintf(tables->letters, sizeof tables->letters, ":h");
+    for (; row->text && n < MAX_NAMES; row++) {
+        const int takes = option_takes_value(row);
+        if (!row->name)
+            continue;
+        tables->option[n++] =
+            (struct option){row->name, takes ? required_argument : no_argument, NULL, row->code};
+        if (option_letter(row))
+            n_letters +=
+                snprintf(tables->letters + n_letters, sizeof tables->letters - (size_t)n_letters,
+                         "%c%s", row->code, takes ? ":" : "");
+    }
+    tables->option[n++] = (struct option){"help", no_argument, NULL, 'h'};
+    tables->option[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+int options_next(struct options *options)
+{
+    struct tables tables;
     opterr = 0;
     optopt = 0;
-    snprintf(letters, sizeof letters, ":h%s", o->letters);
-    int c = getopt_long(o->argc, o->argv, letters, o->table, NULL);
+    make_tables(&tables, options->command->options);
+    int c = getopt_long(options->argc, options->argv, tables.letters, tables.option, NULL);
     if (c == -1)
         return 0;
     if (c == 'h') {
-        fputs(o->command->help, stdout);
-        o->status = message_finish(STATUS_OK);
+        help_print(stdout, options->command);
+        options->status = message_finish(STATUS_OK);
         return -1;
     }
     if (c == ':') {
-        o->status = message_usage("%s: %s needs a value", o->command->name, o->argv[optind - 1]);
+        options->status = message_usage("%s: %s needs a value", options->command->name,
+                                        options->argv[optind - 1]);
         return -1;
     }
     if (c == '?') {
         /* optopt holds the code of a long option that was given a value it does not take */
-        for (const struct option *t = o->table; optopt && t->name; t++) {
-            if (t->val == optopt && t->has_arg == no_argument) {
-                o->status = message_usage("%s: --%s takes no value", o->command->name, t->name);
+        for (const struct option *option = tables.option; optopt && option->name; option++) {
+            if (option->val == optopt && option->has_arg == no_argument) {
+                options->status =
+                    message_usage("%s: --%s takes no value", options->command->name, option->name);
                 return -1;
             }
         }
-        o->status = unknown_option(o);
+        options->status = unknown_option(options);
         return -1;
     }
     return c;
 }
 
-int options_operands(struct options *o, int n_min, int n_max, const char *names)
+int options_operands(struct options *options, int n_min, int n_max, const char *names)
 {
-    int n = options_n_operands(o);
+    int n = options_n_operands(options);
     if (n < n_min) {
-        o->status = message_usage("%s needs %s; `penstock %s --help` shows examples",
-                                  o->command->name, names, o->command->name);
+        options->status = message_usage("%s needs %s; `penstock %s --help` shows examples",
+                                        options->command->name, names, options->command->name);
         return -1;
     }
     if (n_max && n > n_max) {
-        o->status = message_usage("%s takes %s, but there is also '%s'", o->command->name, names,
-                                  options_operand(o, n_max));
+        options->status =
+            message_usage("%s takes %s, but there is also '%s'", options->command->name, names,
+                          options_operand(options, n_max));
         return -1;
     }
     return 0;
 }
 
-const char *options_operand(const struct options *o, int i)
+const char *options_operand(const struct options *options, int i)
 {
-    return o->argv[optind + i];
+    return options->argv[optind + i];
 }
 
-int options_n_operands(const struct options *o)
+int options_n_operands(const struct options *options)
 {
-    return o->argc - optind;
+    return options->argc - optind;
 }
 
-/* Read a decimal number at *text; moves *text behind it. */
+/* Read a decimal number at *text; moves *text past it. */
 static int read_count(const char **text, uint64_t *out)
 {
     char *end;
@@ -165,11 +196,11 @@ int option_count(const char *option, const char *text, struct range range, uint6
         return 0;
     }
     if (range.max == UINT64_MAX)
-        message_say("%s wants a whole number from %llu up, not '%s'", option,
-                    (unsigned long long)range.min, text);
+        message_say("%s: value is '%s'; must be a whole number, at least %llu", option, text,
+                    (unsigned long long)range.min);
     else
-        message_say("%s wants a whole number from %llu to %llu, not '%s'", option,
-                    (unsigned long long)range.min, (unsigned long long)range.max, text);
+        message_say("%s: value is '%s'; must be a whole number from %llu to %llu", option, text,
+                    (unsigned long long)range.min, (unsigned long long)range.max);
     return -1;
 }
 
@@ -184,7 +215,7 @@ int option_count32(const char *option, const char *text, struct range range, uin
     return 0;
 }
 
-/* Shift of a size's suffix, -1 when it is none; moves *text behind it. */
+/* Shift of a size's suffix, -1 when it is none; moves *text past it. */
 static int read_suffix(const char **text)
 {
     static const char letters[] = "KMGT";
@@ -213,8 +244,8 @@ int option_bytes(const char *option, const char *text, struct range range, uint6
         *out = value << shift;
         return 0;
     }
-    message_say("%s wants a size such as 256M (from %llu to %llu bytes), not '%s'", option,
-                (unsigned long long)range.min, (unsigned long long)range.max, text);
+    message_say("%s: value is '%s'; must be a size such as 256M, from %llu to %llu bytes", option,
+                text, (unsigned long long)range.min, (unsigned long long)range.max);
     return -1;
 }
 
@@ -226,7 +257,7 @@ int option_real(const char *option, const char *text, double min, double max, do
         *out = value;
         return 0;
     }
-    message_say("%s wants a number from %g to %g, not '%s'", option, min, max, text);
+    message_say("%s: value is '%s'; must be a number from %g to %g", option, text, min, max);
     return -1;
 }
 
@@ -234,15 +265,15 @@ int option_choice(const char *option, const char *text, const struct choice *cho
 {
     char list[256] = "";
     size_t n = 0;
-    for (const struct choice *c = choices; c->name; c++) {
-        if (strcmp(c->name, text) == 0) {
-            *out = c->value;
+    for (const struct choice *choice = choices; choice->name; choice++) {
+        if (strcmp(choice->name, text) == 0) {
+            *out = choice->value;
             return 0;
         }
         if (n < sizeof list)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", c->name);
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", choice->name);
     }
-    message_say("%s is one of %s, not '%s'", option, list, text);
+    message_say("%s: value is '%s'; must be one of %s", option, text, list);
     return -1;
 }
 

@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: reading a command line, and the values in it. What is wrong is said in one sentence;
- * the value functions return 0, or -1 after having said it.
+ * options: reading a command line, and the values in it. What is wrong is printed in one sentence;
+ * the value functions return 0, or -1 after having printed it.
  */
 #ifndef PSTK_CLI_OPTIONS_H
 #define PSTK_CLI_OPTIONS_H
 
-#include <getopt.h>
+#include <getopt.h> /* optarg */
 #include <stdint.h>
 
 #include "command.h"
-
-#define OPTION_END                                                                                 \
-    {                                                                                              \
-        NULL, 0, NULL, 0                                                                           \
-    }
+#include "option.h"
 
 /* One pass over argv. */
 struct options {
     const struct command *command;
-    const struct option *table; /* long options, ended by OPTION_END; `val` is the code */
-    const char *letters;        /* getopt's short options, "" for none */
     int argc;
     char **argv;
     int status; /* exit status, once next returned -1 */
@@ -28,19 +22,13 @@ struct options {
 
 /* Return the next option's code; 0 at the end; -1 when the command is done (o->status): --help was
  * printed, or something was wrong and said. The option's value is getopt's `optarg`. */
-int options_next(struct options *o);
+int options_next(struct options *options);
 /* After the end: the operands. Returns 0, or -1 when there are not n_min..n_max (0 = any) of them;
  * `names` is how to call them. */
-int options_operands(struct options *o, int n_min, int n_max, const char *names);
+int options_operands(struct options *options, int n_min, int n_max, const char *names);
 /* Operand i. */
-const char *options_operand(const struct options *o, int i);
-int options_n_operands(const struct options *o);
-
-/* A name and the value that it stands for; tables end with a NULL name. */
-struct choice {
-    const char *name;
-    uint32_t value;
-};
+const char *options_operand(const struct options *options, int i);
+int options_n_operands(const struct options *options);
 
 struct range {
     uint64_t min, max;

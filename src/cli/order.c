@@ -10,38 +10,20 @@
 #include "message.h"
 #include "options.h"
 #include "pipeline.h"
+#include "status.h"
 
 enum { OPT_BATCHES = 256, OPT_JSON };
 
-static const struct option table[] = {PIPELINE_SEED_OPTIONS,
-                                      PIPELINE_ORDER_OPTIONS,
-                                      {"batches", required_argument, NULL, OPT_BATCHES},
-                                      {"json", no_argument, NULL, OPT_JSON},
-                                      {"help", no_argument, NULL, 'h'},
-                                      OPTION_END};
-
-static const char help[] =
-    "usage: penstock order DATA [options]\n"
-    "\n"
-    "Print the sample ids of each batch, one line of numbers a batch: what a trainer with the "
-    "same\n"
-    "values saw, or will see.\n"
-    "\n"
-    "options:\n"
-    "  --epoch E           (0)          --seed S   (0)\n"
-    "  --order O           full, sequential (full)\n"
-    "  --batch-size B      rows of each rank's batch (64, less for a small data set)\n"
-    "  --start-batch K     begin with batch K of the epoch, from 0 (0)\n"
-    "  --batches N         that many batches (to the end of the epoch)\n"
-    "  --rank R --world W  this rank of so many (0 of 1)\n"
-    "  --last L            drop, pad, short: what becomes of an incomplete last batch (drop)\n"
-    "  --json              one JSON object: batches, a list of lists\n"
-    "\n"
-    "examples:\n"
-    "  penstock order train --epoch 3 --seed 1 --batch-size 256 --start-batch 1700 --batches 1\n"
-    "  penstock order train --rank 1 --world 8 --batches 2\n"
-    "\n"
-    "exit status: 0; 2 wrong usage or path\n";
+static const struct option_row table[] = {
+    PIPELINE_SEED_OPTIONS,
+    PIPELINE_ORDER_OPTIONS,
+    {.name = "batches",
+     .code = OPT_BATCHES,
+     .value = "N",
+     .initial = "to the end of the epoch",
+     .text = "that many batches"},
+    OPTION_JSON("print one JSON object: batches, a list of lists"),
+    OPTION_END};
 
 static void print_batch(struct json_t *batches, const uint64_t *ids, int64_t n)
 {
@@ -59,11 +41,11 @@ static void print_batch(struct json_t *batches, const uint64_t *ids, int64_t n)
 }
 
 /* Returns 0, an exit status after a message, or -1: a signal came before the last batch. */
-static int print_batches(const struct pstk_order_settings *s, const struct pipeline *p, uint64_t n,
-                         struct json_t *batches)
+static int print_batches(const struct pstk_order_settings *s, const struct pipeline *pipeline,
+                         uint64_t n, struct json_t *batches)
 {
-    uint64_t left = pstk_order_n_batches(s, p->position);
-    uint64_t *ids = calloc(p->batch_size, sizeof *ids);
+    uint64_t left = pstk_order_n_batches(s, pipeline->position);
+    uint64_t *ids = calloc(pipeline->batch_size, sizeof *ids);
     int64_t r = 0;
     if (!ids)
         message_no_memory();
@@ -71,31 +53,32 @@ static int print_batches(const struct pstk_order_settings *s, const struct pipel
         n = left;
     uint64_t i = 0;
     for (; i < n && r >= 0 && !interrupt_seen() && !ferror(stdout); i++) {
-        r = pstk_order_batch(s, p->position + i * p->batch_size * p->world, ids);
+        r = pstk_order_batch(s, pipeline->position + i * pipeline->batch_size * pipeline->world,
+                             ids);
         if (r >= 0)
             print_batch(batches, ids, r);
     }
     free(ids);
     if (r < 0) {
         message_say("%s", pstk_strerror((int)r));
-        return message_status((int)r);
+        return status_of_code((int)r);
     }
     return i < n && interrupt_seen() ? -1 : STATUS_OK;
 }
 
-static int order(struct pipeline *p, const char *path, uint64_t n, int json)
+static int order(struct pipeline *pipeline, const char *path, uint64_t n, int json)
 {
-    int status = pipeline_look(p, path);
+    int status = pipeline_look(pipeline, path);
     if (status)
         return status;
-    struct pstk_order_settings s = pipeline_order(p);
+    struct pstk_order_settings s = pipeline_order(pipeline);
     uint64_t whole = pstk_order_n_batches(&s, 0);
-    if (p->start_batch > whole)
-        return message_usage("--start-batch %" PRIu64 " is past the end: the epoch has %" PRIu64
-                             " batches",
-                             p->start_batch, whole);
+    if (pipeline->start_batch > whole)
+        return message_usage("--start-batch: value is %" PRIu64 "; must be at most %" PRIu64
+                             ", the batches of the epoch",
+                             pipeline->start_batch, whole);
     struct json_t *batches = json ? json_make_array() : NULL;
-    status = print_batches(&s, p, n, batches);
+    status = print_batches(&s, pipeline, n, batches);
     if (status < 0) {
         json_drop(batches);
         return interrupt_say(json ? "nothing was printed" : "not all batches were printed");
@@ -104,36 +87,48 @@ static int order(struct pipeline *p, const char *path, uint64_t n, int json)
         json_drop(batches);
         return status ? status : message_finish(STATUS_OK);
     }
-    struct json_t *o = json_make_object();
-    json_put_count(o, "n_samples", p->info.n_samples);
-    json_put_count(o, "n_batches", whole);
-    json_put_count(o, "start_batch", p->start_batch);
-    json_put(o, "batches", batches);
-    return json_print(o, STATUS_OK);
+    struct json_t *object = json_make_object();
+    json_put_count(object, "n_samples", pipeline->info.n_samples);
+    json_put_count(object, "n_batches", whole);
+    json_put_count(object, "start_batch", pipeline->start_batch);
+    json_put(object, "batches", batches);
+    return json_print(object, STATUS_OK);
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
-    struct pipeline p;
+    struct options options = {.command = self, .argc = argc, .argv = argv};
+    struct pipeline pipeline;
     uint64_t n = UINT64_MAX;
     int c, json = 0;
-    pipeline_init(&p);
-    while ((c = options_next(&o)) > 0) {
+    pipeline_init(&pipeline);
+    while ((c = options_next(&options)) > 0) {
         int r = 0;
         if (c == OPT_JSON)
             json = 1;
         else if (c == OPT_BATCHES)
             r = option_count("--batches", optarg, (struct range){0, UINT64_MAX}, &n);
         else
-            r = pipeline_set(&p, c, optarg);
+            r = pipeline_set(&pipeline, c, optarg);
         if (r < 0)
             return STATUS_USAGE;
     }
-    if (c < 0 || options_operands(&o, 1, 1, "DATA") < 0)
-        return o.status;
+    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
+        return options.status;
     interrupt_install();
-    return order(&p, options_operand(&o, 0), n, json);
+    return order(&pipeline, options_operand(&options, 0), n, json);
 }
 
-const struct command command_order = {"order", "print the sample ids of batches", help, run};
+const struct command command_order = {
+    .name = "order",
+    .summary = "print the sample ids of batches",
+    .operands = "DATA",
+    .text = "Print the sample ids of each batch, one line of numbers a batch: what a trainer with "
+            "the same values saw, or will see.\n",
+    .options = table,
+    .examples = "penstock order train --epoch 3 --seed 1 --batch-size 256 --start-batch 1700 "
+                "--batches 1\n"
+                "penstock order train --rank 1 --world 8 --batches 2\n",
+    .exit_status = "0; 2 wrong usage or path",
+    .run = run,
+};

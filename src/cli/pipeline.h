@@ -9,6 +9,7 @@
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
+#include "names.h"
 #include "options.h"
 
 enum {
@@ -30,42 +31,116 @@ enum {
     OPT_READER,
     OPT_IO,
     OPT_DEVICE,
-    OPT_VARIANT,
+    OPT_KERNELS,
     OPT_ON_BAD
 };
 
-/* Rows for getopt tables: what happens to an image ... */
+extern const struct choice pipeline_crops[], pipeline_dtypes[];
+
+/* Rows for tables of options: what happens to an image ... */
 #define PIPELINE_IMAGE_OPTIONS                                                                     \
-    {"size", required_argument, NULL, OPT_SIZE}, {"crop", required_argument, NULL, OPT_CROP},      \
-        {"flip", required_argument, NULL, OPT_FLIP},                                               \
-        {"dtype", required_argument, NULL, OPT_DTYPE},                                             \
+    {.text = "what happens to an image"},                                                          \
+        {.name = "size",                                                                           \
+         .code = OPT_SIZE,                                                                         \
+         .value = "N",                                                                             \
+         .initial = "224",                                                                         \
+         .text = "pixels of both sides"},                                                          \
+        {.name = "crop",                                                                           \
+         .code = OPT_CROP,                                                                         \
+         .values = pipeline_crops,                                                                 \
+         .initial = "random",                                                                      \
+         .text = "how images are cut (random: random resized crop; center: shorter side to N * "   \
+                 "256 / 224, "                                                                     \
+                 "then the centre; none: the whole image, resized)"},                              \
+        {.name = "flip",                                                                           \
+         .code = OPT_FLIP,                                                                         \
+         .value = "P",                                                                             \
+         .initial = "0.5 with random crops, else 0",                                               \
+         .text = "flip with this probability"},                                                    \
+        {.name = "dtype",                                                                          \
+         .code = OPT_DTYPE,                                                                        \
+         .values = pipeline_dtypes,                                                                \
+         .initial = "u8",                                                                          \
+         .text = "type of the values; all but u8 are normalised as for ImageNet"},                 \
     {                                                                                              \
-        "layout", required_argument, NULL, OPT_LAYOUT                                              \
+        .name = "layout", .code = OPT_LAYOUT, .values = names_layout, .initial = "nhwc",           \
+        .text = "order of the dimensions"                                                          \
+    }
+/* ... of which epoch ... */
+#define PIPELINE_SEED_OPTIONS                                                                      \
+    {.name = "seed",                                                                               \
+     .code = OPT_SEED,                                                                             \
+     .value = "S",                                                                                 \
+     .initial = "0",                                                                               \
+     .text = "what the order and all random choices derive from"},                                 \
+    {                                                                                              \
+        .name = "epoch", .code = OPT_EPOCH, .value = "E", .initial = "0",                          \
+        .text = "the epoch to begin with, from 0"                                                  \
     }
 /* ... in which order samples come ... */
 #define PIPELINE_ORDER_OPTIONS                                                                     \
-    {"batch-size", required_argument, NULL, OPT_BATCH_SIZE},                                       \
-        {"start-batch", required_argument, NULL, OPT_START_BATCH},                                 \
-        {"order", required_argument, NULL, OPT_ORDER},                                             \
-        {"rank", required_argument, NULL, OPT_RANK},                                               \
-        {"world", required_argument, NULL, OPT_WORLD},                                             \
+    {.name = "batch-size",                                                                         \
+     .code = OPT_BATCH_SIZE,                                                                       \
+     .value = "B",                                                                                 \
+     .initial = "64, less for a small data set",                                                   \
+     .text = "rows of each rank's batch"},                                                         \
+        {.name = "start-batch",                                                                    \
+         .code = OPT_START_BATCH,                                                                  \
+         .value = "K",                                                                             \
+         .initial = "0",                                                                           \
+         .text = "begin with batch K of the epoch, from 0"},                                       \
+        {.name = "order",                                                                          \
+         .code = OPT_ORDER,                                                                        \
+         .values = names_order,                                                                    \
+         .initial = "full",                                                                        \
+         .text = "order of the samples (full: all of them shuffled; sequential: by sample id)"},   \
+        {.name = "rank", .code = OPT_RANK, .value = "R", .initial = "0", .text = "this rank"},     \
+        {.name = "world",                                                                          \
+         .code = OPT_WORLD,                                                                        \
+         .value = "W",                                                                             \
+         .initial = "1",                                                                           \
+         .text = "how many ranks there are"},                                                      \
     {                                                                                              \
-        "last", required_argument, NULL, OPT_LAST                                                  \
-    }
-#define PIPELINE_SEED_OPTIONS                                                                      \
-    {"seed", required_argument, NULL, OPT_SEED},                                                   \
-    {                                                                                              \
-        "epoch", required_argument, NULL, OPT_EPOCH                                                \
+        .name = "last", .code = OPT_LAST, .values = names_last_batch, .initial = "drop",           \
+        .text = "what becomes of an incomplete last batch"                                         \
     }
 /* ... and how the machine is used. */
 #define PIPELINE_RUN_OPTIONS                                                                       \
-    {"threads", required_argument, NULL, OPT_N_THREADS},                                           \
-        {"slots", required_argument, NULL, OPT_SLOTS},                                             \
-        {"reader", required_argument, NULL, OPT_READER}, {"io", required_argument, NULL, OPT_IO},  \
-        {"device", required_argument, NULL, OPT_DEVICE},                                           \
-        {"variant", required_argument, NULL, OPT_VARIANT},                                         \
+    {.text = "with what"},                                                                         \
+        {.name = "threads",                                                                        \
+         .code = OPT_N_THREADS,                                                                    \
+         .value = "N",                                                                             \
+         .initial = "all cores that may be used",                                                  \
+         .text = "workers"},                                                                       \
+        {.name = "slots",                                                                          \
+         .code = OPT_SLOTS,                                                                        \
+         .value = "N",                                                                             \
+         .initial = "4",                                                                           \
+         .text = "batches in memory"},                                                             \
+        {.name = "reader",                                                                         \
+         .code = OPT_READER,                                                                       \
+         .values = names_reader_kind,                                                              \
+         .initial = "auto",                                                                        \
+         .text = "what reads"},                                                                    \
+        {.name = "io",                                                                             \
+         .code = OPT_IO,                                                                           \
+         .values = names_io,                                                                       \
+         .initial = "auto",                                                                        \
+         .text = "past the page cache, or through it"},                                            \
+        {.name = "device",                                                                         \
+         .code = OPT_DEVICE,                                                                       \
+         .value = "cuda:N",                                                                        \
+         .values = names_device_kind,                                                              \
+         .initial = "host",                                                                        \
+         .text = "where batches are handed out; cuda:N is GPU N"},                                 \
+        {.name = "kernels",                                                                        \
+         .code = OPT_KERNELS,                                                                      \
+         .values = names_kernels,                                                                  \
+         .initial = "auto",                                                                        \
+         .text = "kernels; all give the same bytes"},                                              \
     {                                                                                              \
-        "on-bad", required_argument, NULL, OPT_ON_BAD                                              \
+        .name = "on-bad", .code = OPT_ON_BAD, .values = names_bad_sample, .initial = "error",      \
+        .text = "what to do with a bad sample (error: stop; replace: put another in its place)"    \
     }
 
 enum pipeline_crop { CROP_RANDOM = 0, CROP_CENTER = 1, CROP_NONE = 2 };
@@ -83,7 +158,7 @@ struct pipeline {
     uint64_t start_batch;
     uint32_t order, rank, world, last;
     uint32_t n_threads, n_slots; /* 0: the library chooses */
-    uint32_t reader, io, device, variant, bad_sample;
+    uint32_t reader, io, device, kernels, bad_sample;
     int32_t device_index; /* of the kind `device` */
 
     /* found in the data set */
@@ -99,21 +174,18 @@ struct pipeline {
     struct pstk_settings settings;
 };
 
-extern const struct choice pipeline_crops[], pipeline_dtypes[], pipeline_layouts[],
-    pipeline_orders[], pipeline_lasts[], pipeline_readers[], pipeline_ios[], pipeline_variants[];
-
-void pipeline_init(struct pipeline *p);
+void pipeline_init(struct pipeline *pipeline);
 /* Take one of the options above. 0, or -1 after having said what is wrong. */
-int pipeline_set(struct pipeline *p, int code, const char *value);
+int pipeline_set(struct pipeline *pipeline, int code, const char *value);
 /* Look into the data set; choose the batch size and the position. Returns 0 or an exit status. */
-int pipeline_look(struct pipeline *p, const char *path);
+int pipeline_look(struct pipeline *pipeline, const char *path);
 /* After look: the order that these options describe. */
-struct pstk_order_settings pipeline_order(const struct pipeline *p);
+struct pstk_order_settings pipeline_order(const struct pipeline *pipeline);
 /* After look: build outputs (only the image, with `image_only`) and settings. Returns 0 or an exit
  * status. */
-int pipeline_build(struct pipeline *p, int image_only);
+int pipeline_build(struct pipeline *pipeline, int image_only);
 /* Open the loader of p->settings, which Ctrl-C then wakes. Returns 0 or an exit status. */
-int pipeline_open(const struct pipeline *p, struct pstk_loader **out);
+int pipeline_open(const struct pipeline *pipeline, struct pstk_loader **out);
 void pipeline_close(struct pstk_loader **loader);
 
 #endif

@@ -27,35 +27,36 @@ static int width(void)
     return 80;
 }
 
-void progress_begin(struct progress *p, const char *doing, const char *what)
+void progress_begin(struct progress *progress, const char *doing, const char *what)
 {
-    p->doing = doing;
-    p->what = what;
-    p->terminal = is_terminal();
-    p->drawn = 0;
-    p->start = unit_now();
-    p->last = p->start;
+    progress->doing = doing;
+    progress->what = what;
+    progress->terminal = is_terminal();
+    progress->drawn = 0;
+    progress->start = unit_now();
+    progress->last = progress->start;
 }
 
 /* The line without its bar. Returns its length. */
-static int facts(const struct progress *p, double part, uint64_t n_items, char *text, size_t size)
+static int facts(const struct progress *progress, double part, uint64_t n_items, char *text,
+                 size_t size)
 {
     char count[UNIT_SIZE], rate[UNIT_SIZE], left[UNIT_SIZE];
-    double elapsed = p->last - p->start;
+    double elapsed = progress->last - progress->start;
     double per_second = elapsed > 0 ? (double)n_items / elapsed : 0;
     unit_count(count, n_items);
     unit_count(rate, (uint64_t)(per_second + 0.5));
     if (part > 0.001 && part <= 1 && elapsed > 0.5) {
         unit_clock(left, elapsed * (1 - part) / part);
-        return snprintf(text, size, "%s %s, %s/s, %s left", count, p->what, rate, left);
+        return snprintf(text, size, "%s %s, %s/s, %s left", count, progress->what, rate, left);
     }
-    return snprintf(text, size, "%s %s, %s/s", count, p->what, rate);
+    return snprintf(text, size, "%s %s, %s/s", count, progress->what, rate);
 }
 
-static void draw(struct progress *p, double part, const char *text, int length)
+static void draw(struct progress *progress, double part, const char *text, int length)
 {
     char bar[MAX_BAR + 1];
-    int room = width() - 1 - (int)strlen(p->doing) - length - 12;
+    int room = width() - 1 - (int)strlen(progress->doing) - length - 12;
     int cells = room < MAX_BAR ? room : MAX_BAR;
     if (cells < 8 || part < 0) {
         fprintf(stderr, "\r\033[K%.*s", width() - 1, text);
@@ -64,29 +65,29 @@ static void draw(struct progress *p, double part, const char *text, int length)
         memset(bar, '#', (size_t)full);
         memset(bar + full, '.', (size_t)(cells - full));
         bar[cells] = 0;
-        fprintf(stderr, "\r\033[K%s [%s] %3.0f%%  %s", p->doing, bar, 100 * (part > 1 ? 1 : part),
-                text);
+        fprintf(stderr, "\r\033[K%s [%s] %3.0f%%  %s", progress->doing, bar,
+                100 * (part > 1 ? 1 : part), text);
     }
-    p->drawn = 1;
+    progress->drawn = 1;
 }
 
-void progress_update(struct progress *p, double part, uint64_t n_items)
+void progress_update(struct progress *progress, double part, uint64_t n_items)
 {
     double now = unit_now();
     char text[160];
-    if (now - p->last < (p->terminal ? REDRAW_SECONDS : QUIET_SECONDS))
+    if (now - progress->last < (progress->terminal ? REDRAW_SECONDS : QUIET_SECONDS))
         return;
-    p->last = now;
-    int length = facts(p, part, n_items, text, sizeof text);
-    if (p->terminal)
-        draw(p, part, text, length);
+    progress->last = now;
+    int length = facts(progress, part, n_items, text, sizeof text);
+    if (progress->terminal)
+        draw(progress, part, text, length);
     else
-        fprintf(stderr, "penstock: %s: %s\n", p->doing, text);
+        fprintf(stderr, "penstock: %s: %s\n", progress->doing, text);
 }
 
-void progress_end(struct progress *p)
+void progress_end(struct progress *progress)
 {
-    if (p->drawn)
+    if (progress->drawn)
         fputs("\r\033[K", stderr);
-    p->drawn = 0;
+    progress->drawn = 0;
 }

@@ -16,10 +16,10 @@ struct progress {
     double start, last; /* seconds */
 };
 
-void progress_begin(struct progress *p, const char *doing, const char *what);
+void progress_begin(struct progress *progress, const char *doing, const char *what);
 /* `part` in [0, 1] is done (negative: unknown); n_items of them so far. Cheap: call it often. */
-void progress_update(struct progress *p, double part, uint64_t n_items);
+void progress_update(struct progress *progress, double part, uint64_t n_items);
 /* Take the line off the screen; to be called before anything else is printed. */
-void progress_end(struct progress *p);
+void progress_end(struct progress *progress);
 
 #endif

@@ -23,7 +23,7 @@ struct report {
 };
 
 /* Print to standard output; return an exit status. */
-int report_text(const struct report *r);
-int report_json(const struct report *r);
+int report_text(const struct report *report);
+int report_json(const struct report *report);
 
 #endif

@@ -7,14 +7,14 @@
 
 #include "command.h"
 #include "message.h"
-#include "output.h"
+#include "output_file.h"
 
 #define GAP 4                          /* pixels */
 #define MAX_CANVAS (UINT64_C(1) << 30) /* bytes */
 
-int sheet_open(struct sheet *s, uint32_t side, uint64_t n)
+int sheet_open(struct sheet *sheet, uint32_t side, uint64_t n)
 {
-    memset(s, 0, sizeof *s);
+    memset(sheet, 0, sizeof *sheet);
     uint64_t n_columns = 1;
     while (n_columns * n_columns < n)
         n_columns++;
@@ -24,54 +24,54 @@ int sheet_open(struct sheet *s, uint32_t side, uint64_t n)
         return message_usage("%llu pictures of %u pixels make too large a sheet; take fewer, or a "
                              "smaller --size",
                              (unsigned long long)n, side);
-    s->side = side;
-    s->n_columns = (uint32_t)n_columns;
-    s->n_rows = (uint32_t)n_rows;
-    s->width = (uint32_t)width;
-    s->height = (uint32_t)height;
-    s->pixels = malloc(width * height * 3);
-    if (!s->pixels)
+    sheet->side = side;
+    sheet->n_columns = (uint32_t)n_columns;
+    sheet->n_rows = (uint32_t)n_rows;
+    sheet->width = (uint32_t)width;
+    sheet->height = (uint32_t)height;
+    sheet->pixels = malloc(width * height * 3);
+    if (!sheet->pixels)
         message_no_memory();
-    memset(s->pixels, 255, width * height * 3);
+    memset(sheet->pixels, 255, width * height * 3);
     return 0;
 }
 
-void sheet_put(struct sheet *s, uint64_t i, const void *pixels)
+void sheet_put(struct sheet *sheet, uint64_t i, const void *pixels)
 {
-    size_t row = (size_t)s->side * 3;
-    size_t top = (size_t)(i / s->n_columns) * (s->side + GAP);
-    size_t left = (size_t)(i % s->n_columns) * (s->side + GAP);
-    for (size_t y = 0; y < s->side; y++)
-        memcpy(s->pixels + ((top + y) * s->width + left) * 3,
+    size_t row = (size_t)sheet->side * 3;
+    size_t top = (size_t)(i / sheet->n_columns) * (sheet->side + GAP);
+    size_t left = (size_t)(i % sheet->n_columns) * (sheet->side + GAP);
+    for (size_t y = 0; y < sheet->side; y++)
+        memcpy(sheet->pixels + ((top + y) * sheet->width + left) * 3,
                (const unsigned char *)pixels + y * row, row);
 }
 
 /* Returns 0, or an exit status; only where libpng itself fails after a message: what a failed write
  * means is the output's to say. */
-static int write_png(const struct sheet *s, const struct output_file *file)
+static int write_png(const struct sheet *sheet, const struct output_file *file)
 {
     png_image image;
     memset(&image, 0, sizeof image);
     image.version = PNG_IMAGE_VERSION;
-    image.width = s->width;
-    image.height = s->height;
+    image.width = sheet->width;
+    image.height = sheet->height;
     image.format = PNG_FORMAT_RGB;
-    if (png_image_write_to_stdio(&image, file->stream, 0, s->pixels, 0, NULL))
+    if (png_image_write_to_stdio(&image, file->stream, 0, sheet->pixels, 0, NULL))
         return 0;
     if (!file->native)
         message_say("cannot make a PNG file of the pictures: %s", image.message);
     return STATUS_DAMAGED;
 }
 
-int sheet_write(const struct sheet *s, const char *path)
+int sheet_write(const struct sheet *sheet, const char *path)
 {
     struct output_file file;
     int status = output_file_open(&file, path);
-    return status ? status : output_file_close(&file, write_png(s, &file));
+    return status ? status : output_file_close(&file, write_png(sheet, &file));
 }
 
-void sheet_close(struct sheet *s)
+void sheet_close(struct sheet *sheet)
 {
-    free(s->pixels);
-    s->pixels = NULL;
+    free(sheet->pixels);
+    sheet->pixels = NULL;
 }

@@ -14,11 +14,11 @@ struct sheet {
 };
 
 /* Make room for n pictures. 0, or an exit status after having said what is wrong. */
-int sheet_open(struct sheet *s, uint32_t side, uint64_t n);
+int sheet_open(struct sheet *sheet, uint32_t side, uint64_t n);
 /* Put picture number i: side x side x 3 bytes, borrows. */
-void sheet_put(struct sheet *s, uint64_t i, const void *pixels);
+void sheet_put(struct sheet *sheet, uint64_t i, const void *pixels);
 /* Write to a file, "-" for standard output (output.h). 0, or an exit status after a message. */
-int sheet_write(const struct sheet *s, const char *path);
-void sheet_close(struct sheet *s);
+int sheet_write(const struct sheet *sheet, const char *path);
+void sheet_close(struct sheet *sheet);
 
 #endif

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "message.h"
-
 /* Bytes of the well-formed UTF-8 character at s, 0 where there is none. The terminating 0 is no
  * continuation byte, so that nothing after it is read. */
 static int length_of(const unsigned char *s)
@@ -65,11 +63,12 @@ char *text_copy(const char *text)
     size_t size = 0;
     FILE *file = open_memstream(&copy, &size);
     if (!file)
-        message_no_memory();
+        return NULL;
     text_print(file, text);
-    if (fclose(file) != 0)
-        message_no_memory();
-    return copy;
+    if (fclose(file) == 0)
+        return copy;
+    free(copy);
+    return NULL;
 }
 
 void text_print_json(FILE *file, const char *json)

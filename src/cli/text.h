@@ -11,7 +11,7 @@
 /* Print text with its control characters (C0, DEL, C1) and every byte that is no UTF-8 as \x1b.
  * Other UTF-8 stays as it is. */
 void text_print(FILE *file, const char *text);
-/* Return a copy of what text_print prints; owned, free(). */
+/* Return a copy of what text_print prints; owned, free(); NULL: out of memory. */
 char *text_copy(const char *text);
 /* Print one line of JSON with DEL and C1 as \u0080. In JSON only strings hold them, and mean the
  * same. */

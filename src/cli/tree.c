@@ -16,6 +16,7 @@
 #include "command.h"
 #include "interrupt.h"
 #include "message.h"
+#include "status.h"
 #include "text.h"
 
 #define MAX_DEPTH 64 /* folders in folders; each holds a descriptor while it is read */
@@ -58,7 +59,7 @@ static int is_image(const char *name)
 }
 
 /* Count a file that is not packed: by its format, where it is an image. */
-static void count_other(struct tree *t, int folder_fd, const char *name)
+static void count_other(struct tree *tree, int folder_fd, const char *name)
 {
     char head[64];
     const char *format = NULL;
@@ -73,37 +74,46 @@ static void count_other(struct tree *t, int folder_fd, const char *name)
             format = pstk_image_format(head, (uint64_t)n, &is_packed);
     }
     if (format && !is_packed)
-        formats_add(&t->foreign, format);
+        formats_add(&tree->foreign, format);
     else
-        t->n_others++;
+        tree->n_others++;
 }
 
-static void add_file(struct tree *t, const struct folder *f, const char *name)
+static void add_file(struct tree *tree, const struct folder *folder, const char *name)
 {
-    if (t->n_files == t->n_room) {
-        uint64_t room = t->n_room ? 2 * t->n_room : 1024;
-        struct tree_file *files = reallocarray(t->files, room, sizeof *files);
+    if (tree->n_files == tree->n_room) {
+        uint64_t room = tree->n_room ? 2 * tree->n_room : 1024;
+        struct tree_file *files = reallocarray(tree->files, room, sizeof *files);
         if (!files)
             message_no_memory();
-        t->files = files;
-        t->n_room = room;
+        tree->files = files;
+        tree->n_room = room;
     }
-    struct tree_file *file = &t->files[t->n_files++];
-    file->folder_size = (uint32_t)strlen(f->path);
-    file->cls = f->cls;
-    if (asprintf(&file->path, "%s%s%s", f->path, f->path[0] ? "/" : "", name) < 0)
+    struct tree_file *file = &tree->files[tree->n_files++];
+    file->folder_size = (uint32_t)strlen(folder->path);
+    file->cls = folder->cls;
+    if (asprintf(&file->path, "%s%s%s", folder->path, folder->path[0] ? "/" : "", name) < 0)
         message_no_memory();
 }
 
+static void take_file(struct tree *tree, int folder_fd, const struct folder *folder,
+                      const char *name)
+{
+    if (is_image(name))
+        add_file(tree, folder, name);
+    else
+        count_other(tree, folder_fd, name);
+}
+
 /* What a directory entry is: 'd', 'f' (or what cannot be looked at: packing it will say why). */
-static int kind_of(int fd, const struct dirent *e)
+static int kind_of(int fd, const struct dirent *entry)
 {
     struct stat st;
-    if (e->d_type == DT_DIR)
+    if (entry->d_type == DT_DIR)
         return 'd';
-    if (e->d_type == DT_REG)
+    if (entry->d_type == DT_REG)
         return 'f';
-    return fstatat(fd, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f';
+    return fstatat(fd, entry->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode) ? 'd' : 'f';
 }
 
 static int refuse_folder(const char *path, int native)
@@ -111,28 +121,34 @@ static int refuse_folder(const char *path, int native)
     char advice[MESSAGE_ADVICE_SIZE];
     message_say("cannot read the folder %s: %s%s", path, strerror(native),
                 message_advice(native, advice));
-    return message_status_of_path(native);
+    return status_of_path(native);
 }
 
-static int scan_folder(struct tree *t, int fd, struct folder *f);
-
-static int is_loop(const struct folder *f, const struct stat *st)
+static int is_skipped(const struct tree *tree, const struct stat *st)
 {
-    for (; f; f = f->parent)
-        if (f->dev == st->st_dev && f->ino == st->st_ino)
+    return st->st_dev == tree->skip_dev && st->st_ino == tree->skip_ino;
+}
+
+static int scan_folder(struct tree *tree, int fd, struct folder *folder);
+
+static int is_loop(const struct folder *folder, const struct stat *st)
+{
+    for (; folder; folder = folder->parent)
+        if (folder->dev == st->st_dev && folder->ino == st->st_ino)
             return 1;
     return 0;
 }
 
 /* Scan the folder `name` inside f. */
-static int scan_inner(struct tree *t, int fd, const struct folder *f, const char *name)
+static int scan_inner(struct tree *tree, int fd, const struct folder *folder, const char *name)
 {
-    struct folder inner = {.parent = f, .depth = f->depth + 1, .cls = f->cls};
+    struct folder inner = {.parent = folder, .depth = folder->depth + 1, .cls = folder->cls};
     struct stat st;
-    int n = snprintf(inner.path, sizeof inner.path, "%s%s%s", f->path, f->path[0] ? "/" : "", name);
+    int n = snprintf(inner.path, sizeof inner.path, "%s%s%s", folder->path,
+                     folder->path[0] ? "/" : "", name);
     if (n >= (int)sizeof inner.path || inner.depth > MAX_DEPTH)
-        return message_usage("%s: folders lie too deep in one another here (at most %d)", f->path,
-                             MAX_DEPTH);
+        return message_usage("%s: folders lie too deep in one another here (at most %d)",
+                             folder->path, MAX_DEPTH);
     int inner_fd = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (inner_fd < 0 || fstat(inner_fd, &st) < 0) {
         int status = refuse_folder(inner.path, errno);
@@ -140,78 +156,75 @@ static int scan_inner(struct tree *t, int fd, const struct folder *f, const char
             close(inner_fd);
         return status;
     }
-    if (st.st_dev == t->skip_dev && st.st_ino == t->skip_ino) {
+    if (is_skipped(tree, &st)) {
         close(inner_fd);
         return 0;
     }
-    if (is_loop(f, &st)) {
+    if (is_loop(folder, &st)) {
         close(inner_fd);
         return message_usage("%s is a link to a folder that it lies in; remove the link",
                              inner.path);
     }
     inner.dev = st.st_dev;
     inner.ino = st.st_ino;
-    return scan_folder(t, inner_fd, &inner);
+    return scan_folder(tree, inner_fd, &inner);
 }
 
 /* Scan an open folder and all below; takes fd. */
-static int scan_folder(struct tree *t, int fd, struct folder *f)
+static int scan_folder(struct tree *tree, int fd, struct folder *folder)
 {
     DIR *dir = fdopendir(fd);
     int status = 0;
-    struct dirent *e;
+    struct dirent *entry;
     if (!dir) {
         close(fd);
         message_no_memory();
     }
-    while (status == 0 && (errno = 0, e = readdir(dir))) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+    while (status == 0 && (errno = 0, entry = readdir(dir))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if (interrupt_seen())
             status = interrupt_say("nothing was written");
-        else if (kind_of(fd, e) == 'd')
-            status = scan_inner(t, fd, f, e->d_name);
-        else if (is_image(e->d_name))
-            add_file(t, f, e->d_name);
+        else if (kind_of(fd, entry) == 'd')
+            status = scan_inner(tree, fd, folder, entry->d_name);
         else
-            count_other(t, fd, e->d_name);
+            take_file(tree, fd, folder, entry->d_name);
     }
     if (status == 0 && errno)
-        status = refuse_folder(f->path, errno);
+        status = refuse_folder(folder->path, errno);
     closedir(dir);
     return status;
 }
 
-/* The folder's own images, and its subfolders as candidates for classes. */
-static int list_classes(struct tree *t, DIR *dir, const struct folder *root)
+static void add_class(struct tree *tree, const char *name)
 {
-    struct dirent *e;
-    uint64_t room = 0;
-    while ((errno = 0, e = readdir(dir))) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        struct stat st;
-        if (kind_of(dirfd(dir), e) != 'd') {
-            if (is_image(e->d_name))
-                add_file(t, root, e->d_name);
-            else
-                count_other(t, dirfd(dir), e->d_name);
-            continue;
-        }
-        if (fstatat(dirfd(dir), e->d_name, &st, 0) == 0 && st.st_dev == t->skip_dev &&
-            st.st_ino == t->skip_ino)
-            continue;
-        if (t->n_classes == room) {
-            room = room ? 2 * room : 64;
-            char **classes = reallocarray(t->classes, room, sizeof *classes);
-            if (!classes)
-                message_no_memory();
-            t->classes = classes;
-        }
-        t->classes[t->n_classes] = strdup(e->d_name);
-        if (!t->classes[t->n_classes])
+    if ((tree->n_classes & (tree->n_classes - 1)) == 0) {
+        uint64_t room = tree->n_classes ? 2 * tree->n_classes : 1;
+        char **classes = reallocarray(tree->classes, room, sizeof *classes);
+        if (!classes)
             message_no_memory();
-        t->n_classes++;
+        tree->classes = classes;
+    }
+    tree->classes[tree->n_classes] = strdup(name);
+    if (!tree->classes[tree->n_classes])
+        message_no_memory();
+    tree->n_classes++;
+}
+
+/* The folder's own images, and its subfolders as candidates for classes. Returns 0, or an errno
+ * value. */
+static int list_classes(struct tree *tree, DIR *dir, const struct folder *root)
+{
+    const int fd = dirfd(dir);
+    struct dirent *entry;
+    while ((errno = 0, entry = readdir(dir))) {
+        struct stat st;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (kind_of(fd, entry) != 'd')
+            take_file(tree, fd, root, entry->d_name);
+        else if (fstatat(fd, entry->d_name, &st, 0) < 0 || !is_skipped(tree, &st))
+            add_class(tree, entry->d_name);
     }
     return errno;
 }
@@ -235,64 +248,66 @@ static int compare_files(const void *a, const void *b)
     return strcmp(x->path + n, y->path + n);
 }
 
-static void drop_files(struct tree *t, uint64_t first, uint64_t n)
+static void drop_files(struct tree *tree, uint64_t first, uint64_t n)
 {
     for (uint64_t i = first; i < first + n; i++)
-        free(t->files[i].path);
-    memmove(t->files + first, t->files + first + n, (t->n_files - first - n) * sizeof *t->files);
-    t->n_files -= n;
+        free(tree->files[i].path);
+    memmove(tree->files + first, tree->files + first + n,
+            (tree->n_files - first - n) * sizeof *tree->files);
+    tree->n_files -= n;
 }
 
-static void drop_classes(struct tree *t)
+static void drop_classes(struct tree *tree)
 {
-    for (uint64_t i = 0; i < t->n_classes; i++)
-        free(t->classes[i]);
-    free(t->classes);
-    t->classes = NULL;
-    t->n_classes = 0;
+    for (uint64_t i = 0; i < tree->n_classes; i++)
+        free(tree->classes[i]);
+    free(tree->classes);
+    tree->classes = NULL;
+    tree->n_classes = 0;
 }
 
 /* Read every class folder. The first n_top files are the root's own. */
-static int scan_classes(struct tree *t, int fd, struct folder *root, uint64_t n_top)
+static int scan_classes(struct tree *tree, int fd, struct folder *root, uint64_t n_top)
 {
     const char *empty = NULL, *what = "no images";
     uint64_t n_full = 0;
-    for (uint64_t c = 0; c < t->n_classes; c++) {
-        const uint64_t before = t->n_files, n_foreign = t->foreign.n;
+    for (uint64_t c = 0; c < tree->n_classes; c++) {
+        const uint64_t before = tree->n_files, n_foreign = tree->foreign.n;
         root->cls = (uint32_t)c;
-        int status = scan_inner(t, fd, root, t->classes[c]);
+        int status = scan_inner(tree, fd, root, tree->classes[c]);
         if (status)
             return status;
-        if (t->n_files > before)
+        if (tree->n_files > before)
             n_full++;
         else if (!empty) {
-            empty = t->classes[c];
-            what = t->foreign.n > n_foreign ? "only images of formats that are not packed" : what;
+            empty = tree->classes[c];
+            what =
+                tree->foreign.n > n_foreign ? "only images of formats that are not packed" : what;
         }
-        if (!text_is_utf8(t->classes[c]))
-            return message_usage("the folder %s has a name that is not UTF-8", t->classes[c]);
+        if (!text_is_utf8(tree->classes[c]))
+            return message_usage("the folder %s has a name that is not UTF-8", tree->classes[c]);
     }
     if (n_full == 0) { /* flat: its subfolders hold no images, so they are no classes */
-        drop_classes(t);
+        drop_classes(tree);
         return 0;
     }
     if (empty)
         return message_usage("the class folder %s holds %s; remove it, or fill it with JPEG or PNG "
                              "files (it would be a class of its own)",
                              empty, what);
-    drop_files(t, 0, n_top);
-    t->n_left_out = n_top;
+    drop_files(tree, 0, n_top);
+    tree->n_left_out = n_top;
     return 0;
 }
 
-int tree_scan(struct tree *t, const char *root, const char *out)
+int tree_scan(struct tree *tree, const char *root, const char *out)
 {
     struct folder top = {.parent = NULL};
     struct stat st;
     char formats[FORMATS_TEXT];
     if (stat(out, &st) == 0) {
-        t->skip_dev = st.st_dev;
-        t->skip_ino = st.st_ino;
+        tree->skip_dev = st.st_dev;
+        tree->skip_ino = st.st_ino;
     }
     DIR *dir = opendir(root);
     if (!dir && errno == ENOTDIR)
@@ -303,31 +318,33 @@ int tree_scan(struct tree *t, const char *root, const char *out)
         top.dev = st.st_dev;
         top.ino = st.st_ino;
     }
-    int error = list_classes(t, dir, &top);
+    int error = list_classes(tree, dir, &top);
     int status = error ? refuse_folder(root, error) : 0;
-    if (status == 0 && t->n_classes) {
-        qsort(t->classes, t->n_classes, sizeof *t->classes, compare_names);
-        status = scan_classes(t, dirfd(dir), &top, t->n_files);
+    if (status == 0 && tree->n_classes) {
+        qsort(tree->classes, tree->n_classes, sizeof *tree->classes, compare_names);
+        status = scan_classes(tree, dirfd(dir), &top, tree->n_files);
     }
     closedir(dir);
     if (status)
         return status;
-    if (t->n_files == 0 && t->foreign.n)
+    if (tree->n_files == 0 && tree->foreign.n)
         return message_usage("%s holds no images that can be packed, only %s; convert them to JPEG "
                              "or PNG",
-                             root, formats_text(&t->foreign, formats));
-    if (t->n_files == 0)
-        return message_usage("%s holds no images (no .jpg, .jpeg, .png, ... file, in no subfolder)",
-                             root);
-    qsort(t->files, t->n_files, sizeof *t->files, compare_files);
+                             root, formats_text(&tree->foreign, formats));
+    if (tree->n_files == 0)
+        return message_usage(
+            "%s holds no images: neither it nor its subfolders have a .jpg, .jpeg or "
+            ".png file",
+            root);
+    qsort(tree->files, tree->n_files, sizeof *tree->files, compare_files);
     return 0;
 }
 
-void tree_close(struct tree *t)
+void tree_close(struct tree *tree)
 {
-    for (uint64_t i = 0; i < t->n_files; i++)
-        free(t->files[i].path);
-    free(t->files);
-    drop_classes(t);
-    memset(t, 0, sizeof *t);
+    for (uint64_t i = 0; i < tree->n_files; i++)
+        free(tree->files[i].path);
+    free(tree->files);
+    drop_classes(tree);
+    memset(tree, 0, sizeof *tree);
 }

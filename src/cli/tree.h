@@ -32,7 +32,7 @@ struct tree {
 
 /* Find the files below `root`; `out` (may not exist) is not looked into. Returns 0, or an exit
  * status after having said what is wrong. */
-int tree_scan(struct tree *t, const char *root, const char *out);
-void tree_close(struct tree *t);
+int tree_scan(struct tree *tree, const char *root, const char *out);
+void tree_close(struct tree *tree);
 
 #endif

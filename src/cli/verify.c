@@ -12,6 +12,7 @@
 #include "message.h"
 #include "options.h"
 #include "progress.h"
+#include "status.h"
 #include "text.h"
 #include "unit.h"
 
@@ -19,30 +20,16 @@
 
 enum { OPT_THREADS = 256, OPT_DECODE, OPT_JSON };
 
-static const struct option table[] = {{"threads", required_argument, NULL, OPT_THREADS},
-                                      {"decode", no_argument, NULL, OPT_DECODE},
-                                      {"json", no_argument, NULL, OPT_JSON},
-                                      {"help", no_argument, NULL, 'h'},
-                                      OPTION_END};
-
-static const char help[] =
-    "usage: penstock verify DATA [options]\n"
-    "\n"
-    "Read and check every byte of a data set: manifest, shard headers, index, record heads, "
-    "fields.\n"
-    "Each damaged place is named by shard, record, byte range and reason.\n"
-    "\n"
-    "options:\n"
-    "  --threads N   check with N threads (all cores)\n"
-    "  --decode      decode every image in full, too\n"
-    "  --json        print one JSON object: n_bad, and bad: a list of shard, record, offset,\n"
-    "                length, reason\n"
-    "\n"
-    "examples:\n"
-    "  penstock verify train\n"
-    "  penstock verify train --decode --json | jq .n_bad\n"
-    "\n"
-    "exit status: 0 whole; 1 damaged; 2 wrong usage or path, no data set, or a newer version\n";
+static const struct option_row table[] = {
+    {.name = "threads",
+     .code = OPT_THREADS,
+     .value = "N",
+     .initial = "all cores",
+     .text = "check with N threads"},
+    {.name = "decode", .code = OPT_DECODE, .text = "decode every image in full, too"},
+    OPTION_JSON("print one JSON object: n_bad, has_checksums, and bad: a list of shard, record, "
+                "offset, length, reason"),
+    OPTION_END};
 
 struct verify {
     struct json_t *bad; /* owned, NULL without --json */
@@ -50,16 +37,16 @@ struct verify {
     struct progress progress;
 };
 
-static void list(struct verify *v, const struct pstk_error *bad)
+static void list(struct verify *verify, const struct pstk_error *bad)
 {
-    struct json_t *o = json_make_object();
-    json_put_text(o, "shard", bad->shard[0] ? bad->shard : NULL);
-    json_put_count(o, "record", bad->record);
-    json_put_count(o, "sample_id", bad->sample_id);
-    json_put_count(o, "offset", bad->offset);
-    json_put_count(o, "length", bad->length);
-    json_put_text(o, "reason", bad->message);
-    json_append(v->bad, o);
+    struct json_t *object = json_make_object();
+    json_put_text(object, "shard", bad->shard[0] ? bad->shard : NULL);
+    json_put_count(object, "record", bad->record);
+    json_put_count(object, "sample_id", bad->sample_id);
+    json_put_count(object, "offset", bad->offset);
+    json_put_count(object, "length", bad->length);
+    json_put_text(object, "reason", bad->message);
+    json_append(verify->bad, object);
 }
 
 /* One line: where first, then why. */
@@ -67,6 +54,8 @@ static void print(const struct pstk_error *bad)
 {
     const char *before = "";
     char *shard = text_copy(bad->shard), *message = text_copy(bad->message);
+    if (!shard || !message)
+        message_no_memory();
     fputs("  ", stderr);
     if (shard[0]) {
         fprintf(stderr, "%s", shard);
@@ -88,43 +77,63 @@ static void print(const struct pstk_error *bad)
 
 static int on_bad(void *user, const struct pstk_error *bad)
 {
-    struct verify *v = user;
-    progress_end(&v->progress);
+    struct verify *verify = user;
+    progress_end(&verify->progress);
     print(bad);
-    if (v->bad && v->n_bad < MAX_LISTED)
-        list(v, bad);
-    v->n_bad++;
+    if (verify->bad && verify->n_bad < MAX_LISTED)
+        list(verify, bad);
+    verify->n_bad++;
     interrupt_at_once("the damage found so far is above");
     return 0;
 }
 
 static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
 {
-    struct verify *v = user;
-    progress_update(&v->progress, n_total ? (double)n_done / (double)n_total : -1, n_done);
+    struct verify *verify = user;
+    progress_update(&verify->progress, n_total ? (double)n_done / (double)n_total : -1, n_done);
     return 0;
 }
 
-static int report(struct verify *v, const char *path, double seconds, int decode)
+/* What of the data set bears on the report; zeros when it cannot be opened. */
+static struct pstk_dataset_info find_info(const char *path)
 {
-    int status = v->n_bad ? STATUS_DAMAGED : STATUS_OK;
+    struct pstk_dataset_info info = {.size = sizeof info};
+    struct pstk_dataset *dataset;
+    if (pstk_dataset_open(&dataset, path, NULL) < 0)
+        return info;
+    pstk_dataset_get_info(dataset, &info);
+    pstk_dataset_close(&dataset);
+    return info;
+}
+
+static int report(struct verify *verify, const char *path, double seconds, int decode)
+{
+    const struct pstk_dataset_info info = find_info(path);
+    const int unchecked = info.format[0] && !info.has_checksums;
+    int status = verify->n_bad ? STATUS_DAMAGED : STATUS_OK;
     char n[UNIT_SIZE], time[UNIT_SIZE];
-    if (v->bad) {
-        struct json_t *o = json_make_object();
-        json_put_text(o, "path", path);
-        json_put_count(o, "n_bad", v->n_bad);
-        json_put_bool(o, "truncated", v->n_bad > MAX_LISTED);
-        json_put_real(o, "seconds", seconds);
-        json_put(o, "bad", v->bad);
-        v->bad = NULL;
-        return json_print(o, status);
+    if (verify->bad) {
+        struct json_t *object = json_make_object();
+        json_put_text(object, "path", path);
+        json_put_count(object, "n_bad", verify->n_bad);
+        json_put_bool(object, "truncated", verify->n_bad > MAX_LISTED);
+        json_put_real(object, "seconds", seconds);
+        json_put_bool(object, "has_checksums", !unchecked);
+        json_put(object, "bad", verify->bad);
+        verify->bad = NULL;
+        return json_print(object, status);
     }
     text_print(stdout, path);
-    if (v->n_bad)
-        printf(": %s damaged place%s, in %s\n", unit_count(n, v->n_bad), v->n_bad == 1 ? "" : "s",
-               unit_seconds(time, seconds));
+    if (verify->n_bad)
+        printf(": %s damaged place%s, in %s\n", unit_count(n, verify->n_bad),
+               verify->n_bad == 1 ? "" : "s", unit_seconds(time, seconds));
+    else if (unchecked)
+        printf(
+            ": every sample can be read, in %s; %s files have no checksums, so changed content is "
+            "not found\n",
+            unit_seconds(time, seconds), info.format);
     else
-        printf(": whole%s, in %s\n", decode ? ", every image decodes" : "",
+        printf(": no damage found%s, in %s\n", decode ? ", every image decodes" : "",
                unit_seconds(time, seconds));
     return message_finish(status);
 }
@@ -147,17 +156,17 @@ static int verify(struct verify *v, const char *path, int decode, uint32_t n_thr
         return report(v, path, unit_now() - start, decode);
     }
     if (r < 0)
-        return message_refuse(&err, path);
+        return status_refuse(&err, path);
     return report(v, path, unit_now() - start, decode);
 }
 
 static int run(const struct command *self, int argc, char **argv)
 {
-    struct options o = {.command = self, .table = table, .letters = "", .argc = argc, .argv = argv};
+    struct options options = {.command = self, .argc = argc, .argv = argv};
     struct verify v = {.n_bad = 0};
     uint32_t n_threads = 0; /* 0: all cores */
     int c, decode = 0, json = 0;
-    while ((c = options_next(&o)) > 0) {
+    while ((c = options_next(&options)) > 0) {
         if (c == OPT_DECODE)
             decode = 1;
         else if (c == OPT_JSON)
@@ -165,14 +174,27 @@ static int run(const struct command *self, int argc, char **argv)
         else if (option_count32("--threads", optarg, (struct range){0, 1024}, &n_threads) < 0)
             return STATUS_USAGE;
     }
-    if (c < 0 || options_operands(&o, 1, 1, "DATA") < 0)
-        return o.status;
+    if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
+        return options.status;
     if (json)
         v.bad = json_make_array();
-    int status =
-        verify(&v, options_operand(&o, 0), decode, n_threads ? n_threads : machine_n_cores(1024));
+    int status = verify(&v, options_operand(&options, 0), decode,
+                        n_threads ? n_threads : machine_n_cores(1024));
     json_drop(v.bad);
     return status;
 }
 
-const struct command command_verify = {"verify", "read and check everything", help, run};
+const struct command command_verify = {
+    .name = "verify",
+    .summary = "read and check everything",
+    .operands = "DATA",
+    .text = "Read and check every byte of a data set: manifest, shard headers, index, record heads "
+            "and fields. Verify names each damaged place by shard, record, byte range and reason. "
+            "Where the format has no checksums, it prints so.\n",
+    .options = table,
+    .examples = "penstock verify train\n"
+                "penstock verify train --decode --json | jq .n_bad\n",
+    .exit_status =
+        "0 no damage found; 1 damaged; 2 wrong usage or path, no data set, or a newer version",
+    .run = run,
+};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset: the slow path: single records, read synchronously. L2. Behind pstk_dataset_get, and what
- * a worker uses to fetch a substitute. Any number of threads; short lock around its few open files.
+ * dataset: the slow path: single records, read synchronously. It implements pstk_dataset_get, and
+ * what a worker uses to fetch a replacement. Any number of threads; short lock around its few open
+ * files.
  */
 #ifndef PSTK_DATASET_H
 #define PSTK_DATASET_H
@@ -10,11 +11,18 @@
 
 struct pstk_dataset; /* owns its source */
 
-const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *d);
+const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *dataset);
 
-/* Read record `id` whole into buffer (capacity bytes) and parse it; *out borrows from buffer.
- * EFBIG when it does not fit. Never allocates. */
-int pstk__dataset_read(struct pstk_dataset *d, uint64_t id, void *buffer, uint64_t capacity,
-                       struct pstk__record *out, uint32_t *shard, struct pstk_error *err);
+/* Memory of the caller. */
+struct pstk__room {
+    void *data;
+    uint64_t size; /* bytes */
+};
+
+/* Read the values of `fields`, a set, of sample `id` into `room` and parse them; *out borrows from
+ * it. EFBIG when they do not fit. Never allocates. Called by workers, any number at once. */
+int pstk__dataset_read(struct pstk_dataset *dataset, uint64_t id, uint64_t fields,
+                       const struct pstk__room *room, struct pstk__record *out, uint32_t *shard,
+                       struct pstk_error *err);
 
 #endif

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device: where batches are handed out. L2. A table of functions; the host is its null object:
- * batches are leased in the slots that workers filled, streams are ignored.
+ * device: where batches are handed out. One table of functions an entry: host.c and cuda/. device.c
+ * lists them, and no entry includes the list. The host is the null object.
+ *
+ * Threads. The uploader, one thread, calls open and all members from pin on; on the host, which has
+ * no uploader, the thread that opens the loader calls open. Any threads of the program call the
+ * consumer's members, several at a time, and hold no lock of ours. Any thread calls get_times, at
+ * any time, and close, once nobody else has the device. find, count, describe and measure have
+ * none.
  *
  * A device with memory of its own (has_slots) has slots there. One uploader thread opens it, then
  * loads filled host slots into device slots, in three steps: ready sees that all recorded uses of
@@ -23,7 +29,7 @@ struct pstk__device_config {
     uint32_t n_slots;                  /* on the device */
     uint32_t timed;                    /* 1: measure copies and the consumer's stream */
     const struct pstk__plan *plan;     /* borrowed for the call */
-    const struct pstk__layout *layout; /* likewise */
+    const struct pstk__layout *layout; /* borrowed for the call */
 };
 
 /* One batch on its way from a host slot to a device slot. */
@@ -82,16 +88,16 @@ struct pstk__device_ops {
      * given none. Only measures, on a timed device: before the host waits for a batch.
      * `quick`: as in acquire. */
     void (*ask)(struct pstk__device *d, void *stream, int again, int quick);
-    /* A lease begins on a stream: it shall wait for the slot's load.
-     * EINVAL: it is a stream of another device. ETIMEDOUT: `quick` is 1, and another thread is in a
-     * call of the consumer's, which may wait for room in its stream. */
+    /* A lease begins on a stream: the stream is to wait for the slot's load. EINVAL: it is a stream
+     * of another device. ETIMEDOUT: `quick` is 1, and another thread is in a call of the
+     * consumer's, which may wait for room in its stream. */
     int (*acquire)(struct pstk__device *d, uint32_t slot, void *stream, int quick,
                    struct pstk_error *err);
-    /* One more stream shall wait. */
+    /* One more stream is to wait. */
     int (*wait)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
-    /* What is in the stream by now uses the slot: its next load waits for it. */
+    /* The work that is in the stream now uses the slot: the slot's next load waits for it. */
     int (*record)(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err);
-    /* Does the stream mean the same in every thread? EINVAL: no. */
+    /* Check that the stream means the same in every thread. EINVAL: it does not. */
     int (*check_shared)(struct pstk__device *d, void *stream, struct pstk_error *err);
     /* The lease ends: record each of the streams and take it out. 1: those left are being captured
      * into a graph: call again once they are not. ETIMEDOUT: as in acquire; call again. */
@@ -99,32 +105,34 @@ struct pstk__device_ops {
                    struct pstk_error *err);
     /* A release that left streams will not be called again: the device's memory is never freed. */
     void (*abandon)(struct pstk__device *d);
-    /* Copy device memory to the host behind what is in the stream, and wait for it. */
+    /* Copy device memory to the host after the work that is in the stream, and wait for the copy.
+     */
     int (*read)(struct pstk__device *d, void *to, const void *from, uint64_t size, void *stream,
                 struct pstk_error *err);
-    /* Streams for programs that do not speak the device's language themselves. Those not closed
-     * are closed with the device. */
+    /* Streams for programs that do not use the device's API themselves. The device closes those
+     * that are still open. */
     int (*stream_open)(struct pstk__device *d, void **stream, struct pstk_error *err);
     void (*stream_close)(struct pstk__device *d, void *stream);
-    /* Keep the stream busy: stands for a training step. */
+    /* Keep the stream busy, to simulate a training step. */
     int (*stream_spin)(struct pstk__device *d, void *stream, uint64_t ns, struct pstk_error *err);
 
     /* The rest with has_slots only, by the uploader. */
-    /* Page-lock host memory, so that copies from it run by themselves. 1: refused; copies from it
-     * go through memory of the device's own then. */
+    /* Page-lock host memory, so that copies from it need no CPU. 1: refused; copies from it then go
+     * through the device's bounce buffers. */
     int (*pin)(struct pstk__device *d, void *memory, uint64_t size, struct pstk_error *err);
     void (*unpin)(struct pstk__device *d, void *memory);
     /* Address of a slot, the same for the device's life. */
     uint8_t *(*memory)(struct pstk__device *d, uint32_t slot);
-    /* May a load into the slot begin? 1; 0: the consumer's streams still use it, or kernels what
-     * the load needs; with `wait` it waits for them. No load may be under way then. */
+    /* May a load into the slot begin? 1; 0: the consumer's streams still use it, or kernels still
+     * use memory that the load needs; with `wait` it waits for them. No load may be under way then.
+     */
     int (*ready)(struct pstk__device *d, uint32_t slot, int wait, struct pstk_error *err);
     /* Queue a load's copies; the slot is ready, and fewer than PSTK__LOADS are under way. */
     int (*load)(struct pstk__device *d, const struct pstk__load *load, struct pstk_error *err);
     /* Finish the oldest load under way: 1; 0: its copies are not done; with `wait` it waits for
      * them. After 1 the host slot is free again, and the device slot may be leased. */
     int (*finish)(struct pstk__device *d, const struct pstk__load_end *end, struct pstk_error *err);
-    /* Wait until nothing that was queued runs any more. */
+    /* Wait until all queued work is over. */
     void (*drain)(struct pstk__device *d);
     void (*get_times)(struct pstk__device *d, struct pstk__device_times *times);
 };
@@ -133,7 +141,7 @@ struct pstk__device {
     const struct pstk__device_ops *ops;
 };
 
-/* The table of a kind, NULL when there is no such kind. */
+/* The table of a kind, NULL when the kind does not exist. */
 const struct pstk__device_ops *pstk__device_ops(uint32_t kind);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/device.h"
+#include "device/host.h"
 
 #include "base/clock.h"
-#include "device/cuda/table.h"
 #include "base/error.h"
+#include "device/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static int host_find(int32_t index, char bus_id[PSTK__BUS_ID_SIZE], struct pstk_
     bus_id[0] = '\0';
     if (index != 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "device_index: the host has device 0 only, not %d", index);
+                          "device_index: value is %d; must be 0 on the host", index);
     return 0;
 }
 
@@ -24,7 +24,7 @@ static int host_open(struct pstk__device **out, const struct pstk__device_config
     *out = calloc(1, sizeof **out);
     if (!*out)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the device");
-    (*out)->ops = pstk__device_ops(PSTK_HOST);
+    (*out)->ops = &pstk__host_ops;
     return 0;
 }
 
@@ -49,7 +49,8 @@ static int host_measure(int32_t index, uint64_t block_size, double seconds,
 {
     (void)index, (void)block_size, (void)seconds, (void)rates;
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DEVICE,
-                      "kind: nothing is copied to the host; pstk_measure_ceilings measures memory");
+                      "kind: value is PSTK_HOST; must be PSTK_CUDA, because nothing is copied to "
+                      "the host (pstk_measure_ceilings measures memory)");
 }
 
 static void host_ask(struct pstk__device *d, void *stream, int again, int quick)
@@ -57,7 +58,7 @@ static void host_ask(struct pstk__device *d, void *stream, int again, int quick)
     (void)d, (void)stream, (void)again, (void)quick;
 }
 
-/* Whatever a stream is asked: on the host it is the caller, who has it done already. */
+/* On the host the caller is the stream, and has already done its work: there is nothing to do. */
 static int host_order(struct pstk__device *d, uint32_t slot, void *stream, struct pstk_error *err)
 {
     (void)d, (void)slot, (void)stream, (void)err;
@@ -121,7 +122,7 @@ static int host_read(struct pstk__device *d, void *to, const void *from, uint64_
     return 0;
 }
 
-static const struct pstk__device_ops host_ops = {
+const struct pstk__device_ops pstk__host_ops = {
     .kind = PSTK_HOST,
     .name = "host",
     .find = host_find,
@@ -142,15 +143,3 @@ static const struct pstk__device_ops host_ops = {
     .stream_close = host_stream_close,
     .stream_spin = host_stream_spin,
 };
-
-const struct pstk__device_ops *pstk__device_ops(uint32_t kind)
-{
-    switch (kind) {
-    case PSTK_HOST:
-        return &host_ops;
-    case PSTK_CUDA:
-        return &pstk__cuda_ops;
-    default:
-        return NULL;
-    }
-}

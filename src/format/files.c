@@ -16,92 +16,91 @@
 #define NO_SLOT UINT32_MAX
 #define MAX_PATH_SIZE 4096
 
-/* Most slots: what every kernel takes as registered files (2^15), with room. */
+/* Most slots: fewer than every kernel accepts as registered files (2^15). */
 #define MAX_SLOTS 16384
 
-/* One open shard file. */
+/* One open file. */
 struct slot {
-    int fd;                /* -1: none */
-    uint32_t shard;        /* when fd >= 0 */
-    uint32_t n_pins;       /* reads in flight */
-    uint32_t older, newer; /* slot indices in the list, or NO_SLOT */
+    struct pstk__file file; /* store NULL: none */
+    uint32_t number;        /* of the file, when there is one */
+    uint32_t n_pins;        /* reads in flight */
+    uint32_t older, newer;  /* slot indices in the list, or NO_SLOT */
 };
 
 /*
- * Invariants. slot_of[shard] is NO_SLOT or the slot whose fd is that shard's, and the reverse. A
- * slot is in the list iff n_pins is 0; slots without a file stand at its old end.
+ * Invariants. slot_of[number] is NO_SLOT or the slot that holds that file, and the reverse. A slot
+ * is in the list iff n_pins is 0; slots without a file stand at its old end.
  */
 struct pstk__files {
     const struct pstk__source *source; /* borrowed */
-    uint32_t *rungs;                   /* borrowed */
+    uint32_t *fallbacks;               /* borrowed */
     struct slot *slots;                /* capacity */
-    uint32_t *slot_of;                 /* n_shards */
+    uint32_t *slot_of;                 /* n_files */
     uint32_t capacity;
     uint32_t oldest, newest;
-    int direct;       /* 1: open for O_DIRECT, until that is refused */
-    int direct_tried; /* 1: a read by O_DIRECT has worked */
+    enum pstk__files_mode mode; /* RANDOM once a file system has refused DIRECT */
+    int direct_tried;           /* 1: a read by O_DIRECT has worked */
 };
 
-static void unlink_slot(struct pstk__files *f, uint32_t i)
+static void unlink_slot(struct pstk__files *files, uint32_t i)
 {
-    struct slot *s = &f->slots[i];
-    *(s->older != NO_SLOT ? &f->slots[s->older].newer : &f->oldest) = s->newer;
-    *(s->newer != NO_SLOT ? &f->slots[s->newer].older : &f->newest) = s->older;
+    struct slot *slot = &files->slots[i];
+    *(slot->older != NO_SLOT ? &files->slots[slot->older].newer : &files->oldest) = slot->newer;
+    *(slot->newer != NO_SLOT ? &files->slots[slot->newer].older : &files->newest) = slot->older;
 }
 
-static void link_newest(struct pstk__files *f, uint32_t i)
+static void link_newest(struct pstk__files *files, uint32_t i)
 {
-    struct slot *s = &f->slots[i];
-    s->older = f->newest;
-    s->newer = NO_SLOT;
-    *(f->newest != NO_SLOT ? &f->slots[f->newest].newer : &f->oldest) = i;
-    f->newest = i;
+    struct slot *slot = &files->slots[i];
+    slot->older = files->newest;
+    slot->newer = NO_SLOT;
+    *(files->newest != NO_SLOT ? &files->slots[files->newest].newer : &files->oldest) = i;
+    files->newest = i;
 }
 
 int pstk__files_open(struct pstk__files **out, const struct pstk__source *source, uint32_t capacity,
-                     int direct, uint32_t *rungs, struct pstk_error *err)
+                     enum pstk__files_mode mode, uint32_t *fallbacks, struct pstk_error *err)
 {
     *out = NULL;
-    if (capacity < 1 || source->n_shards >= NO_SLOT)
+    if (capacity < 1 || source->n_files >= NO_SLOT)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "a table of %u open files cannot serve %llu shards", capacity,
-                          (unsigned long long)source->n_shards);
-    struct pstk__files *f = calloc(1, sizeof *f);
-    if (!f)
+                          "a table of %u open files cannot serve %llu files", capacity,
+                          (unsigned long long)source->n_files);
+    struct pstk__files *files = calloc(1, sizeof *files);
+    if (!files)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the table of files");
-    f->source = source;
-    f->rungs = rungs;
-    f->direct = direct;
-    f->oldest = NO_SLOT;
-    f->newest = NO_SLOT;
-    f->slots = calloc(capacity, sizeof *f->slots);
-    f->slot_of = calloc(source->n_shards + 1, sizeof *f->slot_of); /* never of size 0 */
-    if (!f->slots || !f->slot_of) {
-        pstk__files_close(f);
+    files->source = source;
+    files->fallbacks = fallbacks;
+    files->mode = mode;
+    files->oldest = NO_SLOT;
+    files->newest = NO_SLOT;
+    files->slots = calloc(capacity, sizeof *files->slots);
+    files->slot_of = calloc(source->n_files + 1, sizeof *files->slot_of); /* never of size 0 */
+    if (!files->slots || !files->slot_of) {
+        pstk__files_close(files);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "no memory for the table of files (%u slots, %llu shards)", capacity,
-                          (unsigned long long)source->n_shards);
+                          "no memory for the table of files (%u slots, %llu files)", capacity,
+                          (unsigned long long)source->n_files);
     }
-    f->capacity = capacity;
-    for (uint64_t i = 0; i < source->n_shards; i++)
-        f->slot_of[i] = NO_SLOT;
+    files->capacity = capacity;
+    for (uint64_t i = 0; i < source->n_files; i++)
+        files->slot_of[i] = NO_SLOT;
     for (uint32_t i = 0; i < capacity; i++) {
-        f->slots[i].fd = -1;
-        link_newest(f, i);
+        files->slots[i].file.fd = -1;
+        link_newest(files, i);
     }
-    *out = f;
+    *out = files;
     return 0;
 }
 
 /* Close a slot's file, if it has one. */
-static void clear_slot(struct pstk__files *f, uint32_t i)
+static void clear_slot(struct pstk__files *files, uint32_t i)
 {
-    struct slot *s = &f->slots[i];
-    if (s->fd < 0)
+    struct slot *slot = &files->slots[i];
+    if (!slot->file.store)
         return;
-    f->slot_of[s->shard] = NO_SLOT;
-    close(s->fd); /* read only: nothing can be lost */
-    s->fd = -1;
+    files->slot_of[slot->number] = NO_SLOT;
+    pstk__file_end(&slot->file);
 }
 
 /* ---- opening one file ------------------------------------------------------------------------ */
@@ -118,117 +117,191 @@ static int direct_works(int fd)
     return n >= 0 || (errno != EINVAL && errno != EOPNOTSUPP);
 }
 
-/* Set how a checked file is read. O_NONBLOCK goes: io_uring would answer EAGAIN instead of reading.
- */
-static int set_mode(struct pstk__files *f, int fd, int flags)
+/* Set how a checked file with a descriptor is read. Clears O_NONBLOCK: with it io_uring would
+ * answer EAGAIN instead of reading. 0 or a negative errno. */
+static int set_flags(struct pstk__files *files, int fd)
 {
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0)
+        return -errno;
     flags &= ~O_NONBLOCK;
-    if (f->direct && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0 &&
-        (f->direct_tried || direct_works(fd))) {
-        f->direct_tried = 1;
+    if (files->mode == PSTK__FILES_DIRECT && fcntl(fd, F_SETFL, flags | O_DIRECT) == 0 &&
+        (files->direct_tried || direct_works(fd))) {
+        files->direct_tried = 1;
         return 0;
     }
-    if (f->direct) {
-        f->direct = 0;
-        *f->rungs |= PSTK_RUNG_NO_DIRECT;
+    if (files->mode == PSTK__FILES_DIRECT) {
+        files->mode = PSTK__FILES_RANDOM;
+        *files->fallbacks |= PSTK_FALLBACK_NO_DIRECT;
     }
     if (fcntl(fd, F_SETFL, flags) < 0)
         return -errno;
-    /* Read-ahead would read what the next random record does not want. Advice only: it may fail. */
+    /* Read-ahead would read bytes that the next random record does not need. Advice only: it may
+     * fail. */
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     return 0;
 }
 
-/* Check an open file and set its mode. */
-static int check_file(struct pstk__files *f, uint32_t shard, int fd, const char *path,
-                      struct pstk_error *err)
+static const char *file_noun(const struct pstk__source *source)
 {
-    /* Again at every opening: one small read beside an open, and it finds a shard that was replaced
-     * while it was not open. */
-    int r = f->source->format->shard_check(f->source, shard, fd, err);
-    if (r < 0)
-        return r;
-    int flags = fcntl(fd, F_GETFL);
-    r = flags < 0 ? -errno : set_mode(f, fd, flags);
-    if (r < 0)
-        return pstk__fail_errno(err, -r, PSTK_STAGE_SHARD, "cannot set how shard %s is read", path);
-    return 0;
+    return source->format->file ? source->format->file : "file";
 }
 
-/* The fd of a shard's file, checked; or an error that names the file. */
-static int open_file(struct pstk__files *f, uint32_t shard, struct pstk_error *err)
+int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
+                           struct pstk__file *file, struct pstk_error *err)
 {
     char path[MAX_PATH_SIZE];
-    const char *name = f->source->format->shard_name(f->source, shard);
-    int r = f->source->format->shard_path(f->source, shard, path, sizeof path);
+    const char *name = pstk__source_file_name(source, number), *noun = file_noun(source);
+    *file = (struct pstk__file){.fd = -1};
+    int r = pstk__source_file_path(source, number, path, sizeof path);
     if (r < 0)
-        return pstk__fail(err, r, PSTK_STAGE_SHARD, "the path of shard %s is too long: %s/%s", name,
-                          f->source->path, name);
-    char what[MAX_PATH_SIZE + 8];
-    snprintf(what, sizeof what, "shard %s", path);
-    int fd = pstk__file_open(path);
-    r = fd < 0 ? pstk__file_fail(err, -fd, PSTK_STAGE_SHARD, what, path)
-               : check_file(f, shard, fd, path, err);
+        return pstk__fail(err, r, PSTK_STAGE_SHARD, "the path of %s %s is too long: %s/%s", noun,
+                          name, source->path, name);
+    char what[MAX_PATH_SIZE + 16];
+    snprintf(what, sizeof what, "%.14s %s", noun, path);
+    r = source->store->open(source->store, file, path);
+    if (r < 0)
+        r = pstk__file_fail(err, -r, PSTK_STAGE_SHARD, what, path);
+    /* Every opening checks the file: that costs one small read more than the open, and it finds a
+     * file that was replaced while it was not open. */
+    else if (source->format->file_check)
+        r = source->format->file_check(source, number, file, err);
     if (r == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    if (f->source->format->stands(f->source, err) < 0)
+        return 0;
+    pstk__file_end(file);
+    if (pstk__source_stands(source, err) < 0)
         r = PSTK_ENOENT;
-    /* shard_check may have set a byte range: only what is missing is filled in. */
+    /* file_check may have set a byte range: only missing places are filled in. */
     if (err && err->size >= sizeof *err && !err->shard[0])
         pstk__fail_at(err, r, name, err->record, err->offset, err->length);
     return r;
 }
 
-int pstk__files_acquire(struct pstk__files *f, uint32_t shard, uint32_t *slot, int *fd,
-                        struct pstk_error *err)
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static void pin(struct pstk__files *files, uint32_t i, uint32_t *slot,
+                const struct pstk__file **file)
 {
-    assert(shard < f->source->n_shards);
-    uint32_t i = f->slot_of[shard];
-    int opened = i == NO_SLOT;
-    if (opened) {
-        i = f->oldest;
-        if (i == NO_SLOT)
-            return PSTK_EBUSY; /* no failure: the caller waits for a read to finish */
-        clear_slot(f, i);      /* first: the limit of open files may leave no room for one more */
-        int r = open_file(f, shard, err);
-        if (r < 0)
-            return r;
-        f->slots[i].fd = r;
-        f->slots[i].shard = shard;
-        f->slot_of[shard] = i;
-    }
-    if (f->slots[i].n_pins++ == 0)
-        unlink_slot(f, i);
+    if (files->slots[i].n_pins++ == 0)
+        unlink_slot(files, i);
     *slot = i;
-    *fd = f->slots[i].fd;
-    return opened;
+    *file = &files->slots[i].file;
 }
 
-void pstk__files_release(struct pstk__files *f, uint32_t slot)
+int pstk__files_find(struct pstk__files *files, uint32_t number, uint32_t *slot,
+                     const struct pstk__file **file)
 {
-    assert(slot < f->capacity && f->slots[slot].n_pins > 0);
-    if (--f->slots[slot].n_pins == 0)
-        link_newest(f, slot);
+    assert(number < files->source->n_files);
+    const uint32_t i = files->slot_of[number];
+    if (i == NO_SLOT)
+        return 0;
+    pin(files, i, slot, file);
+    return 1;
 }
 
-void pstk__files_close(struct pstk__files *f)
+int pstk__files_keep(struct pstk__files *files, uint32_t number, struct pstk__file *open,
+                     uint32_t *slot, const struct pstk__file **file)
 {
-    if (!f)
+    if (pstk__files_find(files, number, slot, file))
+        return 0;
+    const uint32_t i = files->oldest;
+    if (i == NO_SLOT)
+        return PSTK_EBUSY;
+    clear_slot(files, i);
+    files->slots[i].file = *open;
+    files->slots[i].number = number;
+    files->slot_of[number] = i;
+    *open = (struct pstk__file){.fd = -1};
+    pin(files, i, slot, file);
+    return 0;
+}
+
+int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *slot,
+                        const struct pstk__file **file, struct pstk_error *err)
+{
+    if (pstk__files_find(files, number, slot, file))
+        return 0;
+    if (files->oldest == NO_SLOT)
+        return PSTK_EBUSY; /* not a failure: the caller waits for a read to finish */
+    clear_slot(files,
+               files->oldest); /* first: the limit of open files may leave no room for one more */
+    struct pstk__file open;
+    int r = pstk__source_open_file(files->source, number, &open, err);
+    if (r < 0)
+        return r;
+    const int native =
+        open.fd >= 0 && files->mode != PSTK__FILES_PLAIN ? set_flags(files, open.fd) : 0;
+    if (native < 0) {
+        const char *name = pstk__source_file_name(files->source, number);
+        pstk__file_end(&open);
+        r = pstk__fail_errno(err, -native, PSTK_STAGE_SHARD, "cannot set how %s %s is read",
+                             file_noun(files->source), name);
+        return pstk__fail_at(err, r, name, PSTK_NONE, PSTK_NONE, 0);
+    }
+    r = pstk__files_keep(files, number, &open, slot, file);
+    assert(r == 0); /* the oldest slot is still free */
+    return r == 0 ? 1 : r;
+}
+
+void pstk__files_release(struct pstk__files *files, uint32_t slot)
+{
+    assert(slot < files->capacity && files->slots[slot].n_pins > 0);
+    if (--files->slots[slot].n_pins == 0)
+        link_newest(files, slot);
+}
+
+void pstk__files_close(struct pstk__files *files)
+{
+    if (!files)
         return;
-    for (uint32_t i = 0; i < f->capacity; i++)
-        clear_slot(f, i);
-    free(f->slots);
-    free(f->slot_of);
-    free(f);
+    for (uint32_t i = 0; i < files->capacity; i++)
+        clear_slot(files, i);
+    free(files->slots);
+    free(files->slot_of);
+    free(files);
 }
 
-uint32_t pstk__files_capacity(uint64_t n_shards, uint32_t n_tables)
+uint32_t pstk__files_capacity(uint64_t n_files, uint32_t n_tables)
 {
     struct rlimit limit;
     uint64_t n = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 2 : 128;
     n = (n < MAX_SLOTS ? n : MAX_SLOTS) / n_tables;
-    n = n < n_shards ? n : n_shards;
+    n = n < n_files ? n : n_files;
     return n < 1 ? 1 : (uint32_t)n;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int pstk__unread_fail(const struct pstk__unread *unread, struct pstk_error *err)
+{
+    const unsigned long long from = unread->offset,
+                             to = unread->offset + unread->size - (unread->size > 0);
+    int r;
+    if (unread->got < 0)
+        r = pstk__fail_errno(err, (int)-unread->got, PSTK_STAGE_READ,
+                             "%s: %s: cannot read bytes %llu to %llu", unread->name, unread->what,
+                             from, to);
+    else
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_READ,
+                       "%s: %s: the file ends at byte %llu, within the bytes %llu to %llu",
+                       unread->name, unread->what, from + (unsigned long long)unread->got, from,
+                       to);
+    return pstk__fail_at(err, r, unread->name, unread->record, unread->offset, unread->size);
+}
+
+int pstk__source_read(const struct pstk__source *source, const struct pstk__file *file,
+                      const struct pstk__extent *extent, void *buffer, struct pstk_error *err)
+{
+    const int64_t n = pstk__file_read(file, buffer, extent->size, extent->offset);
+    if (n >= 0 && (uint64_t)n == extent->size)
+        return 0;
+    char what[40];
+    snprintf(what, sizeof what, "record %llu", (unsigned long long)extent->record);
+    const struct pstk__unread unread = {.name = pstk__source_file_name(source, extent->file),
+                                        .what = what,
+                                        .record = extent->record,
+                                        .offset = extent->offset,
+                                        .size = extent->size,
+                                        .got = n};
+    return pstk__unread_fail(&unread, err);
 }

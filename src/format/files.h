@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files: a bounded table of open shard files, least recently used first out. L2. One thread.
- * A slot is pinned while reads on it are in flight; only unpinned slots are evicted.
+ * files: the open files of a data set, a bounded table, least recently used first out; and reading
+ * from one, with the message of a failure. One thread at a time uses the table: a lane's reader
+ * thread alone, or dataset.c's callers under its lock. A slot is pinned while reads on it are in
+ * flight; only unpinned slots are evicted.
  */
 #ifndef PSTK_FILES_H
 #define PSTK_FILES_H
@@ -10,20 +12,54 @@
 
 struct pstk__files;
 
-/* capacity: slots, >= 1. direct: open for O_DIRECT; where the file system refuses, files are
- * buffered and *rungs gets PSTK_RUNG_NO_DIRECT (at acquire). borrows source and rungs for its life.
- */
+enum pstk__files_mode {
+    PSTK__FILES_RANDOM, /* buffered, without read-ahead */
+    PSTK__FILES_DIRECT, /* O_DIRECT; where the file system refuses, RANDOM, and *fallbacks gets
+                           PSTK_FALLBACK_NO_DIRECT (at acquire) */
+    PSTK__FILES_PLAIN,  /* as opened */
+};
+
+/* capacity: slots, >= 1. borrows source and fallbacks for its life. */
 int pstk__files_open(struct pstk__files **out, const struct pstk__source *source, uint32_t capacity,
-                     int direct, uint32_t *rungs, struct pstk_error *err);
-/* Pin the file of a shard: *slot and *fd. Opens and checks it if need be. 1: the slot holds a new
- * fd, tell the reader; 0: as before; EBUSY: every slot is pinned; else an error naming the file. */
-int pstk__files_acquire(struct pstk__files *f, uint32_t shard, uint32_t *slot, int *fd,
-                        struct pstk_error *err);
-void pstk__files_release(struct pstk__files *f, uint32_t slot);
+                     enum pstk__files_mode mode, uint32_t *fallbacks, struct pstk_error *err);
+/* Pin the open file of that number: *slot and *file. Opens and checks it if need be. 1: the slot
+ * holds a new file, so set it in the reader; 0: as before; EBUSY: every slot is pinned; else an
+ * error that names the file. */
+int pstk__files_acquire(struct pstk__files *files, uint32_t number, uint32_t *slot,
+                        const struct pstk__file **file, struct pstk_error *err);
+void pstk__files_release(struct pstk__files *files, uint32_t slot);
 /* Closes all. NULL is fine. */
-void pstk__files_close(struct pstk__files *f);
-/* The number of slots that suits n_shards and RLIMIT_NOFILE for each of n_tables tables that read
- * all the shards: half of the limit in all, as the program has files of its own. */
-uint32_t pstk__files_capacity(uint64_t n_shards, uint32_t n_tables);
+void pstk__files_close(struct pstk__files *files);
+/* The number of slots that suits n_files and RLIMIT_NOFILE for each of n_tables tables that read
+ * all the files: half of the limit in all, because the program has files of its own. */
+uint32_t pstk__files_capacity(uint64_t n_files, uint32_t n_tables);
+
+/* The parts of acquire, for callers that hold a lock: no thread may open a file under it. */
+/* 1: the file is open, and pinned: *slot and *file; 0: it is not. */
+int pstk__files_find(struct pstk__files *files, uint32_t number, uint32_t *slot,
+                     const struct pstk__file **file);
+/* Take over a checked file and pin it, closing the oldest; *slot and *file. Where the table has
+ * that file already, *open is left open and the other is pinned. EBUSY: every slot is pinned. */
+int pstk__files_keep(struct pstk__files *files, uint32_t number, struct pstk__file *open,
+                     uint32_t *slot, const struct pstk__file **file);
+/* Open and check a file; needs no table, any thread. An error names the file. */
+int pstk__source_open_file(const struct pstk__source *source, uint32_t number,
+                           struct pstk__file *file, struct pstk_error *err);
+
+/* Read exactly what `e` says into buffer, from the file of that number. Fewer bytes are damage: the
+ * file was cut short after the check. */
+int pstk__source_read(const struct pstk__source *source, const struct pstk__file *file,
+                      const struct pstk__extent *extent, void *buffer, struct pstk_error *err);
+/* Bytes of a file that could not be read. */
+struct pstk__unread {
+    const char *name; /* of the file */
+    const char *what; /* "record 7", "header" */
+    uint64_t record;  /* or PSTK_NONE */
+    uint64_t offset;  /* bytes */
+    uint64_t size;    /* bytes wanted */
+    int64_t got;      /* bytes read, or a negative errno */
+};
+/* The message of it: EBADMSG where the file ends too early, else the code of the errno. */
+int pstk__unread_fail(const struct pstk__unread *unread, struct pstk_error *err);
 
 #endif

@@ -2,20 +2,39 @@
 #include "format/format.h"
 
 #include "base/error.h"
+#include "format/npy/npy.h"
+#include "format/pstk/pstk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* The record formats there are, the first that knows a path wins. */
-static const struct pstk__format *const formats[] = {&pstk__format_pstk};
+static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_npy};
 
 #define N_FORMATS (sizeof formats / sizeof formats[0])
+
+/* ---- finding and opening --------------------------------------------------------------------- */
+
+/* "a directory with A, or with B": the form of data sets. */
+static const char *describe(char text[512])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < N_FORMATS && used < 512; i++) {
+        const int n =
+            snprintf(text + used, 512 - used, "%s%s", i ? ", or with " : "", formats[i]->needs);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return text;
+}
 
 /* Why no format knows `path`. */
 static int fail_unknown(const char *path, struct pstk_error *err)
 {
     struct stat st;
+    char known[512];
     if (stat(path, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR
                    ? pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s",
@@ -24,35 +43,107 @@ static int fail_unknown(const char *path, struct pstk_error *err)
     size_t n = strlen(path);
     if (S_ISDIR(st.st_mode))
         return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                          "%s has no manifest.json, so it is no data set: that is a directory with "
-                          "a manifest.json and *.pstk shards, as `penstock pack` makes it",
-                          path);
+                          "%s is not a data set; must be a directory with %s", path,
+                          describe(known));
     if (n >= 5 && strcmp(path + n - 5, ".pstk") == 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s is one shard of a data set; give the directory that holds it", path);
+                          "%s is one shard of a data set; name the directory that holds it", path);
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                      "%s is a file; a data set is a directory with a manifest.json and *.pstk "
-                      "shards, as `penstock pack` makes it",
-                      path);
+                      "%s is a file; must be a directory with %s", path, describe(known));
+}
+
+int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
+                      const char *path, struct pstk_error *err)
+{
+    *out = NULL;
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        const int rc = formats[i]->probe(store, path, err);
+        if (rc < 0)
+            return rc;
+        if (rc > 0) {
+            *out = formats[i];
+            return 0;
+        }
+    }
+    return fail_unknown(path, err);
+}
+
+int pstk__source_open_as(struct pstk__source **out, const struct pstk__format *format,
+                         const struct pstk__store *store, const char *path, struct pstk_error *err)
+{
+    int rc = format->open(out, store, path, err);
+    if (rc == 0 && format->index)
+        rc = format->index(*out, err);
+    if (rc < 0) {
+        pstk__source_close(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 int pstk__source_open(struct pstk__source **out, const char *path, struct pstk_error *err)
 {
     *out = NULL;
     if (!path || !path[0])
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path is not set");
-    for (size_t i = 0; i < N_FORMATS; i++) {
-        int r = formats[i]->probe(path, err);
-        if (r < 0)
-            return r;
-        if (r > 0)
-            return formats[i]->open(out, path, err);
-    }
-    return fail_unknown(path, err);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "path: is not set; must be the path of a data set");
+    const struct pstk__store *store = pstk__store_of(path);
+    const struct pstk__format *format;
+    const int rc = pstk__format_find(&format, store, path, err);
+    return rc < 0 ? rc : pstk__source_open_as(out, format, store, path, err);
 }
 
-void pstk__source_close(struct pstk__source *s)
+void pstk__source_close(struct pstk__source *source)
 {
-    if (s)
-        s->format->close(s);
+    if (source)
+        source->format->close(source);
+}
+
+/* ---- what absent functions mean -------------------------------------------------------------- */
+
+void pstk__source_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
+                        uint64_t *n)
+{
+    *first = 0;
+    *n = source->n_samples;
+    if (source->format->range)
+        source->format->range(source, shard, first, n);
+}
+
+uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t fields)
+{
+    if (!source->format->n_extents)
+        return source->limits.max_size;
+    uint64_t size = 0; /* at most 64 times 2^32-1 */
+    for (uint32_t i = 0; i < source->schema.n_fields; i++)
+        size += fields >> i & 1 ? source->limits.max_stored[i] : 0;
+    return size;
+}
+
+uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fields)
+{
+    uint64_t bytes =
+        source->format->n_extents ? 0 : source->bytes; /* of 64 files below 2^44 + 2^16 */
+    for (uint32_t i = 0; source->format->n_extents && i < source->schema.n_fields; i++)
+        bytes += fields >> i & 1 ? source->stats[i].stored_bytes : 0;
+    return source->n_samples ? bytes / source->n_samples : 0;
+}
+
+const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file)
+{
+    return source->format->file_name ? source->format->file_name(source, file) : source->path;
+}
+
+int pstk__source_file_path(const struct pstk__source *source, uint32_t file, char *path,
+                           size_t size)
+{
+    const int n = source->format->file_name ? snprintf(path, size, "%s/%s", source->path,
+                                                       source->format->file_name(source, file))
+                                            : snprintf(path, size, "%s", source->path);
+    return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
+}
+
+int pstk__source_stands(const struct pstk__source *source, struct pstk_error *err)
+{
+    return source->format->stands ? source->format->stands(source, err) : 0;
 }

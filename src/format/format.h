@@ -1,90 +1,175 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * format: the table of record formats, and what an opened data set is to the hops after it. L2.
- * `.pstk` is the first entry (pstk/open.c); foreign formats fit the same table. All functions
- * but open, shard_check and stands are pure over the opened source, so any thread may call them at
- * once.
+ * format: the table of record formats, and an opened data set as the later hops see it.
+ *
+ * A data set has samples, numbered from 0. A shard is a run of samples; a file is the unit that is
+ * opened and read: a shard of `.pstk` is one file, the one shard of a directory of arrays has a
+ * file a field. An entry needs the first six functions of struct pstk__format; it has those of the
+ * others that its files need. Callers use pstk__source_NAME, which knows what an absent function
+ * means.
+ *
+ * All functions but open, index, file_check and stands are pure over the opened source, so several
+ * threads may call them at once. Any thread may call file_check and stands, which read files.
  */
 #ifndef PSTK_FORMAT_TABLE_H
 #define PSTK_FORMAT_TABLE_H
 
 #include "base/codec.h"
-#include "record/record.h"
 #include "base/texts.h"
+#include "record/record.h"
+#include "store/store.h"
 
 #define PSTK__PAGE_SIZE 4096 /* bytes of an index page */
 
-/* Bytes of a shard file. */
-struct pstk__extent {
+/* Where a sample stands. */
+struct pstk__place {
     uint32_t shard;
-    uint32_t page;       /* index page number, where it is one */
-    uint64_t record;     /* within the shard */
+    uint64_t record; /* within the shard */
+};
+
+/* Bytes of one file that belong to a sample, or an index page. */
+struct pstk__extent {
+    uint32_t file;
+    uint32_t page;       /* index page number, of an index page */
+    uint64_t record;     /* within the shard; of a page the first that it lists */
     uint64_t offset;     /* bytes */
     uint64_t size;       /* bytes to read */
-    uint64_t whole_size; /* of the record, >= size */
+    uint64_t whole_size; /* of the record in this file, >= size */
+    const uint8_t *data; /* where the bytes are; the reader of the bytes sets it */
 };
+
+/* A set of fields, by number in the schema. */
+_Static_assert(PSTK_MAX_FIELDS <= 64, "a bit for each field");
+#define PSTK__ALL_FIELDS UINT64_MAX
 
 struct pstk__format;
 
 /* An opened data set. Memory is O(shards). Read-only after open. */
 struct pstk__source {
     const struct pstk__format *format;
+    const struct pstk__store *store; /* where its files lie */
     struct pstk__schema schema;
     struct pstk__record_limits limits; /* from the manifest */
     struct pstk_field_stats stats[PSTK_MAX_FIELDS];
     uint64_t n_samples;
     uint64_t n_shards;
+    uint64_t n_files;
     uint64_t n_pages; /* index pages in all */
-    uint64_t bytes;   /* shards and dictionaries */
+    uint64_t bytes;   /* of all files that hold samples, and dictionaries */
     char identity[40];
     char *path;               /* owned */
     struct pstk__texts names; /* class names */
     void *state;              /* the format's own */
 };
 
-struct pstk__format {
-    const char *name;
-    /* 1: `path` is of this format; 0: it is not; <0: ENOENT, EACCES, ... */
-    int (*probe)(const char *path, struct pstk_error *err);
-    /* Open; returns owned. Reads the manifest only, no shard. */
-    int (*open)(struct pstk__source **out, const char *path, struct pstk_error *err);
-    void (*close)(struct pstk__source *s);
-    /* Which shard and record holds sample id < n_samples. O(log shards). */
-    void (*locate)(const struct pstk__source *s, uint64_t id, uint32_t *shard, uint64_t *record);
-    /* First sample id and number of records of a shard. */
-    void (*range)(const struct pstk__source *s, uint32_t shard, uint64_t *first, uint64_t *n);
-    /* The index page that tells the extent of a record; size 0 where none is needed. */
-    void (*page)(const struct pstk__source *s, uint32_t shard, uint64_t record,
-                 struct pstk__extent *page);
-    /* Check the bytes of that page. */
-    int (*page_check)(const struct pstk__source *s, const struct pstk__extent *page,
-                      const void *bytes, struct pstk_error *err);
-    /* Extent of a record from its checked page; with head_only, size covers the head alone. */
-    int (*extent)(const struct pstk__source *s, uint32_t shard, uint64_t record, const void *page,
-                  int head_only, struct pstk__extent *out, struct pstk_error *err);
-    /* Checked view of a record's bytes (e->size of them). */
-    int (*parse)(const struct pstk__source *s, const struct pstk__extent *e, const void *bytes,
-                 struct pstk__record *out, struct pstk_error *err);
-    /* Dictionary of a field in a shard, or NULL. */
-    const struct pstk__dictionary *(*dictionary)(const struct pstk__source *s, uint32_t shard,
-                                                 uint32_t field);
-    /* Path of a shard file, and its name alone for messages (static in s). */
-    int (*shard_path)(const struct pstk__source *s, uint32_t shard, char *path, size_t size);
-    const char *(*shard_name)(const struct pstk__source *s, uint32_t shard);
-    /* Check a freshly opened shard file (buffered fd): size, header, agreement with the manifest.
-     */
-    int (*shard_check)(const struct pstk__source *s, uint32_t shard, int fd,
-                       struct pstk_error *err);
-    /* Once a file of it could not be opened or did not pass its check: is what stands at the path
-     * still the data set that was opened? 0: yes, or nobody can tell; ENOENT, with a message: it
-     * was replaced or removed. Never allocates. */
-    int (*stands)(const struct pstk__source *s, struct pstk_error *err);
+/* What pstk_verify was asked. */
+struct pstk__verify_request {
+    const struct pstk__store *store;
+    const char *path;
+    uint32_t decode; /* 1: decode every image in full */
+    uint32_t n_threads;
+    pstk_verify_fn on_bad;        /* or NULL */
+    pstk_progress_fn on_progress; /* or NULL */
+    void *user;
 };
 
-extern const struct pstk__format pstk__format_pstk;
+struct pstk__format {
+    const char *name;
+    const char *needs;  /* what a directory of it holds, for messages: "a manifest.json and ..." */
+    const char *file;   /* what one of its files is, for messages: "shard" */
+    uint32_t checksum;  /* enum pstk__checksum: what covers a value outside of a record's head */
+    uint32_t version;   /* of its files, which this library reads; 0: it has none */
+    uint32_t has_parts; /* 1: packed in parts that merge joins */
 
-/* Find the format of `path` and open it: ENOENT, ENOTSUP (no format knows it), ... */
+    /* 1: `path` is of this format; 0: it is not; <0: ENOENT, EACCES, ... */
+    int (*probe)(const struct pstk__store *store, const char *path, struct pstk_error *err);
+    /* Open; returns owned, with store and path set. Reads what describes the data set, no sample.
+     */
+    int (*open)(struct pstk__source **out, const struct pstk__store *store, const char *path,
+                struct pstk_error *err);
+    void (*close)(struct pstk__source *source);
+    /* Find sample id < n_samples. O(log shards). */
+    void (*locate)(const struct pstk__source *source, uint64_t id, struct pstk__place *at);
+    /* Find the bytes to read of a sample for the values of `fields`, a set: out[n_extents], each of
+     * another file, without data. `page`: the bytes of its checked index page. For the empty set
+     * these are the bytes that parsing needs: the head of a record, or none. */
+    int (*extent)(const struct pstk__source *source, const struct pstk__place *at, uint64_t fields,
+                  const void *page, struct pstk__extent *out, struct pstk_error *err);
+    /* Make a checked view of a sample from those extents, with data. Values outside the extents
+     * have no data. */
+    int (*parse)(const struct pstk__source *source, const struct pstk__place *at,
+                 const struct pstk__extent *extents, uint32_t n_extents, struct pstk__record *out,
+                 struct pstk_error *err);
+
+    /* ---- optional: NULL where a format has nothing of the kind ---- */
+
+    /* Read through the files to find where samples begin, for a format whose files do not list
+     * that. Called once, after open and before all others. */
+    int (*index)(struct pstk__source *source, struct pstk_error *err);
+    /* How many extents a sample has for `fields`; absent: 1. The same for all samples. */
+    uint32_t (*n_extents)(const struct pstk__source *source, uint64_t fields);
+    /* First sample id and number of records of a shard; absent: one shard has all. */
+    void (*range)(const struct pstk__source *source, uint32_t shard, uint64_t *first, uint64_t *n);
+    /* The index page that has the extent of a sample, and the check of its bytes; absent: none. */
+    void (*page)(const struct pstk__source *source, const struct pstk__place *at,
+                 struct pstk__extent *page);
+    int (*page_check)(const struct pstk__source *source, const struct pstk__extent *page,
+                      const void *bytes, struct pstk_error *err);
+    /* Dictionary of a field in a shard, or NULL. */
+    const struct pstk__dictionary *(*dictionary)(const struct pstk__source *source, uint32_t shard,
+                                                 uint32_t field);
+    /* Name of a file below the data set's path, static in the source; absent: that path is the one
+     * file. */
+    const char *(*file_name)(const struct pstk__source *source, uint32_t file);
+    /* Check a freshly opened file: size, header, agreement with what open read. */
+    int (*file_check)(const struct pstk__source *source, uint32_t number,
+                      const struct pstk__file *file, struct pstk_error *err);
+    /* Called once a file of the data set could not be opened or did not pass its check: does the
+     * opened data set still lie at the path? 0: yes, or nobody can know, or the check has the
+     * better message; ENOENT, with a message: it was replaced or removed. Never allocates. */
+    int (*stands)(const struct pstk__source *source, struct pstk_error *err);
+    /* Read and check every byte, as pstk_verify. Absent: verify reads the samples one by one. */
+    int64_t (*verify)(const struct pstk__verify_request *request, struct pstk_error *err);
+};
+
+/* ---- callers of the table ---- */
+
+/* The format of `path`: ENOENT, ENOTSUP (no format knows it), ... */
+int pstk__format_find(const struct pstk__format **out, const struct pstk__store *store,
+                      const char *path, struct pstk_error *err);
+/* Find the format of `path` and open it, with its index. */
 int pstk__source_open(struct pstk__source **out, const char *path, struct pstk_error *err);
-void pstk__source_close(struct pstk__source *s);
+/* The same when the format is known. */
+int pstk__source_open_as(struct pstk__source **out, const struct pstk__format *format,
+                         const struct pstk__store *store, const char *path, struct pstk_error *err);
+void pstk__source_close(struct pstk__source *source);
+
+static inline uint32_t pstk__source_n_extents(const struct pstk__source *source, uint64_t fields)
+{
+    return source->format->n_extents ? source->format->n_extents(source, fields) : 1;
+}
+/* page->size 0: the format has no index pages. */
+static inline void pstk__source_page(const struct pstk__source *source,
+                                     const struct pstk__place *at, struct pstk__extent *page)
+{
+    page->size = 0;
+    if (source->format->page)
+        source->format->page(source, at, page);
+}
+static inline const struct pstk__dictionary *
+pstk__source_dictionary(const struct pstk__source *source, uint32_t shard, uint32_t field)
+{
+    return source->format->dictionary ? source->format->dictionary(source, shard, field) : NULL;
+}
+/* Bytes of a sample that a reader reads for the values of `fields`: the most, and on average. */
+uint64_t pstk__source_max_read(const struct pstk__source *source, uint64_t fields);
+uint64_t pstk__source_mean_read(const struct pstk__source *source, uint64_t fields);
+void pstk__source_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
+                        uint64_t *n);
+/* The name of a file alone, for messages, and its path: EINVAL when that is too long. */
+const char *pstk__source_file_name(const struct pstk__source *source, uint32_t file);
+int pstk__source_file_path(const struct pstk__source *source, uint32_t file, char *path,
+                           size_t size);
+int pstk__source_stands(const struct pstk__source *source, struct pstk_error *err);
 
 #endif

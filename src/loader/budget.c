@@ -6,18 +6,17 @@
 
 #include <stdio.h>
 
-#define TEXT_SIZE 32 /* bytes of a size in a message */
-#define JOB_BYTES                                                                                  \
-    (64u << 10) /* of records in a job: some 50 us of work, beside 1 us of hand-over */
-#define JOB_ROWS 64u
+#define TEXT_SIZE 32    /* bytes of a size in a message */
+#define ADVICE_SIZE 128 /* bytes of what a message advises */
+#define TASK_BYTES                                                                                 \
+    (64u << 10) /* of records in a task: some 50 us of work, compared with 1 us of hand-over */
+#define TASK_ROWS 64u
 #define SMALL_RECORD (16u << 10)
-#define RING_AUTO (256u << 20) /* records of megabytes need no 128 reads in flight */
-#define RING_MIN (4u << 20)
+#define BUFFER_AUTO (256u << 20) /* records of megabytes need no 128 reads in flight */
+#define BUFFER_MIN (4u << 20)
 #define INDEX_AUTO (64u << 20)
 #define DEPTH_AUTO 128u
-#define DEPTH_MAX 4096u
 #define SLOTS_AUTO 4u
-#define SLOTS_MAX 4096u
 #define DEVICE_SLOTS_AUTO 3u /* one used, one there, one under way */
 
 static uint64_t max64(uint64_t a, uint64_t b)
@@ -30,7 +29,7 @@ static uint64_t min64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* "120 bytes", "1.5 MiB": a size as a message tells it. */
+/* "120 bytes", "1.5 MiB": a size as a message prints it. */
 static const char *size_text(char text[TEXT_SIZE], uint64_t size)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
@@ -46,18 +45,29 @@ static const char *size_text(char text[TEXT_SIZE], uint64_t size)
     return text;
 }
 
+/* Rounded up, at most to the last page that 64 bits count. */
 static uint64_t whole_pages(uint64_t size)
 {
-    return (size + PSTK__PAGE_SIZE - 1) / PSTK__PAGE_SIZE * PSTK__PAGE_SIZE;
+    const uint64_t n = size / PSTK__PAGE_SIZE + (size % PSTK__PAGE_SIZE != 0);
+    return min64(n, UINT64_MAX / PSTK__PAGE_SIZE) * PSTK__PAGE_SIZE;
+}
+
+/* The fields that outputs read, a set. */
+static uint64_t fields_of(const struct pstk__plan *plan)
+{
+    uint64_t fields = 0;
+    for (uint32_t i = 0; i < plan->n_outputs; i++)
+        fields |= 1ull << plan->outputs[i].field;
+    return fields;
 }
 
 /* Mean bytes that are read of a record. */
 static uint64_t mean_read(const struct pstk__plan *plan)
 {
-    const struct pstk__source *s = plan->source;
-    if (plan->head_only || s->n_samples == 0)
-        return s->schema.head_size;
-    return max64(1, s->bytes / s->n_samples);
+    const struct pstk__source *source = plan->source;
+    if (plan->head_only || source->n_samples == 0)
+        return source->schema.head_size;
+    return max64(1, pstk__source_mean_read(source, fields_of(plan)));
 }
 
 /* 1: some output costs more than copying its field. */
@@ -71,144 +81,221 @@ static int decodes(const struct pstk__plan *plan)
     return 0;
 }
 
-/* Reading a small record costs a reader more than the rest of its way costs a worker (some 0.8 us
- * beside 0.3 us for 2 kB from the page cache), and reading a large one that is only copied costs as
- * much: one reader for each worker then, else one a node. */
-static uint32_t lanes_per_node(const struct pstk__plan *plan, uint32_t workers_per_node,
-                               uint32_t n_nodes)
+static uint32_t n_workers(const struct pstk__budget_config *c)
 {
-    int copies = mean_read(plan) <= SMALL_RECORD || !decodes(plan);
-    uint32_t n = copies ? workers_per_node : 1;
-    return (uint32_t)max64(1, min64(n, PSTK__MAX_LANES / n_nodes));
+    return c->workers_per_node * c->n_nodes;
 }
 
-static uint32_t rows_per_job(const struct pstk__plan *plan, uint32_t workers_per_lane)
+/* Reading a small record costs a reader more time than its remaining path costs a worker (some 0.8
+ * us compared with 0.3 us for 2 kB from the page cache). Reading a large one that is only copied
+ * costs as much. In both cases there is one reader for each worker, else one per node. */
+static uint32_t lanes_per_node(const struct pstk__budget_config *c)
 {
-    uint64_t rows = JOB_BYTES / mean_read(plan);
-    /* Small batches are still divided: two jobs a worker, so that none waits for one long job. */
+    int copies = mean_read(c->plan) <= SMALL_RECORD || !decodes(c->plan);
+    uint32_t n = copies ? c->workers_per_node : 1;
+    return (uint32_t)max64(1, min64(n, PSTK__MAX_LANES / c->n_nodes));
+}
+
+static uint32_t rows_per_task(const struct pstk__plan *plan, uint32_t workers_per_lane)
+{
+    uint64_t rows = TASK_BYTES / mean_read(plan);
+    /* Small batches are divided too: two tasks a worker, so that no worker waits for one long task.
+     */
     rows = min64(rows, plan->batch_size / (2 * (uint64_t)workers_per_lane));
-    return (uint32_t)max64(1, min64(rows, JOB_ROWS));
+    return (uint32_t)max64(1, min64(rows, TASK_ROWS));
 }
 
 /* Slots: enough that some rows a worker are always under way, and two a lane; at least 4. Where
- * rows are only copied, storage is what may limit: enough rows that every lane's queue stays full
- * while batches that are done but for a few rows wait for those. */
-static uint32_t auto_slots(const struct pstk__budget *b, const struct pstk__plan *plan,
-                           uint32_t n_workers)
+ * rows are only copied, storage may be the limit: enough rows that every lane's queue stays full
+ * while batches that miss only a few rows wait for them. */
+static uint32_t auto_slots(const struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
-    uint64_t n = 2 + 4 * (uint64_t)n_workers / plan->batch_size;
-    if (!decodes(plan))
-        n += 2 * (uint64_t)b->depth * b->n_lanes / plan->batch_size;
-    return (uint32_t)max64(max64(SLOTS_AUTO, min64(n, 64)), 2 * (uint64_t)b->n_lanes);
-}
-
-/* What to lower, beside n_slots and batch_size, where slots are too large. */
-static const char *ragged_hint(const struct pstk__plan *plan)
-{
-    for (uint32_t i = 0; i < plan->n_outputs; i++)
-        if (pstk__output_is_ragged(&plan->outputs[i]))
-            return ", set bytes_per_batch of ragged outputs (0 is batch_size times the largest "
-                   "value)";
-    return "";
-}
-
-static int slots_init(struct pstk__budget *b, const struct pstk_settings *s,
-                      const struct pstk__plan *plan, const struct pstk__layout *layout,
-                      uint32_t n_workers, struct pstk_error *err)
-{
-    b->slot_size = layout->size;
-    if (plan->on_device) {
-        b->n_device_slots = s->n_device_slots ? s->n_device_slots : DEVICE_SLOTS_AUTO;
-        b->device_slot_size = layout->told_end - layout->told;
-    }
-    const uint64_t on_device = b->n_device_slots * b->device_slot_size;
-    const uint64_t room = b->limit > on_device ? b->limit - on_device : 0;
-    b->n_slots = s->n_slots ? s->n_slots : auto_slots(b, plan, n_workers);
-    if (b->n_slots < 2 || b->n_slots > SLOTS_MAX)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "n_slots is %u: must be 2 to %u",
-                          b->n_slots, SLOTS_MAX);
-    uint64_t fit = b->slot_size ? room / b->slot_size : b->n_slots;
-    if (!s->n_slots && fit >= 2)
-        b->n_slots = (uint32_t)min64(b->n_slots, fit);
-    char slot[TEXT_SIZE], limit[TEXT_SIZE];
-    if (fit < b->n_slots)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "n_slots: %u slots of %s each are over max_memory, %s: lower n_slots or "
-                          "batch_size%s, or raise max_memory",
-                          b->n_slots, size_text(slot, b->slot_size), size_text(limit, b->limit),
-                          ragged_hint(plan));
-    b->slot_memory = b->n_slots * b->slot_size + on_device;
-    return 0;
+    uint64_t n = 2 + 4 * (uint64_t)n_workers(c) / c->plan->batch_size;
+    if (!decodes(c->plan))
+        n += 2 * (uint64_t)budget->depth * budget->n_lanes / c->plan->batch_size;
+    return (uint32_t)max64(max64(SLOTS_AUTO, min64(n, 64)), 2 * (uint64_t)budget->n_lanes);
 }
 
 /* I/O memory of a lane: twice what is in flight at the mean size, and room for two of the largest
- * reads (the ring gives a job at most half of itself), within what is left. */
-static uint64_t ring_size(const struct pstk__budget *b, const struct pstk_settings *s,
-                          const struct pstk__plan *plan, uint64_t left)
+ * reads (the buffer gives a task at most half of itself), within what is left. */
+static uint64_t buffer_size(const struct pstk__budget *budget, const struct pstk__budget_config *c,
+                            uint64_t left)
 {
-    if (s->io_memory)
-        return whole_pages(max64(s->io_memory / b->n_lanes, 2 * PSTK__PAGE_SIZE));
-    uint64_t largest =
-        plan->head_only ? plan->source->schema.head_size : plan->source->limits.max_size;
+    const struct pstk__plan *plan = c->plan;
+    if (c->settings->io_memory)
+        return whole_pages(max64(c->settings->io_memory / budget->n_lanes, 2 * PSTK__PAGE_SIZE));
+    uint64_t largest = plan->head_only ? plan->source->schema.head_size
+                                       : pstk__source_max_read(plan->source, fields_of(plan));
     uint64_t read = mean_read(plan) + 2 * PSTK__PAGE_SIZE;
-    uint64_t want = min64(2 * b->depth * read, RING_AUTO);
+    uint64_t want = min64(2 * budget->depth * read, BUFFER_AUTO);
     want = max64(want, 2 * (largest + 2 * PSTK__PAGE_SIZE));
-    uint64_t most = max64(left / 2 / b->n_lanes, RING_MIN);
-    return whole_pages(max64(RING_MIN, min64(want, most)));
+    uint64_t most = max64(left / 2 / budget->n_lanes, BUFFER_MIN);
+    return whole_pages(max64(BUFFER_MIN, min64(want, most)));
 }
 
-static uint64_t index_size(const struct pstk__budget *b, const struct pstk_settings *s,
-                           const struct pstk__plan *plan)
+static uint64_t index_size(const struct pstk__budget *budget, const struct pstk__budget_config *c)
 {
-    /* A job's rows pin one page each until all are there; two jobs, so that reading goes on. */
-    uint64_t least = 2 * (uint64_t)b->rows_per_job;
-    uint64_t want = (s->index_memory ? s->index_memory : INDEX_AUTO) / b->n_lanes / PSTK__PAGE_SIZE;
-    uint64_t all = max64(plan->source->n_pages, 1);
+    const uint64_t all_lanes = c->settings->index_memory ? c->settings->index_memory : INDEX_AUTO;
+    /* The rows of a task pin one page each until all pages are there; two tasks, so that reading
+     * continues. */
+    uint64_t least = 2 * (uint64_t)budget->rows_per_task;
+    uint64_t want = all_lanes / budget->n_lanes / PSTK__PAGE_SIZE;
+    uint64_t all = max64(c->plan->source->n_pages, 1);
     return max64(least, min64(want, all)) * PSTK__PAGE_SIZE;
 }
 
-int pstk__budget_init(struct pstk__budget *b, const struct pstk_settings *s,
-                      const struct pstk__plan *plan, const struct pstk__layout *layout,
-                      uint32_t n_nodes, uint32_t workers_per_node, uint64_t machine_memory,
+/* The memory of the lanes next to these slots: two slots a lane, one being filled while the other
+ * is out; whole lanes for every node. Returns the bytes of them all, at most UINT64_MAX. */
+static uint64_t lanes_init(struct pstk__budget *budget, const struct pstk__budget_config *c)
+{
+    while (budget->n_lanes > c->n_nodes && budget->n_slots < 2 * budget->n_lanes)
+        budget->n_lanes -= c->n_nodes;
+    budget->rows_per_task =
+        rows_per_task(c->plan, (n_workers(c) + budget->n_lanes - 1) / budget->n_lanes);
+    budget->buffer_size = buffer_size(budget, c, budget->limit - budget->slot_memory);
+    budget->index_size = index_size(budget, c);
+    const uint64_t lane = budget->buffer_size + budget->index_size;
+    const int overflows = lane < budget->buffer_size || lane > UINT64_MAX / budget->n_lanes;
+    return overflows ? UINT64_MAX : budget->n_lanes * lane;
+}
+
+/* Two slots, so that one is filled while the other is out, or one a node. */
+static uint32_t least_slots(const struct pstk__budget_config *c)
+{
+    return (uint32_t)max64(2, c->n_nodes);
+}
+
+/* What a caller can lower, a bit each. */
+static const char *const lowerable[] = {"n_slots", "batch_size", "io_memory", "index_memory"};
+enum { N_SLOTS = 1, BATCH_SIZE = 2, IO_MEMORY = 4, INDEX_MEMORY = 8, ALL = 15 };
+
+/* Bytes of the host's memory that a device's slot takes. */
+static uint64_t size_beside_device(const struct pstk__layout *layout)
+{
+    return layout->about_end - layout->about;
+}
+
+/* 1: all would fit with these settings as low as they can be. `budget` is one that did not fit. */
+static int fits_with(const struct pstk__budget *budget, const struct pstk__budget_config *c,
+                     uint32_t lowered)
+{
+    struct pstk_settings s = *c->settings;
+    struct pstk__budget_config config = *c;
+    struct pstk__budget trial = *budget;
+    config.settings = &s;
+    s.io_memory = lowered & IO_MEMORY ? 1 : s.io_memory;
+    s.index_memory = lowered & INDEX_MEMORY ? 1 : s.index_memory;
+    if (!s.n_slots || lowered & N_SLOTS)
+        trial.n_slots = least_slots(c);
+    if (lowered & BATCH_SIZE) {
+        trial.slot_size = c->least->size;
+        trial.device_slot_size = size_beside_device(c->least);
+    }
+    const uint64_t on_device = trial.n_device_slots * trial.device_slot_size;
+    if (on_device > trial.limit || (trial.limit - on_device) / trial.n_slots < trial.slot_size)
+        return 0;
+    trial.slot_memory = trial.n_slots * trial.slot_size + on_device;
+    return lanes_init(&trial, &config) <= trial.limit - trial.slot_memory;
+}
+
+/* "lower n_slots or batch_size, or raise max_memory": the settings each of which is enough alone,
+ * or else the fewest that are together, or else none. */
+static const char *advice_text(char text[ADVICE_SIZE], const struct pstk__budget *budget,
+                               const struct pstk__budget_config *c)
+{
+    uint32_t advised = 0;
+    for (uint32_t bit = 1; bit < ALL; bit <<= 1)
+        if (fits_with(budget, c, bit))
+            advised |= bit;
+    const char *between = advised ? " or " : " and ";
+    if (!advised && fits_with(budget, c, ALL)) {
+        advised = ALL;
+        for (uint32_t bit = 1; bit < ALL; bit <<= 1)
+            if (fits_with(budget, c, advised & ~bit))
+                advised &= ~bit;
+    }
+    size_t n = 0;
+    for (uint32_t i = 0; i < sizeof lowerable / sizeof *lowerable; i++)
+        if (advised >> i & 1)
+            n += (size_t)snprintf(text + n, ADVICE_SIZE - n, "%s%s", n ? between : "lower ",
+                                  lowerable[i]);
+    snprintf(text + n, ADVICE_SIZE - n, "%sraise max_memory", n ? ", or " : "");
+    return text;
+}
+
+/* How many slots, and their bytes: as many as set, else as many as are useful and fit. */
+static int slots_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
                       struct pstk_error *err)
 {
-    uint32_t local_world = s->local_world ? s->local_world : 1;
-    *b = (struct pstk__budget){0};
-    b->limit = s->max_memory ? s->max_memory : machine_memory / 4 * 3 / local_world;
-    b->n_lanes = lanes_per_node(plan, workers_per_node, n_nodes) * n_nodes;
-    b->depth = s->queue_depth ? s->queue_depth : DEPTH_AUTO;
-    if (b->depth > DEPTH_MAX)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "queue_depth is %u: at most %u",
-                          b->depth, DEPTH_MAX);
-    if (s->io_memory > b->limit || s->index_memory > b->limit)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: %llu bytes are over max_memory, %llu",
-            s->io_memory > b->limit ? "io_memory" : "index_memory",
-            (unsigned long long)(s->io_memory > b->limit ? s->io_memory : s->index_memory),
-            (unsigned long long)b->limit);
-    int r = slots_init(b, s, plan, layout, workers_per_node * n_nodes, err);
+    const struct pstk_settings *s = c->settings;
+    if (s->n_slots && s->n_slots < c->n_nodes)
+        return pstk__fail_setting(err, "n_slots", s->n_slots, "at least %u (one a NUMA node)",
+                                  c->n_nodes);
+    budget->slot_size = c->layout->size;
+    if (c->plan->on_device) {
+        budget->n_device_slots = s->n_device_slots ? s->n_device_slots : DEVICE_SLOTS_AUTO;
+        budget->device_slot_size = size_beside_device(c->layout);
+    }
+    const uint64_t on_device = budget->n_device_slots * budget->device_slot_size;
+    const uint64_t room = budget->limit > on_device ? budget->limit - on_device : 0;
+    budget->n_slots = s->n_slots ? s->n_slots : auto_slots(budget, c);
+    uint64_t fit = budget->slot_size ? room / budget->slot_size : budget->n_slots;
+    if (!s->n_slots)
+        budget->n_slots = (uint32_t)min64(budget->n_slots, max64(fit, least_slots(c)));
+    char slot[TEXT_SIZE], limit[TEXT_SIZE], advice[ADVICE_SIZE];
+    if (fit < budget->n_slots)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                          "n_slots: %u slots of %s each are over max_memory, %s: %s",
+                          budget->n_slots, size_text(slot, budget->slot_size),
+                          size_text(limit, budget->limit), advice_text(advice, budget, c));
+    budget->slot_memory = budget->n_slots * budget->slot_size + on_device;
+    return 0;
+}
+
+static int check_within(const char *setting, uint64_t size, uint64_t limit, struct pstk_error *err)
+{
+    return size <= limit
+               ? 0
+               : pstk__fail_setting(err, setting, size, "at most max_memory, which is %llu bytes",
+                                    (unsigned long long)limit);
+}
+
+/* Each step needs those before it: the limit and how many lanes are useful; the slots, whose number
+ * on auto follows the lanes; the lanes, within what the slots leave. */
+int pstk__budget_init(struct pstk__budget *budget, const struct pstk__budget_config *c,
+                      struct pstk_error *err)
+{
+    const struct pstk_settings *s = c->settings;
+    const uint32_t local_world = s->local_world ? s->local_world : 1;
+    *budget = (struct pstk__budget){
+        .limit = s->max_memory ? s->max_memory : c->machine_memory / 4 * 3 / local_world,
+        .n_lanes = lanes_per_node(c) * c->n_nodes,
+        .depth = s->queue_depth ? s->queue_depth : DEPTH_AUTO,
+        .spare_size = whole_pages(pstk__source_max_read(c->plan->source, fields_of(c->plan)))};
+    int r = check_within("io_memory", s->io_memory, budget->limit, err);
+    if (r == 0)
+        r = check_within("index_memory", s->index_memory, budget->limit, err);
+    if (r == 0)
+        r = slots_init(budget, c, err);
     if (r < 0)
         return r;
-    if (n_nodes > b->n_slots)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "n_slots: %u slots for %u NUMA nodes, at least one each is needed",
-                          b->n_slots, n_nodes);
-    /* Two slots a lane, one being filled while the other is out; whole lanes for every node. */
-    while (b->n_lanes > n_nodes && b->n_slots < 2 * b->n_lanes)
-        b->n_lanes -= n_nodes;
-    b->rows_per_job =
-        rows_per_job(plan, (workers_per_node * n_nodes + b->n_lanes - 1) / b->n_lanes);
-    uint64_t left = b->limit - b->slot_memory;
-    b->ring_size = ring_size(b, s, plan, left);
-    b->index_size = index_size(b, s, plan);
-    b->spare_size = whole_pages(plan->source->limits.max_size);
-    const uint64_t needed = b->n_lanes * (b->ring_size + b->index_size);
-    char slot[TEXT_SIZE], rest[TEXT_SIZE], need[TEXT_SIZE];
+    const uint32_t least = least_slots(c);
+    uint64_t needed = lanes_init(budget, c);
+    /* Slots on auto are reduced: fewer slots leave more memory to the lanes, and need fewer lanes.
+     */
+    while (!s->n_slots && needed > budget->limit - budget->slot_memory && budget->n_slots > least) {
+        budget->n_slots--;
+        budget->slot_memory -= budget->slot_size;
+        needed = lanes_init(budget, c);
+    }
+    const uint64_t left = budget->limit - budget->slot_memory;
+    char slot[TEXT_SIZE], rest[TEXT_SIZE], need[TEXT_SIZE], advice[ADVICE_SIZE];
     if (needed > left)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "max_memory: slots (%u x %s) leave %s for io_memory and index_memory, "
-                          "which need %s: lower n_slots, or raise max_memory",
-                          b->n_slots, size_text(slot, b->slot_size), size_text(rest, left),
-                          size_text(need, needed));
+                          "which need %s: %s",
+                          budget->n_slots, size_text(slot, budget->slot_size),
+                          size_text(rest, left), size_text(need, needed),
+                          advice_text(advice, budget, c));
     return 0;
 }

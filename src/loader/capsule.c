@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares and their tensors in Python's capsules (https://docs.python.org/3/c-api/capsule.html). L4.
+ * Shares and their tensors in Python's capsules (https://docs.python.org/3/c-api/capsule.html).
  *
- * The library is built without Python, for all of them: see interpreter.h.
+ * The library is built without Python, so that one build serves every version of it: see
+ * interpreter.h.
  */
 #include <penstock/penstock.h>
 
@@ -12,7 +13,7 @@
 #include "base/interpreter.h"
 
 static const char SHARE_NAME[] = "penstock.share";
-static const char TENSOR_NAME[] = "dltensor"; /* DLPack's; who takes the tensor renames it */
+static const char TENSOR_NAME[] = "dltensor"; /* DLPack's; the consumer of the tensor renames it */
 
 /* As Python.h has them, with PyObject as void. NULL: there is none. */
 #pragma GCC visibility push(default)
@@ -30,11 +31,11 @@ static int has_interpreter(struct pstk_error *err)
         &PyExc_RuntimeError)
         return 1;
     pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_CONSUMER,
-               "capsules: this process has no Python, or one whose functions are hidden");
+               "capsules: this process has no Python, or its functions are hidden");
     return 0;
 }
 
-/* The interpreter wants an exception beside each NULL. Returns NULL. */
+/* The interpreter requires an exception with each NULL. Returns NULL. */
 static void *raise_error(int code)
 {
     PyErr_SetString(PyExc_RuntimeError, pstk_strerror(code));
@@ -59,7 +60,7 @@ static void free_share(void *capsule)
         pstk_share_unref(&share);
         return;
     }
-    /* A release may wait for room in its stream, or for another thread's that does. */
+    /* A release may wait for room in its stream, or for another thread that waits for such room. */
     void *state = pstk__interpreter_leave();
     pstk_share_unref(&share);
     pstk__interpreter_return(state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlpack: the unversioned structs of https://dmlc.github.io/dlpack/latest/c_api.html. L4. Used by
+ * dlpack: the unversioned structs of https://dmlc.github.io/dlpack/latest/c_api.html. Used by
  * share and capsule.
  */
 #ifndef PSTK_DLPACK_H

@@ -8,70 +8,78 @@
 #include <string.h>
 #include <sys/mman.h>
 
-void pstk__stage_finish(struct pstk__pipeline *p, struct pstk__slot *slot)
+/* Called by the worker that brought slot->n_tasks_left to 0, on its thread, or by the lane's reader
+ * for a slot without rows. It holds no lock, and nobody else has the slot: its acquire of the
+ * countdown shows it what all the other workers wrote. */
+void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot)
 {
-    /* Who skipped a row saw the slot stale before the countdown, so we see it too: a slot with
-     * unwritten rows never gets past here. */
-    if (pstk__window_stale(&p->window, slot)) {
+    /* A worker that skipped a row saw the slot stale before its countdown, so this thread sees it
+     * stale too: a slot with unwritten rows never gets past here. */
+    if (pstk__window_stale(&pipeline->window, slot)) {
         pstk__slot_drop(slot);
         return;
     }
     pstk__slot_done(slot);
-    pstk__window_put(&p->window, slot);
+    pstk__window_put(&pipeline->window, slot);
 }
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-/* Slots are dealt round robin to the lanes. */
-static uint32_t slots_of_lane(const struct pstk__pipeline *p, uint32_t lane)
+static int lane_init(struct pstk__pipeline *pipeline, struct pstk__lane *l, struct pstk_error *err)
 {
-    return p->slots->n_slots / p->n_lanes + (lane < p->slots->n_slots % p->n_lanes);
-}
-
-static int lane_init(struct pstk__pipeline *p, struct pstk__lane *l, struct pstk_error *err)
-{
-    uint64_t per_batch = (p->plan->batch_size + p->rows_per_job - 1) / p->rows_per_job;
-    /* Listed rows are bounded (rows_ahead), and issued ones by the slots: more jobs than both
+    /* Slots are dealt round robin to the lanes. */
+    const uint64_t n_slots = pipeline->slots->n_slots / pipeline->n_lanes +
+                             (l->number < pipeline->slots->n_slots % pipeline->n_lanes);
+    uint64_t per_batch =
+        (pipeline->plan->batch_size + pipeline->rows_per_task - 1) / pipeline->rows_per_task;
+    /* Listed rows are bounded (rows_ahead), and issued ones by the slots: more tasks than both
      * together are never out at once. */
-    uint64_t n_jobs = slots_of_lane(p, l->number) * per_batch;
-    uint64_t n_rows = n_jobs * p->rows_per_job;
+    uint64_t n_tasks = n_slots * per_batch;
+    uint64_t n_rows = n_tasks * pipeline->rows_per_task, n_extents = n_rows * pipeline->n_extents;
     int bound = 1;
-    if (n_jobs > UINT32_MAX / 2)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "batch_size: %u rows in %u slots are too many jobs", p->plan->batch_size,
-                          p->slots->n_slots);
-    l->n_jobs = (uint32_t)n_jobs;
-    l->jobs = calloc(n_jobs, sizeof *l->jobs);
+    if (n_tasks > UINT32_MAX / 2)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "batch_size: %u rows in %u slots are too many tasks: lower batch_size or n_slots",
+            pipeline->plan->batch_size, pipeline->slots->n_slots);
+    l->n_tasks = (uint32_t)n_tasks;
+    l->tasks = calloc(n_tasks, sizeof *l->tasks);
     l->rows = calloc(n_rows, sizeof *l->rows);
-    l->spans = calloc(n_rows, sizeof *l->spans);
-    l->work = pstk__queue_open(l->n_jobs);
-    l->idle = pstk__queue_open(l->n_jobs);
-    l->io_memory = pstk__numa_map(p->numa, l->ring_size + l->index_size, l->node, &bound);
+    l->extents = calloc(n_extents, sizeof *l->extents);
+    l->spans = calloc(n_extents, sizeof *l->spans);
+    l->work = pstk__queue_open(l->n_tasks);
+    l->idle = pstk__queue_open(l->n_tasks);
+    l->io_memory = pstk__numa_map(pipeline->numa, l->buffer_size + l->index_size, l->node, &bound);
     if (!bound)
-        atomic_fetch_or_explicit(&p->rungs, PSTK_RUNG_NOT_BOUND, memory_order_relaxed);
-    if (!l->jobs || !l->rows || !l->spans || !l->work || !l->idle || !l->io_memory)
+        atomic_fetch_or_explicit(&pipeline->fallbacks, PSTK_FALLBACK_NOT_BOUND,
+                                 memory_order_relaxed);
+    if (!l->tasks || !l->rows || !l->extents || !l->spans || !l->work || !l->idle || !l->io_memory)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "no memory for %llu jobs and %llu bytes of I/O memory",
-                          (unsigned long long)n_jobs,
-                          (unsigned long long)(l->ring_size + l->index_size));
-    for (uint32_t i = 0; i < l->n_jobs; i++) {
-        l->jobs[i].rows = l->rows + (uint64_t)i * p->rows_per_job;
-        l->jobs[i].spans = l->spans + (uint64_t)i * p->rows_per_job;
-        pstk__queue_push(l->idle, &l->jobs[i]);
+                          "no memory for %llu tasks and %llu bytes of I/O memory",
+                          (unsigned long long)n_tasks,
+                          (unsigned long long)(l->buffer_size + l->index_size));
+    for (uint32_t i = 0; i < l->n_tasks; i++) {
+        l->tasks[i].rows = l->rows + (uint64_t)i * pipeline->rows_per_task;
+        l->tasks[i].spans = l->spans + (uint64_t)i * pipeline->rows_per_task * pipeline->n_extents;
+        pstk__queue_push(l->idle, &l->tasks[i]);
     }
+    for (uint64_t i = 0; i < n_rows; i++)
+        l->rows[i].extents = l->extents + i * pipeline->n_extents;
     return 0;
 }
 
-static int worker_init(struct pstk__pipeline *p, struct pstk__worker *w, struct pstk_error *err)
+static int worker_init(struct pstk__pipeline *pipeline, struct pstk__worker *worker,
+                       struct pstk_error *err)
 {
-    void *spare = mmap(NULL, p->spare_size, PROT_READ | PROT_WRITE,
+    void *spare = mmap(NULL, pipeline->spare_size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (spare == MAP_FAILED)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                          "no memory for a record of %llu bytes, the largest there may be",
-                          (unsigned long long)p->spare_size);
-    w->spare = spare;
-    return pstk__sampler_open(&w->sampler, p->plan, err);
+        return pstk__fail(
+            err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+            "no memory for a record of %llu bytes, the largest that the data set may have",
+            (unsigned long long)pipeline->spare_size);
+    worker->spare = spare;
+    return pstk__sampler_open(&worker->sampler, pipeline->plan, err);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -90,86 +98,89 @@ static int thread_start(pthread_t *thread, void *(*body)(void *), void *argument
     return 0;
 }
 
-/* Wait until a thread runs or has failed. */
-static int wait_started(struct pstk__pipeline *p, _Atomic int *thread_started,
+/* Called by the thread that opens the loader: wait until a thread runs or has failed. Its acquire
+ * pairs with the release of that thread, which wrote start_error and what the lane got before. */
+static int wait_started(struct pstk__pipeline *pipeline, _Atomic int *thread_started,
                         const struct pstk_error *start_error, struct pstk_error *err)
 {
     for (;;) {
-        uint32_t ticket = pstk__gate_ticket(&p->started);
+        uint32_t ticket = pstk__gate_ticket(&pipeline->started);
         int started = atomic_load_explicit(thread_started, memory_order_acquire);
         if (started > 0)
             return 0;
         if (started < 0)
             return pstk__fail_copy(err, start_error);
-        pstk__gate_wait(&p->started, ticket, -1);
+        pstk__gate_wait(&pipeline->started, ticket, -1);
     }
 }
 
-/* First of all threads: it page-locks memory that the others write to, and says soonest that the
- * device cannot be used. */
-static int start_uploader(struct pstk__pipeline *p, struct pstk_error *err)
+/* The uploader starts first: it page-locks memory that the others write to, and reports soonest
+ * that the device cannot be used. */
+static int start_uploader(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
-    struct pstk__uploader *u = &p->uploader;
-    u->pipeline = p;
-    pstk_error_init(&u->start_error, sizeof u->start_error);
-    p->delivered->room[0] = &p->window.uploads;
-    int r = thread_start(&u->thread, pstk__stage_upload, u, err);
-    u->running = r == 0;
-    return r == 0 ? wait_started(p, &u->started, &u->start_error, err) : r;
+    struct pstk__uploader *uploader = &pipeline->uploader;
+    uploader->pipeline = pipeline;
+    pstk_error_init(&uploader->start_error, sizeof uploader->start_error);
+    pipeline->delivered->room[0] = &pipeline->window.uploads;
+    int r = thread_start(&uploader->thread, pstk__pipeline_upload, uploader, err);
+    uploader->running = r == 0;
+    return r == 0 ? wait_started(pipeline, &uploader->started, &uploader->start_error, err) : r;
 }
 
-static int start_all(struct pstk__pipeline *p, struct pstk_error *err)
+static int start_all(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
-    int r = p->delivered != p->slots ? start_uploader(p, err) : 0;
-    for (uint32_t i = 0; r == 0 && i < p->n_lanes; i++)
-        r = lane_init(p, &p->lanes[i], err);
-    for (uint32_t i = 0; r == 0 && i < p->n_workers; i++)
-        r = worker_init(p, &p->workers[i], err);
-    for (uint32_t i = 0; r == 0 && i < p->n_workers; i++) {
-        r = thread_start(&p->workers[i].thread, pstk__stage_work, &p->workers[i], err);
-        p->workers[i].running = r == 0;
+    int r = pipeline->delivered != pipeline->slots ? start_uploader(pipeline, err) : 0;
+    for (uint32_t i = 0; r == 0 && i < pipeline->n_lanes; i++)
+        r = lane_init(pipeline, &pipeline->lanes[i], err);
+    for (uint32_t i = 0; r == 0 && i < pipeline->n_workers; i++)
+        r = worker_init(pipeline, &pipeline->workers[i], err);
+    for (uint32_t i = 0; r == 0 && i < pipeline->n_workers; i++) {
+        r = thread_start(&pipeline->workers[i].thread, pstk__pipeline_work, &pipeline->workers[i],
+                         err);
+        pipeline->workers[i].running = r == 0;
     }
-    for (uint32_t i = 0; r == 0 && i < p->n_lanes; i++) {
-        p->slots->room[i] = &p->lanes[i].room;
-        r = thread_start(&p->lanes[i].thread, pstk__stage_read, &p->lanes[i], err);
-        p->lanes[i].running = r == 0;
+    for (uint32_t i = 0; r == 0 && i < pipeline->n_lanes; i++) {
+        pipeline->slots->room[i] = &pipeline->lanes[i].handback.gate;
+        r = thread_start(&pipeline->lanes[i].thread, pstk__pipeline_read, &pipeline->lanes[i], err);
+        pipeline->lanes[i].running = r == 0;
         if (r == 0)
-            r = wait_started(p, &p->lanes[i].started, &p->lanes[i].start_error, err);
+            r = wait_started(pipeline, &pipeline->lanes[i].started, &pipeline->lanes[i].start_error,
+                             err);
     }
     return r;
 }
 
-/* Lane k lies on node k modulo n_nodes; a node's workers are dealt round robin to its lanes, of
- * which each gets one, since no node has more lanes than workers. */
-static struct pstk__lane *worker_lane(struct pstk__pipeline *p, uint32_t *n_of_node,
+/* Lane k lies on node k modulo n_nodes; a node's workers are dealt round robin to its lanes. Each
+ * lane gets one, because no node has more lanes than workers. */
+static struct pstk__lane *worker_lane(struct pstk__pipeline *pipeline, uint32_t *n_of_node,
                                       uint32_t worker)
 {
-    uint32_t node = pstk__numa_worker_node(p->numa, worker);
-    uint32_t n_here = p->n_lanes / p->n_nodes; /* lanes of every node */
-    return &p->lanes[node + p->n_nodes * (n_of_node[node]++ % n_here)];
+    uint32_t node = pstk__numa_worker_node(pipeline->numa, worker);
+    uint32_t n_here = pipeline->n_lanes / pipeline->n_nodes; /* lanes of every node */
+    return &pipeline->lanes[node + pipeline->n_nodes * (n_of_node[node]++ % n_here)];
 }
 
-int pstk__stage_start(struct pstk__pipeline *p, struct pstk_error *err)
+int pstk__pipeline_start(struct pstk__pipeline *pipeline, struct pstk_error *err)
 {
-    pstk__gate_init(&p->started);
-    for (uint32_t i = 0; i < p->n_lanes; i++) {
-        struct pstk__lane *l = &p->lanes[i];
-        l->pipeline = p;
+    pstk__gate_init(&pipeline->started);
+    for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
+        struct pstk__lane *l = &pipeline->lanes[i];
+        l->pipeline = pipeline;
         l->number = i;
-        l->node = i % p->n_nodes;
-        pstk__gate_init(&l->room);
+        l->node = i % pipeline->n_nodes;
+        pstk__handback_init(&l->handback);
         pstk_error_init(&l->start_error, sizeof l->start_error);
     }
     uint32_t n_of_node[PSTK__MAX_NODES] = {0};
-    for (uint32_t i = 0; i < p->n_workers; i++) {
-        struct pstk__worker *w = &p->workers[i];
-        w->pipeline = p;
-        w->number = i;
-        w->lane = worker_lane(p, n_of_node, i);
+    for (uint32_t i = 0; i < pipeline->n_workers; i++) {
+        struct pstk__worker *worker = &pipeline->workers[i];
+        worker->pipeline = pipeline;
+        worker->number = i;
+        worker->lane = worker_lane(pipeline, n_of_node, i);
     }
-    int r = start_all(p, err);
+    int r = start_all(pipeline, err);
     if (r < 0)
-        pstk__stage_stop(p);
+        pstk__pipeline_stop(pipeline);
     return r;
 }
 
@@ -177,56 +188,62 @@ static void lane_close(struct pstk__lane *l)
 {
     pstk__queue_close(l->work);
     pstk__queue_close(l->idle);
-    pstk__ring_close(&l->ring);
+    pstk__buffer_close(&l->buffer);
     if (l->io_memory && !l->keeps_memory)
-        pstk__numa_unmap(l->io_memory, l->ring_size + l->index_size);
+        pstk__numa_unmap(l->io_memory, l->buffer_size + l->index_size);
     free(l->spans);
+    free(l->extents);
     free(l->rows);
-    free(l->jobs);
+    free(l->tasks);
     l->work = l->idle = NULL;
     l->io_memory = NULL;
     l->spans = NULL;
+    l->extents = NULL;
     l->rows = NULL;
-    l->jobs = NULL;
+    l->tasks = NULL;
 }
 
-/* Leased slots come back without us. */
-static void forget_gates(struct pstk__slots *s)
+/* Called by the thread that closes, after all of ours were joined. Consumers may still give leased
+ * slots back: they notify a gate only under this lock, and from now on find no gate. */
+static void forget_gates(struct pstk__slots *slots)
 {
-    pthread_mutex_lock(&s->lock);
-    memset(s->room, 0, sizeof s->room);
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&slots->lock);
+    memset(slots->room, 0, sizeof slots->room);
+    pthread_mutex_unlock(&slots->lock);
 }
 
-void pstk__stage_stop(struct pstk__pipeline *p)
+/* Called by the thread that opens, when open failed, or by the thread that closes; holding nothing.
+ * Each thread is woken before it is joined: uploader and readers see `closing`, workers find their
+ * queue shut, once the reader that pushes to it is gone. */
+void pstk__pipeline_stop(struct pstk__pipeline *pipeline)
 {
-    atomic_store_explicit(&p->closing, 1, memory_order_release);
-    pstk__gate_knock(&p->window.uploads);
-    if (p->uploader.running)
-        pthread_join(p->uploader.thread, NULL);
-    p->uploader.running = 0;
-    for (uint32_t i = 0; i < p->n_lanes; i++) {
-        struct pstk__lane *l = &p->lanes[i];
-        pstk__gate_knock(&l->room);
+    atomic_store_explicit(&pipeline->closing, 1, memory_order_release);
+    pstk__gate_notify(&pipeline->window.uploads);
+    if (pipeline->uploader.running)
+        pthread_join(pipeline->uploader.thread, NULL);
+    pipeline->uploader.running = 0;
+    for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
+        struct pstk__lane *l = &pipeline->lanes[i];
+        pstk__gate_notify(&l->handback.gate);
         if (l->running)
             pthread_join(l->thread, NULL);
         l->running = 0;
         if (l->work)
             pstk__queue_shut(l->work);
     }
-    for (uint32_t i = 0; i < p->n_workers; i++) {
-        struct pstk__worker *w = &p->workers[i];
-        if (w->running)
-            pthread_join(w->thread, NULL);
-        w->running = 0;
-        pstk__sampler_close(w->sampler);
-        w->sampler = NULL;
-        if (w->spare)
-            munmap(w->spare, p->spare_size);
-        w->spare = NULL;
+    for (uint32_t i = 0; i < pipeline->n_workers; i++) {
+        struct pstk__worker *worker = &pipeline->workers[i];
+        if (worker->running)
+            pthread_join(worker->thread, NULL);
+        worker->running = 0;
+        pstk__sampler_close(worker->sampler);
+        worker->sampler = NULL;
+        if (worker->spare)
+            munmap(worker->spare, pipeline->spare_size);
+        worker->spare = NULL;
     }
-    forget_gates(p->slots);
-    forget_gates(p->delivered);
-    for (uint32_t i = 0; i < p->n_lanes; i++)
-        lane_close(&p->lanes[i]);
+    forget_gates(pipeline->slots);
+    forget_gates(pipeline->delivered);
+    for (uint32_t i = 0; i < pipeline->n_lanes; i++)
+        lane_close(&pipeline->lanes[i]);
 }

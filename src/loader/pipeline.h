@@ -1,64 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage: the threads, and the only place where the hops of different threads meet. L3.
+ * pipeline: the threads, and the only place where the hops of different threads meet.
  *
  *   reader thread, one per lane            workers of the lane, pinned to its node
- *   claim -> plan -> issue -> reap  --jobs-->  parse -> sample -> last one: slot done -> window
- *     ^ slots free, I/O memory free, jobs free ------------------'                        |
+ *   claim -> plan -> issue -> reap  --tasks-->  parse -> sample -> last one: slot done -> window
+ *     ^ slots free, I/O memory free, tasks free ------------------'                        |
  *     ^ copied ---------------------------------------------  uploader, one a device  <---'
  *                                                             load -> finish -> window
  *
- * A lane is a reader and the workers that it feeds. A NUMA node has one lane; it has one for each
- * worker where reading a record costs as much as the rest of its way: then one
- * reader a node would be what limits. Lanes claim whole batches, whoever has a slot free comes
- * next.
+ * A lane is a reader and the workers that it feeds. A NUMA node has one lane. It has one for each
+ * worker where reading a record costs as much as the rest of its path: there one reader per node
+ * would be the bottleneck. Lanes claim whole batches, each when it has a free slot.
  *
- * A job is a run of rows of one batch. Planning finds each row's extent (index pages are read
- * ahead, many in flight); issuing takes I/O memory and starts the reads, jobs strictly in claim
- * order, so the oldest job always gets on. Back-pressure comes from the pools alone: slots, I/O
- * memory, jobs. While reads are in flight and nothing else can be done, the reader waits for them
- * alone: what becomes free meanwhile is seen when one has come.
+ * A task is a run of rows of one batch. Planning finds each row's extent (index pages are read
+ * ahead, many in flight); issuing takes I/O memory and starts the reads, tasks strictly in claim
+ * order, so the oldest task always makes progress. Back-pressure comes from the pools alone: slots,
+ * I/O memory, tasks. While reads are in flight and nothing else can be done, the reader waits only
+ * for them: it sees resources that become free meanwhile when one read has finished.
  *
  * A row whose fast read failed (I/O error, damaged index page, missing shard, larger than the I/O
- * memory) is read again by the worker on the slow path, which either gets it or says what is wrong.
+ * memory) is read again by the worker on the slow path, which either gets it or reports the reason.
  */
-#ifndef PSTK_STAGE_H
-#define PSTK_STAGE_H
+#ifndef PSTK_PIPELINE_H
+#define PSTK_PIPELINE_H
 
 #include "dataset/dataset.h"
 #include "format/files.h"
+#include "loader/handback.h"
 #include "reader/pages.h"
 #include "machine/numa.h"
 #include "base/queue.h"
 #include "reader/reader.h"
 #include "reader/buffer.h"
+#include "reader/coalesce.h"
 #include "metrics/stats.h"
 #include "batch/window.h"
 
 #define PSTK__ATTEMPTS 8u /* other samples of its shard tried in place of a bad one */
 
-/* One row of a job, between plan and sample. */
+/* One row of a task, between plan and sample. */
 struct pstk__row_io {
-    struct pstk__extent extent;
-    struct pstk__page *page; /* pinned while the extent is not known yet */
-    const uint8_t *data;     /* in the job's piece of the ring, once read */
-    uint32_t slow;           /* 1: leave it to the slow path */
+    struct pstk__place at;
+    struct pstk__extent *extents; /* n_extents of the pipeline, in the lane's memory; data is in the
+                                     task's piece of the buffer, once read */
+    struct pstk__page *page;      /* pinned while the extents are not known yet */
+    uint32_t slow;                /* 1: leave it to the slow path */
 };
 
-struct pstk__job;
+struct pstk__task;
 
-/* One read: a run of rows of a job that lie close together in a shard. */
-struct pstk__span {
+/* One read: rows of a task that lie close together in a file. */
+struct pstk__span_io {
     struct pstk__read read;
-    struct pstk__job *job;
-    uint32_t shard;
-    uint32_t first, n;   /* rows of the job */
-    uint32_t file;       /* pinned slot of the file table, while in flight */
-    uint64_t begin, end; /* bytes of the shard that the rows need */
+    struct pstk__task *task;
+    struct pstk__span span; /* of the task's rows; file: its number */
+    uint32_t extent;        /* which of the rows' extents */
+    uint32_t file_slot;     /* pinned, of the file table, while in flight */
 };
 
-/* Owned by: the reader (planned, in flight), then a worker, then the free list. */
-struct pstk__job {
+/* Owned by: the reader (planned, in flight), then a worker, then the idle queue. */
+struct pstk__task {
     struct pstk__slot *slot;
     struct pstk__lane *lane;
     uint32_t first_row, n_rows;
@@ -66,11 +67,11 @@ struct pstk__job {
     uint32_t n_spans, next_span; /* all, and the next to be queued; 0 until issued */
     uint32_t n_left;             /* spans not reaped */
     uint32_t laid_out;           /* 1: spans and memory_size are known */
-    uint64_t memory_size;        /* bytes of the ring that its spans take; 0 = none is read fast */
-    struct pstk__piece *piece;   /* NULL when no row is read fast */
-    struct pstk__row_io *rows;   /* rows_per_job */
-    struct pstk__span *spans;    /* rows_per_job */
-    struct pstk__job *next;      /* planned list */
+    uint64_t memory_size;      /* bytes of the buffer that its spans take; 0 = none is read fast */
+    struct pstk__piece *piece; /* NULL when no row is read fast */
+    struct pstk__row_io *rows; /* rows_per_task */
+    struct pstk__span_io *spans; /* rows_per_task times n_extents */
+    struct pstk__task *next;     /* planned list */
 };
 
 /* A reader thread and the workers that it feeds. */
@@ -82,35 +83,36 @@ struct pstk__lane {
     int running;         /* the thread was started and not joined */
     _Atomic int started; /* 0: not yet; 1: runs; <0: failed, see start_error */
     struct pstk_error start_error;
-    struct pstk__gate room;        /* slots, I/O memory or jobs became free; closing */
-    _Atomic uint32_t wants_memory; /* 1: knock also when a job gives its memory back */
-    struct pstk__queue *work;      /* to the workers */
-    struct pstk__queue *idle;      /* free jobs */
-    struct pstk__job *jobs;        /* n_jobs, owned */
-    uint32_t n_jobs;
-    struct pstk__row_io *rows;      /* of all jobs, owned */
-    struct pstk__span *spans;       /* of all jobs, owned */
-    void *io_memory;                /* ring, then index pages; owned mapping */
-    uint64_t ring_size, index_size; /* bytes */
-    int keeps_memory;               /* 1: the kernel may still write to io_memory after close */
-    uint32_t reader_kind;           /* enum pstk_reader_kind that open got; constant once started */
+    struct pstk__handback handback; /* of slots, I/O memory and tasks; closing notifies it too */
+    struct pstk__queue *work;       /* to the workers */
+    struct pstk__queue *idle;       /* free tasks */
+    struct pstk__task *tasks;       /* n_tasks, owned */
+    uint32_t n_tasks;
+    struct pstk__row_io *rows;        /* of all tasks, owned */
+    struct pstk__extent *extents;     /* of all rows, owned */
+    struct pstk__span_io *spans;      /* of all tasks, owned */
+    void *io_memory;                  /* buffer, then index pages; owned mapping */
+    uint64_t buffer_size, index_size; /* bytes */
+    int keeps_memory;                 /* 1: the kernel may still write to io_memory after close */
+    uint32_t backend_kind; /* enum pstk_reader_kind that open got; constant once started */
     struct pstk__counters counters;
 
     /* the reader thread's own */
-    struct pstk__reader *reader;
+    struct pstk__reader *backend;
     struct pstk__files *files;
     struct pstk__index *index;
-    struct pstk__ring ring;
+    struct pstk__buffer buffer;
+    struct pstk__span_limits span_limits; /* constant once open */
     struct pstk__order order;
     uint64_t order_epoch;
     int order_ready;
-    struct pstk__slot *claimed;     /* slot whose rows are being made into jobs */
-    uint32_t next_row;              /* of it */
-    struct pstk__job *first, *last; /* listed jobs, in claim order */
-    struct pstk__job *plan;         /* first listed job that is not fully planned, or NULL */
-    uint32_t n_listed;              /* rows in the list */
+    struct pstk__slot *claimed;      /* slot whose rows are being made into tasks */
+    uint32_t next_row;               /* of it */
+    struct pstk__task *first, *last; /* listed tasks, in claim order */
+    struct pstk__task *plan;         /* first listed task that is not fully planned, or NULL */
+    uint32_t n_listed;               /* rows in the list */
     uint32_t n_in_flight;
-    uint32_t rungs; /* that this lane took; published to the pipeline */
+    uint32_t fallbacks; /* that this lane took; published to the pipeline */
 };
 
 struct pstk__worker {
@@ -144,7 +146,7 @@ struct pstk__uploader {
     uint64_t blocked_ns;              /* of the round under way */
 };
 
-/* All that the threads share. Owned by the loader; read-only while they run, but for the parts with
+/* All that the threads share. Owned by the loader; read-only while they run, except the parts with
  * locks or atomics of their own. */
 struct pstk__pipeline {
     struct pstk_settings settings; /* defaults filled in; pointers into the plan or NULL */
@@ -162,28 +164,30 @@ struct pstk__pipeline {
     struct pstk__worker *workers;   /* n_workers, owned */
     struct pstk__uploader uploader; /* runs where delivered is not slots */
     uint32_t device_node;           /* NUMA node nearest to the device; UINT32_MAX: not known */
-    uint32_t rows_per_job;
+    uint32_t rows_per_task;
+    uint64_t fields;                     /* that outputs read, a set */
+    uint32_t n_extents;                  /* of a sample, for these */
     uint32_t depth;                      /* reads in flight per lane */
-    int direct;                          /* wish; rungs say what came of it */
+    int direct;                          /* requested; fallbacks record what was possible */
     uint32_t memory_align, offset_align; /* of direct reads; 64 and 1 when buffered */
-    struct pstk__gate started;           /* knocked by each reader thread once it runs or failed */
+    struct pstk__gate started;           /* notified by each reader thread once it runs or failed */
     uint64_t spare_size;                 /* bytes of a worker's spare buffer */
-    _Atomic uint32_t rungs;              /* enum pstk_rung */
+    _Atomic uint32_t fallbacks;          /* enum pstk_fallback */
     _Atomic int closing;
 };
 
 /* Build pools and start all threads; returns when all run, or after the same teardown that stop
- * does. p's members but for what the threads make are set. */
-int pstk__stage_start(struct pstk__pipeline *p, struct pstk_error *err);
-/* Stop and join all threads, free what start made. Half-started is fine. */
-void pstk__stage_stop(struct pstk__pipeline *p);
+ * does. The caller has set all members except those that the threads make. */
+int pstk__pipeline_start(struct pstk__pipeline *pipeline, struct pstk_error *err);
+/* Stop and join all threads, and free all that start made. A half-started pipeline is fine. */
+void pstk__pipeline_stop(struct pstk__pipeline *pipeline);
 
 /* Thread bodies (read.c, work.c, upload.c). */
-void *pstk__stage_read(void *lane);
-void *pstk__stage_work(void *worker);
-void *pstk__stage_upload(void *uploader);
+void *pstk__pipeline_read(void *lane);
+void *pstk__pipeline_work(void *worker);
+void *pstk__pipeline_upload(void *uploader);
 
-/* The last job of a slot is done: FILLING -> READY -> window, or dropped when it is stale. */
-void pstk__stage_finish(struct pstk__pipeline *p, struct pstk__slot *slot);
+/* The last task of a slot is done: FILLING -> READY -> window, or dropped when it is stale. */
+void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *slot);
 
 #endif

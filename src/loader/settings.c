@@ -4,17 +4,22 @@
 #include "device/device.h"
 #include "base/error.h"
 #include "machine/numa.h"
+#include "reader/reader.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #define SETTINGS_SIZE_MAX 65536u
+#define SLOTS_MAX 4096u
 #define DEVICE_SLOTS_MAX 64u
 #define BATCH_SIZE_MAX (1u << 30) /* rows, so that sums of two still fit in 32 bits */
 
+/* The least size of a program's settings: up to the last member that a loader cannot do without. */
+#define SETTINGS_SIZE_MIN offsetof(struct pstk_settings, global_batch_size)
+
 void pstk_settings_init(struct pstk_settings *s, uint32_t size)
 {
-    if (!s || size < offsetof(struct pstk_settings, path))
+    if (!s || size < SETTINGS_SIZE_MIN)
         return;
     memset(s, 0, size);
     s->size = size;
@@ -23,21 +28,22 @@ void pstk_settings_init(struct pstk_settings *s, uint32_t size)
     s->batch_size = 1;
     if (size >= offsetof(struct pstk_settings, local_world) + sizeof s->local_world)
         s->world = s->local_world = 1;
+    if (size >= offsetof(struct pstk_settings, pin_threads) + sizeof s->pin_threads)
+        s->pin_threads = 1;
 }
 
 int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
                         struct pstk_error *err)
 {
-    if (!from || from->size < offsetof(struct pstk_settings, n_outputs) ||
-        from->size > SETTINGS_SIZE_MAX)
+    if (!from || from->size < SETTINGS_SIZE_MIN || from->size > SETTINGS_SIZE_MAX)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "settings: not initialised, call pstk_settings_init first");
     for (uint32_t i = sizeof *to; i < from->size; i++)
         if (((const uint8_t *)from)[i] != 0)
-            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                              "settings: one of a newer penstock is set, which version %s does "
-                              "not know",
-                              pstk_version());
+            return pstk__fail(
+                err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                "settings: a setting of a newer penstock is set, which version %s does not know",
+                pstk_version());
     pstk_settings_init(to, sizeof *to);
     memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
     to->size = sizeof *to;
@@ -48,56 +54,97 @@ int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *fr
     return 0;
 }
 
-/* A setting with its largest value. */
+/* A setting and the values that it may have. */
 struct range {
     const char *name;
-    uint64_t value, max;
+    uint64_t value, least, most;
+    int is_auto; /* 1: 0 as well, for which open chooses */
 };
+
+static int check_range(const struct range *range, struct pstk_error *err)
+{
+    if ((range->is_auto && range->value == 0) ||
+        (range->value >= range->least && range->value <= range->most))
+        return 0;
+    return pstk__fail_setting(err, range->name, range->value, "%sfrom %llu to %llu",
+                              range->is_auto ? "0 (open chooses) or " : "",
+                              (unsigned long long)range->least, (unsigned long long)range->most);
+}
+
+/* A rank lies below the number of ranks. */
+static int check_rank(const char *name, uint32_t rank, const char *of, uint32_t n,
+                      struct pstk_error *err)
+{
+    return rank < n ? 0 : pstk__fail_setting(err, name, rank, "below %s, which is %u", of, n);
+}
+
+/* Refuse members that only a later version will have. */
+static int check_room(const struct pstk_settings *s, struct pstk_error *err)
+{
+    const struct {
+        const char *name;
+        int is_set, is_pointer;
+    } room[] = {
+        {"reserved", s->reserved != 0, 0},
+        {"global_batch_size", s->global_batch_size != 0, 0},
+        {"max_batch_size", s->max_batch_size != 0, 0},
+        {"subset", s->subset != NULL, 1},
+        {"mixture", s->mixture != NULL, 1},
+        {"reserved2", s->reserved2 != 0, 0},
+        {"cache", s->cache != NULL, 1},
+        {"reserved3", s->reserved3 != 0, 0},
+        {"trace_path", s->trace_path != NULL, 1},
+        {"monitor", s->monitor != NULL, 1},
+    };
+    for (size_t i = 0; i < sizeof room / sizeof *room; i++)
+        if (room[i].is_set)
+            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                              "%s: not supported in this version; must be %s", room[i].name,
+                              room[i].is_pointer ? "NULL" : "0");
+    return 0;
+}
 
 int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err)
 {
     const struct range ranges[] = {
-        {"order", s->order, PSTK_ORDER_SEQUENTIAL},
-        {"last", s->last, PSTK_LAST_SHORT},
-        {"reader", s->reader, PSTK_READER_THREADS},
-        {"io", s->io, PSTK_IO_BUFFERED},
-        {"bad_sample", s->bad_sample, PSTK_BAD_SUBSTITUTE},
-        {"variant", s->variant, PSTK_VARIANT_AVX512},
-        {"with_crops", s->with_crops, 1},
-        {"no_pinning", s->no_pinning, 1},
-        {"n_threads", s->n_threads, PSTK__MAX_WORKERS},
-        {"n_device_slots", s->n_device_slots, DEVICE_SLOTS_MAX},
-        {"timed", s->timed, 1},
-        {"trace", s->trace, 1},
+        {"batch_size", s->batch_size, 1, BATCH_SIZE_MAX, 0},
+        {"n_outputs", s->n_outputs, 1, PSTK__MAX_OUTPUTS, 0},
+        {"order", s->order, 0, PSTK_ORDER_SEQUENTIAL, 0},
+        {"last_batch", s->last_batch, 0, PSTK_LAST_SHORT, 0},
+        {"reader", s->reader, 0, PSTK_READER_THREADS, 0},
+        {"io", s->io, 0, PSTK_IO_BUFFERED, 0},
+        {"bad_sample", s->bad_sample, 0, PSTK_BAD_REPLACE, 0},
+        {"kernels", s->kernels, 0, PSTK_KERNELS_AVX512, 0},
+        {"report_crops", s->report_crops, 0, 1, 0},
+        {"pin_threads", s->pin_threads, 0, 1, 0},
+        {"measure_device", s->measure_device, 0, 1, 0},
+        {"nvtx", s->nvtx, 0, 1, 0},
+        {"n_threads", s->n_threads, 1, PSTK__MAX_WORKERS, 1},
+        {"n_slots", s->n_slots, 2, SLOTS_MAX, 1},
+        {"queue_depth", s->queue_depth, 1, PSTK__MAX_DEPTH, 1},
+        {"n_device_slots", s->n_device_slots, 2, DEVICE_SLOTS_MAX, 1},
     };
     if (!s->path || !s->path[0])
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path: not set");
-    if (!s->batch_size)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "batch_size: is 0, must be at least 1");
-    if (s->batch_size > BATCH_SIZE_MAX)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "batch_size: is %u, at most %u",
-                          s->batch_size, BATCH_SIZE_MAX);
-    if (!s->outputs || !s->n_outputs)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "outputs: none given");
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (ranges[i].value > ranges[i].max)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: is %llu, at most %llu",
-                              ranges[i].name, (unsigned long long)ranges[i].value,
-                              (unsigned long long)ranges[i].max);
-    if (s->rank >= s->world || s->local_rank >= s->local_world) {
-        int local = s->rank < s->world;
+                          "path: value is %s; must be the path of a data set",
+                          s->path ? "empty" : "NULL");
+    if (!s->outputs)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "%s: is %u, must be below %s, which is %u", local ? "local_rank" : "rank",
-                          local ? s->local_rank : s->rank, local ? "local_world" : "world",
-                          local ? s->local_world : s->world);
-    }
-    if (s->n_device_slots == 1)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "n_device_slots: is 1, must be at least 2: one is loaded while the other "
-                          "is used");
-    if (!pstk__device_ops(s->device))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "device: is %u, must be PSTK_HOST or PSTK_CUDA", s->device);
-    return 0;
+                          "outputs: value is NULL; must be an array of n_outputs outputs");
+    if (s->output_size == 0 || s->op_size == 0)
+        return pstk__fail_setting(err, s->output_size ? "op_size" : "output_size", 0,
+                                  "as pstk_settings_init sets it (call that first)");
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof ranges / sizeof *ranges; i++)
+        r = check_range(&ranges[i], err);
+    if (r == 0)
+        r = check_room(s, err);
+    if (r == 0)
+        r = check_rank("rank", s->rank, "world", s->world, err);
+    if (r == 0)
+        r = check_rank("local_rank", s->local_rank, "local_world", s->local_world, err);
+    if (r == 0 && !pstk__device_ops(s->device))
+        r = pstk__fail_setting(err, "device", s->device, "PSTK_HOST (%d) or PSTK_CUDA (%d)",
+                               PSTK_HOST, PSTK_CUDA);
+    return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settings: what the caller asked for, made ours. L4. */
+/* settings: a checked copy of the caller's settings. */
 #ifndef PSTK_SETTINGS_H
 #define PSTK_SETTINGS_H
 
@@ -9,7 +9,8 @@
  * defaults. Pointers still point to the caller's memory. EINVAL, ENOTSUP. */
 int pstk__settings_copy(struct pstk_settings *to, const struct pstk_settings *from,
                         struct pstk_error *err);
-/* Check what needs no data set: ranges, what must be set. EINVAL or ENOTSUP names the setting. */
+/* Check all that needs no data set: ranges, and members that must be set. EINVAL or ENOTSUP names
+ * the setting. */
 int pstk__settings_check(const struct pstk_settings *s, struct pstk_error *err);
 
 #endif

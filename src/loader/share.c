@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that many hold: for languages whose objects live as long as they like. L4. */
+/* Batches with several holders: for languages whose objects have lifetimes of their own. */
 #include <penstock/penstock.h>
 
 #include "batch/slot.h"
@@ -12,12 +12,12 @@
 
 struct pstk_share {
     _Atomic uint32_t n_refs;
-    struct pstk_batch *batch; /* leased; released by the last one */
+    struct pstk_batch *batch; /* leased; the last holder releases it */
     void *stream;             /* handed to pstk_release */
-    int owner;                /* process id: a fork's child gives nothing back */
+    int owner;                /* process id: a child after fork gives nothing back */
 };
 
-/* A tensor that was handed out. The first member is what others see. */
+/* A tensor that was handed out. Others see only the first member. */
 struct view {
     struct DLManagedTensor managed;
     struct pstk_share *share; /* holds a reference */
@@ -35,36 +35,36 @@ int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch, void *st
     int r = pool->device_ops->check_shared(pool->device, stream, err);
     if (r < 0)
         return r;
-    struct pstk_share *s = malloc(sizeof *s);
-    if (!s)
+    struct pstk_share *share = malloc(sizeof *share);
+    if (!share)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory to share a batch");
-    *s = (struct pstk_share){.batch = *batch, .stream = stream, .owner = (int)getpid()};
-    atomic_init(&s->n_refs, 1);
+    *share = (struct pstk_share){.batch = *batch, .stream = stream, .owner = (int)getpid()};
+    atomic_init(&share->n_refs, 1);
     *batch = NULL;
-    *out = s;
+    *out = share;
     return 0;
 }
 
-const struct pstk_batch *pstk_share_batch(const struct pstk_share *s)
+const struct pstk_batch *pstk_share_batch(const struct pstk_share *share)
 {
-    return s ? s->batch : NULL;
+    return share ? share->batch : NULL;
 }
 
-void pstk_share_ref(struct pstk_share *s)
+void pstk_share_ref(struct pstk_share *share)
 {
-    if (s)
-        atomic_fetch_add_explicit(&s->n_refs, 1, memory_order_relaxed);
+    if (share)
+        atomic_fetch_add_explicit(&share->n_refs, 1, memory_order_relaxed);
 }
 
-int pstk_share_use(struct pstk_share *s, void *stream, struct pstk_error *err)
+int pstk_share_use(struct pstk_share *share, void *stream, struct pstk_error *err)
 {
-    if (!s)
+    if (!share)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "share: is NULL");
-    struct pstk__slot *slot = (struct pstk__slot *)(void *)s->batch;
+    struct pstk__slot *slot = (struct pstk__slot *)(void *)share->batch;
     int r = slot->pool->device_ops->check_shared(slot->pool->device, stream, err);
     if (r == 0)
-        r = pstk_batch_wait(s->batch, stream, err);
-    return r < 0 || stream == s->stream ? r : pstk__slot_use(slot, stream, err);
+        r = pstk_batch_wait(share->batch, stream, err);
+    return r < 0 || stream == share->stream ? r : pstk__slot_use(slot, stream, err);
 }
 
 void pstk_share_unref(struct pstk_share **share)
@@ -73,7 +73,7 @@ void pstk_share_unref(struct pstk_share **share)
         return;
     struct pstk_share *s = *share;
     *share = NULL;
-    /* Acquire and release: the last one's release comes after all that the others did. */
+    /* Acquire and release: the last holder's release comes after all that the others did. */
     if (atomic_fetch_sub_explicit(&s->n_refs, 1, memory_order_acq_rel) != 1)
         return;
     if (s->owner == (int)getpid()) {
@@ -85,9 +85,9 @@ void pstk_share_unref(struct pstk_share **share)
 
 static void view_delete(struct DLManagedTensor *self)
 {
-    struct view *v = (struct view *)(void *)self;
-    pstk_share_unref(&v->share);
-    free(v);
+    struct view *view = (struct view *)(void *)self;
+    pstk_share_unref(&view->share);
+    free(view);
 }
 
 static uint8_t code_of(uint32_t dtype)
@@ -109,27 +109,28 @@ static uint8_t code_of(uint32_t dtype)
     }
 }
 
-int pstk_share_tensor(struct pstk_share *s, uint32_t tensor, struct DLManagedTensor **out,
+int pstk_share_tensor(struct pstk_share *share, uint32_t tensor, struct DLManagedTensor **out,
                       struct pstk_error *err)
 {
-    if (!s || !out)
+    if (!share || !out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s: is NULL",
-                          s ? "out" : "share");
+                          share ? "out" : "share");
     *out = NULL;
-    if (tensor >= s->batch->n_tensors)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-                          "tensor: there is no tensor %u in a batch of %u", tensor,
-                          s->batch->n_tensors);
-    const struct pstk__slot *slot = (const struct pstk__slot *)(const void *)s->batch;
-    const struct pstk_tensor *t = &s->batch->tensors[tensor];
-    struct view *v = malloc(sizeof *v);
-    if (!v)
+    if (tensor >= share->batch->n_tensors)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+            "tensor: value is %u; must be below %u, the number of tensors of the batch", tensor,
+            share->batch->n_tensors);
+    const struct pstk__slot *slot = (const struct pstk__slot *)(const void *)share->batch;
+    const struct pstk_tensor *t = &share->batch->tensors[tensor];
+    struct view *view = malloc(sizeof *view);
+    if (!view)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_CONSUMER, "no memory for a tensor's view");
     for (uint32_t i = 0; i < t->n_dims; i++) {
-        v->shape[i] = t->shape[i];
-        v->strides[i] = t->strides[i];
+        view->shape[i] = t->shape[i];
+        view->strides[i] = t->strides[i];
     }
-    v->managed =
+    view->managed =
         (struct DLManagedTensor){.tensor = {.data = t->data,
                                             .device_type = slot->pool->on_device ? DL_CUDA : DL_CPU,
                                             .device_id = slot->pool->device_index,
@@ -137,11 +138,11 @@ int pstk_share_tensor(struct pstk_share *s, uint32_t tensor, struct DLManagedTen
                                             .code = code_of(t->dtype),
                                             .bits = (uint8_t)(8 * pstk_dtype_size(t->dtype)),
                                             .lanes = 1,
-                                            .shape = v->shape,
-                                            .strides = v->strides},
+                                            .shape = view->shape,
+                                            .strides = view->strides},
                                  .deleter = view_delete};
-    v->share = s;
-    pstk_share_ref(s);
-    *out = &v->managed;
+    view->share = share;
+    pstk_share_ref(share);
+    *out = &view->managed;
     return 0;
 }

@@ -12,11 +12,11 @@
 /* The first line of a file, without its end. 0, or -1 when it cannot be read. */
 static int read_line(const char *path, char *line, int size)
 {
-    FILE *f = fopen(path, "re");
-    if (!f)
+    FILE *stream = fopen(path, "re");
+    if (!stream)
         return -1;
-    char *got = fgets(line, size, f);
-    fclose(f);
+    char *got = fgets(line, size, stream);
+    fclose(stream);
     if (!got)
         return -1;
     line[strcspn(line, "\n")] = 0;
@@ -121,7 +121,7 @@ static double limit_at(const char *root, const char *name, const char *path, lim
 }
 
 /* The limit that one line of /proc/self/cgroup, "id:controllers:path", leads to. */
-static double limit_of_line(const char *root, char *line, const struct question *q)
+static double limit_of_line(const char *root, char *line, const struct question *question)
 {
     char *controllers = strchr(line, ':');
     char *path = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -130,35 +130,36 @@ static double limit_of_line(const char *root, char *line, const struct question 
     *controllers++ = 0;
     *path++ = 0;
     if (*controllers == 0) /* version 2; where both are in use it is mounted as "unified" */
-        return lower(limit_at(root, "", path, q->v2), limit_at(root, "unified", path, q->v2));
-    if (!has_word(controllers, q->controller))
+        return lower(limit_at(root, "", path, question->v2),
+                     limit_at(root, "unified", path, question->v2));
+    if (!has_word(controllers, question->controller))
         return -1;
     /* Mounted under all its controllers' names ("cpu,cpuacct"), with links for each. */
-    return lower(limit_at(root, q->controller, path, q->v1),
-                 limit_at(root, controllers, path, q->v1));
+    return lower(limit_at(root, question->controller, path, question->v1),
+                 limit_at(root, controllers, path, question->v1));
 }
 
 /* The lowest limit of this process's cgroups, -1 when there is none. */
-static double limit_of_process(const char *root, const struct question *q)
+static double limit_of_process(const char *root, const struct question *question)
 {
     char path[PATH_SIZE], line[PATH_SIZE];
     int n = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
-    if (!f)
+    FILE *stream = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    if (!stream)
         return -1;
     double lowest = -1;
-    while (fgets(line, sizeof line, f)) {
+    while (fgets(line, sizeof line, stream)) {
         line[strcspn(line, "\n")] = 0;
-        lowest = lower(lowest, limit_of_line(root, line, q));
+        lowest = lower(lowest, limit_of_line(root, line, question));
     }
-    fclose(f);
+    fclose(stream);
     return lowest;
 }
 
 double pstk__cgroup_cpus(const char *root)
 {
-    static const struct question q = {"cpu", cpus_v1, cpus_v2};
-    double cpus = limit_of_process(root, &q);
+    static const struct question question = {"cpu", cpus_v1, cpus_v2};
+    double cpus = limit_of_process(root, &question);
     return cpus > 0 ? cpus : 0;
 }
 
@@ -177,9 +178,9 @@ static uint64_t machine_memory(const char *root)
 
 uint64_t pstk__cgroup_memory(const char *root)
 {
-    static const struct question q = {"memory", memory_v1, memory_v2};
+    static const struct question question = {"memory", memory_v1, memory_v2};
     uint64_t memory = machine_memory(root);
-    double limit = limit_of_process(root, &q);
+    double limit = limit_of_process(root, &question);
     /* Without a limit version 1 says nearly 2^63. */
     return limit >= 0 && (memory == 0 || limit < (double)memory) ? (uint64_t)limit : memory;
 }

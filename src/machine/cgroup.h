@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: what this process's control groups, version 2 or 1, grant it. L0. The lowest limit from
- * its own group up to the root of the hierarchy counts. `root` is "/" outside tests, which give a
- * directory with proc/ and sys/ below it; missing files are no limit.
+ * cgroup: what this process's control groups, version 2 or 1, grant it. The lowest limit from its
+ * own group up to the root of the hierarchy counts. `root` is "/" outside tests, which give a
+ * directory with proc/ and sys/ below it; a missing file means no limit.
  */
 #ifndef PSTK_CGROUP_H
 #define PSTK_CGROUP_H

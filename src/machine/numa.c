@@ -37,9 +37,8 @@ struct pstk__numa {
     uint32_t n_nodes; /* with workers */
     uint32_t n_known; /* >= n_nodes: after those the nodes that only have a device */
     uint32_t n_places;
-    hwloc_cpuset_t allowed; /* owned; the hardware threads in the affinity mask */
-    struct place
-        *places; /* owned; sorted by thread, then core: a core each before second threads */
+    hwloc_cpuset_t allowed;       /* owned; the hardware threads in the affinity mask */
+    struct place *places;         /* owned; by thread, then core: cores before second threads */
     struct place **worker_places; /* owned; [n_workers], into places */
     struct node nodes[PSTK__MAX_NODES];
 };
@@ -75,11 +74,10 @@ static int load_topology(struct pstk__numa *n, const struct pstk__numa_config *c
     else if (description)
         r = hwloc_topology_set_synthetic(n->topology, description);
     if (r < 0)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "topology: \"%s\" is neither an XML file that hwloc reads nor a synthetic "
-            "description such as \"node:2 core:4 pu:2\"",
-            description);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "topology: value is \"%s\"; must be an XML file that hwloc reads or a "
+                          "synthetic description such as \"node:2 core:4 pu:2\"",
+                          description);
     /* Caches and the like are not asked for: leaving them out makes loading faster. */
     r = hwloc_topology_set_cache_types_filter(n->topology, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (r == 0 && c->with_pci)
@@ -162,11 +160,11 @@ static uint32_t number_cores(struct pstk__numa *n)
     uint32_t n_cores = 0;
     hwloc_obj_t last = NULL;
     for (uint32_t i = 0; i < n->n_places; i++) {
-        struct place *p = &n->places[i];
-        hwloc_obj_t core = core_of(n->topology, p->pu);
-        p->thread = core == last ? n->places[i - 1].thread + 1 : 0;
+        struct place *place = &n->places[i];
+        hwloc_obj_t core = core_of(n->topology, place->pu);
+        place->thread = core == last ? n->places[i - 1].thread + 1 : 0;
         n_cores += core != last;
-        p->core = n_cores - 1;
+        place->core = n_cores - 1;
         last = core;
     }
     return n_cores;
@@ -188,7 +186,7 @@ static int list_places(struct pstk__numa *n, struct pstk_error *err)
     }
     if (n->n_places == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "topology: it has no processor with memory beside it");
+                          "topology: has no processor with local memory");
     qsort(n->places, n->n_places, sizeof n->places[0], compare_by_node);
     n->n_cores = number_cores(n);
     return 0;
@@ -200,11 +198,11 @@ struct span {
 };
 
 /* Part `i` of `parts` of a span; never empty: where there are more parts than cores they share. */
-static struct span part_of(struct span s, uint32_t i, uint32_t parts)
+static struct span part_of(struct span span, uint32_t i, uint32_t parts)
 {
-    uint64_t n = s.end - s.first;
-    struct span part = {s.first + (uint32_t)(n * i / parts),
-                        s.first + (uint32_t)(n * (i + 1) / parts)};
+    uint64_t n = span.end - span.first;
+    struct span part = {span.first + (uint32_t)(n * i / parts),
+                        span.first + (uint32_t)(n * (i + 1) / parts)};
     if (part.first == part.end)
         part.end++;
     return part;
@@ -217,13 +215,13 @@ static struct span cores_of_nodes(const struct pstk__numa *n, struct span nodes,
     struct span cores = {UINT32_MAX, 0};
     uint32_t count = 0;
     for (uint32_t i = 0; i < n->n_places; i++) {
-        const struct place *p = &n->places[i];
-        count += i == 0 || p->memory != n->places[i - 1].memory;
+        const struct place *place = &n->places[i];
+        count += i == 0 || place->memory != n->places[i - 1].memory;
         if (count - 1 < nodes.first || count - 1 >= nodes.end)
             continue;
         if (cores.first == UINT32_MAX)
-            cores.first = p->core;
-        cores.end = p->core + 1;
+            cores.first = place->core;
+        cores.end = place->core + 1;
     }
     *n_nodes = count;
     return cores;
@@ -304,8 +302,8 @@ static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
             continue;
         if (n->n_nodes == PSTK__MAX_NODES)
             return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
-                              "the workers are spread over more than %d NUMA nodes: narrow the "
-                              "affinity mask, or set n_threads to %d",
+                              "the workers are on more than %d NUMA nodes: narrow the affinity "
+                              "mask, or set n_threads to %d",
                               PSTK__MAX_NODES, PSTK__MAX_NODES);
         struct node *node = &n->nodes[n->n_nodes];
         node->memory = memory;
@@ -315,9 +313,10 @@ static int number_nodes(struct pstk__numa *n, struct pstk_error *err)
         n->n_known = ++n->n_nodes;
     }
     for (uint32_t i = 0; i < n->n_places; i++) {
-        struct place *p = &n->places[i];
-        p->node = find_node(n, p->memory);
-        if (p->node != UINT32_MAX && hwloc_bitmap_set(n->nodes[p->node].cpus, p->pu->os_index) < 0)
+        struct place *place = &n->places[i];
+        place->node = find_node(n, place->memory);
+        if (place->node != UINT32_MAX &&
+            hwloc_bitmap_set(n->nodes[place->node].cpus, place->pu->os_index) < 0)
             return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the nodes' plan");
     }
     return 0;
@@ -347,11 +346,11 @@ int pstk__numa_open(struct pstk__numa **out, const struct pstk__numa_config *c,
     *out = NULL;
     if (c->local_rank >= (c->local_world ? c->local_world : 1))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "local_rank: %u is not below local_world = %u", c->local_rank,
-                          c->local_world);
+                          "local_rank: value is %u; must be below local_world, which is %u",
+                          c->local_rank, c->local_world);
     if (c->n_workers > PSTK__MAX_WORKERS)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "n_threads: %u is above the limit of %d", c->n_workers,
+                          "n_threads: value is %u; must be at most %d", c->n_workers,
                           PSTK__MAX_WORKERS);
     struct pstk__numa *n = calloc(1, sizeof *n);
     if (!n)
@@ -441,7 +440,7 @@ static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t 
     return best;
 }
 
-/* What hwloc tells: a device lies under the object whose processors are all equally near to it,
+/* What hwloc reports: a device lies under the object whose processors are all equally near to it,
  * which is the whole machine where the firmware says nothing. */
 static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
 {
@@ -471,8 +470,8 @@ static hwloc_obj_t memory_of_device(const struct pstk__numa *n, const char *bus_
     hwloc_obj_t memory = memory_by_topology(n, bus_id, &n_found);
     if (n_found == 1)
         return memory;
-    hwloc_obj_t told = memory_by_sysfs(n, bus_id);
-    return told ? told : memory;
+    hwloc_obj_t by_sysfs = memory_by_sysfs(n, bus_id);
+    return by_sysfs ? by_sysfs : memory;
 }
 
 uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id)
@@ -501,8 +500,8 @@ static int bind_thread(struct pstk__numa *n, hwloc_const_cpuset_t cpus)
 
 int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker)
 {
-    const struct place *p = n->worker_places[worker];
-    return bind_thread(n, n->pin_to_core ? p->pu->cpuset : n->nodes[p->node].cpus);
+    const struct place *place = n->worker_places[worker];
+    return bind_thread(n, n->pin_to_core ? place->pu->cpuset : n->nodes[place->node].cpus);
 }
 
 int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * numa: which cores and nodes this process may use, and memory near them. L1; the only user of
+ * numa: which cores and nodes this process may use, and memory near them. The only user of
  * hwloc. Honours the affinity mask, the cgroup CPU quota, and local rank / local world (the cores
  * are divided in order, whole nodes first where they divide). Works on synthetic and XML
  * topologies: then threads are planned but not pinned, and memory is not bound.
@@ -22,10 +22,10 @@ struct pstk__numa_config {
     uint32_t local_rank, local_world;
     uint32_t n_workers; /* wanted, 0 = as many as cores (quota included) */
     int pin;            /* pin threads */
-    /* Load PCI devices too, for pstk__numa_pci_node. A file needs it, where that is all that tells
-     * of them. For this machine it is not worth its cost, a read of each device's configuration
-     * space (1 to 2 ms each in a virtual machine): without it sysfs is asked, for one device. Only
-     * corrections made through hwloc's environment (HWLOC_PCI_LOCALITY) need it. */
+    /* Load PCI devices too, for pstk__numa_pci_node. A topology from a file needs it, where nothing
+     * else lists them. For this machine it is not worth its cost, a read of each device's
+     * configuration space (1 to 2 ms each in a virtual machine): without it sysfs is asked, for one
+     * device. Only corrections made through hwloc's environment (HWLOC_PCI_LOCALITY) need it. */
     int with_pci;
 };
 
@@ -47,9 +47,9 @@ uint32_t pstk__numa_n_usable(const struct pstk__numa *n);
  * cores, to the planned cores of its node. 0 or a native errno; an unpinned plan returns 0. */
 int pstk__numa_pin_worker(struct pstk__numa *n, uint32_t worker);
 /* Index of the NUMA node nearest to a PCI device, for pstk__numa_map and pstk__numa_pin_node;
- * bus_id as CUDA writes it, "0000:3B:00.0". UINT32_MAX when the topology has several nodes and
- * tells of none that is nearest. The index is pstk__numa_n_nodes or above when no worker is there.
- * Adds to the plan: while other threads use `n` it may not be called. */
+ * bus_id as CUDA writes it, "0000:3B:00.0". UINT32_MAX when the topology has several nodes and has
+ * none that is nearest. The index is pstk__numa_n_nodes or above when no worker is there. Adds to
+ * the plan: while other threads use `n` it may not be called. */
 uint32_t pstk__numa_pci_node(struct pstk__numa *n, const char *bus_id);
 /* Called by a thread on itself: bind it to all the planned cores of a node; of a node without
  * workers, to all that the affinity mask leaves, or nothing is pinned when it leaves none. */

@@ -16,7 +16,7 @@ struct address {
 
 /* "domain:bus:device.function" in hexadecimal digits. CUDA and sysfs write four for the domain,
  * NVML eight; more than four are in use for devices behind a volume management controller. */
-static int parse_address(const char *bus_id, struct address *a)
+static int parse_address(const char *bus_id, struct address *address)
 {
     char domain[9], bus[3], device[3], function[2];
     int end = 0;
@@ -24,9 +24,9 @@ static int parse_address(const char *bus_id, struct address *a)
                    device, function, &end);
     if (n != 4 || bus_id[end] != 0)
         return -EINVAL;
-    *a = (struct address){strtoul(domain, NULL, 16), strtoul(bus, NULL, 16),
-                          strtoul(device, NULL, 16), strtoul(function, NULL, 16)};
-    return a->device < 32 ? 0 : -EINVAL;
+    *address = (struct address){strtoul(domain, NULL, 16), strtoul(bus, NULL, 16),
+                                strtoul(device, NULL, 16), strtoul(function, NULL, 16)};
+    return address->device < 32 ? 0 : -EINVAL;
 }
 
 /* The first line of a file of the device's directory. 0, or -1 when it cannot be read: some files
@@ -35,11 +35,11 @@ static int read_line(const char *dir, const char *file, char *line, int size)
 {
     char path[PATH_SIZE];
     int n = snprintf(path, sizeof path, "%s/%s", dir, file);
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
-    if (!f)
+    FILE *stream = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    if (!stream)
         return -1;
-    char *got = fgets(line, size, f);
-    fclose(f);
+    char *got = fgets(line, size, stream);
+    fclose(stream);
     return got ? 0 : -1;
 }
 
@@ -81,13 +81,13 @@ static int32_t node_in(const char *dir)
 int pstk__pci_get(const char *root, const char *bus_id, struct pstk__pci *out)
 {
     char dir[PATH_SIZE];
-    struct address a;
+    struct address address;
     *out = (struct pstk__pci){.numa_node = -1};
-    int r = parse_address(bus_id, &a);
+    int r = parse_address(bus_id, &address);
     if (r < 0)
         return r;
     int n = snprintf(dir, sizeof dir, "%s/sys/bus/pci/devices/%04lx:%02lx:%02lx.%lx", root,
-                     a.domain, a.bus, a.device, a.function);
+                     address.domain, address.bus, address.device, address.function);
     if (n < 0 || (size_t)n >= sizeof dir)
         return -ENAMETOOLONG;
     if (access(dir, F_OK) < 0)

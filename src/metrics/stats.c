@@ -16,27 +16,28 @@ void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *f
 }
 
 /* Share of a stage's time in [0, 1]. */
-static double share(uint64_t part, const struct pstk_stage_stats *s)
+static double share(uint64_t part, const struct pstk_stage_stats *stats)
 {
-    uint64_t all = s->busy_ns + s->starved_ns + s->blocked_ns;
+    uint64_t all = stats->busy_ns + stats->starved_ns + stats->blocked_ns;
     return all ? (double)part / (double)all : 0.0;
 }
 
-uint32_t pstk__stats_limit(const struct pstk_stats *s)
+uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
 {
     const struct pstk_stage_stats *c = &s->stage_consumer, *w = &s->stage_workers,
                                   *r = &s->stage_reader;
     if (s->n_batches < 4 || c->busy_ns + c->starved_ns < 100000000u)
-        return PSTK_LIMIT_UNKNOWN;
+        return PSTK_BOTTLENECK_UNKNOWN;
     /* Batches lie ready when it comes: it sets the pace. */
     if (share(c->starved_ns, c) < 0.1)
-        return PSTK_LIMIT_CONSUMER;
-    /* On a device it asks long before it uses. There its stream tells, where it was timed; else an
-     * uploader that waits for slots most of the time means that the work on them sets the pace. */
+        return PSTK_BOTTLENECK_CONSUMER;
+    /* On a device it asks long before it uses. There its stream shows it, where it was timed; else
+     * an uploader that waits for slots most of the time means that the work on them sets the pace.
+     */
     const struct pstk_stage_stats *u = &s->stage_uploader;
     const int timed = s->stream_used_ns + s->stream_starved_ns > 0;
     if (timed ? s->stream_starved_ns < s->stream_used_ns / 10 : share(u->blocked_ns, u) > 0.5)
-        return PSTK_LIMIT_CONSUMER;
+        return PSTK_BOTTLENECK_CONSUMER;
     /* A starved stream leaves its slots free: what else blocks is our own work on the device. */
     double copy = share(u->busy_ns + (timed ? u->blocked_ns : 0), u);
     /* Otherwise it is the stage that has the least rest: workers that work, a reader that works, a
@@ -44,8 +45,8 @@ uint32_t pstk__stats_limit(const struct pstk_stats *s)
     double decode = share(w->busy_ns, w), reader = share(r->busy_ns, r),
            storage = share(r->starved_ns, r);
     if (copy > decode && copy > reader && copy > storage)
-        return PSTK_LIMIT_COPY;
+        return PSTK_BOTTLENECK_COPY;
     if (decode >= reader && decode >= storage)
-        return PSTK_LIMIT_DECODE;
-    return reader >= storage ? PSTK_LIMIT_READER : PSTK_LIMIT_STORAGE;
+        return PSTK_BOTTLENECK_DECODE;
+    return reader >= storage ? PSTK_BOTTLENECK_READER : PSTK_BOTTLENECK_STORAGE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats: counters that one thread writes and any reads, and the verdict drawn from them. L2. */
+/* stats: counters that one thread writes and any reads, and the verdict drawn from them. */
 #ifndef PSTK_STATS_H
 #define PSTK_STATS_H
 
@@ -27,7 +27,7 @@ static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)
 
 /* Add one thread's counters to a stage's. */
 void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *from);
-/* What limits: from the shares of time in s's stages (filled). enum pstk_limit. */
-uint32_t pstk__stats_limit(const struct pstk_stats *s);
+/* What limits: from the shares of time in s's stages (filled). enum pstk_bottleneck. */
+uint32_t pstk__stats_bottleneck(const struct pstk_stats *stats);
 
 #endif

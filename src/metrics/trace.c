@@ -5,18 +5,18 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-int pstk__trace_open(struct pstk__trace *t, struct pstk_error *err)
+int pstk__trace_open(struct pstk__trace *trace, struct pstk_error *err)
 {
     (void)err;
-    t->domain = nvtxDomainCreateA("penstock"); /* NULL where no profiler listens: off then */
+    trace->domain = nvtxDomainCreateA("penstock"); /* NULL where no profiler listens: off then */
     return 0;
 }
 
-void pstk__trace_close(struct pstk__trace *t)
+void pstk__trace_close(struct pstk__trace *trace)
 {
-    if (t->domain)
-        nvtxDomainDestroy(t->domain);
-    t->domain = NULL;
+    if (trace->domain)
+        nvtxDomainDestroy(trace->domain);
+    trace->domain = NULL;
 }
 
 static nvtxEventAttributes_t attributes(const char *name, uint64_t batch)
@@ -29,24 +29,25 @@ static nvtxEventAttributes_t attributes(const char *name, uint64_t batch)
                                    .message.ascii = name};
 }
 
-void pstk__trace_push(const struct pstk__trace *t, const char *name, uint64_t batch)
+void pstk__trace_begin_on(const struct pstk__trace *trace, const char *name, uint64_t batch)
 {
     const nvtxEventAttributes_t a = attributes(name, batch);
-    nvtxDomainRangePushEx(t->domain, &a);
+    nvtxDomainRangePushEx(trace->domain, &a);
 }
 
-void pstk__trace_pop(const struct pstk__trace *t)
+void pstk__trace_end_on(const struct pstk__trace *trace)
 {
-    nvtxDomainRangePop(t->domain);
+    nvtxDomainRangePop(trace->domain);
 }
 
-uint64_t pstk__trace_start(const struct pstk__trace *t, const char *name, uint64_t batch)
+uint64_t pstk__trace_begin_across_on(const struct pstk__trace *trace, const char *name,
+                                     uint64_t batch)
 {
     const nvtxEventAttributes_t a = attributes(name, batch);
-    return nvtxDomainRangeStartEx(t->domain, &a);
+    return nvtxDomainRangeStartEx(trace->domain, &a);
 }
 
-void pstk__trace_finish(const struct pstk__trace *t, uint64_t range)
+void pstk__trace_end_across_on(const struct pstk__trace *trace, uint64_t range)
 {
-    nvtxDomainRangeEnd(t->domain, range);
+    nvtxDomainRangeEnd(trace->domain, range);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace: named ranges of time for a profiler (NVTX: Nsight Systems shows the pipeline by name). L0.
+ * trace: named ranges of time for a profiler (NVTX: Nsight Systems shows the pipeline by name).
  * Off, a range costs a test of a pointer that is at hand; the profiler's library is not looked for.
  */
 #ifndef PSTK_TRACE_H
@@ -13,39 +13,41 @@ struct pstk__trace {
 };
 
 /* Begin to trace. ENOTSUP: this build cannot. */
-int pstk__trace_open(struct pstk__trace *t, struct pstk_error *err);
-void pstk__trace_close(struct pstk__trace *t);
+int pstk__trace_open(struct pstk__trace *trace, struct pstk_error *err);
+void pstk__trace_close(struct pstk__trace *trace);
 
 /* Only while it is on. */
-void pstk__trace_push(const struct pstk__trace *t, const char *name, uint64_t batch);
-void pstk__trace_pop(const struct pstk__trace *t);
-uint64_t pstk__trace_start(const struct pstk__trace *t, const char *name, uint64_t batch);
-void pstk__trace_finish(const struct pstk__trace *t, uint64_t range);
+void pstk__trace_begin_on(const struct pstk__trace *trace, const char *name, uint64_t batch);
+void pstk__trace_end_on(const struct pstk__trace *trace);
+uint64_t pstk__trace_begin_across_on(const struct pstk__trace *trace, const char *name,
+                                     uint64_t batch);
+void pstk__trace_end_across_on(const struct pstk__trace *trace, uint64_t range);
 
 /* A range of the calling thread, for a batch's number in the stream; ranges nest. */
-static inline void pstk__trace_enter(const struct pstk__trace *t, const char *name, uint64_t batch)
+static inline void pstk__trace_begin(const struct pstk__trace *trace, const char *name,
+                                     uint64_t batch)
 {
-    if (t->domain)
-        pstk__trace_push(t, name, batch);
+    if (trace->domain)
+        pstk__trace_begin_on(trace, name, batch);
 }
 
-static inline void pstk__trace_leave(const struct pstk__trace *t)
+static inline void pstk__trace_end(const struct pstk__trace *trace)
 {
-    if (t->domain)
-        pstk__trace_pop(t);
+    if (trace->domain)
+        pstk__trace_end_on(trace);
 }
 
 /* A range that may end in another thread; returns what names it. */
-static inline uint64_t pstk__trace_begin(const struct pstk__trace *t, const char *name,
-                                         uint64_t batch)
+static inline uint64_t pstk__trace_begin_across(const struct pstk__trace *trace, const char *name,
+                                                uint64_t batch)
 {
-    return t->domain ? pstk__trace_start(t, name, batch) : 0;
+    return trace->domain ? pstk__trace_begin_across_on(trace, name, batch) : 0;
 }
 
-static inline void pstk__trace_end(const struct pstk__trace *t, uint64_t range)
+static inline void pstk__trace_end_across(const struct pstk__trace *trace, uint64_t range)
 {
-    if (t->domain)
-        pstk__trace_finish(t, range);
+    if (trace->domain)
+        pstk__trace_end_across_on(trace, range);
 }
 
 #endif

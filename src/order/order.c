@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-/* The stream of draws from which an epoch's order is made. Seed and epoch stand in different places
- * of Philox (key, counter), so that (seed + 1, epoch) and (seed, epoch + 1) have nothing in common.
+/* The stream of draws that makes the order of an epoch. Seed and epoch go into different places of
+ * Philox (key, counter), so that (seed + 1, epoch) and (seed, epoch + 1) have nothing in common.
  */
 static struct pstk__random draws_of(uint64_t seed, uint64_t epoch)
 {
@@ -30,25 +30,25 @@ static void shuffle_table(uint16_t *table, uint32_t n, struct pstk__random *draw
     }
 }
 
-void pstk__order_init(struct pstk__order *o, uint32_t kind, uint64_t n, uint64_t seed,
+void pstk__order_init(struct pstk__order *order, uint32_t kind, uint64_t n, uint64_t seed,
                       uint64_t epoch)
 {
-    *o = (struct pstk__order){.kind = kind, .n = n};
+    *order = (struct pstk__order){.kind = kind, .n = n};
     if (kind != PSTK_ORDER_FULL || n < 2)
         return;
     struct pstk__random draws = draws_of(seed, epoch);
     if (n <= PSTK__ORDER_TABLE) {
-        shuffle_table(o->table, (uint32_t)n, &draws);
+        shuffle_table(order->table, (uint32_t)n, &draws);
         return;
     }
     /* The bits of n - 1, the largest position: 2^bits < 2 n, so that a walk takes less than two
      * steps on average. Halves of at most 32 bits; the right one is larger by one if they differ.
      */
     uint32_t bits = 64 - (uint32_t)__builtin_clzll(n - 1);
-    o->left_bits = bits / 2;
-    o->right_bits = bits - o->left_bits;
+    order->left_bits = bits / 2;
+    order->right_bits = bits - order->left_bits;
     for (int i = 0; i < PSTK__ORDER_ROUNDS; i++)
-        o->keys[i] = pstk__random_u64(&draws);
+        order->keys[i] = pstk__random_u64(&draws);
 }
 
 /* A keyed function to the top bits of a word: two multiplications, so that each bit of x and of the
@@ -61,119 +61,122 @@ static inline uint64_t round_of(uint64_t x, uint64_t key)
 }
 
 /* One step of the walk: a permutation of [0, 2^(left + right)). Each round changes one half by a
- * function of the other, which undoes itself: so it is one whatever the function and the widths. */
-static inline uint64_t feistel(const struct pstk__order *o, uint64_t x)
+ * function of the other half, and the same round undoes it. So the step is a permutation whatever
+ * the function and the widths. */
+static inline uint64_t feistel(const struct pstk__order *order, uint64_t x)
 {
-    uint32_t left_shift = 64 - o->left_bits, right_shift = 64 - o->right_bits;
-    uint64_t left = x >> o->right_bits;
-    uint64_t right = x & (((uint64_t)1 << o->right_bits) - 1);
+    uint32_t left_shift = 64 - order->left_bits, right_shift = 64 - order->right_bits;
+    uint64_t left = x >> order->right_bits;
+    uint64_t right = x & (((uint64_t)1 << order->right_bits) - 1);
     for (int i = 0; i < PSTK__ORDER_ROUNDS; i += 2) {
-        left ^= round_of(right, o->keys[i]) >> left_shift;
-        right ^= round_of(left, o->keys[i + 1]) >> right_shift;
+        left ^= round_of(right, order->keys[i]) >> left_shift;
+        right ^= round_of(left, order->keys[i + 1]) >> right_shift;
     }
-    return left << o->right_bits | right;
+    return left << order->right_bits | right;
 }
 
-uint64_t pstk__order_at(const struct pstk__order *o, uint64_t k)
+uint64_t pstk__order_at(const struct pstk__order *order, uint64_t k)
 {
-    assert(k < o->n);
-    if (o->kind != PSTK_ORDER_FULL)
+    assert(k < order->n);
+    if (order->kind != PSTK_ORDER_FULL)
         return k;
-    if (o->n <= PSTK__ORDER_TABLE)
-        return o->table[k];
-    /* Following the cycle of k, which lies in [0, n), leads back into [0, n): the walk ends, and no
-     * two positions end at the same id. */
+    if (order->n <= PSTK__ORDER_TABLE)
+        return order->table[k];
+    /* The cycle of k, which lies in [0, n), leads back into [0, n): the walk ends, and no two
+     * positions end at the same id. */
     do
-        k = feistel(o, k);
-    while (k >= o->n);
+        k = feistel(order, k);
+    while (k >= order->n);
     return k;
 }
 
-uint64_t pstk__partition_global(const struct pstk__partition *p)
+uint64_t pstk__partition_global(const struct pstk__partition *partition)
 {
-    return p->batch_size * p->world;
+    return partition->batch_size * partition->world;
 }
 
-static uint64_t samples_left(const struct pstk__partition *p, uint64_t position)
+static uint64_t samples_left(const struct pstk__partition *partition, uint64_t position)
 {
-    return position < p->n ? p->n - position : 0;
+    return position < partition->n ? partition->n - position : 0;
 }
 
-uint64_t pstk__partition_n_batches(const struct pstk__partition *p, uint64_t position)
+uint64_t pstk__partition_n_batches(const struct pstk__partition *partition, uint64_t position)
 {
-    uint64_t left = samples_left(p, position);
-    uint64_t global = pstk__partition_global(p);
-    return left / global + (p->last != PSTK_LAST_DROP && left % global != 0);
+    uint64_t left = samples_left(partition, position);
+    uint64_t global = pstk__partition_global(partition);
+    return left / global + (partition->last_batch != PSTK_LAST_DROP && left % global != 0);
 }
 
 /* Distance from `position` to the first position at or after it that is = rank modulo world; below
- * world. It is the rank itself unless position is no multiple of world, as it may be after resuming
- * with another number of ranks. */
-static uint64_t distance_to_rank(const struct pstk__partition *p, uint64_t position)
+ * world. It is the rank itself unless position is not a multiple of world, as may happen after
+ * resuming with another number of ranks. */
+static uint64_t distance_to_rank(const struct pstk__partition *partition, uint64_t position)
 {
-    uint64_t at = position % p->world;
-    return p->rank >= at ? p->rank - at : p->rank + p->world - at;
+    uint64_t at = position % partition->world;
+    return partition->rank >= at ? partition->rank - at : partition->rank + partition->world - at;
 }
 
-uint32_t pstk__partition_n_valid(const struct pstk__partition *p, uint64_t position)
+uint32_t pstk__partition_n_valid(const struct pstk__partition *partition, uint64_t position)
 {
-    uint64_t left = samples_left(p, position);
+    uint64_t left = samples_left(partition, position);
     if (left == 0)
         return 0;
-    if (p->last != PSTK_LAST_SHORT || left >= pstk__partition_global(p))
-        return (uint32_t)p->batch_size;
-    uint64_t first = distance_to_rank(p, position);
-    return first < left ? (uint32_t)((left - first - 1) / p->world + 1) : 0;
+    if (partition->last_batch != PSTK_LAST_SHORT || left >= pstk__partition_global(partition))
+        return (uint32_t)partition->batch_size;
+    uint64_t first = distance_to_rank(partition, position);
+    return first < left ? (uint32_t)((left - first - 1) / partition->world + 1) : 0;
 }
 
-uint64_t pstk__partition_row(const struct pstk__partition *p, uint64_t position, uint32_t row)
+uint64_t pstk__partition_row(const struct pstk__partition *partition, uint64_t position,
+                             uint32_t row)
 {
-    uint64_t at = position + distance_to_rank(p, position) + row * p->world;
-    return at < p->n ? at : at % p->n; /* past the end only under PSTK_LAST_PAD */
+    uint64_t at = position + distance_to_rank(partition, position) + row * partition->world;
+    return at < partition->n ? at : at % partition->n; /* past the end only under PSTK_LAST_PAD */
 }
 
-/* Samples, and rows of a global batch, that the public functions take: their sums stay below 2^63.
+/* The most samples, and rows of a global batch, that the public functions take: their sums stay
+ * below 2^63.
  */
 #define LIMIT ((uint64_t)1 << 62)
 
-/* Fill p from the caller's settings; 0 or EINVAL. */
-static int partition_of(const struct pstk_order_settings *s, struct pstk__partition *p)
+/* Fill a partition from the caller's settings; 0 or EINVAL. */
+static int partition_of(const struct pstk_order_settings *s, struct pstk__partition *partition)
 {
     if (!s || s->size < sizeof *s || s->n_samples > LIMIT || s->batch_size == 0)
         return PSTK_EINVAL;
-    if (s->order > PSTK_ORDER_SEQUENTIAL || s->last > PSTK_LAST_SHORT)
+    if (s->order > PSTK_ORDER_SEQUENTIAL || s->last_batch > PSTK_LAST_SHORT)
         return PSTK_EINVAL;
     uint32_t world = s->world ? s->world : 1;
     if (s->rank >= world || (uint64_t)s->batch_size * world > LIMIT)
         return PSTK_EINVAL;
-    *p = (struct pstk__partition){
+    *partition = (struct pstk__partition){
         .n = s->n_samples,
         .batch_size = s->batch_size,
         .rank = s->rank,
         .world = world,
-        .last = s->last,
+        .last_batch = s->last_batch,
     };
     return 0;
 }
 
 uint64_t pstk_order_n_batches(const struct pstk_order_settings *s, uint64_t position)
 {
-    struct pstk__partition p;
-    return partition_of(s, &p) < 0 ? 0 : pstk__partition_n_batches(&p, position);
+    struct pstk__partition partition;
+    return partition_of(s, &partition) < 0 ? 0 : pstk__partition_n_batches(&partition, position);
 }
 
 int64_t pstk_order_batch(const struct pstk_order_settings *s, uint64_t position, uint64_t *ids)
 {
-    struct pstk__partition p;
-    int r = partition_of(s, &p);
+    struct pstk__partition partition;
+    int r = partition_of(s, &partition);
     if (r < 0 || !ids)
         return PSTK_EINVAL;
-    if (pstk__partition_n_batches(&p, position) == 0)
+    if (pstk__partition_n_batches(&partition, position) == 0)
         return 0;
     struct pstk__order order;
     pstk__order_init(&order, s->order, s->n_samples, s->seed, s->epoch);
-    uint32_t n_valid = pstk__partition_n_valid(&p, position);
+    uint32_t n_valid = pstk__partition_n_valid(&partition, position);
     for (uint32_t row = 0; row < n_valid; row++)
-        ids[row] = pstk__order_at(&order, pstk__partition_row(&p, position, row));
+        ids[row] = pstk__order_at(&order, pstk__partition_row(&partition, position, row));
     return n_valid;
 }

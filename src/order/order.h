@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * order: (seed, epoch, position) -> sample id. L0, pure, O(1) memory and time.
+ * order: (seed, epoch, position) -> sample id. Pure, O(1) memory and time.
  *
  * `full` is a keyed bijection on [0, n) for every n >= 1. Small n (<= PSTK__ORDER_TABLE) is a
  * Fisher-Yates table drawn from Philox, so that all permutations are equally likely; larger n is a
@@ -24,10 +24,10 @@ struct pstk__order {
     uint16_t table[PSTK__ORDER_TABLE]; /* n <= PSTK__ORDER_TABLE */
 };
 
-void pstk__order_init(struct pstk__order *o, uint32_t kind, uint64_t n, uint64_t seed,
+void pstk__order_init(struct pstk__order *order, uint32_t kind, uint64_t n, uint64_t seed,
                       uint64_t epoch);
 /* Sample id at position k < n. */
-uint64_t pstk__order_at(const struct pstk__order *o, uint64_t k);
+uint64_t pstk__order_at(const struct pstk__order *order, uint64_t k);
 
 /* How positions become batches: which rows rank `rank` of `world` has in the batch at a position.
  */
@@ -35,16 +35,17 @@ struct pstk__partition {
     uint64_t n;          /* samples */
     uint64_t batch_size; /* per rank, <= UINT32_MAX */
     uint64_t rank, world;
-    uint32_t last; /* enum pstk_last */
+    uint32_t last_batch; /* enum pstk_last_batch */
 };
 
 /* Samples a global batch takes: batch_size * world. */
-uint64_t pstk__partition_global(const struct pstk__partition *p);
+uint64_t pstk__partition_global(const struct pstk__partition *partition);
 /* Batches of an epoch from `position` on; the same for all ranks. */
-uint64_t pstk__partition_n_batches(const struct pstk__partition *p, uint64_t position);
+uint64_t pstk__partition_n_batches(const struct pstk__partition *partition, uint64_t position);
 /* Valid rows of the batch that starts at `position` (a batch that exists). */
-uint32_t pstk__partition_n_valid(const struct pstk__partition *p, uint64_t position);
+uint32_t pstk__partition_n_valid(const struct pstk__partition *partition, uint64_t position);
 /* Position of row `row` of that batch, already wrapped under PSTK_LAST_PAD. */
-uint64_t pstk__partition_row(const struct pstk__partition *p, uint64_t position, uint32_t row);
+uint64_t pstk__partition_row(const struct pstk__partition *partition, uint64_t position,
+                             uint32_t row);
 
 #endif

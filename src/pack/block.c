@@ -123,60 +123,68 @@ struct output {
     uint64_t room;
 };
 
-static void put_stored(struct pstk__field_view *v, struct output *o, uint64_t size, uint8_t codec)
+static void put_stored(struct pstk__field_view *v, struct output *output, uint64_t size,
+                       uint8_t codec)
 {
-    v->data = o->at;
+    v->data = output->at;
     v->stored_size = (uint32_t)size;
-    v->stored_crc = pstk__crc32c(0, o->at, size);
+    v->stored_crc = pstk__crc32c(0, output->at, size);
     v->codec = codec;
-    o->at += size;
-    o->room -= size;
+    output->at += size;
+    output->room -= size;
 }
 
-static int encode_zstd(struct pstk__field_view *v, struct pstk__encoder *encoder, struct output *o,
-                       struct pstk_error *err)
+static int encode_zstd(struct pstk__field_view *v, struct pstk__encoder *encoder,
+                       struct output *output, struct pstk_error *err)
 {
-    int64_t n = pstk__encoder_encode(encoder, v->data, v->plain_size, o->at, o->room, err);
+    int64_t n =
+        pstk__encoder_encode(encoder, v->data, v->plain_size, output->at, output->room, err);
     if (n < 0)
         return (int)n;
     if (n < (int64_t)v->plain_size)
-        put_stored(v, o, (uint64_t)n, PSTK_CODEC_ZSTD);
+        put_stored(v, output, (uint64_t)n, PSTK_CODEC_ZSTD);
     return 0;
 }
 
 static int encode_planes(struct pstk__field_view *v, struct pstk__planes_encoder *encoder,
-                         int exact_only, struct output *o, struct pstk_error *err)
+                         int exact_only, struct output *output, struct pstk_error *err)
 {
     struct pstk__planes_file file;
     int r = pstk__planes_encode(encoder, v->data, v->plain_size, exact_only, &file, err);
-    if (r <= 0 || file.plain_size > UINT32_MAX)
-        return r < 0 ? r : 0;
+    if (r < 0)
+        return r;
+    v->kept = (uint16_t)(file.plain_size > UINT32_MAX ? PSTK_KEPT_NO_GAIN : file.kept);
+    if (v->kept)
+        return 0;
     if (file.equivalent) {
         v->plain_size = (uint32_t)file.plain_size;
         v->plain_crc = pstk__crc32c(0, file.plain, file.plain_size);
         v->flags = PSTK__FIELD_EQUIVALENT;
     }
-    memcpy(o->at, file.stored, file.stored_size);
-    put_stored(v, o, file.stored_size, PSTK_CODEC_PLANES);
+    memcpy(output->at, file.stored, file.stored_size);
+    put_stored(v, output, file.stored_size, PSTK_CODEC_PLANES);
     return 0;
 }
 
 /* Fill in how one value is stored. What does not shrink is stored as it is. */
 static int encode_value(struct pstk__field_view *v, const struct pstk_field *field,
                         struct pstk__encoder *zstd, struct pstk__planes_encoder *planes,
-                        struct output *o, struct pstk_error *err)
+                        struct output *output, struct pstk_error *err)
 {
     v->plain_crc = pstk__crc32c(0, v->data, v->plain_size);
     v->stored_crc = v->plain_crc;
     v->stored_size = v->plain_size;
     v->codec = PSTK_CODEC_NONE;
     v->flags = 0;
+    v->kept = 0;
     if (v->plain_size == 0)
         return 0;
     if (zstd)
-        return encode_zstd(v, zstd, o, err);
+        return encode_zstd(v, zstd, output, err);
     if (field->codec == PSTK_CODEC_PLANES && v->encoding == PSTK_ENCODING_JPEG)
-        return encode_planes(v, planes, field->codec_level == 1, o, err);
+        return encode_planes(v, planes, field->codec_level == 1, output, err);
+    if (field->codec == PSTK_CODEC_PLANES)
+        v->kept = PSTK_KEPT_NOT_JPEG;
     return 0;
 }
 
@@ -190,7 +198,7 @@ static int encode_all(struct pstk__block *b, const struct pstk__schema *schema,
                           (unsigned long long)bound);
     const uint8_t *plain = b->plain;
     struct pstk__field_view *v = b->views;
-    struct output o = {.at = b->stored, .room = bound};
+    struct output output = {.at = b->stored, .room = bound};
     for (uint32_t k = 0; k < b->n_records; k++, v += schema->n_fields) {
         for (uint32_t i = 0; i < schema->n_fields; i++) {
             v[i].data = plain;
@@ -198,7 +206,7 @@ static int encode_all(struct pstk__block *b, const struct pstk__schema *schema,
             if (schema->entry[i] < 0)
                 continue;
             int r = encode_value(&v[i], &schema->fields[i], encoders->field[i], encoders->planes,
-                                 &o, &b->error);
+                                 &output, &b->error);
             if (r < 0)
                 return r;
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * block: a run of records on their way into a shard: filled by the writer's thread, encoded by any
- * thread, written by the writer's thread. L2. No two threads at once.
+ * block: a run of records on their way into a shard. The writer's thread fills it, one thread of
+ * the encode_pool (or the writer's) encodes it, the writer's thread writes it. A block belongs to
+ * one thread at a time; the pool's lock hands it over.
  */
 #ifndef PSTK_BLOCK_H
 #define PSTK_BLOCK_H
@@ -11,7 +12,7 @@
 #include "record/record.h"
 
 /* A block is closed when its values reach this: large enough that handing it over costs nothing
- * beside the compression, small enough to keep all threads busy. */
+ * compared with the compression, small enough to keep all threads busy. */
 #define PSTK__BLOCK_SIZE (1u << 20) /* bytes */
 #define PSTK__BLOCK_RECORDS 4096
 
@@ -24,7 +25,7 @@ struct pstk__block {
     struct pstk__field_view *views; /* owned; n_fields a record; data is set by encode */
     uint32_t n_records;
     uint32_t record_capacity;
-    int done;                /* guarded by the writer's lock */
+    int done;                /* guarded by the pool's lock */
     int result;              /* of encode */
     struct pstk_error error; /* of encode */
 };
@@ -42,7 +43,8 @@ int pstk__block_reserve(struct pstk__block *b, const struct pstk__schema *schema
 void pstk__block_add(struct pstk__block *b, const struct pstk__schema *schema,
                      const struct pstk_value *values, const struct pstk__field_view *views);
 int pstk__block_full(const struct pstk__block *b);
-/* Compress and checksum all records; the result is also kept in b->result. */
+/* Compress and checksum all records; the result is also kept in b->result. Called on the thread
+ * that the block and the encoders belong to, holding no lock. */
 int pstk__block_encode(struct pstk__block *b, const struct pstk__schema *schema,
                        const struct pstk__encoders *encoders);
 /* Empty it for reuse; memory beyond what ordinary records need is given back. */

@@ -12,20 +12,20 @@
 
 #define CHANNELS 3u
 #define QUALITY_DEFAULT 90u
-#define SIZE_MAX_KNOWN                                                                             \
-    4096u /* bytes: a struct is never that long, so a longer one is no struct                      \
-           */
+#define SIZE_MAX_KNOWN 4096u /* bytes: no struct is that long, so a longer one is none */
 
-/* One image on its way. */
+/* One image on its way: look fills in the first part, make_pixels the second, which close_work
+ * frees in any state. */
 struct work {
     struct pstk_convert how;
     struct pstk__image_info info;
     uint32_t width, height; /* of the result */
-    struct pstk__arena arena;
-    struct pstk__image_state *state;
+
+    struct pstk__arena arena;        /* owned */
+    struct pstk__image_state *state; /* owned; in the arena */
     struct pstk__resize resize;
     uint32_t n_rows; /* taken from the decoder */
-    uint8_t *pixels; /* of the result */
+    uint8_t *pixels; /* owned; of the result */
 };
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
@@ -69,18 +69,19 @@ static int copy_how(struct pstk_convert *to, const struct pstk_convert *from,
     const uint8_t *bytes = (const uint8_t *)from;
     if (!from || from->size < offsetof(struct pstk_convert, max_side) ||
         from->size > SIZE_MAX_KNOWN)
-        return invalid(err, "size is not that of struct pstk_convert");
+        return invalid(err, "size must be sizeof(struct pstk_convert)");
     for (uint32_t i = sizeof *to; i < from->size; i++)
         if (bytes[i] != 0)
-            return invalid(err, "something is set that this version does not know");
+            return invalid(err, "a member is set that this version does not know");
     memset(to, 0, sizeof *to);
     memcpy(to, from, from->size < sizeof *to ? from->size : sizeof *to);
     if (to->shorter_side && (to->max_side || to->quality))
-        return invalid(err, "shorter_side gives pixels; max_side and quality are for JPEGs");
+        return invalid(err, "max_side and quality must be 0 when shorter_side is set (it makes "
+                            "pixels, they make JPEGs)");
     if (!to->shorter_side && !to->max_side && !to->quality)
-        return invalid(err, "nothing is asked for: set shorter_side, max_side or quality");
+        return invalid(err, "no change is requested; set shorter_side, max_side or quality");
     if (to->quality > 100)
-        return invalid(err, "quality is 1 to 100");
+        return invalid(err, "quality must be from 1 to 100");
     to->max_pixels = to->max_pixels ? to->max_pixels : PSTK__MAX_PIXELS;
     return 0;
 }
@@ -90,113 +91,155 @@ static int copy_how(struct pstk_convert *to, const struct pstk_convert *from,
 /* All rows of the image; the resize takes those it reads. */
 static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
-    struct work *w = user;
-    const struct pstk__axis *x = &w->resize.x, *y = &w->resize.y;
-    const uint32_t begin = w->n_rows, end = begin + n_rows;
+    struct work *work = user;
+    const struct pstk__axis *x = &work->resize.x, *y = &work->resize.y;
+    const uint32_t begin = work->n_rows, end = begin + n_rows;
     const uint32_t lo = y->begin > begin ? y->begin : begin;
     const uint32_t hi = y->end < end ? y->end : end;
     if (lo < hi)
-        pstk__resize_rows(&w->resize, rgb + (lo - begin) * stride + (size_t)CHANNELS * x->begin,
+        pstk__resize_rows(&work->resize, rgb + (lo - begin) * stride + (size_t)CHANNELS * x->begin,
                           stride, hi - lo);
-    w->n_rows = end;
+    work->n_rows = end;
 }
 
-static int begin_resize(struct work *w)
+static int begin_resize(struct work *work)
 {
     const struct pstk__resize_config config = {
-        .in_width = w->info.width,
-        .in_height = w->info.height,
-        .out_width = w->width,
-        .out_height = w->height,
-        .window = {.width = w->width, .height = w->height},
-        .finish = {.dtype = PSTK_U8, .layout = PSTK_NHWC, .width = w->width},
-        .out = w->pixels,
-        .out_stride = (uint64_t)w->width * CHANNELS};
-    return pstk__resize_begin(&w->resize, &w->arena, pstk__pixel_kernels(PSTK_VARIANT_AUTO),
+        .channels = CHANNELS,
+        .in_width = work->info.width,
+        .in_height = work->info.height,
+        .out_width = work->width,
+        .out_height = work->height,
+        .window = {.width = work->width, .height = work->height},
+        .finish = {.channels = CHANNELS,
+                   .dtype = PSTK_U8,
+                   .layout = PSTK_NHWC,
+                   .width = work->width},
+        .out = work->pixels,
+        .out_stride = (uint64_t)work->width * CHANNELS};
+    return pstk__resize_begin(&work->resize, &work->arena, pstk__pixel_kernels(PSTK_KERNELS_AUTO),
                               &config);
 }
 
-static int decode(struct work *w, const void *data, uint64_t size, struct pstk_error *err)
+static int decode(struct work *work, const void *data, uint64_t size, struct pstk_error *err)
 {
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = w};
-    const struct pstk__box all = {.width = w->info.width, .height = w->info.height};
-    int r = pstk__image_state_open(&w->state, &w->arena, PSTK_VARIANT_AUTO, err);
-    if (r == 0 && begin_resize(w) < 0)
+    const struct pstk__coded image = {.decoder = pstk__image_decoder(work->info.encoding),
+                                      .data = data,
+                                      .size = size,
+                                      .info = &work->info};
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = work, .channels = 3};
+    const struct pstk__box all = {.width = work->info.width, .height = work->info.height};
+    int r = pstk__image_state_open(&work->state, &work->arena, PSTK_KERNELS_AUTO, err);
+    if (r == 0 && begin_resize(work) < 0)
         r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE, "no scratch memory for a resize");
     if (r == 0)
-        r = pstk__image_decoder(w->info.encoding)
-                ->decode(w->state, data, size, &w->info, &all, &sink, err);
+        r = pstk__image_decode(work->state, &image, &all, &sink, err);
     return r;
 }
 
 /* ---- converting ----------------------------------------------------------------------------- */
 
-static uint64_t scratch_size(const struct work *w)
+static uint64_t scratch_size(const struct work *work)
 {
-    const struct pstk__resize_bounds bounds = {.max_in_width = w->info.width,
-                                               .max_in_height = w->info.height,
-                                               .min_out_width = w->width,
-                                               .min_out_height = w->height,
-                                               .max_window_width = w->width,
-                                               .max_window_height = w->height};
-    return pstk__image_scratch(w->info.width, w->info.height) + pstk__resize_scratch(&bounds) +
-           pstk__jpeg_encode_scratch(w->width);
+    const struct pstk__resize_bounds bounds = {.channels = CHANNELS,
+                                               .max_in_width = work->info.width,
+                                               .max_in_height = work->info.height,
+                                               .min_out_width = work->width,
+                                               .min_out_height = work->height,
+                                               .max_window_width = work->width,
+                                               .max_window_height = work->height};
+    return pstk__image_scratch(work->info.width, work->info.height) +
+           pstk__resize_scratch(&bounds) + pstk__jpeg_encode_scratch(work->width);
 }
 
-static int convert(struct work *w, const void *data, uint64_t size, void **out, uint64_t *out_size,
-                   struct pstk_error *err)
+/* Check what is asked for, look at the image's header, choose the size of the result. */
+static int look(struct work *work, const void *data, uint64_t size, const struct pstk_convert *how,
+                struct pstk_error *err)
 {
-    const uint64_t pixels_size = (uint64_t)w->width * w->height * CHANNELS;
-    w->pixels = malloc(pixels_size);
-    if (!w->pixels || pstk__arena_open(&w->arena, scratch_size(w)) < 0)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
-                          "no memory to convert an image of %u x %u pixels", w->info.width,
-                          w->info.height);
-    int r = decode(w, data, size, err);
+    int r = copy_how(&work->how, how, err);
+    if (r == 0)
+        r = pstk__image_probe(data, size, work->how.max_pixels, &work->info, err);
     if (r < 0)
         return r;
-    if (w->how.shorter_side) {
-        *out = w->pixels;
-        *out_size = pixels_size;
-        w->pixels = NULL;
-        return 0;
-    }
-    const struct pstk__jpeg_picture picture = {.rgb = w->pixels,
-                                               .width = w->width,
-                                               .height = w->height,
-                                               .quality = w->how.quality ? w->how.quality
-                                                                         : QUALITY_DEFAULT,
-                                               .orientation = w->info.orientation};
-    return pstk__jpeg_encode(&picture, out, out_size, &w->arena, err);
+    work->width = work->info.width;
+    work->height = work->info.height;
+    pstk__convert_size(&work->how, &work->width, &work->height);
+    return 0;
+}
+
+/* 1: the image is already what is asked for. */
+static int is_unchanged(const struct work *work)
+{
+    return !work->how.shorter_side && !work->how.quality && work->width == work->info.width &&
+           work->height == work->info.height;
+}
+
+static uint64_t pixels_size(const struct work *work)
+{
+    return (uint64_t)work->width * work->height * CHANNELS;
+}
+
+/* Decode and resize into w->pixels. */
+static int make_pixels(struct work *work, const void *data, uint64_t size, struct pstk_error *err)
+{
+    work->pixels = malloc(pixels_size(work));
+    if (!work->pixels || pstk__arena_open(&work->arena, scratch_size(work)) < 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
+                          "no memory to convert an image of %u x %u pixels", work->info.width,
+                          work->info.height);
+    return decode(work, data, size, err);
+}
+
+/* The result, when shorter_side is set: the pixels themselves. */
+static int hand_over(struct work *work, void **out, uint64_t *out_size)
+{
+    *out = work->pixels;
+    *out_size = pixels_size(work);
+    work->pixels = NULL;
+    return 0;
+}
+
+/* The result, when it is not: a JPEG of the pixels. */
+static int encode(struct work *work, void **out, uint64_t *out_size, struct pstk_error *err)
+{
+    const struct pstk__jpeg_picture picture = {.rgb = work->pixels,
+                                               .width = work->width,
+                                               .height = work->height,
+                                               .quality = work->how.quality ? work->how.quality
+                                                                            : QUALITY_DEFAULT,
+                                               .orientation = work->info.orientation};
+    return pstk__jpeg_encode(&picture, out, out_size, &work->arena, err);
+}
+
+static void close_work(struct work *work)
+{
+    pstk__image_state_close(work->state);
+    pstk__arena_close(&work->arena);
+    free(work->pixels);
 }
 
 int pstk_image_convert(const void *data, uint64_t size, const struct pstk_convert *how, void **out,
                        uint64_t *out_size, uint32_t *width, uint32_t *height,
                        struct pstk_error *err)
 {
-    struct work w = {.n_rows = 0};
+    struct work work = {.n_rows = 0};
     if (!data || !out || !out_size)
         return invalid(err, !data ? "data is NULL" : !out ? "out is NULL" : "out_size is NULL");
     *out = NULL;
     *out_size = 0;
-    int r = copy_how(&w.how, how, err);
-    if (r == 0)
-        r = pstk__image_probe(data, size, w.how.max_pixels, &w.info, err);
+    int r = look(&work, data, size, how, err);
     if (r < 0)
         return r;
-    w.width = w.info.width;
-    w.height = w.info.height;
-    pstk__convert_size(&w.how, &w.width, &w.height);
     if (width)
-        *width = w.width;
+        *width = work.width;
     if (height)
-        *height = w.height;
-    if (!w.how.shorter_side && !w.how.quality && w.width == w.info.width &&
-        w.height == w.info.height)
+        *height = work.height;
+    if (is_unchanged(&work))
         return 0;
-    r = convert(&w, data, size, out, out_size, err);
-    pstk__image_state_close(w.state);
-    pstk__arena_close(&w.arena);
-    free(w.pixels);
+    r = make_pixels(&work, data, size, err);
+    if (r == 0)
+        r = work.how.shorter_side ? hand_over(&work, out, out_size)
+                                  : encode(&work, out, out_size, err);
+    close_work(&work);
     return r < 0 ? r : 1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * convert: the sizes that pstk_image_convert gives images. L2, pure.
+ * convert: the sizes that pstk_image_convert gives images. Pure.
  */
 #ifndef PSTK_CONVERT_H
 #define PSTK_CONVERT_H

@@ -11,51 +11,59 @@
 #define BLOCKS_PER_THREAD 4
 #define IN_FLIGHT_MAX (256u << 20) /* bytes of values */
 
+/* One thread and what it encodes with. With n_threads 1 there is no thread: the writer's encodes.
+ */
 struct lane {
-    struct pstk__encode_window *window;
+    struct pstk__encode_pool *pool;
     struct pstk__encoders encoders; /* owned */
     pthread_t thread;
-    int running;
+    int running; /* 1: thread is to be joined */
 };
 
-/* Blocks number head .. tail-1 are under way, at ring[number % capacity]; those below `next` are
- * taken by a thread. head <= next <= tail <= head + capacity. */
-struct pstk__encode_window {
-    struct pstk__encode_config config;
-    struct lane *lanes;        /* owned; n_threads */
-    struct pstk__block **ring; /* owned, and the blocks in it */
-    struct pstk__block
-        *spare; /* owned; one emptied block, so that the steady state reuses memory */
-    uint64_t capacity;
-    uint64_t head;      /* caller's thread only */
-    uint64_t tail;      /* guarded by lock; written by the caller's thread */
-    uint64_t next;      /* guarded by lock */
-    uint64_t in_flight; /* bytes of values; caller's thread only */
-    int stop;           /* guarded by lock */
-    int has_lock;
-    pthread_mutex_t lock; /* guards also done of the blocks under way */
-    pthread_cond_t work;  /* tail or stop changed */
-    pthread_cond_t ready; /* a block is done */
+/*
+ * Blocks number head .. tail-1 are under way, in ring[number % capacity]; those below `next` were
+ * taken by a thread. head <= next <= tail <= head + capacity.
+ *
+ * A block that is under way belongs to the thread that took it until that sets `done`. Before it is
+ * pushed, and once it is done, it belongs to the writer's thread. `done` changes and is read under
+ * the lock, which makes what the one thread wrote visible to the other.
+ */
+struct pstk__encode_pool {
+    struct pstk__encode_config config; /* does not change while threads run */
+    struct lane *lanes;                /* owned; n_threads */
+    struct pstk__block **ring;         /* owned, and the blocks under way in it */
+    struct pstk__block *spare; /* owned; an emptied block, so that the steady state reuses memory */
+    uint64_t capacity;         /* blocks in ring */
+    uint64_t head;             /* writer's thread only */
+    uint64_t tail;             /* guarded by lock; only the writer's thread writes it */
+    uint64_t next;             /* guarded by lock */
+    uint64_t in_flight;        /* bytes of values; writer's thread only */
+    int stop;                  /* guarded by lock */
+    int has_lock;              /* 1: lock, work and ready are open */
+    pthread_mutex_t lock;      /* guards also `done` of the blocks under way */
+    pthread_cond_t work;       /* tail or stop changed; the pool's threads wait */
+    pthread_cond_t ready;      /* a block is done; the writer's thread waits */
 };
 
+/* What each of the pool's threads runs, until stop. It holds the lock except while it encodes. */
 static void *run_lane(void *arg)
 {
     struct lane *lane = arg;
-    struct pstk__encode_window *w = lane->window;
-    pthread_mutex_lock(&w->lock);
+    struct pstk__encode_pool *pool = lane->pool;
+    pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while (w->next == w->tail && !w->stop)
-            pthread_cond_wait(&w->work, &w->lock);
-        if (w->stop)
+        while (pool->next == pool->tail && !pool->stop)
+            pthread_cond_wait(&pool->work, &pool->lock);
+        if (pool->stop)
             break;
-        struct pstk__block *b = w->ring[w->next++ % w->capacity];
-        pthread_mutex_unlock(&w->lock);
-        (void)pstk__block_encode(b, w->config.schema, &lane->encoders); /* kept in b->result */
-        pthread_mutex_lock(&w->lock);
+        struct pstk__block *b = pool->ring[pool->next++ % pool->capacity];
+        pthread_mutex_unlock(&pool->lock);
+        (void)pstk__block_encode(b, pool->config.schema, &lane->encoders); /* kept in b->result */
+        pthread_mutex_lock(&pool->lock);
         b->done = 1;
-        pthread_cond_signal(&w->ready);
+        pthread_cond_signal(&pool->ready);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
 
@@ -63,17 +71,18 @@ static int open_encoders(struct lane *lane, const struct pstk__encode_config *c,
                          struct pstk_error *err)
 {
     for (uint32_t i = 0; i < c->schema->n_fields; i++) {
-        const struct pstk_field *f = &c->schema->fields[i];
-        const struct pstk__encode_dictionary *d = &c->dictionaries[i];
-        if (f->codec == PSTK_CODEC_PLANES && !lane->encoders.planes) {
+        const struct pstk_field *field = &c->schema->fields[i];
+        const struct pstk__encode_dictionary *dictionary = &c->dictionaries[i];
+        if (field->codec == PSTK_CODEC_PLANES && !lane->encoders.planes) {
             int r = pstk__planes_encoder_open(&lane->encoders.planes, err);
             if (r < 0)
                 return r;
         }
-        if (f->codec != PSTK_CODEC_ZSTD)
+        if (field->codec != PSTK_CODEC_ZSTD)
             continue;
-        int level = f->codec_level ? f->codec_level : 3;
-        int r = pstk__encoder_open(&lane->encoders.field[i], level, d->bytes, d->size, err);
+        int level = field->codec_level ? field->codec_level : 3;
+        int r = pstk__encoder_open(&lane->encoders.field[i], level, dictionary->bytes,
+                                   dictionary->size, err);
         if (r < 0)
             return r;
     }
@@ -81,189 +90,194 @@ static int open_encoders(struct lane *lane, const struct pstk__encode_config *c,
 }
 
 /* The threads are the library's: a signal of the program must not be handled in one of them. */
-static int start_threads(struct pstk__encode_window *w, struct pstk_error *err)
+static int start_threads(struct pstk__encode_pool *pool, struct pstk_error *err)
 {
     sigset_t all, old;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "signals cannot be masked");
     int native = 0;
-    for (uint32_t i = 0; native == 0 && i < w->config.n_threads; i++) {
-        native = pthread_create(&w->lanes[i].thread, NULL, run_lane, &w->lanes[i]);
-        w->lanes[i].running = native == 0;
+    for (uint32_t i = 0; native == 0 && i < pool->config.n_threads; i++) {
+        native = pthread_create(&pool->lanes[i].thread, NULL, run_lane, &pool->lanes[i]);
+        pool->lanes[i].running = native == 0;
         if (native == 0)
-            (void)pthread_setname_np(w->lanes[i].thread, "pstk-encode"); /* for people only */
+            (void)pthread_setname_np(pool->lanes[i].thread, "pstk-encode"); /* for people only */
     }
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* cannot fail: it succeeded above */
     return native ? pstk__fail_errno(err, native, PSTK_STAGE_WRITE,
-                                     "compression thread cannot be started; choose fewer n_threads")
+                                     "cannot start a compression thread; lower n_threads")
                   : 0;
 }
 
-static int open_lock(struct pstk__encode_window *w, struct pstk_error *err)
+static int open_lock(struct pstk__encode_pool *pool, struct pstk_error *err)
 {
-    if (pthread_mutex_init(&w->lock, NULL) != 0)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no lock to be had");
-    if (pthread_cond_init(&w->work, NULL) != 0) {
-        pthread_mutex_destroy(&w->lock);
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no condition to be had");
+    if (pthread_mutex_init(&pool->lock, NULL) != 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "cannot make a lock");
+    if (pthread_cond_init(&pool->work, NULL) != 0) {
+        pthread_mutex_destroy(&pool->lock);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "cannot make a condition variable");
     }
-    if (pthread_cond_init(&w->ready, NULL) != 0) {
-        pthread_cond_destroy(&w->work);
-        pthread_mutex_destroy(&w->lock);
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no condition to be had");
+    if (pthread_cond_init(&pool->ready, NULL) != 0) {
+        pthread_cond_destroy(&pool->work);
+        pthread_mutex_destroy(&pool->lock);
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "cannot make a condition variable");
     }
-    w->has_lock = 1;
+    pool->has_lock = 1;
     return 0;
 }
 
-int pstk__encode_window_open(struct pstk__encode_window **out,
-                             const struct pstk__encode_config *config, struct pstk_error *err)
+int pstk__encode_pool_open(struct pstk__encode_pool **out, const struct pstk__encode_config *config,
+                           struct pstk_error *err)
 {
     *out = NULL;
-    struct pstk__encode_window *w = calloc(1, sizeof *w);
-    if (!w)
+    struct pstk__encode_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "out of memory");
-    w->config = *config;
-    w->capacity = (uint64_t)config->n_threads * BLOCKS_PER_THREAD;
-    w->lanes = calloc(config->n_threads, sizeof *w->lanes);
-    w->ring = calloc(w->capacity, sizeof *w->ring);
-    int r =
-        w->lanes && w->ring ? 0 : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "out of memory");
+    pool->config = *config;
+    pool->capacity = (uint64_t)config->n_threads * BLOCKS_PER_THREAD;
+    pool->lanes = calloc(config->n_threads, sizeof *pool->lanes);
+    pool->ring = calloc(pool->capacity, sizeof *pool->ring);
+    int r = pool->lanes && pool->ring
+                ? 0
+                : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "out of memory");
     for (uint32_t i = 0; r == 0 && i < config->n_threads; i++) {
-        w->lanes[i].window = w;
-        r = open_encoders(&w->lanes[i], config, err);
+        pool->lanes[i].pool = pool;
+        r = open_encoders(&pool->lanes[i], config, err);
     }
-    w->config.dictionaries = NULL; /* borrowed until here */
+    pool->config.dictionaries = NULL; /* borrowed until here */
     if (r == 0)
-        r = open_lock(w, err);
+        r = open_lock(pool, err);
     if (r == 0 && config->n_threads > 1)
-        r = start_threads(w, err);
+        r = start_threads(pool, err);
     if (r < 0) {
-        pstk__encode_window_close(w);
+        pstk__encode_pool_close(pool);
         return r;
     }
-    *out = w;
+    *out = pool;
     return 0;
 }
 
-static void stop_threads(struct pstk__encode_window *w)
+/* Writer's thread, in close; holds no lock. A thread that encodes ends its block first. */
+static void stop_threads(struct pstk__encode_pool *pool)
 {
-    pthread_mutex_lock(&w->lock);
-    w->stop = 1;
-    pthread_cond_broadcast(&w->work);
-    pthread_mutex_unlock(&w->lock);
-    for (uint32_t i = 0; i < w->config.n_threads; i++)
-        if (w->lanes[i].running)
-            pthread_join(w->lanes[i].thread, NULL);
+    pthread_mutex_lock(&pool->lock);
+    pool->stop = 1;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (uint32_t i = 0; i < pool->config.n_threads; i++)
+        if (pool->lanes[i].running)
+            pthread_join(pool->lanes[i].thread, NULL);
 }
 
-void pstk__encode_window_close(struct pstk__encode_window *w)
+void pstk__encode_pool_close(struct pstk__encode_pool *pool)
 {
-    if (!w)
+    if (!pool)
         return;
-    if (w->has_lock) {
-        stop_threads(w);
-        pthread_cond_destroy(&w->ready);
-        pthread_cond_destroy(&w->work);
-        pthread_mutex_destroy(&w->lock);
+    if (pool->has_lock) {
+        stop_threads(pool);
+        pthread_cond_destroy(&pool->ready);
+        pthread_cond_destroy(&pool->work);
+        pthread_mutex_destroy(&pool->lock);
     }
-    for (uint64_t i = w->head; i < w->tail; i++)
-        pstk__block_close(w->ring[i % w->capacity]);
-    for (uint32_t i = 0; w->lanes && i < w->config.n_threads; i++) {
+    for (uint64_t i = pool->head; i < pool->tail; i++)
+        pstk__block_close(pool->ring[i % pool->capacity]);
+    for (uint32_t i = 0; pool->lanes && i < pool->config.n_threads; i++) {
         for (uint32_t f = 0; f < PSTK_MAX_FIELDS; f++)
-            if (w->lanes[i].encoders.field[f])
-                pstk__encoder_close(w->lanes[i].encoders.field[f]);
-        pstk__planes_encoder_close(w->lanes[i].encoders.planes);
+            if (pool->lanes[i].encoders.field[f])
+                pstk__encoder_close(pool->lanes[i].encoders.field[f]);
+        pstk__planes_encoder_close(pool->lanes[i].encoders.planes);
     }
-    pstk__block_close(w->spare);
-    free(w->lanes);
-    free(w->ring);
-    free(w);
+    pstk__block_close(pool->spare);
+    free(pool->lanes);
+    free(pool->ring);
+    free(pool);
 }
 
-struct pstk__block *pstk__encode_window_block(struct pstk__encode_window *w)
+struct pstk__block *pstk__encode_pool_block(struct pstk__encode_pool *pool)
 {
-    struct pstk__block *b = w->spare;
-    w->spare = NULL;
+    struct pstk__block *b = pool->spare;
+    pool->spare = NULL;
     return b ? b : pstk__block_open();
 }
 
-static void recycle(struct pstk__encode_window *w, struct pstk__block *b)
+static void recycle(struct pstk__encode_pool *pool, struct pstk__block *b)
 {
-    if (w->spare) {
+    if (pool->spare) {
         pstk__block_close(b);
         return;
     }
     pstk__block_reset(b);
-    w->spare = b;
+    pool->spare = b;
 }
 
 /* Hand on an encoded block, or why it could not be encoded. */
-static int emit(struct pstk__encode_window *w, struct pstk__block *b, struct pstk_error *err)
+static int emit(struct pstk__encode_pool *pool, struct pstk__block *b, struct pstk_error *err)
 {
     if (b->result < 0)
         return pstk__fail(err, b->result, b->error.stage, "%s", b->error.message);
-    return w->config.emit(w->config.user, b, err);
+    return pool->config.emit(pool->config.user, b, err);
 }
 
-static int emit_oldest(struct pstk__encode_window *w, struct pstk_error *err)
+/* Wait for the oldest block, hand it on, and take it back. */
+static int emit_oldest(struct pstk__encode_pool *pool, struct pstk_error *err)
 {
-    struct pstk__block *b = w->ring[w->head % w->capacity];
-    pthread_mutex_lock(&w->lock);
+    struct pstk__block *b = pool->ring[pool->head % pool->capacity];
+    pthread_mutex_lock(&pool->lock);
     while (!b->done)
-        pthread_cond_wait(&w->ready, &w->lock);
-    pthread_mutex_unlock(&w->lock);
-    int r = emit(w, b, err);
-    w->head++;
-    w->in_flight -= b->plain_size;
-    recycle(w, b);
+        pthread_cond_wait(&pool->ready, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+    int r = emit(pool, b, err);
+    pool->head++;
+    pool->in_flight -= b->plain_size;
+    recycle(pool, b);
     return r;
 }
 
-static int oldest_is_done(struct pstk__encode_window *w)
+static int oldest_is_done(struct pstk__encode_pool *pool)
 {
-    if (w->head == w->tail)
+    if (pool->head == pool->tail)
         return 0;
-    pthread_mutex_lock(&w->lock);
-    int done = w->ring[w->head % w->capacity]->done;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&pool->lock);
+    int done = pool->ring[pool->head % pool->capacity]->done;
+    pthread_mutex_unlock(&pool->lock);
     return done;
 }
 
-static int push_alone(struct pstk__encode_window *w, struct pstk__block *b, struct pstk_error *err)
+/* With n_threads 1: encode and emit at once. */
+static int push_alone(struct pstk__encode_pool *pool, struct pstk__block *b, struct pstk_error *err)
 {
-    (void)pstk__block_encode(b, w->config.schema, &w->lanes[0].encoders); /* kept in b->result */
-    int r = emit(w, b, err);
-    recycle(w, b);
+    (void)pstk__block_encode(b, pool->config.schema,
+                             &pool->lanes[0].encoders); /* kept in b->result */
+    int r = emit(pool, b, err);
+    recycle(pool, b);
     return r;
 }
 
-int pstk__encode_window_push(struct pstk__encode_window *w, struct pstk__block *b,
-                             struct pstk_error *err)
+int pstk__encode_pool_push(struct pstk__encode_pool *pool, struct pstk__block *b,
+                           struct pstk_error *err)
 {
-    if (w->config.n_threads == 1)
-        return push_alone(w, b, err);
+    if (pool->config.n_threads == 1)
+        return push_alone(pool, b, err);
     int r = 0;
-    while (r == 0 && (oldest_is_done(w) || w->tail - w->head == w->capacity ||
-                      (w->tail > w->head && w->in_flight + b->plain_size > IN_FLIGHT_MAX)))
-        r = emit_oldest(w, err);
+    while (r == 0 && (oldest_is_done(pool) || pool->tail - pool->head == pool->capacity ||
+                      (pool->tail > pool->head && pool->in_flight + b->plain_size > IN_FLIGHT_MAX)))
+        r = emit_oldest(pool, err);
     if (r < 0) {
         pstk__block_close(b);
         return r;
     }
-    w->in_flight += b->plain_size;
-    pthread_mutex_lock(&w->lock);
-    w->ring[w->tail++ % w->capacity] = b;
-    pthread_cond_signal(&w->work);
-    pthread_mutex_unlock(&w->lock);
+    pool->in_flight += b->plain_size;
+    pthread_mutex_lock(&pool->lock);
+    pool->ring[pool->tail++ % pool->capacity] = b;
+    pthread_cond_signal(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
     return 0;
 }
 
-int pstk__encode_window_drain(struct pstk__encode_window *w, struct pstk_error *err)
+int pstk__encode_pool_drain(struct pstk__encode_pool *pool, struct pstk_error *err)
 {
     int r = 0;
-    while (r == 0 && w->head < w->tail)
-        r = emit_oldest(w, err);
+    while (r == 0 && pool->head < pool->tail)
+        r = emit_oldest(pool, err);
     return r;
 }

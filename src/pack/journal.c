@@ -13,63 +13,21 @@
 #define NAME_SIZE 256          /* bytes of a line, newline included: NAME_MAX and one */
 #define JOURNAL_MAX (1u << 30) /* bytes: four million shards */
 
-int pstk__names_add(struct pstk__names *n, const char *name)
+int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path,
+                        struct pstk_error *err)
 {
-    if (n->n == n->capacity) {
-        uint64_t capacity = n->capacity ? 2 * n->capacity : 64;
-        char **names = realloc(n->names, capacity * sizeof *names);
-        if (!names)
-            return -ENOMEM;
-        n->names = names;
-        n->capacity = capacity;
-    }
-    size_t size = strlen(name) + 1;
-    char *copy = malloc(size);
-    if (!copy)
-        return -ENOMEM;
-    memcpy(copy, name, size);
-    n->names[n->n++] = copy;
-    return 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-void pstk__names_sort(struct pstk__names *n)
-{
-    if (n->n)
-        qsort(n->names, n->n, sizeof *n->names, compare_names);
-}
-
-int pstk__names_have(const struct pstk__names *n, const char *name)
-{
-    return n->n && bsearch(&name, n->names, n->n, sizeof *n->names, compare_names);
-}
-
-void pstk__names_free(struct pstk__names *n)
-{
-    for (uint64_t i = 0; i < n->n; i++)
-        free(n->names[i]);
-    free(n->names);
-    *n = (struct pstk__names){0};
-}
-
-int pstk__journal_begin(struct pstk__journal *j, int dir, const char *path, struct pstk_error *err)
-{
-    j->size = 0;
-    j->fd = openat(dir, PSTK__JOURNAL_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (j->fd < 0 && errno == EEXIST)
+    journal->size = 0;
+    journal->fd = openat(dir, PSTK__JOURNAL_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (journal->fd < 0 && errno == EEXIST)
         return PSTK_EEXIST;
     /* Its name must be on the medium before that of any file that it lists. */
-    if (j->fd < 0 || fsync(dir) < 0)
+    if (journal->fd < 0 || fsync(dir) < 0)
         return pstk__fail_errno(err, errno, PSTK_STAGE_WRITE, "%s: cannot make " PSTK__JOURNAL_FILE,
                                 path);
     return 0;
 }
 
-int pstk__journal_add(struct pstk__journal *j, const char *name, const char *path,
+int pstk__journal_add(struct pstk__journal *journal, const char *name, const char *path,
                       struct pstk_error *err)
 {
     char line[NAME_SIZE];
@@ -80,7 +38,7 @@ int pstk__journal_add(struct pstk__journal *j, const char *name, const char *pat
     memcpy(line, name, size - 1);
     line[size - 1] = '\n';
     for (size_t at = 0; at < size;) {
-        ssize_t n = pwrite(j->fd, line + at, size - at, (off_t)(j->size + at));
+        ssize_t n = pwrite(journal->fd, line + at, size - at, (off_t)(journal->size + at));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -88,27 +46,27 @@ int pstk__journal_add(struct pstk__journal *j, const char *name, const char *pat
                                     "%s: cannot write " PSTK__JOURNAL_FILE, path);
         at += (size_t)n;
     }
-    j->size += size;
+    journal->size += size;
     return 0;
 }
 
-int pstk__journal_sync(struct pstk__journal *j, const char *path, struct pstk_error *err)
+int pstk__journal_sync(struct pstk__journal *journal, const char *path, struct pstk_error *err)
 {
-    if (fsync(j->fd) < 0)
+    if (fsync(journal->fd) < 0)
         return pstk__fail_errno(err, errno, PSTK_STAGE_WRITE, "%s: cannot sync " PSTK__JOURNAL_FILE,
                                 path);
     return 0;
 }
 
-void pstk__journal_close(struct pstk__journal *j)
+void pstk__journal_close(struct pstk__journal *journal)
 {
-    if (j->fd >= 0)
-        close(j->fd);
-    j->fd = -1;
+    if (journal->fd >= 0)
+        close(journal->fd);
+    journal->fd = -1;
 }
 
 /* Whole lines of `text` that can be names of ours become names. */
-static int split_lines(char *text, uint64_t size, struct pstk__names *names)
+static int split_lines(char *text, uint64_t size, struct pstk__file_names *names)
 {
     int r = 0;
     char *line = text, *end;
@@ -116,7 +74,7 @@ static int split_lines(char *text, uint64_t size, struct pstk__names *names)
         *end = 0;
         /* Never a path, nor hidden, whatever stands there. */
         if (line[0] && line[0] != '.' && !strchr(line, '/'))
-            r = pstk__names_add(names, line);
+            r = pstk__file_names_add(names, line);
         line = end + 1;
     }
     return r;
@@ -135,7 +93,8 @@ static int read_whole(int fd, char *text, uint64_t size)
     return 0;
 }
 
-int pstk__journal_read(int dir, const char *path, struct pstk__names *names, struct pstk_error *err)
+int pstk__journal_read(int dir, const char *path, struct pstk__file_names *names,
+                       struct pstk_error *err)
 {
     struct stat st;
     int fd = openat(dir, PSTK__JOURNAL_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -4,6 +4,8 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "format/format.h"
+#include "format/pstk/manifest_file.h"
 #include "record/record.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
@@ -38,37 +40,55 @@ struct merge {
 /* ---- how far is it, and shall it go on? ------------------------------------------------------ */
 
 /* 0, or ECANCELED, without a message: the caller wants no more of it. */
-static int go_on(const struct merge *g, uint64_t n_done)
+static int go_on(const struct merge *merge, uint64_t n_done)
 {
-    return g->on_progress && g->on_progress(g->user, n_done, g->n_total) ? PSTK_ECANCELED : 0;
+    return merge->on_progress && merge->on_progress(merge->user, n_done, merge->n_total)
+               ? PSTK_ECANCELED
+               : 0;
 }
 
 /* The staging's on_copy. */
 static int watch_copy(void *user, uint64_t n_bytes)
 {
-    const struct merge *g = user;
-    return go_on(g, g->n_done + n_bytes);
+    const struct merge *merge = user;
+    return go_on(merge, merge->n_done + n_bytes);
 }
 
 /* ---- do the parts belong together? -------------------------------------------------------------
  */
 
-static int load_parts(struct merge *g, const char *const *paths, struct pstk_error *err)
+/* There is no manifest: it may be a data set of another format. */
+static int fail_foreign(const char *path, int code, struct pstk_error *err)
 {
-    g->parts = calloc(g->n_parts, sizeof *g->parts);
-    if (!g->parts)
+    const struct pstk__format *format;
+    if (pstk__format_find(&format, &pstk__store_local, path, NULL) < 0 || format->has_parts)
+        return code;
+    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                      "%s has the format %s, which has no parts; must be a data set that `penstock "
+                      "pack --part` made",
+                      path, format->name);
+}
+
+static int load_parts(struct merge *merge, const char *const *paths, struct pstk_error *err)
+{
+    merge->parts = calloc(merge->n_parts, sizeof *merge->parts);
+    if (!merge->parts)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory");
-    for (uint32_t i = 0; i < g->n_parts; i++) {
+    for (uint32_t i = 0; i < merge->n_parts; i++) {
         if (!paths[i] || !*paths[i])
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "parts[%u] is empty", i);
-        struct part *p = &g->parts[i];
-        p->path = paths[i];
-        int r = pstk__manifest_load(&p->manifest, p->path, err);
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "parts[%u]: is empty; must be the path of a part", i);
+        struct part *part = &merge->parts[i];
+        part->path = paths[i];
+        int r = pstk__manifest_load(&part->manifest, &pstk__store_local, part->path, err);
+        if (r == PSTK_ENOENT)
+            return fail_foreign(part->path, r, err);
         if (r < 0)
             return r;
-        p->dictionaries = calloc((size_t)p->manifest.n_dictionaries + 1, sizeof *p->dictionaries);
-        if (!p->dictionaries)
-            return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "%s: out of memory", p->path);
+        part->dictionaries =
+            calloc((size_t)part->manifest.n_dictionaries + 1, sizeof *part->dictionaries);
+        if (!part->dictionaries)
+            return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "%s: out of memory", part->path);
     }
     return 0;
 }
@@ -81,25 +101,26 @@ static int compare_parts(const void *a, const void *b)
 }
 
 /* Sorted by part number, the parts must be 0, 1, ... n - 1 of n. */
-static int check_complete(struct merge *g, struct pstk_error *err)
+static int check_complete(struct merge *merge, struct pstk_error *err)
 {
-    for (uint32_t i = 0; i < g->n_parts; i++) {
-        const struct pstk__manifest *m = &g->parts[i].manifest;
-        if (m->n_parts != g->parts[0].manifest.n_parts)
+    for (uint32_t i = 0; i < merge->n_parts; i++) {
+        const struct pstk__manifest *m = &merge->parts[i].manifest;
+        if (m->n_parts != merge->parts[0].manifest.n_parts)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "%s is part of %u, %s of %u: they were not packed together",
-                              g->parts[0].path, g->parts[0].manifest.n_parts, g->parts[i].path,
-                              m->n_parts);
+                              merge->parts[0].path, merge->parts[0].manifest.n_parts,
+                              merge->parts[i].path, m->n_parts);
     }
-    qsort(g->parts, g->n_parts, sizeof *g->parts, compare_parts);
-    for (uint32_t i = 1; i < g->n_parts; i++)
-        if (g->parts[i].manifest.part == g->parts[i - 1].manifest.part)
+    qsort(merge->parts, merge->n_parts, sizeof *merge->parts, compare_parts);
+    for (uint32_t i = 1; i < merge->n_parts; i++)
+        if (merge->parts[i].manifest.part == merge->parts[i - 1].manifest.part)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "%s and %s are both part %u: give each part once",
-                              g->parts[i - 1].path, g->parts[i].path, g->parts[i].manifest.part);
-    uint32_t n = g->parts[0].manifest.n_parts;
+                              merge->parts[i - 1].path, merge->parts[i].path,
+                              merge->parts[i].manifest.part);
+    uint32_t n = merge->parts[0].manifest.n_parts;
     for (uint32_t i = 0; i < n; i++)
-        if (i >= g->n_parts || g->parts[i].manifest.part != i)
+        if (i >= merge->n_parts || merge->parts[i].manifest.part != i)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "part %u of %u is missing: give all parts", i, n);
     return 0;
@@ -138,11 +159,12 @@ static int file_path(char path[MAX_PATH], const char *directory, const char *fil
 
 static int is_directory(const char *path, const struct stat *directory)
 {
-    struct stat s;
-    return stat(path, &s) == 0 && s.st_dev == directory->st_dev && s.st_ino == directory->st_ino;
+    struct stat status;
+    return stat(path, &status) == 0 && status.st_dev == directory->st_dev &&
+           status.st_ino == directory->st_ino;
 }
 
-/* Put what a symbolic link says in its place. 0: it is none. */
+/* Replace the path of a symbolic link by its target. 0: it is not a link. */
 static int follow(char path[MAX_PATH])
 {
     char target[MAX_PATH];
@@ -171,42 +193,42 @@ static int leads_into(const struct stat *directory, const char *folder, const ch
     return 0;
 }
 
-static int check_part_apart(const struct part *p, const char *out, const struct stat *whole,
+static int check_part_apart(const struct part *part, const char *out, const struct stat *whole,
                             struct pstk_error *err)
 {
-    const struct pstk__manifest *m = &p->manifest;
-    if (is_directory(p->path, whole))
+    const struct pstk__manifest *m = &part->manifest;
+    if (is_directory(part->path, whole))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "%s is one of the parts, and these stay: name another directory", out);
+                          "%s is one of the parts, which are kept: name another directory", out);
     for (uint32_t i = 0; i < m->n_shards + m->n_dictionaries; i++) {
         const char *file =
             i < m->n_shards ? m->shards[i].file : m->dictionaries[i - m->n_shards].file;
-        if (leads_into(whole, p->path, file))
+        if (leads_into(whole, part->path, file))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s/%s is a symbolic link into %s, and would lead to nothing when "
-                              "that is replaced: name another directory",
-                              p->path, file, out);
+                              "%s/%s is a symbolic link into %s, and would break when that is "
+                              "replaced: name another directory",
+                              part->path, file, out);
     }
     return 0;
 }
 
 /* The parts stay, so nothing of them can be replaced by the whole. */
-static int check_apart(const struct merge *g, const char *out, struct pstk_error *err)
+static int check_apart(const struct merge *merge, const char *out, struct pstk_error *err)
 {
     struct stat whole;
     int r = 0;
     if (stat(out, &whole) < 0)
         return 0; /* it is still to be made */
-    for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
-        r = check_part_apart(&g->parts[i], out, &whole, err);
+    for (uint32_t i = 0; r == 0 && i < merge->n_parts; i++)
+        r = check_part_apart(&merge->parts[i], out, &whole, err);
     return r;
 }
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* The header of a file that is the part's shard s, and no stranger. */
-static int read_header(struct pstk__shard_header *h, const char *path, const struct part *p,
-                       const struct pstk__manifest_shard *s, struct pstk_error *err)
+/* The header of a file that is that shard of the part, and no stranger. */
+static int read_header(struct pstk__shard_header *h, const char *path, const struct part *part,
+                       const struct pstk__manifest_shard *shard, struct pstk_error *err)
 {
     uint8_t bytes[PSTK__HEADER_SIZE];
     int fd = pstk__file_open(path);
@@ -217,113 +239,115 @@ static int read_header(struct pstk__shard_header *h, const char *path, const str
     close(fd);
     if (n < 0)
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_SHARD, "%s: cannot be read", path);
-    if (n < (int64_t)sizeof bytes || size < 0 || (uint64_t)size != s->bytes)
+    if (n < (int64_t)sizeof bytes || size < 0 || (uint64_t)size != shard->bytes)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                           "%s: has %lld bytes, its manifest says %llu; verify the part", path,
-                          (long long)size, (unsigned long long)s->bytes);
+                          (long long)size, (unsigned long long)shard->bytes);
     int r = pstk__shard_header_check(h, bytes, path, err);
     if (r < 0)
         return r;
-    if (h->crc != s->header_crc || h->n_records != s->n_records || h->file_size != s->bytes ||
-        h->schema_crc != p->manifest.schema.crc)
+    if (h->crc != shard->header_crc || h->n_records != shard->n_records ||
+        h->file_size != shard->bytes || h->schema_crc != part->manifest.schema.crc)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                           "%s: is not the shard that its manifest lists; verify the part", path);
     return 0;
 }
 
-static int join_shard(struct part *p, const struct pstk__manifest_shard *s, struct pstk_error *err)
+static int join_shard(struct part *part, const struct pstk__manifest_shard *shard,
+                      struct pstk_error *err)
 {
     char path[MAX_PATH];
     struct pstk__shard_header h;
-    int r = file_path(path, p->path, s->file, err);
+    int r = file_path(path, part->path, shard->file, err);
     if (r == 0)
-        r = read_header(&h, path, p, s, err);
+        r = read_header(&h, path, part, shard, err);
     if (r < 0)
         return r;
     struct pstk__identity id = {.lane = {h.identity[0], h.identity[1]}, .n = h.n_records};
-    pstk__identity_join(&p->identity, &id);
+    pstk__identity_join(&part->identity, &id);
     return 0;
 }
 
-static int join_identity(struct merge *g, struct part *p, struct pstk_error *err)
+static int join_identity(struct merge *merge, struct part *part, struct pstk_error *err)
 {
     char text[40];
-    for (uint32_t i = 0; i < p->manifest.n_shards; i++) {
-        int r = join_shard(p, &p->manifest.shards[i], err);
+    for (uint32_t i = 0; i < part->manifest.n_shards; i++) {
+        int r = join_shard(part, &part->manifest.shards[i], err);
         if (r == 0)
-            r = go_on(g, 0);
+            r = go_on(merge, 0);
         if (r < 0)
             return r;
-        g->n_total += p->manifest.shards[i].bytes;
+        merge->n_total += part->manifest.shards[i].bytes;
     }
-    pstk__identity_text(&p->identity, p->manifest.schema.crc, text);
-    if (strcmp(text, p->manifest.identity) != 0)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                          "%s: its shards have the identity %s, its manifest says %s; verify it",
-                          p->path, text, p->manifest.identity);
+    pstk__identity_text(&part->identity, part->manifest.schema.crc, text);
+    if (strcmp(text, part->manifest.identity) != 0)
+        return pstk__fail(
+            err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
+            "%s: its shards have the identity %s, its manifest says %s; verify the part",
+            part->path, text, part->manifest.identity);
     return 0;
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
 /* A name of the new data set for a part's file, PREFIX before it. */
-static int new_name(const struct merge *g, char name[PSTK__MAX_FILE_NAME + 1], const char *prefix,
-                    const char *file, struct pstk_error *err)
+static int new_name(const struct merge *merge, char name[PSTK__MAX_FILE_NAME + 1],
+                    const char *prefix, const char *file, struct pstk_error *err)
 {
     char stem[PSTK__MAX_FILE_NAME + 16];
     const char *suffix = strrchr(file, '.');
     int n = suffix ? (int)(suffix - file) : (int)strlen(file);
     snprintf(stem, sizeof stem, "%s%.*s", prefix, n, file);
-    return pstk__staging_name(g->staging, name, PSTK__MAX_FILE_NAME + 1, stem, suffix ? suffix : "",
-                              err);
+    return pstk__staging_name(merge->staging, name, PSTK__MAX_FILE_NAME + 1, stem,
+                              suffix ? suffix : "", err);
 }
 
 /* Link a file under its own name, or with the part before it where that name is taken. */
-static int link_file(struct merge *g, const struct part *p, const char *file,
+static int link_file(struct merge *merge, const struct part *part, const char *file,
                      char name[PSTK__MAX_FILE_NAME + 1], struct pstk_error *err)
 {
     char from[MAX_PATH], prefix[16];
-    int r = file_path(from, p->path, file, err);
+    int r = file_path(from, part->path, file, err);
     if (r == 0)
-        r = new_name(g, name, "", file, err);
+        r = new_name(merge, name, "", file, err);
     if (r == 0)
-        r = pstk__staging_link(g->staging, from, name, err);
+        r = pstk__staging_link(merge->staging, from, name, err);
     if (r != PSTK_EEXIST)
         return r;
-    snprintf(prefix, sizeof prefix, "p%u-", p->manifest.part);
-    r = new_name(g, name, prefix, file, err);
+    snprintf(prefix, sizeof prefix, "p%u-", part->manifest.part);
+    r = new_name(merge, name, prefix, file, err);
     if (r == 0)
-        r = pstk__staging_link(g->staging, from, name, err);
-    return r != PSTK_EEXIST ? r
-                            : pstk__fail(err, r, PSTK_STAGE_WRITE,
-                                         "%s: the file %s is there already; rename the shards of "
-                                         "one part",
-                                         g->staging->path, name);
+        r = pstk__staging_link(merge->staging, from, name, err);
+    return r != PSTK_EEXIST
+               ? r
+               : pstk__fail(err, r, PSTK_STAGE_WRITE,
+                            "%s: the file %s exists already; rename the shards of one part",
+                            merge->staging->path, name);
 }
 
 /* What was looked at by its name may be another file by the time it is linked by it. What is linked
  * stays what it is. */
-static int fail_changed(const struct part *p, int r, struct pstk_error *err)
+static int fail_changed(const struct part *part, int r, struct pstk_error *err)
 {
-    return r != PSTK_EBADMSG
-               ? r
-               : pstk__fail(err, r, PSTK_STAGE_SHARD,
-                            "%s: its files changed meanwhile, so nothing was merged: let no one "
-                            "write there, and merge again (%s)",
-                            p->path, err ? err->message : "");
+    return r != PSTK_EBADMSG ? r
+                             : pstk__fail(err, r, PSTK_STAGE_SHARD,
+                                          "%s: its files changed during the merge, so nothing was "
+                                          "merged: stop what writes there, and merge again (%s)",
+                                          part->path, err ? err->message : "");
 }
 
-static int load_dictionary(const char *directory, const struct pstk__manifest_dictionary *d,
-                           void **bytes, struct pstk_error *err)
+static int load_dictionary(const char *directory,
+                           const struct pstk__manifest_dictionary *dictionary, void **bytes,
+                           struct pstk_error *err)
 {
     char path[MAX_PATH];
     uint64_t size;
-    int r = file_path(path, directory, d->file, err);
+    int r = file_path(path, directory, dictionary->file, err);
     if (r == 0)
-        r = pstk__file_load(path, PSTK__MAX_DICTIONARY, bytes, &size, err);
+        r = pstk__store_load(&pstk__store_local, path, PSTK__MAX_DICTIONARY, bytes, &size, err);
     if (r < 0)
         return r;
-    if (size == d->bytes && pstk__crc32c(0, *bytes, size) == d->crc)
+    if (size == dictionary->bytes && pstk__crc32c(0, *bytes, size) == dictionary->crc)
         return 0;
     free(*bytes);
     *bytes = NULL;
@@ -331,13 +355,13 @@ static int load_dictionary(const char *directory, const struct pstk__manifest_di
                       "%s: is not the dictionary that its manifest lists; verify the part", path);
 }
 
-/* Is dictionary d of part p already among those of the parts before? Bytes decide, not checksums.
+/* Is a dictionary of a part already among those of the parts before? Bytes decide, not checksums.
  */
-static int find_dictionary(const struct merge *g, const struct part *p,
+static int find_dictionary(const struct merge *merge, const struct part *p,
                            const struct pstk__manifest_dictionary *d, const void *bytes,
                            uint32_t *found, struct pstk_error *err)
 {
-    for (const struct part *q = g->parts; q < p; q++) {
+    for (const struct part *q = merge->parts; q < p; q++) {
         for (uint32_t i = 0; i < q->manifest.n_dictionaries; i++) {
             const struct pstk__manifest_dictionary *e = &q->manifest.dictionaries[i];
             void *other = NULL;
@@ -354,156 +378,148 @@ static int find_dictionary(const struct merge *g, const struct part *p,
     return 0;
 }
 
-static int add_dictionary(struct merge *g, struct part *p, uint32_t i, struct pstk_error *err)
+static int add_dictionary(struct merge *merge, struct part *part, uint32_t i,
+                          struct pstk_error *err)
 {
-    struct pstk__manifest_dictionary d = p->manifest.dictionaries[i];
+    struct pstk__manifest_dictionary dictionary = part->manifest.dictionaries[i];
     char name[PSTK__MAX_FILE_NAME + 1];
     void *bytes;
-    int r = load_dictionary(p->path, &d, &bytes, err);
+    int r = load_dictionary(part->path, &dictionary, &bytes, err);
     if (r < 0)
         return r;
-    r = find_dictionary(g, p, &d, bytes, &p->dictionaries[i], err);
+    r = find_dictionary(merge, part, &dictionary, bytes, &part->dictionaries[i], err);
     free(bytes);
     if (r != 0)
         return r < 0 ? r : 0;
-    p->dictionaries[i] = g->manifest.n_dictionaries;
-    r = link_file(g, p, d.file, name, err);
+    part->dictionaries[i] = merge->manifest.n_dictionaries;
+    r = link_file(merge, part, dictionary.file, name, err);
     if (r < 0)
         return r;
-    d.file = name;
-    r = load_dictionary(g->staging->path, &d, &bytes, err);
+    dictionary.file = name;
+    r = load_dictionary(merge->staging->path, &dictionary, &bytes, err);
     if (r < 0)
-        return fail_changed(p, r, err);
+        return fail_changed(part, r, err);
     free(bytes);
-    return pstk__manifest_add_dictionary(&g->manifest, &d, err);
+    return pstk__manifest_add_dictionary(&merge->manifest, &dictionary, err);
 }
 
-static int add_shard(struct merge *g, const struct part *p, uint32_t i, struct pstk_error *err)
+static int add_shard(struct merge *merge, const struct part *part, uint32_t i,
+                     struct pstk_error *err)
 {
-    struct pstk__manifest_shard s = p->manifest.shards[i];
+    struct pstk__manifest_shard shard = part->manifest.shards[i];
     uint32_t dictionaries[PSTK_MAX_FIELDS]; /* at most one a field: the manifest was checked */
     char name[PSTK__MAX_FILE_NAME + 1];
-    for (uint32_t k = 0; k < s.n_dictionaries; k++)
-        dictionaries[k] = p->dictionaries[s.dictionaries[k]];
-    s.dictionaries = dictionaries;
+    for (uint32_t k = 0; k < shard.n_dictionaries; k++)
+        dictionaries[k] = part->dictionaries[shard.dictionaries[k]];
+    shard.dictionaries = dictionaries;
     char path[MAX_PATH];
     struct pstk__shard_header h;
-    int r = link_file(g, p, s.file, name, err);
+    int r = link_file(merge, part, shard.file, name, err);
     if (r == 0)
-        r = file_path(path, g->staging->path, name, err);
+        r = file_path(path, merge->staging->path, name, err);
     if (r < 0)
         return r;
-    s.file = name;
-    r = read_header(&h, path, p, &s, err);
-    return r < 0 ? fail_changed(p, r, err) : pstk__manifest_add_shard(&g->manifest, &s, err);
+    shard.file = name;
+    r = read_header(&h, path, part, &shard, err);
+    return r < 0 ? fail_changed(part, r, err)
+                 : pstk__manifest_add_shard(&merge->manifest, &shard, err);
 }
 
-static int add_part(struct merge *g, struct part *p, struct pstk_error *err)
+static int add_part(struct merge *merge, struct part *part, struct pstk_error *err)
 {
     int r = 0;
-    for (uint32_t i = 0; r == 0 && i < p->manifest.n_dictionaries; i++)
-        r = add_dictionary(g, p, i, err);
-    for (uint32_t i = 0; r == 0 && i < p->manifest.n_shards; i++) {
-        r = add_shard(g, p, i, err);
-        g->n_done += p->manifest.shards[i].bytes;
+    for (uint32_t i = 0; r == 0 && i < part->manifest.n_dictionaries; i++)
+        r = add_dictionary(merge, part, i, err);
+    for (uint32_t i = 0; r == 0 && i < part->manifest.n_shards; i++) {
+        r = add_shard(merge, part, i, err);
+        merge->n_done += part->manifest.shards[i].bytes;
         if (r == 0)
-            r = go_on(g, g->n_done);
+            r = go_on(merge, merge->n_done);
     }
-    pstk__tally_join(g->manifest.stats, p->manifest.stats, p->manifest.schema.n_fields);
+    pstk__tally_join(merge->manifest.stats, part->manifest.stats, part->manifest.schema.n_fields);
     return r;
 }
 
-static int begin_manifest(struct merge *g, struct pstk_error *err)
+static int begin_manifest(struct merge *merge, struct pstk_error *err)
 {
-    const struct pstk__manifest *first = &g->parts[0].manifest;
+    const struct pstk__manifest *first = &merge->parts[0].manifest;
     struct pstk__identity id = {{0}, 0};
-    g->manifest.schema = first->schema;
+    merge->manifest.schema = first->schema;
     uint64_t n_samples = 0;
-    for (uint32_t i = 0; i < g->n_parts; i++)
-        n_samples += g->parts[i].manifest.n_samples;
+    for (uint32_t i = 0; i < merge->n_parts; i++)
+        n_samples += merge->parts[i].manifest.n_samples;
     if (n_samples == 0)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "%s and all other parts are empty, and a data set has at least one record",
-            g->parts[0].path);
-    g->manifest.part = 0;
-    g->manifest.n_parts = 1;
-    for (uint32_t i = 0; i < g->n_parts; i++)
-        pstk__identity_join(&id, &g->parts[i].identity);
-    pstk__identity_text(&id, first->schema.crc, g->manifest.identity);
-    int r = pstk__manifest_set_note(&g->manifest, first->note, err);
-    return r < 0 ? r : pstk__manifest_copy_names(&g->manifest, first, err);
-}
-
-static int commit(struct merge *g, struct pstk_error *err)
-{
-    char *bytes = NULL;
-    uint64_t size = 0;
-    int r = pstk__manifest_print(&g->manifest, &bytes, &size, err);
-    if (r == 0)
-        r = pstk__staging_commit(g->staging, bytes, size, err);
-    free(bytes);
-    return r;
+            "%s and all other parts are empty; a data set must have at least one record",
+            merge->parts[0].path);
+    merge->manifest.part = 0;
+    merge->manifest.n_parts = 1;
+    for (uint32_t i = 0; i < merge->n_parts; i++)
+        pstk__identity_join(&id, &merge->parts[i].identity);
+    pstk__identity_text(&id, first->schema.crc, merge->manifest.identity);
+    int r = pstk__manifest_set_note(&merge->manifest, first->note, err);
+    return r < 0 ? r : pstk__manifest_copy_names(&merge->manifest, first, err);
 }
 
 /* Do the parts fit together, and with what shall be made of them? Nothing is written yet. */
-static int prepare(struct merge *g, const char *const *paths, const char *out,
+static int prepare(struct merge *merge, const char *const *paths, const char *out,
                    struct pstk_error *err)
 {
-    int r = load_parts(g, paths, err);
+    int r = load_parts(merge, paths, err);
     if (r == 0)
-        r = check_apart(g, out, err);
+        r = check_apart(merge, out, err);
     if (r == 0)
-        r = check_complete(g, err);
-    for (uint32_t i = 1; r == 0 && i < g->n_parts; i++)
-        r = check_same(&g->parts[0], &g->parts[i], err);
-    for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
-        r = join_identity(g, &g->parts[i], err);
-    return r < 0 ? r : begin_manifest(g, err);
+        r = check_complete(merge, err);
+    for (uint32_t i = 1; r == 0 && i < merge->n_parts; i++)
+        r = check_same(&merge->parts[0], &merge->parts[i], err);
+    for (uint32_t i = 0; r == 0 && i < merge->n_parts; i++)
+        r = join_identity(merge, &merge->parts[i], err);
+    return r < 0 ? r : begin_manifest(merge, err);
 }
 
 /* What is wrong with the parts together (over a limit of the whole) is found before the manifest is
  * written. */
-static int join(struct merge *g, struct pstk_error *err)
+static int join(struct merge *merge, struct pstk_error *err)
 {
     int r = 0;
-    for (uint32_t i = 0; r == 0 && i < g->n_parts; i++)
-        r = add_part(g, &g->parts[i], err);
-    return r < 0 ? r : commit(g, err);
+    for (uint32_t i = 0; r == 0 && i < merge->n_parts; i++)
+        r = add_part(merge, &merge->parts[i], err);
+    return r < 0 ? r : pstk__staging_commit(merge->staging, &merge->manifest, err);
 }
 
-static void teardown(struct merge *g)
+static void teardown(struct merge *merge)
 {
-    for (uint32_t i = 0; g->parts && i < g->n_parts; i++) {
-        pstk__manifest_free(&g->parts[i].manifest);
-        free(g->parts[i].dictionaries);
+    for (uint32_t i = 0; merge->parts && i < merge->n_parts; i++) {
+        pstk__manifest_free(&merge->parts[i].manifest);
+        free(merge->parts[i].dictionaries);
     }
-    free(g->parts);
-    pstk__manifest_free(&g->manifest);
+    free(merge->parts);
+    pstk__manifest_free(&merge->manifest);
 }
 
 static int check_parts(const char *const *parts, uint32_t n_parts, struct pstk_error *err)
 {
-    return parts && n_parts
-               ? 0
-               : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "parts is empty: name the parts");
+    return parts && n_parts ? 0
+                            : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                         "parts: is empty; must name the parts");
 }
 
-int pstk__merge_into(struct pstk__staging *s, const struct pstk__manifest *like,
+int pstk__merge_into(struct pstk__staging *staging, const struct pstk__manifest *like,
                      const char *const *parts, uint32_t n_parts, struct pstk_error *err)
 {
-    struct merge g = {.n_parts = n_parts, .staging = s};
-    const struct part wanted = {.path = s->path, .manifest = *like};
+    struct merge merge = {.n_parts = n_parts, .staging = staging};
+    const struct part wanted = {.path = staging->path, .manifest = *like};
     int r = check_parts(parts, n_parts, err);
     if (r == 0)
-        r = prepare(&g, parts, s->path, err);
+        r = prepare(&merge, parts, staging->path, err);
     if (r == 0)
-        r = check_same(&wanted, &g.parts[0], err);
+        r = check_same(&wanted, &merge.parts[0], err);
     if (r == 0 && like->note)
-        r = pstk__manifest_set_note(&g.manifest, like->note, err);
+        r = pstk__manifest_set_note(&merge.manifest, like->note, err);
     if (r == 0)
-        r = join(&g, err);
-    teardown(&g);
+        r = join(&merge, err);
+    teardown(&merge);
     return r;
 }
 
@@ -511,25 +527,26 @@ int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *o
                        pstk_progress_fn on_progress, void *user, struct pstk_error *err)
 {
     struct pstk__staging staging = {.dir = -1};
-    struct merge g = {
+    struct merge merge = {
         .n_parts = n_parts, .staging = &staging, .on_progress = on_progress, .user = user};
     int r = check_parts(parts, n_parts, err);
     if (r < 0)
         return r;
     if (!out || !*out)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is empty: name a directory");
-    r = prepare(&g, parts, out, err);
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "out: is empty; must be the path of a directory");
+    r = prepare(&merge, parts, out, err);
     if (r == 0)
         r = pstk__staging_open(&staging, out, overwrite, err);
     staging.on_copy = watch_copy;
-    staging.user = &g;
+    staging.user = &merge;
     if (r == 0)
-        r = join(&g, err);
+        r = join(&merge, err);
     pstk__staging_close(&staging);
-    teardown(&g);
+    teardown(&merge);
     if (r == PSTK_ECANCELED)
         pstk__fail(err, r, PSTK_STAGE_CONSUMER,
-                   "the merge was stopped by its caller; %s and the parts are as they were", out);
+                   "the merge was stopped by its caller; %s and the parts are unchanged", out);
     return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard_writer: one shard file after the other: records in, header and index at the end. L2.
+ * shard_writer: one shard file after the other: records in, header and index at the end.
  * Writes are sequential through one buffer; the index takes 8 bytes a record of memory. One thread.
  */
 #ifndef PSTK_SHARD_WRITER_H
@@ -27,20 +27,21 @@ struct pstk__shard_writer {
     uint8_t *head;                  /* owned; schema->head_size bytes */
 };
 
-int pstk__shard_writer_open(struct pstk__shard_writer *w, struct pstk__staging *staging,
+int pstk__shard_writer_open(struct pstk__shard_writer *writer, struct pstk__staging *staging,
                             const struct pstk__schema *schema, struct pstk_error *err);
 /* 1 when a shard is open and one more record of `size` bytes keeps its file within shard_size. */
-int pstk__shard_writer_fits(const struct pstk__shard_writer *w, uint64_t size, uint64_t shard_size);
-int pstk__shard_writer_begin(struct pstk__shard_writer *w, const char *name, uint32_t tag,
+int pstk__shard_writer_fits(const struct pstk__shard_writer *writer, uint64_t size,
+                            uint64_t shard_size);
+int pstk__shard_writer_begin(struct pstk__shard_writer *writer, const char *name, uint32_t tag,
                              struct pstk_error *err);
 /* Append a record; views as stored, with data; size: of the whole record. */
-int pstk__shard_writer_add(struct pstk__shard_writer *w, const struct pstk__field_view *views,
+int pstk__shard_writer_add(struct pstk__shard_writer *writer, const struct pstk__field_view *views,
                            uint64_t size, struct pstk_error *err);
 /* Pad, index, header, sync, rename; fills file, n_records, bytes and the CRCs of *shard; its file
  * borrows w->name until the next begin. */
-int pstk__shard_writer_finish(struct pstk__shard_writer *w, struct pstk__manifest_shard *shard,
+int pstk__shard_writer_finish(struct pstk__shard_writer *writer, struct pstk__manifest_shard *shard,
                               struct pstk_error *err);
 /* Close the file, free. The staging removes what it has begun. */
-void pstk__shard_writer_close(struct pstk__shard_writer *w);
+void pstk__shard_writer_close(struct pstk__shard_writer *writer);
 
 #endif

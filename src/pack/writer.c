@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *   add -> block -> (held until the dictionaries are trained) -> window: encoded by threads
+ *   add -> block -> (held until the dictionaries are trained) -> encode_pool, encoded by threads
  *       -> emitted in order -> shard_writer -> staging
  *
  * Every decision (which records share a block, when to train, where a shard ends) is taken by the
- * caller's thread from the records alone, so the bytes written do not depend on the threads.
+ * caller's thread from the records alone, so the bytes written do not depend on the threads. All of
+ * this file runs on the caller's thread, emit_block too; the pool's threads see blocks alone.
  */
 #include "pack/block.h"
 #include "base/crc32c.h"
@@ -28,12 +29,13 @@
 #define DICTIONARY_SHARE 16        /* a dictionary is at most 1/16 of what it was trained on */
 #define SAMPLES_PER_DICTIONARY 100 /* zstd's advice: train on 100 times the dictionary's size */
 #define HELD_MAX (64u << 20)       /* bytes of records held back for training */
-#define VIEW_SIZE                                                                                  \
-    48                          /* bytes counted for a held value beside its own: a constant, so   \
-                                   that no machine decides otherwise */
-#define SMALL_VALUE (16u << 10) /* mean bytes below which a dictionary is worth it */
+#define SMALL_VALUE (16u << 10)    /* mean bytes below which a dictionary is worth it */
 #define MAX_THREADS 1024
 #define MAX_SIDE 65535 /* pixels: the record head has 16 bits for it */
+
+/* Bytes counted for a held value in addition to its own: a constant, so that no machine decides
+ * otherwise. */
+#define VIEW_SIZE 48
 
 /* Records held back until there are enough to train the dictionaries on. */
 struct held {
@@ -45,20 +47,56 @@ struct held {
     uint64_t field[PSTK_MAX_FIELDS]; /* bytes of values, by field */
 };
 
+/*
+ * In one of three states:
+ *   holding   pool is NULL, blocks that are full go to `held`;
+ *   settled   pool is open, `held` gave its blocks away, blocks that are full go to the pool;
+ *   failed    `failed` is the result: a block, a shard or the pool may be half done. Only abort, or
+ *             a commit that refuses, may follow.
+ * A record that is refused changes nothing.
+ */
 struct pstk_writer {
     struct pstk__manifest manifest; /* schema, sums; complete at commit */
     struct pstk__staging staging;
     struct pstk__shard_writer shards;
     struct pstk__identity identity;
-    struct pstk__encode_window *window; /* NULL until the dictionaries are settled */
-    struct pstk__block *block;          /* being filled; NULL: none */
+    struct pstk__encode_pool *pool; /* NULL until the dictionaries are settled */
+    struct pstk__block *block;      /* being filled; NULL: none */
     struct held held;
     uint32_t n_threads;
     uint32_t dictionary_size; /* bytes; 0: none */
     uint64_t shard_size;
     uint64_t n_samples; /* added */
-    int failed;         /* result of what went wrong; only abort may follow */
+    uint64_t n_emitted; /* of them, written into shards */
+    pstk_kept_fn on_kept;
+    void *on_kept_user;
+    int failed; /* 0, or the result of what went wrong */
 };
+
+/* ---- closing: the one way down ------------------------------------------------------------- */
+
+static void teardown(struct pstk_writer **out)
+{
+    struct pstk_writer *w = *out;
+    *out = NULL;
+    if (!w)
+        return;
+    pstk__encode_pool_close(w->pool);
+    pstk__block_close(w->block);
+    for (uint64_t i = 0; i < w->held.n_blocks; i++)
+        pstk__block_close(w->held.blocks[i]);
+    free(w->held.blocks);
+    pstk__shard_writer_close(&w->shards);
+    pstk__staging_close(&w->staging);
+    pstk__manifest_free(&w->manifest);
+    free(w);
+}
+
+void pstk_writer_abort(struct pstk_writer **w)
+{
+    if (w)
+        teardown(w);
+}
 
 /* ---- opening ----------------------------------------------------------------------------- */
 
@@ -86,39 +124,42 @@ static int copy_sized(void *to, size_t size, const void *from, size_t from_size)
 
 static int invalid(struct pstk_error *err, const char *name, uint64_t value, const char *advice)
 {
-    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s is %" PRIu64 ": %s", name, value,
-                      advice);
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: value is %" PRIu64 "; must be %s",
+                      name, value, advice);
 }
 
 static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err)
 {
     if (!s->path || !*s->path)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "path is empty: name a directory");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "path: is empty; must be the path of a directory");
     if (!s->fields)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "fields is NULL: describe a record");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "fields: value is NULL; must be an array of n_fields fields");
     if (s->n_fields == 0 || s->n_fields > PSTK_MAX_FIELDS)
-        return invalid(err, "n_fields", s->n_fields, "a record has 1 to 64 fields");
+        return invalid(err, "n_fields", s->n_fields, "from 1 to 64");
     if (s->field_size < offsetof(struct pstk_field, codec))
-        return invalid(err, "field_size", s->field_size, "call pstk_writer_settings_init");
+        return invalid(err, "field_size", s->field_size,
+                       "as pstk_writer_settings_init sets it (call that first)");
     s->n_parts = s->n_parts ? s->n_parts : 1;
     if (s->part >= s->n_parts)
-        return invalid(err, "part", s->part, "it counts from 0 and stays below n_parts");
+        return invalid(err, "part", s->part, "below n_parts (parts count from 0)");
     s->n_threads = s->n_threads ? s->n_threads : 1;
     if (s->n_threads > MAX_THREADS)
         return invalid(err, "n_threads", s->n_threads, "at most 1024");
     s->shard_size = s->shard_size ? s->shard_size : SHARD_SIZE_DEFAULT;
     if (s->shard_size < SHARD_SIZE_MIN || s->shard_size > PSTK__MAX_SHARD_SIZE)
-        return invalid(err, "shard_size", s->shard_size, "choose 64 KiB to 16 TiB");
+        return invalid(err, "shard_size", s->shard_size, "from 64 KiB to 16 TiB");
     s->dictionary_size = s->dictionary_size ? s->dictionary_size : DICTIONARY_DEFAULT;
     if (s->dictionary_size == 1)
         s->dictionary_size = 0;
     else if (s->dictionary_size < DICTIONARY_MIN || s->dictionary_size > PSTK__MAX_DICTIONARY)
         return invalid(err, "dictionary_size", s->dictionary_size,
-                       "choose 256 bytes to 16 MiB, or 1 for no dictionary");
+                       "from 256 bytes to 16 MiB, or 1 for no dictionary");
     if (s->overwrite > 1)
         return invalid(err, "overwrite", s->overwrite, "0 or 1");
     if (s->n_names && !s->names)
-        return invalid(err, "n_names", s->n_names, "but names is NULL");
+        return invalid(err, "n_names", s->n_names, "0 while names is NULL");
     return 0;
 }
 
@@ -133,7 +174,7 @@ static int copy_schema(struct pstk__schema *schema, const struct pstk_writer_set
     for (uint32_t i = 0; r == 0 && i < s->n_fields; i++, from += s->field_size)
         if (copy_sized(&fields[i], sizeof *fields, from, s->field_size) < 0)
             r = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                           "fields[%u] has members that this version does not know", i);
+                           "fields[%u]: has members that this version does not know", i);
     if (r == 0)
         r = pstk__schema_init(schema, fields, s->n_fields, err);
     free(fields);
@@ -157,14 +198,14 @@ static int is_encoded(const struct pstk__schema *schema)
     return 0;
 }
 
-static void teardown(struct pstk_writer **w);
-
 static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *s,
                       struct pstk_error *err)
 {
     struct pstk__manifest *m = &w->manifest;
     w->n_threads = s->n_threads;
     w->shard_size = s->shard_size;
+    w->on_kept = s->on_kept;
+    w->on_kept_user = s->on_kept_user;
     m->part = s->part;
     m->n_parts = s->n_parts;
     int r = copy_schema(&m->schema, s, err);
@@ -185,14 +226,17 @@ int pstk_writer_open(struct pstk_writer **out, const struct pstk_writer_settings
 {
     struct pstk_writer_settings s;
     if (!out)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out: is NULL");
     *out = NULL;
     if (!settings)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "settings is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "settings: is NULL");
     if (settings->size < offsetof(struct pstk_writer_settings, note))
-        return invalid(err, "size", settings->size, "call pstk_writer_settings_init");
+        return invalid(err, "size", settings->size,
+                       "as pstk_writer_settings_init sets it (call that first)");
     if (copy_sized(&s, sizeof s, settings, settings->size) < 0)
-        return invalid(err, "size", settings->size, "has settings that this version does not know");
+        return invalid(err, "size", settings->size,
+                       "as pstk_writer_settings_init sets it (a setting is set that this version "
+                       "does not know)");
     int r = check_settings(&s, err);
     if (r < 0)
         return r;
@@ -206,31 +250,6 @@ int pstk_writer_open(struct pstk_writer **out, const struct pstk_writer_settings
         teardown(&w);
     *out = w;
     return r;
-}
-
-/* ---- closing: the one way down ------------------------------------------------------------- */
-
-static void teardown(struct pstk_writer **out)
-{
-    struct pstk_writer *w = *out;
-    *out = NULL;
-    if (!w)
-        return;
-    pstk__encode_window_close(w->window);
-    pstk__block_close(w->block);
-    for (uint64_t i = 0; i < w->held.n_blocks; i++)
-        pstk__block_close(w->held.blocks[i]);
-    free(w->held.blocks);
-    pstk__shard_writer_close(&w->shards);
-    pstk__staging_close(&w->staging);
-    pstk__manifest_free(&w->manifest);
-    free(w);
-}
-
-void pstk_writer_abort(struct pstk_writer **w)
-{
-    if (w)
-        teardown(w);
 }
 
 /* ---- out: blocks become shards ------------------------------------------------------------- */
@@ -281,6 +300,15 @@ static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *vie
                                     pstk__shard_tag(m->part, m->n_parts, sequence, content), err);
 }
 
+/* Report the images of a record that stay as they came; `id` is the record's number here. */
+static void report_kept(const struct pstk_writer *w, const struct pstk__field_view *views,
+                        uint64_t id)
+{
+    for (uint32_t i = 0; i < w->manifest.schema.n_fields; i++)
+        if (views[i].kept)
+            w->on_kept(w->on_kept_user, id, i, views[i].kept);
+}
+
 static int emit_record(struct pstk_writer *w, const struct pstk__field_view *views,
                        struct pstk_error *err)
 {
@@ -298,11 +326,16 @@ static int emit_record(struct pstk_writer *w, const struct pstk__field_view *vie
     }
     if (r == 0)
         r = pstk__shard_writer_add(&w->shards, views, size, err);
-    if (r == 0)
-        pstk__tally_add(w->manifest.stats, schema, views);
-    return r;
+    if (r < 0)
+        return r;
+    pstk__tally_add(w->manifest.stats, schema, views);
+    if (w->on_kept)
+        report_kept(w, views, w->n_emitted);
+    w->n_emitted++;
+    return 0;
 }
 
+/* The pool's emit: on the caller's thread, in push or drain, holding no lock. */
 static int emit_block(void *user, struct pstk__block *b, struct pstk_error *err)
 {
     struct pstk_writer *w = user;
@@ -315,25 +348,26 @@ static int emit_block(void *user, struct pstk__block *b, struct pstk_error *err)
 
 /* ---- dictionaries -------------------------------------------------------------------------- */
 
+/* Keep the current block until settle. */
 static int hold(struct pstk_writer *w, struct pstk__block *b, struct pstk_error *err)
 {
-    struct held *h = &w->held;
-    if (h->n_blocks == h->capacity) {
-        uint64_t capacity = h->capacity ? h->capacity * 2 : 16;
-        struct pstk__block **blocks = realloc(h->blocks, capacity * sizeof *blocks);
+    struct held *held = &w->held;
+    if (held->n_blocks == held->capacity) {
+        uint64_t capacity = held->capacity ? held->capacity * 2 : 16;
+        struct pstk__block **blocks = realloc(held->blocks, capacity * sizeof *blocks);
         if (!blocks)
             return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory",
                               w->staging.path);
-        h->blocks = blocks;
-        h->capacity = capacity;
+        held->blocks = blocks;
+        held->capacity = capacity;
     }
-    h->blocks[h->n_blocks++] = b;
+    held->blocks[held->n_blocks++] = b;
     w->block = NULL;
     uint32_t n_fields = w->manifest.schema.n_fields;
-    h->size += b->plain_size + (uint64_t)b->n_records * n_fields * VIEW_SIZE;
-    h->n_records += b->n_records;
+    held->size += b->plain_size + (uint64_t)b->n_records * n_fields * VIEW_SIZE;
+    held->n_records += b->n_records;
     for (uint64_t i = 0; i < (uint64_t)b->n_records * n_fields; i++)
-        h->field[i % n_fields] += b->views[i].plain_size;
+        held->field[i % n_fields] += b->views[i].plain_size;
     return 0;
 }
 
@@ -374,14 +408,15 @@ static int put_dictionary(struct pstk_writer *w, uint32_t field, const void *byt
                           struct pstk_error *err)
 {
     char stem[PSTK_MAX_NAME + 16], name[PSTK__MAX_FILE_NAME + 1];
-    struct pstk__manifest_dictionary d = {
+    struct pstk__manifest_dictionary dictionary = {
         .file = name, .field = field, .crc = pstk__crc32c(0, bytes, size), .bytes = size};
     const char *field_name = w->manifest.schema.fields[field].name;
-    snprintf(stem, sizeof stem, "%s%s-%08x", field_name[0] == '.' ? "_" : "", field_name, d.crc);
+    snprintf(stem, sizeof stem, "%s%s-%08x", field_name[0] == '.' ? "_" : "", field_name,
+             dictionary.crc);
     int r = pstk__staging_name(&w->staging, name, sizeof name, stem, ".zdict", err);
     if (r == 0)
         r = pstk__staging_put(&w->staging, name, bytes, size, err);
-    return r < 0 ? r : pstk__manifest_add_dictionary(&w->manifest, &d, err);
+    return r < 0 ? r : pstk__manifest_add_dictionary(&w->manifest, &dictionary, err);
 }
 
 static int train(struct pstk_writer *w, uint32_t field, struct pstk__encode_dictionary *out,
@@ -414,7 +449,7 @@ static int train(struct pstk_writer *w, uint32_t field, struct pstk__encode_dict
     return put_dictionary(w, field, dictionary, out->size, err);
 }
 
-/* Decide on the dictionaries, start the threads, let the held records go. */
+/* From holding to settled: decide on the dictionaries, start the threads, push what was held. */
 static int settle(struct pstk_writer *w, struct pstk_error *err)
 {
     struct pstk__encode_dictionary dictionaries[PSTK_MAX_FIELDS] = {{0}};
@@ -429,14 +464,14 @@ static int settle(struct pstk_writer *w, struct pstk_error *err)
                                              .n_threads = is_encoded(schema) ? w->n_threads : 1,
                                              .emit = emit_block,
                                              .user = w};
-        r = pstk__encode_window_open(&w->window, &config, err);
+        r = pstk__encode_pool_open(&w->pool, &config, err);
     }
     for (uint32_t i = 0; i < schema->n_fields; i++)
         free(dictionaries[i].bytes);
     for (uint64_t i = 0; r == 0 && i < w->held.n_blocks; i++) {
         struct pstk__block *b = w->held.blocks[i];
         w->held.blocks[i] = NULL;
-        r = pstk__encode_window_push(w->window, b, err);
+        r = pstk__encode_pool_push(w->pool, b, err);
     }
     return r;
 }
@@ -449,9 +484,9 @@ static int close_block(struct pstk_writer *w, struct pstk_error *err)
     struct pstk__block *b = w->block;
     if (!b || b->n_records == 0)
         return 0;
-    if (w->window) {
+    if (w->pool) {
         w->block = NULL;
-        return pstk__encode_window_push(w->window, b, err);
+        return pstk__encode_pool_push(w->pool, b, err);
     }
     int r = hold(w, b, err);
     return r == 0 && held_enough(w) ? settle(w, err) : r;
@@ -460,7 +495,7 @@ static int close_block(struct pstk_writer *w, struct pstk_error *err)
 static int fail_closed(struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                      "w is NULL: this writer was committed or aborted before; open another");
+                      "w: is NULL; this writer was already committed or aborted: open another");
 }
 
 static int fail_value(const struct pstk_writer *w, uint32_t i, int code, struct pstk_error *err,
@@ -475,12 +510,13 @@ static int check_pixels(const struct pstk_writer *w, uint32_t i, const struct ps
 {
     uint64_t n = (uint64_t)pixels->width * pixels->height;
     if (pixels->width == 0 || pixels->height == 0)
-        return fail_value(w, i, PSTK_EINVAL, err, "an image of no pixels");
+        return fail_value(w, i, PSTK_EINVAL, err, "the image has no pixels");
     if (pixels->width > MAX_SIDE || pixels->height > MAX_SIDE || n > PSTK__MAX_PIXELS)
-        return fail_value(w, i, PSTK_EFBIG, err,
-                          "the image has more than 65535 pixels a side or 178956970 in all");
+        return fail_value(
+            w, i, PSTK_EFBIG, err,
+            "the image has a side of more than 65535 pixels, or more than 178956970 pixels in all");
     if (value->size != n * 3)
-        return fail_value(w, i, PSTK_EINVAL, err, "pixels need height x width x 3 bytes");
+        return fail_value(w, i, PSTK_EINVAL, err, "pixels must have height x width x 3 bytes");
     return 0;
 }
 
@@ -493,16 +529,25 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
     if (r < 0) /* not supported, here, means the same as damaged: the record is not added */
         return fail_value(w, i, r == PSTK_EFBIG ? r : PSTK_EBADMSG, err, why.message);
     if (info->width > MAX_SIDE || info->height > MAX_SIDE)
-        return fail_value(w, i, PSTK_EFBIG, err, "the image has more than 65535 pixels a side");
+        return fail_value(w, i, PSTK_EFBIG, err, "the image has a side of more than 65535 pixels");
     return 0;
 }
 
-/* Check one value; fill encoding, width and height of its view. */
-static int check_value(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
-                       const struct pstk__image_info *pixels, struct pstk__field_view *view,
+/* A record that may still be refused: what the caller gave, and what the checks fill in. */
+struct candidate {
+    const struct pstk_value *values;       /* borrowed; one a field */
+    const struct pstk__image_info *pixels; /* of a value of pixels; NULL: images are files */
+    uint32_t pixels_field;                 /* the number of that value's field */
+    struct pstk__field_view *views;        /* one a field; encoding, width and height, by checks */
+    uint64_t plain_size;                   /* bytes of all values; by checks */
+};
+
+static int check_value(const struct pstk_writer *w, uint32_t i, const struct candidate *candidate,
                        struct pstk_error *err)
 {
     const struct pstk_field *field = &w->manifest.schema.fields[i];
+    const struct pstk_value *value = &candidate->values[i];
+    struct pstk__field_view *view = &candidate->views[i];
     char text[160];
     if (!value->data && value->size)
         return fail_value(w, i, PSTK_EINVAL, err, "data is NULL");
@@ -510,15 +555,10 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct pst
         const char *what = pstk__value_check(field, value->data, value->size, text);
         return what ? fail_value(w, i, PSTK_EINVAL, err, what) : 0;
     }
-    struct pstk__image_info info;
-    int r;
-    if (pixels) {
-        info = *pixels;
-        r = check_pixels(w, i, value, pixels, err);
-    } else {
-        memset(&info, 0, sizeof info);
-        r = probe_image(w, i, value, &info, err);
-    }
+    const int is_pixels = candidate->pixels && i == candidate->pixels_field;
+    struct pstk__image_info info = is_pixels ? *candidate->pixels : (struct pstk__image_info){0};
+    const int r =
+        is_pixels ? check_pixels(w, i, value, &info, err) : probe_image(w, i, value, &info, err);
     view->encoding = (uint8_t)info.encoding;
     view->width = (uint16_t)info.width;
     view->height = (uint16_t)info.height;
@@ -527,104 +567,119 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct pst
 
 /* Check all values and their sum: a record that is stored uncompressed must fit, so that whether it
  * is accepted does not hang on how well it compresses. */
-static int check_record(const struct pstk_writer *w, const struct pstk_value *values,
-                        uint32_t pixels_field, const struct pstk__image_info *pixels,
-                        struct pstk__field_view *views, uint64_t *plain_size,
+static int check_record(const struct pstk_writer *w, struct candidate *candidate,
                         struct pstk_error *err)
 {
     const struct pstk__schema *schema = &w->manifest.schema;
-    uint64_t size = schema->head_size, plain = 0;
+    uint64_t size = schema->head_size;
     for (uint32_t i = 0; i < schema->n_fields; i++) {
-        if (values[i].size > PSTK__MAX_RECORD_SIZE)
+        const uint64_t value_size = candidate->values[i].size;
+        if (value_size > PSTK__MAX_RECORD_SIZE)
             return fail_value(w, i, PSTK_EFBIG, err, "the value is 4 GiB or larger");
-        plain += values[i].size;
-        size += schema->entry[i] >= 0 ? values[i].size : 0;
+        candidate->plain_size += value_size;
+        size += schema->entry[i] >= 0 ? value_size : 0;
         if (size > PSTK__MAX_RECORD_SIZE)
             return fail_value(w, i, PSTK_EFBIG, err, "the record is 4 GiB or larger");
-        int r = check_value(w, i, &values[i], i == pixels_field ? pixels : NULL, &views[i], err);
+        int r = check_value(w, i, candidate, err);
         if (r < 0)
             return r;
     }
-    *plain_size = plain;
     return w->n_samples < PSTK__MAX_SAMPLES
                ? 0
-               : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE, "%s: has 2^40 records, no more fit",
+               : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,
+                            "%s: has 2^40 records, the most that a data set may have",
                             w->staging.path);
 }
 
-static int append(struct pstk_writer *w, const struct pstk_value *values,
-                  const struct pstk__field_view *views, uint64_t plain_size, struct pstk_error *err)
+/* Put a checked record into the current block, and send that on when it is full. */
+static int append(struct pstk_writer *w, const struct candidate *candidate, struct pstk_error *err)
 {
     const struct pstk__schema *schema = &w->manifest.schema;
     int r = 0;
-    if (!w->window && !w->dictionary_size)
+    if (!w->pool && !w->dictionary_size)
         r = settle(w, err);
     if (r == 0 && !w->block) {
-        w->block = w->window ? pstk__encode_window_block(w->window) : pstk__block_open();
+        w->block = w->pool ? pstk__encode_pool_block(w->pool) : pstk__block_open();
         if (!w->block)
             r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory",
                            w->staging.path);
     }
     if (r == 0)
-        r = pstk__block_reserve(w->block, schema, plain_size, err);
+        r = pstk__block_reserve(w->block, schema, candidate->plain_size, err);
     if (r < 0)
         return r;
-    pstk__block_add(w->block, schema, values, views);
+    pstk__block_add(w->block, schema, candidate->values, candidate->views);
     w->n_samples++;
     return pstk__block_full(w->block) ? close_block(w, err) : 0;
 }
 
-static int add(struct pstk_writer *w, const struct pstk_value *values, uint32_t n_values,
-               uint32_t pixels_field, const struct pstk__image_info *pixels, struct pstk_error *err)
+/* Is this a call that this writer, in its state, can take? */
+static int check_call(const struct pstk_writer *w, const struct candidate *candidate,
+                      uint32_t n_values, struct pstk_error *err)
 {
-    struct pstk__field_view views[PSTK_MAX_FIELDS];
-    uint64_t plain_size = 0;
     if (!w)
         return fail_closed(err);
-    if (!values)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "values is NULL");
-    const struct pstk__schema *schema = &w->manifest.schema;
+    if (!candidate->values)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "values: is NULL");
     if (w->failed)
         return pstk__fail(err, w->failed, PSTK_STAGE_WRITE,
                           "%s: writing failed before; only abort may follow", w->staging.path);
+    const struct pstk__schema *schema = &w->manifest.schema;
     if (n_values != schema->n_fields)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                          "n_values is %u: a record of this data set has %u", n_values,
+                          "n_values: value is %u; must be %u, the number of fields", n_values,
                           schema->n_fields);
-    if (pixels &&
-        (pixels_field >= schema->n_fields || schema->fields[pixels_field].kind != PSTK_FIELD_IMAGE))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "field %u is no image field",
-                          pixels_field);
-    memset(views, 0, schema->n_fields * sizeof *views);
-    int r = check_record(w, values, pixels_field, pixels, views, &plain_size, err);
+    if (candidate->pixels && (candidate->pixels_field >= schema->n_fields ||
+                              schema->fields[candidate->pixels_field].kind != PSTK_FIELD_IMAGE))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "field: value is %u; must be an image field", candidate->pixels_field);
+    return 0;
+}
+
+/* After an accepted record could not be added. The record was fine: a limit of the system (a file
+ * that grew too large, say) must not look like one of the record, after which adding may go on. */
+static int fail_for_good(struct pstk_writer *w, int code, struct pstk_error *err)
+{
+    if (code == PSTK_EINVAL || code == PSTK_EFBIG || code == PSTK_EBADMSG) {
+        code = PSTK_EIO;
+        if (err)
+            err->code = code;
+    }
+    w->failed = code;
+    return code;
+}
+
+static int add(struct pstk_writer *w, struct candidate *candidate, uint32_t n_values,
+               struct pstk_error *err)
+{
+    struct pstk__field_view views[PSTK_MAX_FIELDS];
+    int r = check_call(w, candidate, n_values, err);
     if (r < 0)
         return r;
-    r = append(w, values, views, plain_size, err);
-    /* The record was fine. A limit of the system (a file that grew too large, say) must not look
-     * like one of the record, after which adding may go on. */
-    if (r == PSTK_EINVAL || r == PSTK_EFBIG || r == PSTK_EBADMSG) {
-        r = PSTK_EIO;
-        if (err)
-            err->code = r;
-    }
+    memset(views, 0, n_values * sizeof *views);
+    candidate->views = views;
+    r = check_record(w, candidate, err);
     if (r < 0)
-        w->failed = r;
-    return r;
+        return r;
+    r = append(w, candidate, err);
+    return r < 0 ? fail_for_good(w, r, err) : 0;
 }
 
 int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *values, uint32_t n_values,
                     struct pstk_error *err)
 {
-    return add(w, values, n_values, 0, NULL, err);
+    struct candidate candidate = {.values = values};
+    return add(w, &candidate, n_values, err);
 }
 
 int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
                            uint32_t n_values, uint32_t field, uint32_t height, uint32_t width,
                            struct pstk_error *err)
 {
-    struct pstk__image_info pixels = {
+    const struct pstk__image_info pixels = {
         .encoding = PSTK_ENCODING_PIXELS, .width = width, .height = height, .orientation = 1};
-    return add(w, values, n_values, field, &pixels, err);
+    struct candidate candidate = {.values = values, .pixels = &pixels, .pixels_field = field};
+    return add(w, &candidate, n_values, err);
 }
 
 uint64_t pstk_writer_n_leftovers(const struct pstk_writer *w)
@@ -639,28 +694,20 @@ uint64_t pstk_writer_n_samples(const struct pstk_writer *w)
 
 /* ---- commit -------------------------------------------------------------------------------- */
 
-static int write_rest(struct pstk_writer *w, struct pstk_error *err)
+/* Bring all that is under way into shards, then the shards into a data set. */
+static int commit(struct pstk_writer *w, struct pstk_error *err)
 {
     int r = close_block(w, err);
-    if (r == 0 && !w->window)
+    if (r == 0 && !w->pool)
         r = settle(w, err);
     if (r == 0)
-        r = pstk__encode_window_drain(w->window, err);
+        r = pstk__encode_pool_drain(w->pool, err);
     if (r == 0 && w->shards.fd >= 0)
         r = finish_shard(w, err);
-    return r;
-}
-
-static int write_manifest(struct pstk_writer *w, struct pstk_error *err)
-{
-    char *bytes = NULL;
-    uint64_t size = 0;
+    if (r < 0)
+        return r;
     pstk__identity_text(&w->identity, w->manifest.schema.crc, w->manifest.identity);
-    int r = pstk__manifest_print(&w->manifest, &bytes, &size, err);
-    if (r == 0)
-        r = pstk__staging_commit(&w->staging, bytes, size, err);
-    free(bytes);
-    return r;
+    return pstk__staging_commit(&w->staging, &w->manifest, err);
 }
 
 static int check_failed(const struct pstk_writer *w, struct pstk_error *err)
@@ -677,7 +724,7 @@ static int check_not_empty(const struct pstk_writer *w, struct pstk_error *err)
     return w->n_samples || w->manifest.n_parts > 1
                ? 0
                : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                            "%s: no record was added, and a data set has at least one",
+                            "%s: no record was added; a data set must have at least one",
                             w->staging.path);
 }
 
@@ -689,9 +736,7 @@ int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
     if (r == 0)
         r = check_not_empty(*w, err);
     if (r == 0)
-        r = write_rest(*w, err);
-    if (r == 0)
-        r = write_manifest(*w, err);
+        r = commit(*w, err);
     teardown(w);
     return r;
 }
@@ -701,14 +746,14 @@ static int check_for_parts(const struct pstk_writer *w, struct pstk_error *err)
 {
     const struct pstk__manifest *m = &w->manifest;
     if (w->n_samples)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                          "%s: records were added to this writer; parts are committed by one that "
-                          "has none",
-                          w->staging.path);
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+            "%s: records were added to this writer; commit parts with a writer that has no records",
+            w->staging.path);
     if (m->n_parts != 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                          "%s: this writer is part %u of %u; parts are committed by one that is "
-                          "none: leave out part and n_parts",
+                          "%s: this writer is part %u of %u; commit parts with a writer that is "
+                          "not a part: leave out part and n_parts",
                           w->staging.path, m->part, m->n_parts);
     return 0;
 }

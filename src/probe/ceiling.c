@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the path could do alone, on the same data and machine. L4. Each ceiling is
+ * What the parts of the path could do alone, on the same data and machine. Each ceiling is
  * measured by the simplest code that could be right, not by the path that it is held against.
  */
 #include <penstock/penstock.h>
@@ -37,79 +37,90 @@ struct storage {
     struct pstk__source *source;
     struct pstk__files *files;
     struct pstk__reader *reader;
-    struct pstk__extent *extents; /* n */
+    struct pstk__extent *extents; /* n: of each record n_extents */
     struct pstk__read *reads;     /* depth */
     uint8_t *memory;              /* depth buffers of `room` bytes */
     uint64_t room;
-    uint32_t n, depth, rungs;
+    uint32_t n, n_extents, depth, fallbacks;
     struct pstk__order order; /* of the extents */
     uint64_t align;           /* of direct reads; 1 when buffered */
 };
 
 /* Read and check the index page of a record. */
-static int storage_page(struct storage *t, const struct pstk__extent *at, uint8_t *page,
+static int storage_page(struct storage *storage, const struct pstk__extent *at, uint8_t *page,
                         struct pstk_error *err)
 {
-    uint32_t file;
-    int fd, r = pstk__files_acquire(t->files, at->shard, &file, &fd, err);
+    const struct pstk__file *file;
+    uint32_t slot;
+    int r = pstk__files_acquire(storage->files, at->file, &slot, &file, err);
     if (r < 0)
         return r;
-    ssize_t n = pread(fd, page, PSTK__PAGE_SIZE, (off_t)at->offset);
-    pstk__files_release(t->files, file);
-    if (n != PSTK__PAGE_SIZE)
-        return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ, "could not read an index page");
-    return t->source->format->page_check(t->source, at, page, err);
+    r = pstk__source_read(storage->source, file, at, page, err);
+    pstk__files_release(storage->files, slot);
+    return r < 0 ? r : storage->source->format->page_check(storage->source, at, page, err);
 }
 
-/* Extents of up to N_EXTENTS records: runs of RUN records from random places, so that one page
- * tells of many. They are read in random order. */
-static int storage_extents(struct storage *t, struct pstk_error *err)
+/* What to read of the record at a place. `page` holds the index page *have. */
+static int storage_record(struct storage *storage, const struct pstk__place *place, uint8_t *page,
+                          struct pstk__extent *have, struct pstk__extent *out,
+                          struct pstk_error *err)
 {
-    const struct pstk__format *f = t->source->format;
+    struct pstk__extent at;
+    int r = 0;
+    pstk__source_page(storage->source, place, &at);
+    if (at.size && (at.file != have->file || at.offset != have->offset || !have->size))
+        r = storage_page(storage, &at, page, err);
+    *have = at;
+    if (r == 0)
+        r = storage->source->format->extent(storage->source, place, PSTK__ALL_FIELDS, page, out,
+                                            err);
+    for (uint32_t k = 0; r == 0 && k < storage->n_extents; k++) {
+        out[k].size = out[k].size < READ_MAX ? out[k].size : READ_MAX;
+        storage->room = out[k].size + 2 * storage->align > storage->room
+                            ? out[k].size + 2 * storage->align
+                            : storage->room;
+    }
+    return r;
+}
+
+/* Up to N_EXTENTS extents, of runs of RUN records from random places, so that one page lists many.
+ * They are read in random order. */
+static int storage_extents(struct storage *storage, struct pstk_error *err)
+{
     _Alignas(4096) uint8_t page[PSTK__PAGE_SIZE];
-    uint64_t n_runs = (t->source->n_samples + RUN - 1) / RUN, run = 0;
+    uint64_t n_runs = (storage->source->n_samples + RUN - 1) / RUN, run = 0;
     struct pstk__extent have = {.size = 0};
     struct pstk__order order;
     pstk__order_init(&order, PSTK_ORDER_FULL, n_runs, 1, 0);
-    for (uint32_t n = 0; n < t->n && run < n_runs; run++) {
+    for (uint32_t n = 0; n < storage->n && run < n_runs; run++) {
         uint64_t id = pstk__order_at(&order, run) * RUN, end = id + RUN;
-        for (; id < end && id < t->source->n_samples && n < t->n; id++, n++) {
-            struct pstk__extent at, *e = &t->extents[n];
-            uint32_t shard;
-            uint64_t record;
-            int r = 0;
-            f->locate(t->source, id, &shard, &record);
-            f->page(t->source, shard, record, &at);
-            if (at.size && (at.shard != have.shard || at.offset != have.offset || !have.size))
-                r = storage_page(t, &at, page, err);
-            have = at;
-            if (r == 0)
-                r = f->extent(t->source, shard, record, page, 0, e, err);
+        for (; id < end && id < storage->source->n_samples && n < storage->n;
+             id++, n += storage->n_extents) {
+            struct pstk__place place;
+            storage->source->format->locate(storage->source, id, &place);
+            int r = storage_record(storage, &place, page, &have, &storage->extents[n], err);
             if (r < 0)
                 return r;
-            e->size = e->size < READ_MAX ? e->size : READ_MAX;
-            t->room = e->size + 2 * t->align > t->room ? e->size + 2 * t->align : t->room;
         }
     }
     return 0;
 }
 
-static int storage_queue(struct storage *t, uint32_t i, struct pstk__read *read)
+static int storage_queue(struct storage *storage, uint32_t i, struct pstk__read *read)
 {
-    const struct pstk__extent *e = &t->extents[pstk__order_at(&t->order, i % t->n)];
-    uint64_t begin = e->offset / t->align * t->align;
-    uint64_t end = (e->offset + e->size + t->align - 1) / t->align * t->align;
-    uint32_t file;
-    int fd, r = pstk__files_acquire(t->files, e->shard, &file, &fd, NULL);
+    const struct pstk__extent *extent =
+        &storage->extents[pstk__order_at(&storage->order, i % storage->n)];
+    uint64_t begin = extent->offset / storage->align * storage->align;
+    uint64_t end =
+        (extent->offset + extent->size + storage->align - 1) / storage->align * storage->align;
+    int r = pstk__files_acquire(storage->files, extent->file, &read->file, &read->from, NULL);
     if (r < 0)
         return r;
     if (r == 1)
-        t->reader->ops->set_file(t->reader, file, fd);
-    read->fd = fd;
-    read->file = file;
+        storage->reader->ops->set_file(storage->reader, read->file, read->from->fd);
     read->offset = begin;
     read->size = (uint32_t)(end - begin);
-    t->reader->ops->queue(t->reader, read);
+    storage->reader->ops->queue(storage->reader, read);
     return 0;
 }
 
@@ -118,23 +129,24 @@ static int storage_failed(struct pstk_error *err)
     return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ, "the reads of the storage ceiling failed");
 }
 
-static int storage_run(struct storage *t, double seconds, struct pstk_ceilings *out,
+static int storage_run(struct storage *storage, double seconds, struct pstk_ceilings *out,
                        struct pstk_error *err)
 {
     uint64_t start = pstk__clock_ns(), until = start + (uint64_t)(seconds * 1e9), bytes = 0, n = 0;
     struct pstk__read *done[64];
     uint32_t next = 0, in_flight = 0;
-    for (; next < t->depth; next++, in_flight++) {
-        struct pstk__read *r = &t->reads[next];
-        *r = (struct pstk__read){.buffer = t->memory + next * t->room, .fixed = 1};
-        if (storage_queue(t, next, r) < 0)
+    for (; next < storage->depth; next++, in_flight++) {
+        struct pstk__read *request = &storage->reads[next];
+        *request =
+            (struct pstk__read){.buffer = storage->memory + next * storage->room, .fixed = 1};
+        if (storage_queue(storage, next, request) < 0)
             return storage_failed(err);
     }
     int failed = 0;
     while (in_flight > 0) {
-        if (t->reader->ops->submit(t->reader) < 0)
+        if (storage->reader->ops->submit(storage->reader) < 0)
             return storage_failed(err);
-        int n_done = t->reader->ops->reap(t->reader, done, 64, 1);
+        int n_done = storage->reader->ops->reap(storage->reader, done, 64, 1);
         if (n_done < 0)
             return storage_failed(err);
         int more = pstk__clock_ns() < until && !failed;
@@ -142,9 +154,9 @@ static int storage_run(struct storage *t, double seconds, struct pstk_ceilings *
             failed |= done[i]->result < 0;
             bytes += done[i]->result > 0 ? (uint64_t)done[i]->result : 0;
             n++;
-            pstk__files_release(t->files, done[i]->file);
+            pstk__files_release(storage->files, done[i]->file);
             in_flight--;
-            if (more && storage_queue(t, next++, done[i]) == 0)
+            if (more && storage_queue(storage, next++, done[i]) == 0)
                 in_flight++;
         }
     }
@@ -154,16 +166,16 @@ static int storage_run(struct storage *t, double seconds, struct pstk_ceilings *
     return 0;
 }
 
-static void storage_close(struct storage *t)
+static void storage_close(struct storage *storage)
 {
-    const int keeps_memory = t->reader && t->reader->n_lost > 0;
-    if (t->reader)
-        t->reader->ops->close(t->reader);
-    pstk__files_close(t->files);
-    if (t->memory && !keeps_memory)
-        munmap(t->memory, t->room * t->depth);
-    free(t->reads);
-    free(t->extents);
+    const int keeps_memory = storage->reader && storage->reader->n_lost > 0;
+    if (storage->reader)
+        storage->reader->ops->close(storage->reader);
+    pstk__files_close(storage->files);
+    if (storage->memory && !keeps_memory)
+        munmap(storage->memory, storage->room * storage->depth);
+    free(storage->reads);
+    free(storage->extents);
 }
 
 /* Offset alignment of direct reads, as the loader would choose it. */
@@ -171,59 +183,65 @@ static uint64_t direct_align(const struct pstk__source *source)
 {
     char path[4096];
     uint32_t memory_align, offset_align;
-    if (source->format->shard_path(source, 0, path, sizeof path) < 0 ||
+    if (!source->store->has_fds || pstk__source_file_path(source, 0, path, sizeof path) < 0 ||
         pstk__direct_align(path, &memory_align, &offset_align) < 0 || offset_align == 0)
         return 4096;
     return offset_align;
 }
 
-static int storage_open(struct storage *t, const struct pstk_settings *s, int direct,
+static int storage_open(struct storage *storage, const struct pstk_settings *s, int direct,
                         struct pstk_error *err)
 {
-    uint32_t n_files = pstk__files_capacity(t->source->n_shards, 1);
-    t->depth = s->queue_depth && s->queue_depth <= 4096 ? s->queue_depth : 128;
-    if (n_files < t->source->n_shards && t->depth > n_files)
-        t->depth = n_files; /* every read in flight pins a file */
-    t->align = direct ? direct_align(t->source) : 1;
-    t->room = 4096;
-    t->n = t->source->n_samples < N_EXTENTS ? (uint32_t)t->source->n_samples : N_EXTENTS;
-    pstk__order_init(&t->order, PSTK_ORDER_FULL, t->n, 2, 0);
-    t->extents = calloc(t->n, sizeof *t->extents);
-    t->reads = calloc(t->depth, sizeof *t->reads);
-    if (!t->extents || !t->reads)
+    uint32_t n_files = pstk__files_capacity(storage->source->n_files, 1);
+    storage->depth = s->queue_depth && s->queue_depth <= 4096 ? s->queue_depth : 128;
+    if (n_files < storage->source->n_files && storage->depth > n_files)
+        storage->depth = n_files; /* every read in flight pins a file */
+    storage->align = direct ? direct_align(storage->source) : 1;
+    storage->room = 4096;
+    storage->n_extents = pstk__source_n_extents(storage->source, PSTK__ALL_FIELDS);
+    const uint64_t most = N_EXTENTS / storage->n_extents;
+    storage->n = (uint32_t)(storage->source->n_samples < most ? storage->source->n_samples : most) *
+                 storage->n_extents;
+    pstk__order_init(&storage->order, PSTK_ORDER_FULL, storage->n, 2, 0);
+    storage->extents = calloc(storage->n, sizeof *storage->extents);
+    storage->reads = calloc(storage->depth, sizeof *storage->reads);
+    if (!storage->extents || !storage->reads)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the ceilings");
-    int r = pstk__files_open(&t->files, t->source, n_files, direct, &t->rungs, err);
+    int r = pstk__files_open(&storage->files, storage->source, n_files,
+                             direct ? PSTK__FILES_DIRECT : PSTK__FILES_RANDOM, &storage->fallbacks,
+                             err);
     if (r == 0)
-        r = storage_extents(t, err);
+        r = storage_extents(storage, err);
     if (r < 0)
         return r;
-    t->room = (t->room + 4095) / 4096 * 4096;
+    storage->room = (storage->room + 4095) / 4096 * 4096;
     uint64_t budget = pstk__cgroup_memory("/") / 8;
-    while (t->depth > 1 && t->room * t->depth > budget)
-        t->depth /= 2;
-    void *memory =
-        mmap(NULL, t->room * t->depth, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    while (storage->depth > 1 && storage->room * storage->depth > budget)
+        storage->depth /= 2;
+    void *memory = mmap(NULL, storage->room * storage->depth, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the ceilings");
-    t->memory = memory;
+    storage->memory = memory;
     struct pstk__reader_config c = {.kind = s->reader,
-                                    .depth = t->depth,
+                                    .depth = storage->depth,
                                     .n_files = n_files,
+                                    .no_fds = !storage->source->store->has_fds,
                                     .buffers = memory,
-                                    .buffers_size = t->room * t->depth};
-    return pstk__reader_open(&t->reader, &c, &t->rungs, err);
+                                    .buffers_size = storage->room * storage->depth};
+    return pstk__reader_open(&storage->reader, &c, &storage->fallbacks, err);
 }
 
 static int measure_storage(struct pstk__source *source, const struct pstk_settings *s,
                            double seconds, struct pstk_ceilings *out, struct pstk_error *err)
 {
-    struct storage t = {.source = source};
+    struct storage storage = {.source = source};
     int direct = s->io == PSTK_IO_DIRECT ||
                  (s->io == PSTK_IO_AUTO && source->bytes > pstk__cgroup_memory("/") / 2);
-    int r = storage_open(&t, s, direct, err);
+    int r = storage_open(&storage, s, direct, err);
     if (r == 0)
-        r = storage_run(&t, seconds, out, err);
-    storage_close(&t);
+        r = storage_run(&storage, seconds, out, err);
+    storage_close(&storage);
     return r;
 }
 
@@ -257,7 +275,7 @@ static void ignore_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_
 
 static double decode_images(const struct images *set, uint32_t first, uint64_t ns)
 {
-    const struct pstk__row_sink sink = {.rows = ignore_rows};
+    const struct pstk__row_sink sink = {.rows = ignore_rows, .channels = 3};
     uint32_t width = 1, height = 1;
     for (uint32_t i = 0; i < set->n; i++) {
         width = set->image[i].info.width > width ? set->image[i].info.width : width;
@@ -268,15 +286,18 @@ static double decode_images(const struct images *set, uint32_t first, uint64_t n
     double rate = 0;
     if (pstk__arena_open(&arena, pstk__image_scratch(width, height)) < 0)
         return 0;
-    if (pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL) == 0) {
+    if (pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL) == 0) {
         uint64_t start = pstk__clock_ns(), until = start + ns, now = start, n = 0;
         size_t mark = arena.used;
         for (; now < until; n++, now = pstk__clock_ns()) {
             uint32_t i = (first + (uint32_t)n) % set->n;
             const struct pstk__image_info *info = &set->image[i].info;
-            struct pstk__box box = {.width = info->width, .height = info->height};
-            pstk__image_decoder(info->encoding)
-                ->decode(state, set->image[i].data, set->image[i].size, info, &box, &sink, NULL);
+            const struct pstk__coded image = {.decoder = pstk__image_decoder(info->encoding),
+                                              .data = set->image[i].data,
+                                              .size = set->image[i].size,
+                                              .info = info};
+            const struct pstk__box box = {.width = info->width, .height = info->height};
+            pstk__image_decode(state, &image, &box, &sink, NULL);
             pstk__arena_reset(&arena, mark);
         }
         rate = n ? (double)n * 1e9 / (double)(now - start) : 0;
@@ -307,8 +328,10 @@ static double copy_memory(uint64_t ns)
 
 static void *bench_body(void *argument)
 {
-    struct bench_thread *b = argument;
-    b->rate = b->images ? decode_images(b->images, b->number * 7919u, b->ns) : copy_memory(b->ns);
+    struct bench_thread *thread = argument;
+    thread->rate = thread->images
+                       ? decode_images(thread->images, thread->number * 7919u, thread->ns)
+                       : copy_memory(thread->ns);
     return NULL;
 }
 
@@ -333,16 +356,16 @@ static double run_threads(const struct images *images, uint32_t n, double second
 }
 
 /* Images of field `field`, read whole into memory. */
-static void load_images(struct images *set, struct pstk_dataset *d, uint32_t field)
+static void load_images(struct images *set, struct pstk_dataset *dataset, uint32_t field)
 {
-    const struct pstk__source *s = pstk__dataset_source(d);
+    const struct pstk__source *source = pstk__dataset_source(dataset);
     struct pstk__order order;
     uint64_t bytes = 0;
-    pstk__order_init(&order, PSTK_ORDER_FULL, s->n_samples, 2, 0);
-    for (uint64_t k = 0; k < s->n_samples && set->n < N_IMAGES && bytes < IMAGE_BYTES; k++) {
+    pstk__order_init(&order, PSTK_ORDER_FULL, source->n_samples, 2, 0);
+    for (uint64_t k = 0; k < source->n_samples && set->n < N_IMAGES && bytes < IMAGE_BYTES; k++) {
         struct pstk_value_info value = {.size = sizeof value};
         uint32_t i = set->n;
-        if (pstk_dataset_get(d, pstk__order_at(&order, k), field, &set->image[i].data,
+        if (pstk_dataset_get(dataset, pstk__order_at(&order, k), field, &set->image[i].data,
                              &set->image[i].size, &value, NULL) < 0)
             continue;
         if (value.encoding == PSTK_ENCODING_JPEG &&
@@ -356,13 +379,13 @@ static void load_images(struct images *set, struct pstk_dataset *d, uint32_t fie
     }
 }
 
-static double measure_decode(struct pstk_dataset *d, uint32_t field, uint32_t n_threads,
+static double measure_decode(struct pstk_dataset *dataset, uint32_t field, uint32_t n_threads,
                              double seconds)
 {
     struct images *set = calloc(1, sizeof *set);
     if (!set)
         return 0;
-    load_images(set, d, field);
+    load_images(set, dataset, field);
     double rate = set->n ? run_threads(set, n_threads, seconds) : 0;
     for (uint32_t i = 0; i < set->n; i++)
         pstk_free(set->image[i].data);
@@ -391,17 +414,17 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
                                  .shape = {1},
                                  .stored = 1,
                                  .decode = decode_nothing};
-    struct pstk_settings t = *s;
+    struct pstk_settings settings = *s;
     struct pstk_loader *loader;
     struct pstk_batch *batch;
-    t.outputs = &output;
-    t.n_outputs = 1;
-    t.output_size = sizeof output;
-    t.with_crops = 0;
-    t.on_bad_sample = NULL; /* reports are for the batches that the caller takes */
-    t.device = PSTK_HOST;
-    t.device_index = 0;
-    if (pstk_open(&loader, &t, NULL) < 0)
+    settings.outputs = &output;
+    settings.n_outputs = 1;
+    settings.output_size = sizeof output;
+    settings.report_crops = 0;
+    settings.on_bad_sample = NULL; /* reports are for the batches that the caller takes */
+    settings.device = PSTK_HOST;
+    settings.device_index = 0;
+    if (pstk_open(&loader, &settings, NULL) < 0)
         return 0;
     uint64_t start = pstk__clock_ns(), until = start + (uint64_t)(seconds * 1e9), n = 0;
     int r = 0;
@@ -427,7 +450,7 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     struct pstk__layout layout;
     if (pstk__plan_open(&plan, s, source, NULL) < 0)
         return 0;
-    pstk__layout_init(&layout, plan, s->with_crops, 0);
+    pstk__layout_init(&layout, plan, s->report_crops, 0);
     uint64_t size = layout.size == UINT64_MAX ? 0 : layout.arrival_size;
     if (layout.size != UINT64_MAX && layout.dense_size - size > size)
         size = layout.dense_size - size;
@@ -440,7 +463,7 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     return size;
 }
 
-/* Where copies cannot be measured (no memory for them beside the loader's) they are not. */
+/* Where copies cannot be measured (no memory for them next to the loader's) they are not. */
 static void measure_copies(const struct pstk_settings *s, const struct pstk__source *source,
                            double seconds, struct pstk_ceilings *out)
 {
@@ -495,10 +518,10 @@ static uint32_t ceiling_threads(const struct pstk_settings *s)
 }
 
 /* Each for its share of the time: those that every loader has, and one more on a device. */
-static int measure_all(const struct pstk_settings *s, struct pstk_dataset *d, double seconds,
-                       struct pstk_ceilings *c, struct pstk_error *err)
+static int measure_all(const struct pstk_settings *s, struct pstk_dataset *dataset, double seconds,
+                       struct pstk_ceilings *ceilings, struct pstk_error *err)
 {
-    const struct pstk__source *source = pstk__dataset_source(d);
+    const struct pstk__source *source = pstk__dataset_source(dataset);
     const double share = seconds / (s->device == PSTK_HOST ? 4 : 5);
     const uint32_t n_threads = ceiling_threads(s);
     struct pstk__source *own;
@@ -507,17 +530,17 @@ static int measure_all(const struct pstk_settings *s, struct pstk_dataset *d, do
     int r = pstk__source_open(&own, s->path, err);
     if (r < 0)
         return r;
-    r = measure_storage(own, s, share, c, err);
+    r = measure_storage(own, s, share, ceilings, err);
     pstk__source_close(own);
     if (r < 0)
         return r;
     if (name && source->schema.fields[field].kind == PSTK_FIELD_IMAGE)
-        c->decode_samples_per_second = measure_decode(d, field, n_threads, share);
-    c->memory_bytes_per_second = run_threads(NULL, n_threads, share);
+        ceilings->decode_samples_per_second = measure_decode(dataset, field, n_threads, share);
+    ceilings->memory_bytes_per_second = run_threads(NULL, n_threads, share);
     if (name)
-        c->loader_samples_per_second = measure_loader(s, name, share);
+        ceilings->loader_samples_per_second = measure_loader(s, name, share);
     if (s->device != PSTK_HOST)
-        measure_copies(s, source, share, c);
+        measure_copies(s, source, share, ceilings);
     return 0;
 }
 
@@ -526,8 +549,8 @@ int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
 {
     if (!ceilings || ceilings->size < sizeof ceilings->size || !(seconds > 0))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "ceilings: seconds or size is not set");
-    struct pstk_dataset *d;
+                          "ceilings: seconds and size must be set");
+    struct pstk_dataset *dataset;
     struct pstk_ceilings c = {.size = sizeof c};
     struct pstk_settings own_settings = {0}, *s = &own_settings;
     char bus_id[PSTK__BUS_ID_SIZE];
@@ -537,11 +560,11 @@ int pstk_measure_ceilings(const struct pstk_settings *settings, double seconds,
     if (r == 0)
         r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
     if (r == 0)
-        r = pstk_dataset_open(&d, s->path, err);
+        r = pstk_dataset_open(&dataset, s->path, err);
     if (r < 0)
         return r;
-    r = measure_all(s, d, seconds, &c, err);
-    pstk_dataset_close(&d);
+    r = measure_all(s, dataset, seconds, &c, err);
+    pstk_dataset_close(&dataset);
     if (r < 0)
         return r;
     uint32_t size = ceilings->size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine, and its devices, offer a loader. L4. */
+/* What this machine, and its devices, offer a loader. */
 #include <penstock/penstock.h>
 
 #include "base/cpu.h"
@@ -35,35 +35,35 @@ static const struct file_system file_systems[] = {
     {GPFS_MAGIC, "gpfs"},       {FUSE_SUPER_MAGIC, "fuse"}, {RAMFS_MAGIC, "ramfs"},
 };
 
-static void get_file_system(const char *path, struct pstk_machine *m)
+static void get_file_system(const char *path, struct pstk_machine *machine)
 {
     struct statfs fs;
-    snprintf(m->file_system, sizeof m->file_system, "?");
+    snprintf(machine->file_system, sizeof machine->file_system, "?");
     if (statfs(path, &fs) != 0)
         return;
     for (size_t i = 0; i < sizeof file_systems / sizeof *file_systems; i++)
         if ((long)fs.f_type == file_systems[i].magic)
-            snprintf(m->file_system, sizeof m->file_system, "%s", file_systems[i].name);
+            snprintf(machine->file_system, sizeof machine->file_system, "%s", file_systems[i].name);
 }
 
 static uint64_t get_limit(int resource)
 {
-    struct rlimit l;
-    if (getrlimit(resource, &l) != 0)
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0)
         return 0;
-    return l.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)l.rlim_cur;
+    return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
 }
 
-static int get_cores(struct pstk_machine *m, struct pstk_error *err)
+static int get_cores(struct pstk_machine *machine, struct pstk_error *err)
 {
     struct pstk__numa *numa;
     struct pstk__numa_config c = {.local_world = 1};
     int r = pstk__numa_open(&numa, &c, err);
     if (r < 0)
         return r;
-    m->n_cores = pstk__numa_n_cores(numa);
-    m->n_usable = pstk__numa_n_workers(numa);
-    m->n_nodes = pstk__numa_n_nodes(numa);
+    machine->n_cores = pstk__numa_n_cores(numa);
+    machine->n_usable = pstk__numa_n_workers(numa);
+    machine->n_nodes = pstk__numa_n_nodes(numa);
     pstk__numa_close(numa);
     return 0;
 }
@@ -79,7 +79,8 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
 {
     struct pstk_machine m = {.size = sizeof m};
     if (!machine || machine->size < sizeof machine->size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "machine: size is not set");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "machine: size must be sizeof(struct pstk_machine)");
     int r = get_cores(&m, err);
     if (r < 0)
         return r;
@@ -87,14 +88,14 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
     m.cpu_quota = pstk__cgroup_cpus("/");
     m.memlock = get_limit(RLIMIT_MEMLOCK);
     m.open_files = get_limit(RLIMIT_NOFILE);
-    m.variant = pstk__cpu_variant();
+    m.kernels = pstk__cpu_kernels();
     /* The driver starts for this, which takes it a while: not for a caller without the member. */
     if (machine->size > offsetof(struct pstk_machine, n_cuda_devices))
         m.n_cuda_devices = get_cuda_devices();
     pstk__reader_probe(&m);
-    struct utsname u;
-    if (uname(&u) == 0)
-        snprintf(m.kernel, sizeof m.kernel, "%.63s", u.release);
+    struct utsname name;
+    if (uname(&name) == 0)
+        snprintf(m.kernel, sizeof m.kernel, "%.63s", name.release);
     pstk__cpu_name(m.cpu, sizeof m.cpu);
     snprintf(m.libjpeg, sizeof m.libjpeg, "%s", pstk__image_library());
     if (path) {
@@ -119,7 +120,7 @@ static const struct pstk__device_ops *find_device(uint32_t kind, int32_t index, 
     char bus_id[PSTK__BUS_ID_SIZE];
     if (!ops)
         *result = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                             "kind: is %u, must be PSTK_HOST or PSTK_CUDA", kind);
+                             "kind: value is %u; must be PSTK_HOST or PSTK_CUDA", kind);
     else
         *result = ops->find(index, bus_id, err);
     return *result < 0 ? NULL : ops;
@@ -131,7 +132,8 @@ int pstk_get_device(uint32_t kind, int32_t index, struct pstk_device *device,
     struct pstk_device d = {.size = sizeof d, .kind = kind, .index = index};
     int r = 0;
     if (!device || device->size < sizeof device->size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "device: size is not set");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "device: size must be sizeof(struct pstk_device)");
     const struct pstk__device_ops *ops = find_device(kind, index, &r, err);
     if (!ops)
         return r;
@@ -149,7 +151,8 @@ int pstk_measure_copies(uint32_t kind, int32_t index, uint64_t block_size, doubl
     struct pstk_copy_rates measured = {.size = sizeof measured};
     int r = 0;
     if (!rates || rates->size < sizeof rates->size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "rates: size is not set");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "rates: size must be sizeof(struct pstk_copy_rates)");
     if (block_size == 0 || !(seconds > 0))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "block_size, seconds: must both be above 0");

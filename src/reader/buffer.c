@@ -4,56 +4,58 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define RING_ALIGN 4096 /* of pieces: O_DIRECT's largest usual need, and a page */
+#define PIECE_ALIGN 4096 /* of pieces: O_DIRECT's largest usual need, and a page */
 
-int pstk__ring_open(struct pstk__ring *r, void *memory, uint64_t size, uint32_t n_pieces)
+int pstk__buffer_open(struct pstk__buffer *buffer, void *memory, uint64_t size, uint32_t n_pieces)
 {
-    *r = (struct pstk__ring){.base = memory, .size = size, .n_pieces = n_pieces};
-    r->pieces = calloc(n_pieces, sizeof *r->pieces);
-    return r->pieces ? 0 : -ENOMEM;
+    *buffer = (struct pstk__buffer){.base = memory, .size = size, .n_pieces = n_pieces};
+    buffer->pieces = calloc(n_pieces, sizeof *buffer->pieces);
+    return buffer->pieces ? 0 : -ENOMEM;
 }
 
-void pstk__ring_close(struct pstk__ring *r)
+void pstk__buffer_close(struct pstk__buffer *buffer)
 {
-    free(r->pieces);
-    *r = (struct pstk__ring){0};
+    free(buffer->pieces);
+    *buffer = (struct pstk__buffer){0};
 }
 
 /* Take back the oldest pieces, as far as they are free. */
-static void reclaim(struct pstk__ring *r)
+static void reclaim(struct pstk__buffer *buffer)
 {
-    while (r->first != r->last) {
-        struct pstk__piece *p = &r->pieces[r->first % r->n_pieces];
-        /* Acquire: pairs with put; its reads of the data come before our overwriting it. */
-        if (!atomic_load_explicit(&p->free, memory_order_acquire))
+    while (buffer->first != buffer->last) {
+        struct pstk__piece *piece = &buffer->pieces[buffer->first % buffer->n_pieces];
+        /* Acquire: pairs with put; the user's reads of the data come before this thread overwrites
+         * it. */
+        if (!atomic_load_explicit(&piece->free, memory_order_acquire))
             break;
-        r->tail = p->end;
-        r->first++;
+        buffer->tail = piece->end;
+        buffer->first++;
     }
 }
 
-struct pstk__piece *pstk__ring_get(struct pstk__ring *r, uint64_t size)
+struct pstk__piece *pstk__buffer_get(struct pstk__buffer *buffer, uint64_t size)
 {
-    reclaim(r);
-    if (r->last - r->first == r->n_pieces)
+    reclaim(buffer);
+    if (buffer->last - buffer->first == buffer->n_pieces)
         return NULL;
-    size = (size + RING_ALIGN - 1) / RING_ALIGN * RING_ALIGN;
-    if (r->first == r->last) /* empty: start over at the bottom, which is warm in the cache */
-        r->head = r->tail = 0;
-    uint64_t at = r->head % r->size;
-    uint64_t skip = at + size > r->size ? r->size - at : 0;
-    if (r->head + skip + size - r->tail > r->size)
+    size = (size + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
+    if (buffer->first ==
+        buffer->last) /* empty: start over at the bottom, which is warm in the cache */
+        buffer->head = buffer->tail = 0;
+    uint64_t at = buffer->head % buffer->size;
+    uint64_t skip = at + size > buffer->size ? buffer->size - at : 0;
+    if (buffer->head + skip + size - buffer->tail > buffer->size)
         return NULL;
-    struct pstk__piece *p = &r->pieces[r->last++ % r->n_pieces];
-    r->head += skip;
-    p->data = r->base + r->head % r->size;
-    r->head += size;
-    p->end = r->head;
-    atomic_store_explicit(&p->free, 0, memory_order_relaxed);
-    return p;
+    struct pstk__piece *piece = &buffer->pieces[buffer->last++ % buffer->n_pieces];
+    buffer->head += skip;
+    piece->data = buffer->base + buffer->head % buffer->size;
+    buffer->head += size;
+    piece->end = buffer->head;
+    atomic_store_explicit(&piece->free, 0, memory_order_relaxed);
+    return piece;
 }
 
-void pstk__ring_put(struct pstk__piece *p)
+void pstk__buffer_put(struct pstk__piece *piece)
 {
-    atomic_store_explicit(&p->free, 1, memory_order_release);
+    atomic_store_explicit(&piece->free, 1, memory_order_release);
 }

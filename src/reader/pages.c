@@ -21,50 +21,50 @@ struct pstk__index {
 
 /* A multiplicative mix (the finaliser of MurmurHash3): page numbers come in runs, and the low bits
  * choose the bucket. */
-static struct pstk__page **bucket(const struct pstk__index *x, const struct pstk__extent *page)
+static struct pstk__page **bucket(const struct pstk__index *pages, const struct pstk__extent *page)
 {
-    uint64_t h = (uint64_t)page->shard << 32 | page->page;
+    uint64_t h = (uint64_t)page->file << 32 | page->page;
     h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
     h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
-    return &x->buckets[(h ^ h >> 33) & (x->n_buckets - 1)];
+    return &pages->buckets[(h ^ h >> 33) & (pages->n_buckets - 1)];
 }
 
-static void unlink_frame(struct pstk__index *x, struct pstk__page *p)
+static void unlink_frame(struct pstk__index *pages, struct pstk__page *page)
 {
-    *(p->older ? &p->older->newer : &x->oldest) = p->newer;
-    *(p->newer ? &p->newer->older : &x->newest) = p->older;
-    p->older = NULL;
-    p->newer = NULL;
+    *(page->older ? &page->older->newer : &pages->oldest) = page->newer;
+    *(page->newer ? &page->newer->older : &pages->newest) = page->older;
+    page->older = NULL;
+    page->newer = NULL;
 }
 
-static void link_newest(struct pstk__index *x, struct pstk__page *p)
+static void link_newest(struct pstk__index *pages, struct pstk__page *page)
 {
-    p->older = x->newest;
-    p->newer = NULL;
-    *(x->newest ? &x->newest->newer : &x->oldest) = p;
-    x->newest = p;
+    page->older = pages->newest;
+    page->newer = NULL;
+    *(pages->newest ? &pages->newest->newer : &pages->oldest) = page;
+    pages->newest = page;
 }
 
-static void link_oldest(struct pstk__index *x, struct pstk__page *p)
+static void link_oldest(struct pstk__index *pages, struct pstk__page *page)
 {
-    p->older = NULL;
-    p->newer = x->oldest;
-    *(x->oldest ? &x->oldest->older : &x->newest) = p;
-    x->oldest = p;
+    page->older = NULL;
+    page->newer = pages->oldest;
+    *(pages->oldest ? &pages->oldest->older : &pages->newest) = page;
+    pages->oldest = page;
 }
 
-/* Take a frame out of the table: get does not find it any more. */
-static void forget(struct pstk__index *x, struct pstk__page *p)
+/* Take a frame out of the table: get no longer finds it. */
+static void forget(struct pstk__index *pages, struct pstk__page *page)
 {
-    p->state = PSTK__PAGE_EMPTY;
-    if (!p->known)
+    page->state = PSTK__PAGE_EMPTY;
+    if (!page->known)
         return;
-    struct pstk__page **at = bucket(x, &p->extent);
-    while (*at != p)
+    struct pstk__page **at = bucket(pages, &page->extent);
+    while (*at != page)
         at = &(*at)->hash_next;
-    *at = p->hash_next;
-    p->hash_next = NULL;
-    p->known = 0;
+    *at = page->hash_next;
+    page->hash_next = NULL;
+    page->known = 0;
 }
 
 int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, struct pstk_error *err)
@@ -73,56 +73,56 @@ int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, stru
     uint64_t n = size / PSTK__PAGE_SIZE;
     if (!memory || n < 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "index_memory is %llu bytes; one page of the index takes %d",
+                          "index_memory: value is %llu; must be at least %d, one page of the index",
                           (unsigned long long)size, PSTK__PAGE_SIZE);
-    struct pstk__index *x = calloc(1, sizeof *x);
-    if (!x)
+    struct pstk__index *pages = calloc(1, sizeof *pages);
+    if (!pages)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the index cache");
-    x->n_frames = n;
-    x->n_buckets = 1;
-    while (x->n_buckets < n)
-        x->n_buckets *= 2;
-    x->frames = calloc(n, sizeof *x->frames);
-    x->buckets = calloc(x->n_buckets, sizeof(struct pstk__page *));
-    if (!x->frames || !x->buckets) {
-        pstk__index_close(x);
+    pages->n_frames = n;
+    pages->n_buckets = 1;
+    while (pages->n_buckets < n)
+        pages->n_buckets *= 2;
+    pages->frames = calloc(n, sizeof *pages->frames);
+    pages->buckets = calloc(pages->n_buckets, sizeof(struct pstk__page *));
+    if (!pages->frames || !pages->buckets) {
+        pstk__index_close(pages);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                           "no memory for the frames of the index cache (%llu); lower index_memory",
                           (unsigned long long)n);
     }
     for (uint64_t i = 0; i < n; i++) {
-        x->frames[i].data = (uint8_t *)memory + i * PSTK__PAGE_SIZE;
-        link_newest(x, &x->frames[i]);
+        pages->frames[i].data = (uint8_t *)memory + i * PSTK__PAGE_SIZE;
+        link_newest(pages, &pages->frames[i]);
     }
-    *out = x;
+    *out = pages;
     return 0;
 }
 
-void pstk__index_close(struct pstk__index *x)
+void pstk__index_close(struct pstk__index *pages)
 {
-    if (!x)
+    if (!pages)
         return;
-    free(x->frames);
-    free(x->buckets);
-    free(x);
+    free(pages->frames);
+    free(pages->buckets);
+    free(pages);
 }
 
-struct pstk__page *pstk__index_get(struct pstk__index *x, const struct pstk__extent *page)
+struct pstk__page *pstk__index_get(struct pstk__index *pages, const struct pstk__extent *page)
 {
-    struct pstk__page **head = bucket(x, page);
+    struct pstk__page **head = bucket(pages, page);
     struct pstk__page *p = *head;
-    while (p && (p->extent.shard != page->shard || p->extent.page != page->page))
+    while (p && (p->extent.file != page->file || p->extent.page != page->page))
         p = p->hash_next;
     if (p) {
         if (p->n_pins++ == 0)
-            unlink_frame(x, p);
+            unlink_frame(pages, p);
         return p;
     }
-    p = x->oldest;
+    p = pages->oldest;
     if (!p)
         return NULL;
-    forget(x, p);
-    unlink_frame(x, p);
+    forget(pages, p);
+    unlink_frame(pages, p);
     p->extent = *page;
     p->n_pins = 1;
     p->known = 1;
@@ -131,25 +131,25 @@ struct pstk__page *pstk__index_get(struct pstk__index *x, const struct pstk__ext
     return p;
 }
 
-void pstk__index_unpin(struct pstk__index *x, struct pstk__page *page)
+void pstk__index_unpin(struct pstk__index *pages, struct pstk__page *page)
 {
     assert(page->n_pins > 0);
     if (--page->n_pins)
         return;
     assert(page->state != PSTK__PAGE_LOADING);
     if (page->state == PSTK__PAGE_READY) {
-        link_newest(x, page);
+        link_newest(pages, page);
         return;
     }
-    forget(x, page);
-    link_oldest(x, page);
+    forget(pages, page);
+    link_oldest(pages, page);
 }
 
-void pstk__index_drop(struct pstk__index *x, struct pstk__page *page)
+void pstk__index_drop(struct pstk__index *pages, struct pstk__page *page)
 {
-    forget(x, page);
+    forget(pages, page);
     if (page->n_pins)
         return;
-    unlink_frame(x, page);
-    link_oldest(x, page);
+    unlink_frame(pages, page);
+    link_oldest(pages, page);
 }

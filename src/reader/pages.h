@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * index: a cache of checked index pages, of stated size. L2. One thread. It does no I/O: the caller
- * reads into a frame and says how it went.
+ * index: a cache of checked index pages, of stated size. One thread. It does no I/O: the caller
+ * reads into a frame and sets the frame's state.
  */
 #ifndef PSTK_INDEX_H
 #define PSTK_INDEX_H
@@ -27,13 +27,13 @@ struct pstk__index;
 
 /* memory: borrowed, page aligned; size / PSTK__PAGE_SIZE frames (>= 1). */
 int pstk__index_open(struct pstk__index **out, void *memory, uint64_t size, struct pstk_error *err);
-void pstk__index_close(struct pstk__index *x);
+void pstk__index_close(struct pstk__index *pages);
 /* Pin the frame of a page: READY or LOADING if known, else EMPTY in a frame made free for it. NULL
  * when every frame is pinned. */
-struct pstk__page *pstk__index_get(struct pstk__index *x, const struct pstk__extent *page);
-void pstk__index_unpin(struct pstk__index *x, struct pstk__page *page);
-/* Forget a page that could not be read or is damaged: it is EMPTY, get does not find it any more,
- * and its frame is used again once its pins are gone (drop itself takes none away). */
-void pstk__index_drop(struct pstk__index *x, struct pstk__page *page);
+struct pstk__page *pstk__index_get(struct pstk__index *pages, const struct pstk__extent *page);
+void pstk__index_unpin(struct pstk__index *pages, struct pstk__page *page);
+/* Forget a page that could not be read or is damaged: it is EMPTY, and get no longer finds it. Its
+ * frame is reused once its pins are gone (drop itself removes none). */
+void pstk__index_drop(struct pstk__index *pages, struct pstk__page *page);
 
 #endif

@@ -11,17 +11,15 @@
 #include <unistd.h>
 
 /* EINTR and EAGAIN in a row before a read gives them back: far more than any signal storm or short
- * memory pressure makes, and still soon over. */
+ * memory pressure causes, and still over soon. */
 #define MAX_REFUSED 1000
-
-#define MAX_DEPTH 4096
 
 /*
  * The end of a file, where a read goes past it. An attempt that starts where the last one ended
  * gets 0 bytes: the end. One that had to start before that (see pstk__reader_start) gets the last
- * bytes again instead: it stalls. The next one starts exactly at `done`. A buffered file then
- * answers with more bytes or with 0. A direct one answers 0 or EINVAL, for the odd offset: and
- * since direct reads only stop at an odd place where the file does, that is the end too.
+ * bytes again instead: it stalls. The next attempt starts exactly at `done`. A buffered file then
+ * answers with more bytes or with 0. A direct file answers 0, or EINVAL for the odd offset. Direct
+ * reads stop at an odd place only where the file ends, so that is the end too.
  */
 int pstk__reader_result(struct pstk__read *read, int32_t got)
 {
@@ -48,51 +46,53 @@ int pstk__reader_result(struct pstk__read *read, int32_t got)
 
 static int check_config(const struct pstk__reader_config *c, struct pstk_error *err)
 {
-    if (c->depth < 1 || c->depth > MAX_DEPTH)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "queue_depth is %u; it must be from 1 to %d", c->depth, MAX_DEPTH);
+    if (c->depth < 1 || c->depth > PSTK__MAX_DEPTH)
+        return pstk__fail_setting(err, "queue_depth", c->depth, "from 1 to %u", PSTK__MAX_DEPTH);
     if (c->n_files < 1)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "a reader needs at least one slot for files");
+        return pstk__fail_setting(err, "n_files", c->n_files, "at least 1");
     if (c->kind > PSTK_READER_THREADS)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "reader is %u, which names no reader",
-                          c->kind);
+        return pstk__fail_setting(err, "reader", c->kind, "from 0 to %d", PSTK_READER_THREADS);
     return 0;
 }
 
 int pstk__reader_open(struct pstk__reader **out, const struct pstk__reader_config *c,
-                      uint32_t *rungs, struct pstk_error *err)
+                      uint32_t *fallbacks, struct pstk_error *err)
 {
     *out = NULL;
     int r = check_config(c, err);
     if (r < 0)
         return r;
     if (c->kind == PSTK_READER_THREADS)
-        return pstk__reader_threads.open(out, c, rungs, err);
-    r = pstk__reader_uring.open(out, c, rungs, err);
+        return pstk__reader_threads.open(out, c, fallbacks, err);
+    if (c->no_fds)
+        r = pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                       "reader: value is io_uring; must be auto or threads, because the kernel "
+                       "cannot read the files of this data set");
+    else
+        r = pstk__reader_uring.open(out, c, fallbacks, err);
     if (r != PSTK_ENOTSUP || c->kind == PSTK_READER_IO_URING)
         return r;
-    *rungs |= PSTK_RUNG_NO_IO_URING;
+    *fallbacks |= PSTK_FALLBACK_NO_IO_URING;
     if (err)
-        pstk_error_init(err, err->size); /* a refusal that is answered is no error */
-    return pstk__reader_threads.open(out, c, rungs, err);
+        pstk_error_init(err, err->size); /* a refusal with a fallback is not an error */
+    return pstk__reader_threads.open(out, c, fallbacks, err);
 }
 
 /* ---- alignment of direct I/O --------------------------------------------------------------- */
 
-/* What the kernel says by itself (6.1 and newer). 1: known; 0: it does not say; else -errno. */
+/* Ask the kernel (6.1 and newer). 1: known; 0: it does not answer; else -errno. */
 static int align_by_statx(const char *path, uint32_t *memory_align, uint32_t *offset_align)
 {
 #ifdef STATX_DIOALIGN
-    struct statx x;
-    if (statx(AT_FDCWD, path, 0, STATX_DIOALIGN | STATX_TYPE, &x) < 0)
+    struct statx status;
+    if (statx(AT_FDCWD, path, 0, STATX_DIOALIGN | STATX_TYPE, &status) < 0)
         return errno == ENOSYS || errno == EINVAL ? 0 : -errno;
-    if (!(x.stx_mask & STATX_DIOALIGN) || !S_ISREG(x.stx_mode))
+    if (!(status.stx_mask & STATX_DIOALIGN) || !S_ISREG(status.stx_mode))
         return 0;
-    if (x.stx_dio_mem_align == 0 || x.stx_dio_offset_align == 0)
-        return -EINVAL; /* the kernel's way to say: not on this file */
-    *memory_align = x.stx_dio_mem_align;
-    *offset_align = x.stx_dio_offset_align;
+    if (status.stx_dio_mem_align == 0 || status.stx_dio_offset_align == 0)
+        return -EINVAL; /* so the kernel refuses O_DIRECT for this file */
+    *memory_align = status.stx_dio_mem_align;
+    *offset_align = status.stx_dio_offset_align;
     return 1;
 #else
     (void)path, (void)memory_align, (void)offset_align;
@@ -100,7 +100,7 @@ static int align_by_statx(const char *path, uint32_t *memory_align, uint32_t *of
 #endif
 }
 
-/* Try it: some file systems only refuse at open. fd takes. */
+/* Try it: some file systems refuse only at open. fd takes. */
 static int align_by_fd(int fd, uint32_t *memory_align, uint32_t *offset_align)
 {
     struct stat st;

@@ -1,39 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader: bytes of open files into buffers, many in flight. L2.
- * Takes: reads (file, offset, size, buffer). Gives: the same reads, done, in any order.
- * Called by one thread, the one that opened it. Never allocates after open, never prints.
- * A backend is a table; nothing outside reader*.c knows which one runs. A backend continues short
- * reads and EINTR / EAGAIN by itself; end of file before `size` bytes is not an error: result says
- * how many came.
+ * reader: bytes of open files into buffers, many in flight. Takes: reads (file, offset, size,
+ * buffer). Gives: the same reads, done, in any order. Called by one thread, the one that opened it.
+ * Never allocates after open, never prints. A backend is a table; nothing outside reader*.c knows
+ * which one runs. A backend continues short reads and EINTR / EAGAIN by itself. The end of the file
+ * before `size` bytes is not an error: result is the number of bytes read.
  */
 #ifndef PSTK_READER_H
 #define PSTK_READER_H
 
+#include "store/store.h"
+
 #include <penstock/penstock.h>
+
+#define PSTK__MAX_DEPTH 4096u /* reads that may be queued and not reaped */
 
 /* One read. Owned by the caller; from queue until reaped, untouched. */
 struct pstk__read {
-    int fd;
-    uint32_t file;           /* slot of the file table in which fd was set */
-    uint64_t offset;         /* bytes; multiple of the device's alignment when direct */
-    void *buffer;            /* inside config.buffers when those are registered and `fixed` */
-    uint32_t size;           /* bytes wanted; < 2^31 */
-    uint32_t fixed;          /* 1: buffer lies in config.buffers */
-    int32_t result;          /* out: bytes read, or a negative native errno */
-    uint32_t done;           /* backend's: bytes so far */
-    struct pstk__read *next; /* backend's: its lists */
-    uint64_t user;           /* the caller's */
-    uint16_t n_refused;      /* backend's: EINTR and EAGAIN in a row */
-    uint16_t stalled;        /* backend's: 1 after an attempt that came no further than `done` */
-    uint32_t place;          /* backend's: in a table of its own */
+    const struct pstk__file *from; /* open; borrowed until reaped */
+    uint32_t file;                 /* slot of the file table in which its descriptor was set */
+    uint64_t offset;               /* bytes; multiple of the device's alignment when direct */
+    void *buffer;                  /* inside config.buffers when those are registered and `fixed` */
+    uint32_t size;                 /* bytes wanted; < 2^31 */
+    uint32_t fixed;                /* 1: buffer lies in config.buffers */
+    int32_t result;                /* out: bytes read, or a negative native errno */
+    uint32_t done;                 /* backend's: bytes so far */
+    struct pstk__read *next;       /* backend's: its lists */
+    uint64_t user;                 /* the caller's */
+    uint16_t n_refused;            /* backend's: EINTR and EAGAIN in a row */
+    uint16_t stalled; /* backend's: 1 after an attempt that came no further than `done` */
+    uint32_t place;   /* backend's: in a table of its own */
 };
 
 struct pstk__reader_config {
     uint32_t kind;         /* enum pstk_reader_kind */
-    uint32_t depth;        /* reads that may be queued and not reaped; 1..4096 */
+    uint32_t depth;        /* reads that may be queued and not reaped; 1..PSTK__MAX_DEPTH */
     uint32_t n_files;      /* slots of the file table */
-    uint32_t n_threads;    /* of the pread pool; 0 = min(depth, 16) */
+    uint32_t n_threads;    /* of the thread pool; 0 = min(depth, 16) */
+    uint32_t no_fds;       /* 1: files have no descriptors, so only threads can read them */
     void *buffers;         /* one region that most reads go to; NULL = none */
     uint64_t buffers_size; /* bytes */
 };
@@ -44,21 +48,21 @@ struct pstk__reader; /* begins with a pointer to its table */
 struct pstk__reader_ops {
     const char *name;
     uint32_t kind; /* enum pstk_reader_kind */
-    /* Returns owned; sets bits of enum pstk_rung in *rungs for what was refused. ENOTSUP when the
-     * kernel refuses the backend as a whole. */
-    int (*open)(struct pstk__reader **out, const struct pstk__reader_config *c, uint32_t *rungs,
+    /* Returns owned; sets bits of enum pstk_fallback in *fallbacks for what was refused. ENOTSUP
+     * when the kernel refuses the backend as a whole. */
+    int (*open)(struct pstk__reader **out, const struct pstk__reader_config *c, uint32_t *fallbacks,
                 struct pstk_error *err);
-    /* Say that slot `file` of the file table is now fd (-1: none). No read on the slot's old fd is
-     * in flight. 0 or a negative errno (the slot then works unregistered). */
+    /* Set slot `file` of the file table to fd (-1: none). No read on the slot's old fd is in
+     * flight. 0 or a negative errno (the slot then works unregistered). */
     int (*set_file)(struct pstk__reader *r, uint32_t file, int fd);
     /* Take a read; starts no later than submit. Never blocks; at most depth in all. */
     void (*queue)(struct pstk__reader *r, struct pstk__read *read);
     /* Start all that is queued. */
     int (*submit)(struct pstk__reader *r);
     /* Give back up to max finished reads; waits for one if `wait` and some are in flight. Returns
-     * how many, or a negative errno when the backend itself failed. io_uring that is denied from
-     * some moment on is no failure: the rung is set, threads read, and reads for which nobody can
-     * wait any more come back with that errno. */
+     * how many, or a negative errno when the backend itself failed. When a sandbox denies io_uring
+     * from some moment on, that is not a failure: the backend sets the fallback, threads read from
+     * then on, and reads that nobody can wait for any longer come back with that errno. */
     int (*reap)(struct pstk__reader *r, struct pstk__read **done, uint32_t max, int wait);
     /* Wait for all that is in flight, except the n_lost reads, and free. NULL is fine. */
     void (*close)(struct pstk__reader *r);
@@ -67,9 +71,9 @@ struct pstk__reader_ops {
 struct pstk__reader {
     const struct pstk__reader_ops *ops;
     /* For the owner's thread: */
-    uint32_t rungs;  /* bits of enum pstk_rung: steps down taken since open */
+    uint32_t fallbacks; /* bits of enum pstk_fallback: fallbacks taken since open */
     uint32_t n_lost; /* reads that nobody can wait for: the kernel may write to their buffers even
-                        after close, so that this memory is never freed */
+                        after close, so nobody ever frees this memory */
 };
 
 extern const struct pstk__reader_ops pstk__reader_uring;
@@ -78,9 +82,9 @@ extern const struct pstk__reader_ops pstk__reader_threads;
 /*
  * For backends. One read is one or more attempts:
  *     begin -> (attempt from start on -> result -> finished?) ... -> finished
- * pstk__reader_result is the only place where what the kernel answered becomes what a read gives;
- * it lies in reader.c, away from its callers, so that a test's linker can put itself between
- * (--wrap) and shorten, interrupt and fail reads of either backend.
+ * pstk__reader_result is the only place where the kernel's answer becomes the result of a read. It
+ * lies in reader.c, away from its callers, so that a test can replace it at link time (--wrap) to
+ * shorten, interrupt and fail reads of either backend.
  */
 /* Before the first attempt. */
 static inline void pstk__reader_begin(struct pstk__read *read)
@@ -93,11 +97,11 @@ static inline void pstk__reader_begin(struct pstk__read *read)
 /* Where the next attempt starts, in bytes after read->offset. Never past `done`. */
 static inline uint32_t pstk__reader_start(const struct pstk__read *read)
 {
-    /* O_DIRECT wants offset, address and size in multiples of the device's alignment, and ours are
+    /* O_DIRECT requires offset, address and size in multiples of the device's alignment; they are
      * when the read began so. The largest power of two that divides all three is then a multiple of
-     * it, whatever it is, so the attempt goes on at a multiple of that (at most a page: larger
-     * blocks than pages are read through the page cache). Reads at odd places, which only a
-     * buffered file takes, get 1: they go on exactly where they stopped. */
+     * that alignment, whatever it is. So the attempt continues at a multiple of this power (at most
+     * a page: blocks larger than pages are read through the page cache). Reads at odd places, which
+     * only a buffered file allows, get 1: they continue exactly where they stopped. */
     uint64_t bits = read->offset | (uintptr_t)read->buffer | read->size | 4096;
     uint32_t align = (uint32_t)(bits & (~bits + 1));
     return read->stalled ? read->done : read->done & ~(align - 1);
@@ -106,15 +110,17 @@ static inline uint32_t pstk__reader_start(const struct pstk__read *read)
  * 0: try again from pstk__reader_start. */
 int pstk__reader_result(struct pstk__read *read, int32_t got);
 
-/* Open the backend asked for; AUTO tries io_uring, then threads (rung NO_IO_URING). */
+/* Open the requested backend; AUTO tries io_uring, then threads (fallback NO_IO_URING). Where files
+ * have no descriptors, io_uring is refused, and AUTO does not try it. */
 int pstk__reader_open(struct pstk__reader **out, const struct pstk__reader_config *c,
-                      uint32_t *rungs, struct pstk_error *err);
+                      uint32_t *fallbacks, struct pstk_error *err);
 
-/* What the kernel lets io_uring do here; fills the io_uring members of *machine. */
+/* Find what the kernel permits io_uring here; fills the io_uring members of *machine. */
 void pstk__reader_probe(struct pstk_machine *machine);
 
-/* Alignment that O_DIRECT needs for a file (statx DIOALIGN where the kernel has it, else the block
- * size of the file system, at least 512). 0, or a negative errno when O_DIRECT is refused. */
+/* Get the alignment that O_DIRECT needs for a file (statx DIOALIGN where the kernel has it, else
+ * the block size of the file system, at least 512). 0, or a negative errno when O_DIRECT is
+ * refused. */
 int pstk__direct_align(const char *path, uint32_t *memory_align, uint32_t *offset_align);
 
 #endif

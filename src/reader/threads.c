@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pread backend: a fixed pool of threads, for where io_uring is denied. */
+/* The thread backend: a fixed pool of threads that reads through the store. It serves where
+ * io_uring is denied or the files have no descriptors. */
 #include "base/error.h"
 #include "reader/reader.h"
 
@@ -18,8 +19,8 @@ struct list {
     uint32_t n;
 };
 
-/* Lock: `mutex` guards what stands under it; the rest is the owner's, or fixed before the threads
- * start. */
+/* Lock: `mutex` guards the members below it. All others are the owner's, or constant before the
+ * threads start. */
 struct pool {
     struct pstk__reader reader; /* first */
     pthread_mutex_t mutex;
@@ -39,29 +40,29 @@ struct pool {
     int closing;
 };
 
-static void list_clear(struct list *l)
+static void list_clear(struct list *list)
 {
-    l->first = NULL;
-    l->end = &l->first;
-    l->n = 0;
+    list->first = NULL;
+    list->end = &list->first;
+    list->n = 0;
 }
 
-static void list_add(struct list *l, struct pstk__read *read)
+static void list_add(struct list *list, struct pstk__read *read)
 {
     read->next = NULL;
-    *l->end = read;
-    l->end = &read->next;
-    l->n++;
+    *list->end = read;
+    list->end = &read->next;
+    list->n++;
 }
 
 /* Not empty. */
-static struct pstk__read *list_take(struct list *l)
+static struct pstk__read *list_take(struct list *list)
 {
-    struct pstk__read *read = l->first;
-    l->first = read->next;
-    if (!l->first)
-        l->end = &l->first;
-    l->n--;
+    struct pstk__read *read = list->first;
+    list->first = read->next;
+    if (!list->first)
+        list->end = &list->first;
+    list->n--;
     return read;
 }
 
@@ -78,171 +79,176 @@ static void list_append(struct list *to, struct list *from)
 
 /* ---- the threads ----------------------------------------------------------------------------- */
 
-/* All attempts at one read. */
+/* Make all attempts at one read. Runs on a thread of the pool, without the mutex: that thread owns
+ * the read until it is in `done`. */
 static void serve(struct pstk__read *read)
 {
-    ssize_t got;
+    const struct pstk__file *from = read->from;
+    int64_t got;
     do {
         uint32_t start = pstk__reader_start(read);
-        got = pread(read->fd, (uint8_t *)read->buffer + start, read->size - start,
-                    (off_t)(read->offset + start));
-    } while (!pstk__reader_result(read, got < 0 ? -errno : (int32_t)got));
+        got = from->store->read_at(from, (uint8_t *)read->buffer + start, read->size - start,
+                                   read->offset + start);
+    } while (!pstk__reader_result(read, (int32_t)got));
 }
 
+/* The body of a thread of the pool, which open starts and close ends. It holds the mutex except in
+ * serve and while it waits. */
 static void *thread_main(void *arg)
 {
-    struct pool *p = arg;
-    pthread_mutex_lock(&p->mutex);
+    struct pool *pool = arg;
+    pthread_mutex_lock(&pool->mutex);
     for (;;) {
-        while (!p->todo.n && !p->closing) {
-            p->n_idle++;
-            pthread_cond_wait(&p->has_todo, &p->mutex);
-            p->n_idle--;
+        while (!pool->todo.n && !pool->closing) {
+            pool->n_idle++;
+            pthread_cond_wait(&pool->has_todo, &pool->mutex);
+            pool->n_idle--;
         }
-        if (p->closing)
+        if (pool->closing)
             break;
-        struct pstk__read *read = list_take(&p->todo);
-        pthread_mutex_unlock(&p->mutex);
+        struct pstk__read *read = list_take(&pool->todo);
+        pthread_mutex_unlock(&pool->mutex);
         serve(read);
-        pthread_mutex_lock(&p->mutex);
-        list_add(&p->done, read);
-        if (p->owner_waits) {
-            p->owner_waits = 0;
-            pthread_cond_signal(&p->has_done);
+        pthread_mutex_lock(&pool->mutex);
+        list_add(&pool->done, read);
+        if (pool->owner_waits) {
+            pool->owner_waits = 0;
+            pthread_cond_signal(&pool->has_done);
         }
     }
-    pthread_mutex_unlock(&p->mutex);
+    pthread_mutex_unlock(&pool->mutex);
     return NULL;
 }
 
 /* ---- the owner's side ------------------------------------------------------------------------ */
 
-static int threads_set_file(struct pstk__reader *r, uint32_t file, int fd)
+static int threads_set_file(struct pstk__reader *reader, uint32_t file, int fd)
 {
-    (void)r, (void)file, (void)fd; /* every read carries its fd */
+    (void)reader, (void)file, (void)fd; /* every read carries its file */
     return 0;
 }
 
-static void threads_queue(struct pstk__reader *r, struct pstk__read *read)
+static void threads_queue(struct pstk__reader *reader, struct pstk__read *read)
 {
-    struct pool *p = (struct pool *)r;
-    assert(p->n_taken < p->depth);
+    struct pool *pool = (struct pool *)reader;
+    assert(pool->n_taken < pool->depth);
     pstk__reader_begin(read);
-    p->n_taken++;
-    list_add(&p->queued, read);
+    pool->n_taken++;
+    list_add(&pool->queued, read);
 }
 
-static int threads_submit(struct pstk__reader *r)
+static int threads_submit(struct pstk__reader *reader)
 {
-    struct pool *p = (struct pool *)r;
-    if (!p->queued.n)
+    struct pool *pool = (struct pool *)reader;
+    if (!pool->queued.n)
         return 0;
-    pthread_mutex_lock(&p->mutex);
-    list_append(&p->todo, &p->queued);
-    uint32_t n = p->todo.n < p->n_idle ? p->todo.n : p->n_idle;
-    pthread_mutex_unlock(&p->mutex);
+    pthread_mutex_lock(&pool->mutex);
+    list_append(&pool->todo, &pool->queued);
+    uint32_t n = pool->todo.n < pool->n_idle ? pool->todo.n : pool->n_idle;
+    pthread_mutex_unlock(&pool->mutex);
     /* Busy threads look at todo again before they wait: only idle ones need waking. */
     for (uint32_t i = 0; i < n; i++)
-        pthread_cond_signal(&p->has_todo);
+        pthread_cond_signal(&pool->has_todo);
     return 0;
 }
 
-static int threads_reap(struct pstk__reader *r, struct pstk__read **done, uint32_t max, int wait)
+static int threads_reap(struct pstk__reader *reader, struct pstk__read **done, uint32_t max,
+                        int wait)
 {
-    struct pool *p = (struct pool *)r;
+    struct pool *pool = (struct pool *)reader;
     uint32_t n = 0;
     if (wait)
-        threads_submit(r); /* what is only queued would never finish */
-    pthread_mutex_lock(&p->mutex);
-    while (wait && max && p->n_taken && !p->done.n) {
-        p->owner_waits = 1;
-        pthread_cond_wait(&p->has_done, &p->mutex);
+        threads_submit(reader); /* a read that is only queued would never finish */
+    pthread_mutex_lock(&pool->mutex);
+    while (wait && max && pool->n_taken && !pool->done.n) {
+        pool->owner_waits = 1;
+        pthread_cond_wait(&pool->has_done, &pool->mutex);
     }
-    while (n < max && p->done.n)
-        done[n++] = list_take(&p->done);
-    pthread_mutex_unlock(&p->mutex);
-    p->n_taken -= n;
+    while (n < max && pool->done.n)
+        done[n++] = list_take(&pool->done);
+    pthread_mutex_unlock(&pool->mutex);
+    pool->n_taken -= n;
     return (int)n;
 }
 
-static void threads_close(struct pstk__reader *r)
+static void threads_close(struct pstk__reader *reader)
 {
-    struct pool *p = (struct pool *)r;
-    if (!p)
+    struct pool *pool = (struct pool *)reader;
+    if (!pool)
         return;
-    if (p->n_threads) {
-        pthread_mutex_lock(&p->mutex);
-        p->closing = 1; /* reads that no thread has taken are dropped */
-        pthread_cond_broadcast(&p->has_todo);
-        pthread_mutex_unlock(&p->mutex);
+    if (pool->n_threads) {
+        pthread_mutex_lock(&pool->mutex);
+        pool->closing = 1; /* reads that no thread has taken are dropped */
+        pthread_cond_broadcast(&pool->has_todo);
+        pthread_mutex_unlock(&pool->mutex);
     }
-    for (uint32_t i = 0; i < p->n_threads; i++)
-        pthread_join(p->threads[i], NULL);
-    if (p->done_ready)
-        pthread_cond_destroy(&p->has_done);
-    if (p->todo_ready)
-        pthread_cond_destroy(&p->has_todo);
-    if (p->mutex_ready)
-        pthread_mutex_destroy(&p->mutex);
-    free(p->threads);
-    free(p);
+    for (uint32_t i = 0; i < pool->n_threads; i++)
+        pthread_join(pool->threads[i], NULL);
+    if (pool->done_ready)
+        pthread_cond_destroy(&pool->has_done);
+    if (pool->todo_ready)
+        pthread_cond_destroy(&pool->has_todo);
+    if (pool->mutex_ready)
+        pthread_mutex_destroy(&pool->mutex);
+    free(pool->threads);
+    free(pool);
 }
 
-/* Start n threads, with every signal blocked: handlers are the program's, and run on its threads.
- * 0 or a positive errno. */
-static int start_threads(struct pool *p, uint32_t n)
+/* Start n threads, with every signal blocked: handlers belong to the program and run on its
+ * threads. 0 or a positive errno. */
+static int start_threads(struct pool *pool, uint32_t n)
 {
     sigset_t all, old;
     sigfillset(&all);
     int failed = pthread_sigmask(SIG_SETMASK, &all, &old);
     if (failed)
         return failed;
-    while (p->n_threads < n && !failed) {
-        failed = pthread_create(&p->threads[p->n_threads], NULL, thread_main, p);
+    while (pool->n_threads < n && !failed) {
+        failed = pthread_create(&pool->threads[pool->n_threads], NULL, thread_main, pool);
         if (failed)
             break;
-        /* A name is a help to the reader of a profile, nothing more: it may fail. */
-        (void)pthread_setname_np(p->threads[p->n_threads], "pstk-read");
-        p->n_threads++;
+        /* The name only helps the reader of a profile: setting it may fail. */
+        (void)pthread_setname_np(pool->threads[pool->n_threads], "pstk-read");
+        pool->n_threads++;
     }
     int restored = pthread_sigmask(SIG_SETMASK, &old, NULL);
     return failed ? failed : restored;
 }
 
 static int threads_open(struct pstk__reader **out, const struct pstk__reader_config *c,
-                        uint32_t *rungs, struct pstk_error *err)
+                        uint32_t *fallbacks, struct pstk_error *err)
 {
-    (void)rungs; /* the last rung: nothing is left to refuse */
+    (void)fallbacks; /* the last fallback: it cannot be refused */
     *out = NULL;
     uint32_t n = c->n_threads ? c->n_threads : AUTO_THREADS;
     if (n > c->depth)
         n = c->depth; /* more would never have work */
-    struct pool *p = calloc(1, sizeof *p);
-    if (!p)
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the thread reader");
-    p->reader.ops = &pstk__reader_threads;
-    p->depth = c->depth;
-    list_clear(&p->queued);
-    list_clear(&p->todo);
-    list_clear(&p->done);
-    p->threads = calloc(n, sizeof *p->threads);
-    int failed = p->threads ? pthread_mutex_init(&p->mutex, NULL) : ENOMEM;
-    p->mutex_ready = !failed;
+    pool->reader.ops = &pstk__reader_threads;
+    pool->depth = c->depth;
+    list_clear(&pool->queued);
+    list_clear(&pool->todo);
+    list_clear(&pool->done);
+    pool->threads = calloc(n, sizeof *pool->threads);
+    int failed = pool->threads ? pthread_mutex_init(&pool->mutex, NULL) : ENOMEM;
+    pool->mutex_ready = !failed;
     if (!failed)
-        p->todo_ready = !(failed = pthread_cond_init(&p->has_todo, NULL));
+        pool->todo_ready = !(failed = pthread_cond_init(&pool->has_todo, NULL));
     if (!failed)
-        p->done_ready = !(failed = pthread_cond_init(&p->has_done, NULL));
+        pool->done_ready = !(failed = pthread_cond_init(&pool->has_done, NULL));
     if (!failed)
-        failed = start_threads(p, n);
+        failed = start_threads(pool, n);
     if (failed) {
-        uint32_t n_started = p->n_threads;
-        threads_close(&p->reader);
+        uint32_t n_started = pool->n_threads;
+        threads_close(&pool->reader);
         return pstk__fail_errno(err, failed, PSTK_STAGE_OPEN,
                                 "cannot start reader thread %u of %u; lower queue_depth or raise "
                                 "the limit of processes (ulimit -u)",
                                 n_started + 1, n);
     }
-    *out = &p->reader;
+    *out = &pool->reader;
     return 0;
 }
 

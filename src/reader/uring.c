@@ -14,11 +14,11 @@
 #define CHUNK_SHIFT 30
 #define MAX_CHUNKS (1u << 14)
 
-/* What 5.6 brought, the first kernel with IORING_OP_READ; older ones are refused as a whole. */
+/* Features of 5.6, the first kernel with IORING_OP_READ; older kernels are refused as a whole. */
 #define NEEDED_FEATURES (IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_RW_CUR_POS)
 
-/* Refusals (EAGAIN, EBUSY: no kernel memory) of a submit in a row with nothing in flight that could
- * make room, before it is an error. */
+/* This many refusals of a submit in a row (EAGAIN, EBUSY: no kernel memory), with nothing in flight
+ * that could make room, are an error. */
 #define MAX_REFUSED 1000
 
 /* Memory that a lost read may still be written to. */
@@ -28,13 +28,14 @@ struct range {
 
 /*
  * Invariants. A read that is taken and not reaped has exactly one entry: in the submission queue,
- * in the kernel, or in the completion queue. There are at most `depth` of them, and both queues
- * have at least `depth` entries: so neither can overflow, also not by reads that are continued.
+ * in the kernel, or in the completion queue. There are at most `depth` such reads, and both queues
+ * have at least `depth` entries. So neither queue can overflow, even when reads are continued.
  *
- * A sandbox may deny io_uring_enter at any time. The ring is then lost, for good: what it had taken
- * comes back with an error, since nobody can wait for it any more, and all later reads go to a
- * reader of threads. The kernel may yet finish a lost read, at any time until the ring is closed:
- * so no later read may go to that memory. Such a one fails instead, and its caller reads elsewhere.
+ * A sandbox may deny io_uring_enter at any time. The ring is then lost for good. Reads that it had
+ * taken come back with an error, because nobody can wait for them any longer; all later reads go to
+ * a reader of threads. The kernel may still finish a lost read at any time until the ring is
+ * closed, so no later read may use that memory. A read that would use it fails instead, and its
+ * caller reads elsewhere.
  */
 struct uring {
     struct pstk__reader reader; /* first */
@@ -48,14 +49,15 @@ struct uring {
     uint8_t *buffers;          /* registered region, or NULL */
     uint64_t buffers_size;
     int lost;                          /* negative errno that io_uring_enter gave; 0: it works */
-    struct pstk__reader_config config; /* of the threads; buffers are not theirs */
+    struct pstk__reader_config config; /* of the threads; they do not own the buffers */
     struct pstk__reader *threads;      /* owned; once lost, or NULL where none could be started */
     struct pstk__read *failed;         /* once lost: reads to be given back */
     struct range *ranges;              /* owned, depth; of the lost reads */
     uint32_t n_ranges;
 };
 
-/* ---- a read's way --------------------------------------------------------------------------- */
+/* ---- the path of a read
+ * --------------------------------------------------------------------------- */
 
 /* The registered buffer that holds all of [data, data + size), or -1. */
 static int fixed_chunk(const struct uring *u, const uint8_t *data, uint32_t size)
@@ -76,7 +78,7 @@ static void prepare(struct uring *u, struct pstk__read *read)
     uint8_t *data = (uint8_t *)read->buffer + start;
     uint32_t size = read->size - start;
     int file_fixed = read->file < u->n_files && u->file_fixed[read->file];
-    int fd = file_fixed ? (int)read->file : read->fd;
+    int fd = file_fixed ? (int)read->file : read->from->fd;
     int chunk = read->fixed ? fixed_chunk(u, data, size) : -1;
     if (chunk >= 0)
         io_uring_prep_read_fixed(sqe, fd, data, size, read->offset + start, chunk);
@@ -89,7 +91,7 @@ static void prepare(struct uring *u, struct pstk__read *read)
 
 /* ---- a lost ring ---------------------------------------------------------------------------- */
 
-/* What seccomp and its like answer. */
+/* The errors that seccomp and similar sandboxes answer. */
 static int is_denial(int result)
 {
     return result == -EPERM || result == -EACCES || result == -ENOSYS;
@@ -102,12 +104,12 @@ static void fail_read(struct uring *u, struct pstk__read *read)
     u->failed = read;
 }
 
-/* Step down to threads. Where these cannot be started, all later reads fail, and their callers are
- * left to their own slow paths. */
+/* Fall back to threads. Where no thread can be started, all later reads fail, and their callers use
+ * their own slow paths. */
 static void lose(struct uring *u, int why)
 {
     u->lost = why;
-    u->reader.rungs |= PSTK_RUNG_NO_IO_URING;
+    u->reader.fallbacks |= PSTK_FALLBACK_NO_IO_URING;
     for (uint32_t i = 0; i < u->n_taken; i++) {
         const uint8_t *begin = u->taken[i]->buffer;
         u->ranges[u->n_ranges++] = (struct range){begin, begin + u->taken[i]->size};
@@ -115,7 +117,7 @@ static void lose(struct uring *u, int why)
     }
     u->reader.n_lost = u->n_ranges;
     u->n_taken = 0;
-    if (pstk__reader_threads.open(&u->threads, &u->config, &u->reader.rungs, NULL) < 0)
+    if (pstk__reader_threads.open(&u->threads, &u->config, &u->reader.fallbacks, NULL) < 0)
         u->threads = NULL;
 }
 
@@ -150,9 +152,9 @@ static int reap_lost(struct uring *u, struct pstk__read **done, uint32_t max, in
 /* ---- a working one ----------------------------------------------------------------------------
  */
 
-static void uring_queue(struct pstk__reader *r, struct pstk__read *read)
+static void uring_queue(struct pstk__reader *reader, struct pstk__read *read)
 {
-    struct uring *u = (struct uring *)r;
+    struct uring *u = (struct uring *)reader;
     if (u->lost) {
         queue_lost(u, read);
         return;
@@ -164,7 +166,7 @@ static void uring_queue(struct pstk__reader *r, struct pstk__read *read)
     prepare(u, read);
 }
 
-/* It is reaped: the last of those taken gets its place. */
+/* The read is reaped: the last of the taken reads gets its place. */
 static void untake(struct uring *u, const struct pstk__read *read)
 {
     u->taken[read->place] = u->taken[--u->n_taken];
@@ -187,7 +189,7 @@ static int start(struct uring *u, int wait)
         if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
             return r;
         if (n_waiting < u->n_taken && (r == -EAGAIN || r == -EBUSY)) {
-            /* What is in flight makes room when it finishes; the rest is submitted after it. */
+            /* Reads in flight make room when they finish; the rest is submitted after that. */
             struct io_uring_cqe *cqe;
             r = wait ? io_uring_wait_cqe(&u->ring, &cqe) : 0;
             return r == -EINTR ? 0 : r;
@@ -196,9 +198,9 @@ static int start(struct uring *u, int wait)
     return -EAGAIN;
 }
 
-static int uring_submit(struct pstk__reader *r)
+static int uring_submit(struct pstk__reader *reader)
 {
-    struct uring *u = (struct uring *)r;
+    struct uring *u = (struct uring *)reader;
     if (u->lost)
         return u->threads ? u->threads->ops->submit(u->threads) : 0;
     int failed = io_uring_sq_ready(&u->ring) ? start(u, 0) : 0;
@@ -208,7 +210,7 @@ static int uring_submit(struct pstk__reader *r)
     return 0;
 }
 
-/* Take finished reads out of the completion queue: how many. *again: some go on. */
+/* Take finished reads out of the completion queue; returns how many. *again: some continue. */
 static uint32_t collect(struct uring *u, struct pstk__read **done, uint32_t max, int *again)
 {
     struct io_uring_cqe *cqes[64];
@@ -233,9 +235,9 @@ static uint32_t collect(struct uring *u, struct pstk__read **done, uint32_t max,
     return n;
 }
 
-static int uring_reap(struct pstk__reader *r, struct pstk__read **done, uint32_t max, int wait)
+static int uring_reap(struct pstk__reader *reader, struct pstk__read **done, uint32_t max, int wait)
 {
-    struct uring *u = (struct uring *)r;
+    struct uring *u = (struct uring *)reader;
     int again = 0, failed = 0;
     if (u->lost)
         return reap_lost(u, done, max, wait);
@@ -251,19 +253,19 @@ static int uring_reap(struct pstk__reader *r, struct pstk__read **done, uint32_t
         lose(u, failed);
         return n ? (int)n : reap_lost(u, done, max, wait);
     }
-    /* The reads found are given back in any case; a submit that fails for good fails again. */
+    /* The finished reads are given back in any case; a submit that fails for good fails again. */
     return failed < 0 && n == 0 ? failed : (int)n;
 }
 
-static int uring_set_file(struct pstk__reader *r, uint32_t file, int fd)
+static int uring_set_file(struct pstk__reader *reader, uint32_t file, int fd)
 {
-    struct uring *u = (struct uring *)r;
+    struct uring *u = (struct uring *)reader;
     if (file >= u->n_files || u->lost)
         return 0; /* nothing is registered, or nothing uses it */
     u->file_fixed[file] = 0;
     int n = io_uring_register_files_update(&u->ring, file, &fd, 1);
     if (n < 0) {
-        r->rungs |= PSTK_RUNG_NO_FIXED_FILES;
+        reader->fallbacks |= PSTK_FALLBACK_NO_FIXED_FILES;
         return n;
     }
     u->file_fixed[file] = n == 1 && fd >= 0;
@@ -272,9 +274,9 @@ static int uring_set_file(struct pstk__reader *r, uint32_t file, int fd)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Wait for all that the kernel may still write to. What was never submitted just goes. For the
- * reads of a lost ring nobody can wait: they are cancelled by closing it. A buffered read that a
- * kernel thread is in the middle of may end, and write, a moment after that. */
+/* Wait for all memory that the kernel may still write to. Reads that were never submitted are
+ * dropped. Nobody can wait for the reads of a lost ring: closing the ring cancels them. A buffered
+ * read that a kernel thread is working on may end, and write, a moment after that. */
 static void drain(struct uring *u)
 {
     if (u->lost)
@@ -285,8 +287,8 @@ static void drain(struct uring *u)
         int r = io_uring_wait_cqe(&u->ring, &cqe);
         if (r == -EINTR)
             continue;
-        /* Misuse gets here (another thread closes: EEXIST), and an io_uring_enter that is denied
-         * only now. */
+        /* Two cases get here: misuse (another thread closes: EEXIST), and an io_uring_enter that is
+         * denied only now. */
         if (r < 0)
             break;
         io_uring_cqe_seen(&u->ring, cqe);
@@ -294,18 +296,18 @@ static void drain(struct uring *u)
     }
 }
 
-static void uring_close(struct pstk__reader *r)
+static void uring_close(struct pstk__reader *reader)
 {
-    struct uring *u = (struct uring *)r;
+    struct uring *u = (struct uring *)reader;
     if (!u)
         return;
     if (u->threads)
         u->threads->ops->close(u->threads);
     if (u->ring_open) {
         drain(u);
-        /* The kernel tears a closed ring down some time later. Without these two the locked memory
-         * would still count, and a reader opened next be refused; and the files would keep their
-         * file system busy. Failing is harmless: later it is, then. */
+        /* The kernel tears a closed ring down some time later. Without these two calls the locked
+         * memory would still count, so a reader opened next would be refused, and the files would
+         * keep their file system busy. A failure is harmless: the kernel then does it later. */
         if (u->buffers)
             io_uring_unregister_buffers(&u->ring);
         if (u->n_files)
@@ -318,8 +320,8 @@ static void uring_close(struct pstk__reader *r)
     free(u);
 }
 
-/* Run an operation that does nothing: a sandbox may allow io_uring_setup and deny io_uring_enter. 0
- * or a negative errno. */
+/* Run an operation that does nothing: a sandbox may permit io_uring_setup and deny io_uring_enter.
+ * 0 or a negative errno. */
 static int try_ring(struct io_uring *ring)
 {
     struct io_uring_cqe *cqe;
@@ -335,9 +337,9 @@ static int try_ring(struct io_uring *ring)
     return r;
 }
 
-/* The best ring that this kernel gives: newer kernels do completion work only when we ask for it,
+/* Set up the best ring of this kernel: newer kernels do completion work only when we ask for it,
  * without interrupting the thread (6.1), or at least without IPIs (5.19). 0 or a negative errno. */
-static int open_ring(struct io_uring *ring, uint32_t depth, uint32_t *rungs)
+static int open_ring(struct io_uring *ring, uint32_t depth, uint32_t *fallbacks)
 {
     static const uint32_t flags[] = {
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN |
@@ -349,7 +351,7 @@ static int open_ring(struct io_uring *ring, uint32_t depth, uint32_t *rungs)
     for (uint32_t i = 0; i < 3 && r == -EINVAL; i++) {
         r = io_uring_queue_init(depth, ring, flags[i]);
         if (i > 0)
-            *rungs |= PSTK_RUNG_NO_SINGLE_ISSUER;
+            *fallbacks |= PSTK_FALLBACK_NO_SINGLE_ISSUER;
     }
     if (r < 0)
         return r;
@@ -360,7 +362,7 @@ static int open_ring(struct io_uring *ring, uint32_t depth, uint32_t *rungs)
 }
 
 /* Register an empty table of n_files slots; n_files stays 0 where that is refused. */
-static int open_files(struct uring *u, uint32_t n_files, uint32_t *rungs)
+static int open_files(struct uring *u, uint32_t n_files, uint32_t *fallbacks)
 {
     u->file_fixed = calloc(n_files, 1);
     int *fds = malloc(n_files * sizeof *fds);
@@ -368,11 +370,12 @@ static int open_files(struct uring *u, uint32_t n_files, uint32_t *rungs)
         free(fds);
         return -ENOMEM;
     }
-    memset(fds, 0xff, n_files * sizeof *fds); /* all -1: empty slots, as kernels before 5.19 want */
+    memset(fds, 0xff,
+           n_files * sizeof *fds); /* all -1: empty slots, as kernels before 5.19 require */
     if (io_uring_register_files(&u->ring, fds, n_files) == 0)
         u->n_files = n_files;
     else
-        *rungs |= PSTK_RUNG_NO_FIXED_FILES;
+        *fallbacks |= PSTK_FALLBACK_NO_FIXED_FILES;
     free(fds);
     return 0;
 }
@@ -399,17 +402,17 @@ static int register_buffers(struct io_uring *ring, void *memory, uint64_t size)
 static int refuse(struct pstk_error *err, int native)
 {
     const char *why = "the kernel refuses it";
-    const char *what = "choose the reader `threads`, or `auto`, which does so by itself";
+    const char *what = "choose the reader `threads`, or `auto`, which falls back to it";
     switch (native) {
     case EPERM:
     case EACCES:
-        why = "it is forbidden here";
+        why = "this machine or container forbids it";
         what =
             "allow it in the container's seccomp profile and /proc/sys/kernel/io_uring_disabled, "
             "or choose the reader `threads` or `auto`";
         break;
     case ENOSYS:
-        why = "the kernel is older than 5.6 or built without it";
+        why = "the kernel is older than 5.6 or was built without it";
         break;
     case ENOMEM:
         why = "there is no memory for its queues, or RLIMIT_MEMLOCK is too low for them";
@@ -433,7 +436,7 @@ static int refuse(struct pstk_error *err, int native)
 }
 
 static int uring_open(struct pstk__reader **out, const struct pstk__reader_config *c,
-                      uint32_t *rungs, struct pstk_error *err)
+                      uint32_t *fallbacks, struct pstk_error *err)
 {
     *out = NULL;
     struct uring *u = calloc(1, sizeof *u);
@@ -449,7 +452,7 @@ static int uring_open(struct pstk__reader **out, const struct pstk__reader_confi
         uring_close(&u->reader);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the io_uring reader");
     }
-    uint32_t taken = 0; /* a ring that is given up leaves no rung behind */
+    uint32_t taken = 0; /* a ring that is given up leaves no fallback in the set */
     int r = open_ring(&u->ring, c->depth, &taken);
     if (r < 0) {
         uring_close(&u->reader);
@@ -467,10 +470,10 @@ static int uring_open(struct pstk__reader **out, const struct pstk__reader_confi
             u->buffers = c->buffers;
             u->buffers_size = c->buffers_size;
         } else {
-            taken |= PSTK_RUNG_NO_FIXED_BUFFERS;
+            taken |= PSTK_FALLBACK_NO_FIXED_BUFFERS;
         }
     }
-    *rungs |= taken;
+    *fallbacks |= taken;
     *out = &u->reader;
     return 0;
 }
@@ -486,16 +489,16 @@ const struct pstk__reader_ops pstk__reader_uring = {
     .close = uring_close,
 };
 
-/* ---- what the kernel lets us do -------------------------------------------------------------- */
+/* ---- what the kernel permits -------------------------------------------------------------- */
 
 void pstk__reader_probe(struct pstk_machine *machine)
 {
     const uint64_t size = (uint64_t)64 << 20;
     struct io_uring ring;
-    uint32_t rungs = 0;
-    int r = open_ring(&ring, 8, &rungs);
+    uint32_t fallbacks = 0;
+    int r = open_ring(&ring, 8, &fallbacks);
     machine->io_uring = r < 0 ? r : 1;
-    machine->single_issuer = r == 0 && !(rungs & PSTK_RUNG_NO_SINGLE_ISSUER);
+    machine->single_issuer = r == 0 && !(fallbacks & PSTK_FALLBACK_NO_SINGLE_ISSUER);
     machine->fixed_buffers = r;
     if (r < 0)
         return;

@@ -27,7 +27,7 @@ enum {
 
 /* Damage in bytes [from, from + length) of the record at `p`. Cold, so that parsing stays short. */
 static int __attribute__((cold, noinline, format(printf, 5, 6)))
-fail_record(const struct pstk__record_place *p, uint64_t from, uint64_t length,
+fail_record(const struct pstk__record_place *place, uint64_t from, uint64_t length,
             struct pstk_error *err, const char *fmt, ...)
 {
     char what[384];
@@ -36,15 +36,15 @@ fail_record(const struct pstk__record_place *p, uint64_t from, uint64_t length,
     if (vsnprintf(what, sizeof what, fmt, args) < 0)
         what[0] = 0;
     va_end(args);
-    uint64_t offset = p->file_offset + from;
+    uint64_t offset = place->file_offset + from;
     pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD, "%s: record %llu (bytes %llu to %llu): %s",
-               p->shard, (unsigned long long)p->number, (unsigned long long)offset,
+               place->shard, (unsigned long long)place->number, (unsigned long long)offset,
                (unsigned long long)(offset + length - (length > 0)), what);
-    pstk__fail_at(err, PSTK_EBADMSG, p->shard, p->number, offset, length);
+    pstk__fail_at(err, PSTK_EBADMSG, place->shard, place->number, offset, length);
     return PSTK_EBADMSG;
 }
 
-int pstk__record_fail(const struct pstk__record *r, uint32_t i, int code, int stage,
+int pstk__record_fail(const struct pstk__record *record, uint32_t i, int code, int stage,
                       struct pstk_error *err, const char *fmt, ...)
 {
     char what[512];
@@ -53,44 +53,59 @@ int pstk__record_fail(const struct pstk__record *r, uint32_t i, int code, int st
     if (vsnprintf(what, sizeof what, fmt, args) < 0)
         what[0] = 0;
     va_end(args);
-    if (i >= r->n_fields) { /* the record as a whole */
-        pstk__fail(err, code, stage, "%s: record %llu: %s", r->shard, (unsigned long long)r->number,
-                   what);
-        pstk__fail_at(err, code, r->shard, r->number, r->file_offset, 0);
+    if (i >= record->n_fields) { /* the record as a whole */
+        pstk__fail(err, code, stage, "%s: record %llu: %s", record->shard,
+                   (unsigned long long)record->number, what);
+        pstk__fail_at(err, code, record->shard, record->number, record->file_offset, 0);
         return code;
     }
-    const struct pstk__field_view *v = &r->fields[i];
-    uint64_t offset = r->file_offset + v->offset;
-    pstk__fail(err, code, stage, "%s: record %llu: field %s (bytes %llu to %llu): %s", r->shard,
-               (unsigned long long)r->number, r->schema->fields[i].name, (unsigned long long)offset,
+    const struct pstk__field_view *v = &record->fields[i];
+    const char *name;
+    uint32_t file;
+    uint64_t offset;
+    pstk__record_locate(record, i, &file, &name, &offset);
+    pstk__fail(err, code, stage, "%s: record %llu: field %s (bytes %llu to %llu): %s", name,
+               (unsigned long long)record->number, record->schema->fields[i].name,
+               (unsigned long long)offset,
                (unsigned long long)(offset + v->stored_size - (v->stored_size > 0)), what);
-    pstk__fail_at(err, code, r->shard, r->number, offset, v->stored_size);
+    pstk__fail_at(err, code, name, record->number, offset, v->stored_size);
     return code;
 }
 
-/* What an entry says of itself: known codec and encoding, and sizes that go with them and with the
- * schema. Returns what is wrong, or NULL. */
-static const char *entry_wrong(const struct pstk__schema *s, uint32_t i,
+void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t *file,
+                         const char **name, uint64_t *offset)
+{
+    const struct pstk__field_file *field_file =
+        record->field_files ? &record->field_files[i] : NULL;
+    *file = field_file ? field_file->file : record->file;
+    *name = field_file ? field_file->name : record->shard;
+    *offset = field_file ? field_file->offset + record->number * field_file->size
+                         : record->file_offset + record->fields[i].offset;
+}
+
+/* Check an entry by itself: known codec and encoding, and sizes that fit them and the schema.
+ * Returns what is wrong, or NULL. */
+static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
                                const struct pstk__field_view *v)
 {
-    const struct pstk_field *f = &s->fields[i];
-    if (s->plain_size[i] && v->plain_size != s->plain_size[i])
-        return "its plain size is not that of its shape";
+    const struct pstk_field *field = &schema->fields[i];
+    if (schema->plain_size[i] && v->plain_size != schema->plain_size[i])
+        return "its uncompressed size does not match its shape";
     if (v->codec == PSTK_CODEC_NONE &&
         (v->plain_size != v->stored_size || v->plain_crc != v->stored_crc))
-        return "it is stored as it is, yet its plain size or checksum differs";
-    if (v->codec == PSTK_CODEC_PLANES && f->codec != PSTK_CODEC_PLANES)
+        return "it is stored uncompressed, but its plain size or checksum differs";
+    if (v->codec == PSTK_CODEC_PLANES && field->codec != PSTK_CODEC_PLANES)
         return "it is stored as planes, but its field is not";
     if (v->codec == PSTK_CODEC_PLANES && v->encoding != PSTK_ENCODING_JPEG)
-        return "it is stored as planes, but is no JPEG";
+        return "it is stored as planes, but is not a JPEG";
     if (v->flags & ~(v->codec == PSTK_CODEC_PLANES ? PSTK__FIELD_EQUIVALENT : 0u))
-        return "it has flags that do not go with its codec; it may take a newer penstock";
-    if (f->kind != PSTK_FIELD_IMAGE)
+        return "it has flags that its codec does not have; reading it may need a newer penstock";
+    if (field->kind != PSTK_FIELD_IMAGE)
         return v->encoding || v->width || v->height
-                   ? "it is no image, yet has an encoding, a width or a height"
+                   ? "it is not an image, but has an encoding, a width or a height"
                    : NULL;
     if (v->encoding < PSTK_ENCODING_JPEG || v->encoding > PSTK_ENCODING_PIXELS)
-        return "its image encoding is unknown; it takes a newer penstock";
+        return "its image encoding is unknown; reading it needs a newer penstock";
     if (v->width == 0 || v->height == 0)
         return "it is an image without width or height";
     /* Below 2^16 * 2^16 * 3: no overflow in 64 bits. */
@@ -99,14 +114,14 @@ static const char *entry_wrong(const struct pstk__schema *s, uint32_t i,
     return NULL;
 }
 
-static const char *limit_broken(const struct pstk__record_limits *l, uint32_t i,
+static const char *limit_broken(const struct pstk__record_limits *limits, uint32_t i,
                                 const struct pstk__field_view *v)
 {
-    if (v->stored_size > l->max_stored[i])
+    if (v->stored_size > limits->max_stored[i])
         return "it is larger than the largest stored value that the data set may have";
-    if (v->plain_size > l->max_plain[i])
+    if (v->plain_size > limits->max_plain[i])
         return "it is larger, decompressed, than the largest value that the data set may have";
-    if (v->width > l->max_width[i] || v->height > l->max_height[i])
+    if (v->width > limits->max_width[i] || v->height > limits->max_height[i])
         return "it is wider or higher than the largest image that the data set may have";
     return NULL;
 }
@@ -123,31 +138,31 @@ static void read_entry(struct pstk__field_view *v, const uint8_t *e)
     v->width = pstk__get16(e + ENTRY_WIDTH);
     v->height = pstk__get16(e + ENTRY_HEIGHT);
     v->flags = pstk__get16(e + ENTRY_FLAGS);
-    v->in_head = 0;
+    v->checksum = PSTK__CHECKSUM_CRC32C;
 }
 
 static int __attribute__((cold, noinline))
-fail_entry(const struct pstk__record_place *p, const struct pstk__schema *s, uint32_t i,
+fail_entry(const struct pstk__record_place *place, const struct pstk__schema *schema, uint32_t i,
            const struct pstk__field_view *v, const char *what, struct pstk_error *err)
 {
-    return fail_record(p, PSTK__RECORD_HEAD + (uint64_t)s->entry[i] * PSTK__RECORD_ENTRY,
+    return fail_record(place, PSTK__RECORD_HEAD + (uint64_t)schema->entry[i] * PSTK__RECORD_ENTRY,
                        PSTK__RECORD_ENTRY, err,
                        "the entry of field %s is wrong: %s (stored %u, plain %u bytes, codec %s, "
                        "encoding %u, %u x %u)",
-                       s->fields[i].name, what, v->stored_size, v->plain_size,
+                       schema->fields[i].name, what, v->stored_size, v->plain_size,
                        pstk__codec_name(v->codec), v->encoding, v->width, v->height);
 }
 
 /* Head fields are final: the head's checksum covers them. */
-static void view_fixed(struct pstk__field_view *v, const struct pstk__schema *s, uint32_t i,
+static void view_fixed(struct pstk__field_view *v, const struct pstk__schema *schema, uint32_t i,
                        const uint8_t *head)
 {
     *v = (struct pstk__field_view){
-        .data = head + s->fixed_offset[i],
-        .stored_size = s->fixed_size[i],
-        .plain_size = s->fixed_size[i],
-        .offset = s->fixed_offset[i],
-        .in_head = 1,
+        .data = head + schema->fixed_offset[i],
+        .stored_size = schema->fixed_size[i],
+        .plain_size = schema->fixed_size[i],
+        .offset = schema->fixed_offset[i],
+        .checksum = PSTK__CHECKSUM_HEAD,
     };
 }
 
@@ -156,23 +171,25 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
                        const struct pstk__record_place *place, const uint8_t *head, uint64_t *end,
                        struct pstk_error *err)
 {
-    const struct pstk__schema *s = out->schema;
-    *end = s->head_size;
-    for (uint32_t i = 0; i < s->n_fields; i++) {
+    const struct pstk__schema *schema = out->schema;
+    *end = schema->head_size;
+    for (uint32_t i = 0; i < schema->n_fields; i++) {
         struct pstk__field_view *v = &out->fields[i];
-        if (s->entry[i] < 0) {
-            view_fixed(v, s, i, head);
+        if (schema->entry[i] < 0) {
+            view_fixed(v, schema, i, head);
             continue;
         }
-        const uint8_t *e = head + PSTK__RECORD_HEAD + (uint32_t)s->entry[i] * PSTK__RECORD_ENTRY;
+        const uint8_t *e =
+            head + PSTK__RECORD_HEAD + (uint32_t)schema->entry[i] * PSTK__RECORD_ENTRY;
         read_entry(v, e);
-        const char *wrong = pstk__codec_known(v->codec)
-                                ? entry_wrong(s, i, v)
-                                : "this version does not know its codec; it takes a newer penstock";
+        const char *wrong =
+            pstk__codec_known(v->codec)
+                ? entry_wrong(schema, i, v)
+                : "this version does not know its codec; reading it needs a newer penstock";
         if (!wrong)
             wrong = limit_broken(limits, i, v);
         if (wrong)
-            return fail_entry(place, s, i, v, wrong, err);
+            return fail_entry(place, schema, i, v, wrong, err);
         /* At most 64 sizes below 2^32 are added: no overflow. The offset is only used once the sum
          * was found to be the record's size, which fits 32 bits. */
         v->offset = (uint32_t)*end;
@@ -181,20 +198,21 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
     return 0;
 }
 
-/* The head's own words, before any entry is looked at. */
-static int check_head(const struct pstk__schema *s, const struct pstk__record_place *place,
+/* Check the words of the head, before any entry. */
+static int check_head(const struct pstk__schema *schema, const struct pstk__record_place *place,
                       const uint8_t *head, uint64_t available, struct pstk_error *err)
 {
-    if (place->size > UINT32_MAX || place->size < s->head_size || available < s->head_size)
+    if (place->size > UINT32_MAX || place->size < schema->head_size ||
+        available < schema->head_size)
         return fail_record(place, 0, place->size, err,
-                           "%llu bytes of %llu are there; a head has %u, a record at most 2^32-1",
+                           "%llu of %llu bytes are present; a head has %u, a record at most 2^32-1",
                            (unsigned long long)available, (unsigned long long)place->size,
-                           s->head_size);
-    uint32_t crc = pstk__crc32c(0, head + HEAD_TAG, s->head_size - HEAD_TAG);
+                           schema->head_size);
+    uint32_t crc = pstk__crc32c(0, head + HEAD_TAG, schema->head_size - HEAD_TAG);
     if (crc != pstk__get32(head + HEAD_CRC))
-        return fail_record(place, 0, s->head_size, err,
-                           "the record head is damaged: its checksum is %08x, it says %08x", crc,
-                           pstk__get32(head + HEAD_CRC));
+        return fail_record(place, 0, schema->head_size, err,
+                           "the record head is damaged: its checksum is %08x, but it states %08x",
+                           crc, pstk__get32(head + HEAD_CRC));
     if (pstk__get32(head + HEAD_TAG) != place->tag ||
         pstk__get64(head + HEAD_NUMBER) != place->number)
         return fail_record(place, HEAD_TAG, PSTK__RECORD_HEAD - HEAD_TAG, err,
@@ -218,38 +236,42 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
     out->number = place->number;
     out->file_offset = place->file_offset;
     out->shard = place->shard;
+    out->file = place->file;
+    out->field_files = NULL;
     uint64_t end;
     r = view_fields(out, limits, place, head, &end, err);
     if (r < 0)
         return r;
     if (end != place->size)
         return fail_record(place, 0, place->size, err,
-                           "its fields end at byte %llu, yet the index says that it has %llu bytes",
+                           "its fields end at byte %llu, but the index says that it has %llu bytes",
                            (unsigned long long)end, (unsigned long long)place->size);
     if (end > limits->max_size)
         return fail_record(place, 0, place->size, err, "%llu bytes are over the limit of %llu",
                            (unsigned long long)end, (unsigned long long)limits->max_size);
     for (uint32_t i = 0; i < schema->n_fields; i++) {
         struct pstk__field_view *v = &out->fields[i];
-        if (!v->in_head && (uint64_t)v->offset + v->stored_size <= available)
+        if (v->checksum != PSTK__CHECKSUM_HEAD && (uint64_t)v->offset + v->stored_size <= available)
             v->data = head + v->offset;
     }
     out->n_fields = schema->n_fields;
     return 0;
 }
 
-int pstk__record_check_field(const struct pstk__record *r, uint32_t i, struct pstk_error *err)
+int pstk__record_check_field(const struct pstk__record *record, uint32_t i, struct pstk_error *err)
 {
-    const struct pstk__field_view *v = &r->fields[i];
-    if (v->in_head)
+    const struct pstk__field_view *v = &record->fields[i];
+    if (v->checksum == PSTK__CHECKSUM_HEAD)
         return 0;
     if (!v->data)
-        return pstk__record_fail(r, i, PSTK_EINVAL, PSTK_STAGE_RECORD, err,
+        return pstk__record_fail(record, i, PSTK_EINVAL, PSTK_STAGE_RECORD, err,
                                  "only the record's head was read");
+    if (v->checksum == PSTK__CHECKSUM_NONE)
+        return 0;
     uint32_t crc = pstk__crc32c(0, v->data, v->stored_size);
     if (crc == v->stored_crc)
         return 0;
-    return pstk__record_fail(r, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
+    return pstk__record_fail(record, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                              "damaged: its checksum is %08x, the record head says %08x", crc,
                              v->stored_crc);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record: bytes -> checked view of the fields. L2, pure: no I/O, no allocation.
+ * record: bytes -> checked view of the fields. Pure: no I/O, no allocation.
  * Nothing in a view is used before the head's CRC, tag, number, sizes and limits were checked; a
  * field's bytes not before pstk__record_check_field.
  */
@@ -13,10 +13,16 @@
  * coefficients and markers. */
 #define PSTK__FIELD_EQUIVALENT 1u
 
+/* Which checksum covers the stored bytes of a field. */
+enum pstk__checksum {
+    PSTK__CHECKSUM_CRC32C, /* stored_crc; the user of the bytes compares it */
+    PSTK__CHECKSUM_HEAD,   /* they lie in the record's head, whose CRC parsing compared */
+    PSTK__CHECKSUM_NONE    /* none: their format has no checksums */
+};
+
 /* One field of one record. */
 struct pstk__field_view {
-    const uint8_t
-        *data; /* stored bytes, borrowed from the buffer; NULL when only the head was read */
+    const uint8_t *data;  /* stored bytes, borrowed from the buffer; NULL: only the head was read */
     uint32_t stored_size; /* bytes */
     uint32_t plain_size;  /* bytes after decompression */
     uint32_t stored_crc;
@@ -25,21 +31,32 @@ struct pstk__field_view {
     uint8_t encoding; /* enum pstk_encoding */
     uint16_t width;   /* pixels; images only */
     uint16_t height;
-    uint32_t offset;  /* from the record's start */
-    uint32_t in_head; /* 1: data is final, the head's CRC covers it */
-    uint16_t flags;   /* PSTK__FIELD_... */
+    uint32_t offset;   /* from the record's start */
+    uint32_t checksum; /* enum pstk__checksum */
+    uint16_t flags;    /* PSTK__FIELD_... */
+    uint16_t kept;     /* enum pstk_kept; set by the encoders of pack alone */
+};
+
+/* A field whose values lie in a file of its own, one after the other. */
+struct pstk__field_file {
+    const char *name; /* of the file, for messages */
+    uint64_t offset;  /* bytes: of the value of record 0 */
+    uint64_t size;    /* bytes of a value */
+    uint32_t file;    /* its number */
 };
 
 struct pstk__record {
-    const struct pstk__schema *schema; /* borrowed */
-    uint64_t number;                   /* within the shard */
-    uint64_t file_offset;              /* of its first byte, for messages */
-    const char *shard;                 /* file name, borrowed, for messages */
+    const struct pstk__schema *schema;          /* borrowed */
+    uint64_t number;                            /* within the shard */
+    uint64_t file_offset;                       /* of its first byte, for messages */
+    const char *shard;                          /* file name, borrowed, for messages */
+    uint32_t file;                              /* number of that file */
+    const struct pstk__field_file *field_files; /* by field, borrowed; NULL: all lie in `shard` */
     uint32_t n_fields;
     struct pstk__field_view fields[PSTK_MAX_FIELDS];
 };
 
-/* What a record may not exceed: from the manifest and the settings. */
+/* Limits of a record, from the manifest and the settings. */
 struct pstk__record_limits {
     uint64_t max_size; /* of the whole record */
     uint64_t max_stored[PSTK_MAX_FIELDS];
@@ -51,6 +68,7 @@ struct pstk__record_limits {
 /* What is known of a record before its bytes are seen. */
 struct pstk__record_place {
     const char *shard;    /* file name */
+    uint32_t file;        /* its number */
     uint32_t tag;         /* of the shard */
     uint64_t number;      /* of the record in the shard */
     uint64_t file_offset; /* of its first byte */
@@ -58,21 +76,25 @@ struct pstk__record_place {
 };
 
 /* Parse `available` bytes (the whole record, or at least its head) into *out. EBADMSG with shard,
- * record and byte range when anything does not hold. */
+ * record and byte range when a check fails. */
 int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *schema,
                        const struct pstk__record_limits *limits,
                        const struct pstk__record_place *place, const void *bytes,
                        uint64_t available, struct pstk_error *err);
-/* Check the stored bytes of field i against its CRC. */
-int pstk__record_check_field(const struct pstk__record *r, uint32_t i, struct pstk_error *err);
-/* Name damage in field i of r: shard, record, byte range of the field. Returns EBADMSG or `code`.
+/* Where the stored bytes of field i lie: file, its name, and byte in it. */
+void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t *file,
+                         const char **name, uint64_t *offset);
+/* Check the stored bytes of field i as its checksum kind requires. */
+int pstk__record_check_field(const struct pstk__record *record, uint32_t i, struct pstk_error *err);
+/* Name damage in field i of a record: shard, record, byte range of the field. Returns EBADMSG or
+ * `code`.
  */
-int pstk__record_fail(const struct pstk__record *r, uint32_t i, int code, int stage,
+int pstk__record_fail(const struct pstk__record *record, uint32_t i, int code, int stage,
                       struct pstk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
 /* Write a head of schema->head_size bytes. views[i].data of fixed fields: their bytes; the other
- * members as they shall be stored. */
+ * members as they are to be stored. */
 void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t number,
                        const struct pstk__field_view *views, void *head);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema: the fields of a record and where they lie in a record head. L2, pure. */
+/* schema: the fields of a record and where they lie in a record head. Pure. */
 #ifndef PSTK_SCHEMA_H
 #define PSTK_SCHEMA_H
 
 #include <penstock/format.h>
 
-#define PSTK__FIXED_MAX 4096  /* bytes of an ndarray that still lies in the head */
-#define PSTK__RECORD_HEAD 16  /* bytes before the entries */
-#define PSTK__RECORD_ENTRY 24 /* bytes of one entry */
+#define PSTK__FIXED_MAX 4096                /* bytes of an ndarray that still lies in the head */
+#define PSTK__RECORD_HEAD 16                /* bytes before the entries */
+#define PSTK__RECORD_ENTRY 24               /* bytes of one entry */
+#define PSTK__MAX_RECORD_SIZE 0xffffffffull /* bytes of a record */
 
 /* Derived members follow from `fields`; pstk__schema_init computes them. */
 struct pstk__schema {
@@ -23,12 +24,12 @@ struct pstk__schema {
 };
 
 /* Check and copy the fields (names, kinds, dtypes, shapes, duplicates), derive the rest. */
-int pstk__schema_init(struct pstk__schema *s, const struct pstk_field *fields, uint32_t n_fields,
-                      struct pstk_error *err);
+int pstk__schema_init(struct pstk__schema *schema, const struct pstk_field *fields,
+                      uint32_t n_fields, struct pstk_error *err);
 /* Number of the field of that name, -1 when there is none. */
-int pstk__schema_find(const struct pstk__schema *s, const char *name);
+int pstk__schema_find(const struct pstk__schema *schema, const char *name);
 /* Names of all fields, comma-separated, for messages. Always terminated. */
-void pstk__schema_names(const struct pstk__schema *s, char *text, uint32_t size);
+void pstk__schema_names(const struct pstk__schema *schema, char *text, uint32_t size);
 /* "bytes", "utf8", ... , or "?"; and back, 0 when there is none. */
 const char *pstk__field_kind_name(uint32_t kind);
 uint32_t pstk__field_kind_parse(const char *name);

@@ -31,9 +31,9 @@ static uint32_t sequence_size(const uint8_t *p, uint64_t left)
     return n;
 }
 
-/* Offset of the first byte that is not UTF-8; size when all is. */
-static uint64_t utf8_end(const uint8_t *p, uint64_t size)
+uint64_t pstk__utf8_end(const void *text, uint64_t size)
 {
+    const uint8_t *p = text;
     uint64_t i = 0;
     while (i < size) {
         uint64_t word;
@@ -51,7 +51,7 @@ static uint64_t utf8_end(const uint8_t *p, uint64_t size)
 
 static const char *check_utf8(const void *data, uint64_t size, char text[160])
 {
-    uint64_t end = utf8_end(data, size);
+    uint64_t end = pstk__utf8_end(data, size);
     if (end == size)
         return NULL;
     snprintf(text, 160, "is not UTF-8 at byte %" PRIu64, end);
@@ -60,11 +60,11 @@ static const char *check_utf8(const void *data, uint64_t size, char text[160])
 
 /* Product of the dimensions times the element size, variable ones as `variable` says (NULL: 1).
  * UINT64_MAX when it does not fit. */
-static uint64_t array_size(const struct pstk_field *f, const uint64_t *variable)
+static uint64_t array_size(const struct pstk_field *field, const uint64_t *variable)
 {
-    uint64_t size = pstk_dtype_size(f->dtype);
-    for (uint32_t i = 0; i < f->n_dims; i++) {
-        uint64_t n = f->shape[i] ? f->shape[i] : variable ? variable[i] : 1;
+    uint64_t size = pstk_dtype_size(field->dtype);
+    for (uint32_t i = 0; i < field->n_dims; i++) {
+        uint64_t n = field->shape[i] ? field->shape[i] : variable ? variable[i] : 1;
         if (__builtin_mul_overflow(size, n, &size))
             return UINT64_MAX;
     }
@@ -72,40 +72,40 @@ static uint64_t array_size(const struct pstk_field *f, const uint64_t *variable)
 }
 
 /* Several variable dimensions: the shape stands before the elements. */
-static const char *check_shaped(const struct pstk_field *f, const void *data, uint64_t size,
+static const char *check_shaped(const struct pstk_field *field, const void *data, uint64_t size,
                                 char text[160])
 {
-    uint64_t shape[PSTK_MAX_DIMS], head = f->n_dims * sizeof(uint64_t);
+    uint64_t shape[PSTK_MAX_DIMS], head = field->n_dims * sizeof(uint64_t);
     if (size < head) {
         snprintf(text, 160, "has %" PRIu64 " bytes, too few for its shape of %u dimensions", size,
-                 f->n_dims);
+                 field->n_dims);
         return text;
     }
     memcpy(shape, data, head);
-    for (uint32_t i = 0; i < f->n_dims; i++) {
-        if (f->shape[i] && f->shape[i] != shape[i]) {
-            snprintf(text, 160, "has %" PRIu64 " as dimension %u, the schema %" PRIu64, shape[i], i,
-                     f->shape[i]);
+    for (uint32_t i = 0; i < field->n_dims; i++) {
+        if (field->shape[i] && field->shape[i] != shape[i]) {
+            snprintf(text, 160, "has %" PRIu64 " as dimension %u, the schema has %" PRIu64,
+                     shape[i], i, field->shape[i]);
             return text;
         }
     }
-    uint64_t expected = array_size(f, shape);
+    uint64_t expected = array_size(field, shape);
     if (expected == size - head)
         return NULL;
-    snprintf(text, 160, "has %" PRIu64 " bytes of elements, its shape %" PRIu64, size - head,
-             expected);
+    snprintf(text, 160, "has %" PRIu64 " bytes of elements, but its shape needs %" PRIu64,
+             size - head, expected);
     return text;
 }
 
-static const char *check_ndarray(const struct pstk_field *f, const void *data, uint64_t size,
+static const char *check_ndarray(const struct pstk_field *field, const void *data, uint64_t size,
                                  char text[160])
 {
     uint32_t n_variable = 0;
-    for (uint32_t i = 0; i < f->n_dims; i++)
-        n_variable += f->shape[i] == 0;
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        n_variable += field->shape[i] == 0;
     if (n_variable > 1)
-        return check_shaped(f, data, size, text);
-    uint64_t unit = array_size(f, NULL);
+        return check_shaped(field, data, size, text);
+    uint64_t unit = array_size(field, NULL);
     if (n_variable == 1 ? unit != 0 && size % unit == 0 : size == unit)
         return NULL;
     snprintf(text, 160, "has %" PRIu64 " bytes, not %s%" PRIu64, size,
@@ -124,7 +124,7 @@ const char *pstk__value_check(const struct pstk_field *field, const void *data, 
     case PSTK_FIELD_SCALAR:
         if (size == pstk_dtype_size(field->dtype))
             return NULL;
-        snprintf(text, 160, "has %" PRIu64 " bytes, a %s has %u", size,
+        snprintf(text, 160, "has %" PRIu64 " bytes; a %s has %u", size,
                  pstk_dtype_name(field->dtype), pstk_dtype_size(field->dtype));
         return text;
     default:

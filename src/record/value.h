@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* value: the plain bytes of one field against what its schema says of them. L2, pure. The writer
- * asks before it takes a value, verify after it has read one. */
+/* value: checks the plain bytes of one field against its schema. Pure. The writer calls it before
+ * it takes a value, verify after it has read one. */
 #ifndef PSTK_VALUE_H
 #define PSTK_VALUE_H
 
@@ -10,5 +10,7 @@
  * NULL, or what is wrong, as a phrase in `text`. */
 const char *pstk__value_check(const struct pstk_field *field, const void *data, uint64_t size,
                               char text[160]);
+/* Offset of the first byte that is not UTF-8; `size` when all of it is. */
+uint64_t pstk__utf8_end(const void *text, uint64_t size);
 
 #endif

@@ -35,69 +35,81 @@ static uint64_t put(uint64_t *end, uint64_t n, uint64_t size)
     return begin;
 }
 
-static void lay_out_device(struct pstk__layout *l, const struct pstk__plan *plan)
+static void lay_out_device(struct pstk__layout *layout, const struct pstk__plan *plan)
 {
     const uint64_t b = plan->batch_size;
-    uint64_t end = pstk__layout_mirrored(l, l->dense_size);
+    uint64_t end = pstk__layout_mirrored(layout, layout->dense_size);
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        if (o->deferred)
-            l->final[i] = put(&end, b, o->final_size);
+        if (pstk__output_device_pass(o))
+            layout->final[i] = put(&end, b, pstk__output_final(o)->row_size);
         else if (pstk__output_is_ragged(o))
-            l->final[i] = put(&end, o->budget, 1);
+            layout->final[i] = put(&end, o->budget, 1);
         else
-            l->final[i] = pstk__layout_mirrored(l, l->rows[i]);
+            layout->final[i] = pstk__layout_mirrored(layout, layout->rows[i]);
     }
-    l->device_size = end;
+    layout->device_size = end;
 }
 
-uint64_t pstk__layout_device_memory(const struct pstk__layout *l, uint32_t n_slots)
+uint64_t pstk__layout_device_memory(const struct pstk__layout *layout, uint32_t n_slots)
 {
-    return sum(product(n_slots, l->device_size), product(PSTK__LOADS, l->arrival_size));
+    return sum(product(n_slots, layout->device_size), product(PSTK__LOADS, layout->arrival_size));
 }
 
 /* The dense rows that are deferred, or those that are not. */
-static void put_dense(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t deferred,
-                      uint64_t *end)
+static void put_dense(struct pstk__layout *layout, const struct pstk__plan *plan, uint64_t b,
+                      int deferred, uint64_t *end)
 {
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        if (!pstk__output_is_ragged(o) && o->deferred == deferred)
-            l->rows[i] = put(end, plan->batch_size, o->row_size);
+        if (!pstk__output_is_ragged(o) && !pstk__output_device_pass(o) == !deferred)
+            layout->rows[i] = put(end, b, pstk__output_rows(o)->row_size);
     }
 }
 
-void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops,
-                       uint32_t with_reports)
+/* The host's arrays, of b rows. */
+static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *plan, uint32_t b,
+                         uint32_t report_crops, uint32_t with_reports)
 {
-    const uint64_t b = plan->batch_size;
     const uint32_t n = plan->n_outputs;
     uint64_t end = 0;
-    *l = (struct pstk__layout){0};
-    put_dense(l, plan, 1, &end);
+    *layout = (struct pstk__layout){0};
+    put_dense(layout, plan, b, 1, &end);
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_has_flips(&plan->outputs[i]))
-            l->flips[i] = put(&end, b, 1);
-    l->arrival_size = end;
-    put_dense(l, plan, 0, &end);
-    l->told = end;
+            layout->flips[i] = put(&end, b, 1);
+    layout->arrival_size = end;
+    put_dense(layout, plan, b, 0, &end);
+    layout->about = end;
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_is_ragged(&plan->outputs[i]))
-            l->offsets[i] = put(&end, b + 1, sizeof(int64_t));
-    l->dense_size = end;
-    l->ids = put(&end, b, sizeof(uint64_t));
-    l->substitutes = put(&end, b, sizeof(uint64_t));
-    l->crops = put(&end, with_crops ? n * b : 0, sizeof(struct pstk_crop));
-    l->max_reports = with_reports ? max_reports(plan->batch_size) : 0;
-    l->reports = put(&end, l->max_reports, sizeof(struct pstk_report));
-    l->told_end = end;
+            layout->offsets[i] = put(&end, (uint64_t)b + 1, sizeof(int64_t));
+    layout->dense_size = end;
+    layout->ids = put(&end, b, sizeof(uint64_t));
+    layout->replacements = put(&end, b, sizeof(uint64_t));
+    layout->crops = put(&end, report_crops ? (uint64_t)n * b : 0, sizeof(struct pstk_crop));
+    layout->max_reports = with_reports ? max_reports(b) : 0;
+    layout->reports = put(&end, layout->max_reports, sizeof(struct pstk_report));
+    layout->about_end = end;
     /* Ragged rows are written a whole row_size apart, then moved together. */
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_is_ragged(&plan->outputs[i]))
-            l->rows[i] = put(&end, b, plan->outputs[i].row_size);
-    l->size = end;
+            layout->rows[i] = put(&end, b, pstk__output_rows(&plan->outputs[i])->row_size);
+    layout->size = end;
+}
+
+void pstk__layout_init(struct pstk__layout *layout, const struct pstk__plan *plan,
+                       uint32_t report_crops, uint32_t with_reports)
+{
+    lay_out_host(layout, plan, plan->batch_size, report_crops, with_reports);
     if (plan->on_device)
-        lay_out_device(l, plan);
-    if (l->device_size == UINT64_MAX)
-        l->size = UINT64_MAX;
+        lay_out_device(layout, plan);
+    if (layout->device_size == UINT64_MAX)
+        layout->size = UINT64_MAX;
+}
+
+void pstk__layout_init_least(struct pstk__layout *layout, const struct pstk__plan *plan,
+                             uint32_t report_crops, uint32_t with_reports)
+{
+    lay_out_host(layout, plan, 1, report_crops, with_reports);
 }

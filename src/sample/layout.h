@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout: where the arrays of a slot lie, in host memory and in a device's. L2, pure.
+ * layout: where the arrays of a slot lie, in host memory and in a device's. Pure.
  *
- *   host     | deferred rows | flips | other dense rows | offsets | told | ragged rows |
+ *   host     | deferred rows | flips | other dense rows | offsets | about | ragged rows |
  *            '------- arrival -------' '--------- mirrored ---------'
- *   told     | offsets | ids | substitutes | crops | reports |    the offsets are in both parts
+ *   about    | offsets | ids | replacements | crops | reports |    the offsets are in both parts
  *   arrival  | deferred rows | flips |
  *   device   | other dense rows | offsets | ragged rows | what is made of deferred rows |
  *
  * Deferred rows are needed only until a device has made of them what is handed out. So they do not
  * arrive in its slots, but in PSTK__LOADS buffers that all slots share. The rest of a batch is
- * copied to its slot: the dense part at once, then each ragged output. What a batch tells the host
- * goes in one piece from slot to slot.
+ * copied to its slot: the dense part at once, then each ragged output. The description of a batch
+ * for the host goes in one piece from slot to slot.
  */
 #ifndef PSTK_LAYOUT_H
 #define PSTK_LAYOUT_H
 
-#include "sample/sample.h"
+#include "sample/plan.h"
 
 /* Loads of a device under way at once: one is copied while what the other brought is finished. Each
  * has an arrival buffer. */
@@ -29,31 +29,35 @@ struct pstk__layout {
     uint64_t flips[PSTK__MAX_OUTPUTS];   /* host and arrival; deferred images: a byte a row */
     uint64_t offsets[PSTK__MAX_OUTPUTS]; /* host; ragged: batch_size + 1 int64 */
     uint64_t arrival_size;               /* host and arrival: bytes of deferred rows and flips */
-    uint64_t told;                       /* host: where the offsets begin */
+    uint64_t about;                      /* host: where the offsets begin */
     uint64_t dense_size;                 /* host: where the dense part ends: what is mirrored in a
                                             device's slot lies from arrival_size to here */
-    uint64_t ids, substitutes;           /* host: batch_size uint64 each */
+    uint64_t ids, replacements;          /* host: batch_size uint64 each */
     uint64_t crops;                      /* host: n_outputs * batch_size; reports when unwanted */
-    uint64_t reports;                    /* host: max_reports; told_end when unwanted */
+    uint64_t reports;                    /* host: max_reports; about_end when unwanted */
     uint32_t max_reports;                /* of bad samples that were replaced */
-    uint64_t told_end;                   /* host */
-    uint64_t size;                       /* host: all of it; UINT64_MAX when it cannot be */
+    uint64_t about_end;                  /* host */
+    uint64_t size;                       /* host: all of it; UINT64_MAX when it is too large */
     uint64_t final[PSTK__MAX_OUTPUTS];   /* device: what is handed out */
     uint64_t device_size;                /* device: all of it; 0 for a plan of the host */
 };
 
-/* Where bytes of the mirrored part, told from the start of a host slot, lie in a device's slot. */
-static inline uint64_t pstk__layout_mirrored(const struct pstk__layout *l, uint64_t offset)
+/* Where bytes of the mirrored part lie in a device's slot, given their offset in a host slot. */
+static inline uint64_t pstk__layout_mirrored(const struct pstk__layout *layout, uint64_t offset)
 {
-    return offset - l->arrival_size;
+    return offset - layout->arrival_size;
 }
 
 /* Bytes of a device's memory that n_slots slots and the arrival buffers take, or UINT64_MAX. */
-uint64_t pstk__layout_device_memory(const struct pstk__layout *l, uint32_t n_slots);
+uint64_t pstk__layout_device_memory(const struct pstk__layout *layout, uint32_t n_slots);
 
-/* Lay out a slot of the plan. with_reports: bad samples are replaced. Overflow-safe: then size is
- * UINT64_MAX, and nothing else counts. */
-void pstk__layout_init(struct pstk__layout *l, const struct pstk__plan *plan, uint32_t with_crops,
-                       uint32_t with_reports);
+/* Lay out a slot of the plan. with_reports: bad samples are replaced. Overflow-safe: on overflow
+ * size is UINT64_MAX, and no other member means anything. */
+void pstk__layout_init(struct pstk__layout *layout, const struct pstk__plan *plan,
+                       uint32_t report_crops, uint32_t with_reports);
+
+/* Lay out a host slot as with a batch_size of 1, without a device's slot. */
+void pstk__layout_init_least(struct pstk__layout *layout, const struct pstk__plan *plan,
+                             uint32_t report_crops, uint32_t with_reports);
 
 #endif

@@ -191,11 +191,11 @@ class Hostile:
         whole = reader.verify()
         if reader.bench("error") and whole:
             reader.found.append("bench finds damage in what verify --decode calls whole")
-        reader.bench("substitute")
+        reader.bench("replace")
         for record, name, value, fixed in gets:
             reader.get(record, name, value, self.crc, fixed)
         reader.measure(["verify", "--decode"])
-        reader.measure(["bench", "--epochs", "1", "--no-ceilings", "--size", "32", "--on-bad", "substitute"])
+        reader.measure(["bench", "--epochs", "1", "--no-ceilings", "--size", "32", "--on-bad", "replace"])
         self.finish(case, number, reader, folder, n)
 
     def folder(self, case, number):
@@ -285,7 +285,7 @@ class Hostile:
         folder = work.write(self.folder(case, number))
         reader = Reader(self.args, folder)
         for words in (["info"], ["info", "--json"], ["verify", "--decode"], ["bench", "--epochs", "1", "--no-ceilings"],
-                      ["bench", "--epochs", "1", "--on-bad", "substitute", "--no-ceilings"], ["order"]):
+                      ["bench", "--epochs", "1", "--on-bad", "replace", "--no-ceilings"], ["order"]):
             reader.run(words)
         images = folder / "images"
         images.mkdir()

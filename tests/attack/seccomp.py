@@ -45,7 +45,7 @@ class Bench:
 
     @staticmethod
     def result(done):
-        return json.loads(done.text) if done.status == 0 else {"digest": "", "reader": {"backend": "", "rungs": []}}
+        return json.loads(done.text) if done.status == 0 else {"digest": "", "reader": {"backend": "", "fallbacks": []}}
 
     def problems(self, done):
         """What is wrong with a run that must give the digest."""
@@ -67,7 +67,7 @@ class Bench:
             reader = self.result(done)["reader"]
             if not found and call != "io_uring_register" and reader["backend"] != "threads":
                 found.append(f"the reader is {reader['backend']}, not threads")
-            if not found and not reader["rungs"]:
+            if not found and not reader["fallbacks"]:
                 found.append("the step down is not reported")
             self.check(case, found, done)
         done = self.run([f"{call}={error}"], "--reader", "io_uring")
@@ -115,7 +115,7 @@ def attack_others(bench, wants):
             done = bench.run(direct(error), "--io", "direct")
             refused = done.status in (1, 2) and "irect" in done.err
             found = [] if refused else bench.problems(done)
-            if not refused and not found and "no_direct" not in bench.result(done)["reader"]["rungs"]:
+            if not refused and not found and "no_direct" not in bench.result(done)["reader"]["fallbacks"]:
                 found = ["--io direct is refused, and that is not reported"]
             bench.check("open_direct", found, done)
     if wants("memlock"):

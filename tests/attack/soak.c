@@ -157,7 +157,7 @@ static int open_loader(const struct truth *t, struct pstk_settings *s, struct ps
     s->path = t->path;
     s->outputs = outputs;
     s->n_outputs = 2;
-    s->last = PSTK_LAST_SHORT;
+    s->last_batch = PSTK_LAST_SHORT;
     s->seed = 11;
     s->bad_sample = t->bad_sample;
     pstk_error_init(err, sizeof *err);
@@ -267,7 +267,7 @@ static void choose(struct lane *l, struct pstk_settings *s)
     s->n_slots = 2 + (uint32_t)below(&l->random, 5);
     s->reader = below(&l->random, 2) ? PSTK_READER_AUTO : PSTK_READER_THREADS;
     s->io = l->soak->has_direct && below(&l->random, 3) == 0 ? PSTK_IO_DIRECT : PSTK_IO_AUTO;
-    s->no_pinning = (uint32_t)below(&l->random, 2);
+    s->pin_threads = (uint32_t)below(&l->random, 2);
     s->queue_depth = below(&l->random, 2) ? 0 : 4;
 }
 
@@ -505,7 +505,7 @@ int main(int argc, char **argv)
     if (argc < 5)
         return fprintf(stderr, "usage: soak DATA DAMAGED SECONDS SEED [direct]\n"), 2;
     s.truths[0] = (struct truth){.path = argv[1], .bad_sample = PSTK_BAD_ERROR};
-    s.truths[1] = (struct truth){.path = argv[2], .bad_sample = PSTK_BAD_SUBSTITUTE};
+    s.truths[1] = (struct truth){.path = argv[2], .bad_sample = PSTK_BAD_REPLACE};
     s.has_direct = argc > 5;
     for (int i = 0; i < 2; i++)
         if (learn(&s.truths[i]) < 0)

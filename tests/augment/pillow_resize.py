@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every resized byte equals Pillow's Image.resize(size, BILINEAR).
+"""Every resized byte equals Pillow's Image.resize(size, BILINEAR), of modes L, RGB and RGBA.
 
 Usage: pillow_resize.py DUMP_RESIZE [CASES] [SEED]; writes TAP; 77 where Pillow or numpy is missing.
 """
@@ -21,23 +21,28 @@ class Tool:
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def resize(self, pixels, size, window):
-        height, width = pixels.shape[:2]
+        height, width, channels = pixels.shape
         left, top, w, h = window
-        self.process.stdin.write(struct.pack("<8I", width, height, *size, left, top, w, h))
+        self.process.stdin.write(struct.pack("<9I", width, height, *size, left, top, w, h, channels))
         self.process.stdin.write(pixels.tobytes())
         self.process.stdin.flush()
-        data = self.process.stdout.read(w * h * 3)
-        if len(data) != w * h * 3:
+        data = self.process.stdout.read(w * h * channels)
+        if len(data) != w * h * channels:
             raise SystemExit("dump_resize ended early")
-        return np.frombuffer(data, np.uint8).reshape(h, w, 3)
+        return np.frombuffer(data, np.uint8).reshape(h, w, channels)
 
     def close(self):
         self.process.stdin.close()
         return self.process.wait()
 
 
-def pixels_of(rng, width, height, kind):
-    shape = (height, width, 3)
+def image_of(pixels):
+    """Mode L of one channel, RGB of three, RGBA of four."""
+    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+
+def pixels_of(rng, width, height, channels, kind):
+    shape = (height, width, channels)
     if kind == 0:
         return rng.integers(0, 256, shape, np.uint8)
     if kind == 1:  # the extremes: where sums are greatest
@@ -76,21 +81,21 @@ def main():
     rng = np.random.default_rng(seed)
     n_bytes = n_bad = n_images = 0
     for i, (w, h, ow, oh) in enumerate(cases_of(rng, n)):
-        pixels = pixels_of(rng, w, h, i % 4)
-        wanted = np.asarray(Image.fromarray(pixels).resize((ow, oh), Image.BILINEAR))
         window = (0, 0, ow, oh)
         if i % 3 == 2:
             left, top = int(rng.integers(0, ow)), int(rng.integers(0, oh))
             window = (left, top, int(rng.integers(1, ow - left + 1)),
                       int(rng.integers(1, oh - top + 1)))
         left, top, ww, wh = window
-        bad = int((tool.resize(pixels, (ow, oh), window) !=
-                   wanted[top:top + wh, left:left + ww]).sum())
-        if bad:
-            print(f"# {w}x{h} -> {ow}x{oh} window {window}: {bad} bytes differ")
-        n_images += 1
-        n_bytes += ww * wh * 3
-        n_bad += bad
+        for channels in (1, 3, 4):
+            pixels = pixels_of(rng, w, h, channels, i % 4)
+            wanted = np.asarray(image_of(pixels).resize((ow, oh), Image.BILINEAR)).reshape(oh, ow, channels)
+            bad = int((tool.resize(pixels, (ow, oh), window) != wanted[top:top + wh, left:left + ww]).sum())
+            if bad:
+                print(f"# {w}x{h}x{channels} -> {ow}x{oh} window {window}: {bad} bytes differ")
+            n_images += 1
+            n_bytes += ww * wh * channels
+            n_bad += bad
     ok = n_bad == 0 and tool.close() == 0
     print("1..1")
     print(f"# Pillow {pillow_version}: {n_images} resizes, {n_bytes} bytes compared, {n_bad} differ")

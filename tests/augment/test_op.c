@@ -197,7 +197,8 @@ TEST(crops_and_flips_in_any_order_equal_them_done_one_by_one)
     uint32_t seed = 1;
     for (int i = 0; i < 20000; i++) {
         struct pstk_op ops[5];
-        uint32_t crop = 40, n = 0, height, width, dtype = PSTK_U8;
+        uint32_t crop = 40, n = 0;
+        struct pstk__view view = {.channels = 3, .dtype = PSTK_U8};
         for (n = 0; n < 5; n++) {
             seed = seed * 1664525u + 1013904223u;
             if (seed >> 31) {
@@ -207,16 +208,16 @@ TEST(crops_and_flips_in_any_order_equal_them_done_one_by_one)
                 ops[n] = pstk_center_crop(1, crop);
             }
         }
-        if (pstk__ops_check(ops, n, dtype, &height, &width, NULL) < 0)
+        if (pstk__ops_check(ops, n, &view, NULL) < 0)
             continue; /* flips only */
         const uint32_t have = 1 + (seed >> 16) % 40;
         int32_t row[64];
         struct pstk__geometry g;
         pstk__ops_apply(ops, n, have, 1, (struct pstk__random_key){0}, &g);
-        CHECK_EQ(naive_row(ops, n, have, row), width);
-        CHECK_EQ(g.window_width, width);
-        for (uint32_t x = 0; x < width; x++) {
-            const int64_t at = g.window_left + (g.flip ? width - 1 - x : x);
+        CHECK_EQ(naive_row(ops, n, have, row), view.width);
+        CHECK_EQ(g.window_width, view.width);
+        for (uint32_t x = 0; x < view.width; x++) {
+            const int64_t at = g.window_left + (g.flip ? view.width - 1 - x : x);
             CHECK_EQ(at >= 0 && at < (int64_t)have ? at : -1, row[x]);
         }
     }
@@ -269,6 +270,15 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
     const struct pstk_op rrc = pstk_random_resized_crop(8, 8), crop = pstk_center_crop(8, 8);
     const struct pstk_op flip = pstk_random_flip(0.5), norm = pstk_normalize(mean, dev);
     struct pstk_op flags = crop, unused = crop, sized = flip;
+    struct pstk_op parent = crop, counted = flip, filtered = rrc, channels = norm, filled = crop;
+    struct pstk_op cropped = crop;
+    const struct pstk_op one = pstk_normalize_channels(1, mean, dev);
+    parent.children = &flip;
+    counted.n_children = 2;
+    filtered.filter = 3;
+    channels.channels = 5;
+    cropped.channels = 3;
+    filled.fill[3] = 7;
     flags.flags = 1;
     unused.params[3] = 1;
     sized.width = 3;
@@ -276,20 +286,40 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
         {{flip}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
         {{rrc}, 0, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
         {{pstk_resize_shorter(8)}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
-        {{crop, {.kind = 99}}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1].kind is 99"},
-        {{{.kind = 0}}, 1, PSTK_U8, PSTK_ENOTSUP, "ops[0].kind is 0"},
-        {{rrc, pstk_resize(4, 4)}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (resize): a second resizing"},
-        {{flip, rrc}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (random resized crop): a flip stands"},
-        {{crop, pstk_resize(4, 4)}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (resize): a centre crop"},
+        {{crop, {.kind = 99}}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1].kind: value is 99; must be"},
+        {{{.kind = 0}}, 1, PSTK_U8, PSTK_ENOTSUP, "ops[0].kind: value is 0; must be"},
+        {{rrc, pstk_resize(4, 4)},
+         2,
+         PSTK_U8,
+         PSTK_ENOTSUP,
+         "ops[1] (resize): a resizing operation comes before it"},
+        {{flip, rrc},
+         2,
+         PSTK_U8,
+         PSTK_ENOTSUP,
+         "ops[1] (random resized crop): a flip comes before it; put the flip after the resizing"},
+        {{crop, pstk_resize(4, 4)},
+         2,
+         PSTK_U8,
+         PSTK_ENOTSUP,
+         "ops[1] (resize): a centre crop comes before it; resize first, then crop"},
         {{crop, pstk_center_crop(9, 8)}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (centre crop)"},
         {{norm, crop}, 2, PSTK_F32, PSTK_EINVAL, "ops[0] (normalise): it must be the last"},
         {{crop, norm}, 2, PSTK_U8, PSTK_EINVAL, "u8 cannot hold"},
-        {{crop, pstk_normalize(mean, zero)}, 2, PSTK_F32, PSTK_EINVAL, "deviation[0] is 0"},
+        {{crop, pstk_normalize(mean, zero)},
+         2,
+         PSTK_F32,
+         PSTK_EINVAL,
+         "deviation[0]: value is 0; must be"},
         {{crop, pstk_normalize((float[3]){0, NAN, 0}, dev)}, 2, PSTK_F32, PSTK_EINVAL, "mean[1]"},
-        {{pstk_center_crop(0, 8)}, 1, PSTK_U8, PSTK_EINVAL, "height is 0"},
-        {{pstk_resize(8, 65536)}, 1, PSTK_U8, PSTK_EINVAL, "width is 65536"},
-        {{pstk_resize_shorter(0), crop}, 2, PSTK_U8, PSTK_EINVAL, "side (width) is 0"},
-        {{pstk_random_resized_crop(8, 0)}, 1, PSTK_U8, PSTK_EINVAL, "width is 0"},
+        {{pstk_center_crop(0, 8)}, 1, PSTK_U8, PSTK_EINVAL, "height: value is 0; must be"},
+        {{pstk_resize(8, 65536)}, 1, PSTK_U8, PSTK_EINVAL, "width: value is 65536; must be"},
+        {{pstk_resize_shorter(0), crop},
+         2,
+         PSTK_U8,
+         PSTK_EINVAL,
+         "side (width): value is 0; must be"},
+        {{pstk_random_resized_crop(8, 0)}, 1, PSTK_U8, PSTK_EINVAL, "width: value is 0; must be"},
         {{pstk_random_resized_crop_range(8, 8, 0.5, 0.4, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
         {{pstk_random_resized_crop_range(8, 8, -0.1, 1, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
         {{pstk_random_resized_crop_range(8, 8, 0, 1.5, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
@@ -303,17 +333,24 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
          PSTK_EINVAL,
          "ratio"},
         {{pstk_random_resized_crop_range(8, 8, 0, 1, NAN, 1)}, 1, PSTK_U8, PSTK_EINVAL, "ratio"},
-        {{crop, pstk_random_flip(1.1)}, 2, PSTK_U8, PSTK_EINVAL, "probability is 1.1"},
+        {{crop, pstk_random_flip(1.1)}, 2, PSTK_U8, PSTK_EINVAL, "probability: value is 1.1; must"},
         {{crop, pstk_random_flip(NAN)}, 2, PSTK_U8, PSTK_EINVAL, "ops[1] (random flip): probab"},
-        {{flags}, 1, PSTK_U8, PSTK_EINVAL, "flags are 0x1"},
-        {{unused}, 1, PSTK_U8, PSTK_EINVAL, "params[3] is not used"},
-        {{crop, sized}, 2, PSTK_U8, PSTK_EINVAL, "width and height do not apply"},
+        {{flags}, 1, PSTK_U8, PSTK_EINVAL, "flags: value is 0x1; must be 0"},
+        {{unused}, 1, PSTK_U8, PSTK_EINVAL, "params[3]: value is 1; must be 0"},
+        {{crop, sized}, 2, PSTK_U8, PSTK_EINVAL, "width, height: values are "},
+        {{parent}, 1, PSTK_U8, PSTK_EINVAL, "ops[0] (centre crop): n_children: value is "},
+        {{crop, counted}, 2, PSTK_U8, PSTK_EINVAL, "ops[1] (random flip): n_children: value is "},
+        {{filtered}, 1, PSTK_U8, PSTK_EINVAL, "filter: value is 3; must be 0, because"},
+        {{crop, channels}, 2, PSTK_F32, PSTK_EINVAL, "channels: value is 5; must be 1, 3 or 4"},
+        {{crop, one}, 2, PSTK_F32, PSTK_EINVAL, "they have 1 number; must be 3, one for each"},
+        {{cropped}, 1, PSTK_U8, PSTK_EINVAL, "channels: value is 3; must be 0, because"},
+        {{filled}, 1, PSTK_U8, PSTK_EINVAL, "fill: value is 7; must be 0, because"},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         struct pstk_error err;
-        uint32_t h = 0, w = 0;
+        struct pstk__view view = {.channels = 3, .dtype = list[i].dtype};
         pstk_error_init(&err, sizeof err);
-        const int rc = pstk__ops_check(list[i].ops, list[i].n, list[i].dtype, &h, &w, &err);
+        const int rc = pstk__ops_check(list[i].ops, list[i].n, &view, &err);
         CHECK_EQ(rc, list[i].code);
         CHECK_EQ(err.code, rc);
         if (strstr(err.message, list[i].says) == NULL)
@@ -330,13 +367,15 @@ TEST(right_lists_are_taken_and_tell_their_size)
     const struct pstk_op test[] = {pstk_resize_shorter(256), pstk_center_crop(192, 224), norm};
     const struct pstk_op turned[] = {pstk_resize(9, 8), pstk_random_flip(1),
                                      pstk_center_crop(20, 4)};
-    uint32_t h = 0, w = 0;
-    CHECK_EQ(pstk__ops_check(train, 3, PSTK_F16, &h, &w, NULL), 0);
-    CHECK(h == 160 && w == 224);
-    CHECK_EQ(pstk__ops_check(test, 3, PSTK_BF16, &h, &w, NULL), 0);
-    CHECK(h == 192 && w == 224);
-    CHECK_EQ(pstk__ops_check(turned, 3, PSTK_U8, &h, &w, NULL), 0);
-    CHECK(h == 20 && w == 4);
+    struct pstk__view view = {.channels = 3, .dtype = PSTK_F16};
+    CHECK_EQ(pstk__ops_check(train, 3, &view, NULL), 0);
+    CHECK(view.height == 160 && view.width == 224);
+    view = (struct pstk__view){.channels = 3, .dtype = PSTK_BF16};
+    CHECK_EQ(pstk__ops_check(test, 3, &view, NULL), 0);
+    CHECK(view.height == 192 && view.width == 224);
+    view = (struct pstk__view){.channels = 3, .dtype = PSTK_U8};
+    CHECK_EQ(pstk__ops_check(turned, 3, &view, NULL), 0);
+    CHECK(view.height == 20 && view.width == 4);
 }
 
 int main(void)

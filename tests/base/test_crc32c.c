@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/crc32c.h"
-#include "base/cpu.h"
 #include "base/random.h"
 #include "support/test.h"
 
@@ -119,20 +118,6 @@ TEST(each_flipped_bit_changes_the_sum)
     }
 }
 
-TEST(the_cpu_has_a_variant_and_a_name)
-{
-    char name[64], tiny[4];
-    uint32_t variant = pstk__cpu_variant();
-    CHECK(variant >= PSTK_VARIANT_C && variant <= PSTK_VARIANT_AVX512);
-    CHECK(variant == PSTK_VARIANT_C || pstk__cpu_has_crc32());
-    pstk__cpu_name(name, sizeof name);
-    CHECK(name[0] && name[0] != ' ');
-    pstk__cpu_name(tiny, sizeof tiny);
-    CHECK(strlen(tiny) == 3 && strncmp(tiny, name, 3) == 0);
-    pstk__cpu_name(NULL, 0);
-    printf("# %s, variant %u\n", name, variant);
-}
-
 int main(void)
 {
     const struct test_case cases[] = {
@@ -144,7 +129,6 @@ int main(void)
         CASE(copying_gives_the_same_sum_and_the_bytes_and_touches_no_others),
         CASE(no_byte_outside_is_read),
         CASE(each_flipped_bit_changes_the_sum),
-        CASE(the_cpu_has_a_variant_and_a_name),
     };
     return RUN_CASES(cases);
 }

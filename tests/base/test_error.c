@@ -128,6 +128,19 @@ TEST(every_result_has_a_name_and_a_text)
     CHECK(pstk_strerror(-9999) && pstk_error_name(-9999));
 }
 
+TEST(a_refused_setting_is_named_with_its_value_and_what_it_must_be)
+{
+    struct pstk_error err = {.size = sizeof err};
+    CHECK_EQ(
+        pstk__fail_setting(&err, "n_slots", UINT64_MAX, "%s %d to %d (lower it)", "from", 2, 9),
+        PSTK_EINVAL);
+    CHECK(!strcmp(err.message,
+                  "n_slots: value is 18446744073709551615; must be from 2 to 9 (lower it)"));
+    CHECK_EQ(err.code, PSTK_EINVAL);
+    CHECK_EQ(err.stage, PSTK_STAGE_OPEN);
+    CHECK_EQ(pstk__fail_setting(NULL, "n_slots", 1, "at least 2"), PSTK_EINVAL);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -141,6 +154,7 @@ int main(void)
         CASE(an_errno_gives_the_nearest_code_and_its_text),
         CASE(long_texts_are_cut_and_the_reason_is_kept),
         CASE(every_result_has_a_name_and_a_text),
+        CASE(a_refused_setting_is_named_with_its_value_and_what_it_must_be),
     };
     return RUN_CASES(cases);
 }

@@ -10,11 +10,11 @@ TEST(a_wait_on_an_old_ticket_returns_at_once)
     struct pstk__gate g;
     pstk__gate_init(&g);
     uint32_t ticket = pstk__gate_ticket(&g);
-    pstk__gate_knock(&g);
+    pstk__gate_notify(&g);
     CHECK_EQ(pstk__gate_wait(&g, ticket, -1), 0);
 }
 
-TEST(a_wait_without_a_knock_times_out)
+TEST(a_wait_without_a_notification_times_out)
 {
     struct pstk__gate g;
     pstk__gate_init(&g);
@@ -38,12 +38,12 @@ static void *take_turns(void *argument)
             pstk__gate_wait(&t->gate, ticket, -1);
         }
         atomic_fetch_add(&t->turn, 1);
-        pstk__gate_knock(&t->gate);
+        pstk__gate_notify(&t->gate);
     }
     return NULL;
 }
 
-TEST(no_knock_is_lost)
+TEST(no_notification_is_lost)
 {
     static struct turns t;
     pthread_t other;
@@ -51,7 +51,7 @@ TEST(no_knock_is_lost)
     CHECK_EQ(pthread_create(&other, NULL, take_turns, &t), 0);
     for (int i = 0; i < 20000; i++) {
         atomic_fetch_add(&t.turn, 1);
-        pstk__gate_knock(&t.gate);
+        pstk__gate_notify(&t.gate);
         for (;;) {
             uint32_t ticket = pstk__gate_ticket(&t.gate);
             if (atomic_load(&t.turn) % 2 == 0)
@@ -67,8 +67,8 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_wait_on_an_old_ticket_returns_at_once),
-        CASE(a_wait_without_a_knock_times_out),
-        CASE(no_knock_is_lost),
+        CASE(a_wait_without_a_notification_times_out),
+        CASE(no_notification_is_lost),
     };
     return RUN_CASES(cases);
 }

@@ -74,7 +74,7 @@ def bench_tells_of_the_device(world):
     assert max(map(len, out.splitlines())) <= 86, out
     told = run_json(*line, "--no-ceilings", **fake("devices=2,no_register=801"))
     expect((told["device"]["page_locked"], told["ceilings"]), (False, None))
-    assert "not_page_locked" in told["reader"]["rungs"]
+    assert "not_page_locked" in told["reader"]["fallbacks"]
     out, _ = run(*line, "--no-ceilings", **fake("devices=2,no_register=801"))
     assert "could not be page-locked" in out, out
 
@@ -84,7 +84,7 @@ def devices_that_are_not_there_are_one_sentence_and_status_2(world):
     for command in (["bench"], ["show", "--ids", 0, "-o", world.path("x.png")]):
         line = [command[0], world.data, *command[1:], "--device"]
         _, err = run(*line, "cuda:7", status=2, **fake("devices=2"))
-        assert "device 7" in err and "sees 2" in err and err.count("\n") == 1, err
+        assert "device_index: value is 7" in err and "below 2" in err and err.count("\n") == 1, err
         assert world.data not in err, "the data set is not to blame: " + err
         _, err = run(*line, "cuda", status=2, **fake("devices=1,no_driver=35"))
         assert "no CUDA driver" in err and err.count("\n") == 1, err

@@ -420,7 +420,7 @@ def a_folder_of_other_formats_alone_is_named_as_such(world):
             for i in range(3):
                 name = write_foreign(os.path.join(src, "x", "%d.%s" % (i, suffix)), kind)
             _, err = run("pack", src, world.fresh("alone-data"), status=(1, 2))
-            assert "3 %s" % name in err and "no readable" not in err and "no images (" not in err, err
+            assert "3 %s" % name in err and "no readable" not in err and "no images:" not in err, err
     src = pictures(world, "alone")
     write_foreign(os.path.join(src, "y", "1.avif"), "avif")
     _, err = run("pack", src, world.fresh("alone-data"), status=2)
@@ -429,6 +429,16 @@ def a_folder_of_other_formats_alone_is_named_as_such(world):
     os.rmdir(os.path.join(src, "y"))
     _, err = run("pack", src, world.fresh("alone-data"))
     assert "1 AVIF" in err and "1 image in %s is left out" % src in err, err
+
+
+@test
+def a_folder_without_images_is_named_as_such(world):
+    src = world.fresh("no-images")
+    os.makedirs(os.path.join(src, "x"))
+    with open(os.path.join(src, "x", "notes.txt"), "w") as f:
+        f.write("no image")
+    _, err = run("pack", src, world.fresh("no-images-data"), status=2)
+    assert "%s holds no images: neither it nor its subfolders have a .jpg" % src in err, err
 
 
 @test
@@ -683,6 +693,12 @@ def get_is_raw_in_a_pipe_and_escaped_on_a_terminal(world):
         text, status = on_a_terminal("get", out, 0, field)
         expect(status, 2)
         assert b"> FILE" in text, text
+
+
+@test
+def a_terminal_gets_no_picture(world):
+    text, status = on_a_terminal("show", world.data, "--ids", 1, "-o", "-")
+    assert status == 2 and b"terminal" in text and b"PNG" not in text, text
 
 
 @test

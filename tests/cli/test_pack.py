@@ -319,8 +319,8 @@ def bad_images_are_named_whatever_is_made_of_them(world):
 @test
 def options_that_contradict_or_make_no_sense_are_named(world):
     src, _ = source(world)
-    rows = [(["--jpeg", "exakt"], "--jpeg is one of planes, exact, keep"),
-            (["--jpeg", ""], "--jpeg is one of"),
+    rows = [(["--jpeg", "exakt"], "--jpeg: value is 'exakt'; must be one of planes, exact, keep"),
+            (["--jpeg", ""], "--jpeg: value is ''; must be one of"),
             (["--pixels", 0], "--pixels"), (["--pixels", 65536], "--pixels"),
             (["--pixels", "many"], "--pixels"), (["--max-side", 0], "--max-side"),
             (["--max-side", -1], "--max-side"), (["--quality", 0], "--quality"),

@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 #include "dataset/dataset.h"
-#include "format/pstk/manifest.h"
+#include "format/pstk/manifest_json.h"
 #include "format/pstk/shard.h"
 
 #include <errno.h>
@@ -332,10 +332,18 @@ TEST(every_field_of_every_record_reads_as_it_was_made)
     struct pstk_value_info txt = {.size = sizeof txt}, unsized = {0};
     int no_size = pstk_dataset_get(d, 0, 2, &data, &size, &unsized, &err);
     int known = pstk_dataset_get(d, 0, 2, &data, &size, &txt, &err);
+    struct pstk_value_info looked = {.size = sizeof looked};
+    int seen = pstk_dataset_look(d, 0, 2, &looked, &err);
+    int seen_after = pstk_dataset_look(d, N_SAMPLES, 2, &looked, &err);
+    int seen_unsized = pstk_dataset_look(d, 0, 2, &unsized, &err);
+    int seen_nowhere = pstk_dataset_look(d, 0, 2, NULL, &err);
     pstk_free(data);
     pstk_dataset_close(&d);
     unmake(&k);
     CHECK(d == NULL);
+    CHECK_EQ(seen, 0);
+    CHECK(memcmp(&looked, &txt, sizeof looked) == 0);
+    CHECK(seen_after == PSTK_EINVAL && seen_unsized == PSTK_EINVAL && seen_nowhere == PSTK_EINVAL);
     CHECK_EQ(n, N_SAMPLES);
     CHECK_EQ(after, PSTK_EINVAL);
     CHECK_EQ(no_field, PSTK_EINVAL);
@@ -392,7 +400,8 @@ TEST(a_whole_record_is_read_into_the_callers_buffer_or_refused)
     make(&k);
     CHECK_EQ(pstk_dataset_open(&d, k.dir, NULL), 0);
     atomic_store(&allocations_left, 0); /* the next allocation would fail, and be seen */
-    int code = pstk__dataset_read(d, 601, buffer, sizeof buffer, &r, &shard, NULL);
+    const struct pstk__room room = {buffer, sizeof buffer}, small = {buffer, 60};
+    int code = pstk__dataset_read(d, 601, PSTK__ALL_FIELDS, &room, &r, &shard, NULL);
     int untouched = atomic_load(&allocations_left) == 0;
     atomic_store(&allocations_left, -1);
     CHECK_EQ(code, 0);
@@ -402,10 +411,11 @@ TEST(a_whole_record_is_read_into_the_callers_buffer_or_refused)
     CHECK(r.fields[0].data == buffer + r.fields[0].offset);
     for (uint32_t i = 0; i < 3; i++)
         CHECK_EQ(pstk__record_check_field(&r, i, NULL), 0);
-    CHECK_EQ(pstk__dataset_read(d, 601, buffer, 60, &r, &shard, &err), PSTK_EFBIG);
+    CHECK_EQ(pstk__dataset_read(d, 601, PSTK__ALL_FIELDS, &small, &r, &shard, &err), PSTK_EFBIG);
     CHECK_EQ(err.sample_id, 601);
     CHECK_EQ(err.record, 1);
-    CHECK_EQ(pstk__dataset_read(d, N_SAMPLES, buffer, 60, &r, &shard, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__dataset_read(d, N_SAMPLES, PSTK__ALL_FIELDS, &small, &r, &shard, &err),
+             PSTK_EINVAL);
     pstk_dataset_close(&d);
     unmake(&k);
 }
@@ -566,8 +576,54 @@ TEST(what_is_no_data_set_is_told_by_what_it_is)
     snprintf(path, sizeof path, "%s/manifest.json", k.dir);
     CHECK_EQ(unlink(path), 0);
     CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), PSTK_ENOENT);
-    CHECK(strstr(err.message, "no manifest.json"));
+    CHECK(strstr(err.message, "is not a data set; must be a directory with a manifest.json"));
     unmake(&k);
+}
+
+/* What pstk_dataset_check reported. */
+struct reports {
+    int n;
+    int stops; /* 1: the first one ends the check */
+    char shard[sizeof((struct pstk_error *)0)->shard];
+};
+
+static int report(void *user, const struct pstk_error *bad)
+{
+    struct reports *reports = user;
+    reports->n++;
+    snprintf(reports->shard, sizeof reports->shard, "%s", bad->shard);
+    return reports->stops;
+}
+
+TEST(check_finds_files_that_are_missing_or_of_another_size_and_reads_no_more)
+{
+    struct maker k;
+    struct pstk_dataset *d;
+    struct pstk_error err = {0};
+    struct reports none = {0}, missing = {0}, longer = {0}, stopped = {.stops = 1};
+    char path[600], away[640];
+    make(&k);
+    CHECK_EQ(pstk_dataset_open(&d, k.dir, &err), 0);
+    const int64_t whole = pstk_dataset_check(d, report, &none, &err);
+    snprintf(path, sizeof path, "%s/%s", k.dir, "s1.pstk");
+    snprintf(away, sizeof away, "%s.away", path);
+    CHECK_EQ(rename(path, away), 0);
+    const int64_t n_missing = pstk_dataset_check(d, report, &missing, &err);
+    const int64_t n_unheard = pstk_dataset_check(d, NULL, NULL, &err);
+    const int64_t ended = pstk_dataset_check(d, report, &stopped, &err);
+    CHECK_EQ(rename(away, path), 0);
+    FILE *file = fopen(path, "ab");
+    CHECK(file && fputc(0, file) == 0 && fclose(file) == 0);
+    const int64_t n_longer = pstk_dataset_check(d, report, &longer, &err);
+    pstk_dataset_close(&d);
+    unmake(&k);
+    CHECK(whole == 0 && none.n == 0);
+    CHECK(n_missing == 1 && missing.n == 1);
+    CHECK_STR(missing.shard, "s1.pstk");
+    CHECK_EQ(n_unheard, 1);
+    CHECK(ended == PSTK_ECANCELED && stopped.n == 1);
+    CHECK(n_longer == 1 && longer.n == 1);
+    CHECK_EQ(pstk_dataset_check(NULL, NULL, NULL, &err), PSTK_EINVAL);
 }
 
 TEST(an_empty_data_set_is_no_data)
@@ -735,6 +791,7 @@ int main(void)
         CASE(a_shard_that_shrinks_after_it_was_checked_is_damage),
         CASE(a_damaged_or_missing_dictionary_is_found_at_open),
         CASE(what_is_no_data_set_is_told_by_what_it_is),
+        CASE(check_finds_files_that_are_missing_or_of_another_size_and_reads_no_more),
         CASE(an_empty_data_set_is_no_data),
         CASE(short_reads_and_interrupted_ones_are_continued),
         CASE(an_input_error_at_any_read_is_told_and_forgotten),

@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 #include "support/fixture.h"
-#include "format/pstk/manifest.h"
+#include "format/pstk/manifest_json.h"
 #include "record/record.h"
 #include "format/pstk/shard.h"
 
@@ -27,8 +27,7 @@
 /* What its one field says of itself. */
 struct trap {
     struct pstk_field field;
-    struct pstk__field_view
-        view; /* data, sizes, encoding, width, height, codec; CRCs are derived */
+    struct pstk__field_view view; /* data, sizes, encoding, width, height, codec; CRCs follow */
     struct pstk_field_stats lies; /* where not 0: maxima of the manifest */
     const void *data;             /* borrowed; the stored bytes */
 };
@@ -278,7 +277,7 @@ static int read_in_child(enum reading how, const char *dir, const struct pstk_ou
         if (fd < 0 || write(fd, "5", 1) != 1)
             own.kib = -1;
         const long before = status_kib("VmRSS");
-        alarm(60); /* a reader that waits for ever ends here */
+        alarm(300); /* a reader that waits for ever ends here */
         own.result = read_by(how, dir, output, &err);
         own.kib = own.kib < 0 ? -1 : status_kib("VmHWM") - before;
         snprintf(own.message, sizeof own.message, "%.500s", err.message);

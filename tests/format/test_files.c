@@ -83,25 +83,20 @@ ssize_t __wrap_pread64(int fd, void *data, size_t size, off_t offset)
 #define N_SHARDS 9
 
 static char folder[] = "/tmp/test_files-XXXXXX";
-static int n_checks;                /* calls of shard_check */
-static uint32_t damaged = N_SHARDS; /* shard that shard_check refuses */
+static int n_checks;                /* calls of file_check */
+static uint32_t damaged = N_SHARDS; /* shard that file_check refuses */
 
-static const char *shard_name(const struct pstk__source *s, uint32_t shard)
+static const char *file_name(const struct pstk__source *s, uint32_t shard)
 {
     static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
     (void)s;
     return names[shard];
 }
 
-static int shard_path(const struct pstk__source *s, uint32_t shard, char *path, size_t size)
+static int file_check(const struct pstk__source *s, uint32_t shard, const struct pstk__file *file,
+                      struct pstk_error *err)
 {
-    int n = snprintf(path, size, "%s/%s", folder, shard_name(s, shard));
-    return n > 0 && (size_t)n < size ? 0 : PSTK_EFBIG;
-}
-
-static int shard_check(const struct pstk__source *s, uint32_t shard, int fd, struct pstk_error *err)
-{
-    (void)s, (void)fd;
+    (void)s, (void)file;
     n_checks++;
     if (shard != damaged)
         return 0;
@@ -128,11 +123,10 @@ static int stands(const struct pstk__source *s, struct pstk_error *err)
     return PSTK_ENOENT;
 }
 
-static const struct pstk__format format = {.shard_path = shard_path,
-                                           .shard_name = shard_name,
-                                           .shard_check = shard_check,
-                                           .stands = stands};
-static struct pstk__source source = {.format = &format, .n_shards = N_SHARDS, .path = folder};
+static const struct pstk__format format = {
+    .file_name = file_name, .file_check = file_check, .stands = stands};
+static struct pstk__source source = {
+    .format = &format, .store = &pstk__store_local, .n_files = N_SHARDS, .path = folder};
 
 /* The number of the shard that fd reads, by its first byte; -1: neither. */
 static int shard_of(int fd)
@@ -155,42 +149,43 @@ static int n_open_fds(void)
 TEST(known_shards_keep_their_slot_and_the_least_recently_used_goes_first)
 {
     struct pstk__files *f;
-    uint32_t rungs = 0, slot[4], again;
-    int fd, before = n_open_fds();
-    CHECK_EQ(pstk__files_open(&f, &source, 3, 0, &rungs, NULL), 0);
+    uint32_t fallbacks = 0, slot[4], again;
+    const struct pstk__file *file;
+    int before = n_open_fds();
+    CHECK_EQ(pstk__files_open(&f, &source, 3, 0, &fallbacks, NULL), 0);
     n_checks = 0;
     for (uint32_t i = 0; i < 3; i++) {
-        CHECK_EQ(pstk__files_acquire(f, i, &slot[i], &fd, NULL), 1);
-        CHECK_EQ(shard_of(fd), i);
+        CHECK_EQ(pstk__files_acquire(f, i, &slot[i], &file, NULL), 1);
+        CHECK_EQ(shard_of(file->fd), i);
         pstk__files_release(f, slot[i]);
     }
-    CHECK_EQ(pstk__files_acquire(f, 0, &again, &fd, NULL), 0); /* now 1 is the oldest */
+    CHECK_EQ(pstk__files_acquire(f, 0, &again, &file, NULL), 0); /* now 1 is the oldest */
     CHECK_EQ(again, slot[0]);
     pstk__files_release(f, again);
-    CHECK_EQ(pstk__files_acquire(f, 3, &slot[3], &fd, NULL), 1);
+    CHECK_EQ(pstk__files_acquire(f, 3, &slot[3], &file, NULL), 1);
     CHECK_EQ(slot[3], slot[1]);
-    CHECK_EQ(shard_of(fd), 3);
+    CHECK_EQ(shard_of(file->fd), 3);
     CHECK_EQ(n_checks, 4);
     CHECK_EQ(n_open_fds(), before + 3);
     pstk__files_close(f);
     CHECK_EQ(n_open_fds(), before);
-    CHECK_EQ(rungs, 0);
+    CHECK_EQ(fallbacks, 0);
 }
 
 TEST(a_pinned_file_is_never_evicted_and_all_pinned_is_busy)
 {
     struct pstk__files *f;
-    uint32_t rungs = 0, a, b, slot;
-    int fd;
-    CHECK_EQ(pstk__files_open(&f, &source, 2, 0, &rungs, NULL), 0);
-    CHECK_EQ(pstk__files_acquire(f, 0, &a, &fd, NULL), 1);
-    CHECK_EQ(pstk__files_acquire(f, 0, &a, &fd, NULL), 0); /* two pins */
-    CHECK_EQ(pstk__files_acquire(f, 1, &b, &fd, NULL), 1);
-    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &fd, NULL), PSTK_EBUSY);
+    uint32_t fallbacks = 0, a, b, slot;
+    const struct pstk__file *file;
+    CHECK_EQ(pstk__files_open(&f, &source, 2, 0, &fallbacks, NULL), 0);
+    CHECK_EQ(pstk__files_acquire(f, 0, &a, &file, NULL), 1);
+    CHECK_EQ(pstk__files_acquire(f, 0, &a, &file, NULL), 0); /* two pins */
+    CHECK_EQ(pstk__files_acquire(f, 1, &b, &file, NULL), 1);
+    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), PSTK_EBUSY);
     pstk__files_release(f, a);
-    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &fd, NULL), PSTK_EBUSY);
+    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), PSTK_EBUSY);
     pstk__files_release(f, a);
-    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &fd, NULL), 1);
+    CHECK_EQ(pstk__files_acquire(f, 2, &slot, &file, NULL), 1);
     CHECK_EQ(slot, a);
     pstk__files_close(f); /* pinned or not */
 }
@@ -200,16 +195,16 @@ TEST(random_use_matches_a_naive_list_for_every_capacity)
     uint32_t seed = 7;
     for (uint32_t capacity = 1; capacity <= N_SHARDS + 1; capacity++) {
         struct pstk__files *f;
-        uint32_t rungs = 0, order[N_SHARDS], n = 0, slot;
-        int fd;
-        CHECK_EQ(pstk__files_open(&f, &source, capacity, 0, &rungs, NULL), 0);
+        uint32_t fallbacks = 0, order[N_SHARDS], n = 0, slot;
+        const struct pstk__file *file;
+        CHECK_EQ(pstk__files_open(&f, &source, capacity, 0, &fallbacks, NULL), 0);
         for (int step = 0; step < 300; step++) {
             seed = seed * 1664525 + 1013904223;
             uint32_t shard = (seed >> 8) % N_SHARDS, i = 0;
             while (i < n && order[i] != shard)
                 i++;
-            CHECK_EQ(pstk__files_acquire(f, shard, &slot, &fd, NULL), i == n);
-            CHECK_EQ(shard_of(fd), shard);
+            CHECK_EQ(pstk__files_acquire(f, shard, &slot, &file, NULL), i == n);
+            CHECK_EQ(shard_of(file->fd), shard);
             pstk__files_release(f, slot);
             if (i == n && n == capacity)
                 i = 0; /* the oldest leaves */
@@ -224,32 +219,32 @@ TEST(random_use_matches_a_naive_list_for_every_capacity)
 TEST(o_direct_is_set_after_the_check_where_the_file_system_takes_it)
 {
     struct pstk__files *f;
-    uint32_t rungs = 0, slot;
-    int fd;
-    CHECK_EQ(pstk__files_open(&f, &source, 2, 1, &rungs, NULL), 0);
-    CHECK_EQ(pstk__files_acquire(f, 5, &slot, &fd, NULL), 1);
-    int flags = __real_fcntl(fd, F_GETFL, 0);
-    CHECK_EQ(!(flags & O_DIRECT), !!(rungs & PSTK_RUNG_NO_DIRECT));
+    uint32_t fallbacks = 0, slot;
+    const struct pstk__file *file;
+    CHECK_EQ(pstk__files_open(&f, &source, 2, 1, &fallbacks, NULL), 0);
+    CHECK_EQ(pstk__files_acquire(f, 5, &slot, &file, NULL), 1);
+    int flags = __real_fcntl(file->fd, F_GETFL, 0);
+    CHECK_EQ(!(flags & O_DIRECT), !!(fallbacks & PSTK_FALLBACK_NO_DIRECT));
     CHECK_EQ(flags & O_NONBLOCK, 0);
-    CHECK_EQ(shard_of(fd), 5);
+    CHECK_EQ(shard_of(file->fd), 5);
     pstk__files_close(f);
 }
 
-/* Both ways to refuse O_DIRECT end in buffered files and the rung. */
+/* Both ways to refuse O_DIRECT end in buffered files and the fallback. */
 static void check_refused_direct(int *refuse)
 {
     struct pstk__files *f;
-    uint32_t rungs = 0, slot;
-    int fd;
-    CHECK_EQ(pstk__files_open(&f, &source, 2, 1, &rungs, NULL), 0);
+    uint32_t fallbacks = 0, slot;
+    const struct pstk__file *file;
+    CHECK_EQ(pstk__files_open(&f, &source, 2, 1, &fallbacks, NULL), 0);
     *refuse = 1;
-    int r = pstk__files_acquire(f, 5, &slot, &fd, NULL);
+    int r = pstk__files_acquire(f, 5, &slot, &file, NULL);
     *refuse = 0;
     CHECK_EQ(r, 1);
-    CHECK_EQ(rungs, PSTK_RUNG_NO_DIRECT);
-    CHECK_EQ(__real_fcntl(fd, F_GETFL, 0) & (O_DIRECT | O_NONBLOCK), 0);
-    CHECK_EQ(pstk__files_acquire(f, 6, &slot, &fd, NULL), 1); /* no second try */
-    CHECK_EQ(__real_fcntl(fd, F_GETFL, 0) & O_DIRECT, 0);
+    CHECK_EQ(fallbacks, PSTK_FALLBACK_NO_DIRECT);
+    CHECK_EQ(__real_fcntl(file->fd, F_GETFL, 0) & (O_DIRECT | O_NONBLOCK), 0);
+    CHECK_EQ(pstk__files_acquire(f, 6, &slot, &file, NULL), 1); /* no second try */
+    CHECK_EQ(__real_fcntl(file->fd, F_GETFL, 0) & O_DIRECT, 0);
     pstk__files_close(f);
 }
 
@@ -267,23 +262,24 @@ TEST(a_file_that_cannot_be_opened_is_an_error_with_its_name_and_leaks_nothing)
 {
     struct pstk__files *f;
     struct pstk_error err;
-    uint32_t rungs = 0, slot;
-    int fd, before = n_open_fds();
+    uint32_t fallbacks = 0, slot;
+    const struct pstk__file *file;
+    int before = n_open_fds();
     pstk_error_init(&err, sizeof err);
-    CHECK_EQ(pstk__files_open(&f, &source, 1, 0, &rungs, &err), 0);
+    CHECK_EQ(pstk__files_open(&f, &source, 1, 0, &fallbacks, &err), 0);
     refuse_open = ENOENT;
-    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &fd, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), PSTK_ENOENT);
     CHECK(strstr(err.message, folder) && !strcmp(err.shard, "4") && err.native == ENOENT);
     CHECK_EQ(err.stage, PSTK_STAGE_SHARD);
     refuse_open = EMFILE;
-    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &fd, &err), PSTK_EFBIG);
+    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), PSTK_EFBIG);
     CHECK(strstr(err.message, "ulimit -n"));
     damaged = 4;
-    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &fd, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), PSTK_EBADMSG);
     CHECK(!strcmp(err.shard, "4") && strstr(err.message, "damaged header"));
     damaged = N_SHARDS;
     CHECK_EQ(n_open_fds(), before);
-    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &fd, &err), 1); /* the slot is as good as before */
+    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err), 1); /* the slot is as good as before */
     pstk__files_close(f);
     CHECK_EQ(n_open_fds(), before);
 }
@@ -293,15 +289,15 @@ TEST(a_fifo_in_place_of_a_shard_is_refused_and_does_not_hang)
     char path[300], aside[300];
     struct pstk__files *f;
     struct pstk_error err;
-    uint32_t rungs = 0, slot;
-    int fd;
-    shard_path(&source, 7, path, sizeof path);
+    uint32_t fallbacks = 0, slot;
+    const struct pstk__file *file;
+    pstk__source_file_path(&source, 7, path, sizeof path);
     snprintf(aside, sizeof aside, "%s/aside", folder);
     CHECK_EQ(rename(path, aside), 0);
     CHECK_EQ(mkfifo(path, 0600), 0);
     pstk_error_init(&err, sizeof err);
-    CHECK_EQ(pstk__files_open(&f, &source, 1, 0, &rungs, &err), 0);
-    int r = pstk__files_acquire(f, 7, &slot, &fd, &err);
+    CHECK_EQ(pstk__files_open(&f, &source, 1, 0, &fallbacks, &err), 0);
+    int r = pstk__files_acquire(f, 7, &slot, &file, &err);
     pstk__files_close(f);
     CHECK_EQ(rename(aside, path), 0);
     CHECK_EQ(r, PSTK_EBADMSG);
@@ -311,12 +307,12 @@ TEST(a_fifo_in_place_of_a_shard_is_refused_and_does_not_hang)
 TEST(a_shard_is_checked_again_when_it_is_opened_again)
 {
     struct pstk__files *f;
-    uint32_t rungs = 0, slot;
-    int fd;
-    CHECK_EQ(pstk__files_open(&f, &source, 1, 0, &rungs, NULL), 0);
+    uint32_t fallbacks = 0, slot;
+    const struct pstk__file *file;
+    CHECK_EQ(pstk__files_open(&f, &source, 1, 0, &fallbacks, NULL), 0);
     n_checks = 0;
     for (uint32_t i = 0; i < 6; i++) {
-        CHECK_EQ(pstk__files_acquire(f, i % 2, &slot, &fd, NULL), 1);
+        CHECK_EQ(pstk__files_acquire(f, i % 2, &slot, &file, NULL), 1);
         pstk__files_release(f, slot);
     }
     CHECK_EQ(n_checks, 6);
@@ -327,16 +323,17 @@ TEST(a_shard_of_a_data_set_that_was_replaced_is_not_called_damaged)
 {
     struct pstk__files *f;
     struct pstk_error err;
-    uint32_t rungs = 0, slot;
-    int fd;
-    CHECK_EQ(pstk__files_open(&f, &source, 2, 0, &rungs, NULL), 0);
+    uint32_t fallbacks = 0, slot;
+    const struct pstk__file *file;
+    CHECK_EQ(pstk__files_open(&f, &source, 2, 0, &fallbacks, NULL), 0);
     damaged = 3;
     replaced = 1;
     pstk_error_init(&err, sizeof err);
-    CHECK_EQ(pstk__files_acquire(f, 3, &slot, &fd, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk__files_acquire(f, 3, &slot, &file, &err), PSTK_ENOENT);
     CHECK_STR(err.message, "was replaced");
     CHECK_STR(err.shard, "3");
-    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &fd, &err), 1); /* it could be opened: nobody asks */
+    CHECK_EQ(pstk__files_acquire(f, 4, &slot, &file, &err),
+             1); /* it could be opened: nobody asks */
     pstk__files_release(f, slot);
     damaged = N_SHARDS;
     replaced = 0;
@@ -358,20 +355,72 @@ TEST(the_capacity_leaves_half_of_the_limit_of_open_files)
     CHECK_EQ(shared, 4);
 }
 
+TEST(a_file_opened_outside_the_table_is_kept_unless_another_thread_was_faster)
+{
+    struct pstk__files *f;
+    struct pstk__file first, second, third;
+    const struct pstk__file *file, *again;
+    uint32_t fallbacks = 0, slot, other;
+    const int before = n_open_fds();
+    CHECK_EQ(pstk__files_open(&f, &source, 1, PSTK__FILES_PLAIN, &fallbacks, NULL), 0);
+    CHECK_EQ(pstk__files_find(f, 2, &slot, &file), 0);
+    CHECK_EQ(pstk__source_open_file(&source, 2, &first, NULL), 0);
+    CHECK_EQ(pstk__source_open_file(&source, 2, &second, NULL), 0);
+    CHECK_EQ(pstk__source_open_file(&source, 3, &third, NULL), 0);
+    CHECK_EQ(pstk__files_keep(f, 2, &first, &slot, &file), 0);
+    CHECK(first.store == NULL && shard_of(file->fd) == 2); /* it is the table's now */
+    CHECK_EQ(pstk__files_keep(f, 2, &second, &other, &again), 0);
+    CHECK(second.store != NULL && again == file && other == slot); /* it stays the caller's */
+    CHECK_EQ(pstk__files_keep(f, 3, &third, &other, &again), PSTK_EBUSY);
+    CHECK(third.store != NULL);
+    pstk__files_release(f, slot);
+    CHECK_EQ(pstk__files_keep(f, 3, &third, &other, &again), PSTK_EBUSY); /* two pins */
+    pstk__files_release(f, slot);
+    CHECK_EQ(pstk__files_keep(f, 3, &third, &other, &again), 0);
+    CHECK_EQ(shard_of(again->fd), 3);
+    CHECK_EQ(pstk__files_find(f, 2, &slot, &file), 0); /* the oldest went */
+    pstk__file_end(&second);
+    pstk__files_close(f);
+    CHECK_EQ(n_open_fds(), before);
+}
+
+TEST(bytes_that_cannot_be_read_are_named_with_their_place)
+{
+    struct pstk__file file;
+    struct pstk_error err;
+    uint8_t bytes[4096];
+    struct pstk__extent e = {.file = 4, .record = 11, .offset = 100, .size = 50};
+    CHECK_EQ(pstk__source_open_file(&source, 4, &file, NULL), 0);
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk__source_read(&source, &file, &e, bytes, &err), 0);
+    e.offset = 4090;
+    CHECK_EQ(pstk__source_read(&source, &file, &e, bytes, &err), PSTK_EBADMSG);
+    CHECK_STR(err.message,
+              "4: record 11: the file ends at byte 4096, within the bytes 4090 to 4139");
+    CHECK_STR(err.shard, "4");
+    CHECK(err.record == 11 && err.offset == 4090 && err.length == 50);
+    refuse_read = 1;
+    CHECK_EQ(pstk__source_read(&source, &file, &e, bytes, &err), PSTK_EINVAL);
+    refuse_read = 0;
+    CHECK(strstr(err.message, "4: record 11: cannot read bytes 4090 to 4139"));
+    CHECK_EQ(err.native, EINVAL);
+    pstk__file_end(&file);
+}
+
 TEST(any_allocation_may_fail_at_open)
 {
     struct pstk__files *f;
-    uint32_t rungs = 0;
+    uint32_t fallbacks = 0;
     int r = -1;
     for (int n = 0; r != 0; n++) {
         CHECK(n < 10);
         fail_after = n;
-        r = pstk__files_open(&f, &source, 4, 0, &rungs, NULL);
+        r = pstk__files_open(&f, &source, 4, 0, &fallbacks, NULL);
         fail_after = -1;
         CHECK(r == 0 ? n == 3 : r == PSTK_ENOMEM && f == NULL);
     }
     pstk__files_close(f);
-    CHECK_EQ(pstk__files_open(&f, &source, 0, 0, &rungs, NULL), PSTK_EINVAL);
+    CHECK_EQ(pstk__files_open(&f, &source, 0, 0, &fallbacks, NULL), PSTK_EINVAL);
     pstk__files_close(NULL);
 }
 
@@ -382,7 +431,7 @@ static int make_shards(void)
     if (!mkdtemp(folder))
         return -1;
     for (uint32_t i = 0; i < N_SHARDS; i++) {
-        shard_path(&source, i, path, sizeof path);
+        pstk__source_file_path(&source, i, path, sizeof path);
         FILE *f = fopen(path, "wbe");
         page[0] = (uint8_t)i;
         if (!f || fwrite(page, sizeof page, 1, f) != 1 || fclose(f))
@@ -405,6 +454,8 @@ int main(void)
         CASE(a_shard_is_checked_again_when_it_is_opened_again),
         CASE(a_shard_of_a_data_set_that_was_replaced_is_not_called_damaged),
         CASE(the_capacity_leaves_half_of_the_limit_of_open_files),
+        CASE(a_file_opened_outside_the_table_is_kept_unless_another_thread_was_faster),
+        CASE(bytes_that_cannot_be_read_are_named_with_their_place),
         CASE(any_allocation_may_fail_at_open),
     };
     if (make_shards() < 0)
@@ -412,7 +463,7 @@ int main(void)
     int failed = RUN_CASES(cases);
     char path[300];
     for (uint32_t i = 0; i < N_SHARDS; i++) {
-        shard_path(&source, i, path, sizeof path);
+        pstk__source_file_path(&source, i, path, sizeof path);
         unlink(path);
     }
     rmdir(folder);

@@ -44,42 +44,52 @@ static uint32_t hash_of(const uint8_t *data, size_t size)
     return h;
 }
 
-static int decode(struct pstk__image_state *state, const uint8_t *data, size_t size,
+/* One thread's decoders. */
+struct decoders {
+    struct pstk__arena arena;
+    struct pstk__image_state *state;
+    uint32_t channels;
+};
+
+static int decode(struct decoders *d, const uint8_t *data, size_t size,
                   const struct pstk__image_info *info, struct pstk__box box)
 {
-    struct rows rows = {.size = box.width * 3};
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows};
+    struct rows rows = {.size = box.width * d->channels};
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows, .channels = d->channels};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    int r = pstk__image_decoder(info->encoding)->decode(state, data, size, info, &box, &sink, &err);
+    int r = pstk__image_decode(
+        d->state,
+        &(const struct pstk__coded){pstk__image_decoder(info->encoding), data, size, info}, &box,
+        &sink, &err);
     require(rows.n <= box.height && (r < 0 || rows.n == box.height));
     require(r == 0 || r == PSTK_EBADMSG || r == PSTK_ENOTSUP || r == PSTK_EFBIG);
     require(r == 0 || (err.code == r && err.stage == PSTK_STAGE_DECODE && err.message[0] != 0));
-    require(state->arena->used == 0);
+    require(d->arena.used == 0);
     return r;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct pstk__arena arena;
-    struct pstk__image_state *state;
+    struct decoders d;
     struct pstk__image_info info;
 
     if (pstk__image_probe(data, size, MAX_PIXELS, &info, NULL) < 0)
         return 0;
     require(info.width > 0 && info.height > 0 && info.orientation >= 1 && info.orientation <= 8);
     require((uint64_t)info.width * info.height <= MAX_PIXELS);
-    require(pstk__arena_open(&arena, pstk__image_scratch(info.width, info.height)) == 0);
-    require(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL) == 0);
+    require(pstk__arena_open(&d.arena, pstk__image_scratch(info.width, info.height)) == 0);
+    require(pstk__image_state_open(&d.state, &d.arena, PSTK_KERNELS_AUTO, NULL) == 0);
     uint32_t h = hash_of(data, size);
+    d.channels = (const uint32_t[]){1, 3, 4}[h % 3];
     struct pstk__box box = {.left = h % info.width, .top = (h >> 8) % info.height};
     box.width = 1 + (h >> 16) % (info.width - box.left);
     box.height = 1 + (h >> 4) % (info.height - box.top);
     const struct pstk__box all = {.width = info.width, .height = info.height};
-    int r = decode(state, data, size, &info, box);
-    int whole = decode(state, data, size, &info, all);
+    int r = decode(&d, data, size, &info, box);
+    int whole = decode(&d, data, size, &info, all);
     require(whole < 0 || r == 0); /* a box sees no damage that the whole does not */
-    pstk__image_state_close(state);
-    pstk__arena_close(&arena);
+    pstk__image_state_close(d.state);
+    pstk__arena_close(&d.arena);
     return 0;
 }

@@ -6,8 +6,9 @@
  * input may crash, hang, write past the output, leave the arena used, need more than the stated
  * scratch, or fail with a code outside the contract.
  */
-#include "image/jpeg/coefficients.h"
+#include "image/jpeg/choose.h"
 #include "image/jpeg/header.h"
+#include "image/jpeg/rebuild.h"
 #include "image/jpeg/segment.h"
 
 #include <stdlib.h>

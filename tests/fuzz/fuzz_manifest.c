@@ -5,7 +5,7 @@
  * text.
  */
 #include "base/crc32c.h"
-#include "format/pstk/manifest.h"
+#include "format/pstk/manifest_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,13 +16,14 @@
 
 #include "base/codec.h"
 #include "image/image.h"
+#include "image/planes/decode.h"
 #include "image/planes/file.h"
 
 #include <stdio.h>
 
 #define MAX_PIXELS 65536u /* keeps a run short, and large images refused */
 #define MAX_SIDE 4096u
-#define N_VARIANTS (PSTK_VARIANT_AVX512 + 1)
+#define N_VARIANTS (PSTK_KERNELS_AVX512 + 1)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -52,7 +53,7 @@ static void check_coefficients(const uint8_t *field, size_t size,
 {
     static struct field_reader readers[N_VARIANTS];
     int first = 0;
-    for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
         if (pstk__planes_kernels(v) == NULL)
@@ -61,11 +62,11 @@ static void check_coefficients(const uint8_t *field, size_t size,
         if (r == 0)
             r = field_expand(&readers[v], &err);
         check_error(&err, r, "planes");
-        first = v == PSTK_VARIANT_C ? r : first;
+        first = v == PSTK_KERNELS_C ? r : first;
         require(r == first);
-        require(r < 0 || field_has(&readers[v], readers[PSTK_VARIANT_C].blocks));
+        require(r < 0 || field_has(&readers[v], readers[PSTK_KERNELS_C].blocks));
     }
-    for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
         if (pstk__planes_kernels(v) != NULL)
             field_close(&readers[v]);
 }
@@ -99,7 +100,7 @@ static struct decoders *get_decoders(void)
         return &d;
     require(pstk__arena_open(&d.arena,
                              pstk__image_scratch_within(MAX_SIDE, MAX_SIDE, MAX_PIXELS)) == 0);
-    for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++)
+    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++)
         if (pstk__planes_kernels(v) != NULL && pstk__jpeg_kernels(v) != NULL)
             require(pstk__image_state_open(&d.state[v], &d.arena, v, NULL) == 0);
     return &d;
@@ -111,18 +112,20 @@ static int check_box(const uint8_t *field, size_t size, const struct pstk__image
     struct decoders *d = get_decoders();
     struct rows first = {0};
     int result = 0;
-    for (uint32_t v = PSTK_VARIANT_C; v < N_VARIANTS; v++) {
+    for (uint32_t v = PSTK_KERNELS_C; v < N_VARIANTS; v++) {
         struct rows rows = {.size = box.width * 3, .hash = 2166136261u};
-        const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows};
+        const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows, .channels = 3};
         struct pstk_error err;
         pstk_error_init(&err, sizeof err);
         if (d->state[v] == NULL)
             continue;
-        const int r = pstk__image_planes.decode(d->state[v], field, size, info, &box, &sink, &err);
+        const int r = pstk__image_decode(
+            d->state[v], &(const struct pstk__coded){&pstk__image_planes, field, size, info}, &box,
+            &sink, &err);
         check_error(&err, r, "");
         require(rows.n <= box.height && (r < 0 || rows.n == box.height));
         require(d->arena.used == 0);
-        if (v == PSTK_VARIANT_C) {
+        if (v == PSTK_KERNELS_C) {
             first = rows;
             result = r;
         }
@@ -160,8 +163,10 @@ static void check_file(const uint8_t *field, size_t size, const struct pstk__ima
                      0xa5);
     require(out != NULL && decoder != NULL);
     check_error(&err,
-                pstk__planes_decode(decoder, field, size, info->width, info->height, out,
-                                    plain_size, &arena, &err),
+                pstk__planes_decode(decoder,
+                                    &(const struct pstk__planes_field){field, size, info->width,
+                                                                       info->height, plain_size},
+                                    out, &arena, &err),
                 "");
     require(arena.used == 0);
     free(out);

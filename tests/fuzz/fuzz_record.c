@@ -65,7 +65,7 @@ static void parse(const struct pstk__schema *s, const uint8_t *bytes, size_t siz
             v->plain_size > MAX_PLAIN || v->width > 64 || v->height > 64)
             abort();
         pstk__record_check_field(&r, i, &err);
-        if (!v->in_head)
+        if (v->checksum != PSTK__CHECKSUM_HEAD)
             decode_field(&r, i);
     }
 }

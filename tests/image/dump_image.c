@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dump_image: reads file names from standard input, one a line, and writes for each what the
- * decoders make of it to standard output: "ok WIDTH HEIGHT ORIENTATION\n" and the RGB pixels, or
- * "error NAME MESSAGE\n". For tests/image/pillow_decode.py.
+ * dump_image: reads lines "CHANNELS FILE" from standard input, and writes for each what the
+ * decoders make of the file to standard output: "ok WIDTH HEIGHT ORIENTATION\n" and the pixels of
+ * 1, 3 or 4 channels, or "error NAME MESSAGE\n". For tests/image/pillow_decode.py.
  */
 #include "base/arena.h"
 #include "image/image.h"
@@ -15,6 +15,7 @@
 
 struct pixels {
     uint8_t *data;
+    uint32_t channels;
     size_t row_size;
     size_t used;
 };
@@ -53,30 +54,34 @@ static int decode(const uint8_t *data, size_t size, struct pstk__image_info *inf
 {
     struct pstk__arena arena = {0};
     struct pstk__image_state *state = NULL;
-    const struct pstk__row_sink sink = {.rows = keep_rows, .user = pixels};
+    const struct pstk__row_sink sink = {
+        .rows = keep_rows, .user = pixels, .channels = pixels->channels};
 
     int r = pstk__image_probe(data, size, PSTK__MAX_PIXELS, info, err);
     if (r < 0)
         return r;
-    pixels->row_size = (size_t)info->width * 3;
+    pixels->row_size = (size_t)info->width * pixels->channels;
     pixels->data = malloc(pixels->row_size * info->height);
     if (!pixels->data)
         return PSTK_ENOMEM;
     r = pstk__arena_open(&arena, pstk__image_scratch(info->width, info->height));
     if (r == 0)
-        r = pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, err);
+        r = pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, err);
     const struct pstk__box box = {.width = info->width, .height = info->height};
     if (r == 0)
-        r = pstk__image_decoder(info->encoding)->decode(state, data, size, info, &box, &sink, err);
+        r = pstk__image_decode(
+            state,
+            &(const struct pstk__coded){pstk__image_decoder(info->encoding), data, size, info},
+            &box, &sink, err);
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
     return r;
 }
 
-static int dump(const char *path)
+static int dump(const char *path, uint32_t channels)
 {
     struct pstk__image_info info = {0};
-    struct pixels pixels = {0};
+    struct pixels pixels = {.channels = channels};
     struct pstk_error err;
     size_t size = 0;
 
@@ -103,7 +108,9 @@ int main(void)
     char path[4096];
     while (fgets(path, sizeof path, stdin)) {
         path[strcspn(path, "\n")] = 0;
-        if (dump(path) != 0)
+        if (path[0] < '1' || path[0] > '4' || path[1] != ' ')
+            return 2;
+        if (dump(path + 2, (uint32_t)(path[0] - '0')) != 0)
             return 1;
     }
     return 0;

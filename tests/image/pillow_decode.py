@@ -6,18 +6,21 @@ usage: pillow_decode.py DUMP_IMAGE [FOLDER...]
 
 DUMP_IMAGE is the program built from tests/image/dump_image.c. Every image of the folders, and a set that
 Pillow itself generates, and those of the folders that PENSTOCK_TEST_IMAGES and PENSTOCK_TEST_JPEGS
-name, must give the pixels of Image.open(f).convert("RGB"); what Pillow refuses
-must be refused. The only licences, each counted: 16-bit gray PNG (refused), and files which libjpeg
-or libpng call damaged where Pillow looks away.
+name, must give the pixels of Image.open(f).convert("L"), "RGB" and "RGBA" in 1, 3 and 4 channels; what
+Pillow refuses must be refused. The only licences, each counted: 16-bit gray PNG (refused), and files which
+libjpeg or libpng call damaged where Pillow looks away. Where releases of Pillow differ, the key of a 1-bit
+PNG is read as after 9.4, and indices past the end of a palette are compared only where they are black.
 Exit status: 0 equal, 1 not, 77 no Pillow.
 """
 import io
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
 import warnings
+import zlib
 
 try:
     from PIL import Image
@@ -29,7 +32,9 @@ warnings.simplefilter("ignore")
 
 # What is damaged by our rule though Pillow reads it: messages of libjpeg and libpng.
 STRICTER = ("Corrupt JPEG data: premature end", "Corrupt JPEG data: bad", "Corrupt JPEG data: found",
-            "Inconsistent progression", "CRC error", "16 bits of gray")
+            "Inconsistent progression", "CRC error", "16-bit gray", "is cut short")
+
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by channels
 
 
 class Dump:
@@ -38,9 +43,9 @@ class Dump:
     def __init__(self, program):
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def decode(self, path):
+    def decode(self, path, channels):
         """(size, orientation, pixels) or the error line."""
-        self.process.stdin.write(os.fsencode(path) + b"\n")
+        self.process.stdin.write(b"%d " % channels + os.fsencode(path) + b"\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline().decode()
         if not line:
@@ -48,16 +53,18 @@ class Dump:
         if line.startswith("error"):
             return line.strip()
         width, height, orientation = map(int, line.split()[1:])
-        return (width, height), orientation, self.process.stdout.read(width * height * 3)
+        return (width, height), orientation, self.process.stdout.read(width * height * channels)
 
 
-def pillow(path):
+def pillow(path, mode):
     """(size, orientation, pixels), or None where Pillow refuses."""
     try:
         with Image.open(path) as image:
             if image.format not in ("JPEG", "MPO", "PNG"):
                 return None
-            pixels = image.convert("RGB").tobytes()
+            if image.mode == "1" and image.info.get("transparency"):
+                image.info["transparency"] = 255  # as Pillow after 9.4 has it
+            pixels = image.convert(mode).tobytes()
             orientation = image.getexif().get(0x112, 1)
             return image.size, orientation if orientation in range(1, 9) else 1, pixels
     except Exception:  # Pillow's refusals have no common class
@@ -113,7 +120,8 @@ def pngs():
     for size in ((1, 1), (7, 5), (40, 37), (300, 2)):
         rgb = noise("RGB", size, 5)
         kinds = {"1": rgb.convert("1"), "L": rgb.convert("L"), "LA": noise("LA", size, 6),
-                 "RGB": rgb, "RGBA": noise("RGBA", size, 7), "I": rgb.convert("L").convert("I")}
+                 "RGB": rgb, "RGBA": noise("RGBA", size, 7),
+                 "I;16": Image.frombytes("I;16", size, noise("LA", size, 8).tobytes())}
         for n_colors in (2, 4, 16, 200):
             kinds[f"P{n_colors}"] = rgb.quantize(n_colors)
         for name, image in kinds.items():
@@ -128,6 +136,100 @@ def pngs():
                     options["transparency"] = 0
                 image.save(out, "PNG", **options)
                 yield f"{name}-{size[0]}x{size[1]}-{transparent}.png", out.getvalue()
+
+
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def samples_as_png(size, colour, depth, interlaced, chunks, pixel):
+    """A PNG file of pixel(x, y), a list of samples, with these chunks before the image data."""
+    data = b""
+    passes = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+    for left, top, across, down in passes if interlaced else ((0, 0, 1, 1),):
+        for y in range(top, size[1], down):
+            row = [v for x in range(left, size[0], across) for v in pixel(x, y)]
+            bits = "".join(f"{v:0{depth}b}" for v in row)
+            bits += "0" * (-len(bits) % 8)
+            data += b"\0" + int(bits, 2).to_bytes(len(bits) // 8, "big") if row else b""
+    header = struct.pack(">IIBBBBB", *size, depth, colour, 0, 0, interlaced)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunks + chunk(b"IDAT", zlib.compress(data))
+            + chunk(b"IEND", b""))
+
+
+def pngs_of_every_kind():
+    """(name, bytes) of PNGs of each colour type, depth and interlacing, with and without a tRNS chunk."""
+    n_samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+    r = random.Random(12)
+    for colour, depths in ((0, (1, 2, 4, 8, 16)), (2, (8, 16)), (3, (1, 2, 4, 8)), (4, (8, 16)), (6, (8, 16))):
+        for depth in depths:
+            for size in ((1, 1), (9, 5), (21, 18)):
+                # few values, and those that a key's low byte and a 16-bit sample's high byte share
+                top = (1 << depth) - 1
+                values = [0, top, top // 3, r.randrange(top + 1)] + ([0x0303, 0xA1A1] if depth == 16 else [])
+                table = [[[r.choice(values) for _ in range(n_samples[colour])] for _ in range(size[0])]
+                         for _ in range(size[1])]
+                keys = [None]
+                if colour in (0, 2):
+                    keys += [table[0][0], [values[0]] * 3, [values[2]] * 3, [top] * 3, [0x0100 | top & 255] * 3]
+                if colour == 3:
+                    keys += [bytes(r.randrange(256) for _ in range(n)) for n in (1, top + 1)] + [b"\0", b"\xff\0"]
+                all_colours, short = (top + 1,) if colour == 3 else (0,), (1 + top // 2,) if colour == 3 else ()
+                for n_colours in all_colours + (short if black_follows_a_palette() else ()):
+                    for k, key in enumerate(keys):
+                        chunks = b""
+                        if colour == 3:
+                            chunks = chunk(b"PLTE", bytes(r.randrange(256) for _ in range(3 * n_colours)))
+                        if key is not None:
+                            if colour == 3:
+                                chunks += chunk(b"tRNS", key[:n_colours])
+                            else:
+                                chunks += chunk(b"tRNS", struct.pack(f">{n_samples[colour]}H",
+                                                                     *key[:n_samples[colour]]))
+                        for interlaced in (0, 1):
+                            name = f"kind-{colour}-{depth}-{size[0]}x{size[1]}-{n_colours}-{k}-{interlaced}.png"
+                            yield name, samples_as_png(size, colour, depth, interlaced, chunks,
+                                                       lambda x, y: table[y][x])
+
+
+def black_follows_a_palette():
+    """1: this Pillow has black past the end of a short palette."""
+    file = samples_as_png((1, 1), 3, 8, 0, chunk(b"PLTE", b"\7" * 6), lambda x, y: [9])
+    with Image.open(io.BytesIO(file)) as image:
+        return image.convert("RGB").getpixel((0, 0)) == (0, 0, 0)
+
+
+def odd_transparency():
+    """(before PLTE, after it, after the image data): contents of tRNS chunks, as no encoder writes them."""
+    r = random.Random(13)
+    yield from (((), (b"",), ()), ((), (), (b"",)), ((b"",), (), ()), ((b"\1\2\3",), (), ()),
+                ((), (b"\1\2\3", b"\7"), ()), ((), (b"\1\2\3", b""), ()), ((b"\1\2\3",), (b"\5",), ()),
+                ((), (b"\1\2\3",), (b"\6\0",)), ((), (), (b"\6", b"\7\0\7\0\7\0")))
+    for length in (2, 5, 6, 9, 10, 40, 255, 256, 257, 300, 70000):
+        yield (), (bytes(r.randrange(256) for _ in range(length)),), ()
+        for zero in (0, 1, 254, 255, 256, length - 1):  # Pillow takes a single 0 among 255s for an index
+            if zero < length:
+                simple = b"\xff" * zero + b"\0" + b"\xff" * (length - zero - 1)
+                for odd in (simple, simple + b"\n", simple + b"\n\n", simple[:-1] + b"\n", simple + b"\0", b"\n" + simple):
+                    yield (), (odd,), ()
+        yield (), (b"\xff" * length,), ()
+        yield (), (b"\xff" * length + b"\n",), ()
+
+
+def pngs_of_odd_transparency():
+    """(name, bytes) of PNGs with tRNS chunks that are too long, empty, doubled, or out of place."""
+    for colour, depth in ((3, 8), (3, 4), (3, 1), (0, 8), (0, 1), (2, 8), (4, 8), (6, 8)):
+        n_samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+        top = (1 << depth) - 1
+        for i, (before, between, after) in enumerate(odd_transparency() if black_follows_a_palette() else ()):
+            palette = chunk(b"PLTE", bytes(range(3, 3 + 3 * min(7, top + 1)))) if colour == 3 else b""
+            chunks = b"".join(chunk(b"tRNS", c) for c in before) + palette
+            chunks += b"".join(chunk(b"tRNS", c) for c in between)
+            file = samples_as_png((16, 16), colour, depth, i & 1, chunks,
+                                  lambda x, y: [(x + 16 * y + 5 * k) & top for k in range(n_samples)])
+            end = b"".join(chunk(b"tRNS", c) for c in after)
+            kind = "palette" if colour == 3 else "key"
+            yield f"odd-{kind}-{colour}-{depth}-{i}.png", file[:-12] + end + file[-12:]
 
 
 class Tally:
@@ -159,25 +261,33 @@ class Tally:
         print(f"{name}: {text}")
 
 
+def compare(dump, tally, path):
+    """Compare a file in every number of channels."""
+    for channels, mode in MODES.items():
+        if "odd-key" in path and channels != 4:
+            continue  # Pillow refuses a key that is too short in every mode, the decoder where it is used
+        tally.take(f"{path} as {mode}", dump.decode(path, channels), pillow(path, mode))
+
+
 def main():
     if len(sys.argv) < 2:
         print(__doc__)
         return 2
     dump, tally = Dump(sys.argv[1]), Tally()
     with tempfile.TemporaryDirectory() as folder:
-        for make in (jpegs, pngs):
+        for make in (jpegs, pngs, pngs_of_every_kind, pngs_of_odd_transparency):
             for name, data in make():
                 path = os.path.join(folder, name)
                 with open(path, "wb") as f:
                     f.write(data)
-                tally.take(name, dump.decode(path), pillow(path))
+                compare(dump, tally, path)
     wished = [os.environ.get(name) for name in ("PENSTOCK_TEST_IMAGES", "PENSTOCK_TEST_JPEGS")]
     for folder in sys.argv[2:] + [folder for folder in wished if folder]:
         for name in sorted(os.listdir(folder)):
             if name.lower().endswith((".jpg", ".jpeg", ".png")):
                 path = os.path.join(folder, name)
-                tally.take(path, dump.decode(path), pillow(path))
-    print(f"{tally.files} files, {tally.bytes} bytes compared, {tally.differing} differ; "
+                compare(dump, tally, path)
+    print(f"{tally.files} decodes, {tally.bytes} bytes compared, {tally.differing} differ; "
           f"{tally.refused} refused by both or by Pillow, {tally.stricter} refused by us alone, "
           f"{tally.wrong} wrong")
     return 1 if tally.wrong else 0

@@ -2,7 +2,13 @@
 #include "support/test.h"
 
 #include "base/arena.h"
+#include "image/channels.h"
+#include "image/exif.h"
 #include "image/image.h"
+#include "image/jpeg/decode.h"
+#include "image/pixels.h"
+#include "image/planes/decode.h"
+#include "image/png/decode.h"
 #include "support/jpeg_writer.h"
 #include "support/png_writer.h"
 
@@ -130,20 +136,109 @@ TEST(decoded_pixels_come_out_as_they_are)
         for (uint32_t top = 0; top < 4; top++) {
             const struct pstk__box box = {left, top, 5 - left, 4 - top};
             struct rows rows = {pixels + (top * 5 + left) * 3, 15, box.width * 3, 0, 0};
-            const struct pstk__row_sink sink = {compare_rows, &rows};
+            const struct pstk__row_sink sink = {compare_rows, &rows, 3};
             CHECK_EQ(
-                pstk__image_pixels.decode(NULL, pixels, sizeof pixels, &info, &box, &sink, &err),
+                pstk__image_pixels.decode(
+                    NULL,
+                    &(const struct pstk__coded){&pstk__image_pixels, pixels, sizeof pixels, &info},
+                    &box, &sink, &err),
                 0);
             CHECK_EQ(rows.n, box.height);
             CHECK_EQ(rows.n_different, 0);
         }
     const struct pstk__box all = {0, 0, 5, 4};
-    const struct pstk__row_sink sink = {0};
-    CHECK_EQ(pstk__image_pixels.decode(NULL, pixels, 59, &info, &all, &sink, &err), PSTK_EBADMSG);
-    CHECK_EQ(pstk__image_pixels.decode(NULL, pixels, 61, &info, &all, &sink, &err), PSTK_EBADMSG);
+    const struct pstk__row_sink sink = {.channels = 3};
+    CHECK_EQ(pstk__image_pixels.decode(
+                 NULL, &(const struct pstk__coded){&pstk__image_pixels, pixels, 59, &info}, &all,
+                 &sink, &err),
+             PSTK_EBADMSG);
+    CHECK_EQ(pstk__image_pixels.decode(
+                 NULL, &(const struct pstk__coded){&pstk__image_pixels, pixels, 61, &info}, &all,
+                 &sink, &err),
+             PSTK_EBADMSG);
     const struct pstk__image_info huge = {PSTK_ENCODING_PIXELS, UINT32_MAX, UINT32_MAX, 1};
-    CHECK_EQ(pstk__image_pixels.decode(NULL, pixels, 60, &huge, &all, &sink, &err), PSTK_EBADMSG);
+    CHECK_EQ(pstk__image_pixels.decode(
+                 NULL, &(const struct pstk__coded){&pstk__image_pixels, pixels, 60, &huge}, &all,
+                 &sink, &err),
+             PSTK_EBADMSG);
     CHECK_EQ(pstk__image_pixels.probe(pixels, 60, 100, NULL, &err), PSTK_EBADMSG);
+}
+
+TEST(decoded_pixels_come_out_in_1_and_4_channels)
+{
+    static const uint8_t pixels[4 * 3] = {10, 200, 30, 255, 255, 255, 7, 7, 7, 255, 0, 0};
+    /* by hand: 0.299 R + 0.587 G + 0.114 B, rounded */
+    static const uint8_t gray[4] = {124, 255, 7, 76};
+    static const uint8_t rgba[4 * 4] = {10, 200, 30, 255, 255, 255, 255, 255,
+                                        7,  7,   7,  255, 255, 0,   0,   255};
+    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 2, 2, 1};
+    const struct pstk__coded image = {&pstk__image_pixels, pixels, sizeof pixels, &info};
+    struct pstk__image_state *state;
+    struct pstk__arena arena;
+    CHECK_EQ(pstk__arena_open(&arena, pstk__image_pixels.scratch(2, 2, 4)), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
+    for (uint32_t left = 0; left < 2; left++)
+        for (uint32_t channels = 1; channels <= 4; channels += 3) {
+            const struct pstk__box box = {left, 0, 2 - left, 2};
+            const uint8_t *expected = channels == 1 ? gray : rgba;
+            struct rows rows = {expected + left * channels, 2 * channels, box.width * channels, 0,
+                                0};
+            const struct pstk__row_sink sink = {compare_rows, &rows, channels};
+            CHECK_EQ(pstk__image_decode(state, &image, &box, &sink, NULL), 0);
+            CHECK(rows.n == 2 && rows.n_different == 0 && arena.used == 0);
+        }
+    pstk__image_state_close(state);
+    pstk__arena_close(&arena);
+}
+
+TEST(a_gray_of_rgb_is_exact_and_keeps_every_gray_also_in_place)
+{
+    uint8_t rgb[256 * 3], gray[256];
+    for (uint32_t v = 0; v < 256; v++)
+        rgb[3 * v] = rgb[3 * v + 1] = rgb[3 * v + 2] = (uint8_t)v;
+    pstk__gray_from_rgb(gray, rgb, 256);
+    pstk__gray_from_rgb(rgb, rgb, 256);
+    for (uint32_t v = 0; v < 256; v++)
+        CHECK(gray[v] == v && rgb[v] == v);
+    uint32_t n_different = 0;
+    for (uint32_t r = 0; r < 256; r += 5)
+        for (uint32_t g = 0; g < 256; g++)
+            for (uint32_t b = 0; b < 256; b += 3) {
+                const uint8_t one[3] = {(uint8_t)r, (uint8_t)g, (uint8_t)b};
+                pstk__gray_from_rgb(gray, one, 1);
+                n_different += gray[0] != (r * 19595 + g * 38470 + b * 7471 + 32768) / 65536;
+            }
+    CHECK_EQ(n_different, 0);
+}
+
+TEST(other_channels_and_a_decoder_that_is_not_listed_are_refused)
+{
+    static const uint32_t encodings[] = {PSTK_ENCODING_JPEG, PSTK_ENCODING_PNG,
+                                         PSTK_ENCODING_PIXELS};
+    static const uint8_t pixels[60];
+    const struct pstk__box all = {0, 0, 5, 4};
+    const struct pstk__image_decoder other = pstk__image_pixels;
+    const struct pstk__row_sink rgb = {.channels = 3};
+    struct pstk__arena arena = {0};
+    struct pstk__image_state *state;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
+    for (size_t e = 0; e < 3; e++) {
+        const struct pstk__image_info info = {encodings[e], 5, 4, 1};
+        const struct pstk__coded image = {pstk__image_decoder(encodings[e]), pixels, 60, &info};
+        for (uint32_t channels = 0; channels < 7; channels++) {
+            const struct pstk__row_sink sink = {.channels = channels};
+            if (channels == 1 || channels == 3 || channels == 4)
+                continue;
+            CHECK_EQ(pstk__image_decode(state, &image, &all, &sink, &err), PSTK_EINVAL);
+            CHECK(strstr(err.message, "channels") != NULL);
+        }
+    }
+    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 5, 4, 1};
+    const struct pstk__coded image = {&other, pixels, 60, &info};
+    CHECK_EQ(pstk__image_decode(state, &image, &all, &rgb, &err), PSTK_EINVAL);
+    pstk__image_state_close(state);
 }
 
 TEST(a_box_outside_the_image_is_refused)
@@ -154,15 +249,17 @@ TEST(a_box_outside_the_image_is_refused)
     static const uint32_t encodings[] = {PSTK_ENCODING_JPEG, PSTK_ENCODING_PNG,
                                          PSTK_ENCODING_PIXELS};
     static const uint8_t pixels[60];
-    const struct pstk__row_sink sink = {0};
+    const struct pstk__row_sink sink = {.channels = 3};
     struct pstk__arena arena = {0};
     struct pstk__image_state *state;
-    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
     for (size_t e = 0; e < 3; e++)
         for (size_t i = 0; i < sizeof boxes / sizeof boxes[0]; i++) {
             const struct pstk__image_info info = {encodings[e], 5, 4, 1};
-            CHECK_EQ(pstk__image_decoder(encodings[e])
-                         ->decode(state, pixels, 60, &info, &boxes[i], &sink, NULL),
+            CHECK_EQ(pstk__image_decode(state,
+                                        &(const struct pstk__coded){
+                                            pstk__image_decoder(encodings[e]), pixels, 60, &info},
+                                        &boxes[i], &sink, NULL),
                      PSTK_EINVAL);
         }
     pstk__image_state_close(state);
@@ -183,14 +280,14 @@ static uint32_t orientation_of(int little, uint32_t type, uint32_t count, uint32
         for (uint32_t k = 0; k < fields[i][1]; k++)
             t[fields[i][0] + k] =
                 (uint8_t)(fields[i][2] >> 8 * (little ? k : fields[i][1] - 1 - k));
-    uint32_t whole = pstk__image_orientation(t, sizeof t);
+    uint32_t whole = pstk__exif_orientation(t, sizeof t);
     for (size_t n = 0; n < sizeof t;
          n++) { /* cut anywhere: none, and nothing read behind the end */
         uint8_t *part = malloc(n + 1);
         if (!part)
             return 0;
         memcpy(part, t, n);
-        uint32_t found = pstk__image_orientation(part, n);
+        uint32_t found = pstk__exif_orientation(part, n);
         free(part);
         if (found != 1)
             return 0;
@@ -210,8 +307,8 @@ TEST(orientation_is_read_in_both_byte_orders_and_1_when_damaged)
         CHECK_EQ(orientation_of(little, 2, 1, 6), 1);
         CHECK_EQ(orientation_of(little, 3, 2, 6), 1);
     }
-    CHECK_EQ(pstk__image_orientation((const uint8_t *)"II*\0\xff\xff\xff\xff", 8), 1);
-    CHECK_EQ(pstk__image_orientation((const uint8_t *)"XX*\0\x8\0\0\0\0\0", 10), 1);
+    CHECK_EQ(pstk__exif_orientation((const uint8_t *)"II*\0\xff\xff\xff\xff", 8), 1);
+    CHECK_EQ(pstk__exif_orientation((const uint8_t *)"XX*\0\x8\0\0\0\0\0", 10), 1);
 }
 
 /* ---- the state ------------------------------------------------------------------------------ */
@@ -262,16 +359,22 @@ static uint32_t decode_all(struct pstk__image_state *state, struct files *f)
 {
     struct pstk_error err;
     uint32_t n = 0;
-    const struct pstk__row_sink sink = {count_rows, &n};
+    const struct pstk__row_sink sink = {count_rows, &n, 3};
     pstk_error_init(&err, sizeof err);
     for (int i = 0; i < N_FILES; i++) {
         const struct pstk__image_decoder *d = pstk__image_decoder(f->info[i].encoding);
         const struct pstk__box all = {0, 0, 120, 90}, some = {31, 20, 50, 40};
-        if (d->decode(state, f->data[i], f->size[i], &f->info[i], &all, &sink, &err) < 0 ||
-            d->decode(state, f->data[i], f->size[i], &f->info[i], &some, &sink, &err) < 0)
+        if (pstk__image_decode(state,
+                               &(const struct pstk__coded){d, f->data[i], f->size[i], &f->info[i]},
+                               &all, &sink, &err) < 0 ||
+            pstk__image_decode(state,
+                               &(const struct pstk__coded){d, f->data[i], f->size[i], &f->info[i]},
+                               &some, &sink, &err) < 0)
             return 0;
         uint32_t before = n;
-        if (d->decode(state, f->data[i], f->size[i] / 2, &f->info[i], &all, &sink, &err) >= 0)
+        if (pstk__image_decode(
+                state, &(const struct pstk__coded){d, f->data[i], f->size[i] / 2, &f->info[i]},
+                &all, &sink, &err) >= 0)
             return 0;
         n = before;
     }
@@ -290,7 +393,7 @@ TEST(nothing_is_allocated_once_the_state_is_open)
     CHECK_EQ(files_make(&f), 0);
     CHECK_EQ(pstk__arena_open(&arena, pstk__image_scratch(120, 90)), 0);
     unsigned long before = atomic_load(&n_allocations);
-    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
     CHECK(atomic_load(&n_allocations) > before); /* the count counts */
     before = atomic_load(&n_allocations);
     CHECK_EQ(decode_all(state, &f), N_FILES * (90 + 40));
@@ -312,7 +415,7 @@ TEST(memory_taken_stays_within_the_stated_bound_and_is_given_back)
     CHECK_EQ(pstk__arena_open(&arena, 64 + pstk__image_scratch(120, 90)), 0);
     CHECK(pstk__arena_get(&arena, 10) != NULL); /* what lay there before stays */
     size_t used = arena.used;
-    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
     CHECK_EQ(decode_all(state, &f), N_FILES * (90 + 40));
     CHECK_EQ(arena.used, used);
     CHECK(arena.peak - used <= pstk__image_scratch(120, 90));
@@ -347,7 +450,8 @@ TEST(check_decodes_all_and_tells_the_size)
 TEST(close_takes_what_open_left)
 {
     pstk__image_state_close(NULL);
-    pstk__jpeg_close(NULL);
+    pstk__image_jpeg.close(NULL);
+    pstk__image_planes.close(NULL);
     CHECK(1);
 }
 
@@ -357,6 +461,9 @@ int main(void)
         CASE(each_encoding_has_its_decoder_and_no_other_has_one),
         CASE(the_first_bytes_tell_the_encoding),
         CASE(decoded_pixels_come_out_as_they_are),
+        CASE(decoded_pixels_come_out_in_1_and_4_channels),
+        CASE(a_gray_of_rgb_is_exact_and_keeps_every_gray_also_in_place),
+        CASE(other_channels_and_a_decoder_that_is_not_listed_are_refused),
         CASE(a_box_outside_the_image_is_refused),
         CASE(orientation_is_read_in_both_byte_orders_and_1_when_damaged),
         CASE(nothing_is_allocated_once_the_state_is_open),

@@ -83,7 +83,7 @@ static int loader_equals_oracle(const struct pstk_settings *s)
     ok = ok && stream_epoch(loader, &o, &n_first) && stream_epoch(loader, &o, &n_second);
     uint64_t global = (uint64_t)s->batch_size * (s->world ? s->world : 1);
     uint64_t rest = N_SAMPLES - s->position;
-    uint64_t want = s->last == PSTK_LAST_DROP ? rest / global : (rest + global - 1) / global;
+    uint64_t want = s->last_batch == PSTK_LAST_DROP ? rest / global : (rest + global - 1) / global;
     if (ok && (n_first != want || n_second != pstk_n_batches(loader))) {
         printf("# %llu batches, not %llu\n", (unsigned long long)n_first, (unsigned long long)want);
         ok = 0;
@@ -92,7 +92,7 @@ static int loader_equals_oracle(const struct pstk_settings *s)
     oracle_close(&o);
     if (!ok)
         printf("# threads %u slots %u batch %u reader %u last %u rank %u/%u position %llu\n",
-               s->n_threads, s->n_slots, s->batch_size, s->reader, s->last, s->rank, s->world,
+               s->n_threads, s->n_slots, s->batch_size, s->reader, s->last_batch, s->rank, s->world,
                (unsigned long long)s->position);
     return ok;
 }
@@ -123,7 +123,7 @@ TEST(equals_oracle_for_ranks_and_last_rules)
                     struct pstk_settings s = base();
                     s.world = world;
                     s.rank = rank;
-                    s.last = last;
+                    s.last_batch = last;
                     s.order = order;
                     CHECK(loader_equals_oracle(&s));
                 }
@@ -135,7 +135,7 @@ TEST(equals_oracle_from_every_position)
         struct pstk_settings s = base();
         s.position = position;
         s.epoch = position % 3;
-        s.last = (uint32_t)(position % 3);
+        s.last_batch = (uint32_t)(position % 3);
         CHECK(loader_equals_oracle(&s));
         s.world = 3;
         s.rank = (uint32_t)(position % 2);
@@ -269,7 +269,7 @@ TEST(cursor_resumes_on_another_world_size)
     s.world = 1;
     s.rank = 0;
     s.batch_size = 4;
-    s.last = PSTK_LAST_SHORT;
+    s.last_batch = PSTK_LAST_SHORT;
     s.epoch = epoch;
     s.position = position;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
@@ -447,7 +447,7 @@ SPOIL(local_rank, s->local_rank = 1)
 SPOIL(slots, s->n_slots = 1)
 SPOIL(many_slots, (s->n_slots = 4000, s->max_memory = 1 << 20))
 SPOIL(order, s->order = 9)
-SPOIL(last, s->last = 9)
+SPOIL(last_batch, s->last_batch = 9)
 SPOIL(reader, s->reader = 9)
 SPOIL(device, s->device = PSTK_CUDA)
 SPOIL(device_index, s->device_index = 3)
@@ -472,7 +472,7 @@ TEST(misuse_names_the_setting)
         {"n_slots", PSTK_EINVAL, spoil_slots},
         {"n_slots", PSTK_ENOMEM, spoil_many_slots},
         {"order", PSTK_EINVAL, spoil_order},
-        {"last", PSTK_EINVAL, spoil_last},
+        {"last_batch", PSTK_EINVAL, spoil_last_batch},
         {"reader", PSTK_EINVAL, spoil_reader},
         {"device", PSTK_ENOTSUP, spoil_device},
         {"device_index", PSTK_EINVAL, spoil_device_index},

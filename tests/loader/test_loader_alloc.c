@@ -3,8 +3,10 @@
  * Nothing is allocated between the first batch and close. The program's own malloc family counts;
  * it stands before libc's for every library, libjpeg's and libpng's calls included.
  */
+#include "support/png_writer.h"
 #include "support/sample_set.h"
 #include "support/test.h"
+#include "support/tiny_images.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -58,7 +60,7 @@ void free(void *p)
     __libc_free(p);
 }
 
-static char path[4200];
+static char path[4200], coded[4200];
 
 /* Batches of two epochs after the first allocate `want` times in all. */
 static long count_allocations(uint32_t reader, const char *data, const struct pstk_output *outputs,
@@ -76,7 +78,7 @@ static long count_allocations(uint32_t reader, const char *data, const struct ps
     s.batch_size = 8;
     s.n_threads = 2;
     s.reader = reader;
-    s.with_crops = 1;
+    s.report_crops = 1;
     if (pstk_open(&loader, &s, &err) < 0) {
         printf("# %s\n", err.message);
         return -1;
@@ -99,6 +101,56 @@ static long count_allocations(uint32_t reader, const char *data, const struct ps
         printf("# %s\n", err.message);
     pstk_close(&loader);
     return r < 0 ? -1 : after - before;
+}
+
+/* A data set of PNG files of every kind, with and without alpha, and of a JPEG. 0, or -1. */
+static int write_coded(const char *to)
+{
+    static const int colors[] = {PNG_COLOR_TYPE_PALETTE, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_RGB,
+                                 PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB_ALPHA};
+    struct pstk_field fields[] = {{.name = "img", .kind = PSTK_FIELD_IMAGE}};
+    struct pstk_writer_settings s;
+    struct pstk_writer *w;
+    pstk_writer_settings_init(&s, sizeof s);
+    s.path = to;
+    s.fields = fields;
+    s.n_fields = 1;
+    int r = pstk_writer_open(&w, &s, NULL);
+    for (uint32_t i = 0; r == 0 && i < 60; i++) {
+        const struct png_spec spec = {.width = 40 + i,
+                                      .height = 30,
+                                      .color = colors[i % 5],
+                                      .depth = 8,
+                                      .interlaced = i / 5 & 1,
+                                      .transparent = i / 10 & 1};
+        size_t size;
+        uint8_t *file = png_write(&spec, &size);
+        const struct pstk_value png = {file, size}, jpeg = {tiny_jpeg, sizeof tiny_jpeg};
+        r = pstk_writer_add(w, i % 6 ? &png : &jpeg, 1, NULL);
+        free(file);
+    }
+    return r == 0 ? pstk_writer_commit(&w, NULL) : r;
+}
+
+/* Each number of channels alone: what one output has left in memory would serve another. */
+TEST(images_of_1_3_and_4_channels_allocate_nothing)
+{
+    const float mean[4] = {0.5f, 0.5f, 0.5f, 0}, deviation[4] = {0.2f, 0.2f, 0.2f, 1};
+    CHECK_EQ(write_coded(coded), 0);
+    for (uint32_t channels = 1; channels <= 4; channels++) {
+        if (channels == 2)
+            continue;
+        struct pstk_op ops[] = {pstk_random_resized_crop(16, 16), pstk_random_flip(0.5),
+                                pstk_normalize_channels(channels, mean, deviation)};
+        struct pstk_output image = {
+            .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .channels = channels};
+        for (uint32_t dtype = 0; dtype < 2; dtype++) {
+            image.dtype = dtype ? PSTK_F16 : PSTK_U8;
+            image.n_ops = dtype ? 3 : 2;
+            CHECK_EQ(count_allocations(PSTK_READER_AUTO, path, &image, 1), 0);
+            CHECK_EQ(count_allocations(PSTK_READER_AUTO, coded, &image, 1), 0);
+        }
+    }
 }
 
 TEST(nothing_is_allocated_between_first_batch_and_close)
@@ -129,11 +181,14 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(nothing_is_allocated_between_first_batch_and_close),
+        CASE(images_of_1_3_and_4_channels_allocate_nothing),
         CASE(libjpeg_allocates_nothing_either),
     };
     sample_set_path(path, sizeof path);
+    sample_set_path(coded, sizeof coded);
     sample_set_make(path, 60, 65536, PSTK_CODEC_ZSTD);
     int r = RUN_CASES(cases);
     sample_set_remove(path);
+    sample_set_remove(coded);
     return r;
 }

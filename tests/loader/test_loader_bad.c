@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Damaged records under a running loader: reported in stream order, or substituted, never read. */
+/* Damaged records under a running loader: reported in stream order, or replaced, never read. */
 #include "format/format.h"
 #include "support/sample_set.h"
 #include "support/test.h"
@@ -37,17 +37,16 @@ static int damage(uint64_t id, uint64_t back, uint8_t bits, char *shard_file, si
 {
     struct pstk__source *s;
     struct pstk__extent page, e;
-    uint32_t shard;
-    uint64_t record;
+    struct pstk__place place;
     _Alignas(4096) uint8_t bytes[PSTK__PAGE_SIZE];
     if (pstk__source_open(&s, path, NULL) < 0)
         return -1;
-    s->format->locate(s, id, &shard, &record);
-    s->format->page(s, shard, record, &page);
-    s->format->shard_path(s, shard, shard_file, size);
+    s->format->locate(s, id, &place);
+    s->format->page(s, &place, &page);
+    pstk__source_file_path(s, page.file, shard_file, size);
     int fd = open(shard_file, O_RDWR);
     int r = pread(fd, bytes, sizeof bytes, (off_t)page.offset) == (ssize_t)sizeof bytes
-                ? s->format->extent(s, shard, record, bytes, 0, &e, NULL)
+                ? s->format->extent(s, &place, PSTK__ALL_FIELDS, bytes, &e, NULL)
                 : -1;
     off_t at = (off_t)(back ? e.offset + e.size - back : e.offset);
     uint8_t byte = 0;
@@ -99,17 +98,17 @@ TEST(damage_arrives_in_stream_order_and_stays)
     }
 }
 
-static void count_bad(void *user, const struct pstk_error *bad, uint64_t substitute_id)
+static void count_bad(void *user, const struct pstk_error *bad, uint64_t replacement_id)
 {
     /* The first sample whose text is wrong. */
-    if (bad->sample_id == BAD && bad->code == PSTK_EBADMSG && substitute_id != BAD)
+    if (bad->sample_id == BAD && bad->code == PSTK_EBADMSG && replacement_id != BAD)
         atomic_fetch_add((_Atomic int *)user, 1);
 }
 
-TEST(substitutes_are_the_same_for_any_threads_and_reported)
+TEST(replacements_are_the_same_for_any_threads_and_reported)
 {
     char file[4500];
-    uint64_t stand_in = PSTK_NONE;
+    uint64_t replacement = PSTK_NONE;
     int64_t label = 0;
     CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
     for (uint32_t threads = 1; threads <= 5; threads++) {
@@ -121,29 +120,29 @@ TEST(substitutes_are_the_same_for_any_threads_and_reported)
         struct pstk_stats st = {.size = sizeof st};
         pstk_error_init(&err, sizeof err);
         s.n_threads = threads;
-        s.bad_sample = PSTK_BAD_SUBSTITUTE;
+        s.bad_sample = PSTK_BAD_REPLACE;
         s.on_bad_sample = count_bad;
-        s.user = &told;
+        s.bad_sample_user = &told;
         s.position = BAD;
         s.n_slots = 2;
         s.order = PSTK_ORDER_SEQUENTIAL;
         CHECK_EQ(pstk_open(&loader, &s, &err), 0);
         CHECK_EQ(pstk_next(loader, &b, NULL, -1, &err), 1);
         CHECK_EQ(b->sample_ids[0], BAD);
-        CHECK(b->substitute_ids[0] != PSTK_NONE && b->substitute_ids[0] != BAD);
-        CHECK_EQ(b->substitute_ids[1], PSTK_NONE);
-        CHECK_EQ(b->n_replaced, 1);
+        CHECK(b->replacement_ids[0] != PSTK_NONE && b->replacement_ids[0] != BAD);
+        CHECK_EQ(b->replacement_ids[1], PSTK_NONE);
+        CHECK_EQ(b->n_replacements, 1);
         const int64_t *labels = b->tensors[0].data;
-        CHECK_EQ(labels[0], (int64_t)b->substitute_ids[0] * 3 - 7);
-        if (stand_in == PSTK_NONE) {
-            stand_in = b->substitute_ids[0];
+        CHECK_EQ(labels[0], (int64_t)b->replacement_ids[0] * 3 - 7);
+        if (replacement == PSTK_NONE) {
+            replacement = b->replacement_ids[0];
             label = labels[0];
         }
-        CHECK_EQ(b->substitute_ids[0], stand_in);
+        CHECK_EQ(b->replacement_ids[0], replacement);
         CHECK_EQ(labels[0], label);
         pstk_release(&b, NULL);
         CHECK_EQ(pstk_get_stats(loader, &st), 0);
-        CHECK_EQ(st.n_replaced, 1);
+        CHECK_EQ(st.n_replacements, 1);
         pstk_close(&loader);
         CHECK_EQ(told, 1);
     }
@@ -159,9 +158,9 @@ TEST(measuring_the_ceilings_reports_no_bad_sample)
     CHECK_EQ(damage(BAD, 1, 4, file, sizeof file), 0);
     s.outputs = &outputs[1]; /* whose bytes are damaged */
     s.n_outputs = 1;
-    s.bad_sample = PSTK_BAD_SUBSTITUTE;
+    s.bad_sample = PSTK_BAD_REPLACE;
     s.on_bad_sample = count_bad;
-    s.user = &told;
+    s.bad_sample_user = &told;
     CHECK_EQ(pstk_measure_ceilings(&s, 0.2, &ceilings, NULL), 0);
     CHECK(ceilings.loader_samples_per_second > 0);
     CHECK_EQ(told, 0);
@@ -345,7 +344,7 @@ TEST(failures_of_the_machine_are_not_stood_in_for)
     struct pstk_batch *b;
     s.outputs = &o;
     s.n_outputs = 1;
-    s.bad_sample = PSTK_BAD_SUBSTITUTE;
+    s.bad_sample = PSTK_BAD_REPLACE;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), PSTK_ENOMEM);
     pstk_close(&loader);
@@ -355,7 +354,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(damage_arrives_in_stream_order_and_stays),
-        CASE(substitutes_are_the_same_for_any_threads_and_reported),
+        CASE(replacements_are_the_same_for_any_threads_and_reported),
         CASE(measuring_the_ceilings_reports_no_bad_sample),
         CASE(a_missing_shard_is_an_error_that_names_it),
         CASE(a_truncated_shard_is_an_error_that_names_it),

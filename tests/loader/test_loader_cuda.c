@@ -22,7 +22,25 @@ TEST(every_dtype_and_layout_equals_the_host)
                 mine[4].n_ops = dtypes[3 - d] == PSTK_U8 ? 2 : 3;
                 mine[0].layout = mine[4].layout = layout ? PSTK_NCHW : PSTK_NHWC;
                 s.outputs = mine;
-                s.last = last;
+                s.last_batch = last;
+                CHECK(device_equals_oracle(&s, NULL));
+            }
+}
+
+TEST(images_of_one_and_four_channels_equal_the_host)
+{
+    const uint32_t dtypes[] = {PSTK_F16, PSTK_BF16, PSTK_F32};
+    for (uint32_t channels = 1; channels <= 4; channels += 3)
+        for (uint32_t d = 0; d < 3; d++)
+            for (uint32_t layout = 0; layout < 2; layout++) {
+                struct pstk_output mine[N_OUTPUTS];
+                struct pstk_settings s = base();
+                memcpy(mine, outputs, sizeof mine);
+                mine[4].dtype = dtypes[d];
+                mine[4].n_ops = 2; /* without normalise, which has three numbers */
+                mine[4].channels = channels;
+                mine[4].layout = layout ? PSTK_NCHW : PSTK_NHWC;
+                s.outputs = mine;
                 CHECK(device_equals_oracle(&s, NULL));
             }
 }
@@ -54,7 +72,7 @@ TEST(slots_that_cannot_be_page_locked_are_copied_through_the_bounce_buffers)
     cuda_fake_open(&c);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_get_stats(loader, &stats), 0);
-    CHECK(stats.rungs & PSTK_RUNG_NOT_PAGE_LOCKED);
+    CHECK(stats.fallbacks & PSTK_FALLBACK_NOT_PAGE_LOCKED);
     CHECK_EQ(stats.page_locked, 0);
     pstk_close(&loader);
     CHECK_EQ(cudaPeekAtLastError(), cudaSuccess);
@@ -138,7 +156,7 @@ static void trainer_next(struct trainer *t, uint32_t n_device_slots)
     if (other != stream && pick(2)) {
         t->ok = pstk_batch_wait(b, other, NULL) == 0 && t->ok;
         trainer_step(t, b, other);
-        t->ok = pstk_batch_record(b, other, NULL) == 0 && t->ok;
+        t->ok = pstk_batch_use_stream(b, other, NULL) == 0 && t->ok;
     }
     t->held[t->n_held] = b;
     t->held_on[t->n_held++] = stream;
@@ -158,8 +176,8 @@ static int schedule(uint64_t seed)
     s.n_device_slots = 2 + pick(3);
     s.n_threads = 1 + pick(2);
     s.seed = seed;
-    s.last = pick(3);
-    s.timed = pick(2);
+    s.last_batch = pick(3);
+    s.measure_device = pick(2);
     s.outputs = outputs + pick(3);
     s.n_outputs = 1 + pick(5);
     cuda_fake_open(&c);
@@ -298,7 +316,7 @@ TEST(a_forked_child_may_call_nothing)
         void *stream;
         int ok = pstk_next(loader, &c, NULL, -1, NULL) == PSTK_EPERM &&
                  pstk_batch_wait(b, NULL, NULL) == PSTK_EPERM &&
-                 pstk_batch_record(b, NULL, NULL) == PSTK_EPERM &&
+                 pstk_batch_use_stream(b, NULL, NULL) == PSTK_EPERM &&
                  pstk_batch_read(b, 1, &byte, 1, NULL, NULL) == PSTK_EPERM &&
                  pstk_stream_open(loader, &stream, NULL) == PSTK_EPERM &&
                  pstk_stream_spin(loader, NULL, 1, NULL) == PSTK_EPERM;
@@ -371,6 +389,7 @@ int main(void)
     consumer_begin();
     const struct test_case cases[] = {
         CASE(every_dtype_and_layout_equals_the_host),
+        CASE(images_of_one_and_four_channels_equal_the_host),
         CASE(threads_slots_and_batches_make_no_difference),
         CASE(slots_that_cannot_be_page_locked_are_copied_through_the_bounce_buffers),
         CASE(no_schedule_of_thousands_makes_a_difference),

@@ -13,7 +13,7 @@ static int with_failure(uint64_t nth, cudaError_t code, int *ok)
     struct pstk_loader *loader = NULL;
     struct oracle o;
     cudaStream_t stream;
-    s.timed = nth % 2;
+    s.measure_device = nth % 2;
     cuda_fake_open(&c);
     cudaSetDevice(0);
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -142,7 +142,7 @@ TEST(a_fault_of_the_trainers_own_kernel_is_reported_as_that)
     CHECK_EQ(fails_with(cudaErrorIllegalAddress, &err), PSTK_EIO);
     CHECK_EQ(err.native, cudaErrorIllegalAddress);
     CHECK(strstr(err.message, "cudaErrorIllegalAddress"));
-    CHECK(strstr(err.message, "program's own"));
+    CHECK(strstr(err.message, "kernels of its own"));
 }
 
 TEST(broken_hardware_is_not_the_programs_fault)
@@ -150,7 +150,7 @@ TEST(broken_hardware_is_not_the_programs_fault)
     struct pstk_error err = error_now();
     CHECK_EQ(fails_with(cudaErrorECCUncorrectable, &err), PSTK_EIO);
     CHECK(strstr(err.message, "cudaErrorECCUncorrectable"));
-    CHECK(!strstr(err.message, "program's own") && strstr(err.message, "hardware"));
+    CHECK(!strstr(err.message, "kernels of its own") && strstr(err.message, "hardware"));
 }
 
 /* A device-wide wait would break the capture: close knows what to wait for without one. */

@@ -21,7 +21,7 @@ TEST(nothing_runs_on_gpu_0_by_accident)
     int current = -1;
     cuda_fake_open(&(struct cuda_fake_config){.n_devices = 3});
     s.device_index = 2;
-    s.timed = 1;
+    s.measure_device = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
     for (int i = 0; i < 4; i++) {
@@ -130,7 +130,7 @@ TEST(a_stream_of_another_device_is_refused_and_the_batch_stays)
     CHECK_EQ(pstk_next(loader, &b, NULL, LONG, &err), 1);
     CHECK_EQ(b->index, 0);
     CHECK_EQ(pstk_batch_wait(b, other, &err), PSTK_EINVAL);
-    CHECK_EQ(pstk_batch_record(b, other, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_use_stream(b, other, &err), PSTK_EINVAL);
     pstk_release(&b, other); /* cannot be ordered: the slot is lost, and next says why */
     int r;
     while ((r = pstk_next(loader, &b, NULL, LONG, &err)) == 1)
@@ -218,7 +218,7 @@ TEST(a_batch_may_be_used_on_many_streams)
                 CHECK_EQ(pstk_batch_wait(b, streams[i], NULL), 0);
             CHECK_EQ(seen_step(steps[i], streams[i]), cudaSuccess);
             if (i > 0)
-                CHECK_EQ(pstk_batch_record(b, streams[i], NULL), 0);
+                CHECK_EQ(pstk_batch_use_stream(b, streams[i], NULL), 0);
         }
         pstk_release(&b, streams[0]);
         for (int i = 0; i < 12; i++) {
@@ -313,7 +313,7 @@ TEST(what_a_share_is_used_on_ends_before_the_slot_is_overwritten)
         for (int k = 0; k < 9; k++)
             CHECK_EQ(pstk_share_use(share, streams[k], NULL), 0);
     CHECK_EQ(pstk_share_use(share, streams[9], &err), PSTK_ENOBUFS);
-    CHECK(strstr(err.message, "pstk_batch_record"));
+    CHECK(strstr(err.message, "pstk_batch_use_stream"));
     struct seen *step = seen_open(pstk_share_batch(share));
     cuda_fake_hold(streams[8]);
     CHECK_EQ(seen_step(step, streams[8]), cudaSuccess); /* queued after share_use */
@@ -434,7 +434,7 @@ static void *use_on_own_stream(void *user)
     cudaSetDevice(0);
     u->ok = pstk_batch_wait(u->batch, cudaStreamPerThread, NULL) == 0 &&
             seen_step(u->step, cudaStreamPerThread) == cudaSuccess &&
-            pstk_batch_record(u->batch, cudaStreamPerThread, NULL) == 0;
+            pstk_batch_use_stream(u->batch, cudaStreamPerThread, NULL) == 0;
     pthread_barrier_wait(u->queued);
     pthread_barrier_wait(u->compared);
     u->ok = u->ok && cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess;
@@ -494,7 +494,7 @@ TEST(a_stream_that_is_captured_is_refused)
     cuda_fake_capture_stream(NULL);
     CHECK_EQ(pstk_next(loader, &b, stream, LONG, &err), 1);
     cuda_fake_capture_stream(stream);
-    CHECK_EQ(pstk_batch_record(b, stream, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_use_stream(b, stream, &err), PSTK_EINVAL);
     CHECK_EQ(pstk_batch_wait(b, stream, &err), PSTK_EINVAL);
     CHECK_EQ(pstk_batch_read(b, 1, &byte, 1, stream, &err), PSTK_EINVAL);
     CHECK_EQ(pstk_stream_spin(loader, stream, 1, &err), PSTK_EINVAL);
@@ -697,14 +697,14 @@ TEST(a_capture_of_another_stream_is_not_broken)
         cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking);
         cuda_fake_capture(what);
         cuda_fake_capture_stream(captured);
-        s.timed = 1;
+        s.measure_device = 1;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
         for (int i = 0; i < 5; i++) {
             CHECK_EQ(pstk_next(loader, &b, i % 2 ? stream : NULL, LONG, NULL), 1);
             CHECK_EQ(pstk_stream_spin(loader, stream, 1000, NULL), 0);
             CHECK_EQ(pstk_batch_wait(b, stream, NULL), 0);
-            CHECK_EQ(pstk_batch_record(b, stream, NULL), 0);
+            CHECK_EQ(pstk_batch_use_stream(b, stream, NULL), 0);
             CHECK_EQ(pstk_batch_read(b, 1, &byte, 1, stream, NULL), 0);
             CHECK_EQ(pstk_share_open(&share, &b, NULL, NULL), 0);
             CHECK_EQ(pstk_share_use(share, stream, NULL), 0);

@@ -49,7 +49,7 @@ static void clocked_open(struct clocked *c, uint32_t row_ms, uint32_t n_device_s
     s.batch_size = 1;
     s.n_threads = 1;
     s.n_device_slots = n_device_slots;
-    s.timed = 1;
+    s.measure_device = 1;
     c->ok = pstk_open(&c->loader, &s, NULL) == 0 &&
             pstk_stream_open(c->loader, &c->streams[0], NULL) == 0 &&
             pstk_stream_open(c->loader, &c->streams[1], NULL) == 0;
@@ -221,7 +221,7 @@ TEST(what_a_timed_device_did_is_in_the_stats)
     struct pstk_stats stats = {.size = sizeof stats};
     void *stream;
     cuda_fake_open(NULL);
-    s.timed = 1;
+    s.measure_device = 1;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_stream_open(loader, &stream, NULL), 0);
     for (int i = 0; i < 30; i++)

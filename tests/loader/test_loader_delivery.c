@@ -46,17 +46,17 @@ struct seen {
     pthread_t thread;
     int elsewhere; /* calls on another thread */
     uint32_t n;
-    uint64_t bad[MAX_SEEN], substitutes[MAX_SEEN], positions[MAX_SEEN];
+    uint64_t bad[MAX_SEEN], replacements[MAX_SEEN], positions[MAX_SEEN];
     char last[768];
 };
 
-static void see(void *user, const struct pstk_error *bad, uint64_t substitute_id)
+static void see(void *user, const struct pstk_error *bad, uint64_t replacement_id)
 {
     struct seen *s = user;
     s->elsewhere += !pthread_equal(s->thread, pthread_self());
     if (s->n < MAX_SEEN) {
         s->bad[s->n] = bad->sample_id;
-        s->substitutes[s->n] = substitute_id;
+        s->replacements[s->n] = replacement_id;
         s->positions[s->n] = bad->position;
     }
     s->n++;
@@ -84,9 +84,9 @@ static struct pstk_settings settings_of(const struct pstk_output *output, struct
     s.batch_size = 10;
     s.order = PSTK_ORDER_SEQUENTIAL;
     s.reader = reader_kind;
-    s.bad_sample = PSTK_BAD_SUBSTITUTE;
+    s.bad_sample = PSTK_BAD_REPLACE;
     s.on_bad_sample = see;
-    s.user = seen;
+    s.bad_sample_user = seen;
     *seen = (struct seen){.thread = pthread_self()};
     return s;
 }
@@ -117,13 +117,13 @@ TEST(rows_that_were_read_ahead_and_not_delivered_are_neither_counted_nor_reporte
     s.n_slots = 6;
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     wait_for_rows(loader, 60);
-    CHECK_EQ(stats_of(loader).n_replaced, 0);
+    CHECK_EQ(stats_of(loader).n_replacements, 0);
     CHECK_EQ(seen.n, 0);
     for (int i = 1; i <= 3; i++) {
         CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
-        CHECK_EQ(b->n_replaced, 2);
+        CHECK_EQ(b->n_replacements, 2);
         pstk_release(&b, NULL);
-        CHECK_EQ(stats_of(loader).n_replaced, 2 * i);
+        CHECK_EQ(stats_of(loader).n_replacements, 2 * i);
         CHECK_EQ(seen.n, 2 * i);
     }
     /* What was read ahead is dropped; what is delivered again counts again. */
@@ -159,7 +159,7 @@ TEST(reports_come_in_next_on_its_thread_in_the_order_of_positions)
             CHECK_EQ(seen.bad[n], STEP * n + 2);
             CHECK(row < 40);
             CHECK_EQ(b->sample_ids[row], seen.bad[n]);
-            CHECK_EQ(b->substitute_ids[row], seen.substitutes[n]);
+            CHECK_EQ(b->replacement_ids[row], seen.replacements[n]);
         }
         pstk_release(&b, NULL);
     }
@@ -183,7 +183,7 @@ TEST(the_lowest_rows_are_described_and_the_others_counted_whatever_the_threads)
         s.batch_size = 40;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
-        CHECK_EQ(b->n_replaced, 13);
+        CHECK_EQ(b->n_replacements, 13);
         CHECK_EQ(b->n_reports, PSTK_MAX_REPORTS + 1);
         CHECK_EQ(b->report_size, sizeof *b->reports);
         CHECK_EQ(seen.n, b->n_reports);
@@ -192,18 +192,18 @@ TEST(the_lowest_rows_are_described_and_the_others_counted_whatever_the_threads)
             CHECK_EQ(r->row, 3 * i + 2);
             CHECK_EQ(r->error.sample_id, b->sample_ids[r->row]);
             CHECK_EQ(r->error.code, PSTK_EBADMSG);
-            CHECK_EQ(r->substitute_id, b->substitute_ids[r->row]);
-            CHECK_EQ(((const uint8_t *)b->tensors[0].data)[r->row], r->substitute_id);
+            CHECK_EQ(r->replacement_id, b->replacement_ids[r->row]);
+            CHECK_EQ(((const uint8_t *)b->tensors[0].data)[r->row], r->replacement_id);
             CHECK_EQ(seen.bad[i], r->error.sample_id);
-            CHECK_EQ(seen.substitutes[i], r->substitute_id);
+            CHECK_EQ(seen.replacements[i], r->replacement_id);
         }
         CHECK_EQ(b->reports[PSTK_MAX_REPORTS].row, UINT32_MAX);
         CHECK_EQ(seen.bad[PSTK_MAX_REPORTS], PSTK_NONE);
-        CHECK_EQ(seen.substitutes[PSTK_MAX_REPORTS], PSTK_NONE);
+        CHECK_EQ(seen.replacements[PSTK_MAX_REPORTS], PSTK_NONE);
         CHECK_STR(seen.last,
                   "5 more bad samples of the batch at epoch 0, position 0 were replaced: "
                   "only the first 8 of a batch are described");
-        CHECK_EQ(stats_of(loader).n_replaced, 13);
+        CHECK_EQ(stats_of(loader).n_replacements, 13);
         pstk_release(&b, NULL);
         pstk_close(&loader);
     }
@@ -222,7 +222,7 @@ TEST(small_batches_have_a_report_for_every_row_and_a_loader_that_stops_at_errors
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), PSTK_EBADMSG);
     CHECK_EQ(seen.n, 0);
-    CHECK_EQ(stats_of(loader).n_replaced, 0);
+    CHECK_EQ(stats_of(loader).n_replacements, 0);
     const uint64_t with_reports = stats_of(loader).slot_memory / stats_of(loader).n_slots;
     pstk_close(&loader);
     s.bad_sample = PSTK_BAD_ERROR;
@@ -241,17 +241,17 @@ struct mover {
     struct pstk_batch *older;
     struct pstk_error error;
     int next, seek, closed, stats, cursor, is_read;
-    uint64_t n_replaced, position;
+    uint64_t n_replacements, position;
     uint8_t first;
 };
 
-static void move(void *user, const struct pstk_error *bad, uint64_t substitute_id)
+static void move(void *user, const struct pstk_error *bad, uint64_t replacement_id)
 {
     struct mover *m = user;
     struct pstk_loader *loader = m->loader;
     struct pstk_batch *b = m->older; /* next nulls it, also where it refuses */
     uint64_t epoch;
-    (void)bad, (void)substitute_id;
+    (void)bad, (void)replacement_id;
     if (!m->older)
         return;
     pstk_error_init(&m->error, sizeof m->error);
@@ -259,7 +259,7 @@ static void move(void *user, const struct pstk_error *bad, uint64_t substitute_i
     m->seek = pstk_seek(loader, 0, 0, NULL);
     pstk_close(&loader);
     m->closed = loader == NULL;
-    m->n_replaced = stats_of(m->loader).n_replaced;
+    m->n_replacements = stats_of(m->loader).n_replacements;
     m->cursor = pstk_get_cursor(m->loader, &epoch, &m->position);
     m->is_read = pstk_batch_read(m->older, 0, &m->first, 1, NULL, NULL) == 0;
     pstk_release(&m->older, NULL);
@@ -275,7 +275,7 @@ TEST(in_the_callback_the_loader_can_be_looked_at_but_neither_moved_nor_closed)
     struct mover m = {.next = 1};
     struct pstk_batch *b;
     s.on_bad_sample = move;
-    s.user = &m;
+    s.bad_sample_user = &m;
     s.n_slots = 2;
     CHECK_EQ(pstk_open(&m.loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(m.loader, &m.older, NULL, -1, NULL), 1);
@@ -284,7 +284,7 @@ TEST(in_the_callback_the_loader_can_be_looked_at_but_neither_moved_nor_closed)
     CHECK(strstr(m.error.message, "on_bad_sample"));
     CHECK_EQ(m.seek, PSTK_EBUSY);
     CHECK_EQ(m.closed, 0);
-    CHECK_EQ(m.n_replaced, 4);
+    CHECK_EQ(m.n_replacements, 4);
     CHECK_EQ(m.cursor, 0);
     CHECK_EQ(m.position, 20);
     CHECK(m.is_read && m.first == 0);
@@ -321,7 +321,7 @@ static uint64_t replacement_in(uint64_t n, struct rule rule, uint64_t id, char m
     s.batch_size = 1;
     s.position = id;
     if (pstk_open(&loader, &s, &err) == 0 && pstk_next(loader, &b, NULL, -1, &err) == 1) {
-        other = b->substitute_ids[0];
+        other = b->replacement_ids[0];
         pstk_release(&b, NULL);
     }
     pstk_close(&loader);
@@ -373,7 +373,7 @@ static uint64_t reports_of(const struct pstk_settings *s, void *stream, struct s
     while (pstk_next(loader, &b, stream, 20000000000, NULL) == 1) {
         for (uint32_t i = 0; i < b->n_reports; i++)
             sum = sum * 31 + pstk_crc32c(0, &b->reports[i], sizeof b->reports[i]);
-        sum += b->n_replaced;
+        sum += b->n_replacements;
         pstk_release(&b, stream);
     }
     pstk_close(&loader);
@@ -393,12 +393,12 @@ TEST(a_device_reports_what_the_host_does)
     cudaStream_t stream;
     cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     s.device = PSTK_CUDA;
-    s.user = &on_device;
+    s.bad_sample_user = &on_device;
     for (s.n_device_slots = 2; s.n_device_slots < 5; s.n_device_slots++) {
         CHECK_EQ(reports_of(&s, stream, &on_device), wanted);
         CHECK_EQ(on_device.n, on_host.n);
         CHECK_EQ(memcmp(on_device.bad, on_host.bad, sizeof on_host.bad), 0);
-        CHECK_EQ(memcmp(on_device.substitutes, on_host.substitutes, sizeof on_host.bad), 0);
+        CHECK_EQ(memcmp(on_device.replacements, on_host.replacements, sizeof on_host.bad), 0);
         CHECK_EQ(on_device.elsewhere, 0);
     }
     cudaStreamDestroy(stream);
@@ -451,10 +451,10 @@ TEST(a_batch_whose_stream_is_refused_is_reported_once_when_it_is_delivered)
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pstk_next(loader, &b, other, 20000000000, NULL), PSTK_EINVAL);
     CHECK_EQ(seen.n, 0);
-    CHECK_EQ(stats_of(loader).n_replaced, 0);
+    CHECK_EQ(stats_of(loader).n_replacements, 0);
     CHECK_EQ(pstk_next(loader, &b, mine, 20000000000, NULL), 1);
     CHECK_EQ(seen.n, 2);
-    CHECK_EQ(stats_of(loader).n_replaced, 2);
+    CHECK_EQ(stats_of(loader).n_replacements, 2);
     pstk_release(&b, mine);
     pstk_close(&loader);
     cudaStreamDestroy(mine);
@@ -516,7 +516,7 @@ TEST(images_with_a_palette_are_counted_when_their_batch_is_delivered)
         s.n_outputs = 3 - first;
         s.batch_size = 2;
         s.order = PSTK_ORDER_SEQUENTIAL;
-        s.last = PSTK_LAST_SHORT;
+        s.last_batch = PSTK_LAST_SHORT;
         s.reader = reader_kind;
         CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
         wait_for_rows(loader, N_COLOURS);

@@ -132,8 +132,8 @@ WRAP_FSTAT(fstat)
 WRAP_FSTAT(fstat64)
 
 static char path[4200];
-static uint32_t bad_sample; /* of the runs: enum pstk_bad_sample */
-static uint64_t n_replaced; /* of all runs */
+static uint32_t bad_sample;     /* of the runs: enum pstk_bad_sample */
+static uint64_t n_replacements; /* of all runs */
 
 /* Open, stream one epoch, close. The first error, or 0; *n: samples whose label was right. */
 static int run_once(uint32_t reader, uint32_t *n)
@@ -160,7 +160,7 @@ static int run_once(uint32_t reader, uint32_t *n)
     if (r < 0)
         return err.message[0] && !loader ? r : 1;
     while ((r = pstk_next(loader, &b, NULL, 20000000000, &err)) == 1) {
-        n_replaced += b->n_replaced;
+        n_replacements += b->n_replacements;
         for (uint32_t i = 0; i < b->n_valid; i++)
             *n += ((const int64_t *)b->tensors[0].data)[i] == (int64_t)b->sample_ids[i] * 3 - 7;
         pstk_release(&b, NULL);
@@ -206,12 +206,12 @@ SWEEP(fstat, FAULT_STAT)
 /* Long runs reach the slow path, and end before another sample is tried. */
 TEST(a_limit_of_open_files_is_no_bad_sample)
 {
-    n_replaced = 0;
-    bad_sample = PSTK_BAD_SUBSTITUTE;
+    n_replacements = 0;
+    bad_sample = PSTK_BAD_REPLACE;
     for (run_length = 2; run_length < 64 && !test_state.failed; run_length += run_length / 2)
         sweep(FAULT_OPENS, PSTK_READER_THREADS);
     bad_sample = PSTK_BAD_ERROR;
-    CHECK_EQ(n_replaced, 0);
+    CHECK_EQ(n_replacements, 0);
 }
 
 int main(void)

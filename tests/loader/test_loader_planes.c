@@ -205,7 +205,7 @@ static int loaders_agree(const struct pstk_settings *a, const struct pstk_settin
                 pstk_release(&batch[i], NULL);
     }
     if (!agree)
-        printf("# %s (threads %u, variant %u)\n", err.message, b->n_threads, b->variant);
+        printf("# %s (threads %u, variant %u)\n", err.message, b->n_threads, b->kernels);
     pstk_close(&loaders[0]);
     pstk_close(&loaders[1]);
     return agree;
@@ -224,7 +224,7 @@ TEST(every_variant_gives_the_same_pixels)
     const struct pstk_settings plain = base(plain_path, 2);
     struct pstk_settings s = base(planes_path, 2);
     uint32_t n = 0;
-    for (s.variant = PSTK_VARIANT_C; s.variant <= PSTK_VARIANT_AVX512; s.variant++) {
+    for (s.kernels = PSTK_KERNELS_C; s.kernels <= PSTK_KERNELS_AVX512; s.kernels++) {
         struct pstk_loader *probe = NULL;
         if (pstk_open(&probe, &s, NULL) < 0)
             continue; /* this CPU lacks it */

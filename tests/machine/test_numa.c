@@ -354,7 +354,7 @@ TEST(what_makes_no_sense_is_refused_by_name)
 {
     CHECK(!open_part("no such topology", 0, 0, 1));
     CHECK_EQ(err.code, PSTK_EINVAL);
-    CHECK(strstr(err.message, "topology: \"no such topology\""));
+    CHECK(strstr(err.message, "topology: value is \"no such topology\""));
     CHECK(!open_part("/dev/null", 0, 0, 1));
     CHECK(err.code < 0);
     CHECK(!open_part(SMALL, 0, 2, 2));

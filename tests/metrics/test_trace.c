@@ -16,7 +16,7 @@ static int run(uint32_t trace, uint32_t device)
     struct pstk_batch *b;
     int n = 0;
     s.device = device;
-    s.trace = trace;
+    s.nvtx = trace;
     cuda_fake_open(NULL);
     int r = pstk_open(&loader, &s, &err);
     if (r < 0)
@@ -63,7 +63,7 @@ TEST(a_build_without_nvtx_says_so)
     struct pstk_error err = error_now();
     struct pstk_loader *loader;
     s.device = PSTK_HOST;
-    s.trace = 1;
+    s.nvtx = 1;
     CHECK_EQ(pstk_open(&loader, &s, &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message, "NVTX"));
 }

@@ -271,11 +271,11 @@ static int naive_batch(struct naive *out, const struct pstk__partition *p, uint6
 {
     uint64_t global = p->batch_size * p->world;
     memset(out, 0, sizeof *out);
-    if (position >= p->n || (p->last == PSTK_LAST_DROP && position + global > p->n))
+    if (position >= p->n || (p->last_batch == PSTK_LAST_DROP && position + global > p->n))
         return 0;
     for (uint64_t k = position; k < position + global; k++) {
         uint64_t rank = k % p->world;
-        if (k < p->n || p->last == PSTK_LAST_PAD)
+        if (k < p->n || p->last_batch == PSTK_LAST_PAD)
             out->rows[rank][out->n_valid[rank]++] = k % p->n;
     }
     return 1;
@@ -304,9 +304,9 @@ static int agrees(struct pstk__partition p, uint64_t position)
             return 0;
     uint64_t global = p.batch_size * p.world, left = p.n - position;
     for (uint64_t k = 0; k < p.n; k++) {
-        uint64_t end = p.last == PSTK_LAST_DROP ? position + left / global * global : p.n;
+        uint64_t end = p.last_batch == PSTK_LAST_DROP ? position + left / global * global : p.n;
         uint8_t expected = k >= position && k < end;
-        if (p.last != PSTK_LAST_PAD ? seen[k] != expected : seen[k] < expected)
+        if (p.last_batch != PSTK_LAST_PAD ? seen[k] != expected : seen[k] < expected)
             return 0;
     }
     return 1;
@@ -319,7 +319,7 @@ TEST(partitions_equal_counting_and_give_each_sample_once_at_every_position)
     for (p.n = 0; p.n <= 40; p.n++)
         for (p.batch_size = 1; p.batch_size <= 5; p.batch_size++)
             for (p.world = 1; p.world <= 4; p.world++)
-                for (p.last = 0; p.last <= 2; p.last++)
+                for (p.last_batch = 0; p.last_batch <= 2; p.last_batch++)
                     for (uint64_t position = 0; position <= p.n; position++, count++)
                         CHECK(agrees(p, position));
     printf("# %llu partitions\n", (unsigned long long)count);
@@ -328,7 +328,7 @@ TEST(partitions_equal_counting_and_give_each_sample_once_at_every_position)
 TEST(positions_past_the_end_have_no_batches)
 {
     for (uint32_t last = 0; last <= 2; last++) {
-        struct pstk__partition p = {.n = 10, .batch_size = 2, .world = 2, .last = last};
+        struct pstk__partition p = {.n = 10, .batch_size = 2, .world = 2, .last_batch = last};
         CHECK_EQ(pstk__partition_n_batches(&p, 10), 0);
         CHECK_EQ(pstk__partition_n_batches(&p, 11), 0);
         CHECK_EQ(pstk__partition_n_batches(&p, UINT64_MAX), 0);
@@ -339,11 +339,11 @@ TEST(positions_past_the_end_have_no_batches)
 TEST(the_largest_batches_do_not_overflow)
 {
     struct pstk__partition p = {.n = 10, .batch_size = UINT32_MAX, .world = 1 << 29, .rank = 9};
-    p.last = PSTK_LAST_SHORT;
+    p.last_batch = PSTK_LAST_SHORT;
     CHECK_EQ(pstk__partition_n_batches(&p, 0), 1);
     CHECK_EQ(pstk__partition_n_valid(&p, 0), 1);
     CHECK_EQ(pstk__partition_row(&p, 0, 0), 9);
-    p.last = PSTK_LAST_PAD;
+    p.last_batch = PSTK_LAST_PAD;
     CHECK_EQ(pstk__partition_n_valid(&p, 0), UINT32_MAX);
     CHECK(pstk__partition_row(&p, 0, UINT32_MAX - 1) < 10);
 }
@@ -362,7 +362,7 @@ TEST(the_public_order_is_the_internal_one)
     struct pstk_order_settings s = settings_of(1281167);
     s.world = 8;
     s.rank = 3;
-    s.last = PSTK_LAST_SHORT;
+    s.last_batch = PSTK_LAST_SHORT;
     pstk__order_init(&order, PSTK_ORDER_FULL, s.n_samples, 5, 6);
     CHECK_EQ(pstk_order_n_batches(&s, 0), (1281167 + 31) / 32);
     uint64_t ids[4];
@@ -399,7 +399,7 @@ TEST(settings_that_make_no_sense_are_refused)
     bad[0].size = 8;
     bad[1].batch_size = 0;
     bad[2].order = 2;
-    bad[3].last = 3;
+    bad[3].last_batch = 3;
     bad[4].rank = 1;
     bad[5].n_samples = UINT64_MAX;
     bad[6].batch_size = bad[6].world = UINT32_MAX;

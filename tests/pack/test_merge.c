@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/faults.h"
 #include "support/fixture.h"
-#include "format/pstk/manifest.h"
+#include "format/pstk/manifest_file.h"
 
 #include <sys/wait.h>
 
@@ -360,7 +360,7 @@ TEST(a_part_that_changes_meanwhile_is_refused_and_the_old_data_set_stays)
             fixture_remove(path);
             part_settings(&s, path, 0, 1);
             CHECK_EQ(fixture_write(&s, i ? 0 : 100, i ? 100 : 200, 500, &f.err), 0);
-            CHECK_EQ(pstk__manifest_load(&m, path, &f.err), 0);
+            CHECK_EQ(pstk__manifest_load(&m, &pstk__store_local, path, &f.err), 0);
             CHECK(m.n_dictionaries > 0);
             snprintf(files[i][k], sizeof files[i][k], "%s/%s", path,
                      k ? m.dictionaries[0].file : m.shards[0].file);
@@ -372,7 +372,7 @@ TEST(a_part_that_changes_meanwhile_is_refused_and_the_old_data_set_stays)
         fault.user = user;
         CHECK_EQ(pstk_merge(&part, 1, out, 1, &f.err), PSTK_EBADMSG);
         CHECK_EQ(fault_disarm(), 1);
-        CHECK(strstr(f.err.message, part) && strstr(f.err.message, "changed meanwhile"));
+        CHECK(strstr(f.err.message, part) && strstr(f.err.message, "changed during the merge"));
         CHECK(has_identity(out, old));
         CHECK_EQ(fixture_verify(out), 0);
         CHECK_EQ(fixture_count(out), n_files);
@@ -456,9 +456,9 @@ TEST(parts_that_do_not_go_with_the_writer_are_refused)
     const char *out = fixture_path(&f, "out");
     CHECK_EQ(pstk_writer_commit_parts(&w, parts, 2, &f.err), PSTK_EINVAL);
     for (int k = 0; k < 6; k++) {
-        static const char *const wanted[] = {"fields, codecs", "records were added",
-                                             "parts is empty", "part 1 of 2 is missing",
-                                             "part 0 of 3",    "writing failed before"};
+        static const char *const wanted[] = {"fields, codecs",  "records were added",
+                                             "parts: is empty", "part 1 of 2 is missing",
+                                             "part 0 of 3",     "writing failed before"};
         part_settings(&s, out, 0, k == 4 ? 3 : 1);
         s.n_fields = k == 0 ? FIXTURE_FIELDS - 1 : FIXTURE_FIELDS;
         CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
@@ -483,7 +483,7 @@ TEST(parts_that_do_not_go_with_the_writer_are_refused)
 static int has_note(struct fixture *f, const char *path, const char *note)
 {
     struct pstk__manifest m;
-    int r = pstk__manifest_load(&m, path, &f->err);
+    int r = pstk__manifest_load(&m, &pstk__store_local, path, &f->err);
     int same = r == 0 && m.note && strcmp(m.note, note) == 0;
     pstk__manifest_free(&m);
     return same;

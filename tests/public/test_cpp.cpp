@@ -55,7 +55,7 @@ static pstk_settings new_settings()
     s.outputs = &output;
     s.n_outputs = 1;
     s.order = PSTK_ORDER_SEQUENTIAL;
-    s.last = PSTK_LAST_SHORT;
+    s.last_batch = PSTK_LAST_SHORT;
     s.n_slots = 2;
     return s;
 }

@@ -48,6 +48,9 @@ TEST(the_version_is_that_of_the_headers)
     snprintf(version, sizeof version, "%d.%d.%d", PSTK_VERSION_MAJOR, PSTK_VERSION_MINOR,
              PSTK_VERSION_PATCH);
     CHECK_STR(pstk_version(), version);
+    CHECK_EQ(PSTK_VERSION_NUMBER,
+             PSTK_VERSION_MAJOR * 10000 + PSTK_VERSION_MINOR * 100 + PSTK_VERSION_PATCH);
+    CHECK_EQ(pstk_version_number(), PSTK_VERSION_NUMBER);
 }
 
 TEST(every_result_has_its_name_and_a_text)
@@ -109,6 +112,12 @@ TEST(operations_are_plain_data)
     struct pstk_op normalize = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
     CHECK_EQ(normalize.kind, PSTK_OP_NORMALIZE);
     CHECK((float)normalize.params[0] == 0.485f && (float)normalize.params[5] == 0.225f);
+    const float four[4] = {0.1f, 0.2f, 0.3f, 0.4f};
+    normalize = pstk_normalize_channels(4, four, four);
+    CHECK(normalize.kind == PSTK_OP_NORMALIZE && normalize.channels == 4);
+    CHECK((float)normalize.params[3] == 0.4f && (float)normalize.params[4] == 0.1f);
+    const struct pstk_op gray = pstk_grayscale(3);
+    CHECK(gray.kind == PSTK_OP_GRAYSCALE && gray.channels == 3 && gray.params[0] == 0);
 }
 
 TEST(enumerators_keep_their_numbers)
@@ -126,18 +135,20 @@ TEST(enumerators_keep_their_numbers)
     CHECK(PSTK_OUTPUT_BYTES == 4 && PSTK_OUTPUT_CALLBACK == 5 && PSTK_OUTPUT_RAGGED == 6);
     CHECK(PSTK_ORDER_FULL == 0 && PSTK_ORDER_SEQUENTIAL == 1);
     CHECK(PSTK_LAST_DROP == 0 && PSTK_LAST_PAD == 1 && PSTK_LAST_SHORT == 2);
-    CHECK(PSTK_BAD_ERROR == 0 && PSTK_BAD_SUBSTITUTE == 1);
+    CHECK(PSTK_BAD_ERROR == 0 && PSTK_BAD_REPLACE == 1);
     CHECK(PSTK_READER_AUTO == 0 && PSTK_READER_IO_URING == 1 && PSTK_READER_THREADS == 2);
     CHECK(PSTK_IO_AUTO == 0 && PSTK_IO_DIRECT == 1 && PSTK_IO_BUFFERED == 2);
     CHECK(PSTK_HOST == 0 && PSTK_CUDA == 1);
-    CHECK(PSTK_VARIANT_AUTO == 0 && PSTK_VARIANT_C == 1);
-    CHECK(PSTK_VARIANT_AVX2 == 2 && PSTK_VARIANT_AVX512 == 3);
-    CHECK(PSTK_LIMIT_UNKNOWN == 0 && PSTK_LIMIT_STORAGE == 1 && PSTK_LIMIT_DECODE == 2);
-    CHECK(PSTK_LIMIT_COPY == 3 && PSTK_LIMIT_CONSUMER == 4 && PSTK_LIMIT_READER == 5);
-    CHECK(PSTK_RUNG_NO_IO_URING == 1 && PSTK_RUNG_NO_FIXED_BUFFERS == 2);
-    CHECK(PSTK_RUNG_NO_FIXED_FILES == 4 && PSTK_RUNG_NO_DIRECT == 8);
-    CHECK(PSTK_RUNG_NO_SINGLE_ISSUER == 16 && PSTK_RUNG_NOT_PINNED == 32);
-    CHECK(PSTK_RUNG_NOT_BOUND == 64);
+    CHECK(PSTK_KERNELS_AUTO == 0 && PSTK_KERNELS_C == 1);
+    CHECK(PSTK_KERNELS_AVX2 == 2 && PSTK_KERNELS_AVX512 == 3);
+    CHECK(PSTK_BOTTLENECK_UNKNOWN == 0 && PSTK_BOTTLENECK_STORAGE == 1 &&
+          PSTK_BOTTLENECK_DECODE == 2);
+    CHECK(PSTK_BOTTLENECK_COPY == 3 && PSTK_BOTTLENECK_CONSUMER == 4 &&
+          PSTK_BOTTLENECK_READER == 5);
+    CHECK(PSTK_FALLBACK_NO_IO_URING == 1 && PSTK_FALLBACK_NO_FIXED_BUFFERS == 2);
+    CHECK(PSTK_FALLBACK_NO_FIXED_FILES == 4 && PSTK_FALLBACK_NO_DIRECT == 8);
+    CHECK(PSTK_FALLBACK_NO_SINGLE_ISSUER == 16 && PSTK_FALLBACK_NOT_PINNED == 32);
+    CHECK(PSTK_FALLBACK_NOT_BOUND == 64);
 }
 
 TEST(crc32c_of_the_check_string_is_e3069283)
@@ -264,6 +275,9 @@ TEST(an_image_is_checked_by_decoding_it)
     CHECK_EQ(packed, 1);
     CHECK_EQ(pstk_image_check(red_png, sizeof red_png - 14, 100, NULL, NULL, &err), PSTK_EBADMSG);
     CHECK_EQ(pstk_image_is_palette(red_png, sizeof red_png), 0);
+    uint32_t kept = 0;
+    CHECK_EQ(pstk_image_kept(red_png, sizeof red_png, 0, &kept, &err), 0);
+    CHECK_EQ(kept, PSTK_KEPT_NOT_JPEG);
     CHECK(err.message[0]);
 }
 
@@ -325,6 +339,10 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
     pstk_free(data);
     pstk_free(NULL);
     CHECK(pstk_dataset_get(dataset, N_SAMPLES, FIELD_IMG, &data, &size, NULL, &err) < 0);
+    struct pstk_value_info looked = {.size = sizeof looked};
+    CHECK_EQ(pstk_dataset_look(dataset, 7, FIELD_IMG, &looked, &err), 0);
+    CHECK(memcmp(&looked, &value, sizeof looked) == 0);
+    CHECK_EQ(pstk_dataset_check(dataset, NULL, NULL, &err), 0);
     pstk_dataset_close(&dataset);
     CHECK(!dataset);
     pstk_dataset_close(&dataset);
@@ -405,43 +423,58 @@ static int decode(void *user, const struct pstk_sample *sample, void *row, uint6
 }
 
 static struct pstk_op ops[2];
-static struct pstk_output outputs[] = {
-    {.name = "image",
-     .field = "img",
-     .kind = PSTK_OUTPUT_IMAGE,
-     .ops = ops,
-     .n_ops = 2,
-     .dtype = PSTK_U8,
-     .layout = PSTK_NHWC},
-    {.field = "cls", .kind = PSTK_OUTPUT_SCALAR, .dtype = PSTK_I64},
-    {.field = "vec", .kind = PSTK_OUTPUT_TENSOR},
-    {.field = "text", .kind = PSTK_OUTPUT_BYTES},
-    {.name = "own",
-     .field = "img",
-     .kind = PSTK_OUTPUT_CALLBACK,
-     .dtype = PSTK_U64,
-     .n_dims = 1,
-     .shape = {2},
-     .decode = decode,
-     .user = data_path,
-     .scratch_size = 16},
-};
+static struct pstk_output outputs[5];
 enum { OUT_IMAGE, OUT_CLS, OUT_VEC, OUT_TEXT, OUT_OWN, N_OUTPUTS };
 
 static struct pstk_settings new_settings(void)
 {
     ops[0] = pstk_random_resized_crop(4, 4);
     ops[1] = pstk_random_flip(0.5);
+    outputs[OUT_IMAGE] = pstk_output_image("img", ops, 2, PSTK_U8, PSTK_NHWC);
+    outputs[OUT_IMAGE].name = "image";
+    outputs[OUT_CLS] = pstk_output_scalar("cls", PSTK_I64);
+    outputs[OUT_VEC] = pstk_output_tensor("vec", 0);
+    outputs[OUT_TEXT] = pstk_output_bytes("text");
+    outputs[OUT_OWN] = pstk_output_callback("img", PSTK_U64, decode, data_path);
+    outputs[OUT_OWN].name = "own";
+    outputs[OUT_OWN].n_dims = 1;
+    outputs[OUT_OWN].shape[0] = 2;
+    outputs[OUT_OWN].scratch_size = 16;
     struct pstk_settings s;
     pstk_settings_init(&s, sizeof s);
     s.path = data_path;
     s.batch_size = 4;
     s.outputs = outputs;
     s.n_outputs = N_OUTPUTS;
-    s.last = PSTK_LAST_SHORT;
+    s.last_batch = PSTK_LAST_SHORT;
     s.seed = 5;
-    s.with_crops = 1;
+    s.report_crops = 1;
     return s;
+}
+
+/* All of an output but its kind and field is 0: it equals one with these alone. */
+static int is_plain(struct pstk_output o, uint32_t kind, uint32_t dtype)
+{
+    const struct pstk_output expected = {.field = o.field, .kind = kind, .dtype = dtype};
+    return strcmp(o.field, "f") == 0 && memcmp(&o, &expected, sizeof o) == 0;
+}
+
+TEST(constructors_fill_what_they_are_given_and_leave_the_rest_0)
+{
+    CHECK(is_plain(pstk_output_scalar("f", PSTK_I32), PSTK_OUTPUT_SCALAR, PSTK_I32));
+    CHECK(is_plain(pstk_output_tensor("f", PSTK_F64), PSTK_OUTPUT_TENSOR, PSTK_F64));
+    CHECK(is_plain(pstk_output_bytes("f"), PSTK_OUTPUT_BYTES, 0));
+    CHECK(is_plain(pstk_output_ragged("f"), PSTK_OUTPUT_RAGGED, 0));
+    struct pstk_output o = pstk_output_image("f", ops, 2, PSTK_F16, PSTK_NCHW);
+    CHECK(o.ops == ops && o.n_ops == 2 && o.layout == PSTK_NCHW);
+    o.ops = NULL;
+    o.n_ops = o.layout = 0;
+    CHECK(is_plain(o, PSTK_OUTPUT_IMAGE, PSTK_F16));
+    o = pstk_output_callback("f", PSTK_U8, decode, data_path);
+    CHECK(o.decode == decode && o.user == data_path);
+    o.decode = NULL;
+    o.user = NULL;
+    CHECK(is_plain(o, PSTK_OUTPUT_CALLBACK, PSTK_U8));
 }
 
 /* Row `row` of a batch holds sample `id` in all its tensors. */
@@ -478,7 +511,7 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
                                               .seed = 5,
                                               .batch_size = 4,
                                               .world = 1,
-                                              .last = PSTK_LAST_SHORT};
+                                              .last_batch = PSTK_LAST_SHORT};
     CHECK_EQ(pstk_order_n_batches(&order, 0), 6);
     uint32_t n_seen = 0, seen = 0;
     struct pstk_batch *batch = NULL;
@@ -486,10 +519,10 @@ TEST(the_loader_delivers_each_sample_once_in_the_order_that_order_tells)
         uint64_t ids[4];
         CHECK_EQ(pstk_order_batch(&order, batch->position, ids), batch->n_valid);
         CHECK_EQ(batch->n_tensors, N_OUTPUTS);
-        CHECK(batch->crops && batch->n_replaced == 0);
+        CHECK(batch->crops && batch->n_replacements == 0);
         for (uint32_t i = 0; i < batch->n_valid; i++, n_seen++) {
             CHECK_EQ(batch->sample_ids[i], ids[i]);
-            CHECK(batch->substitute_ids[i] == PSTK_NONE);
+            CHECK(batch->replacement_ids[i] == PSTK_NONE);
             CHECK(row_is_sample(batch, i, ids[i]));
             seen |= 1u << ids[i];
         }
@@ -572,7 +605,7 @@ TEST(the_machine_and_its_ceilings_are_told)
     struct pstk_machine machine = {.size = sizeof machine};
     CHECK_EQ(pstk_get_machine(folder, &machine, &err), 0);
     CHECK(machine.n_cores >= 1 && machine.n_usable >= 1 && machine.memory > 0);
-    CHECK(machine.kernel[0] && machine.variant >= PSTK_VARIANT_C);
+    CHECK(machine.kernel[0] && machine.kernels >= PSTK_KERNELS_C);
     struct pstk_settings s = new_settings();
     struct pstk_ceilings ceilings = {.size = sizeof ceilings};
     int result = pstk_measure_ceilings(&s, 1.0, &ceilings, &err);
@@ -658,7 +691,7 @@ TEST(the_hosts_streams_are_the_caller)
     CHECK_EQ(pstk_stream_spin(loader, stream, 1000, &err), 0);
     CHECK_EQ(pstk_next(loader, &batch, stream, -1, &err), 1);
     CHECK_EQ(pstk_batch_wait(batch, stream, &err), 0);
-    CHECK_EQ(pstk_batch_record(batch, stream, &err), 0);
+    CHECK_EQ(pstk_batch_use_stream(batch, stream, &err), 0);
     CHECK_EQ(pstk_batch_wait(NULL, stream, &err), PSTK_EINVAL);
     CHECK_EQ(pstk_batch_read(batch, 0, &one, 1, stream, &err), 0);
     memcpy(&first, batch->tensors[0].data, 1);
@@ -714,6 +747,7 @@ int main(void)
         CASE(a_data_set_tells_its_schema_and_gives_its_records),
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),
+        CASE(constructors_fill_what_they_are_given_and_leave_the_rest_0),
         CASE(the_loader_delivers_each_sample_once_in_the_order_that_order_tells),
         CASE(seek_and_cursor_are_inverse_and_a_batch_outlives_its_loader),
         CASE(interrupt_ends_the_next_wait),

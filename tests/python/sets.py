@@ -44,6 +44,25 @@ def torch_or_skip():
     return torch
 
 
+def thread_names():
+    """The names of this process's threads. A thread that was joined ends in the kernel after that, and stays in
+    the list until then: it is left out by its flag PF_EXITING, see proc_pid_stat(5)."""
+    names = []
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/%s/stat" % task, encoding="utf-8", errors="replace") as file:
+                name, fields = file.read().split("(", 1)[1].rsplit(")", 1)
+        except OSError:
+            continue  # it ended meanwhile
+        if not int(fields.split()[6]) & 0x4:
+            names.append(name)
+    return names
+
+
+def n_threads_of_the_library():
+    return sum(name.startswith("pstk") for name in thread_names())
+
+
 def text(i):
     return "row %d " % i * (i % 4)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of code in README.md and docs/*.md does what it says: it is run.
+"""Every block of code in README.md, CONTRIBUTING.md and the pages below docs/ does what it says: it is run.
 
 A page's blocks run in their order, Python's with the names of those before, in a folder that has images
 (imagenet/train, imagenet/val), the data sets packed of them (train, val; unless the page packs them itself)
@@ -25,12 +25,15 @@ import types
 import unittest
 
 import demo_set
+import penstock
 import sets
 
 sets.need_numpy()
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+sys.path.append(str(ROOT / "docs/site"))
+PAGES = [*(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY")),
+         *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = ("python", "sh", "c", "", "text")  # the last two are no code
 N_IMAGES = 40  # and of val half as many
 N_CLASSES = 7  # as many as no page may take for granted
@@ -49,7 +52,7 @@ class Block:
 
     @property
     def name(self):
-        return f"{self.page.name}:{self.line}"
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
 
     def missing(self):
         """A module that it needs and that is not here, or None."""
@@ -84,7 +87,7 @@ def blocks_of(page):
         elif line.strip():
             said = {}
     if fence is not None:
-        raise ValueError(f"{page.name}:{fence[0]}: the block does not end")
+        raise ValueError(f"{page.relative_to(ROOT)}:{fence[0]}: the block does not end")
     return found
 
 
@@ -187,22 +190,45 @@ class Written(unittest.TestCase):
         for page in PAGES:
             text = page.read_text(encoding="utf-8")
             for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-                self.assertTrue((page.parent / target).exists(), f"{page.name}: {target}")
+                self.assertTrue((page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}")
             headings = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-")
                         for h in re.findall(r"^#+ (.*)$", text, re.M)}
             for anchor in re.findall(r"\]\(#([^)]*)\)", text):
-                self.assertIn(anchor, headings, page.name)
+                self.assertIn(anchor, headings, page.relative_to(ROOT))
+
+    def test_no_line_of_the_readme_is_longer_than_100_columns(self):
+        lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+        self.assertEqual([line for line in lines if len(line) > 100], [])
+
+    def test_every_public_function_is_in_the_reference_of_c(self):
+        pages = importlib.import_module("headers")  # of docs/site
+        headers = pages.c_headers(ROOT / "include/penstock")
+        rst = "\n".join(line for header in headers for line in pages.rst_of(header, headers))
+        for header in headers:
+            for name in re.findall(r"^PSTK_API [^;(]*?(\w+)\(", header.text, re.M):
+                self.assertRegex(rst, rf"(?m)^\.\. c:function:: .*\b{name}\(", header.name)
+
+    def test_every_public_name_is_in_the_reference_of_python(self):
+        page = (ROOT / "docs/reference/python.rst").read_text(encoding="utf-8")
+        documented = set(re.findall(r"^\.\. auto\w+:: penstock\.(\w+)$", page, re.M))
+        constants = {name for name in penstock.__all__ if name.isupper() or name.startswith("__")}
+        self.assertEqual(documented - {"ops"}, set(penstock.__all__) - constants)
+
+    def test_the_picture_is_what_its_program_draws(self):
+        drawn = subprocess.run([sys.executable, str(ROOT / "docs/site/path-svg")], stdout=subprocess.PIPE, check=True)
+        self.assertEqual(drawn.stdout.decode(), (ROOT / "docs/path.svg").read_text(encoding="utf-8"))
 
 
 def page_class(page):
     """A class whose tests are the blocks of a page: test_line_0012_python."""
     blocks = [block for block in blocks_of(page) if block.language in ("python", "sh", "c")]
-    members = {"blocks": blocks, "__doc__": page.name}
+    name = page.relative_to(ROOT).with_suffix("")
+    members = {"blocks": blocks, "__doc__": f"{name}.md"}
     for block in blocks:
         def run(self, block=block):
             self.run_block(block)
         members[f"test_line_{block.line:04}_{block.language}"] = run
-    return type("Page_" + re.sub(r"\W", "_", page.stem), (Page,), members)
+    return type("Page_" + re.sub(r"\W", "_", str(name)), (Page,), members)
 
 
 globals().update((made.__name__, made) for made in map(page_class, PAGES) if made.blocks)

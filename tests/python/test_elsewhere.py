@@ -25,11 +25,11 @@ ARGUMENTS = {
     "RandomRotation": lambda: [30], "RandomAffine": lambda: [30], "ColorJitter": lambda: [0.4, 0.4, 0.4, 0.1],
     "RandomGrayscale": lambda: [0.5], "GaussianBlur": lambda: [3], "RandomPosterize": lambda: [4],
     "RandomSolarize": lambda: [100], "RandomAdjustSharpness": lambda: [2], "JPEG": lambda: [(5, 90)],
-    "Pad": lambda: [2], "Grayscale": lambda: [3], "FiveCrop": lambda: [16], "TenCrop": lambda: [16],
+    "Pad": lambda: [2], "FiveCrop": lambda: [16], "TenCrop": lambda: [16],
     "RandomCrop": lambda: [24], "Lambda": lambda: [lambda x: x + torch.randint(0, 9, (1,), dtype=x.dtype)],
 }
 MAKE_LABELS = {name: {"num_classes": 10} for name in ("MixUp", "CutMix")}
-DRAW_NOTHING = ("Pad", "Grayscale", "FiveCrop", "TenCrop")
+DRAW_NOTHING = ("Pad", "FiveCrop", "TenCrop")
 # One call for a batch makes more than one choice.
 DRAW_FOR_EACH = ("AugMix", "GaussianNoise")
 

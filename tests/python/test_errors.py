@@ -6,10 +6,12 @@ import gc
 import inspect
 import io
 import itertools
+import json
 import os
 import pickle
 import re
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -20,6 +22,7 @@ from unittest import mock
 import sets
 import penstock
 from penstock import Loader, PenstockError, _c, errors, outputs as descriptions, paths, ranks, settings
+from penstock.elsewhere import LOADER_KEYWORDS
 
 
 def damaged(name, n=4, step=311):
@@ -86,7 +89,7 @@ class Errors(unittest.TestCase):
         penstock.Writer(empty, {"i": "int64"}, part=1, n_parts=2).commit()
         images = {"x": penstock.image("jpg", [penstock.Resize((8, 8))])}
         for path, keywords, part in (
-                (sets.scalars(), {"max_record_size": 4}, "over max_record_size"), (empty, {}, "is empty"),
+                (sets.scalars(), {"max_record_size": 4}, "more than max_record_size"), (empty, {}, "is empty"),
                 (sets.photos(), {"max_pixels": 16, "outputs": images}, "raise max_pixels"),
                 (sets.small(), {"outputs": {"t": penstock.ragged("text", 40)}}, "raise bytes_per_batch")):
             with self.subTest(part), self.assertRaisesRegex(penstock.SettingsError, part):
@@ -110,20 +113,20 @@ class Errors(unittest.TestCase):
             self.assertEqual(next(iter(data)).sample_ids, list(range(10, 20)))
 
     def test_a_bad_sample_is_replaced_counted_and_reported(self):
-        path, ids = damaged("damaged-substitute")
+        path, ids = damaged("damaged-replace")
         told = []
 
         def on_bad_sample(error, other):
             told.append((error.sample_id, other, type(error), threading.get_ident()))
 
-        with penstock.Loader(path, batch_size=10, framework="dlpack", bad_sample="substitute",
+        with penstock.Loader(path, batch_size=10, framework="dlpack", bad_sample="replace",
                              on_bad_sample=on_bad_sample) as data:
             found = {}
             for batch in data:
-                self.assertEqual([t[:2] for t in told[len(found):]], list(batch.substituted.items()))
-                found.update(batch.substituted)
-                self.assertEqual(data.stats().n_replaced, len(found))
-                if batch.substituted:
+                self.assertEqual([t[:2] for t in told[len(found):]], list(batch.replacements.items()))
+                found.update(batch.replacements)
+                self.assertEqual(data.stats().n_replacements, len(found))
+                if batch.replacements:
                     values = batch["i"].memoryview().cast("q").tolist()
                     for row, i in enumerate(batch.sample_ids):
                         self.assertEqual(values[row], found.get(i, i))
@@ -135,29 +138,29 @@ class Errors(unittest.TestCase):
         path, ids = damaged("damaged-ahead")
         told = []
         with penstock.Loader(path, batch_size=100, framework="dlpack", shuffle=False, n_slots=8,
-                             bad_sample="substitute", on_bad_sample=lambda *bad: told.append(bad)) as data:
+                             bad_sample="replace", on_bad_sample=lambda *bad: told.append(bad)) as data:
             end = time.monotonic() + 10
             while data.stats().stage_workers.n_items < 800 and time.monotonic() < end:
                 time.sleep(0.001)
-            self.assertEqual((told, data.stats().n_replaced), ([], 0))
+            self.assertEqual((told, data.stats().n_replacements), ([], 0))
             next(iter(data))
-            self.assertEqual((len(told), data.stats().n_replaced), (1, 1))  # sample 7; 318 and 629 wait
+            self.assertEqual((len(told), data.stats().n_replacements), (1, 1))  # sample 7; 318 and 629 wait
             self.assertEqual(told[0][0].sample_id, ids[0])
             data.seek(0)
             next(iter(data))  # delivered again, it counts again
-            self.assertEqual((len(told), data.stats().n_replaced), (2, 2))
+            self.assertEqual((len(told), data.stats().n_replacements), (2, 2))
 
     def test_of_a_batch_some_are_described_and_the_others_counted(self):
         path, ids = damaged("damaged-many", 12, 11)
         told = []
         with penstock.Loader(path, batch_size=1000, framework="dlpack", shuffle=False, n_threads=4, n_slots=2,
-                             bad_sample="substitute", on_bad_sample=lambda *bad: told.append(bad)) as data:
+                             bad_sample="replace", on_bad_sample=lambda *bad: told.append(bad)) as data:
             batch = next(iter(data))
-            self.assertEqual(list(batch.substituted), ids)
-            self.assertEqual(data.stats().n_replaced, 12)
+            self.assertEqual(list(batch.replacements), ids)
+            self.assertEqual(data.stats().n_replacements, 12)
             self.assertIn("12 bad samples were replaced", str(data.stats()))
         self.assertEqual([error.sample_id for error, _ in told], [*ids[:8], None])
-        self.assertEqual([other for _, other in told], [*list(batch.substituted.values())[:8], None])
+        self.assertEqual([other for _, other in told], [*list(batch.replacements.values())[:8], None])
         self.assertIn("4 more bad samples", str(told[-1][0]))
 
     def test_what_the_callback_raises_comes_out_of_the_loop_and_the_batch_comes_again(self):
@@ -170,7 +173,7 @@ class Errors(unittest.TestCase):
                 raise RuntimeError("of mine")
 
         with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
-                             bad_sample="substitute", on_bad_sample=on_bad_sample) as data:
+                             bad_sample="replace", on_bad_sample=on_bad_sample) as data:
             batches, seen = iter(data), []
             for _ in range(6):
                 with self.assertRaisesRegex(RuntimeError, "of mine"):
@@ -189,7 +192,7 @@ class Errors(unittest.TestCase):
             raise RuntimeError(error.sample_id)
 
         with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
-                             bad_sample="substitute", on_bad_sample=on_bad_sample) as data:
+                             bad_sample="replace", on_bad_sample=on_bad_sample) as data:
             batches = iter(data)
             for _ in range(4):
                 try:
@@ -200,7 +203,7 @@ class Errors(unittest.TestCase):
 
     def test_a_callback_that_raises_stop_iteration_does_not_end_the_epoch_in_silence(self):
         path, _ = damaged("damaged-stops")
-        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="substitute",
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="replace",
                              on_bad_sample=lambda error, other: next(iter(()))) as data:
             with self.assertRaisesRegex(RuntimeError, "StopIteration"):
                 for _ in data:
@@ -217,7 +220,7 @@ class Errors(unittest.TestCase):
             for step in itertools.count(1):
                 told = []
                 with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, n_slots=2,
-                                     bad_sample="substitute",
+                                     bad_sample="replace",
                                      on_bad_sample=lambda error, other: told.append(error.sample_id)) as data:
                     batches = iter(data)
                     struck = sets.strike(step, lambda: next(batches), kind)
@@ -236,7 +239,7 @@ import os, signal, sys, penstock
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
 def on_bad_sample(error, other):
     os.kill(os.getpid(), signal.SIGINT)
-with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False, bad_sample="substitute",
+with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False, bad_sample="replace",
                      on_bad_sample=on_bad_sample) as data:
     try:
         for batch in data:
@@ -251,7 +254,7 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=Fal
         told = []
 
         def on_bad_sample(error, other):
-            told.append(data.stats().n_replaced)
+            told.append(data.stats().n_replacements)
             for forbidden in (lambda: data.seek(0), lambda: iter(data), lambda: next(batches)):
                 with self.assertRaisesRegex(PenstockError, "in the middle of a call"):
                     forbidden()
@@ -259,7 +262,7 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=Fal
             if len(told) == 2:
                 data.close()
 
-        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="substitute",
+        with penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False, bad_sample="replace",
                              on_bad_sample=on_bad_sample) as data:
             batches, n = iter(data), 0
             with self.assertRaises(penstock.InterruptedLoaderError):
@@ -278,18 +281,30 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=Fal
         class Owner:
             def __init__(self):
                 self.data = penstock.Loader(path, batch_size=10, framework="dlpack", shuffle=False,
-                                            bad_sample="substitute", on_bad_sample=self.bad)
+                                            bad_sample="replace", on_bad_sample=self.bad)
 
             def bad(self, error, other):
                 gc.collect()
 
-        before = n_threads()
+        before = len(sets.thread_names())
         owner = Owner()
         next(iter(owner.data))
-        self.assertGreater(n_threads(), before)
+        self.assertGreater(len(sets.thread_names()), before)
         del owner
         gc.collect()
-        self.assertEqual(n_threads(), before)
+        self.assertEqual(len(sets.thread_names()), before)
+
+    @unittest.skipUnless("PENSTOCK_COMMAND" in os.environ, "PENSTOCK_COMMAND names no program")
+    def test_doctor_has_room_for_what_it_finds_in_64_fields_of_palette_images(self):
+        path = os.path.join(sets.ROOT, "many-palettes")
+        names = [f"mask{i}" for i in range(64)]
+        with penstock.Writer(path, dict.fromkeys(names, "image")) as writer:
+            writer.add(**dict.fromkeys(names, sets.png(3)))
+        done = subprocess.run([os.environ["PENSTOCK_COMMAND"], "doctor", path, "--json"], check=True,
+                              stdout=subprocess.PIPE)
+        found = [finding["what"] for finding in json.loads(done.stdout)["data_set"]]
+        self.assertEqual(found.count("images"), 2 * len(names))
+        self.assertEqual(found[-1], "loader")
 
     def test_images_with_a_palette_are_counted_and_warned_of_once(self):
         path = os.path.join(sets.ROOT, "palettes")
@@ -334,20 +349,16 @@ except ImportError as error:
             self.assertTrue(hasattr(penstock, name), name)
 
 
-def n_threads():
-    return len(os.listdir("/proc/self/task"))
-
-
 class Words(unittest.TestCase):
     """Each mistake is a sentence that says what to write, before anything is started."""
 
     def refused(self, kind, parts, function, *arguments, **keywords):
-        before = n_threads()
+        before = len(sets.thread_names())
         with self.assertRaises(kind) as raised:
             function(*arguments, **keywords)
         for part in parts:
             self.assertIn(part, str(raised.exception))
-        self.assertEqual(n_threads(), before)
+        self.assertEqual(len(sets.thread_names()), before)
 
     def open(self, **keywords):
         return penstock.Loader(sets.scalars(), **{"batch_size": 10, "framework": "dlpack", **keywords})
@@ -359,26 +370,26 @@ class Words(unittest.TestCase):
                            ("DataLoader", "penstock.Loader"), ("MDSWriter", "penstock.Writer"),
                            ("Randomflip", "did you mean 'RandomFlip'"), ("loader_", "no attribute")):
             self.refused(AttributeError, [name, part], getattr, penstock, name)
-        with self.assertRaisesRegex(ImportError, "penstock has no 'ToTensor'.*Normalize"):
+        with self.assertRaisesRegex(ImportError, "penstock' has no attribute 'ToTensor'.*Normalize"):
             from penstock import Normalize, ToTensor  # noqa: F401
         from penstock import packing  # noqa: F401  # a module is no such name
 
     def test_keywords_of_operations(self):
         for op, keyword, part in ((penstock.Resize, "antialias", "always has antialiasing"),
                                   (penstock.RandomResizedCrop, "interpolation", "bilinear"),
-                                  (penstock.RandomResizedCrop, "scales", "did you mean scale?"),
+                                  (penstock.RandomResizedCrop, "scales", "did you mean 'scale'?"),
                                   (penstock.Normalize, "inplace", "leave it out"),
                                   (penstock.RandomFlip, "zzz", "it has: p")):
             arguments = [8] if "size" in inspect.signature(op).parameters else []
             parts = ["penstock." + op.__name__, keyword, part]
             self.refused(TypeError, parts, op, *arguments, **{keyword: True})
         self.refused(TypeError, ["penstock.image(field, [op"], penstock.image, "jpg", transforms=[])
-        self.refused(TypeError, ["did you mean dtype?"], penstock.scalar, "cls", dtyp="int8")
+        self.refused(TypeError, ["did you mean 'dtype'?"], penstock.scalar, "cls", dtyp="int8")
 
     def test_keywords_of_other_loaders(self):
         for keyword, part in (("transform", "outputs="), ("cache", "page cache"), ("prefetch", "n_slots="),
                               ("distributed", "rank='auto'"), ("num_workers", "n_threads="),
-                              ("batchsize", "did you mean batch_size?"), ("mask", "; it has: path")):
+                              ("batchsize", "did you mean 'batch_size'?"), ("mask", "; it has: path")):
             self.refused(TypeError, ["penstock.Loader", keyword, part], self.open, **{keyword: 1})
 
     def test_keywords_for_a_part_of_the_samples_name_what_makes_one(self):
@@ -391,7 +402,7 @@ class Words(unittest.TestCase):
             with self.subTest(keyword), self.assertRaises(TypeError) as raised:
                 self.open(**{keyword: ids})
             said = str(raised.exception)
-            self.assertIn(f"penstock.Loader has no '{keyword}'", said)
+            self.assertIn(f"penstock.Loader has no argument '{keyword}'", said)
             (code,) = re.findall("`([^`]*)`", said)
             n += 1
             made = os.path.join(sets.ROOT, f"part-{n}")
@@ -411,7 +422,7 @@ class Words(unittest.TestCase):
                     continue
                 said = f"'Loader' object has no attribute '{name}': {hint}"
                 self.refused(AttributeError, [said], getattr, data, name)
-                for code in re.findall("`([^`]*)`", "" if name in settings.FORMER else hint):
+                for code in re.findall("`([^`]*)`", "" if name in LOADER_KEYWORDS else hint):
                     eval(code, {"loader": data, "penstock": penstock, "state": data.state_dict()})
             for name, part in (("num_workers", "n_threads="), ("sampler", "loader.set_epoch(0)"),
                                ("n_sample", "did you mean 'n_samples'?"),
@@ -452,12 +463,12 @@ class Words(unittest.TestCase):
                           ({penstock.RandomFlip()}, "in their order")):
             self.refused(TypeError, ["image", part], penstock.image, "jpg", ops)
         for layout, part in (("nchv", "did you mean 'nchw'"), ("NCHW", "did you mean 'nchw'"),
-                             (["nchw"], "layout is")):
+                             (["nchw"], "layout: value is")):
             self.refused(penstock.SettingsError, [part], penstock.image, "jpg", [], layout=layout)
 
     def test_a_probability(self):
         for p, kind in (("x", TypeError), (None, TypeError), (2, ValueError), (float("nan"), ValueError)):
-            said = f"RandomFlip: p is {p!r}, must be a number from 0 to 1"
+            said = f"RandomFlip.p: value is {p!r}; must be a number from 0 to 1"
             self.refused(kind, [said], penstock.RandomFlip, p)
 
     def test_outputs_that_the_field_does_not_have(self):
@@ -488,15 +499,15 @@ class Words(unittest.TestCase):
                  "outputs['u8']: dtype: not every int64 of field 'i' fits int32; choose one that holds them all, or "
                  "int64 and convert the batches"),
                 ({"f": penstock.scalar("i"), "a": image("image", [resize, penstock.Normalize()], dtype="uint8")},
-                 "outputs['a'], operation 2 (Normalize): it gives fractions, which dtype uint8 cannot hold; use "
+                 "outputs['a'], operation 2 (Normalize): its results are fractions, which dtype uint8 cannot hold; use "
                  "float16, bfloat16 or float32"),
                 ({"a": image("image", [penstock.Normalize(), resize], dtype="float32")},
                  "outputs['a'], operation 1 (Normalize): it must be the last operation"),
                 ({"a": image("image", [penstock.Resize(2**20)])},
-                 "outputs['a'], operation 1 (Resize): side (width) is 1048576"),
+                 "outputs['a'], operation 1 (Resize): side (width): value is 1048576"),
                 ({"a": image("image", [penstock.RandomFlip()])}, "outputs['a']: ops do not fix the size"),
                 ({"a": image("image", [resize], dtype="int64")},
-                 "outputs['a']: dtype is int64; images are uint8, float16, bfloat16 or float32"),
+                 "outputs['a']: dtype: value is int64; must be uint8, float16, bfloat16 or float32 for an image"),
                 ({"x" * 99: penstock.scalar("i")}, f"outputs['{'x' * 99}']: name must have from 1 to")):
             with self.assertRaises(penstock.SettingsError) as raised:
                 penstock.Loader(sets.small(), batch_size=2, framework="dlpack", outputs=outputs)
@@ -522,7 +533,7 @@ class Words(unittest.TestCase):
     def test_memory_is_told_in_units_that_say_something(self):
         sets.need_numpy()
         outputs = [penstock.ragged("text")]
-        parts = ["KiB each are over max_memory, 1 byte", "set bytes_per_batch"]
+        parts = ["KiB each are over max_memory, 1 byte: raise max_memory"]
         self.refused(penstock.OutOfMemoryError, parts, penstock.Loader, sets.small(), batch_size=64,
                      outputs=outputs, max_memory=1)
         self.refused(penstock.OutOfMemoryError, ["slots of ", " bytes each"], self.open, outputs=["half"],
@@ -579,7 +590,7 @@ class Words(unittest.TestCase):
         self.refused(wrong, ["random_group", "-1"], image, "jpg", [], random_group=-1)
         self.refused(wrong, ["random_group", str(2**32 - 1)], image, "jpg", [], random_group=2**32)
         self.refused(TypeError, ["random_group", "whole number"], image, "jpg", [], random_group=0.5)
-        self.refused(TypeError, ["exif_orientation is 'no'"], image, "jpg", [], exif_orientation="no")
+        self.refused(TypeError, ["exif_orientation: value is 'no'"], image, "jpg", [], exif_orientation="no")
         self.refused(wrong, ["bytes_per_batch", "-5"], ragged, "text", bytes_per_batch=-5)
         self.refused(TypeError, ["bytes_per_batch", "whole number"], ragged, "text", bytes_per_batch="1M")
         for outputs in (5, {"i", "half"}):
@@ -589,27 +600,27 @@ class Words(unittest.TestCase):
     def test_settings_of_a_loader(self):
         wrong = penstock.SettingsError
         for keywords, kind, part in (
-                ({"order": ["full"]}, wrong, "order: is ['full'], must be one of"),
-                ({"order": "ful"}, wrong, "did you mean 'full'"), ({"last": {}}, wrong, "last: is {}"),
+                ({"order": ["full"]}, wrong, "order: value is ['full']; must be one of"),
+                ({"order": "ful"}, wrong, "did you mean 'full'"), ({"last_batch": {}}, wrong, "last_batch: value is {}"),
                 ({"shuffle": "no"}, TypeError, "must be True or False"),
                 ({"shuffle": True, "order": "sequntial"}, wrong, "did you mean 'sequential'"),
-                ({"timeout": -1}, wrong, "timeout: is -1"), ({"timeout": 0}, wrong, "or None"),
-                ({"timeout": float("nan")}, wrong, "timeout: is nan"),
+                ({"timeout": -1}, wrong, "timeout: value is -1"), ({"timeout": 0}, wrong, "or None"),
+                ({"timeout": float("nan")}, wrong, "timeout: value is nan"),
                 ({"timeout": "5"}, TypeError, "number of seconds"), ({"timeout": []}, TypeError, "seconds"),
                 ({"framework": "pytorch"}, wrong, "did you mean 'torch'"),
                 ({"framework": ["torch"]}, wrong, "framework"), ({"rank": "Auto"}, TypeError, "or 'auto'"),
                 ({"form": "dataclas"}, wrong, "did you mean 'dataclass'"), ({"form": []}, wrong, "form"),
-                ({"on_bad_sample": print}, wrong, "bad_sample='substitute'"),
-                ({"on_bad_sample": 5, "bad_sample": "substitute"}, TypeError, "function of (error, id)"),
-                ({"world": 0, "rank": 0}, wrong, "world: is 0, must be from 1"),
-                ({"rank": 1}, wrong, "rank: is 1, but world is 1; must be from 0 to 0 (give world=, the number"),
-                ({"rank": 2, "world": 2}, wrong, "rank: is 2, but world is 2; must be from 0 to 1"),
-                ({"local_rank": 2, "local_world": 2}, wrong, "local_rank: is 2, but local_world is 2; must be"),
-                ({"batch_size": 0}, wrong, "batch_size: is 0, must be from 1"),
-                ({"batch_size": -1}, wrong, "batch_size: is -1, must be from 1"),
-                ({"with_crops": "yes"}, TypeError, "with_crops: is 'yes', must be True or False"),
-                ({"trace": 2}, TypeError, "trace: is 2, must be True or False"),
-                ({"timed": []}, TypeError, "timed: is [], must be True or False"),
+                ({"on_bad_sample": print}, wrong, "bad_sample='replace'"),
+                ({"on_bad_sample": 5, "bad_sample": "replace"}, TypeError, "function of (error, id)"),
+                ({"world": 0, "rank": 0}, wrong, "world: value is 0; must be from 1"),
+                ({"rank": 1}, wrong, "rank: value is 1, and world is 1; must be from 0 to 0 (give world=, the number"),
+                ({"rank": 2, "world": 2}, wrong, "rank: value is 2, and world is 2; must be from 0 to 1"),
+                ({"local_rank": 2, "local_world": 2}, wrong, "local_rank: value is 2, and local_world is 2; must be"),
+                ({"batch_size": 0}, wrong, "batch_size: value is 0; must be from 1"),
+                ({"batch_size": -1}, wrong, "batch_size: value is -1; must be from 1"),
+                ({"report_crops": "yes"}, TypeError, "report_crops: value is 'yes'; must be True or False"),
+                ({"nvtx": 2}, TypeError, "nvtx: value is 2; must be True or False"),
+                ({"measure_device": []}, TypeError, "measure_device: value is []; must be True or False"),
                 ({"form": "dataclass", "outputs": {"class": "i"}}, wrong, "outputs={'class_': ...}")):
             with self.subTest(**keywords):
                 self.refused(kind, [part], self.open, **keywords)

@@ -97,7 +97,7 @@ class Classifier(Case):
         self.assertLess(losses[-1], losses[0] / 2, out)
         self.assertGreater(right[-1], 80, out)
         self.assertRegex(out, r"[\d.]+ samples/s; a step takes [\d.]+ ms, [\d.]+ of them waiting for data")
-        self.assertRegex(out, r"limit: \w+")
+        self.assertRegex(out, r"bottleneck: \w+")
 
     def test_two_processes_share_the_samples_and_make_equal_steps(self):
         self.run_to_end(
@@ -134,7 +134,7 @@ class Classifier(Case):
                     process.send_signal(signal.SIGKILL)
             self.assertEqual(process.wait(), -signal.SIGKILL)
         told += self.run_to_end(*command("killed")).splitlines(True)
-        going_on = re.findall(r"going on behind step (\d+)", "".join(told))
+        going_on = re.findall(r"resuming after step (\d+)", "".join(told))
         self.assertEqual(len(going_on), 2)
         for step in going_on:
             self.assertEqual(int(step) % 3, 0)

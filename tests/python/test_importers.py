@@ -209,7 +209,7 @@ class Files(Case):
         quiet([1, 2], self.path("own"))
         self.assertEqual(len(quiet(self.path("own"), self.path("copy"))), 2)
         os.mkdir(self.path("folder"))
-        self.assert_says("penstock pack", quiet, self.path("folder"), self.path("no"))
+        self.assert_says("holds no images", quiet, self.path("folder"), self.path("no"))
         with open(self.path("a.csv"), "w"):
             pass
         self.assert_says([".csv", ".npz", ".parquet"], quiet, self.path("a.csv"), self.path("no"))
@@ -217,29 +217,8 @@ class Files(Case):
             self.assert_says("no such file", quiet, self.path("none.npz"), self.path("no")), FileNotFoundError
         )
 
-    def test_a_folder_of_images_is_advised_by_the_formats_of_its_files(self):
-        webp, gif = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(20), b"GIF89a" + bytes(20)
-        for name, files in (
-            ("webp", {"a/1.jpg": webp, "a/2.webp": webp, "b/3.gif": gif, "notes.txt": b"none"}),
-            ("two words", {"1.jpg": image_file(0), "2.jpg": webp}),
-            ("-plain", {"1.jpg": image_file(0)}),
-        ):
-            for file, data in files.items():
-                path = os.path.join(self.path(name), file)
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "wb") as out:
-                    out.write(data)
-        error = self.assert_says(["2 WebP, 1 GIF", "JPEG or PNG"], quiet, self.path("webp"), self.path("no"))
-        self.assertNotIn("penstock pack", str(error))
-        wanted = ["1 WebP", f"penstock pack '{self.path('two words')}' OUT"]
-        self.assert_says(wanted, quiet, self.path("two words"), self.path("no"))
-        here = os.getcwd()
-        os.chdir(os.path.dirname(self.path("-plain")))
-        try:
-            error = self.assert_says(["penstock pack ./-plain OUT"], quiet, "-plain", self.path("no"))
-        finally:
-            os.chdir(here)
-        self.assertNotIn("not packed", str(error))
+    def test_an_image_of_a_format_that_is_not_packed_is_refused_by_its_name(self):
+        webp = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(20)
         for check in (True, False):
             with self.assertRaisesRegex(penstock.PenstockError, "WebP"), penstock.Writer(
                 self.path("w"), {"jpg": "image"}, check_images=check
@@ -261,6 +240,34 @@ class Files(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         for package in ("h5py", "pyarrow", "torch"):
             self.assertIn(f"pip install {package}", done.stdout)
+
+    def test_texts_become_class_numbers(self):
+        rows = [{"x": i, "animal": name} for i, name in enumerate(["dog", "cat", "eel", "cat"] * 10)]
+        wanted = [{"dog": 1, "cat": 0, "eel": 2}[row["animal"]] for row in rows]
+        columns = {name: [row[name] for row in rows] for name in ("x", "animal")}
+        quiet(rows, self.path("own"))
+        for source, more in ((rows, {}), (rows, {"num_workers": 2}), (columns, {}), (self.path("own"), {}),
+                             ([tuple(row.values()) for row in rows], {"schema": {"x": "int8", "animal": "utf8"}}),
+                             (rows, {"schema": {"x": "int8", "animal": "int64"}, "num_workers": 2, "context": "spawn"}),
+                             (iter(rows), {"names": ["cat", "dog", "eel"]})):
+            d = quiet(source, self.path(), classes="animal", overwrite=True, **more)
+            self.assertEqual(([r["animal"] for r in d], d.names), (wanted, ("cat", "dog", "eel")))
+            self.assertEqual(([r["x"] for r in d], d.schema["animal"].kind), (list(range(40)), "int64"))
+        d = quiet(rows, self.path("given"), classes="animal", names=["eel", "dog", "cat", "fox"])
+        self.assertEqual(([r["animal"] for r in d][:3], d.names), ([1, 2, 0], ("eel", "dog", "cat", "fox")))
+
+    def test_class_names_that_cannot_be_numbered(self):
+        rows = [{"x": i, "animal": "cat"} for i in range(3)] + [{"x": 3, "animal": 7}]
+        for words, source, more in (
+            (["sample 3", "animal", "holds a int", "must be text"], rows, {}),
+            (["sample 0", "did you mean 'animal'"], rows, {"classes": "animals"}),
+            (["sample 0", "'cat' is no class name", "did you mean 'cats'"], rows, {"names": ["cats"]}),
+            (["names: value is None", "iterable"], iter(rows), {}),
+            (["names", "twice"], rows, {"names": ["cat", "cat"]}),
+        ):
+            error = self.assert_says(words, quiet, source, self.path("no"), **{"classes": "animal", **more})
+            self.assertIsInstance(error, penstock.PenstockError)
+        self.assertEqual(self.left(), [])
 
     def test_field_names(self):
         self.assertEqual(

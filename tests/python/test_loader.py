@@ -31,18 +31,6 @@ def ids(batches):
     return [i for batch in batches for i in batch.sample_ids]
 
 
-def n_threads():
-    return sum(1 for task in os.listdir("/proc/self/task") if name_of(task).startswith("pstk"))
-
-
-def name_of(task):
-    try:
-        with open("/proc/self/task/%s/comm" % task, encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
 class Epochs(unittest.TestCase):
     def test_each_epoch_is_a_permutation_of_its_own(self):
         with loader() as data:
@@ -101,7 +89,7 @@ class Epochs(unittest.TestCase):
             self.assertEqual(ids(data), whole[500:])
 
     def test_a_pass_knows_how_many_batches_it_has(self):
-        with loader(last="short", batch_size=30) as data:
+        with loader(last_batch="short", batch_size=30) as data:
             self.assertEqual((len(data), len(iter(data))), (67, 67))
             data.seek(0, 600)
             left = iter(data)
@@ -130,13 +118,13 @@ class Epochs(unittest.TestCase):
 
     def test_rows_that_fill_up_the_last_batch_are_counted(self):
         for last, rows in (("pad", [8, 8, 8]), ("short", [8, 8, 4]), ("drop", [8, 8])):
-            with penstock.Loader(sets.scalars(20), batch_size=8, last=last, framework="dlpack") as data:
+            with penstock.Loader(sets.scalars(20), batch_size=8, last_batch=last, framework="dlpack") as data:
                 self.assertEqual([batch.n_valid for batch in data], rows)
 
     def test_ranks_share_every_epoch(self):
         parts = []
         for rank in range(3):
-            with loader(rank=rank, world=3, last="short", batch_size=7) as data:
+            with loader(rank=rank, world=3, last_batch="short", batch_size=7) as data:
                 parts.append(ids(data))
                 self.assertEqual(len(data), 96)
         self.assertEqual(sorted(sum(parts, [])), list(range(2000)))
@@ -146,7 +134,7 @@ class Epochs(unittest.TestCase):
         outputs = {"p": sets.images("float32", "nchw"), "i": "i", "t": "text"}
         for keywords in ({}, {"n_threads": 1, "n_slots": 2},
                          {"n_threads": 5, "n_slots": 9, "reader": "threads"}):
-            with penstock.Loader(sets.small(), batch_size=8, framework="numpy", seed=3, last="short",
+            with penstock.Loader(sets.small(), batch_size=8, framework="numpy", seed=3, last_batch="short",
                                  outputs=outputs, **keywords) as data:
                 digests.add(sets.digest(data))
         self.assertEqual(len(digests), 1)
@@ -184,7 +172,7 @@ class Forms(unittest.TestCase):
         self.assertEqual(batch["half"][3], 1.5)
         self.assertEqual((batch.epoch, batch.position, batch.next_position, batch.index, batch.n_valid),
                          (0, 0, 10, 0, 10))
-        self.assertEqual((batch.sample_ids, batch.substituted), (list(range(10)), {}))
+        self.assertEqual((batch.sample_ids, batch.replacements), (list(range(10)), {}))
         batch.record_stream(None)
         self.assertIn("i: int64 [10]", repr(batch))
 
@@ -244,7 +232,7 @@ class Forms(unittest.TestCase):
     def test_crops_tell_where_rows_were_cut(self):
         crop = penstock.image("image", [penstock.CenterCrop((10, 12))])
         outputs = {"a": crop, "b": sets.images(), "i": "i"}
-        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", with_crops=True,
+        with penstock.Loader(sets.small(), batch_size=8, framework="numpy", report_crops=True,
                              outputs=outputs) as data:
             batch = next(iter(data))
         self.assertEqual({name: len(crops) for name, crops in batch.crops.items()}, {"a": 8, "b": 8})
@@ -293,16 +281,16 @@ class Outputs(unittest.TestCase):
     def test_wrong_outputs_are_refused_in_words(self):
         crop = penstock.CenterCrop(8)
         for outputs, error, part in (
-                ({}, penstock.SettingsError, "there are none"),
-                ({"a": 3}, TypeError, "neither an output"),
-                ({3: "i"}, penstock.SettingsError, "no name"),
-                (["i", "i"], penstock.SettingsError, "need names"),
+                ({}, penstock.SettingsError, "must have at least 1"),
+                ({"a": 3}, TypeError, "must be an output"),
+                ({3: "i"}, penstock.SettingsError, "value is 3 for a name; must be text"),
+                (["i", "i"], penstock.SettingsError, "must have a name for each"),
                 ({"a": penstock.scalar("x")}, penstock.SettingsError, "use penstock.tensor"),
                 ({"a": penstock.scalar("i", "uint8")}, penstock.SettingsError, "choose one that holds them all"),
                 ({"a": penstock.image("i", [crop])}, penstock.SettingsError, "use penstock.scalar"),
                 ({"a": penstock.image("image", [])}, penstock.SettingsError, "size"),
                 ({"a": penstock.image("image", [crop], dtype="int32")}, penstock.SettingsError,
-                 "images are")):
+                 "for an image")):
             with self.subTest(outputs=outputs), self.assertRaisesRegex(error, part):
                 self.open(outputs)
         self.assertRaisesRegex(penstock.SettingsError, "one of uint8", penstock.scalar, "i", "flota32")
@@ -531,13 +519,13 @@ class Signals(unittest.TestCase):
 
 
     def test_a_close_that_was_interrupted_is_finished_by_the_next(self):
-        before = n_threads()
+        before = sets.n_threads_of_the_library()
         for step in itertools.count(1):
             data = loader(n_threads=1)
             struck = sets.strike(step, data.close)
             data.close()
             self.assertTrue(data.closed)
-            self.assertEqual(n_threads(), before, "step %d" % step)
+            self.assertEqual(sets.n_threads_of_the_library(), before, "step %d" % step)
             if not struck:
                 break
         self.assertGreater(step, 10)
@@ -571,15 +559,15 @@ class Signals(unittest.TestCase):
 
 class Ending(unittest.TestCase):
     def test_close_leaves_no_thread(self):
-        before = n_threads()
+        before = sets.n_threads_of_the_library()
         data = loader()
         next(iter(data))
-        self.assertGreater(n_threads(), before)
+        self.assertGreater(sets.n_threads_of_the_library(), before)
         self.assertFalse(data.closed)
         data.close()
         data.close()
         self.assertTrue(data.closed)
-        self.assertEqual(n_threads(), before)
+        self.assertEqual(sets.n_threads_of_the_library(), before)
         for use in (data.stats, lambda: next(iter(data)), lambda: len(data), lambda: data.epoch(1)):
             self.assertRaisesRegex(penstock.PenstockError, "closed: open another", use)
         self.assertIn("closed", repr(data))
@@ -636,7 +624,7 @@ import sets
 data = penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=False)
 batches = iter(data)
 first = next(batches)
-data._turn.acquire()  # as a thread would have that is not in the child
+data._handle.turn.acquire()  # as a thread would have that is not in the child
 pid = os.fork()
 if pid == 0:
     status = 0
@@ -654,7 +642,7 @@ if pid == 0:
     with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack") as own:
         status |= next(iter(own)).n_valid != 10
     sys.exit(status)
-data._turn.release()
+data._handle.turn.release()
 assert os.waitpid(pid, 0)[1] == 0
 assert first["i"].read()[8:16] == (1).to_bytes(8, "little")
 assert sum(1 for _ in batches) == 199
@@ -681,7 +669,7 @@ if __name__ == "__main__":
 
 class Words(unittest.TestCase):
     def test_words_of_other_loaders_are_explained(self):
-        for word, answer in (("num_workers", "n_threads"), ("pin_memory", "page-locked"), ("drop_last", "last=")):
+        for word, answer in (("num_workers", "n_threads"), ("pin_memory", "page-locked"), ("drop_last", "last_batch=")):
             with self.assertRaisesRegex(TypeError, answer):
                 penstock.Loader(sets.small(), batch_size=4, **{word: 1})
 
@@ -726,22 +714,22 @@ class Processes(unittest.TestCase):
 
 class Settings(unittest.TestCase):
     def test_a_wrong_keyword_is_told_with_the_nearest(self):
-        for wrong, part in (("batchsize", "did you mean batch_size"),
+        for wrong, part in (("batchsize", "did you mean 'batch_size'"),
                             ("num_threads", "n_threads= is the number"),
-                            ("shufle", "did you mean shuffle"), ("zzz", "it has: path, batch_size")):
+                            ("shufle", "did you mean 'shuffle'"), ("zzz", "it has: path, batch_size")):
             with self.assertRaisesRegex(TypeError, part):
                 loader(**{wrong: 1})
         with self.assertRaisesRegex(TypeError, "batch_size"):
             penstock.Loader(sets.scalars())
 
     def test_wrong_values_are_refused_by_name_before_anything_is_started(self):
-        before = n_threads()
+        before = sets.n_threads_of_the_library()
         for keywords, error in (
                 ({"batch_size": "8"}, TypeError), ({"batch_size": 8.0}, TypeError),
                 ({"batch_size": 0}, penstock.SettingsError), ({"batch_size": -1}, penstock.SettingsError),
                 ({"batch_size": 3000}, penstock.SettingsError), ({"seed": 2**64}, penstock.SettingsError),
                 ({"n_threads": 2**32}, penstock.SettingsError), ({"n_threads": None}, TypeError),
-                ({"order": "random"}, penstock.SettingsError), ({"last": "dorp"}, penstock.SettingsError),
+                ({"order": "random"}, penstock.SettingsError), ({"last_batch": "dorp"}, penstock.SettingsError),
                 ({"io": "fast"}, penstock.SettingsError), ({"bad_sample": 1}, penstock.SettingsError),
                 ({"rank": 3, "world": 3}, penstock.SettingsError), ({"rank": 1}, penstock.SettingsError),
                 ({"device": "gpu"}, penstock.SettingsError), ({"device": "cpu:1"}, penstock.SettingsError),
@@ -752,21 +740,21 @@ class Settings(unittest.TestCase):
             with self.subTest(**keywords), self.assertRaisesRegex(error, name):
                 loader(**keywords)
         with self.assertRaisesRegex(penstock.SettingsError, "did you mean 'drop'"):
-            loader(last="dorp")
+            loader(last_batch="dorp")
         with self.assertRaisesRegex(penstock.SettingsError, "shuffle"):
             loader(shuffle=True, order="sequential")
-        self.assertEqual(n_threads(), before)
+        self.assertEqual(sets.n_threads_of_the_library(), before)
 
     def test_whole_numbers_of_numpy_are_whole_numbers(self):
         with loader(batch_size=np.int64(20), seed=np.uint8(3), n_slots=True + 2) as data:
             self.assertEqual(data.batch_size, 20)
 
     def test_settings_reach_the_library(self):
-        with loader(n_threads=1, n_slots=5, reader="threads", io="buffered", queue_depth=16, variant="c",
+        with loader(n_threads=1, n_slots=5, reader="threads", io="buffered", queue_depth=16, kernels="c",
                     max_memory=1 << 30, index_memory=1 << 20, pin_threads=False) as data:
             next(iter(data))
             stats = data.stats()
-        self.assertEqual((stats.n_threads, stats.n_slots, stats.reader, stats.queue_depth, stats.variant),
+        self.assertEqual((stats.n_threads, stats.n_slots, stats.reader, stats.queue_depth, stats.kernels),
                          (1, 5, "threads", 16, "c"))
 
     def test_a_data_set_that_is_not_there(self):

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import statistics
 import struct
 import subprocess
@@ -28,7 +29,7 @@ QUICK_START = """
 import sys
 import penstock
 
-loader = penstock.Loader(sys.argv[1], batch_size=8, seed=1, n_threads=1, last="short", outputs={
+loader = penstock.Loader(sys.argv[1], batch_size=8, seed=1, n_threads=1, last_batch="short", outputs={
     "image": penstock.image("jpg", [penstock.RandomResizedCrop(32), penstock.RandomFlip()]),
     "label": penstock.scalar("cls", dtype="int64")})
 rows = []
@@ -55,9 +56,9 @@ assert data[7]["text"] == "sample 7" and data[7]["cls"] == 7, data[7]
 
 
 # What src/device/cuda/kernels.cu makes.
-KERNELS = {f"pstk_pixels_{dtype}_{layout}_{exact}_{run}".encode()
+KERNELS = {f"pstk_pixels_{channels}_{dtype}_{layout}_{exact}_{run}".encode()
            for dtype, exact, runs in (("F32", 0, (1, 4)), ("F16", 0, (1, 8)), ("F16", 1, (1, 8)), ("BF16", 1, (1, 8)))
-           for layout in ("NHWC", "NCHW") for run in runs}
+           for channels, layout in ((1, "NCHW"), (3, "NHWC"), (3, "NCHW"), (4, "NHWC"), (4, "NCHW")) for run in runs}
 KERNELS |= {f"pstk_cast_{name}".encode() for name in ("I32_U16", "I64_U8", "I64_U16", "I64_I32", "any")}
 KERNELS |= {b"pstk_spin"}
 CUDA_12_ABI = (0x33, 7)  # CUDA 13, and 12 for what came after Hopper: (0x41, 8)
@@ -128,6 +129,12 @@ class SourceTest(unittest.TestCase):
                 times.append(float(out[0]))
         times = times[1:]  # the first one compiles
         self.assertLess(statistics.median(times), 0.1, times)
+
+    def test_headers_and_library_of_the_sources(self) -> None:
+        """Without a wheel, the headers are those of the sources, and the library is the one that was loaded."""
+        import penstock
+        self.assertEqual(penstock.get_include(), str(TOP / "include"))
+        self.assertEqual(os.path.realpath(penstock.get_library()), os.path.realpath(os.environ["PENSTOCK_LIBRARY"]))
 
 
 @unittest.skipUnless(WHEEL, "PENSTOCK_WHEEL names no wheel; scripts/test python makes one")
@@ -218,11 +225,41 @@ class WheelTest(unittest.TestCase):
         bundled = list((self.top / "venv").glob("lib/python*/site-packages/penstock.libs/*"))
         self.assertTrue((licences / "LICENSE").exists())
         self.assertEqual(len(list(licences.glob("lib*.txt"))), len(bundled))
+        listed = [line.split("\t") for line in (licences / "bundled.tsv").read_text().splitlines()]
+        self.assertEqual(sorted(line[0] for line in listed),
+                         sorted(re.sub("-[0-9a-f]{8}(?=[.]so)", "", path.name) for path in bundled))
+        page = (TOP / "docs/install.md").read_text()
+        for name, licence, source in listed:
+            self.assertRegex(page, rf"(?m)^\| {re.match('[a-z]+', name)[0]}\b.* \| {re.escape(licence)} \|$")
+            self.assertRegex(licence, r"^[A-Za-z0-9.+-]+( (AND|OR) [A-Za-z0-9.+-]+)*$", name)
+            self.assertRegex(source, r"^Debian source package: \S+ \S+$", name)
+
+    def test_pages(self) -> None:
+        """What belongs in `share` is there, where man(1) looks beside the folder of the command."""
+        page = self.top / "venv/share/man/man1/penstock.1"
+        version = run(self.program("penstock"), "--version").strip()
+        self.assertRegex(page.read_text(), rf'(?m)^.TH PENSTOCK 1 .*"{re.escape(version)}"')
+
+    def test_headers(self) -> None:
+        """A C program is compiled with the wheel's headers and linked with its library, and runs."""
+        if not shutil.which("cc"):
+            self.skipTest("missing: cc")
+        places = self.python("import penstock; print(penstock.get_include()); print(penstock.get_library())")
+        include, library = places.split()
+        for path in (include, library):
+            self.assertTrue(path.startswith(str(self.top / "venv")), path)
+        self.assertEqual(sorted(os.listdir(include + "/penstock")), sorted(os.listdir(TOP / "include/penstock")))
+        program = self.top / "count"
+        run("cc", TOP / "examples/project/count.c", "-I", include, library, f"-Wl,-rpath,{os.path.dirname(library)}",
+            "-o", program)
+        self.assertEqual(run(program, self.data), "20 samples\n")
 
     def test_z_uninstall_leaves_nothing(self) -> None:
-        """Last, by its name."""
+        """Last, by its name. Of `share` pip leaves folders, without a file in them."""
         run(self.program("pip"), "uninstall", "--yes", "penstock")
-        self.assertEqual(self.installed() - self.before, set())
+        left = self.installed() - self.before
+        self.assertEqual([path for path in left if path.split("/")[0] != "share"], [])
+        self.assertEqual([path for path in left if not (self.top / "venv" / path).is_dir()], [])
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class Auto(unittest.TestCase):
         # What another launcher says half of comes first: it is nearer to the process.
         with self.assertRaisesRegex(penstock.SettingsError, "WORLD_SIZE is 4, but RANK is not set"):
             self.find(**dict(batch, WORLD_SIZE="4"))
-        with self.assertRaisesRegex(penstock.SettingsError, "SLURM_NTASKS is 'x', must be a whole number"):
+        with self.assertRaisesRegex(penstock.SettingsError, "SLURM_NTASKS is 'x'; must be a whole number"):
             self.find(**dict(batch, SLURM_NTASKS="x"))
 
     def test_what_is_given_wins(self):
@@ -115,9 +115,9 @@ class Auto(unittest.TestCase):
 
     def test_a_world_that_the_launcher_does_not_have_is_refused(self):
         two = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
-        for env, world, said in (({}, 2, "world: is 2, but rank='auto' found 1 process .alone."),
-                                 (two, 4, "world: is 4, but rank='auto' found 2 processes .torchrun."),
-                                 (two, 1, "world: is 1, but rank='auto' found 2 processes .torchrun.")):
+        for env, world, said in (({}, 2, "world: value is 2, and rank='auto' found 1 process .alone."),
+                                 (two, 4, "world: value is 4, and rank='auto' found 2 processes .torchrun."),
+                                 (two, 1, "world: value is 1, and rank='auto' found 2 processes .torchrun.")):
             with mock.patch.dict(os.environ, env), self.assertRaisesRegex(penstock.SettingsError, said):
                 loader(rank="auto", world=world).close()
         with mock.patch.dict(os.environ, two), loader(rank="auto", world=2, n_threads=2) as data:

@@ -88,7 +88,7 @@ class Show(Case):
     def test_a_loader_goes_on_as_if_nothing_was_shown(self):
         def batches(look):
             """All that three loops over a loader see, the first of them left early."""
-            with self.open(last="short") as loader:
+            with self.open(last_batch="short") as loader:
                 look(loader)
                 for early in (True, False, False):
                     for batch in loader:
@@ -113,7 +113,7 @@ class Show(Case):
 
     def test_what_a_loader_drops_is_not_shown(self):
         for last, n in (("drop", 4), ("short", 6)):  # of 30 samples
-            with self.open(last=last) as loader:
+            with self.open(last_batch=last) as loader:
                 loader.seek(0, 24)
                 self.assertEqual(penstock.show(loader, 9, columns=9).size[0], n * (16 + GAP) - GAP)
 
@@ -169,15 +169,67 @@ class Show(Case):
             self.assertEqual(penstock.show(batch, 2, columns=2, field=name).size, (2 * 16 + GAP, 16))
         self.assert_says("no images", penstock.show, (1, 2))
 
+    def test_images_of_few_rows_or_columns_lie_as_their_output_says(self):
+        sides = [(h, w) for h in (1, 3, 4, 6) for w in (1, 3, 4, 6)]
+        kinds = [(layout, side) for layout in ("nhwc", "nchw", "channels_last") for side in sides]
+        for channels in (1, 3, 4):
+            outputs = {
+                f"{i}": penstock.image(
+                    "image", [Resize((h, w))], layout=layout, channels=channels
+                )
+                for i, (layout, (h, w)) in enumerate(kinds[::-1], -1)  # names that are other outputs' numbers
+            }
+            for form in ("dict", "tuple"):
+                with penstock.Loader(
+                    self.path(), batch_size=2, outputs=outputs, framework="numpy", form=form, copy=True
+                ) as loader:
+                    batch = next(iter(loader))
+                    found = dict(zip(outputs, batch if form == "tuple" else batch.values()))
+                    for i, (name, array) in enumerate(found.items()):
+                        rows = array if outputs[name].layout == "nhwc" else array.transpose(0, 2, 3, 1)
+                        wanted = np.concatenate([rows[0], rows[1]])[..., :3]
+                        field = str(i) if form == "tuple" else name
+                        with self.subTest(channels=channels, form=form, output=name):
+                            sheet = np.array(penstock.show(batch, 2, columns=1, field=field))
+                            height, width = rows.shape[1:3]
+                            self.assertEqual(sheet.shape, (2 * height + GAP, width, 3))
+                            both = np.concatenate([sheet[:height], sheet[-height:]])
+                            np.testing.assert_array_equal(both, np.broadcast_to(wanted, both.shape))
+
+    def test_a_loader_shows_images_of_few_rows_upright(self):
+        for h, w in ((3, 16), (4, 16), (1, 16), (16, 3)):
+            for channels in (1, 3, 4):
+                for layout in ("nhwc", "nchw"):
+                    ops = [Resize((h, w))]
+                    output = penstock.image("image", ops, layout=layout, channels=channels)
+                    with penstock.Loader(
+                        self.path(), batch_size=2, outputs=[output], framework="numpy"
+                    ) as loader:
+                        sheet = penstock.show(loader, 2, columns=2)
+                        self.assertEqual(sheet.size, (2 * w + GAP, h + LINE))
+
+    def test_the_layout_of_a_foreign_batch_is_given_where_its_shape_leaves_it_open(self):
+        gray = np.arange(2 * 3 * 9, dtype="u1").reshape(2, 3, 9, 1)  # NHWC: 3 rows of gray
+        words = ["'x' has the shape (2, 3, 9, 1)", "layout='nhwc' or 'nchw'"]
+        self.assert_says(words, penstock.show, {"x": gray})
+        sheet = np.array(penstock.show({"x": gray}, layout="nhwc", columns=1))
+        np.testing.assert_array_equal(sheet[:3], np.repeat(gray[0], 3, axis=2))
+        sheet = np.array(penstock.show({"x": gray}, layout="nchw", columns=1))
+        np.testing.assert_array_equal(sheet[:9], gray[0].transpose(1, 2, 0))
+        self.assertEqual(penstock.show({"x": gray.reshape(2, 9, 3, 1)}, columns=1).size, (3, 2 * 9 + GAP))
+        self.assert_says("layout: value is 'hwc'; must be", penstock.show, {"x": gray}, layout="hwc")
+        self.assert_says("layout='nchw': 'x' has the shape", penstock.show, {"x": gray[:, :2]}, layout="nchw")
+        self.assert_says("layout is for a batch", penstock.show, self.path(), layout="nhwc")
+
     def test_what_is_wrong_is_named(self):
         for arguments, keywords, words in [
             ([self.path()], dict(field="imag"), "did you mean 'image'"),
             ([self.path()], dict(label="key"), "cls"),
             ([self.path()], dict(ids=[30]), "0 to 29"),
             ([self.path()], dict(ids=[]), "empty"),
-            ([self.path()], dict(ids=5), "ids: is 5, must be a list"),
-            ([self.path()], dict(colums=2), "did you mean columns?"),
-            ([self.path()], dict(nrow=2), "penstock.show has no 'nrow': columns="),
+            ([self.path()], dict(ids=5), "ids: value is 5; must be a list"),
+            ([self.path()], dict(colums=2), "did you mean 'columns'?"),
+            ([self.path()], dict(nrow=2), "penstock.show has no argument 'nrow': columns="),
             ([self.path(), 4, [1]], {}, "takes source, n by position"),
             ([self.path(), 0], {}, "n is 0"),
             ([{"x": np.zeros((1, 2, 2, 3))}], dict(ids=[1]), "path or a Dataset"),

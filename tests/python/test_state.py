@@ -19,7 +19,7 @@ sets.need_numpy()
 def loader(**keywords):
     keywords.setdefault("batch_size", 8)
     keywords.setdefault("outputs", {"p": sets.images(), "i": "i", "t": "text"})
-    keywords.setdefault("last", "short")
+    keywords.setdefault("last_batch", "short")
     return penstock.Loader(sets.small(), framework="numpy", seed=11, **keywords)
 
 
@@ -143,8 +143,8 @@ class Refused(unittest.TestCase):
         self.load("past the 103 samples", position=104)
         self.load("position is -1", position=-1)
         self.load("epoch is '1'", epoch="1")
-        self.load("no state of a penstock", version=None)
-        self.load("version is 0, must be at least 1", version=0)
+        self.load("not the state of a penstock", version=None)
+        self.load("version is 0; must be at least 1", version=0)
         self.load("position is True", position=True)
 
     def test_a_state_without_a_member_is_named(self):
@@ -205,7 +205,7 @@ import json, os, sys, time
 import penstock
 import sets
 path, journal, epochs, most = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-data = penstock.Loader(path, batch_size=8, seed=11, framework="numpy", last="short",
+data = penstock.Loader(path, batch_size=8, seed=11, framework="numpy", last_batch="short",
                        outputs={"p": sets.images(), "i": "i", "t": "text"})
 lines = []
 if os.path.exists(journal):

@@ -20,12 +20,12 @@ class Stats(unittest.TestCase):
         for _ in self.data:
             pass
         told = self.data.stats()
-        self.assertEqual((told.n_samples, told.n_batches, told.n_replaced), (2000, 200, 0))
+        self.assertEqual((told.n_samples, told.n_batches, told.n_replacements), (2000, 200, 0))
         self.assertEqual(told.stage_consumer.n_items, 200)
         self.assertGreaterEqual(told.stage_workers.n_items, 2000)
         self.assertIn(told.reader, ("io_uring", "threads"))
-        self.assertIn(told.variant, ("c", "avx2", "avx512"))
-        self.assertIn(told.limit, stats.ADVICE)
+        self.assertIn(told.kernels, ("c", "avx2", "avx512"))
+        self.assertIn(told.bottleneck, stats.ADVICE)
         self.assertGreater(told.slot_memory, 0)
         self.assertTrue(0 <= told.starved <= 1)
 
@@ -34,16 +34,16 @@ class Stats(unittest.TestCase):
         self.assertEqual({field.name for field in dataclasses.fields(penstock.Stats)}, names)
 
     def test_every_enumerator_has_a_word(self):
-        for words, prefix in ((stats.LIMITS, "LIMIT_"), (stats.RUNGS, "RUNG_")):
+        for words, prefix in ((stats.BOTTLENECKS, "BOTTLENECK_"), (stats.FALLBACKS, "FALLBACK_")):
             codes = {value for name, value in vars(_c).items() if name.startswith(prefix)}
             self.assertEqual(set(words), codes)
-        self.assertEqual(set(stats.ADVICE), set(stats.LIMITS.values()))
+        self.assertEqual(set(stats.ADVICE), set(stats.BOTTLENECKS.values()))
 
     def test_it_prints_for_people(self):
         for _ in self.data:
             pass
         text = str(self.data.stats())
-        for part in ("2,000 samples in 200 batches", "reader", "workers", "consumer", "slots", "limit: "):
+        for part in ("2,000 samples in 200 batches", "reader", "workers", "consumer", "slots", "bottleneck: "):
             self.assertIn(part, text)
         self.assertNotIn("uploader", text)
         self.assertLessEqual(max(map(len, text.splitlines()[:-1])), 100)

@@ -22,11 +22,11 @@ def opened(path=sets.scalars(), **keywords):
 
 def stream_of(loader):
     found = c_void_p()
-    assert _c.lib.pstk_stream_open(loader._handle, byref(found), None) == 0
+    assert _c.lib.pstk_stream_open(loader._handle.pointer, byref(found), None) == 0
     return found.value
 
 def spin(loader, stream):
-    assert _c.lib.pstk_stream_spin(loader._handle, stream, int(SPIN * 1e9), None) == 0
+    assert _c.lib.pstk_stream_spin(loader._handle.pointer, stream, int(SPIN * 1e9), None) == 0
 
 def seconds_until_overwritten(batches):
     "A slot was just given back: how long until the next batches can be read, one of which gets it."
@@ -44,7 +44,7 @@ def is_waited_for(use, **keywords):
         spin(loader, side)
         del batch, kept
         waited = seconds_until_overwritten(batches) > SPIN / 2
-        _c.lib.pstk_stream_close(loader._handle, byref(c_void_p(side)))
+        _c.lib.pstk_stream_close(loader._handle.pointer, byref(c_void_p(side)))
     return waited
 
 class Stream:  # as PyTorch's
@@ -216,7 +216,7 @@ with opened() as loader:
         assert tensor.__cuda_array_interface__["stream"] == side
     del batch, tensor
     next(batches)
-    _c.lib.pstk_stream_close(loader._handle, byref(c_void_p(side)))
+    _c.lib.pstk_stream_close(loader._handle.pointer, byref(c_void_p(side)))
 """)
 
     def test_the_stream_of_each_thread_is_refused_in_words(self):

@@ -334,7 +334,8 @@ class Endings(Case):
             lambda overwrite: merge([self.path("part")], self.path(), overwrite=overwrite),
         ):
             for overwrite in (False, True):
-                error = self.assert_says([self.path(), "not penstock's", "directory"], make, overwrite)
+                parts = [self.path(), "another program wrote its manifest.json", "directory"]
+                error = self.assert_says(parts, make, overwrite)
                 self.assertIsInstance(error, penstock.DataSetExistsError)
                 self.assertNotIn("overwrite", str(error))
 

@@ -22,7 +22,7 @@ static _Alignas(4096) uint8_t memory[MAX_FRAMES * PSTK__PAGE_SIZE];
 
 static struct pstk__extent page_of(uint32_t i)
 {
-    return (struct pstk__extent){.shard = i / 5, .page = i % 5, .size = PSTK__PAGE_SIZE};
+    return (struct pstk__extent){.file = i / 5, .page = i % 5, .size = PSTK__PAGE_SIZE};
 }
 
 TEST(no_room_for_one_page_is_refused)

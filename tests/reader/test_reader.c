@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "reader/reader.h"
+#include "support/local_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct io_uring; /* liburing is uring.c's alone */
+struct io_uring; /* liburing is reader/uring.c's alone */
 struct iovec;
 
 /* ---- faults, put between by the linker (--wrap) ---------------------------------------------- */
@@ -125,8 +126,7 @@ int __wrap_pstk__reader_result(struct pstk__read *read, int32_t got)
     return __real_pstk__reader_result(read, got);
 }
 
-/* ---- files and reads to check -----------------------------------------------------------------
- */
+/* ---- files and reads to check */
 
 #define N_FILES 3
 #define FILE_SIZE 300007u /* no multiple of anything */
@@ -164,11 +164,11 @@ static struct pstk__reader_config config_of(uint32_t kind, uint32_t depth, int r
 }
 
 /* Open, with the files in their slots. NULL: this machine has no such reader. */
-static struct pstk__reader *open_reader(const struct pstk__reader_config *c, uint32_t *rungs)
+static struct pstk__reader *open_reader(const struct pstk__reader_config *c, uint32_t *fallbacks)
 {
     struct pstk__reader *reader;
-    *rungs = 0;
-    if (pstk__reader_open(&reader, c, rungs, NULL) < 0)
+    *fallbacks = 0;
+    if (pstk__reader_open(&reader, c, fallbacks, NULL) < 0)
         return NULL;
     for (uint32_t i = 0; i < N_FILES; i++)
         reader->ops->set_file(reader, i, fds[i]);
@@ -203,7 +203,7 @@ static int is_right(const struct pstk__read *r)
 static void fill(struct pstk__read *r, uint32_t index, uint32_t size)
 {
     r->file = draw(N_FILES);
-    r->fd = fds[r->file];
+    r->from = local_file(fds[r->file]);
     r->size = size;
     r->offset = draw(8) ? draw(FILE_SIZE) : FILE_SIZE - draw(5000);
     r->fixed = draw(4) != 0; /* the bit is true only when buffers are registered: see run_reads */
@@ -250,9 +250,9 @@ static int sweep(uint32_t kind, uint32_t n, uint32_t step)
     static const uint32_t depths[] = {1, 2, 3, 7, 64};
     for (int registered = 0; registered < 2; registered++) {
         for (uint32_t d = 0; d < 5; d++) {
-            uint32_t rungs;
+            uint32_t fallbacks;
             const struct pstk__reader_config c = config_of(kind, depths[d], registered);
-            struct pstk__reader *reader = open_reader(&c, &rungs);
+            struct pstk__reader *reader = open_reader(&c, &fallbacks);
             if (!reader)
                 return printf("# reader %u cannot be opened\n", kind), 0;
             uint32_t n_right = run_reads(reader, depths[d], n, step);
@@ -297,9 +297,6 @@ static int in_child(int (*body)(void))
         return -1;
     return WEXITSTATUS(status);
 }
-
-/* ---- tests: data ------------------------------------------------------------------------------
- */
 
 TEST(every_backend_gives_every_size_offset_depth_and_the_end_of_the_file)
 {
@@ -362,12 +359,12 @@ TEST(attempts_go_on_at_aligned_places_and_end_with_the_file)
 TEST(an_error_is_the_result_of_the_read_that_met_it_alone)
 {
     for (int k = 0; k < 2; k++) {
-        uint32_t rungs, n_right = 0;
+        uint32_t fallbacks, n_right = 0;
         const struct pstk__reader_config c = config_of(kinds[k], 4, 1);
         if (!usable(kinds[k]))
             continue;
         for (fail_at = 0; fail_at < 9; fail_at++) {
-            struct pstk__reader *reader = open_reader(&c, &rungs);
+            struct pstk__reader *reader = open_reader(&c, &fallbacks);
             CHECK(reader);
             atomic_store(&n_answers, 0);
             answer = FAIL_ONE;
@@ -382,10 +379,11 @@ TEST(an_error_is_the_result_of_the_read_that_met_it_alone)
 TEST(a_read_refused_for_ever_ends_with_eagain)
 {
     for (int k = 0; k < 2; k++) {
-        uint32_t rungs;
+        uint32_t fallbacks;
         const struct pstk__reader_config c = config_of(kinds[k], 1, 1);
-        struct pstk__reader *reader = usable(kinds[k]) ? open_reader(&c, &rungs) : NULL;
-        struct pstk__read read = {.fd = fds[0], .buffer = buffers, .size = 100}, *done = NULL;
+        struct pstk__reader *reader = usable(kinds[k]) ? open_reader(&c, &fallbacks) : NULL;
+        struct pstk__read read = {.from = local_file(fds[0]), .buffer = buffers, .size = 100},
+                          *done = NULL;
         if (!reader)
             continue;
         answer = FAIL_ALWAYS;
@@ -401,10 +399,14 @@ TEST(a_read_refused_for_ever_ends_with_eagain)
 TEST(a_bad_descriptor_is_the_error_of_its_reads)
 {
     for (int k = 0; k < 2; k++) {
-        uint32_t rungs;
+        uint32_t fallbacks;
         const struct pstk__reader_config c = config_of(kinds[k], 2, 0);
-        struct pstk__reader *reader = usable(kinds[k]) ? open_reader(&c, &rungs) : NULL;
-        struct pstk__read read = {.fd = -1, .file = N_FILES, .buffer = buffers, .size = 9}, *done;
+        struct pstk__reader *reader = usable(kinds[k]) ? open_reader(&c, &fallbacks) : NULL;
+        struct pstk__read read = {.from = local_file(-1),
+                                  .file = N_FILES,
+                                  .buffer = buffers,
+                                  .size = 9},
+                          *done;
         if (!reader)
             continue;
         reader->ops->queue(reader, &read);
@@ -418,7 +420,8 @@ TEST(a_bad_descriptor_is_the_error_of_its_reads)
 /* Read one byte range of slot 0 and say which file's bytes came; -1: none's. */
 static int file_in_slot(struct pstk__reader *reader, int fd)
 {
-    struct pstk__read read = {.fd = fd, .offset = 77, .buffer = buffers, .size = 5000, .fixed = 1};
+    struct pstk__read read = {
+        .from = local_file(fd), .offset = 77, .buffer = buffers, .size = 5000, .fixed = 1};
     struct pstk__read *done;
     reader->ops->queue(reader, &read);
     if (reader->ops->submit(reader) < 0 || reader->ops->reap(reader, &done, 1, 1) != 1)
@@ -435,9 +438,9 @@ static int file_in_slot(struct pstk__reader *reader, int fd)
 TEST(a_slot_reads_the_file_it_was_given_last_registered_or_not)
 {
     for (int k = 0; k < 3; k++) { /* the third: the update is refused */
-        uint32_t rungs, kind = kinds[k > 0];
+        uint32_t fallbacks, kind = kinds[k > 0];
         const struct pstk__reader_config c = config_of(kind, 4, 1);
-        struct pstk__reader *reader = usable(kind) ? open_reader(&c, &rungs) : NULL;
+        struct pstk__reader *reader = usable(kind) ? open_reader(&c, &fallbacks) : NULL;
         if (!reader)
             continue;
         int got[6], refused = 0;
@@ -451,7 +454,7 @@ TEST(a_slot_reads_the_file_it_was_given_last_registered_or_not)
         reader->ops->close(reader);
         for (int i = 0; i < 6; i++)
             CHECK_EQ(got[i], i % N_FILES);
-        CHECK_EQ(refused, k == 2 && !(rungs & PSTK_RUNG_NO_FIXED_FILES) ? 3 : 0);
+        CHECK_EQ(refused, k == 2 && !(fallbacks & PSTK_FALLBACK_NO_FIXED_FILES) ? 3 : 0);
         CHECK_EQ(emptied, 0);
     }
 }
@@ -469,16 +472,16 @@ TEST(direct_reads_reach_an_odd_end_of_the_file_also_when_cut_short)
     }
     int n_wrong = 0;
     for (int k = 0; k < 4; k++) {
-        uint32_t rungs;
+        uint32_t fallbacks;
         const struct pstk__reader_config c = config_of(kinds[k % 2], 2, 1);
-        struct pstk__reader *reader = usable(kinds[k % 2]) ? open_reader(&c, &rungs) : NULL;
+        struct pstk__reader *reader = usable(kinds[k % 2]) ? open_reader(&c, &fallbacks) : NULL;
         if (!reader)
             continue;
         reader->ops->set_file(reader, 1, fd);
         answer = k < 2 ? AS_IT_IS : SHORT_BLOCKS;
         block_size = offset_align;
         for (uint32_t at = 0; at < FILE_SIZE + 8192; at += 12288) {
-            struct pstk__read read = {.fd = fd,
+            struct pstk__read read = {.from = local_file(fd),
                                       .file = 1,
                                       .offset = at,
                                       .size = 65536,
@@ -497,9 +500,6 @@ TEST(direct_reads_reach_an_odd_end_of_the_file_also_when_cut_short)
     CHECK_EQ(n_wrong, 0);
 }
 
-/* ---- tests: close ------------------------------------------------------------------------------
- */
-
 /* Fill a reader with reads that take the disk a while (direct where it can be), submit them all or
  * the first half, close. 1: nothing came into the buffers after that. */
 static int is_quiet_after_close(struct pstk__reader *reader, const int *files, int all)
@@ -507,7 +507,7 @@ static int is_quiet_after_close(struct pstk__reader *reader, const int *files, i
     static struct pstk__read reads[MAX_DEPTH];
     for (uint32_t i = 0; i < MAX_DEPTH; i++) {
         uint32_t file = i % N_FILES;
-        reads[i] = (struct pstk__read){.fd = files[file],
+        reads[i] = (struct pstk__read){.from = local_file(files[file]),
                                        .file = file,
                                        .offset = i % 4 * 65536,
                                        .size = 65536,
@@ -539,9 +539,9 @@ TEST(after_close_nothing_is_written_any_more)
     }
     for (int turn = 0; turn < 32; turn++) {
         const int *files = direct[0] >= 0 && turn & 4 ? direct : fds;
-        uint32_t rungs, kind = kinds[turn & 1];
+        uint32_t fallbacks, kind = kinds[turn & 1];
         const struct pstk__reader_config c = config_of(kind, MAX_DEPTH, turn & 2);
-        struct pstk__reader *reader = usable(kind) ? open_reader(&c, &rungs) : NULL;
+        struct pstk__reader *reader = usable(kind) ? open_reader(&c, &fallbacks) : NULL;
         if (!reader)
             continue;
         for (uint32_t i = 0; i < N_FILES; i++) {
@@ -559,9 +559,9 @@ TEST(after_close_nothing_is_written_any_more)
 TEST(reap_without_waiting_returns_at_once)
 {
     for (int k = 0; k < 2; k++) {
-        uint32_t rungs;
+        uint32_t fallbacks;
         const struct pstk__reader_config c = config_of(kinds[k], 2, 0);
-        struct pstk__reader *reader = usable(kinds[k]) ? open_reader(&c, &rungs) : NULL;
+        struct pstk__reader *reader = usable(kinds[k]) ? open_reader(&c, &fallbacks) : NULL;
         struct pstk__read *done[2];
         if (!reader)
             continue;
@@ -595,20 +595,19 @@ TEST(signals_do_not_disturb_reads)
     CHECK(right);
 }
 
-/* ---- tests: the ladder --------------------------------------------------------------------------
- */
+/* ---- tests: the ladder */
 
-/* Open, run some reads: the rungs, or -1 when data is wrong or the backend another one. */
-static int rungs_of(uint32_t kind, uint32_t expected_kind)
+/* Open, run some reads: the fallbacks, or -1 when data is wrong or the backend another one. */
+static int fallbacks_of(uint32_t kind, uint32_t expected_kind)
 {
-    uint32_t rungs;
+    uint32_t fallbacks;
     const struct pstk__reader_config c = config_of(kind, 16, 1);
-    struct pstk__reader *reader = open_reader(&c, &rungs);
+    struct pstk__reader *reader = open_reader(&c, &fallbacks);
     if (!reader)
         return -1;
     int right = reader->ops->kind == expected_kind && run_reads(reader, 16, 100, 577) == 100;
     reader->ops->close(reader);
-    return right ? (int)rungs : -1;
+    return right ? (int)fallbacks : -1;
 }
 
 /* Refuse io_uring_setup with EPERM, as container run times do. 0, or -1: no seccomp here. */
@@ -630,25 +629,25 @@ static int child_without_io_uring(void)
 {
     struct pstk_error err;
     struct pstk__reader *reader;
-    uint32_t rungs = 0;
+    uint32_t fallbacks = 0;
     struct pstk_machine m = {.size = sizeof m};
     if (deny_io_uring() < 0)
         return 77;
-    if (rungs_of(PSTK_READER_AUTO, PSTK_READER_THREADS) != PSTK_RUNG_NO_IO_URING)
+    if (fallbacks_of(PSTK_READER_AUTO, PSTK_READER_THREADS) != PSTK_FALLBACK_NO_IO_URING)
         return 1;
     pstk__reader_probe(&m);
     if (m.io_uring != -EPERM || m.fixed_buffers != -EPERM || m.single_issuer != 0)
         return 2;
     const struct pstk__reader_config c = config_of(PSTK_READER_IO_URING, 4, 0);
     pstk_error_init(&err, sizeof err);
-    if (pstk__reader_open(&reader, &c, &rungs, &err) != PSTK_ENOTSUP || reader)
+    if (pstk__reader_open(&reader, &c, &fallbacks, &err) != PSTK_ENOTSUP || reader)
         return 3;
-    if (err.native != EPERM || !strstr(err.message, "seccomp") || rungs)
+    if (err.native != EPERM || !strstr(err.message, "seccomp") || fallbacks)
         return 4;
     return 0;
 }
 
-TEST(io_uring_denied_by_seccomp_leaves_the_threads_and_the_rung)
+TEST(io_uring_denied_by_seccomp_leaves_the_threads_and_the_fallback)
 {
     int r = in_child(child_without_io_uring);
     if (r == 77)
@@ -675,15 +674,15 @@ static int child_with_little_memlock(void)
         return 77;
     if (!has_uring())
         return 77; /* before 5.12 the queues are locked memory too */
-    int rungs = rungs_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
-    if (rungs < 0 || !(rungs & PSTK_RUNG_NO_FIXED_BUFFERS))
+    int fallbacks = fallbacks_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
+    if (fallbacks < 0 || !(fallbacks & PSTK_FALLBACK_NO_FIXED_BUFFERS))
         return 1;
     struct pstk_machine m = {.size = sizeof m};
     pstk__reader_probe(&m);
     return m.fixed_buffers == -ENOMEM ? 0 : 2;
 }
 
-TEST(little_lockable_memory_leaves_plain_buffers_and_the_rung)
+TEST(little_lockable_memory_leaves_plain_buffers_and_the_fallback)
 {
     NEED_URING();
     int r = in_child(child_with_little_memlock);
@@ -698,8 +697,8 @@ static int child_opens_again_and_again(void)
     if (drop_ipc_lock() < 0 || setrlimit(RLIMIT_MEMLOCK, &low) < 0)
         return 77;
     for (int i = 0; i < 40; i++) {
-        int rungs = rungs_of(PSTK_READER_IO_URING, PSTK_READER_IO_URING);
-        if (rungs < 0 || (rungs & PSTK_RUNG_NO_FIXED_BUFFERS))
+        int fallbacks = fallbacks_of(PSTK_READER_IO_URING, PSTK_READER_IO_URING);
+        if (fallbacks < 0 || (fallbacks & PSTK_FALLBACK_NO_FIXED_BUFFERS))
             return 1;
     }
     return 0;
@@ -714,23 +713,23 @@ TEST(a_closed_reader_has_given_its_locked_memory_back)
     CHECK_EQ(r, 0);
 }
 
-TEST(each_refusal_is_one_rung_and_the_data_stays_right)
+TEST(each_refusal_is_one_fallback_and_the_data_stays_right)
 {
     NEED_URING();
-    int none = rungs_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
+    int none = fallbacks_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
     refuse_files = EMFILE;
-    int files = rungs_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
+    int files = fallbacks_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
     refuse_files = 0;
     refuse_buffers = ENOMEM;
-    int memory = rungs_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
+    int memory = fallbacks_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
     refuse_buffers = 0;
     refuse_new_flags = 1;
-    int old = rungs_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
+    int old = fallbacks_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
     refuse_new_flags = 0;
     CHECK(none >= 0);
-    CHECK_EQ(files, none | PSTK_RUNG_NO_FIXED_FILES);
-    CHECK_EQ(memory, none | PSTK_RUNG_NO_FIXED_BUFFERS);
-    CHECK_EQ(old, none | PSTK_RUNG_NO_SINGLE_ISSUER);
+    CHECK_EQ(files, none | PSTK_FALLBACK_NO_FIXED_FILES);
+    CHECK_EQ(memory, none | PSTK_FALLBACK_NO_FIXED_BUFFERS);
+    CHECK_EQ(old, none | PSTK_FALLBACK_NO_SINGLE_ISSUER);
 }
 
 TEST(whatever_refuses_the_ring_auto_takes_threads_and_forced_says_why)
@@ -739,14 +738,14 @@ TEST(whatever_refuses_the_ring_auto_takes_threads_and_forced_says_why)
     for (int i = 0; i < 6; i++) {
         struct pstk_error err;
         struct pstk__reader *reader;
-        uint32_t rungs = 0;
+        uint32_t fallbacks = 0;
         const struct pstk__reader_config c = config_of(PSTK_READER_IO_URING, 4, 0);
         pstk_error_init(&err, sizeof err);
         refuse_ring = natives[i];
-        int ladder = rungs_of(PSTK_READER_AUTO, PSTK_READER_THREADS);
-        int forced = pstk__reader_open(&reader, &c, &rungs, &err);
+        int ladder = fallbacks_of(PSTK_READER_AUTO, PSTK_READER_THREADS);
+        int forced = pstk__reader_open(&reader, &c, &fallbacks, &err);
         refuse_ring = 0;
-        CHECK_EQ(ladder, PSTK_RUNG_NO_IO_URING);
+        CHECK_EQ(ladder, PSTK_FALLBACK_NO_IO_URING);
         CHECK_EQ(forced, PSTK_ENOTSUP);
         CHECK(err.native == natives[i] && strstr(err.message, "io_uring") && reader == NULL);
     }
@@ -755,20 +754,22 @@ TEST(whatever_refuses_the_ring_auto_takes_threads_and_forced_says_why)
 TEST(settings_out_of_range_are_named)
 {
     struct pstk__reader *reader;
-    uint32_t rungs = 0;
+    uint32_t fallbacks = 0;
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
     struct pstk__reader_config c = config_of(PSTK_READER_AUTO, 0, 0);
-    CHECK_EQ(pstk__reader_open(&reader, &c, &rungs, &err), PSTK_EINVAL);
-    CHECK(strstr(err.message, "queue_depth"));
+    CHECK_EQ(pstk__reader_open(&reader, &c, &fallbacks, &err), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "queue_depth: value is 0; must be from 1 to 4096"));
     c.depth = 4097;
-    CHECK_EQ(pstk__reader_open(&reader, &c, &rungs, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__reader_open(&reader, &c, &fallbacks, &err), PSTK_EINVAL);
     c.depth = 4;
     c.kind = 9;
-    CHECK_EQ(pstk__reader_open(&reader, &c, &rungs, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__reader_open(&reader, &c, &fallbacks, &err), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "reader: value is 9; must be from 0 to 2"));
     c.kind = PSTK_READER_THREADS;
     c.n_files = 0;
-    CHECK_EQ(pstk__reader_open(&reader, &c, &rungs, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__reader_open(&reader, &c, &fallbacks, &err), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "n_files: value is 0; must be at least 1"));
 }
 
 TEST(any_allocation_or_thread_start_may_fail_at_open)
@@ -782,25 +783,22 @@ TEST(any_allocation_or_thread_start_may_fail_at_open)
         if (!usable(kinds[k]))
             continue;
         for (;; n++) {
-            uint32_t rungs = 0;
+            uint32_t fallbacks = 0;
             fail_after = n;
-            int r = pstk__reader_open(&reader, &c, &rungs, NULL);
+            int r = pstk__reader_open(&reader, &c, &fallbacks, NULL);
             int hit = fail_after < 0;
             fail_after = -1;
             if (r == 0)
                 reader->ops->close(reader);
             if (!hit)
                 break;
-            /* Registered buffers are an extra: without memory to ask for them it is a rung. */
-            CHECK(r < 0 ? reader == NULL : !!(rungs & PSTK_RUNG_NO_FIXED_BUFFERS));
+            /* Registered buffers are an extra: without memory to ask for them it is a fallback. */
+            CHECK(r < 0 ? reader == NULL : !!(fallbacks & PSTK_FALLBACK_NO_FIXED_BUFFERS));
         }
         /* pool, its threads' list, 5 threads; ring, its 2 lists of reads, 2 tables, buffers */
         CHECK_EQ(n, k == 0 ? 7 : 6);
     }
 }
-
-/* ---- tests: what the machine offers -------------------------------------------------------------
- */
 
 TEST(the_alignment_of_a_file_and_of_its_folder_are_powers_of_two_or_refused)
 {
@@ -835,8 +833,8 @@ TEST(the_probe_agrees_with_the_reader)
     CHECK_EQ(none.fixed_buffers, -ENOSYS);
     if (m.io_uring != 1)
         SKIP("io_uring is not permitted here");
-    int rungs = rungs_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
-    CHECK_EQ(m.single_issuer, !(rungs & PSTK_RUNG_NO_SINGLE_ISSUER));
+    int fallbacks = fallbacks_of(PSTK_READER_AUTO, PSTK_READER_IO_URING);
+    CHECK_EQ(m.single_issuer, !(fallbacks & PSTK_FALLBACK_NO_SINGLE_ISSUER));
     CHECK(m.fixed_buffers == 1 || m.fixed_buffers < 0);
 }
 
@@ -877,10 +875,10 @@ int main(void)
         CASE(after_close_nothing_is_written_any_more),
         CASE(reap_without_waiting_returns_at_once),
         CASE(signals_do_not_disturb_reads),
-        CASE(io_uring_denied_by_seccomp_leaves_the_threads_and_the_rung),
-        CASE(little_lockable_memory_leaves_plain_buffers_and_the_rung),
+        CASE(io_uring_denied_by_seccomp_leaves_the_threads_and_the_fallback),
+        CASE(little_lockable_memory_leaves_plain_buffers_and_the_fallback),
         CASE(a_closed_reader_has_given_its_locked_memory_back),
-        CASE(each_refusal_is_one_rung_and_the_data_stays_right),
+        CASE(each_refusal_is_one_fallback_and_the_data_stays_right),
         CASE(whatever_refuses_the_ring_auto_takes_threads_and_forced_says_why),
         CASE(settings_out_of_range_are_named),
         CASE(any_allocation_or_thread_start_may_fail_at_open),

@@ -5,6 +5,7 @@
  */
 #include "support/oracle.h"
 #include "reader/reader.h"
+#include "support/local_file.h"
 #include "support/test.h"
 
 #include <errno.h>
@@ -110,7 +111,7 @@ static int make_file(void)
 
 static void fill(struct pstk__read *r, uint32_t place, uint64_t offset)
 {
-    *r = (struct pstk__read){.fd = file,
+    *r = (struct pstk__read){.from = local_file(file),
                              .file = 0,
                              .offset = offset,
                              .buffer = buffers + (size_t)place * ROOM,
@@ -128,7 +129,7 @@ static int is_right(const struct pstk__read *r)
     return r->result == (int32_t)READ_SIZE;
 }
 
-static struct pstk__reader *open_reader(uint32_t kind, uint32_t *rungs, struct pstk_error *err)
+static struct pstk__reader *open_reader(uint32_t kind, uint32_t *fallbacks, struct pstk_error *err)
 {
     const struct pstk__reader_config c = {.kind = kind,
                                           .depth = DEPTH,
@@ -136,9 +137,9 @@ static struct pstk__reader *open_reader(uint32_t kind, uint32_t *rungs, struct p
                                           .buffers = buffers,
                                           .buffers_size = (DEPTH + N_MORE) * ROOM};
     struct pstk__reader *reader;
-    *rungs = 0;
+    *fallbacks = 0;
     pstk_error_init(err, sizeof *err);
-    if (pstk__reader_open(&reader, &c, rungs, err) < 0)
+    if (pstk__reader_open(&reader, &c, fallbacks, err) < 0)
         return NULL;
     reader->ops->set_file(reader, 0, file);
     return reader;
@@ -163,19 +164,19 @@ static int reads_well(struct pstk__reader *reader, uint32_t first)
 static int child_denied_at_open(void)
 {
     const int whole = denied_call != SYS_io_uring_register;
-    const uint32_t expected =
-        whole ? PSTK_RUNG_NO_IO_URING : PSTK_RUNG_NO_FIXED_FILES | PSTK_RUNG_NO_FIXED_BUFFERS;
+    const uint32_t expected = whole ? PSTK_FALLBACK_NO_IO_URING
+                                    : PSTK_FALLBACK_NO_FIXED_FILES | PSTK_FALLBACK_NO_FIXED_BUFFERS;
     struct pstk_machine m = {.size = sizeof m};
     struct pstk_error err;
-    uint32_t rungs;
+    uint32_t fallbacks;
     if (deny(denied_call, denied_native) < 0)
         return SKIPPED;
-    struct pstk__reader *reader = open_reader(PSTK_READER_AUTO, &rungs, &err);
+    struct pstk__reader *reader = open_reader(PSTK_READER_AUTO, &fallbacks, &err);
     if (!reader || err.code)
         return 1;
     if (reader->ops->kind != (whole ? PSTK_READER_THREADS : PSTK_READER_IO_URING))
         return 2;
-    if ((rungs & ~(uint32_t)PSTK_RUNG_NO_SINGLE_ISSUER) != expected)
+    if ((fallbacks & ~(uint32_t)PSTK_FALLBACK_NO_SINGLE_ISSUER) != expected)
         return 3;
     if (!reads_well(reader, 0))
         return 4;
@@ -186,7 +187,7 @@ static int child_denied_at_open(void)
         return 6;
     if (whole && m.single_issuer)
         return 7;
-    reader = open_reader(PSTK_READER_IO_URING, &rungs, &err);
+    reader = open_reader(PSTK_READER_IO_URING, &fallbacks, &err);
     if (whole ? reader || err.code != PSTK_ENOTSUP || err.native != denied_native : !reader)
         return 8;
     if (reader)
@@ -211,8 +212,8 @@ static int child_denied_while_reading(void)
 {
     struct pstk__read reads[DEPTH], *done[DEPTH];
     struct pstk_error err;
-    uint32_t rungs, n = 0, n_right = 0;
-    struct pstk__reader *reader = open_reader(PSTK_READER_IO_URING, &rungs, &err);
+    uint32_t fallbacks, n = 0, n_right = 0;
+    struct pstk__reader *reader = open_reader(PSTK_READER_IO_URING, &fallbacks, &err);
     if (!reader || !reads_well(reader, DEPTH))
         return 1;
     for (uint32_t i = 0; i < DEPTH; i++) {
@@ -239,7 +240,7 @@ static int child_denied_while_reading(void)
     const int lost = denied_call == SYS_io_uring_enter;
     if (n != DEPTH || (!lost && n_right != DEPTH))
         return 6;
-    if (reader->rungs != (lost ? PSTK_RUNG_NO_IO_URING : 0u))
+    if (reader->fallbacks != (lost ? PSTK_FALLBACK_NO_IO_URING : 0u))
         return 7;
     if ((reader->n_lost > 0) != lost)
         return 12;
@@ -247,7 +248,7 @@ static int child_denied_while_reading(void)
     if (!reads_well(reader, DEPTH))
         return 8;
     reader->ops->set_file(reader, 0, file);
-    if (!lost && reader->rungs != PSTK_RUNG_NO_FIXED_FILES)
+    if (!lost && reader->fallbacks != PSTK_FALLBACK_NO_FIXED_FILES)
         return 9;
     if (!reads_well(reader, DEPTH))
         return 9;
@@ -328,7 +329,7 @@ static int child_denied_under_a_loader(void)
     if (n != n_expected || n_wrong)
         return printf("# %u batches, %u wrong\n", n, n_wrong), 3;
     /* All files are open by then, so that nothing more is registered. */
-    if (!(st.rungs & PSTK_RUNG_NO_IO_URING) != !lost)
+    if (!(st.fallbacks & PSTK_FALLBACK_NO_IO_URING) != !lost)
         return 4;
     return st.reader == (lost ? PSTK_READER_THREADS : PSTK_READER_IO_URING) ? 0 : 5;
 }

@@ -50,7 +50,7 @@ static void make_sample(struct sample *s)
                                             .encoding = PSTK_ENCODING_PIXELS,
                                             .width = 3,
                                             .height = 2};
-    s->views[1] = (struct pstk__field_view){.data = s->number, .in_head = 1};
+    s->views[1] = (struct pstk__field_view){.data = s->number, .checksum = PSTK__CHECKSUM_HEAD};
     crc = pstk__crc32c(0, "hello", 5);
     s->views[2] = (struct pstk__field_view){
         .stored_size = 5, .plain_size = 5, .stored_crc = crc, .plain_crc = crc};
@@ -86,8 +86,8 @@ TEST(a_record_comes_back_as_it_was_written)
     CHECK_EQ(r.fields[0].width, 3);
     CHECK_EQ(r.fields[0].height, 2);
     CHECK_EQ(r.fields[0].encoding, PSTK_ENCODING_PIXELS);
-    CHECK_EQ(r.fields[0].in_head, 0);
-    CHECK(r.fields[1].in_head == 1 && r.fields[1].data == s.bytes + 64);
+    CHECK_EQ(r.fields[0].checksum, PSTK__CHECKSUM_CRC32C);
+    CHECK(r.fields[1].checksum == PSTK__CHECKSUM_HEAD && r.fields[1].data == s.bytes + 64);
     CHECK_EQ(pstk__get32(r.fields[1].data), 1234567);
     CHECK_EQ(r.fields[1].plain_size, 4);
     CHECK(memcmp(r.fields[2].data, "hello", 5) == 0);

@@ -47,28 +47,28 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
     memset(longest, 'n', sizeof longest);
     longest[99] = 0;
     const struct wrong list[] = {
-        {{.field = "lab"}, PSTK_EINVAL, "outputs[1].kind is 0"},
-        {{.field = "lab", .kind = 7}, PSTK_EINVAL, "outputs[1].kind is 7"},
+        {{.field = "lab"}, PSTK_EINVAL, "outputs[1].kind: value is 0"},
+        {{.field = "lab", .kind = 7}, PSTK_EINVAL, "outputs[1].kind: value is 7"},
         {{.field = "cls", .kind = 2}, PSTK_EINVAL, "no field 'cls'; it has: img"},
-        {{.kind = 2}, PSTK_EINVAL, "outputs[1].field is NULL"},
+        {{.kind = 2}, PSTK_EINVAL, "outputs[1].field: value is NULL"},
         {{.field = "half", .kind = 2, .name = ""}, PSTK_EINVAL, "outputs[1].name"},
         {{.field = "half", .kind = 2, .name = longest}, PSTK_EINVAL, "outputs[1].name"},
-        {{.field = "half", .kind = 2, .name = "lab"}, PSTK_EINVAL, "so is that of outputs[0]"},
+        {{.field = "half", .kind = 2, .name = "lab"}, PSTK_EINVAL, "which outputs[0] has too"},
         {{.field = "lab", .kind = 1, .name = "x"}, PSTK_EINVAL, "needs a field of kind image"},
         {{.field = "img", .kind = 2}, PSTK_EINVAL, "needs a field of kind scalar"},
         {{.field = "img", .kind = 3}, PSTK_EINVAL, "needs a field of kind ndarray"},
         {{.field = "half", .kind = 4}, PSTK_EINVAL, "'half' is of kind scalar"},
         {{.field = "img", .kind = 1}, PSTK_EINVAL, "outputs[1].ops do not fix the size"},
-        {{.field = "img", .kind = 1, .n_ops = 1}, PSTK_EINVAL, "outputs[1].ops is NULL"},
-        {{.field = "img", .kind = 1, .n_ops = 65, .ops = crop}, PSTK_EINVAL, "n_ops is 65"},
+        {{.field = "img", .kind = 1, .n_ops = 1}, PSTK_EINVAL, "outputs[1].ops: value is NULL"},
+        {{.field = "img", .kind = 1, .n_ops = 65, .ops = crop}, PSTK_EINVAL, "n_ops: value is 65"},
         {{.field = "img", .kind = 1, .n_ops = 1, .ops = shorter}, PSTK_EINVAL, "do not fix"},
         {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .dtype = PSTK_I32},
          PSTK_EINVAL,
-         "outputs[1].dtype is i32"},
+         "outputs[1].dtype: value is i32"},
         {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .layout = 2}, PSTK_EINVAL, "layout"},
         {{.field = "img", .kind = 1, .n_ops = 1, .ops = crop, .exif_orientation = 2},
          PSTK_EINVAL,
-         "exif_orientation is 2"},
+         "exif_orientation: value is 2"},
         {{.field = "half", .kind = 2, .n_ops = 1, .ops = crop}, PSTK_EINVAL, "image outputs only"},
         {{.field = "half", .kind = 2, .bytes_per_batch = 1}, PSTK_EINVAL, "bytes_per_batch"},
         {{.field = "half", .kind = 2, .decode = decode_nothing},
@@ -83,22 +83,30 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
          PSTK_EINVAL,
          "that holds them all, or f32"},
         {{.field = "var", .kind = 3}, PSTK_EINVAL, "variable shape"},
-        {{.field = "text", .kind = 4, .dtype = PSTK_U16}, PSTK_EINVAL, "ragged outputs are bytes"},
+        {{.field = "text", .kind = 4, .dtype = PSTK_U16},
+         PSTK_EINVAL,
+         "must be 0 or u8 for an output of bytes"},
         {{.field = "text", .kind = 6}, PSTK_EINVAL, "'text' is of kind utf8"},
-        {{.field = "vec", .kind = 6}, PSTK_EINVAL, "first dimension alone is variable"},
-        {{.field = "var", .kind = 6, .dtype = PSTK_F64}, PSTK_EINVAL, "has that of its field"},
-        {{.field = "text", .kind = 4, .bytes_per_batch = 7}, PSTK_EINVAL, "bytes_per_batch is 7"},
+        {{.field = "vec", .kind = 6}, PSTK_EINVAL, "whose only variable dimension is the first"},
+        {{.field = "var", .kind = 6, .dtype = PSTK_F64},
+         PSTK_EINVAL,
+         "the dtype of the field, for a ragged output"},
+        {{.field = "text", .kind = 4, .bytes_per_batch = 7},
+         PSTK_EINVAL,
+         "bytes_per_batch: value is 7"},
         {{.field = "text", .kind = 4, .bytes_per_batch = 1ull << 60}, PSTK_EFBIG, "too large"},
-        {{.field = "text", .kind = 5, .dtype = PSTK_U8}, PSTK_EINVAL, "outputs[1].decode is NULL"},
+        {{.field = "text", .kind = 5, .dtype = PSTK_U8},
+         PSTK_EINVAL,
+         "outputs[1].decode: value is NULL"},
         {{.field = "text", .kind = 5, .decode = decode_nothing},
          PSTK_EINVAL,
-         "outputs[1].dtype is 0"},
+         "outputs[1].dtype: value is 0"},
         {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .n_dims = 9},
          PSTK_EINVAL,
          "n_dims"},
         {{.field = "text", .kind = 5, .decode = decode_nothing, .dtype = 1, .n_dims = 1},
          PSTK_EINVAL,
-         "shape[0] is 0"},
+         "shape[0]: value is 0"},
         {{.field = "text",
           .kind = 5,
           .decode = decode_nothing,
@@ -146,7 +154,7 @@ TEST(wrong_settings_around_the_outputs_are_refused)
         s.outputs = i == 3 ? NULL : o;
         s.output_size = i == 4 ? 0 : s.output_size;
         s.op_size = i == 5 ? 0 : s.op_size;
-        s.variant = i == 6 ? 99 : 0;
+        s.kernels = i == 6 ? 99 : 0;
         struct pstk__plan *plan;
         CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), i == 6 ? PSTK_ENOTSUP : PSTK_EINVAL);
         CHECK(plan == NULL);
@@ -194,6 +202,21 @@ TEST(elements_of_another_size_are_read_at_their_stride)
     CHECK(plan->outputs[1].settings.decode == NULL && plan->outputs[1].width == 9);
     pstk__plan_close(plan);
     free(packed);
+    const struct pstk_op resize =
+        pstk_resize(8, 9); /* what follows params is not there to be read */
+    const uint32_t older_op = offsetof(struct pstk_op, children);
+    void *op = malloc(older_op);
+    CHECK(op != NULL);
+    memcpy(op, &resize, older_op);
+    outputs[1].o.ops = op;
+    outputs[1].o.n_ops = 1;
+    s = settings_of(&outputs[1].o, 1);
+    s.output_size = sizeof outputs[0];
+    s.op_size = older_op;
+    CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
+    CHECK(plan->outputs[0].ops[0].width == 9 && plan->outputs[0].ops[0].children == NULL);
+    pstk__plan_close(plan);
+    free(op);
     fixture_close(&f);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The oracle decodes the whole image, applies the operations one by one to whole images, and
  * computes every element by float steps. */
+#include "image/image.h"
 #include "support/sample_fixture.h"
 #include "support/jpeg_writer.h"
 #include "support/naive_image.h"
@@ -153,11 +154,13 @@ static struct image decode_all(const uint8_t *data, size_t size, uint32_t width,
     struct pstk__image_state *state = NULL;
     const struct pstk__image_info info = {PSTK_ENCODING_JPEG, width, height, 1};
     const struct pstk__box box = {0, 0, width, height};
-    const struct pstk__row_sink sink = {keep_rows, &m};
+    const struct pstk__row_sink sink = {keep_rows, &m, 3};
     if (pstk__arena_open(&arena, pstk__image_scratch(width, height)) == 0 &&
-        pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL) == 0)
-        pstk__image_decoder(PSTK_ENCODING_JPEG)
-            ->decode(state, data, size, &info, &box, &sink, NULL);
+        pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL) == 0)
+        pstk__image_decode(
+            state,
+            &(const struct pstk__coded){pstk__image_decoder(PSTK_ENCODING_JPEG), data, size, &info},
+            &box, &sink, NULL);
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
     return m;
@@ -344,10 +347,10 @@ TEST(scalars_tensors_and_bytes_pass_through)
         CHECK(r.rows[6].size == 3600 && memcmp(r.rows[6].data, small_image.rgb, 3600) == 0);
         CHECK(r.rows[7].size == sizeof vec && memcmp(r.rows[7].data, vec, sizeof vec) == 0);
         const struct pstk__output *o = r.plan->outputs;
-        CHECK(o[0].n_dims == 1 && o[0].shape[0] == 4 && o[0].row_size == 8);
+        CHECK(o[0].n_dims == 1 && o[0].shape[0] == 4 && pstk__output_rows(&o[0])->row_size == 8);
         CHECK(o[2].n_dims == 3 && o[2].shape[1] == 2 && o[2].shape[2] == 3 && o[2].budget == 96);
         CHECK(o[2].strides[0] == 6 && o[2].strides[1] == 3 && o[2].strides[2] == 1);
-        CHECK(o[4].budget == 24 && o[5].budget == 9 && o[5].row_size == 8);
+        CHECK(o[4].budget == 24 && o[5].budget == 9 && pstk__output_rows(&o[5])->row_size == 8);
         CHECK_EQ(r.plan->head_only, 0);
         run_close(&r);
     }

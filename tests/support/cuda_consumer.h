@@ -35,7 +35,7 @@ static inline struct seen *seen_open(const struct pstk_batch *b)
     s->batch = *b;
     s->batch.tensors = s->tensors;
     s->batch.sample_ids = seen_copy(b->sample_ids, b->n_rows * sizeof(uint64_t));
-    s->batch.substitute_ids = seen_copy(b->substitute_ids, b->n_rows * sizeof(uint64_t));
+    s->batch.replacement_ids = seen_copy(b->replacement_ids, b->n_rows * sizeof(uint64_t));
     s->batch.crops = NULL;
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         struct pstk_tensor *t = &s->tensors[i];
@@ -61,7 +61,7 @@ static inline void seen_free(struct seen *s)
         free(s->device_offsets[i]);
     }
     free((void *)(uintptr_t)s->batch.sample_ids);
-    free((void *)(uintptr_t)s->batch.substitute_ids);
+    free((void *)(uintptr_t)s->batch.replacement_ids);
     free(s);
 }
 

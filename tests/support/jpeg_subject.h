@@ -8,7 +8,8 @@
 
 #include "base/arena.h"
 #include "image/image.h"
-#include "image/jpeg/coefficients.h"
+#include "image/jpeg/choose.h"
+#include "image/jpeg/rebuild.h"
 #include "support/jpeg_writer.h"
 
 /* ---- one file, taken apart and put together ------------------------------------------------- */

@@ -32,7 +32,7 @@ static inline int oracle_open(struct oracle *o, const struct pstk_settings *s,
     if (r < 0)
         return r;
     for (uint32_t i = 0; i < o->plan->n_outputs; i++)
-        o->row[i] = calloc(1, o->plan->outputs[i].row_size + 1);
+        o->row[i] = calloc(1, pstk__output_rows(&o->plan->outputs[i])->row_size + 1);
     o->buffer = malloc(source->limits.max_size);
     return pstk__sampler_open(&o->sampler, o->plan, err);
 }
@@ -62,7 +62,7 @@ static inline uint32_t oracle_ids(const struct oracle *o, uint64_t epoch, uint64
         while (k % world != s->rank)
             k++;
         k += i * world;
-        if (k >= n && s->last == PSTK_LAST_PAD)
+        if (k >= n && s->last_batch == PSTK_LAST_PAD)
             k %= n;
         if (k < n)
             ids[n_valid++] = pstk__order_at(&order, k);
@@ -76,11 +76,11 @@ static inline int oracle_row(struct oracle *o, uint64_t id, uint64_t epoch, stru
     uint32_t shard;
     struct pstk_error err;
     struct pstk__sample_key key = {.sample_id = id, .epoch = epoch};
-    uint64_t most = pstk__dataset_source(o->dataset)->limits.max_size;
+    const struct pstk__room room = {o->buffer, pstk__dataset_source(o->dataset)->limits.max_size};
     pstk_error_init(&err, sizeof err);
     for (uint32_t i = 0; i < o->plan->n_outputs; i++)
         rows[i] = (struct pstk__row){.data = o->row[i]};
-    int r = pstk__dataset_read(o->dataset, id, o->buffer, most, &record, &shard, &err);
+    int r = pstk__dataset_read(o->dataset, id, PSTK__ALL_FIELDS, &room, &record, &shard, &err);
     if (r == 0)
         r = pstk__sample_write(o->sampler, &record, shard, &key, rows, &err);
     if (r < 0)
@@ -102,7 +102,7 @@ static inline int oracle_row_equal(const struct oracle *o, const struct pstk_bat
 {
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         const struct pstk_tensor *t = &b->tensors[i];
-        uint64_t size = o->plan->outputs[i].row_size, at = row * size;
+        uint64_t size = pstk__output_rows(&o->plan->outputs[i])->row_size, at = row * size;
         if (t->offsets) {
             uint64_t item = oracle_item_size(t);
             at = item * (uint64_t)t->offsets[row];
@@ -121,7 +121,7 @@ static inline int oracle_rest_zero(const struct oracle *o, const struct pstk_bat
 {
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         const struct pstk_tensor *t = &b->tensors[i];
-        uint64_t size = o->plan->outputs[i].row_size;
+        uint64_t size = pstk__output_rows(&o->plan->outputs[i])->row_size;
         const uint8_t *p = t->data;
         if (t->offsets) {
             if (t->offsets[b->n_valid] != t->offsets[b->n_rows] ||

@@ -17,8 +17,10 @@ struct png_spec {
     int color; /* PNG_COLOR_TYPE_... */
     int depth; /* bits a sample */
     int interlaced;
-    int transparent; /* 1: a tRNS chunk where the colour type allows it */
-    int n_colors;    /* of the palette, 0: as many as the indices need */
+    int transparent;  /* 1: a tRNS chunk where the colour type allows it */
+    int key_is_first; /* with transparent, of gray and RGB: the key is the first pixel; else 1, or
+                         1, 2, 3 */
+    int n_colors;     /* of the palette, 0: as many as the indices need */
 };
 
 struct png_bytes {
@@ -40,17 +42,62 @@ static uint8_t png_palette_byte(uint32_t index, uint32_t channel)
     return (uint8_t)(index * 37 + channel * 91 + 5);
 }
 
-/* What Pillow makes of a pixel. */
+/* The key of a tRNS chunk, per channel. */
+static uint16_t png_key(const struct png_spec *s, uint32_t channel)
+{
+    const uint32_t own = s->color & PNG_COLOR_MASK_COLOR ? channel : 0;
+    return (uint16_t)(s->key_is_first ? png_sample(s, 0, 0, own) : 1 + own);
+}
+
+/* What Pillow makes of a pixel, in RGB. */
 __attribute__((unused)) static uint8_t png_expected(const struct png_spec *s, uint32_t x,
                                                     uint32_t y, uint32_t channel)
 {
     if (s->color == PNG_COLOR_TYPE_PALETTE) {
         uint32_t index = png_sample(s, x, y, 0);
         int is_short = s->n_colors && index >= (uint32_t)s->n_colors;
-        return is_short ? (uint8_t)index : png_palette_byte(index, channel);
+        return is_short ? 0 : png_palette_byte(index, channel);
     }
     uint32_t v = png_sample(s, x, y, s->color & PNG_COLOR_MASK_COLOR ? channel : 0);
     return (uint8_t)(s->depth == 16 ? v >> 8 : v * 255 / ((1u << s->depth) - 1));
+}
+
+static const png_byte png_alpha[4] = {0, 128, 255, 3}; /* of the palette's first entries */
+
+/* The alpha that Pillow gives a pixel: it compares a key, in its low bytes, with the 8-bit pixels;
+ * of 1 bit, any key but 0 is white. */
+__attribute__((unused)) static uint8_t png_expected_alpha(const struct png_spec *s, uint32_t x,
+                                                          uint32_t y)
+{
+    if (s->color & PNG_COLOR_MASK_ALPHA) {
+        uint32_t v = png_sample(s, x, y, s->color & PNG_COLOR_MASK_COLOR ? 3 : 1);
+        return (uint8_t)(s->depth == 16 ? v >> 8 : v);
+    }
+    if (!s->transparent)
+        return 255;
+    if (s->color == PNG_COLOR_TYPE_PALETTE) {
+        uint32_t n = s->n_colors && s->n_colors < 4 ? (uint32_t)s->n_colors : 4;
+        uint32_t index = png_sample(s, x, y, 0);
+        return index < n && index < 1u << s->depth ? png_alpha[index] : 255;
+    }
+    int is_key = 1;
+    for (uint32_t c = 0; c < 3; c++) {
+        uint8_t key = (uint8_t)png_key(s, c);
+        is_key &= png_expected(s, x, y, c) == (s->depth == 1 && key ? 255 : key);
+    }
+    return is_key ? 0 : 255;
+}
+
+/* What Pillow makes of a pixel, in rows of n_channels: convert("L"), "RGB" or "RGBA". */
+__attribute__((unused)) static uint8_t png_expected_of(const struct png_spec *s,
+                                                       uint32_t n_channels, uint32_t x, uint32_t y,
+                                                       uint32_t channel)
+{
+    if (n_channels == 1)
+        return (uint8_t)((png_expected(s, x, y, 0) * 19595u + png_expected(s, x, y, 1) * 38470u +
+                          png_expected(s, x, y, 2) * 7471u + 0x8000u) >>
+                         16);
+    return channel == 3 ? png_expected_alpha(s, x, y) : png_expected(s, x, y, channel);
 }
 
 static void png_take(png_structp png, png_bytep data, size_t n)
@@ -92,8 +139,8 @@ static uint8_t *png_write(const struct png_spec *s, size_t *size)
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(png);
     png_color palette[256];
-    png_byte alpha[4] = {0, 128, 255, 3};
-    png_color_16 key = {.gray = 1, .red = 1, .green = 2, .blue = 3};
+    png_color_16 key = {
+        .gray = png_key(s, 0), .red = png_key(s, 0), .green = png_key(s, 1), .blue = png_key(s, 2)};
     int n_colors = s->n_colors ? s->n_colors : s->depth == 8 ? 200 : 1 << (s->depth & 7);
 
     png_set_write_fn(png, &out, png_take, png_no_flush);
@@ -106,7 +153,7 @@ static uint8_t *png_write(const struct png_spec *s, size_t *size)
     if (s->color == PNG_COLOR_TYPE_PALETTE)
         png_set_PLTE(png, info, palette, n_colors);
     if (s->transparent && !(s->color & PNG_COLOR_MASK_ALPHA))
-        png_set_tRNS(png, info, alpha, n_colors < 4 ? n_colors : 4, &key);
+        png_set_tRNS(png, info, png_alpha, n_colors < 4 ? n_colors : 4, &key);
     png_write_info(png, info);
     uint32_t n_channels = png_get_channels(png, info);
     uint8_t *row = malloc((size_t)s->width * n_channels * 2 + 8);

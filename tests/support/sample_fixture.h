@@ -198,7 +198,7 @@ static inline int run_open(struct run *r, const struct fixture *f, const struct 
     if (rc == 0)
         rc = pstk__sampler_open(&r->sampler, r->plan, &r->err);
     for (uint32_t i = 0; rc == 0 && i < s->n_outputs; i++) {
-        r->rows[i].data = malloc(r->plan->outputs[i].row_size);
+        r->rows[i].data = malloc(pstk__output_rows(&r->plan->outputs[i])->row_size);
         r->rows[i].crop = &r->crops[i];
         rc = r->rows[i].data == NULL ? PSTK_ENOMEM : 0;
     }

@@ -20,6 +20,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from . import ops
 from ._library import MissingLibraryError
 from ._version import __version__
 from .batch import Batch, BatchInfo, Crop, TupleBatch
@@ -27,8 +28,7 @@ from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, D
                      ForkedError, InterruptedLoaderError, OutOfMemoryError, OutOfSlotsError, PenstockError,
                      SettingsError, TimedOutError, UnsupportedError)
 from .loader import Loader
-from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, RandomFlip, RandomHorizontalFlip,
-                  RandomResizedCrop, Resize)
+from .ops import *  # noqa: F403
 from .outputs import Output, image, ragged, scalar, tensor
 from .ranks import Ranks
 from .stats import Stats
@@ -38,34 +38,34 @@ from .tensors import Ragged, Tensor
 if TYPE_CHECKING:
     from ._optional import MissingPackageError
     from .dataset import Dataset
+    from .installed import get_include, get_library
     from .packing.pack import PackError, SchemaError, pack
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
 
 # Loaded when they are asked for: a training loop needs none of them.
-_LATER = {"Dataset": "dataset", "Field": "packing.writer", "FieldError": "packing.writer",
-          "MissingPackageError": "_optional", "PackError": "packing.pack", "SchemaError": "packing.pack",
-          "Writer": "packing.writer", "merge": "packing.writer", "pack": "packing.pack", "show": "sheet"}
+_LATER = {"Dataset": "dataset", "MissingPackageError": "_optional", "show": "sheet",
+          **dict.fromkeys(("get_include", "get_library"), "installed"),
+          **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
+          **dict.fromkeys(("Field", "FieldError", "Writer", "merge"), "packing.writer")}
 
-__all__ = ["Batch", "BatchInfo", "CenterCrop", "CorruptRecordError", "Crop", "DataSetBusyError",
-           "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
-           "IMAGENET_MEAN", "IMAGENET_STD", "InterruptedLoaderError", "Loader", "MissingLibraryError",
-           "MissingPackageError", "Normalize", "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError",
-           "PenstockError", "Ragged", "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "Ranks",
-           "Resize", "SchemaError", "SettingsError", "Stats", "Tensor", "TimedOutError", "TupleBatch",
-           "UnsupportedError", "Writer", "__version__", "image", "merge", "pack", "ragged", "record_stream",
-           "scalar", "show", "tensor"]
+__all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
+           "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
+           "InterruptedLoaderError", "Loader", "MissingLibraryError", "MissingPackageError",
+           "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Ragged", "Ranks",
+           "SchemaError", "SettingsError", "Stats", "Tensor", "TimedOutError", "TupleBatch",
+           "UnsupportedError", "Writer", "__version__", "get_include", "get_library", "image", "merge", "pack",
+           "ragged", "record_stream", "scalar", "show", "tensor"]
+__all__ += ops.__all__
 
 
 def _missing(name: str, asked_by: str | None) -> Exception:
     """What to raise for a name that is not here. asked_by: the module that wants it."""
     from .elsewhere import ADVICE
-    from .keywords import near
-    if name not in ADVICE:
-        return AttributeError(f"module 'penstock' has no attribute '{name}'{near(name, __all__)}")
+    from .keywords import hint
     # `from penstock import ToTensor` would make another error of an AttributeError, without the advice.
-    kind = ImportError if asked_by == "importlib._bootstrap" else AttributeError
-    return kind(f"penstock has no '{name}': {ADVICE[name]}")
+    kind = ImportError if name in ADVICE and asked_by == "importlib._bootstrap" else AttributeError
+    return kind(f"module 'penstock' has no attribute '{name}'{hint(name, __all__, ADVICE)}")
 
 
 def __getattr__(name: str) -> Any:

@@ -10,16 +10,19 @@ import sys
 
 
 def command() -> str:
-    """The path of the `penstock` command.
+    """The path of the `penstock` command: what PENSTOCK_COMMAND names, else the package's, else that of PATH.
 
-    Raises FileNotFoundError where neither the package nor PATH has it.
+    Raises FileNotFoundError where there is none.
     """
+    named = os.environ.get("PENSTOCK_COMMAND")
+    if named:
+        return named
     bundled = pathlib.Path(__file__).parent / "bin/penstock"
     found = str(bundled) if bundled.exists() else shutil.which("penstock")
     if found is None:
         raise FileNotFoundError(
             "the penstock command is not in this package and not in PATH; install it (meson install -C "
-            "build), or put build/src/cli into PATH")
+            "build), put build/src/cli into PATH, or set PENSTOCK_COMMAND to its path")
     return found
 
 

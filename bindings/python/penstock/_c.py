@@ -1,19 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library as it is: a mirror of every public struct, enumerator and function.
+# Generated from include/penstock/*.h by scripts/declarations (make declarations); do not edit.
+"""The C library as it is: every public constant, enumerator, struct and function, and the library itself.
 
-What is here has the C names without their prefix and says nothing of its own: the manual is
-penstock/types.h, format.h and penstock.h. A test checks every size and offset against the C
-compiler.
+The names are those of C without their prefix. The headers are the manual. A test checks every size and offset
+against the C compiler.
 """
 from __future__ import annotations
 
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int,
-                    c_int32, c_int64, c_uint32, c_uint64, c_void_p, py_object)
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32,
+                    c_int64, c_uint32, c_uint64, c_uint8, c_void_p)
 from typing import Any
 
 from . import _library
 
-NONE = 2**64 - 1  # PSTK_NONE
+VERSION_MAJOR = 0
+VERSION_MINOR = 1
+VERSION_PATCH = 0
+VERSION_NUMBER = 100
+NONE = 18446744073709551615
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+FORMAT_VERSION = 1
+MAX_FIELDS = 64
+MAX_DIMS = 8
+MAX_NAME = 64
+ORDER_VERSION = 1
+MAX_REPORTS = 8
 
 # enum pstk_result
 OK = 0
@@ -78,6 +90,7 @@ OP_RESIZE_SHORTER = 3
 OP_CENTER_CROP = 4
 OP_RANDOM_FLIP = 5
 OP_NORMALIZE = 6
+OP_GRAYSCALE = 7
 
 # enum pstk_field_kind
 FIELD_BYTES = 1
@@ -91,6 +104,51 @@ CODEC_NONE = 0
 CODEC_ZSTD = 1
 CODEC_PLANES = 2
 
+# enum pstk_kept
+KEPT_NOT_JPEG = 1
+KEPT_NO_GAIN = 2
+KEPT_INCOMPLETE = 3
+KEPT_UNUSUAL = 4
+KEPT_DAMAGED = 5
+KEPT_NOT_EXACT = 6
+
+# enum pstk_kernels
+KERNELS_AUTO = 0
+KERNELS_C = 1
+KERNELS_AVX2 = 2
+KERNELS_AVX512 = 3
+
+# enum pstk_device_kind
+HOST = 0
+CUDA = 1
+
+# enum pstk_order
+ORDER_FULL = 0
+ORDER_SEQUENTIAL = 1
+
+# enum pstk_last_batch
+LAST_DROP = 0
+LAST_PAD = 1
+LAST_SHORT = 2
+
+# enum pstk_bottleneck
+BOTTLENECK_UNKNOWN = 0
+BOTTLENECK_STORAGE = 1
+BOTTLENECK_DECODE = 2
+BOTTLENECK_COPY = 3
+BOTTLENECK_CONSUMER = 4
+BOTTLENECK_READER = 5
+
+# enum pstk_fallback
+FALLBACK_NO_IO_URING = 1
+FALLBACK_NO_FIXED_BUFFERS = 2
+FALLBACK_NO_FIXED_FILES = 4
+FALLBACK_NO_DIRECT = 8
+FALLBACK_NO_SINGLE_ISSUER = 16
+FALLBACK_NOT_PINNED = 32
+FALLBACK_NOT_BOUND = 64
+FALLBACK_NOT_PAGE_LOCKED = 128
+
 # enum pstk_output_kind
 OUTPUT_IMAGE = 1
 OUTPUT_SCALAR = 2
@@ -99,18 +157,9 @@ OUTPUT_BYTES = 4
 OUTPUT_CALLBACK = 5
 OUTPUT_RAGGED = 6
 
-# enum pstk_order
-ORDER_FULL = 0
-ORDER_SEQUENTIAL = 1
-
-# enum pstk_last
-LAST_DROP = 0
-LAST_PAD = 1
-LAST_SHORT = 2
-
 # enum pstk_bad_sample
 BAD_ERROR = 0
-BAD_SUBSTITUTE = 1
+BAD_REPLACE = 1
 
 # enum pstk_reader_kind
 READER_AUTO = 0
@@ -122,41 +171,44 @@ IO_AUTO = 0
 IO_DIRECT = 1
 IO_BUFFERED = 2
 
-# enum pstk_device_kind
-HOST = 0
-CUDA = 1
-
-# enum pstk_variant
-VARIANT_AUTO = 0
-VARIANT_C = 1
-VARIANT_AVX2 = 2
-VARIANT_AVX512 = 3
-
-# enum pstk_limit
-LIMIT_UNKNOWN = 0
-LIMIT_STORAGE = 1
-LIMIT_DECODE = 2
-LIMIT_COPY = 3
-LIMIT_CONSUMER = 4
-LIMIT_READER = 5
-
-# enum pstk_rung
-RUNG_NO_IO_URING = 1
-RUNG_NO_FIXED_BUFFERS = 2
-RUNG_NO_FIXED_FILES = 4
-RUNG_NO_DIRECT = 8
-RUNG_NO_SINGLE_ISSUER = 16
-RUNG_NOT_PINNED = 32
-RUNG_NOT_BOUND = 64
-RUNG_NOT_PAGE_LOCKED = 128
-
-
-# Callbacks: what the pointers lead to stays the library's, for the call.
-DecodeFn = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_uint64)
-CurrentStreamFn = CFUNCTYPE(c_int, c_int32, POINTER(c_void_p))
-BadSampleFn = CFUNCTYPE(None, c_void_p, c_void_p, c_uint64)
-VerifyFn = CFUNCTYPE(c_int, c_void_p, c_void_p)
-ProgressFn = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+# By enum: the word of each enumerator, which the command prints as well.
+NAMES: dict[str, dict[str, int]] = {
+    "result": {"ok": OK, "eperm": EPERM, "enoent": ENOENT, "eintr": EINTR, "eio": EIO, "enomem": ENOMEM,
+               "eacces": EACCES, "ebusy": EBUSY, "eexist": EEXIST, "einval": EINVAL, "efbig": EFBIG,
+               "enospc": ENOSPC, "enodata": ENODATA, "ebadmsg": EBADMSG, "enotsup": ENOTSUP,
+               "enobufs": ENOBUFS, "etimedout": ETIMEDOUT, "ecanceled": ECANCELED},
+    "stage": {"none": STAGE_NONE, "open": STAGE_OPEN, "order": STAGE_ORDER, "shard": STAGE_SHARD,
+              "read": STAGE_READ, "record": STAGE_RECORD, "decode": STAGE_DECODE, "device": STAGE_DEVICE,
+              "consumer": STAGE_CONSUMER, "write": STAGE_WRITE},
+    "dtype": {"u8": U8, "i8": I8, "u16": U16, "i16": I16, "u32": U32, "i32": I32, "u64": U64, "i64": I64,
+              "f16": F16, "bf16": BF16, "f32": F32, "f64": F64},
+    "layout": {"nhwc": NHWC, "nchw": NCHW},
+    "encoding": {"none": ENCODING_NONE, "jpeg": ENCODING_JPEG, "png": ENCODING_PNG,
+                 "pixels": ENCODING_PIXELS},
+    "op_kind": {"random_resized_crop": OP_RANDOM_RESIZED_CROP, "resize": OP_RESIZE,
+                "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
+                "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE},
+    "field_kind": {"bytes": FIELD_BYTES, "utf8": FIELD_UTF8, "image": FIELD_IMAGE, "scalar": FIELD_SCALAR,
+                   "ndarray": FIELD_NDARRAY},
+    "codec": {"none": CODEC_NONE, "zstd": CODEC_ZSTD, "planes": CODEC_PLANES},
+    "kept": {"not_jpeg": KEPT_NOT_JPEG, "no_gain": KEPT_NO_GAIN, "incomplete": KEPT_INCOMPLETE,
+             "unusual": KEPT_UNUSUAL, "damaged": KEPT_DAMAGED, "not_exact": KEPT_NOT_EXACT},
+    "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
+    "device_kind": {"host": HOST, "cuda": CUDA},
+    "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
+    "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
+    "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
+                   "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER},
+    "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
+                 "no_fixed_files": FALLBACK_NO_FIXED_FILES, "no_direct": FALLBACK_NO_DIRECT,
+                 "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
+                 "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED},
+    "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
+                    "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED},
+    "bad_sample": {"error": BAD_ERROR, "replace": BAD_REPLACE},
+    "reader_kind": {"auto": READER_AUTO, "io_uring": READER_IO_URING, "threads": READER_THREADS},
+    "io": {"auto": IO_AUTO, "direct": IO_DIRECT, "buffered": IO_BUFFERED},
+}
 
 
 class Error(Structure):
@@ -177,13 +229,21 @@ class Error(Structure):
 
 
 class Op(Structure):
-    _fields_ = [
-        ("kind", c_uint32),
-        ("flags", c_uint32),
-        ("width", c_uint32),
-        ("height", c_uint32),
-        ("params", c_double * 8),
-    ]
+    pass
+
+
+Op._fields_ = [
+    ("kind", c_uint32),
+    ("flags", c_uint32),
+    ("width", c_uint32),
+    ("height", c_uint32),
+    ("params", c_double * 8),
+    ("children", POINTER(Op)),
+    ("n_children", c_uint32),
+    ("filter", c_uint32),
+    ("channels", c_uint32),
+    ("fill", c_uint8 * 4),
+]
 
 
 class Field(Structure):
@@ -197,6 +257,9 @@ class Field(Structure):
         ("reserved", c_uint32),
         ("shape", c_uint64 * 8),
     ]
+
+
+KeptFn = CFUNCTYPE(None, c_void_p, c_uint64, c_uint32, c_uint32)
 
 
 class WriterSettings(Structure):
@@ -215,6 +278,8 @@ class WriterSettings(Structure):
         ("note", c_char_p),
         ("names", POINTER(c_char_p)),
         ("n_names", c_uint64),
+        ("on_kept", KeptFn),
+        ("on_kept_user", c_void_p),
     ]
 
 
@@ -223,6 +288,9 @@ class Value(Structure):
         ("data", c_void_p),
         ("size", c_uint64),
     ]
+
+
+ProgressFn = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
 
 
 class Convert(Structure):
@@ -246,6 +314,9 @@ class DatasetInfo(Structure):
         ("format_version", c_uint32),
         ("reserved", c_uint32),
         ("identity", c_char * 40),
+        ("format", c_char * 16),
+        ("has_checksums", c_uint32),
+        ("reserved2", c_uint32),
     ]
 
 
@@ -277,218 +348,7 @@ class ValueInfo(Structure):
     ]
 
 
-class Sample(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("encoding", c_uint32),
-        ("sample_id", c_uint64),
-        ("epoch", c_uint64),
-        ("position", c_uint64),
-        ("data", c_void_p),
-        ("data_size", c_uint64),
-        ("random", c_uint64 * 2),
-        ("scratch", c_void_p),
-        ("scratch_size", c_uint64),
-        ("codec", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Output(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("field", c_char_p),
-        ("kind", c_uint32),
-        ("dtype", c_uint32),
-        ("layout", c_uint32),
-        ("n_ops", c_uint32),
-        ("ops", POINTER(Op)),
-        ("random_group", c_uint32),
-        ("exif_orientation", c_uint32),
-        ("bytes_per_batch", c_uint64),
-        ("n_dims", c_uint32),
-        ("stored", c_uint32),
-        ("shape", c_uint64 * 8),
-        ("decode", DecodeFn),
-        ("user", c_void_p),
-        ("scratch_size", c_uint64),
-    ]
-
-
-class Settings(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("output_size", c_uint32),
-        ("op_size", c_uint32),
-        ("batch_size", c_uint32),
-        ("path", c_char_p),
-        ("outputs", POINTER(Output)),
-        ("n_outputs", c_uint32),
-        ("order", c_uint32),
-        ("seed", c_uint64),
-        ("epoch", c_uint64),
-        ("position", c_uint64),
-        ("rank", c_uint32),
-        ("world", c_uint32),
-        ("local_rank", c_uint32),
-        ("local_world", c_uint32),
-        ("last", c_uint32),
-        ("n_threads", c_uint32),
-        ("n_slots", c_uint32),
-        ("reader", c_uint32),
-        ("io", c_uint32),
-        ("queue_depth", c_uint32),
-        ("io_memory", c_uint64),
-        ("index_memory", c_uint64),
-        ("max_memory", c_uint64),
-        ("max_pixels", c_uint64),
-        ("bad_sample", c_uint32),
-        ("device", c_uint32),
-        ("device_index", c_int32),
-        ("with_crops", c_uint32),
-        ("no_pinning", c_uint32),
-        ("variant", c_uint32),
-        ("topology", c_char_p),
-        ("on_bad_sample", BadSampleFn),
-        ("user", c_void_p),
-        ("max_record_size", c_uint64),
-        ("n_device_slots", c_uint32),
-        ("timed", c_uint32),
-        ("trace", c_uint32),
-        ("reserved", c_uint32),
-        ("current_stream", CurrentStreamFn),
-    ]
-
-
-class Tensor(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("data", c_void_p),
-        ("size", c_uint64),
-        ("dtype", c_uint32),
-        ("layout", c_uint32),
-        ("n_dims", c_uint32),
-        ("kind", c_uint32),
-        ("shape", c_int64 * 10),
-        ("strides", c_int64 * 10),
-        ("offsets", POINTER(c_int64)),
-        ("device_offsets", POINTER(c_int64)),
-    ]
-
-
-class Crop(Structure):
-    _fields_ = [
-        ("top", c_int32),
-        ("left", c_int32),
-        ("height", c_int32),
-        ("width", c_int32),
-        ("image_height", c_uint32),
-        ("image_width", c_uint32),
-        ("flip", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Report(Structure):
-    _fields_ = [
-        ("error", Error),
-        ("substitute_id", c_uint64),
-        ("row", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Batch(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("n_tensors", c_uint32),
-        ("tensors", POINTER(Tensor)),
-        ("n_rows", c_uint32),
-        ("n_valid", c_uint32),
-        ("epoch", c_uint64),
-        ("position", c_uint64),
-        ("next_position", c_uint64),
-        ("index", c_uint64),
-        ("sample_ids", POINTER(c_uint64)),
-        ("substitute_ids", POINTER(c_uint64)),
-        ("crops", POINTER(Crop)),
-        ("n_replaced", c_uint32),
-        ("slot", c_uint32),
-        ("tensor_size", c_uint32),
-        ("crop_size", c_uint32),
-        ("reports", POINTER(Report)),
-        ("n_reports", c_uint32),
-        ("report_size", c_uint32),
-        ("n_palette_images", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class OrderSettings(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("order", c_uint32),
-        ("n_samples", c_uint64),
-        ("seed", c_uint64),
-        ("epoch", c_uint64),
-        ("batch_size", c_uint32),
-        ("rank", c_uint32),
-        ("world", c_uint32),
-        ("last", c_uint32),
-    ]
-
-
-class StageStats(Structure):
-    _fields_ = [
-        ("busy_ns", c_uint64),
-        ("starved_ns", c_uint64),
-        ("blocked_ns", c_uint64),
-        ("n_items", c_uint64),
-        ("n_threads", c_uint32),
-        ("reserved", c_uint32),
-    ]
-
-
-class Stats(Structure):
-    _fields_ = [
-        ("size", c_uint32),
-        ("reader", c_uint32),
-        ("direct", c_uint32),
-        ("registered", c_uint32),
-        ("rungs", c_uint32),
-        ("n_threads", c_uint32),
-        ("n_slots", c_uint32),
-        ("n_nodes", c_uint32),
-        ("queue_depth", c_uint32),
-        ("rows_per_job", c_uint32),
-        ("variant", c_uint32),
-        ("limit", c_uint32),
-        ("n_samples", c_uint64),
-        ("bytes_delivered", c_uint64),
-        ("n_batches", c_uint64),
-        ("n_replaced", c_uint64),
-        ("bytes_read", c_uint64),
-        ("n_reads", c_uint64),
-        ("n_index_hits", c_uint64),
-        ("n_index_misses", c_uint64),
-        ("n_slow_reads", c_uint64),
-        ("slot_memory", c_uint64),
-        ("io_memory", c_uint64),
-        ("index_memory", c_uint64),
-        ("scratch_memory", c_uint64),
-        ("stage_reader", StageStats),
-        ("stage_workers", StageStats),
-        ("stage_consumer", StageStats),
-        ("stage_uploader", StageStats),
-        ("n_device_slots", c_uint32),
-        ("page_locked", c_uint32),
-        ("device_memory", c_uint64),
-        ("copy_ns", c_uint64),
-        ("copy_bytes", c_uint64),
-        ("stream_used_ns", c_uint64),
-        ("stream_starved_ns", c_uint64),
-        ("n_palette_images", c_uint64),
-    ]
+VerifyFn = CFUNCTYPE(c_int, c_void_p, POINTER(Error))
 
 
 class Machine(Structure):
@@ -507,7 +367,7 @@ class Machine(Structure):
         ("direct", c_int32),
         ("direct_memory_align", c_uint32),
         ("direct_offset_align", c_uint32),
-        ("variant", c_uint32),
+        ("kernels", c_uint32),
         ("n_cuda_devices", c_int32),
         ("kernel", c_char * 64),
         ("cpu", c_char * 64),
@@ -561,12 +421,246 @@ class Ceilings(Structure):
     ]
 
 
+class OrderSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("order", c_uint32),
+        ("n_samples", c_uint64),
+        ("seed", c_uint64),
+        ("epoch", c_uint64),
+        ("batch_size", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("last_batch", c_uint32),
+    ]
+
+
+class StageStats(Structure):
+    _fields_ = [
+        ("busy_ns", c_uint64),
+        ("starved_ns", c_uint64),
+        ("blocked_ns", c_uint64),
+        ("n_items", c_uint64),
+        ("n_threads", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Stats(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reader", c_uint32),
+        ("direct", c_uint32),
+        ("registered", c_uint32),
+        ("fallbacks", c_uint32),
+        ("n_threads", c_uint32),
+        ("n_slots", c_uint32),
+        ("n_nodes", c_uint32),
+        ("queue_depth", c_uint32),
+        ("rows_per_job", c_uint32),
+        ("kernels", c_uint32),
+        ("bottleneck", c_uint32),
+        ("n_samples", c_uint64),
+        ("bytes_delivered", c_uint64),
+        ("n_batches", c_uint64),
+        ("n_replacements", c_uint64),
+        ("bytes_read", c_uint64),
+        ("n_reads", c_uint64),
+        ("n_index_hits", c_uint64),
+        ("n_index_misses", c_uint64),
+        ("n_slow_reads", c_uint64),
+        ("slot_memory", c_uint64),
+        ("io_memory", c_uint64),
+        ("index_memory", c_uint64),
+        ("scratch_memory", c_uint64),
+        ("stage_reader", StageStats),
+        ("stage_workers", StageStats),
+        ("stage_consumer", StageStats),
+        ("stage_uploader", StageStats),
+        ("n_device_slots", c_uint32),
+        ("page_locked", c_uint32),
+        ("device_memory", c_uint64),
+        ("copy_ns", c_uint64),
+        ("copy_bytes", c_uint64),
+        ("stream_used_ns", c_uint64),
+        ("stream_starved_ns", c_uint64),
+        ("n_palette_images", c_uint64),
+    ]
+
+
+class Sample(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("encoding", c_uint32),
+        ("sample_id", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("data", c_void_p),
+        ("data_size", c_uint64),
+        ("random", c_uint64 * 2),
+        ("scratch", c_void_p),
+        ("scratch_size", c_uint64),
+        ("codec", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+DecodeFn = CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_void_p, c_uint64)
+
+
+class Output(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("field", c_char_p),
+        ("kind", c_uint32),
+        ("dtype", c_uint32),
+        ("layout", c_uint32),
+        ("n_ops", c_uint32),
+        ("ops", POINTER(Op)),
+        ("random_group", c_uint32),
+        ("exif_orientation", c_uint32),
+        ("bytes_per_batch", c_uint64),
+        ("n_dims", c_uint32),
+        ("stored", c_uint32),
+        ("shape", c_uint64 * 8),
+        ("decode", DecodeFn),
+        ("user", c_void_p),
+        ("scratch_size", c_uint64),
+        ("channels", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+BadSampleFn = CFUNCTYPE(None, c_void_p, POINTER(Error), c_uint64)
+CurrentStreamFn = CFUNCTYPE(c_int, c_int32, POINTER(c_void_p))
+
+
+class Settings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("output_size", c_uint32),
+        ("op_size", c_uint32),
+        ("reserved", c_uint32),
+        ("path", c_char_p),
+        ("outputs", POINTER(Output)),
+        ("n_outputs", c_uint32),
+        ("batch_size", c_uint32),
+        ("global_batch_size", c_uint32),
+        ("max_batch_size", c_uint32),
+        ("subset", c_void_p),
+        ("mixture", c_void_p),
+        ("seed", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("order", c_uint32),
+        ("last_batch", c_uint32),
+        ("rank", c_uint32),
+        ("world", c_uint32),
+        ("local_rank", c_uint32),
+        ("local_world", c_uint32),
+        ("bad_sample", c_uint32),
+        ("reserved2", c_uint32),
+        ("on_bad_sample", BadSampleFn),
+        ("bad_sample_user", c_void_p),
+        ("n_slots", c_uint32),
+        ("n_device_slots", c_uint32),
+        ("max_memory", c_uint64),
+        ("io_memory", c_uint64),
+        ("index_memory", c_uint64),
+        ("max_pixels", c_uint64),
+        ("max_record_size", c_uint64),
+        ("cache", c_void_p),
+        ("reader", c_uint32),
+        ("io", c_uint32),
+        ("queue_depth", c_uint32),
+        ("n_threads", c_uint32),
+        ("pin_threads", c_uint32),
+        ("kernels", c_uint32),
+        ("device", c_uint32),
+        ("device_index", c_int32),
+        ("current_stream", CurrentStreamFn),
+        ("report_crops", c_uint32),
+        ("measure_device", c_uint32),
+        ("nvtx", c_uint32),
+        ("reserved3", c_uint32),
+        ("trace_path", c_char_p),
+        ("monitor", c_void_p),
+        ("topology", c_char_p),
+    ]
+
+
+class Tensor(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("data", c_void_p),
+        ("size", c_uint64),
+        ("dtype", c_uint32),
+        ("layout", c_uint32),
+        ("n_dims", c_uint32),
+        ("kind", c_uint32),
+        ("shape", c_int64 * 10),
+        ("strides", c_int64 * 10),
+        ("offsets", POINTER(c_int64)),
+        ("device_offsets", POINTER(c_int64)),
+    ]
+
+
+class Crop(Structure):
+    _fields_ = [
+        ("top", c_int32),
+        ("left", c_int32),
+        ("height", c_int32),
+        ("width", c_int32),
+        ("image_height", c_uint32),
+        ("image_width", c_uint32),
+        ("flip", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Report(Structure):
+    _fields_ = [
+        ("error", Error),
+        ("replacement_id", c_uint64),
+        ("row", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Batch(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_tensors", c_uint32),
+        ("tensors", POINTER(Tensor)),
+        ("n_rows", c_uint32),
+        ("n_valid", c_uint32),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("next_position", c_uint64),
+        ("index", c_uint64),
+        ("sample_ids", POINTER(c_uint64)),
+        ("replacement_ids", POINTER(c_uint64)),
+        ("crops", POINTER(Crop)),
+        ("n_replacements", c_uint32),
+        ("slot", c_uint32),
+        ("tensor_size", c_uint32),
+        ("crop_size", c_uint32),
+        ("reports", POINTER(Report)),
+        ("n_reports", c_uint32),
+        ("report_size", c_uint32),
+        ("n_palette_images", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_error_init": (None, [POINTER(Error), c_uint32]),
     "pstk_strerror": (c_char_p, [c_int]),
     "pstk_error_name": (c_char_p, [c_int]),
     "pstk_version": (c_char_p, []),
+    "pstk_version_number": (c_uint32, []),
+    "pstk_crc32c": (c_uint32, [c_uint32, c_void_p, c_uint64]),
     "pstk_dtype_size": (c_uint32, [c_uint32]),
     "pstk_dtype_name": (c_char_p, [c_uint32]),
     "pstk_dtype_parse": (c_uint32, [c_char_p]),
@@ -576,36 +670,71 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_resize_shorter": (Op, [c_uint32]),
     "pstk_center_crop": (Op, [c_uint32, c_uint32]),
     "pstk_random_flip": (Op, [c_double]),
+    "pstk_grayscale": (Op, [c_uint32]),
     "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
+    "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
     "pstk_writer_settings_init": (None, [POINTER(WriterSettings), c_uint32]),
     "pstk_writer_open": (c_int, [POINTER(c_void_p), POINTER(WriterSettings), POINTER(Error)]),
     "pstk_writer_add": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Error)]),
-    "pstk_writer_add_pixels": (c_int, [c_void_p, POINTER(Value), c_uint32, c_uint32, c_uint32, c_uint32, POINTER(Error)]),
+    "pstk_writer_add_pixels": (c_int, [c_void_p, POINTER(Value), c_uint32, c_uint32, c_uint32, c_uint32,
+                                       POINTER(Error)]),
     "pstk_writer_n_leftovers": (c_uint64, [c_void_p]),
     "pstk_writer_n_samples": (c_uint64, [c_void_p]),
     "pstk_writer_commit": (c_int, [POINTER(c_void_p), POINTER(Error)]),
     "pstk_writer_abort": (None, [POINTER(c_void_p)]),
     "pstk_merge": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, c_int, POINTER(Error)]),
-    "pstk_merge_watched": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, c_int, ProgressFn, c_void_p, POINTER(Error)]),
+    "pstk_merge_watched": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, c_int, ProgressFn, c_void_p,
+                                   POINTER(Error)]),
     "pstk_writer_commit_parts": (c_int, [POINTER(c_void_p), POINTER(c_char_p), c_uint32, POINTER(Error)]),
+    "pstk_image_check": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(c_uint32),
+                                 POINTER(Error)]),
     "pstk_image_is_palette": (c_int, [c_void_p, c_uint64]),
-    "pstk_image_check": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),
     "pstk_image_format": (c_char_p, [c_void_p, c_uint64, POINTER(c_int)]),
-    "pstk_image_convert": (c_int, [c_void_p, c_uint64, POINTER(Convert), POINTER(c_void_p), POINTER(c_uint64), POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),
+    "pstk_image_kept": (c_int, [c_void_p, c_uint64, c_int32, POINTER(c_uint32), POINTER(Error)]),
+    "pstk_image_convert": (c_int, [c_void_p, c_uint64, POINTER(Convert), POINTER(c_void_p), POINTER(c_uint64),
+                                   POINTER(c_uint32), POINTER(c_uint32), POINTER(Error)]),
     "pstk_dataset_open": (c_int, [POINTER(c_void_p), c_char_p, POINTER(Error)]),
     "pstk_dataset_close": (None, [POINTER(c_void_p)]),
     "pstk_dataset_get_info": (c_int, [c_void_p, POINTER(DatasetInfo)]),
     "pstk_dataset_get_field": (c_int, [c_void_p, c_uint32, POINTER(Field), POINTER(FieldStats)]),
     "pstk_dataset_name": (c_char_p, [c_void_p, c_uint64]),
-    "pstk_dataset_get": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint64), POINTER(ValueInfo), POINTER(Error)]),
+    "pstk_dataset_get": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint64),
+                                 POINTER(ValueInfo), POINTER(Error)]),
     "pstk_free": (None, [c_void_p]),
+    "pstk_dataset_look": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(ValueInfo), POINTER(Error)]),
+    "pstk_dataset_check": (c_int64, [c_void_p, VerifyFn, c_void_p, POINTER(Error)]),
     "pstk_verify": (c_int64, [c_char_p, c_int, c_uint32, VerifyFn, ProgressFn, c_void_p, POINTER(Error)]),
+    "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
+    "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
+    "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
+                                    POINTER(Error)]),
+    "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
+    "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
+    "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
+    "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
+    "pstk_share_batch": (POINTER(Batch), [c_void_p]),
+    "pstk_share_ref": (None, [c_void_p]),
+    "pstk_share_unref": (None, [POINTER(c_void_p)]),
+    "pstk_share_use": (c_int, [c_void_p, c_void_p, POINTER(Error)]),
+    "pstk_share_tensor": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
+    "pstk_capsule_share": (c_void_p, [POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
+    "pstk_capsule_tensor": (c_void_p, [c_void_p, c_uint32, POINTER(Error)]),
+    "pstk_stream_open": (c_int, [c_void_p, POINTER(c_void_p), POINTER(Error)]),
+    "pstk_stream_close": (None, [c_void_p, POINTER(c_void_p)]),
+    "pstk_stream_spin": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(Error)]),
+    "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
+    "pstk_output_image": (Output, [c_char_p, POINTER(Op), c_uint32, c_uint32, c_uint32]),
+    "pstk_output_scalar": (Output, [c_char_p, c_uint32]),
+    "pstk_output_tensor": (Output, [c_char_p, c_uint32]),
+    "pstk_output_bytes": (Output, [c_char_p]),
+    "pstk_output_ragged": (Output, [c_char_p]),
+    "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
     "pstk_settings_init": (None, [POINTER(Settings), c_uint32]),
     "pstk_open": (c_int, [POINTER(c_void_p), POINTER(Settings), POINTER(Error)]),
     "pstk_next": (c_int, [c_void_p, POINTER(POINTER(Batch)), c_void_p, c_int64, POINTER(Error)]),
     "pstk_release": (None, [POINTER(POINTER(Batch)), c_void_p]),
     "pstk_batch_wait": (c_int, [POINTER(Batch), c_void_p, POINTER(Error)]),
-    "pstk_batch_record": (c_int, [POINTER(Batch), c_void_p, POINTER(Error)]),
+    "pstk_batch_use_stream": (c_int, [POINTER(Batch), c_void_p, POINTER(Error)]),
     "pstk_batch_read": (c_int, [POINTER(Batch), c_uint32, c_void_p, c_uint64, c_void_p, POINTER(Error)]),
     "pstk_seek": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(Error)]),
     "pstk_get_cursor": (c_int, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
@@ -613,25 +742,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_n_samples": (c_uint64, [c_void_p]),
     "pstk_interrupt": (None, [c_void_p]),
     "pstk_close": (None, [POINTER(c_void_p)]),
-    "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
-    "pstk_share_batch": (POINTER(Batch), [c_void_p]),
-    "pstk_share_ref": (None, [c_void_p]),
-    "pstk_share_use": (c_int, [c_void_p, c_void_p, POINTER(Error)]),
-    "pstk_share_unref": (None, [POINTER(c_void_p)]),
-    "pstk_share_tensor": (c_int, [c_void_p, c_uint32, POINTER(c_void_p), POINTER(Error)]),
-    "pstk_capsule_share": (py_object, [POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),
-    "pstk_capsule_tensor": (py_object, [c_void_p, c_uint32, POINTER(Error)]),
-    "pstk_stream_open": (c_int, [c_void_p, POINTER(c_void_p), POINTER(Error)]),
-    "pstk_stream_close": (None, [c_void_p, POINTER(c_void_p)]),
-    "pstk_stream_spin": (c_int, [c_void_p, c_void_p, c_uint64, POINTER(Error)]),
-    "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
-    "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
-    "pstk_get_stats": (c_int, [c_void_p, POINTER(Stats)]),
-    "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
-    "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
-    "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates), POINTER(Error)]),
-    "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
-    "pstk_crc32c": (c_uint32, [c_uint32, c_void_p, c_uint64]),
 }
 
 

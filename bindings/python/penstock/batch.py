@@ -2,7 +2,7 @@
 """What a loader hands out: tensors, as a dict, a tuple or a dataclass, and what the batch tells of itself.
 
 Every form has these beside its tensors: epoch, position, next_position, index, n_valid, sample_ids,
-substituted, crops, record_stream and to; a dataclass of the user's has all but `to` in its attribute `info`.
+replacements, crops, record_stream and to; a dataclass of the user's has all but `to` in its attribute `info`.
 What other libraries make of a batch has the tensors only, except where they call its `to`.
 """
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ctypes import sizeof, string_at
 from typing import Any, NamedTuple
 
 from . import _c, errors, streams, tensors
-from .hints import OF_BATCHES, Hints
-from .keywords import near
+from .elsewhere import BATCH_ATTRIBUTES
+from .keywords import Hints, near
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 
@@ -35,6 +35,13 @@ class Crop(NamedTuple):
     flip: bool
 
 
+class ImageOutput(NamedTuple):
+    """Which tensor of a batch is an image output's, and whether its last axis has the channels."""
+
+    number: int
+    nhwc: bool
+
+
 class BatchInfo:
     """What a batch tells of itself. It holds no slot, but on a device, where record_stream needs it.
 
@@ -42,11 +49,11 @@ class BatchInfo:
     save once the batch is used. n_valid: rows that are samples.
     """
 
-    __slots__ = ("_crops", "_ids", "_images", "_n_rows", "_share", "_substitutes", "epoch", "index", "n_valid",
+    __slots__ = ("_crops", "_ids", "_images", "_n_rows", "_share", "_replacements", "epoch", "index", "n_valid",
                  "next_position", "position")
 
-    def __init__(self, share: tensors.Share, images: Mapping[str, int], hold: bool) -> None:
-        """images: the numbers of the outputs that are images, by their names. hold: keep the share."""
+    def __init__(self, share: tensors.Share, images: Mapping[str, ImageOutput], hold: bool) -> None:
+        """images: the outputs that are images, by their names. hold: keep the share."""
         batch = share.batch().contents
         self.epoch: int = batch.epoch
         self.position: int = batch.position
@@ -56,7 +63,7 @@ class BatchInfo:
         self._images, self._n_rows = images, batch.n_rows
         # Copies: the slot may go before this object.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
-        self._substitutes = string_at(batch.substitute_ids, 8 * self.n_valid) if batch.n_replaced else b""
+        self._replacements = string_at(batch.replacement_ids, 8 * self.n_valid) if batch.n_replacements else b""
         n_crops = batch.n_tensors * batch.n_rows
         self._crops = string_at(batch.crops, sizeof(_c.Crop) * n_crops) if batch.crops else None
         self._share = share if hold else None
@@ -67,24 +74,32 @@ class BatchInfo:
         return memoryview(self._ids).cast("Q").tolist()
 
     @property
-    def substituted(self) -> dict[int, int]:
+    def replacements(self) -> dict[int, int]:
         """The ids of the samples that replaced bad ones, by the ids of the bad ones."""
-        if not self._substitutes:
+        if not self._replacements:
             return {}
-        others = memoryview(self._substitutes).cast("Q").tolist()
+        others = memoryview(self._replacements).cast("Q").tolist()
         return {bad: other for bad, other in zip(self.sample_ids, others) if other != _c.NONE}
 
     @property
     def crops(self) -> dict[str, list[Crop]]:
         """Where each valid row of each image output was cut from, by the output's name. SettingsError: the
-        loader was opened without with_crops=True."""
+        loader was opened without report_crops=True."""
         if self._crops is None:
-            raise errors.SettingsError("crops: with_crops is False; must be True for batches to have crops "
-                                       "(open the loader with with_crops=True)")
+            raise errors.SettingsError("report_crops: value is False; must be True for batches to have crops "
+                                       "(open the loader with report_crops=True)")
         size = sizeof(_c.Crop) * self._n_rows
         return {name: [Crop(c.top, c.left, c.height, c.width, c.image_height, c.image_width, bool(c.flip))
-                       for c in (_c.Crop * self.n_valid).from_buffer_copy(self._crops, i * size)]
-                for name, i in self._images.items()}
+                       for c in (_c.Crop * self.n_valid).from_buffer_copy(self._crops, image.number * size)]
+                for name, image in self._images.items()}
+
+    def image_is_nhwc(self, key: str | int) -> bool | None:
+        """Whether the last axis of an image output has its channels. key: its name, or its number in a tuple.
+        None: no image output has this key."""
+        for name, image in self._images.items():
+            if key == (name if isinstance(key, str) else image.number):
+                return image.nhwc
+        return None
 
     def record_stream(self, stream: Any) -> None:
         """Let a further stream use the views of the loader's memory in this batch: see
@@ -94,7 +109,7 @@ class BatchInfo:
 
     def __reduce__(self) -> Any:
         return _unpickle, (self.epoch, self.position, self.next_position, self.index, self.n_valid,
-                           self._images, self._n_rows, self._ids, self._substitutes, self._crops)
+                           self._images, self._n_rows, self._ids, self._replacements, self._crops)
 
     def __repr__(self) -> str:
         return f"epoch {self.epoch}, batch {self.index}, {self.n_valid} rows"
@@ -104,14 +119,14 @@ def _unpickle(*values: Any) -> BatchInfo:
     info = BatchInfo.__new__(BatchInfo)
     info._share = None
     (info.epoch, info.position, info.next_position, info.index, info.n_valid, info._images, info._n_rows,
-     info._ids, info._substitutes, info._crops) = values
+     info._ids, info._replacements, info._crops) = values
     return info
 
 
 class _Told(Hints):
     """The attributes that every form of a batch has. `info` is None in what others made of a batch."""
 
-    _hints = OF_BATCHES
+    _hints = BATCH_ATTRIBUTES
     info: BatchInfo | None = None
 
     def _hint(self, name: str) -> str:
@@ -132,7 +147,7 @@ class _Told(Hints):
     index = property(lambda self: self._told.index, doc="Number of the batch in its epoch.")
     n_valid = property(lambda self: self._told.n_valid, doc="Rows that are samples.")
     sample_ids = property(lambda self: self._told.sample_ids, doc=BatchInfo.sample_ids.__doc__)
-    substituted = property(lambda self: self._told.substituted, doc=BatchInfo.substituted.__doc__)
+    replacements = property(lambda self: self._told.replacements, doc=BatchInfo.replacements.__doc__)
     crops = property(lambda self: self._told.crops, doc=BatchInfo.crops.__doc__)
 
     def record_stream(self, stream: Any) -> None:
@@ -391,7 +406,7 @@ def maker(form: Any, names: tuple[str, ...]) -> Maker:
         return _dataclass_maker(_dataclass_of(names), names)
     if isinstance(form, type) and dataclasses.is_dataclass(form):
         return _dataclass_maker(form, names)
-    raise errors.SettingsError(f"form: is {form!r}; it must be 'dict', 'tuple', 'dataclass' or a dataclass")
+    raise errors.SettingsError(f"form: value is {form!r}; must be 'dict', 'tuple', 'dataclass' or a dataclass")
 
 
 def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> tuple[tensors.Layout, ...]:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from . import _c, errors, paths
 from .packing.schema import Field
 
-_ENCODINGS = {"jpeg": _c.ENCODING_JPEG, "png": _c.ENCODING_PNG, "pixels": _c.ENCODING_PIXELS}
+# Of images.
+_ENCODINGS = {name: code for name, code in _c.NAMES["encoding"].items() if code != _c.ENCODING_NONE}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +23,8 @@ class DatasetInfo:
     identity: str
     format_version: int
     names: tuple[str, ...] = dataclasses.field(repr=False)  # of classes
+    format: str = "pstk"
+    has_checksums: bool = True  # False: the format has none, so damaged content is not found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +74,7 @@ def of(handle: c_void_p) -> Catalog:
     errors.check(_c.lib.pstk_dataset_get_info(handle, byref(raw)), errors.new())
     names = tuple((_c.lib.pstk_dataset_name(handle, i) or b"").decode() for i in range(raw.n_names))
     info = DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(), raw.format_version,
-                       names)
+                       names, raw.format.decode(), bool(raw.has_checksums))
     return Catalog(info, tuple(_field(handle, i) for i in range(raw.n_fields)))
 
 

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of torchvision and of other loaders that the package lacks, and what to write instead. Whoever asks
-for one of them reads it in the error."""
+for one of them reads it in the error. Tests run the code in backticks."""
 from __future__ import annotations
 
-__all__ = ["ADVICE"]
+__all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
+           "OP_KEYWORDS"]
 
-# Code in backticks is run by the tests: `t` is torchvision.transforms.v2's operation of that name, `images`
-# and `labels` are a batch's tensors.
-_TO_TENSOR = ("batches are tensors already; what it does is said by penstock.image(field, [..., "
+# ---- names of the package ----------------------------------------------------------------------------------
+
+# `t` is torchvision.transforms.v2's operation of that name, `images` and `labels` are a batch's tensors.
+_TO_TENSOR = ("batches are tensors already; write what it does as penstock.image(field, [..., "
               "Normalize()], layout='nchw'): Normalize divides by 255 and gives float32")
 _NO_SUCH = "there is no such operation here: "
 _EACH_ROW = "`torch.stack([t(image) for image in images])`"
@@ -37,7 +39,7 @@ ADVICE = {
                      "RandAugment", "TrivialAugmentWide", "AugMix", "RandomPhotometricDistort",
                      "RandomChannelPermutation", "JPEG"), _DRAWS),
     # These draw nothing; GaussianNoise draws for every element.
-    **dict.fromkeys(("Pad", "Grayscale", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
+    **dict.fromkeys(("Pad", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "
                "random choices, with each image: " + _EACH_ROW),
     "CutMix": _CUTMIX,
@@ -49,12 +51,92 @@ ADVICE = {
     # PyTorch
     **dict.fromkeys(("DataLoader", "StatefulDataLoader", "StreamingDataLoader"), _LOADER),
     **dict.fromkeys(("DistributedSampler", "RandomSampler", "SequentialSampler", "BatchSampler", "Sampler"),
-                    "say penstock.Loader(..., shuffle=True or False, rank='auto')"),
+                    "write penstock.Loader(..., shuffle=True or False, rank='auto')"),
     **dict.fromkeys(("IterableDataset", "ImageFolder", "StreamingDataset", "WebDataset"), _PACK),
     # FFCV, MosaicML Streaming, WebDataset
     "NormalizeImage": "it is Normalize",
-    "RandomResizedCropRGBImageDecoder": "it is RandomResizedCrop; decoding goes without saying",
-    "CenterCropRGBImageDecoder": "it is Resize and CenterCrop; decoding goes without saying",
-    "ToDevice": "say penstock.Loader(..., device='cuda')",
+    "RandomResizedCropRGBImageDecoder": "it is RandomResizedCrop; images are always decoded",
+    "CenterCropRGBImageDecoder": "it is Resize and CenterCrop; images are always decoded",
+    "ToDevice": "write penstock.Loader(..., device='cuda')",
     **dict.fromkeys(("DatasetWriter", "MDSWriter", "ShardWriter", "TarWriter"), _WRITER),
+}
+
+# ---- keywords ----------------------------------------------------------------------------------------------
+
+# Keywords of PyTorch's DataLoader and of others, for penstock.Loader.
+_PART = ("it goes over the whole data set, each sample once an epoch; pack the samples that are meant, with "
+         "data = penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
+_CHOSEN = _PART % "(data[i] for i in ids)"
+LOADER_KEYWORDS = {
+    "num_workers": "its threads are as many as there are cores; n_threads= sets another number",
+    "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
+    "drop_last": "last_batch='drop' (the default), last_batch='short' or last_batch='pad'",
+    "prefetch_factor": "it reads ahead by itself; n_slots= is the number of batches in memory",
+    "persistent_workers": "its threads run until close()",
+    "worker_init_fn": "there are no worker processes; seed= makes order and augmentation repeatable",
+    "collate_fn": "outputs= lists the tensors of a batch, and form= chooses how it is handed out",
+    "sampler": "shuffle=, rank= and world= choose the samples and their order",
+    "batch_sampler": "batch_size=, shuffle= and last_batch= choose what a batch is",
+    "generator": "seed= makes order and augmentation repeatable",
+    "multiprocessing_context": "there are no worker processes",
+    # Of others.
+    **dict.fromkeys(("transform", "transforms", "pipeline", "pipelines"),
+                    "outputs= lists what is done, {name: penstock.image(field, [op, op, ...])}"),
+    **dict.fromkeys(("prefetch", "prefetch_batches", "batches_ahead", "predownload", "prefetch_queue_depth"),
+                    "it reads ahead by itself; n_slots= is the number of batches in memory"),
+    **dict.fromkeys(("cache", "os_cache", "cache_dir", "cache_limit"),
+                    "the page cache holds what fits into memory; io='direct' goes past it"),
+    **dict.fromkeys(("distributed", "num_replicas", "num_shards", "shard_id"),
+                    "rank='auto' gives each process its part"),
+    **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of its threads"),
+    "dataset": "path=, the directory of a data set, comes first",
+    **dict.fromkeys(("subset", "indices", "sample_ids", "ids"), _CHOSEN),
+    "filter": _PART % "(sample for sample in data if wanted(sample))",
+    "weights": _PART % "(data[i] for i in range(len(data)) for _ in range(times[i]))",
+}
+IMAGE_KEYWORDS = dict.fromkeys(("transform", "transforms", "pipeline"),
+                               "write penstock.image(field, [op, op, ...])")
+# Keywords of torchvision's operations that have one value here.
+OP_KEYWORDS = {
+    "antialias": "leave it out; resizing always has antialiasing, as torchvision's of PIL images",
+    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default; there is no "
+                     "other yet, so pack masks of class ids as arrays",
+    "max_size": "leave it out; Resize((height, width)) bounds both sides",
+    "inplace": "leave it out; it makes no copy",
+}
+
+# ---- attributes --------------------------------------------------------------------------------------------
+
+_AT_OPEN = "it is given when the loader is opened, and print(loader) shows it"
+_N_BATCHES = "`len(loader)` is the number of batches of an epoch"
+_N_SAMPLES = "`loader.n_samples` is the number of samples of the data set"
+_NO_SAMPLER = ("there is none: shuffle= and rank= are given when the loader is opened, and "
+               "`loader.set_epoch(0)` is its own")
+_NOT_COMPOSED = ("a loader is not composed of others: outputs= lists what is done when it is opened, and each "
+                 "`iter(loader)` is an epoch")
+_STATE = "`loader.state_dict()` and `loader.load_state_dict(state)`"
+
+# Attributes of other loaders, for penstock.Loader.
+LOADER_ATTRIBUTES = {
+    **{name: advice for name, advice in LOADER_KEYWORDS.items() if name != "dataset"},
+    **dict.fromkeys(("sampler", "batch_sampler"), _NO_SAMPLER),
+    **dict.fromkeys(("num_batches", "n_batches", "steps_per_epoch", "epoch_size"), _N_BATCHES),
+    **dict.fromkeys(("num_samples", "total_samples", "size", "total_size"), _N_SAMPLES),
+    **dict.fromkeys(("shuffle", "order", "seed", "last_batch", "device", "framework", "form"), _AT_OPEN),
+    **dict.fromkeys(("rank", "world", "world_size"), "`loader.ranks.rank` and `loader.ranks.world`"),
+    **dict.fromkeys(("to", "cuda"), "open it with device='cuda', and its batches lie there"),
+    **dict.fromkeys(("reset", "next_epoch"), "each `iter(loader)` begins the next epoch; `loader.seek(0)` "
+                    "goes to any"),
+    "next": "`next(iter(loader))`, or batches = iter(loader) and next(batches)",
+    **dict.fromkeys(("classes", "names"), "`penstock.Dataset(loader.path).names`"),
+    **dict.fromkeys(("state", "get_state", "set_state", "save_checkpoint"), _STATE),
+    **dict.fromkeys(("shutdown", "stop"), "loader.close() ends it"),
+    **dict.fromkeys(("map", "repeat", "with_epoch"), _NOT_COMPOSED),
+}
+# Attributes of tensors and of other loaders' batches, for a batch.
+BATCH_ATTRIBUTES = {
+    **dict.fromkeys(("cuda", "pin_memory"), "open the loader with device='cuda', and batches lie on the GPU"),
+    "numpy": "open the loader with framework='numpy'",
+    **dict.fromkeys(("shape", "dtype", "size"), "a batch has several tensors; each has its own"),
+    **dict.fromkeys(("ids", "indices"), "batch.sample_ids has the numbers of its samples"),
 }

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keyword arguments that a function does not have, told with what to write instead."""
+"""Names that a user asks for and that are not here: keyword arguments, attributes, names of the package.
+
+One rule for all of them: the advice that penstock.elsewhere has on the name, else the nearest name that is
+here, as difflib finds it.
+"""
 from __future__ import annotations
 
 import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-__all__ = ["explained", "explains", "near"]
+__all__ = ["Hints", "explained", "explains", "hint", "near"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -20,16 +24,23 @@ def near(wrong: Any, right: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
+def hint(wrong: str, right: Iterable[str], advice: Mapping[str, str]) -> str:
+    """": what to write instead", or what `near` finds."""
+    found = advice.get(wrong)
+    return f": {found}" if found else near(wrong, right)
+
+
 def _too_many(what: str, known: list[str], n_nameless: int) -> str:
     first, others = ", ".join(known[:n_nameless]), known[n_nameless:]
     return f"{what} takes {first} and no more" if not others else \
         f"{what} takes {first} by position, the others by name: {others[0]}=..."
 
 
-def explained(what: str, elsewhere: Mapping[str, str]) -> Callable[[F], F]:
-    """Make a function tell arguments too many, and wrong keywords by the nearest right one or by what became
-    of them: {keyword that other libraries have: advice}. what: the function as users know it. They are
-    TypeErrors."""
+def explained(what: str, advice: Mapping[str, str]) -> Callable[[F], F]:
+    """Make a function raise TypeErrors that say what to write, for wrong keywords and too many arguments.
+
+    what: the function as users know it. advice: {keyword that other libraries have: what to do}.
+    """
     def decorated(function: F) -> F:
         parameters = inspect.signature(function).parameters
         known = [name for name in parameters if name != "self"]
@@ -40,21 +51,35 @@ def explained(what: str, elsewhere: Mapping[str, str]) -> Callable[[F], F]:
             if len(args) > n_nameless:
                 raise TypeError(_too_many(what, known, len(known) - len(parameters) + n_nameless))
             for name in keywords:
-                if name in known:
-                    continue
-                if name in elsewhere:
-                    raise TypeError(f"{what} has no '{name}': {elsewhere[name]}")
-                found = difflib.get_close_matches(name, known, 1)
-                hint = f": did you mean {found[0]}?" if found else f"; it has: {', '.join(known)}"
-                raise TypeError(f"{what} has no argument '{name}'{hint}")
+                if name not in known:
+                    raise TypeError(f"{what} has no argument '{name}'"
+                                    + (hint(name, known, advice) or f"; it has: {', '.join(known)}"))
             return function(*args, **keywords)
         return checked  # type: ignore[return-value]
     return decorated
 
 
-def explains(elsewhere: Mapping[str, str]) -> Callable[[C], C]:
+def explains(advice: Mapping[str, str]) -> Callable[[C], C]:
     """`explained` for the constructor of a class of the package."""
     def decorated(cls: C) -> C:
-        setattr(cls, "__init__", explained(f"penstock.{cls.__name__}", elsewhere)(getattr(cls, "__init__")))
+        setattr(cls, "__init__", explained(f"penstock.{cls.__name__}", advice)(getattr(cls, "__init__")))
         return cls
     return decorated
+
+
+class Hints:
+    """The base of classes whose AttributeErrors say what to write instead."""
+
+    _hints: ClassVar[Mapping[str, str]] = {}
+
+    def _hint(self, name: str) -> str:
+        return hint(name, [known for known in dir(type(self)) if known[0] != "_"], self._hints)
+
+    if not TYPE_CHECKING:  # else every name would pass for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            property_of = getattr(type(self), name, None)
+            if isinstance(property_of, property):  # it raised an AttributeError of its own
+                return property_of.__get__(self)
+            instead = "" if name.startswith("_") else self._hint(name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{instead}")

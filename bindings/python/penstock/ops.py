@@ -14,46 +14,38 @@ from dataclasses import dataclass
 from typing import SupportsIndex, Union
 
 from . import _c
+from .elsewhere import OP_KEYWORDS
 from .keywords import explains
 
-__all__ = ["CenterCrop", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "Op", "RandomFlip",
+__all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomFlip",
            "RandomHorizontalFlip", "RandomResizedCrop", "Resize"]
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
+IMAGENET_MEAN = _c.IMAGENET_MEAN
+IMAGENET_STD = _c.IMAGENET_STD
 
 Size = Union[SupportsIndex, Sequence[SupportsIndex]]
 MOST = 2**32 - 1  # uint32_t width and height
-
-# Keywords of torchvision's that have one value here.
-_ELSEWHERE = {
-    "antialias": "leave it out; resizing always has antialiasing, as torchvision's of PIL images",
-    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default; there is no "
-                     "other yet, so pack masks of class ids as arrays",
-    "max_size": "leave it out; Resize((height, width)) bounds both sides",
-    "inplace": "leave it out; it makes no copy",
-}
 
 
 def _pixels(op: str, value: SupportsIndex) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{op}: size is {value!r}, must be whole numbers of pixels") from None
+        raise TypeError(f"{op}.size: value is {value!r}; must be whole numbers of pixels") from None
     if not 1 <= number <= MOST:
-        raise ValueError(f"{op}: size is {number}, must be at least 1 pixel")
+        raise ValueError(f"{op}.size: value is {number}; must be at least 1 pixel")
     return number
 
 
 def _size(op: str, size: Size) -> tuple[int, int]:
     """(height, width) of a size: an int, or a sequence of one or two."""
     if isinstance(size, (str, bytes)):
-        raise TypeError(f"{op}: size is {size!r}, must be an int or (height, width)")
+        raise TypeError(f"{op}.size: value is {size!r}; must be an int or (height, width)")
     if not isinstance(size, Sequence):
         side = _pixels(op, size)
         return side, side
     if len(size) not in (1, 2):
-        raise ValueError(f"{op}: size is {size!r}, must be an int or (height, width)")
+        raise ValueError(f"{op}.size: value is {size!r}; must be an int or (height, width)")
     return _pixels(op, size[0]), _pixels(op, size[-1])
 
 
@@ -61,9 +53,9 @@ def _floats(op: str, name: str, values: Sequence[float], n: int) -> tuple[float,
     try:
         found = tuple(float(v) for v in values)
     except (TypeError, ValueError):
-        raise TypeError(f"{op}: {name} is {values!r}, must be {n} numbers") from None
+        raise TypeError(f"{op}.{name}: value is {values!r}; must be {n} numbers") from None
     if len(found) != n or not all(map(math.isfinite, found)):
-        raise ValueError(f"{op}: {name} is {values!r}, must be {n} finite numbers")
+        raise ValueError(f"{op}.{name}: value is {values!r}; must be {n} finite number{'s' if n > 1 else ''}")
     return found
 
 
@@ -77,7 +69,7 @@ class Op:
         raise NotImplementedError
 
 
-@explains(_ELSEWHERE)
+@explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomResizedCrop(Op):
     """Cut out a random part, resize it to `size`, bilinear with antialiasing.
@@ -101,7 +93,7 @@ class RandomResizedCrop(Op):
         return op
 
 
-@explains(_ELSEWHERE)
+@explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Resize(Op):
     """Resize, bilinear with antialiasing: an int is the length that the shorter side gets, the aspect ratio
@@ -127,7 +119,7 @@ class Resize(Op):
         return op
 
 
-@explains(_ELSEWHERE)
+@explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class CenterCrop(Op):
     """Cut out the middle; black where the image is smaller. size: int or (height, width), pixels."""
@@ -142,7 +134,7 @@ class CenterCrop(Op):
         return op
 
 
-@explains(_ELSEWHERE)
+@explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomFlip(Op):
     """Flip left and right with probability p. torchvision calls it RandomHorizontalFlip; so may you."""
@@ -153,9 +145,9 @@ class RandomFlip(Op):
         try:
             probability = float(self.p)
         except (TypeError, ValueError):
-            raise TypeError(f"RandomFlip: p is {self.p!r}, must be a number from 0 to 1") from None
+            raise TypeError(f"RandomFlip.p: value is {self.p!r}; must be a number from 0 to 1") from None
         if not 0 <= probability <= 1:  # nor NaN
-            raise ValueError(f"RandomFlip: p is {self.p!r}, must be a number from 0 to 1")
+            raise ValueError(f"RandomFlip.p: value is {self.p!r}; must be a number from 0 to 1")
         object.__setattr__(self, "p", probability)
 
     def to_c(self) -> _c.Op:
@@ -166,22 +158,54 @@ class RandomFlip(Op):
 RandomHorizontalFlip = RandomFlip
 
 
-@explains(_ELSEWHERE)
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class Grayscale(Op):
+    """The luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones. Anywhere before
+    Normalize, which then takes as many numbers. Before a resize it is done first, as torchvision does."""
+
+    num_output_channels: int = 1
+
+    def __post_init__(self) -> None:
+        n = self.num_output_channels
+        if isinstance(n, bool) or n not in (1, 3):
+            raise ValueError(f"Grayscale.num_output_channels: value is {n!r}; must be 1 or 3")
+        object.__setattr__(self, "num_output_channels", int(n))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_grayscale(self.num_output_channels)
+        return op
+
+
+@explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Normalize(Op):
-    """(x / 255 - mean) / std for each of R, G, B, in float32: ToTensor and Normalize in one. The last one of
-    a list; the images are float32, or what their dtype says, float16 or bfloat16. Without arguments ImageNet's
-    mean and deviation."""
+    """(x / 255 - mean) / std for each channel, in float32: ToTensor and Normalize in one. The last one of a
+    list; the images are float32, or what their dtype says, float16 or bfloat16. mean, std: as many numbers as
+    the images have channels, 1, 3 or 4. Without arguments ImageNet's mean and deviation of R, G, B."""
 
     mean: Sequence[float] = IMAGENET_MEAN
     std: Sequence[float] = IMAGENET_STD
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", _floats("Normalize", "mean", self.mean, 3))
-        object.__setattr__(self, "std", _floats("Normalize", "std", self.std, 3))
+        n = self._n_channels()
+        object.__setattr__(self, "mean", _floats("Normalize", "mean", self.mean, n))
+        object.__setattr__(self, "std", _floats("Normalize", "std", self.std, n))
         if not all(v > 0 for v in self.std):
-            raise ValueError(f"Normalize: std is {self.std}, must be above 0")
+            raise ValueError(f"Normalize.std: value is {self.std}; must be above 0")
+
+    def _n_channels(self) -> int:
+        """The numbers that mean has: as many as an image may have channels."""
+        try:
+            n = len(self.mean)
+        except TypeError:
+            raise TypeError(f"Normalize.mean: value is {self.mean!r}; must be 1, 3 or 4 numbers") from None
+        if n not in (1, 3, 4):
+            raise ValueError(f"Normalize.mean: value is {self.mean!r}; must be 1, 3 or 4 finite numbers")
+        return n
 
     def to_c(self) -> _c.Op:
-        op: _c.Op = _c.lib.pstk_normalize((c_float * 3)(*self.mean), (c_float * 3)(*self.std))
+        n = len(self.mean)
+        numbers = c_float * n
+        op: _c.Op = _c.lib.pstk_normalize_channels(n, numbers(*self.mean), numbers(*self.std))
         return op

@@ -16,15 +16,16 @@ from typing import Any, Union
 from . import _c
 from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
-from .elsewhere import ADVICE
+from .elsewhere import ADVICE, IMAGE_KEYWORDS
 from .errors import SettingsError
-from .keywords import explained, near
+from .keywords import explained, hint, near
 from .ops import Normalize, Op
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
 
-# Memory order, and whether the tensor is handed out as [B, 3, H, W] all the same.
-LAYOUTS = {"nhwc": (_c.NHWC, False), "nchw": (_c.NCHW, False), "channels_last": (_c.NHWC, True)}
+# Memory order, and whether the tensor is handed out as [B, C, H, W] all the same.
+LAYOUTS = {**{name: (code, False) for name, code in _c.NAMES["layout"].items()},
+           "channels_last": (_c.NHWC, True)}
 
 KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR: "tensor",
          _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged"}
@@ -36,7 +37,7 @@ def dtype_code(dtype: Any, what: str) -> int:
         return 0
     name = parse(dtype)
     if name is None:
-        raise SettingsError(f"{what}: dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}"
+        raise SettingsError(f"{what}.dtype: value is {dtype!r}; must be one of {', '.join(DTYPES)}"
                             + (ambiguous(dtype) or near(dtype, DTYPES)))
     return DTYPES[name].code
 
@@ -56,6 +57,7 @@ class Output:
     random_group: int = 0
     exif_orientation: bool = False
     bytes_per_batch: int = member(default=0)
+    channels: int = member(default=0)
 
     def __repr__(self) -> str:
         parts = [repr(self.field)]
@@ -67,6 +69,8 @@ class Output:
                               ("bytes_per_batch", 0)):
             if getattr(self, name) != default:
                 parts.append(f"{name}={getattr(self, name)!r}")
+        if self.channels not in (0, 3):
+            parts.append(f"channels={self.channels}")
         return f"{KINDS[self.kind]}({', '.join(parts)})"
 
     def to_c(self, name: str) -> _c.Output:
@@ -75,30 +79,28 @@ class Output:
         output = _c.Output(
             name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
             layout=LAYOUTS[self.layout][0], n_ops=len(ops), random_group=self.random_group,
-            exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch)
+            exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
+            channels=self.channels)
         output.ops = cast(ops, POINTER(_c.Op)) if len(ops) else None
         return output
 
 
 def _field_name(field: str, maker: str) -> str:
     if not isinstance(field, str):
-        raise TypeError(f"{maker}: field is {field!r}, must be the name of a field of the data set")
+        raise TypeError(f"{maker}.field: value is {field!r}; must be the name of a field of the data set")
     return field
 
 
-# Keywords that users of other loaders try.
-_ELSEWHERE = dict.fromkeys(("transform", "transforms", "pipeline"),
-                           "say penstock.image(field, [op, op, ...])")
-_OPS = ("RandomResizedCrop", "Resize", "CenterCrop", "RandomFlip", "Normalize")
+_OPS = tuple(op.__name__ for op in Op.__subclasses__())
 
 
 def _whole(maker: str, name: str, value: Any, most: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{maker}: {name} is {value!r}, must be a whole number") from None
+        raise TypeError(f"{maker}.{name}: value is {value!r}; must be a whole number") from None
     if not 0 <= number <= most:
-        raise SettingsError(f"{maker}: {name} is {number}, must be from 0 to {most}")
+        raise SettingsError(f"{maker}.{name}: value is {number}; must be from 0 to {most}")
     return number
 
 
@@ -106,13 +108,9 @@ def _not_an_op(value: Any) -> TypeError:
     if isinstance(value, type) and issubclass(value, Op):
         return TypeError(f"image: {value.__name__} is a class: write {value.__name__}(...)")
     name = value if isinstance(value, str) else type(value).__name__
-    if name in (*_OPS, "RandomHorizontalFlip"):
-        hint = f"; write penstock.{name}(...)"
-    elif name in ADVICE:
-        hint = f": {ADVICE[name]}"
-    else:
-        hint = near(name, _OPS) or "; those are " + ", ".join(_OPS)
-    return TypeError(f"image: {value!r} is no operation of penstock{hint}")
+    written = {known: f"write penstock.{known}(...)" for known in (*_OPS, "RandomHorizontalFlip")}
+    instead = hint(name, _OPS, {**ADVICE, **written}) or "; those are " + ", ".join(_OPS)
+    return TypeError(f"image: {value!r} is no operation of penstock{instead}")
 
 
 def _ops(given: Any) -> tuple[Op, ...]:
@@ -120,7 +118,7 @@ def _ops(given: Any) -> tuple[Op, ...]:
     if isinstance(given, (Op, str, bytes)) or not isinstance(given, Iterable):
         given = (given,)
     if isinstance(given, (Mapping, Set)):
-        raise TypeError(f"image: ops is {given!r}, must be a list of operations, in their order")
+        raise TypeError(f"image.ops: value is {given!r}; must be a list of operations, in their order")
     found = tuple(given)
     for op in found:
         if not isinstance(op, Op):
@@ -128,31 +126,35 @@ def _ops(given: Any) -> tuple[Op, ...]:
     return found
 
 
-@explained("penstock.image", _ELSEWHERE)
+@explained("penstock.image", IMAGE_KEYWORDS)
 def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nhwc",
-          random_group: int = 0, exif_orientation: bool = False) -> Output:
-    """Decoded images of an image field: [B, H, W, 3] of uint8, 0 to 255, or of float16, bfloat16, float32: 0
+          random_group: int = 0, exif_orientation: bool = False, channels: int = 3) -> Output:
+    """Decoded images of an image field: [B, H, W, C] of uint8, 0 to 255, or of float16, bfloat16, float32: 0
     to 1 as ToTensor gives them, or what a Normalize at the end of ops makes of that.
 
     ops: operations in their order; they must fix the size. dtype: None: float32 where ops end in Normalize,
-    else uint8. layout: "nhwc" [B, H, W, 3]; "nchw" [B, 3, H, W];
-    "channels_last" [B, 3, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
+    else uint8. layout: "nhwc" [B, H, W, C]; "nchw" [B, C, H, W];
+    "channels_last" [B, C, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
     group share their random draws: two pictures of a sample get the same crop and flip. exif_orientation:
-    turn JPEGs upright first.
+    turn JPEGs upright first. channels: what images are decoded to, as Pillow's convert does: 3, RGB; 1, gray
+    ("L"); 4, RGBA, with 255 where a file has no alpha.
 
     Not for masks: resizing is bilinear, which mixes class ids, and a palette's numbers become its colours.
     Keep masks as arrays of one size (penstock.tensor) or as the bytes of their files (penstock.ragged).
     """
     field, found = _field_name(field, "image"), _ops(ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:
-        raise SettingsError(f"image: layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}"
+        raise SettingsError(f"image.layout: value is {layout!r}; must be one of {', '.join(LAYOUTS)}"
                             + near(str(layout).lower(), LAYOUTS))
     if exif_orientation not in (True, False):
-        raise TypeError(f"image: exif_orientation is {exif_orientation!r}, must be True or False")
+        raise TypeError(f"image.exif_orientation: value is {exif_orientation!r}; must be True or False")
+    if isinstance(channels, bool) or channels not in (1, 3, 4):
+        raise SettingsError(f"image.channels: value is {channels!r}; must be 1 (gray), 3 (RGB) or 4 (RGBA)")
     if dtype is None:
         dtype = "float32" if found and isinstance(found[-1], Normalize) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
-                  _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation))
+                  _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
+                  channels=int(channels))
 
 
 @explained("penstock.scalar", {})
@@ -191,8 +193,8 @@ def _by_kind(info: FieldInfo) -> Output:
         return tensor(name)
     if field.kind == "image":
         raise SettingsError(
-            f"outputs: field '{name}' is an image, and a batch needs all its images of one size: say "
-            f"outputs={{'{name}': penstock.image('{name}', [penstock.RandomResizedCrop(224)]), ...}}")
+            f"outputs: field '{name}' is an image, and a batch needs all its images of one size: "
+            f"write outputs={{'{name}': penstock.image('{name}', [penstock.RandomResizedCrop(224)]), ...}}")
     return ragged(name)
 
 
@@ -238,13 +240,13 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
         return value
     if isinstance(value, str):
         return _one(catalog, _by_kind(_field(catalog, value)))
-    raise TypeError(f"outputs: {value!r} is neither an output (penstock.image, scalar, tensor, ragged) nor "
-                    "the name of a field")
+    raise TypeError(f"outputs: value is {value!r}; must be an output (penstock.image, scalar, tensor, "
+                    "ragged) or the name of a field")
 
 
 def _output_name(name: str) -> str:
     if not isinstance(name, str) or not name or "\0" in name:
-        raise SettingsError(f"outputs: {name!r} is no name for an output")
+        raise SettingsError(f"outputs: value is {name!r} for a name; must be text that is not empty and has no NUL")
     return name
 
 
@@ -278,11 +280,12 @@ def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
         if isinstance(outputs, (str, Output)):
             outputs = [outputs]
         if isinstance(outputs, Set) or not isinstance(outputs, Iterable):
-            raise TypeError(f"outputs: is {outputs!r}, must be {{name: output}} or a list of outputs")
+            raise TypeError(f"outputs: value is {outputs!r}; must be {{name: output}} or a list of outputs")
         listed = [_one(catalog, value) for value in outputs]
         found = {output.field: output for output in listed}
         if len(found) < len(listed):
-            raise SettingsError("outputs: two of one field need names: outputs={'a': ..., 'b': ...}")
+            raise SettingsError("outputs: value has two outputs of one field; must have a name for each "
+                                "(write outputs={'a': ..., 'b': ...})")
     if not found:
-        raise SettingsError("outputs: there are none; a loader needs at least 1")
+        raise SettingsError("outputs: value is empty; must have at least 1 output")
     return found

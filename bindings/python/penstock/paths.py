@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 
 from .errors import SettingsError
 
-__all__ = ["local", "shell_word"]
-
-
-def shell_word(path: str) -> str:
-    """A path as one word of a command line that a message offers: quoted for a shell, and no option."""
-    return ("./" if path.startswith("-") else "") + shlex.quote(path)
+__all__ = ["local"]
 
 
 def local(path: str | bytes | os.PathLike[str]) -> str:

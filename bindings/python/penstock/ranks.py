@@ -30,7 +30,7 @@ def _number(env: Mapping[str, str], name: str) -> int | None:
     """None: it is not set, or empty. Raises SettingsError where it is no number."""
     text = env.get(name, "")
     if text and not re.fullmatch("[0-9]{1,9}", text):
-        raise SettingsError(f"rank: {name} is {text!r}, must be a whole number: {_GIVE}")
+        raise SettingsError(f"rank: {name} is {text!r}; must be a whole number: {_GIVE}")
     return int(text) if text else None
 
 
@@ -60,7 +60,7 @@ def _of_world(env: Mapping[str, str], rank: str, world: str, most: int | None = 
     """A rank and of how many: where there is only a rank, of `most` or as many as it shows that there are."""
     found, among = _number(env, rank) or 0, _number(env, world)
     if among == 0:
-        raise SettingsError(f"rank: {world} is 0, must be at least 1: {_GIVE}")
+        raise SettingsError(f"rank: {world} is 0; must be at least 1: {_GIVE}")
     if among is not None and found >= among:
         raise SettingsError(f"rank: {rank} is {found}, but {world} is {among}: ranks are 0 to {among - 1}; "
                             + _GIVE)

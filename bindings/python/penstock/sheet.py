@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _c, ops as operations
 from ._optional import needed
+from .batch import BatchInfo
 from .dataset import Dataset, decoded
 from .errors import SettingsError
 from .keywords import explained
@@ -24,6 +25,7 @@ GAP = 4  # pixels between pictures
 LINE = 14  # pixels of a line of text
 DEFAULT_SIDE = 224
 MAX_PICTURES = 4096
+CHANNELS = {"nhwc": 3, "nchw": 1}  # the axis that has the channels
 
 
 @dataclasses.dataclass
@@ -72,13 +74,18 @@ def _sheet(pictures: Sequence[_Picture], columns: int | None, side: tuple[int, i
 # ---- pictures --------------------------------------------------------------------------------------------
 
 
-def _visible(values: Any) -> Any:
-    """uint8 [B, H, W, 3] of a batch's images in any dtype and layout; floats are stretched to the range they
-    have."""
+def _visible(values: Any, nhwc: bool) -> Any:
+    """uint8 [B, H, W, 3] of a batch's images in any dtype; floats are stretched to the range they have.
+
+    nhwc: the last axis has the channels; else the second.
+    """
     import numpy
     array = as_numpy(values)
-    if array.shape[-1] != 3:
+    if not nhwc:
         array = array.transpose(0, 2, 3, 1)
+    if array.shape[-1] == 1:
+        array = numpy.repeat(array, 3, axis=3)
+    array = array[..., :3]  # without alpha
     if array.dtype.name == "uint8":
         return numpy.ascontiguousarray(array)
     array = array.astype("float32")
@@ -102,15 +109,41 @@ def _tensors(batch: Any) -> dict[str, Any] | None:
     return None
 
 
-def _of_batch(batch: Any, tensors: dict[str, Any], field: str | None, n: int) -> list[_Picture]:
-    found = {name: value for name, value in tensors.items()
-             if is_array(value) and len(value.shape) == 4 and 3 in (value.shape[-1], value.shape[1])}
+def _axes(shape: Sequence[int]) -> list[str]:
+    """The layouts that images of this shape may have."""
+    return [name for name, axis in CHANNELS.items() if shape[axis] in (1, 3, 4)]
+
+
+def _is_nhwc(batch: Any, name: str, shape: Sequence[int], layout: str | None) -> bool:
+    """As the output declares it, or the caller; a shape decides only where it fits one layout alone."""
+    fits = _axes(shape)
+    info = getattr(batch, "info", None)
+    key = int(name) if isinstance(batch, tuple) else name
+    declared = info.image_is_nhwc(key) if isinstance(info, BatchInfo) else None
+    if layout is None and declared is not None:
+        layout = "nhwc" if declared else "nchw"
+        if layout in fits:
+            return declared
+        layout = None  # another tensor was put in its place
+    if layout is not None and layout not in fits:
+        raise SettingsError(f"layout={layout!r}: {name!r} has the shape {tuple(shape)}, whose axis "
+                            f"{CHANNELS[layout]} must have 1, 3 or 4 channels")
+    if layout is None and len(fits) > 1:
+        raise SettingsError(f"{name!r} has the shape {tuple(shape)}, which may be NHWC or NCHW: say "
+                            "layout='nhwc' or 'nchw'")
+    return (layout or fits[0]) == "nhwc"
+
+
+def _of_batch(batch: Any, field: str | None, n: int, layout: str | None) -> list[_Picture]:
+    found = {name: value for name, value in (_tensors(batch) or {}).items()
+             if is_array(value) and len(value.shape) == 4 and _axes(value.shape)}
     if not found or (field is not None and field not in found):
         raise SettingsError("the batch has no images" + (f" named {field!r}" if field else "")
                             + (did_you_mean(str(field), found) if found else ""))
     name = field or next(iter(found))
     n = min(n, int(getattr(batch, "n_valid", n)))
-    return [_Picture(row, "") for row in _visible(found[name][:n])]
+    nhwc = _is_nhwc(batch, name, found[name].shape, layout)
+    return [_Picture(row, "") for row in _visible(found[name][:n], nhwc)]
 
 
 def _image_field(dataset: Dataset, wished: str | None) -> str:
@@ -143,7 +176,7 @@ def _of_dataset(dataset: Dataset, field: str | None, label: str | None,
 
 
 def _of_rows(batch: Any, label: bool, names: Sequence[str]) -> Iterator[_Picture]:
-    pixels = _visible(batch["image"])
+    pixels = _visible(batch["image"], nhwc=True)
     for row, sample_id in enumerate(batch.sample_ids):
         text = f"{sample_id}" + (f" {_label_text(int(batch['label'][row]), names)}" if label else "")
         yield _Picture(pixels[row].copy(), text)
@@ -164,7 +197,7 @@ def _of_ids(path: str, shown: Output, label: str | None, ids: Sequence[int], see
     with Dataset(path) as dataset:
         label, names = _label_field(dataset, label), dataset.names
         outputs = _outputs(shown, label)
-    with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last="short",
+    with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last_batch="short",
                 rank=0, world=1, seed=seed, epoch=epoch, position=ids[0], copy=True) as loader:
         for i in ids:
             loader.seek(epoch, i)
@@ -182,12 +215,12 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
     if not n_left:
         epoch, position, n_left = epoch + 1, 0, len(loader)
     ranks, said = loader.ranks, loader.state_dict()
-    n = min(n, n_left * loader.batch_size)  # last="drop" leaves out what comes behind
+    n = min(n, n_left * loader.batch_size)  # last_batch="drop" leaves out what comes behind
     with Dataset(loader.path) as dataset:
         label, names = _label_field(dataset, label), dataset.names
         outputs = _outputs(found[field or next(iter(found))], label)
     with Loader(loader.path, batch_size=min(n, loader.n_samples), outputs=outputs, framework="numpy",
-                order=said["order"], last="short", rank=ranks.rank, world=ranks.world, seed=said["seed"],
+                order=said["order"], last_batch="short", rank=ranks.rank, world=ranks.world, seed=said["seed"],
                 epoch=epoch, position=position, copy=True, n_threads=1, n_slots=2) as reader:
         yield from _of_rows(next(iter(reader)), label is not None, names)
 
@@ -199,7 +232,7 @@ def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]
     if ids is None:
         return list(range(min(n, n_samples)))
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids: is {ids!r}, must be a list of numbers of samples")
+        raise TypeError(f"ids: value is {ids!r}; must be a list of numbers of samples")
     found = [count("ids", i, 0, n_samples - 1) for i in ids]
     if not found:
         raise SettingsError("ids is empty: name at least one sample")
@@ -210,7 +243,7 @@ def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]
                              "transform": "ops= are operations of penstock's, for a path"})
 def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: str | None = None,
          label: str | None = None, ops: Sequence[operations.Op] | None = None, seed: int = 0, epoch: int = 0,
-         columns: int | None = None) -> Any:
+         columns: int | None = None, layout: str | None = None) -> Any:
     """A contact sheet as a PIL image, which a notebook shows by itself and .save("sheet.png") keeps.
 
     source: a Loader: the samples behind the batch that it handed out last, where a pass that was begun and
@@ -225,6 +258,8 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     label: integer field written under each picture after the sample's id, by class name where the data set
         has names; None: the one that it has.
     columns: pictures in a row; None: about as many as rows.
+    layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
+        layout of the loader's output, or the only one that fits.
 
     Needs Pillow and NumPy. Raises MissingPackageError, SettingsError, and what reading raises.
     """
@@ -233,6 +268,10 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     n = count("n", n, 1, MAX_PICTURES)
     if columns is not None:
         count("columns", columns, 1, MAX_PICTURES)
+    if layout is not None and layout not in CHANNELS:
+        raise SettingsError(f"layout: value is {layout!r}; must be 'nhwc' or 'nchw'")
+    if layout is not None and isinstance(source, (str, os.PathLike, Dataset, Loader)):
+        raise SettingsError("layout is for a batch: a data set and a loader know theirs")
     if ids is not None and not isinstance(source, (str, os.PathLike, Dataset)):
         raise SettingsError("ids are for a path or a Dataset: a loader shows what it delivers next")
     if isinstance(source, Loader):
@@ -247,8 +286,7 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         if ops is None:
             ops = [operations.RandomResizedCrop(DEFAULT_SIDE), operations.RandomFlip()]
         return _sheet(list(_of_ids(path, image(name, ops), label, wanted, seed, epoch)), columns, None)
-    tensors = _tensors(source)
-    if tensors is not None:
-        return _sheet(_of_batch(source, tensors, None if field is None else str(field), n), columns, None)
+    if _tensors(source) is not None:
+        return _sheet(_of_batch(source, None if field is None else str(field), n, layout), columns, None)
     raise TypeError(f"a {type(source).__name__} cannot be shown: give a Loader, a Dataset, the path of a "
                     "data set, or a batch")

@@ -17,26 +17,25 @@ from typing import Any
 from .errors import SettingsError
 
 VERSION = 1
-ORDER_VERSION = 1  # PSTK_ORDER_VERSION
 
 
 def _number(state: Mapping[str, Any], name: str) -> int:
     if name not in state:
-        raise SettingsError(f"state: it has no {name!r}; this is no state of a penstock loader")
+        raise SettingsError(f"state: it has no {name!r}; this is not the state of a penstock loader")
     value = state[name]
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)  # of NumPy's and PyTorch's too
     except TypeError:
         number = -1
     if number < 0:
-        raise SettingsError(f"state: {name} is {value!r}, must be a whole number; this is no state of a "
+        raise SettingsError(f"state: {name} is {value!r}; must be a whole number; this is not the state of a "
                             "penstock loader")
     return number
 
 
 def _must_agree(state: Mapping[str, Any], own: Mapping[str, Any], name: str, advice: str) -> None:
     if name not in state:
-        raise SettingsError(f"state: it has no {name!r}; this is no state of a penstock loader")
+        raise SettingsError(f"state: it has no {name!r}; this is not the state of a penstock loader")
     if state[name] != own[name]:
         raise SettingsError(f"state: its {name} is {state.get(name)!r}, this loader's is {own[name]!r}: "
                             + advice)
@@ -45,10 +44,10 @@ def _must_agree(state: Mapping[str, Any], own: Mapping[str, Any], name: str, adv
 def check(state: Any, own: Mapping[str, Any], path: str) -> tuple[int, int]:
     """(epoch, position) of a state that fits a loader whose own is `own`. SettingsError: it does not."""
     if not isinstance(state, Mapping):
-        raise TypeError(f"state: is {state!r}, must be what state_dict() gave")
+        raise TypeError(f"state: value is {state!r}; must be what state_dict() gave")
     version = _number(state, "version")
     if version < 1:
-        raise SettingsError(f"state: version is {version}, must be at least 1; this is no state of a "
+        raise SettingsError(f"state: version is {version}; must be at least 1; this is not the state of a "
                             "penstock loader")
     if version > VERSION:
         raise SettingsError(f"state: it is of version {version}, and this penstock knows up to {VERSION}: "

@@ -9,14 +9,13 @@ from . import _c
 
 __all__ = ["StageStats", "Stats"]
 
-READERS = {_c.READER_IO_URING: "io_uring", _c.READER_THREADS: "threads"}
-VARIANTS = {_c.VARIANT_C: "c", _c.VARIANT_AVX2: "avx2", _c.VARIANT_AVX512: "avx512"}
-LIMITS = {_c.LIMIT_UNKNOWN: "unknown", _c.LIMIT_STORAGE: "storage", _c.LIMIT_DECODE: "decode",
-          _c.LIMIT_COPY: "copy", _c.LIMIT_CONSUMER: "consumer", _c.LIMIT_READER: "reader"}
-RUNGS = {_c.RUNG_NO_IO_URING: "no_io_uring", _c.RUNG_NO_FIXED_BUFFERS: "no_fixed_buffers",
-         _c.RUNG_NO_FIXED_FILES: "no_fixed_files", _c.RUNG_NO_DIRECT: "no_direct",
-         _c.RUNG_NO_SINGLE_ISSUER: "no_single_issuer", _c.RUNG_NOT_PINNED: "not_pinned",
-         _c.RUNG_NOT_BOUND: "not_bound", _c.RUNG_NOT_PAGE_LOCKED: "not_page_locked"}
+
+def _by_code(enum: str) -> dict[int, str]:
+    return {code: name for name, code in _c.NAMES[enum].items()}
+
+
+READERS, KERNELS = _by_code("reader_kind"), _by_code("kernels")
+BOTTLENECKS, FALLBACKS = _by_code("bottleneck"), _by_code("fallback")
 
 ADVICE = {
     "unknown": "too little time to say",
@@ -45,27 +44,27 @@ class StageStats:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts and times since open, with the C names (pstk_stats). n_samples, n_batches, n_replaced (bad
+    """Counts and times since open, with the C names (pstk_stats). n_samples, n_batches, n_replacements (bad
     samples that others replaced) and n_palette_images: delivered; a batch delivered twice counts twice.
-    limit: what keeps the loader from being faster, one of the keys of stats.ADVICE; rungs: steps down that
-    were taken on this machine, at open or later, among them no_io_uring (threads read) and no_single_issuer (the
-    kernel lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1)."""
+    bottleneck: what keeps the loader from being faster, one of the keys of stats.ADVICE. fallbacks: what this
+    machine refused, at open or later, among them no_io_uring (threads read) and no_single_issuer (the kernel
+    lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1)."""
 
     reader: str
     direct: bool
     registered: bool
-    rungs: tuple[str, ...]
+    fallbacks: tuple[str, ...]
     n_threads: int
     n_slots: int
     n_nodes: int
     queue_depth: int
     rows_per_job: int
-    variant: str
-    limit: str
+    kernels: str
+    bottleneck: str
     n_samples: int
     bytes_delivered: int
     n_batches: int
-    n_replaced: int
+    n_replacements: int
     bytes_read: int
     n_reads: int
     n_index_hits: int
@@ -90,8 +89,8 @@ class Stats:
 
     @property
     def advice(self) -> str:
-        """What `limit` means and what to change, in a sentence."""
-        return ADVICE[self.limit]
+        """What `bottleneck` means and what to change, in a sentence."""
+        return ADVICE[self.bottleneck]
 
     @property
     def starved(self) -> float:
@@ -102,14 +101,14 @@ class Stats:
     def to_dict(self) -> dict[str, Any]:
         """All of it as a dict that JSON holds."""
         told = asdict(self)
-        told["rungs"] = list(self.rungs)
+        told["fallbacks"] = list(self.fallbacks)
         return told
 
     def __str__(self) -> str:
         lines = [f"{self.n_samples:,} samples in {self.n_batches:,} batches, "
                  f"{_bytes(self.bytes_delivered)} of records"]
-        if self.n_replaced:
-            lines.append(f"{_counted(self.n_replaced, 'bad sample was', 'bad samples were')} replaced")
+        if self.n_replacements:
+            lines.append(f"{_counted(self.n_replacements, 'bad sample was', 'bad samples were')} replaced")
         if self.n_palette_images:
             lines.append(f"{_counted(self.n_palette_images, 'sample has', 'samples have')} an image from a PNG "
                          "file with a palette")
@@ -118,12 +117,12 @@ class Stats:
             ("reader", self.stage_reader), ("workers", self.stage_workers), ("uploader", self.stage_uploader),
             ("consumer", self.stage_consumer)) if name != "uploader" or self.n_device_slots]
         lines.append(f"reader {self.reader}, {'direct' if self.direct else 'buffered'}, "
-                     f"{self.queue_depth} reads deep; kernels {self.variant}; {_slots(self)}")
+                     f"{self.queue_depth} reads deep; kernels {self.kernels}; {_slots(self)}")
         lines.append(f"memory: slots {_bytes(self.slot_memory)}, reads {_bytes(self.io_memory)}, "
                      f"index {_bytes(self.index_memory)}, scratch up to {_bytes(self.scratch_memory)}")
-        if self.rungs:
-            lines.append("steps down on this machine: " + ", ".join(self.rungs))
-        lines.append(f"limit: {self.limit}: {self.advice}")
+        if self.fallbacks:
+            lines.append("fallbacks on this machine: " + ", ".join(self.fallbacks))
+        lines.append(f"bottleneck: {self.bottleneck}: {self.advice}")
         return "\n".join(lines)
 
 
@@ -164,7 +163,7 @@ def of(told: _c.Stats) -> Stats:
     for name in ("direct", "registered", "page_locked"):
         values[name] = bool(values[name])
     values["reader"] = READERS.get(told.reader, "?")
-    values["variant"] = VARIANTS.get(told.variant, "?")
-    values["limit"] = LIMITS.get(told.limit, "unknown")
-    values["rungs"] = tuple(name for bit, name in RUNGS.items() if told.rungs & bit)
+    values["kernels"] = KERNELS.get(told.kernels, "?")
+    values["bottleneck"] = BOTTLENECKS.get(told.bottleneck, "unknown")
+    values["fallbacks"] = tuple(name for bit, name in FALLBACKS.items() if told.fallbacks & bit)
     return Stats(**values)

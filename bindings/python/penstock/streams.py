@@ -29,7 +29,7 @@ def handle(stream: Any) -> int:
     """The cudaStream_t of a stream of PyTorch's or CuPy's, or an int that is one."""
     found = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
     if isinstance(found, bool) or not isinstance(found, int):
-        raise TypeError(f"stream: is {stream!r}, must be a stream of PyTorch's or CuPy's, a cudaStream_t as "
+        raise TypeError(f"stream: value is {stream!r}; must be a stream of PyTorch's or CuPy's, a cudaStream_t as "
                         "an int, or a function that returns one")
     return found
 

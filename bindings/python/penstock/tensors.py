@@ -36,10 +36,17 @@ def _function(name: str) -> Any:
     return function
 
 
+def _object_function(name: str) -> Any:
+    """One whose void * is a new object of Python."""
+    function = _function(name)
+    function.restype = py_object
+    return function
+
+
 next_quick = _function("pstk_next")  # only with no time to wait
 _share_batch = _function("pstk_share_batch")
-_capsule_share = _function("pstk_capsule_share")
-_capsule_tensor = _function("pstk_capsule_tensor")
+_capsule_share = _object_function("pstk_capsule_share")
+_capsule_tensor = _object_function("pstk_capsule_tensor")
 
 # ---- DLPack: https://dmlc.github.io/dlpack/latest/c_api.html, the unversioned structs --------------------
 

@@ -11,7 +11,7 @@ static int find(int32_t index, char bus_id[PSTK__BUS_ID_SIZE], struct pstk_error
     bus_id[0] = '\0';
     return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                       "device: this penstock was built without CUDA; install the CUDA toolkit and "
-                      "build it again, or use the host");
+                      "build it again, or use the CPU");
 }
 
 static int count(void)

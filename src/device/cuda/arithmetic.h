@@ -10,7 +10,7 @@
 #ifndef PSTK_CUDA_ARITHMETIC_H
 #define PSTK_CUDA_ARITHMETIC_H
 
-#include "device/cuda/kernels.h"
+#include "device/cuda/argument.h"
 
 #include <math.h>
 #include <penstock/types.h>
@@ -125,11 +125,11 @@ PSTK__BOTH uint32_t pstk__rounded(float low, float high, uint32_t dtype)
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
     return both;
 #else /* Turing: halves one by one, bf16 by adding half of its last place, less 1 for even */
-    uint16_t a, b;
+    uint16_t a, bytes;
     if (dtype == PSTK_F16) {
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(a) : "f"(low));
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(b) : "f"(high));
-        return a | (uint32_t)b << 16;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bytes) : "f"(high));
+        return a | (uint32_t)bytes << 16;
     }
     const uint32_t x = pstk__bits_of(low), y = pstk__bits_of(high);
     return (x + 0x7fffu + (x >> 16 & 1)) >> 16 | ((y + 0x7fffu + (y >> 16 & 1)) & 0xffff0000u);
@@ -140,30 +140,32 @@ PSTK__BOTH uint32_t pstk__rounded(float low, float high, uint32_t dtype)
 
 /* What a kernel is compiled for. */
 struct pstk__pixels_kind {
+    uint32_t channels;
     uint32_t dtype;  /* PSTK_F16, BF16, F32; a table of 16-bit elements: PSTK_F16 */
-    uint32_t layout; /* enum pstk_layout */
+    uint32_t layout; /* enum pstk_layout; of one channel: PSTK_NCHW */
     uint32_t exact;  /* 1: by the line, 0: by the table */
     uint32_t run;    /* elements that a thread stores side by side: 1, or those of 16 bytes */
 };
 
-PSTK__BOTH struct pstk__pixels_kind pstk__pixels_kind(const struct pstk__cuda_pixels *p)
+PSTK__BOTH struct pstk__pixels_kind pstk__pixels_kind(const struct pstk__cuda_pixels *pixels)
 {
-    const uint32_t full = PSTK__CUDA_STORE / pstk__size_of(p->dtype);
+    const uint32_t full = PSTK__CUDA_STORE / pstk__size_of(pixels->dtype);
     struct pstk__pixels_kind kind;
-    kind.exact = p->exact && p->dtype != PSTK_F32;
-    kind.dtype = p->dtype == PSTK_BF16 && !kind.exact ? (uint32_t)PSTK_F16 : p->dtype;
-    kind.layout = p->layout;
+    kind.exact = pixels->exact && pixels->dtype != PSTK_F32;
+    kind.dtype = pixels->dtype == PSTK_BF16 && !kind.exact ? (uint32_t)PSTK_F16 : pixels->dtype;
+    kind.channels = pixels->channels;
+    kind.layout = pixels->channels == 1 ? (uint32_t)PSTK_NCHW : pixels->layout;
     /* Whole runs in a row: then all of them begin at multiples of 16 bytes. */
-    kind.run = p->width % full == 0 ? full : 1;
+    kind.run = pixels->width % full == 0 ? full : 1;
     return kind;
 }
 
-/* Threads of an image: each stores a run of its pixels in three planes, or a run of elements. */
-PSTK__BOTH uint64_t pstk__pixels_n_units(const struct pstk__cuda_pixels *p,
+/* Threads of an image: each stores a run of its pixels in every plane, or a run of elements. */
+PSTK__BOTH uint64_t pstk__pixels_n_units(const struct pstk__cuda_pixels *pixels,
                                          struct pstk__pixels_kind kind)
 {
-    const uint64_t n_pixels = (uint64_t)p->height * p->width;
-    return (kind.layout == PSTK_NCHW ? n_pixels : 3 * n_pixels) / kind.run;
+    const uint64_t n_pixels = (uint64_t)pixels->height * pixels->width;
+    return (kind.layout == PSTK_NCHW ? n_pixels : kind.channels * n_pixels) / kind.run;
 }
 
 /* How a channel's bytes become elements. */
@@ -173,174 +175,181 @@ struct pstk__channel {
 };
 
 /* Chosen, not indexed: lanes of a warp that index constants apart wait for one another. */
-PSTK__BOTH float pstk__chosen(const float all[3], uint32_t c)
+PSTK__BOTH float pstk__chosen(const float all[4], uint32_t n, uint32_t cast)
 {
-    return c == 0 ? all[0] : c == 1 ? all[1] : all[2];
+    if (n == 1 || cast == 0)
+        return all[0];
+    return cast == 1 ? all[1] : n == 3 || cast == 2 ? all[2] : all[3];
 }
 
-PSTK__BOTH struct pstk__channel pstk__channel(const struct pstk__cuda_pixels *p, const void *table,
-                                              struct pstk__pixels_kind kind, uint32_t c)
+PSTK__BOTH struct pstk__channel pstk__channel(const struct pstk__cuda_pixels *pixels,
+                                              const void *table, struct pstk__pixels_kind kind,
+                                              uint32_t cast)
 {
     struct pstk__channel channel;
-    channel.scale = kind.exact ? pstk__chosen(p->scale, c) : 0;
-    channel.offset = kind.exact ? pstk__chosen(p->offset, c) : 0;
-    channel.table = (const uint8_t *)table + 256 * pstk__size_of(kind.dtype) * c;
+    channel.scale = kind.exact ? pstk__chosen(pixels->scale, kind.channels, cast) : 0;
+    channel.offset = kind.exact ? pstk__chosen(pixels->offset, kind.channels, cast) : 0;
+    channel.table = (const uint8_t *)table + 256 * pstk__size_of(kind.dtype) * cast;
     return channel;
 }
 
 /* A word of out: the 16-bit elements of bytes a and b, or the 32-bit one of a. */
 PSTK__BOTH uint32_t pstk__word(struct pstk__pixels_kind kind, struct pstk__channel of_a, uint32_t a,
-                               struct pstk__channel of_b, uint32_t b)
+                               struct pstk__channel of_b, uint32_t bytes)
 {
     if (kind.exact)
         return pstk__rounded(fmaf(of_a.scale, (float)a, of_a.offset),
-                             fmaf(of_b.scale, (float)b, of_b.offset), kind.dtype);
+                             fmaf(of_b.scale, (float)bytes, of_b.offset), kind.dtype);
     if (kind.dtype == PSTK_F32)
         return (uint32_t)pstk__memory_read(of_a.table + 4 * a, 4);
     return (uint32_t)(pstk__memory_read(of_a.table + 2 * a, 2) |
-                      pstk__memory_read(of_b.table + 2 * b, 2) << 16);
+                      pstk__memory_read(of_b.table + 2 * bytes, 2) << 16);
 }
 
-/* Up to 24 bytes of the input, in registers: indices are known when loops are unrolled. */
+/* Up to 32 bytes of the input, in registers: indices are known when loops are unrolled. */
+#define PSTK__BYTES_WORDS 8u
 struct pstk__bytes {
-    uint32_t word[6];
+    uint32_t word[PSTK__BYTES_WORDS];
 };
 
-PSTK__BOTH uint32_t pstk__byte(const struct pstk__bytes *b, uint32_t i)
+PSTK__BOTH uint32_t pstk__byte(const struct pstk__bytes *bytes, uint32_t i)
 {
-    return b->word[i / 4] >> 8 * (i % 4) & 255;
+    return bytes->word[i / 4] >> 8 * (i % 4) & 255;
 }
 
-/* `size` is 24, 12 or 3 bytes (a run in planes), or 8, 4 or 1; `in` is aligned to the largest power
- * of two that divides it. */
+/* `size` is 8, 4 or 1 bytes, or, of a run in planes, those times the channels; `in` is aligned to
+ * the largest power of two that divides it, or to 8. */
 PSTK__BOTH struct pstk__bytes pstk__bytes(const uint8_t *in, uint32_t size)
 {
-    struct pstk__bytes b = {{0, 0, 0, 0, 0, 0}};
+    struct pstk__bytes bytes = {{0, 0, 0, 0, 0, 0, 0, 0}};
     if (size % 8 == 0) {
         for (uint32_t i = 0; i < size / 8; i++) {
             const uint64_t v = pstk__memory_read(in + 8 * i, 8);
-            b.word[2 * i] = (uint32_t)v;
-            b.word[2 * i + 1] = (uint32_t)(v >> 32);
+            bytes.word[2 * i] = (uint32_t)v;
+            bytes.word[2 * i + 1] = (uint32_t)(v >> 32);
         }
     } else if (size % 4 == 0) {
         for (uint32_t i = 0; i < size / 4; i++)
-            b.word[i] = (uint32_t)pstk__memory_read(in + 4 * i, 4);
+            bytes.word[i] = (uint32_t)pstk__memory_read(in + 4 * i, 4);
     } else {
         for (uint32_t i = 0; i < size; i++)
-            b.word[0] |= (uint32_t)in[i] << 8 * i;
+            bytes.word[0] |= (uint32_t)in[i] << 8 * i;
     }
-    return b;
+    return bytes;
 }
 
 /* The elements of a quad from the last to the first. */
-PSTK__BOTH struct pstk__quad pstk__reversed(struct pstk__quad q, uint32_t dtype)
+PSTK__BOTH struct pstk__quad pstk__reversed(struct pstk__quad quad, uint32_t dtype)
 {
     struct pstk__quad r;
     for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t w = q.word[3 - i];
+        const uint32_t w = quad.word[3 - i];
         r.word[i] = pstk__size_of(dtype) == 2 ? w >> 16 | w << 16 : w;
     }
     return r;
 }
 
-PSTK__BOTH void pstk__store_run(void *out, struct pstk__quad q, struct pstk__pixels_kind kind)
+PSTK__BOTH void pstk__store_run(void *out, struct pstk__quad quad, struct pstk__pixels_kind kind)
 {
     if (kind.run == 1)
-        pstk__memory_write(out, q.word[0], pstk__size_of(kind.dtype));
+        pstk__memory_write(out, quad.word[0], pstk__size_of(kind.dtype));
     else
-        *(struct pstk__quad *)out = q;
+        *(struct pstk__quad *)out = quad;
 }
 
 /* NCHW: a run of pixels of one image to each of its planes. Mirrored, the run comes from the mirror
  * place of its row, a run as well, and turns round in registers. */
-PSTK__BOTH void pstk__pixels_planes(const struct pstk__cuda_pixels *p, const void *table,
+PSTK__BOTH void pstk__pixels_planes(const struct pstk__cuda_pixels *pixels, const void *table,
                                     struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
 {
-    const uint64_t plane = (uint64_t)p->height * p->width;
-    const uint32_t size = pstk__size_of(kind.dtype), in_size = 3 * kind.run;
-    const uint32_t flip = p->flips != NULL && p->flips[image] != 0;
+    const uint64_t plane = (uint64_t)pixels->height * pixels->width;
+    const uint32_t size = pstk__size_of(kind.dtype), n = kind.channels;
+    const uint32_t flip = pixels->flips && pixels->flips[image] != 0;
     const uint32_t per_word = size == 2 && kind.run > 1 ? 2 : 1, n_words = kind.run / per_word;
-    const uint32_t row_units = p->width / kind.run;
+    const uint32_t row_units = pixels->width / kind.run;
     const uint64_t from = flip ? unit + row_units - 1 - 2 * (unit % row_units) : unit;
-    const uint8_t *in = p->in + 3 * plane * image + in_size * from;
-    uint8_t *out = (uint8_t *)p->out + (3 * plane * image + kind.run * unit) * size;
-    const struct pstk__bytes b = pstk__bytes(in, in_size);
-    for (uint32_t c = 0; c < 3; c++) {
-        const struct pstk__channel channel = pstk__channel(p, table, kind, c);
-        struct pstk__quad q = {{0, 0, 0, 0}};
+    const uint8_t *in = pixels->in + n * (plane * image + kind.run * from);
+    uint8_t *out = (uint8_t *)pixels->out + (n * plane * image + kind.run * unit) * size;
+    const struct pstk__bytes bytes = pstk__bytes(in, n * kind.run);
+    for (uint32_t cast = 0; cast < n; cast++) {
+        const struct pstk__channel channel = pstk__channel(pixels, table, kind, cast);
+        struct pstk__quad quad = {{0, 0, 0, 0}};
         for (uint32_t i = 0; i < n_words; i++) {
             const uint32_t first = per_word * i, last = first + per_word - 1;
-            q.word[i] = pstk__word(kind, channel, pstk__byte(&b, 3 * first + c), channel,
-                                   pstk__byte(&b, 3 * last + c));
+            quad.word[i] = pstk__word(kind, channel, pstk__byte(&bytes, n * first + cast), channel,
+                                      pstk__byte(&bytes, n * last + cast));
         }
         if (flip && kind.run > 1)
-            q = pstk__reversed(q, kind.dtype);
-        pstk__store_run(out + plane * c * size, q, kind);
+            quad = pstk__reversed(quad, kind.dtype);
+        pstk__store_run(out + plane * cast * size, quad, kind);
     }
 }
 
 /*
  * NHWC: a run of elements of one image, which may begin with any channel. Mirrored, the element e
- * of a row, channel c, comes from byte 3 * (width - 1) - e + 2 * c of it; those are loaded one by
- * one.
+ * of a row, channel c, comes from byte channels * (width - 1) - e + 2 * c of it; those are loaded
+ * one by one.
  */
-PSTK__BOTH void pstk__pixels_interleaved(const struct pstk__cuda_pixels *p, const void *table,
+PSTK__BOTH void pstk__pixels_interleaved(const struct pstk__cuda_pixels *pixels, const void *table,
                                          struct pstk__pixels_kind kind, uint32_t image,
                                          uint64_t unit)
 {
-    const uint64_t first = kind.run * unit, before = 3 * (uint64_t)p->height * p->width * image;
+    const uint32_t n = kind.channels;
+    const uint64_t first = kind.run * unit,
+                   before = n * (uint64_t)pixels->height * pixels->width * image;
     const uint32_t size = pstk__size_of(kind.dtype);
     const uint32_t per_word = size == 2 && kind.run > 1 ? 2 : 1, n_words = kind.run / per_word;
-    const uint8_t *in = p->in + before;
-    const uint32_t phase = (uint32_t)(first % 3);
-    uint32_t c[3];
-    struct pstk__channel channel[3];
-    for (uint32_t k = 0; k < 3; k++) {
-        c[k] = phase + k < 3 ? phase + k : phase + k - 3;
-        channel[k] = pstk__channel(p, table, kind, c[k]);
+    const uint8_t *in = pixels->in + before;
+    const uint32_t phase = (uint32_t)(first % n);
+    uint32_t cast[4];
+    struct pstk__channel channel[4];
+    for (uint32_t k = 0; k < n; k++) {
+        cast[k] = phase + k < n ? phase + k : phase + k - n;
+        channel[k] = pstk__channel(pixels, table, kind, cast[k]);
     }
-    struct pstk__bytes b;
-    if (p->flips == NULL || p->flips[image] == 0) {
-        b = pstk__bytes(in + first, kind.run);
+    struct pstk__bytes bytes;
+    if (!pixels->flips || pixels->flips[image] == 0) {
+        bytes = pstk__bytes(in + first, kind.run);
     } else {
-        const uint64_t mirror = first - 2 * (first % (3 * (uint64_t)p->width)) +
-                                3 * ((uint64_t)p->width - 1); /* modulo 2^64, until c is added */
-        for (uint32_t i = 0; i < 6; i++)
-            b.word[i] = 0;
+        const uint64_t mirror =
+            first - 2 * (first % (n * (uint64_t)pixels->width)) +
+            n * ((uint64_t)pixels->width - 1); /* modulo 2^64, until c is added */
+        for (uint32_t i = 0; i < PSTK__BYTES_WORDS; i++)
+            bytes.word[i] = 0;
         for (uint32_t i = 0; i < kind.run; i++)
-            b.word[i / 4] |= (uint32_t)in[mirror - i + 2 * c[i % 3]] << 8 * (i % 4);
+            bytes.word[i / 4] |= (uint32_t)in[mirror - i + 2 * cast[i % n]] << 8 * (i % 4);
     }
-    struct pstk__quad q = {{0, 0, 0, 0}};
+    struct pstk__quad quad = {{0, 0, 0, 0}};
     for (uint32_t i = 0; i < n_words; i++) {
         const uint32_t a = per_word * i, z = a + per_word - 1;
-        q.word[i] =
-            pstk__word(kind, channel[a % 3], pstk__byte(&b, a), channel[z % 3], pstk__byte(&b, z));
+        quad.word[i] = pstk__word(kind, channel[a % n], pstk__byte(&bytes, a), channel[z % n],
+                                  pstk__byte(&bytes, z));
     }
-    pstk__store_run((uint8_t *)p->out + (before + first) * size, q, kind);
+    pstk__store_run((uint8_t *)pixels->out + (before + first) * size, quad, kind);
 }
 
-PSTK__BOTH void pstk__pixels_zero(const struct pstk__cuda_pixels *p, struct pstk__pixels_kind kind,
-                                  uint32_t image, uint64_t unit)
+PSTK__BOTH void pstk__pixels_zero(const struct pstk__cuda_pixels *pixels,
+                                  struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
 {
     const struct pstk__quad zero = {{0, 0, 0, 0}};
-    const uint64_t plane = (uint64_t)p->height * p->width;
-    const uint32_t size = pstk__size_of(kind.dtype), planes = kind.layout == PSTK_NCHW ? 3 : 1;
-    uint8_t *out = (uint8_t *)p->out + (3 * plane * image + kind.run * unit) * size;
-    for (uint32_t c = 0; c < planes; c++)
-        pstk__store_run(out + plane * c * size, zero, kind);
+    const uint64_t plane = (uint64_t)pixels->height * pixels->width;
+    const uint32_t size = pstk__size_of(kind.dtype), n = kind.channels;
+    uint8_t *out = (uint8_t *)pixels->out + (n * plane * image + kind.run * unit) * size;
+    for (uint32_t cast = 0; cast < (kind.layout == PSTK_NCHW ? n : 1); cast++)
+        pstk__store_run(out + plane * cast * size, zero, kind);
 }
 
 /* The thread of a unit of an image; `table` is p->table or a copy of it, aligned to its elements.
  */
-PSTK__BOTH void pstk__pixels_thread(const struct pstk__cuda_pixels *p, const void *table,
+PSTK__BOTH void pstk__pixels_thread(const struct pstk__cuda_pixels *pixels, const void *table,
                                     struct pstk__pixels_kind kind, uint32_t image, uint64_t unit)
 {
-    if (image >= p->n_valid)
-        pstk__pixels_zero(p, kind, image, unit);
+    if (image >= pixels->n_valid)
+        pstk__pixels_zero(pixels, kind, image, unit);
     else if (kind.layout == PSTK_NCHW)
-        pstk__pixels_planes(p, table, kind, image, unit);
+        pstk__pixels_planes(pixels, table, kind, image, unit);
     else
-        pstk__pixels_interleaved(p, table, kind, image, unit);
+        pstk__pixels_interleaved(pixels, table, kind, image, unit);
 }
 
 /* ---- casts ---------------------------------------------------------------------------------- */
@@ -423,15 +432,15 @@ PSTK__BOTH uint32_t pstk__cast_run(uint32_t to, uint32_t from)
 }
 
 /* The thread of elements [unit * run, unit * run + run), those that there are. */
-PSTK__BOTH void pstk__cast_thread(const struct pstk__cuda_cast *c, uint32_t to, uint32_t from,
+PSTK__BOTH void pstk__cast_thread(const struct pstk__cuda_cast *cast, uint32_t to, uint32_t from,
                                   uint32_t run, uint64_t unit)
 {
     const uint32_t to_size = pstk__size_of(to), from_size = pstk__size_of(from);
     const uint64_t first = unit * run;
-    const uint8_t *in = (const uint8_t *)c->in + first * from_size;
-    uint8_t *out = (uint8_t *)c->out + first * to_size;
-    if (run == 1 || c->n - first < run) {
-        for (uint64_t i = 0; i < run && first + i < c->n; i++)
+    const uint8_t *in = (const uint8_t *)cast->in + first * from_size;
+    uint8_t *out = (uint8_t *)cast->out + first * to_size;
+    if (run == 1 || cast->n - first < run) {
+        for (uint64_t i = 0; i < run && first + i < cast->n; i++)
             pstk__memory_write(
                 out + i * to_size,
                 pstk__cast_bits(pstk__memory_read(in + i * from_size, from_size), to, from),
@@ -440,17 +449,17 @@ PSTK__BOTH void pstk__cast_thread(const struct pstk__cuda_cast *c, uint32_t to, 
     }
     const uint64_t raw = pstk__memory_read(in, run * from_size),
                    mask = ((uint64_t)1 << 8 * from_size) - 1;
-    struct pstk__quad q;
+    struct pstk__quad quad;
     for (uint32_t i = 0; i < run; i++) {
         const uint64_t v = pstk__cast_bits(raw >> 8 * from_size * i & mask, to, from);
         if (run == 4) {
-            q.word[i] = (uint32_t)v;
+            quad.word[i] = (uint32_t)v;
         } else {
-            q.word[2 * i] = (uint32_t)v;
-            q.word[2 * i + 1] = (uint32_t)(v >> 32);
+            quad.word[2 * i] = (uint32_t)v;
+            quad.word[2 * i + 1] = (uint32_t)(v >> 32);
         }
     }
-    *(struct pstk__quad *)out = q;
+    *(struct pstk__quad *)out = quad;
 }
 
 #endif

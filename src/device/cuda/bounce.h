@@ -15,15 +15,15 @@
 
 struct pstk__bounce {
     uint8_t *memory;                         /* pinned, all pieces; owned; NULL = not open */
-    cudaEvent_t copied[PSTK__BOUNCE_PIECES]; /* behind the last copy from the piece; owned */
+    cudaEvent_t copied[PSTK__BOUNCE_PIECES]; /* after the last copy from the piece; owned */
     uint32_t next;                           /* piece */
 };
 
-cudaError_t pstk__bounce_open(struct pstk__bounce *b);
+cudaError_t pstk__bounce_open(struct pstk__bounce *bounce);
 /* Half-open is fine. Waits for the copies. */
-void pstk__bounce_close(struct pstk__bounce *b);
+void pstk__bounce_close(struct pstk__bounce *bounce);
 /* Queue a copy of `size` bytes to the device. Waits while all pieces are under way. */
-cudaError_t pstk__bounce_copy(struct pstk__bounce *b, void *to, const void *from, uint64_t size,
-                              cudaStream_t stream);
+cudaError_t pstk__bounce_copy(struct pstk__bounce *bounce, void *to, const void *from,
+                              uint64_t size, cudaStream_t stream);
 
 #endif

@@ -27,7 +27,7 @@ static int is_fault(cudaError_t code)
     }
 }
 
-/* Errors of the hardware, which stay likewise. */
+/* Errors of the hardware, which stay in the same way. */
 static int is_broken(cudaError_t code)
 {
     switch ((int)code) {
@@ -70,7 +70,7 @@ static int result_of(cudaError_t code)
 
 int pstk__cuda_native(struct pstk_error *err, cudaError_t code, int result)
 {
-    if (err != NULL && err->code == result)
+    if (err && err->code == result)
         err->native = (int32_t)code;
     return result;
 }
@@ -82,16 +82,15 @@ int pstk__cuda_fail(struct pstk_error *err, uint32_t stage, int32_t index, cudaE
     const char *name = cudaGetErrorName(code), *text = cudaGetErrorString(code);
     if (is_fault(code))
         pstk__fail(err, result, stage,
-                   "CUDA device %d: a kernel that ran before failed with %s (%s), found while %s. "
-                   "It is one of the program's own unless the program has none; "
-                   "compute-sanitizer names it. The device is of no use to this process any more",
+                   "CUDA device %d: an earlier kernel failed with %s (%s); the error appeared "
+                   "while %s. Unless the program has no kernels of its own, it is one of those; "
+                   "compute-sanitizer names it. This process can no longer use the device",
                    index, name, text, doing);
     else if (is_broken(code))
-        pstk__fail(
-            err, result, stage,
-            "CUDA device %d: the hardware failed with %s (%s), found while %s. nvidia-smi -q "
-            "and the kernel's log (Xid) say more; take the device out of use",
-            index, name, text, doing);
+        pstk__fail(err, result, stage,
+                   "CUDA device %d: the hardware failed with %s (%s); the error appeared while %s. "
+                   "See nvidia-smi -q and the kernel's log (Xid), and take the device out of use",
+                   index, name, text, doing);
     else
         pstk__fail(err, result, stage, "CUDA device %d: %s (%s) while %s", index, name, text,
                    doing);
@@ -106,33 +105,32 @@ static int no_driver(struct pstk_error *err, cudaError_t code)
     cudaDriverGetVersion(&driver); /* stays 0 where there is none */
     cudaRuntimeGetVersion(&runtime);
     if (driver == 0)
-        pstk__fail(
-            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-            "device: this machine has no CUDA driver (%s); use the host, or install NVIDIA's "
-            "driver",
-            cudaGetErrorName(code));
+        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                   "device: this machine has no CUDA driver (%s); use the CPU, or install NVIDIA's "
+                   "driver",
+                   cudaGetErrorName(code));
     else if (code == cudaErrorInsufficientDriver)
         pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                   "device: the driver is for CUDA %d.%d, older than the %d.%d that this build "
-                   "needs (%s); update the driver",
+                   "device: the driver supports CUDA %d.%d, but this build needs %d.%d (%s); "
+                   "update the driver",
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
                    cudaGetErrorName(code));
     else if (code == cudaErrorSystemNotReady)
         pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                   "device: the driver is there, but the GPUs are not ready (%s). Machines with "
-                   "NVSwitch need the fabric manager, in the driver's version: on the host, "
-                   "systemctl start nvidia-fabricmanager",
+                   "device: the driver is installed, but the GPUs are not ready (%s). Machines "
+                   "with NVSwitch need the fabric manager of the driver's version: on the host, "
+                   "run systemctl start nvidia-fabricmanager",
                    cudaGetErrorName(code));
     else if (code == cudaErrorSystemDriverMismatch)
-        pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                   "device: the kernel's driver and the driver's CUDA library differ in version "
-                   "(%s): restart the machine after an update of the driver; in a container, take "
-                   "the host's library",
-                   cudaGetErrorName(code));
+        pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "device: the kernel's driver and the driver's CUDA library differ in version (%s): "
+            "restart the machine after a driver update; in a container, use the host's library",
+            cudaGetErrorName(code));
     else
         pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                   "device: CUDA finds no device (%s: %s); is one given to this container, and "
-                   "CUDA_VISIBLE_DEVICES right?",
+                   "device: CUDA finds no device (%s: %s); check that this container was given one "
+                   "and that CUDA_VISIBLE_DEVICES is right",
                    cudaGetErrorName(code), cudaGetErrorString(code));
     return pstk__cuda_native(err, code, PSTK_ENOTSUP);
 }
@@ -151,8 +149,8 @@ int pstk__cuda_find(int32_t index, struct pstk_error *err)
         return no_driver(err, cudaErrorNoDevice);
     if (index < 0 || index >= n)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "device_index: there is no CUDA device %d; this process sees %d, counted "
-                          "from 0",
+                          "device_index: value is %d; must be at least 0 and below %d, the number "
+                          "of CUDA devices that this process sees",
                           index, n);
     return 0;
 }
@@ -176,26 +174,27 @@ cudaError_t pstk__cuda_driver_function(const char *name, void *function)
     return code;
 }
 
-static cudaError_t driver_functions(struct pstk__cuda_context *c)
+static cudaError_t driver_functions(struct pstk__cuda_context *context)
 {
-    cudaError_t code = pstk__cuda_driver_function("cuCtxPushCurrent", &c->push);
+    cudaError_t code = pstk__cuda_driver_function("cuCtxPushCurrent", &context->push);
     if (code == cudaSuccess)
-        code = pstk__cuda_driver_function("cuCtxPopCurrent", &c->pop);
+        code = pstk__cuda_driver_function("cuCtxPopCurrent", &context->pop);
     if (code == cudaSuccess)
-        code = pstk__cuda_driver_function("cuCtxGetCurrent", &c->current);
+        code = pstk__cuda_driver_function("cuCtxGetCurrent", &context->current);
     return code;
 }
 
-int pstk__cuda_context_open(struct pstk__cuda_context *c, int32_t index, struct pstk_error *err)
+int pstk__cuda_context_open(struct pstk__cuda_context *context, int32_t index,
+                            struct pstk_error *err)
 {
-    *c = (struct pstk__cuda_context){.index = index};
+    *context = (struct pstk__cuda_context){.index = index};
     cudaError_t code = cudaSetDevice(index); /* first: other calls would make a context elsewhere */
     if (code == cudaSuccess)
-        code = driver_functions(c);
-    if (code == cudaSuccess && (c->current(&c->handle) != 0 || c->handle == NULL))
+        code = driver_functions(context);
+    if (code == cudaSuccess && (context->current(&context->handle) != 0 || !context->handle))
         code = cudaErrorDeviceUninitialized;
-    /* A capture in a thread of the program forbids others much that does not touch it: our thread
-     * only ever touches what is ours. */
+    /* A capture in one thread of the program forbids other threads many calls that do not touch it.
+     * Our thread uses only its own objects, so it takes the relaxed mode. */
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     if (code == cudaSuccess)
         code = cudaThreadExchangeStreamCaptureMode(&mode);
@@ -204,19 +203,20 @@ int pstk__cuda_context_open(struct pstk__cuda_context *c, int32_t index, struct 
     return 0;
 }
 
-int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context *c,
+int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context *context,
                      struct pstk_error *err)
 {
-    *e = (struct pstk__cuda_entry){.context = c, .mode = cudaStreamCaptureModeRelaxed};
-    const int pushed = c->push(c->handle);
+    *e = (struct pstk__cuda_entry){.context = context, .mode = cudaStreamCaptureModeRelaxed};
+    const int pushed = context->push(context->handle);
     const cudaError_t code = (cudaError_t)pushed; /* driver and runtime number them alike */
     if (pstk__cuda_is_dead(code))
-        return pstk__cuda_fail(err, PSTK_STAGE_DEVICE, c->index, code, "entering its context");
+        return pstk__cuda_fail(err, PSTK_STAGE_DEVICE, context->index, code,
+                               "entering its context");
     if (pushed != 0) {
         pstk__fail(err, PSTK_EIO, PSTK_STAGE_DEVICE,
-                   "CUDA device %d: the driver does not take its context any more (error "
-                   "%d); was the device reset?",
-                   c->index, pushed);
+                   "CUDA device %d: the driver no longer accepts its context (error %d); the "
+                   "device may have been reset: restart the process",
+                   context->index, pushed);
         return pstk__cuda_native(err, code, PSTK_EIO);
     }
     e->was_clean = cudaPeekAtLastError() == cudaSuccess;

@@ -27,18 +27,19 @@ struct pstk__cuda_context {
 struct pstk__cuda_entry {
     const struct pstk__cuda_context *context;
     enum cudaStreamCaptureMode mode;
-    int was_clean; /* no error was pending in the thread: what we leave behind is taken away */
+    int was_clean; /* no error was pending in the thread: leave removes the errors of our calls */
 };
 
 /* Is there a device `index`? Touches none. ENOTSUP: no driver, an old one, no device; EINVAL. */
 int pstk__cuda_find(int32_t index, struct pstk_error *err);
 /* Make the device the calling thread's for good, which is to be a thread of ours. */
-int pstk__cuda_context_open(struct pstk__cuda_context *c, int32_t index, struct pstk_error *err);
+int pstk__cuda_context_open(struct pstk__cuda_context *context, int32_t index,
+                            struct pstk_error *err);
 /* Write the address of a function of the driver, which the library is not linked with, to the
  * function pointer at `function`. */
 cudaError_t pstk__cuda_driver_function(const char *name, void *function);
 /* Between enter and leave the thread's calls go to the context. On failure nothing is entered. */
-int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context *c,
+int pstk__cuda_enter(struct pstk__cuda_entry *e, const struct pstk__cuda_context *context,
                      struct pstk_error *err);
 void pstk__cuda_leave(const struct pstk__cuda_entry *e);
 

@@ -15,7 +15,7 @@ struct pstk__cuda_output {
     uint64_t rows, flips;            /* bytes from the start of an arrival buffer */
     uint64_t final;                  /* bytes from the slot's start */
     struct pstk__cuda_pixels pixels; /* image: all except those addresses */
-    struct pstk__cuda_cast cast;     /* tensor: likewise */
+    struct pstk__cuda_cast cast;     /* tensor: all except those addresses */
 };
 
 struct pstk__cuda_finish {
@@ -27,11 +27,11 @@ struct pstk__cuda_finish {
 /* Bytes of device memory for the tables. */
 uint64_t pstk__cuda_finish_size(const struct pstk__plan *plan);
 /* tables: device memory of that size; filled by a copy in the stream, which is waited for. */
-cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *f, const struct pstk__plan *plan,
+cudaError_t pstk__cuda_finish_init(struct pstk__cuda_finish *finish, const struct pstk__plan *plan,
                                    const struct pstk__layout *layout, uint8_t *tables,
                                    cudaStream_t stream);
 /* Queue the kernels of a batch of n_valid rows, from an arrival buffer to a slot. */
-cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *f, const uint8_t *arrival,
+cudaError_t pstk__cuda_finish_launch(const struct pstk__cuda_finish *finish, const uint8_t *arrival,
                                      uint8_t *slot, uint32_t n_valid, cudaStream_t stream);
 
 #endif

@@ -31,8 +31,8 @@ static int cuda_find(int32_t index, char bus_id[PSTK__BUS_ID_SIZE], struct pstk_
 static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c,
                        struct pstk_error *err)
 {
-    const struct pstk__layout *l = &d->layout;
-    const uint64_t buffers = pstk__layout_device_memory(l, d->n_slots);
+    const struct pstk__layout *layout = &d->layout;
+    const uint64_t buffers = pstk__layout_device_memory(layout, d->n_slots);
     const uint64_t size = buffers + pstk__cuda_finish_size(c->plan);
     void *memory = NULL;
     cudaError_t code = cudaMalloc(&memory, size);
@@ -40,18 +40,19 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
     if (code == cudaErrorMemoryAllocation) {
         size_t free_size = 0, total = 0;
         cudaMemGetInfo(&free_size, &total);
-        pstk__fail(
-            err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-            "CUDA device %d: %.1f MiB are needed, for %u slots of %.1f MiB and %u arrival buffers "
-            "of %.1f MiB, but %.1f of its %.1f MiB are free: lower batch_size or n_device_slots",
-            d->context.index, (double)size / MIB, d->n_slots, (double)l->device_size / MIB,
-            PSTK__LOADS, (double)l->arrival_size / MIB, (double)free_size / MIB,
-            (double)total / MIB);
+        pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                   "CUDA device %d: %.1f MiB are needed for %u slots of %.1f MiB and %u arrival "
+                   "buffers of %.1f MiB, but only %.1f of its %.1f MiB are free: lower batch_size "
+                   "or n_device_slots",
+                   d->context.index, (double)size / MIB, d->n_slots,
+                   (double)layout->device_size / MIB, PSTK__LOADS,
+                   (double)layout->arrival_size / MIB, (double)free_size / MIB,
+                   (double)total / MIB);
         return pstk__cuda_native(err, code, PSTK_ENOMEM);
     }
     if (code != cudaSuccess)
         return pstk__gpu_fail(d, code, "getting memory for the slots", err);
-    code = pstk__cuda_finish_init(&d->finish, c->plan, l, d->memory + buffers, d->copies);
+    code = pstk__cuda_finish_init(&d->finish, c->plan, layout, d->memory + buffers, d->copies);
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying tables", err);
 }
 

@@ -61,7 +61,7 @@ struct pstk__cuda {
     uint8_t *memory;               /* slots, layout.device_size apart, then arrival buffers,
                                       layout.arrival_size apart, then tables; owned */
     cudaStream_t copies, kernels;  /* owned */
-    cudaEvent_t probe;             /* recorded to learn of which device a stream is; owned */
+    cudaEvent_t probe;             /* recorded to learn which device a stream belongs to; owned */
     struct pstk__cuda_slot *slots; /* owned */
     struct pstk__cuda_load loads[PSTK__LOADS]; /* the uploader's */
     uint64_t n_begun, n_finished;              /* loads, ever; the uploader's; load k is loads[k %

@@ -46,7 +46,7 @@ int pstk__cuda_count(void)
 static void describe_link(struct pstk_device *to)
 {
     struct pstk__pci pci;
-    pstk__pci_get("/", to->bus_id, &pci); /* what it cannot tell it leaves 0 */
+    pstk__pci_get("/", to->bus_id, &pci); /* it leaves 0 in members that it cannot find */
     to->numa_node = pci.numa_node;
     to->pcie_generation = pci.generation;
     to->pcie_width = pci.width;
@@ -57,14 +57,14 @@ static void describe_link(struct pstk_device *to)
 void pstk__cuda_describe(int32_t index, struct pstk_device *to)
 {
     const int clean = was_clean();
-    struct cudaDeviceProp p;
+    struct cudaDeviceProp properties;
     int version = 0;
     to->numa_node = -1;
-    if (cudaGetDeviceProperties(&p, index) == cudaSuccess) {
-        snprintf(to->name, sizeof to->name, "%.63s", p.name);
-        to->memory = p.totalGlobalMem;
-        to->major = (uint32_t)p.major;
-        to->minor = (uint32_t)p.minor;
+    if (cudaGetDeviceProperties(&properties, index) == cudaSuccess) {
+        snprintf(to->name, sizeof to->name, "%.63s", properties.name);
+        to->memory = properties.totalGlobalMem;
+        to->major = (uint32_t)properties.major;
+        to->minor = (uint32_t)properties.minor;
     }
     if (cudaDriverGetVersion(&version) == cudaSuccess)
         to->driver = (uint32_t)version;
@@ -92,19 +92,20 @@ struct measure {
     void *pinned, *pageable, *device[2]; /* blocks */
 };
 
-static int measure_fail(const struct measure *m, cudaError_t code, const char *doing)
+static int measure_fail(const struct measure *measure, cudaError_t code, const char *doing)
 {
-    return pstk__cuda_fail(m->err, PSTK_STAGE_DEVICE, m->index, code, doing);
+    return pstk__cuda_fail(measure->err, PSTK_STAGE_DEVICE, measure->index, code, doing);
 }
 
-static int fail_memory(const struct measure *m, cudaError_t code, int n, const char *where)
+static int fail_memory(const struct measure *measure, cudaError_t code, int n, const char *where)
 {
-    const int r = pstk__fail(m->err, PSTK_ENOMEM, PSTK_STAGE_DEVICE,
-                             "CUDA device %d: measuring copies takes %d x %.1f MiB of %s, which "
-                             "are not to be had (%s)",
-                             m->index, n, (double)m->size / MIB, where, cudaGetErrorName(code));
-    if (m->err != NULL)
-        m->err->native = (int32_t)code;
+    const int r =
+        pstk__fail(measure->err, PSTK_ENOMEM, PSTK_STAGE_DEVICE,
+                   "CUDA device %d: measuring copies needs %d x %.1f MiB of %s, which cannot be "
+                   "allocated (%s)",
+                   measure->index, n, (double)measure->size / MIB, where, cudaGetErrorName(code));
+    if (measure->err)
+        measure->err->native = (int32_t)code;
     return r;
 }
 
@@ -124,61 +125,61 @@ static void go_near(int32_t index)
     pstk__numa_close(numa);
 }
 
-static int open_blocks(struct measure *m)
+static int open_blocks(struct measure *measure)
 {
-    cudaError_t code = cudaHostAlloc(&m->pinned, m->size, cudaHostAllocDefault);
+    cudaError_t code = cudaHostAlloc(&measure->pinned, measure->size, cudaHostAllocDefault);
     if (code == cudaErrorMemoryAllocation)
-        return fail_memory(m, code, 1, "page-locked memory");
+        return fail_memory(measure, code, 1, "page-locked memory");
     if (code != cudaSuccess)
-        return measure_fail(m, code, "page-locking memory");
-    m->pageable = malloc(m->size);
-    if (!m->pageable)
-        return fail_memory(m, cudaErrorMemoryAllocation, 1, "host memory");
-    memset(m->pinned, 1, m->size);
-    memset(m->pageable, 2, m->size); /* pages that were never written share one */
+        return measure_fail(measure, code, "page-locking memory");
+    measure->pageable = malloc(measure->size);
+    if (!measure->pageable)
+        return fail_memory(measure, cudaErrorMemoryAllocation, 1, "host memory");
+    memset(measure->pinned, 1, measure->size);
+    memset(measure->pageable, 2, measure->size); /* pages that were never written share one */
     for (int i = 0; i < 2; i++) {
-        code = cudaMalloc(&m->device[i], m->size);
+        code = cudaMalloc(&measure->device[i], measure->size);
         if (code == cudaErrorMemoryAllocation)
-            return fail_memory(m, code, 2, "its memory");
+            return fail_memory(measure, code, 2, "its memory");
         if (code != cudaSuccess)
-            return measure_fail(m, code, "getting memory to measure copies with");
+            return measure_fail(measure, code, "getting memory to measure copies with");
     }
     return 0;
 }
 
-static int measure_open(struct measure *m)
+static int measure_open(struct measure *measure)
 {
     struct pstk__cuda_context context;
-    const int r = pstk__cuda_context_open(&context, m->index, m->err);
+    const int r = pstk__cuda_context_open(&context, measure->index, measure->err);
     if (r < 0)
         return r;
-    cudaError_t code = cudaStreamCreateWithFlags(&m->stream, cudaStreamNonBlocking);
+    cudaError_t code = cudaStreamCreateWithFlags(&measure->stream, cudaStreamNonBlocking);
     if (code == cudaSuccess)
-        code = cudaEventCreateWithFlags(&m->begun, cudaEventDefault);
+        code = cudaEventCreateWithFlags(&measure->begun, cudaEventDefault);
     if (code == cudaSuccess)
-        code = cudaEventCreateWithFlags(&m->ended, cudaEventDefault);
+        code = cudaEventCreateWithFlags(&measure->ended, cudaEventDefault);
     if (code != cudaSuccess)
-        return measure_fail(m, code, "making a stream and events");
-    return open_blocks(m);
+        return measure_fail(measure, code, "making a stream and events");
+    return open_blocks(measure);
 }
 
 /* Half-open is fine. The device is current: this thread's for good. */
-static void measure_close(struct measure *m)
+static void measure_close(struct measure *measure)
 {
-    if (m->stream)
-        cudaStreamSynchronize(m->stream);
-    if (m->begun)
-        cudaEventDestroy(m->begun);
-    if (m->ended)
-        cudaEventDestroy(m->ended);
+    if (measure->stream)
+        cudaStreamSynchronize(measure->stream);
+    if (measure->begun)
+        cudaEventDestroy(measure->begun);
+    if (measure->ended)
+        cudaEventDestroy(measure->ended);
     for (int i = 0; i < 2; i++)
-        if (m->device[i])
-            cudaFree(m->device[i]);
-    if (m->pinned)
-        cudaFreeHost(m->pinned);
-    free(m->pageable);
-    if (m->stream)
-        cudaStreamDestroy(m->stream);
+        if (measure->device[i])
+            cudaFree(measure->device[i]);
+    if (measure->pinned)
+        cudaFreeHost(measure->pinned);
+    free(measure->pageable);
+    if (measure->stream)
+        cudaStreamDestroy(measure->stream);
 }
 
 /* One kind of copies. */
@@ -189,35 +190,36 @@ struct copies {
     double *rate; /* out: bytes per second */
 };
 
-/* n copies one behind the other; *ms is how long they took by the device's clock. */
-static cudaError_t run_copies(const struct measure *m, const struct copies *c, uint32_t n,
-                              double *ms)
+/* Make n copies, one after another; *ms is how long they took by the device's clock. */
+static cudaError_t run_copies(const struct measure *measure, const struct copies *copies,
+                              uint32_t n, double *ms)
 {
     float elapsed = 0;
-    cudaError_t code = cudaEventRecord(m->begun, m->stream);
+    cudaError_t code = cudaEventRecord(measure->begun, measure->stream);
     for (uint32_t i = 0; i < n && code == cudaSuccess; i++)
-        code = cudaMemcpyAsync(c->to, c->from, m->size, c->kind, m->stream);
+        code =
+            cudaMemcpyAsync(copies->to, copies->from, measure->size, copies->kind, measure->stream);
     if (code == cudaSuccess)
-        code = cudaEventRecord(m->ended, m->stream);
+        code = cudaEventRecord(measure->ended, measure->stream);
     if (code == cudaSuccess)
-        code = cudaEventSynchronize(m->ended);
+        code = cudaEventSynchronize(measure->ended);
     if (code == cudaSuccess)
-        code = cudaEventElapsedTime(&elapsed, m->begun, m->ended);
+        code = cudaEventElapsedTime(&elapsed, measure->begun, measure->ended);
     *ms = (double)elapsed;
     return code;
 }
 
 /* Runs become longer until one takes a good part of the time: those before warm up, in which the
  * link and the clocks wake, too. */
-static int measure_kind(const struct measure *m, const struct copies *c)
+static int measure_kind(const struct measure *measure, const struct copies *copies)
 {
     double ms = 0, sum = 0;
     uint64_t n_copies = 0;
     uint32_t n = 1;
-    cudaError_t code = run_copies(m, c, n, &ms);
-    for (uint32_t i = 0; i < MAX_RUNS && sum < m->ms && code == cudaSuccess; i++) {
-        code = run_copies(m, c, n, &ms);
-        if (ms < m->ms / RUNS_OF_SHARE && n < MAX_RUN) {
+    cudaError_t code = run_copies(measure, copies, n, &ms);
+    for (uint32_t i = 0; i < MAX_RUNS && sum < measure->ms && code == cudaSuccess; i++) {
+        code = run_copies(measure, copies, n, &ms);
+        if (ms < measure->ms / RUNS_OF_SHARE && n < MAX_RUN) {
             n *= 2;
         } else {
             sum += ms;
@@ -225,23 +227,23 @@ static int measure_kind(const struct measure *m, const struct copies *c)
         }
     }
     if (code != cudaSuccess)
-        return measure_fail(m, code, "measuring copies");
-    *c->rate = sum > 0 ? (double)n_copies * (double)m->size / sum * 1e3 : 0;
+        return measure_fail(measure, code, "measuring copies");
+    *copies->rate = sum > 0 ? (double)n_copies * (double)measure->size / sum * 1e3 : 0;
     return 0;
 }
 
-static int measure_all(struct measure *m)
+static int measure_all(struct measure *measure)
 {
-    struct pstk_copy_rates *r = m->rates;
+    struct pstk_copy_rates *rates = measure->rates;
     const struct copies kinds[N_KINDS] = {
-        {m->device[0], m->pinned, cudaMemcpyHostToDevice, &r->to_device},
-        {m->pinned, m->device[0], cudaMemcpyDeviceToHost, &r->to_host},
-        {m->device[0], m->pageable, cudaMemcpyHostToDevice, &r->pageable_to_device},
-        {m->device[1], m->device[0], cudaMemcpyDeviceToDevice, &r->on_device},
+        {measure->device[0], measure->pinned, cudaMemcpyHostToDevice, &rates->to_device},
+        {measure->pinned, measure->device[0], cudaMemcpyDeviceToHost, &rates->to_host},
+        {measure->device[0], measure->pageable, cudaMemcpyHostToDevice, &rates->pageable_to_device},
+        {measure->device[1], measure->device[0], cudaMemcpyDeviceToDevice, &rates->on_device},
     };
     int result = 0;
     for (int i = 0; i < N_KINDS && result == 0; i++)
-        result = measure_kind(m, &kinds[i]);
+        result = measure_kind(measure, &kinds[i]);
     return result;
 }
 
@@ -260,19 +262,20 @@ static void *measure_thread(void *measure)
 int pstk__cuda_measure(int32_t index, uint64_t block_size, double seconds,
                        struct pstk_copy_rates *rates, struct pstk_error *err)
 {
-    struct measure m = {.index = index,
-                        .size = block_size,
-                        .ms = seconds * 1e3 / N_KINDS,
-                        .rates = rates,
-                        .err = err};
+    struct measure measure = {.index = index,
+                              .size = block_size,
+                              .ms = seconds * 1e3 / N_KINDS,
+                              .rates = rates,
+                              .err = err};
     pthread_t thread;
     sigset_t all, old; /* signals are for the program's own threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int native = pthread_create(&thread, NULL, measure_thread, &m);
+    const int native = pthread_create(&thread, NULL, measure_thread, &measure);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (native != 0)
-        return pstk__fail_errno(err, native, PSTK_STAGE_DEVICE, "no thread to measure copies with");
+        return pstk__fail_errno(err, native, PSTK_STAGE_DEVICE,
+                                "cannot start a thread to measure copies");
     pthread_join(thread, NULL);
-    return m.result;
+    return measure.result;
 }

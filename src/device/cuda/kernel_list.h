@@ -6,25 +6,24 @@
 #ifndef PSTK_CUDA_KERNEL_LIST_H
 #define PSTK_CUDA_KERNEL_LIST_H
 
-/* X(dtype, layout, exact, run), the members of struct pstk__pixels_kind without their prefix. A
- * table's kernel moves words: that of F16 serves BF16 as well. */
+/* X(channels, dtype, layout, exact, run), the members of struct pstk__pixels_kind without their
+ * prefix. A table's kernel moves words: that of F16 serves BF16 as well. The pixels of one channel
+ * are its plane: they need no NHWC. */
+#define PSTK__PIXELS_LAYOUT(X, channels, layout)                                                   \
+    X(channels, F32, layout, 0, 1)                                                                 \
+    X(channels, F32, layout, 0, 4)                                                                 \
+    X(channels, F16, layout, 0, 1)                                                                 \
+    X(channels, F16, layout, 0, 8)                                                                 \
+    X(channels, F16, layout, 1, 1)                                                                 \
+    X(channels, F16, layout, 1, 8)                                                                 \
+    X(channels, BF16, layout, 1, 1)                                                                \
+    X(channels, BF16, layout, 1, 8)
 #define PSTK__PIXELS_KERNELS(X)                                                                    \
-    X(F32, NHWC, 0, 1)                                                                             \
-    X(F32, NHWC, 0, 4)                                                                             \
-    X(F32, NCHW, 0, 1)                                                                             \
-    X(F32, NCHW, 0, 4)                                                                             \
-    X(F16, NHWC, 0, 1)                                                                             \
-    X(F16, NHWC, 0, 8)                                                                             \
-    X(F16, NCHW, 0, 1)                                                                             \
-    X(F16, NCHW, 0, 8)                                                                             \
-    X(F16, NHWC, 1, 1)                                                                             \
-    X(F16, NHWC, 1, 8)                                                                             \
-    X(F16, NCHW, 1, 1)                                                                             \
-    X(F16, NCHW, 1, 8)                                                                             \
-    X(BF16, NHWC, 1, 1)                                                                            \
-    X(BF16, NHWC, 1, 8)                                                                            \
-    X(BF16, NCHW, 1, 1)                                                                            \
-    X(BF16, NCHW, 1, 8)
+    PSTK__PIXELS_LAYOUT(X, 1, NCHW)                                                                \
+    PSTK__PIXELS_LAYOUT(X, 3, NHWC)                                                                \
+    PSTK__PIXELS_LAYOUT(X, 3, NCHW)                                                                \
+    PSTK__PIXELS_LAYOUT(X, 4, NHWC)                                                                \
+    PSTK__PIXELS_LAYOUT(X, 4, NCHW)
 
 /* X(to, from) of the casts that threads do in runs; pstk_cast_any does all others. */
 #define PSTK__CAST_KERNELS(X)                                                                      \
@@ -33,8 +32,8 @@
     X(I64, U16)                                                                                    \
     X(I64, I32)
 
-#define PSTK__PIXELS_KERNEL(dtype, layout, exact, run)                                             \
-    pstk_pixels_##dtype##_##layout##_##exact##_##run
+#define PSTK__PIXELS_KERNEL(channels, dtype, layout, exact, run)                                   \
+    pstk_pixels_##channels##_##dtype##_##layout##_##exact##_##run
 #define PSTK__CAST_KERNEL(to, from) pstk_cast_##to##_##from
 
 #define PSTK__CUDA_BLOCK 256u /* threads of a block, of all kernels but pstk_spin's one */

@@ -6,14 +6,14 @@
 
 static constexpr uint32_t BLOCK = PSTK__CUDA_BLOCK;
 
-template <uint32_t dtype, uint32_t layout, uint32_t exact, uint32_t run>
+template <uint32_t channels, uint32_t dtype, uint32_t layout, uint32_t exact, uint32_t run>
 static __device__ __forceinline__ void pixels(const struct pstk__cuda_pixels &p)
 {
-    const struct pstk__pixels_kind kind = {dtype, layout, exact, run};
+    const struct pstk__pixels_kind kind = {channels, dtype, layout, exact, run};
     const uint64_t n_units = pstk__pixels_n_units(&p, kind), step = (uint64_t)gridDim.x * BLOCK;
     const void *table = nullptr;
     if constexpr (!exact) {
-        constexpr uint32_t n_words = 3 * 256 * (dtype == PSTK_F32 ? 4 : 2) / 4;
+        constexpr uint32_t n_words = channels * 256 * (dtype == PSTK_F32 ? 4 : 2) / 4;
         __shared__ uint32_t copy[n_words];
         for (uint32_t i = threadIdx.x; i < n_words; i += BLOCK)
             copy[i] = ((const uint32_t *)p.table)[i];
@@ -51,11 +51,11 @@ static __device__ uint64_t now_ns()
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(BLOCK)
 
-#define PIXELS(dtype, layout, exact, run)                                                          \
-    KERNEL PSTK__PIXELS_KERNEL(dtype, layout, exact,                                               \
+#define PIXELS(channels, dtype, layout, exact, run)                                                \
+    KERNEL PSTK__PIXELS_KERNEL(channels, dtype, layout, exact,                                     \
                                run)(const __grid_constant__ struct pstk__cuda_pixels p)            \
     {                                                                                              \
-        pixels<PSTK_##dtype, PSTK_##layout, exact, run>(p);                                        \
+        pixels<channels, PSTK_##dtype, PSTK_##layout, exact, run>(p);                              \
     }
 PSTK__PIXELS_KERNELS(PIXELS)
 

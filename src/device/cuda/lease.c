@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda/lease: batches on the consumer's streams. Any thread. */
+/*
+ * cuda/lease: batches on the consumer's streams. Any thread of the program, several at a time; they
+ * come without a lock of ours, enter the context, then take the device's lock, never the other way.
+ * The uploader takes no lock: see load.c.
+ */
 #include "device/cuda/gpu.h"
 
 #include "base/error.h"
@@ -8,26 +12,26 @@
 #include <stdlib.h>
 
 /*
- * The default streams are those of the calling thread's current context: where it is not ours, what
- * the caller puts there is not behind what we do. Only where a lease begins: it may end in any
- * thread (a finalizer's), and then the default stream is ours.
+ * The default streams belong to the calling thread's current context. Where that is not ours, work
+ * that the caller puts there does not come after ours. This is checked only where a lease begins:
+ * it may end in any thread (a finalizer's), and then the default stream is ours.
  */
 static int check_default(const struct pstk__cuda *d, cudaStream_t stream, struct pstk_error *err)
 {
     void *context = NULL;
     int current = -1;
-    if (stream != NULL && stream != cudaStreamLegacy && stream != cudaStreamPerThread)
+    if (stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread)
         return 0;
-    if (d->context.current(&context) == 0 && context != NULL) {
+    if (d->context.current(&context) == 0 && context) {
         if (context == d->context.handle)
             return 0;
     } else if (cudaGetDevice(&current) == cudaSuccess && current == d->context.index) {
         return 0; /* no context yet: this one will be the thread's */
     }
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-                      "stream: it is the default stream of another device or context, the calling "
-                      "thread's current one, but the batch is on CUDA device %d: call "
-                      "cudaSetDevice(%d) first, or give a stream of that device",
+                      "stream: the default stream belongs to the calling thread's current device "
+                      "or context, but the batch is on CUDA device %d: call cudaSetDevice(%d) "
+                      "first, or pass a stream of that device",
                       d->context.index, d->context.index);
 }
 
@@ -36,8 +40,8 @@ static int fail_stream(const struct pstk__cuda *d, cudaError_t code, struct pstk
     if (code != cudaErrorInvalidResourceHandle)
         return pstk__gpu_fail(d, code, "ordering the consumer's stream", err);
     pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-               "stream: it is of another device or context than the batch, which is on CUDA device "
-               "%d (%s)",
+               "stream: belongs to another device or context; must belong to that of the batch, "
+               "CUDA device %d (%s)",
                d->context.index, cudaGetErrorName(code));
     return pstk__cuda_native(err, code, PSTK_EINVAL);
 }
@@ -60,13 +64,15 @@ static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct
     const int r = is_captured(stream, &code);
     if (r <= 0)
         return r < 0 ? fail_stream(d, code, err) : 0;
-    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-                      "stream: it is being captured into a graph%s: take batches, wait for them, "
-                      "read them and record their use outside of captures",
-                      code == cudaSuccess ? "" : ", or the default stream waits for one that is");
+    return pstk__fail(
+        err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
+        "stream: is being captured into a graph%s: take batches, wait for them, read them and "
+        "record their use outside captures",
+        code == cudaSuccess ? "" : ", or is the default stream, which waits for one that is");
 }
 
-/* Whoever has the lock may wait in the driver for room in its stream: `quick` does not wait for it.
+/* The thread that has the lock may wait in the driver for room in its stream: with `quick` this
+ * call does not wait for the lock.
  */
 static int lock(struct pstk__cuda *d, int quick, struct pstk_error *err)
 {
@@ -136,7 +142,7 @@ void pstk__gpu_ask(struct pstk__device *device, void *stream, int again, int qui
     struct pstk__cuda_entry e;
     if (!d->timed || check_default(d, stream, NULL) < 0 ||
         stream_enter(&e, d, stream, quick, NULL) < 0)
-        return; /* acquire says what is wrong with the stream */
+        return; /* acquire reports what is wrong with the stream */
     pstk__timing_ask(&d->timing, stream, again);
     stream_leave(&e, d);
 }
@@ -153,26 +159,27 @@ int pstk__gpu_wait(struct pstk__device *device, uint32_t slot, void *stream, str
 }
 
 /*
- * One event for each stream; where there are too many, the last one stands for several. An event
- * that stands for something already goes on doing so, by making the stream wait for it: a handle
- * met again may be another stream, that of another thread (cudaStreamPerThread) or a new one.
+ * One event for each stream; where there are too many streams, the last event covers several. An
+ * event that already covers work keeps covering it, because the stream is made to wait for it
+ * first: a handle met again may be another stream, that of another thread (cudaStreamPerThread) or
+ * a new one.
  */
-static cudaError_t add_use(struct pstk__cuda_slot *s, cudaStream_t stream)
+static cudaError_t add_use(struct pstk__cuda_slot *slot, cudaStream_t stream)
 {
     uint32_t k = 0;
     cudaError_t code = cudaSuccess;
-    while (k < s->n_uses && s->users[k] != stream)
+    while (k < slot->n_uses && slot->users[k] != stream)
         k++;
     if (k == PSTK__CUDA_USES)
         k = PSTK__CUDA_USES - 1;
-    if (k < s->n_uses)
-        code = cudaStreamWaitEvent(stream, s->uses[k], 0);
+    if (k < slot->n_uses)
+        code = cudaStreamWaitEvent(stream, slot->uses[k], 0);
     if (code == cudaSuccess)
-        code = cudaEventRecord(s->uses[k], stream);
+        code = cudaEventRecord(slot->uses[k], stream);
     if (code != cudaSuccess)
         return code;
-    s->users[k] = stream;
-    s->n_uses = k < s->n_uses ? s->n_uses : k + 1;
+    slot->users[k] = stream;
+    slot->n_uses = k < slot->n_uses ? slot->n_uses : k + 1;
     return cudaSuccess;
 }
 
@@ -196,13 +203,13 @@ int pstk__gpu_check_shared(struct pstk__device *device, void *stream, struct pst
     if (stream != cudaStreamPerThread)
         return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-                      "stream: cudaStreamPerThread is another stream in the thread that gives the "
-                      "batch back: give a stream of your own, or NULL");
+                      "stream: cudaStreamPerThread is a different stream in the thread that "
+                      "releases the batch: pass a stream of your own, or NULL");
 }
 
-/* Not all of it could be recorded as uses: wait for what is in the streams, so that close need not
- * wait for the whole device, which would break a capture of the program's. 1: nothing of it runs
- * any more. */
+/* Not all work could be recorded as uses: wait for the work in the streams, so that close need not
+ * wait for the whole device, which would break a capture of the program. 1: none of it runs any
+ * longer. */
 static int wait_for_all(struct pstk__cuda *d, void *const *streams, uint32_t n_streams)
 {
     struct pstk__cuda_entry e;
@@ -221,7 +228,7 @@ static int wait_for_all(struct pstk__cuda *d, void *const *streams, uint32_t n_s
     return is_over;
 }
 
-/* With the lock: record what is not being captured; what is stays in the list. */
+/* With the lock: record the streams that are not being captured; the others stay in the list. */
 static cudaError_t record_uses(struct pstk__cuda *d, const struct pstk__lease_end *end)
 {
     uint32_t n_left = 0;
@@ -239,8 +246,8 @@ static cudaError_t record_uses(struct pstk__cuda *d, const struct pstk__lease_en
     return cudaSuccess;
 }
 
-/* As lock; a thread that has to wait gives up the interpreter's lock, which whoever has this one
- * may want: to *state. */
+/* As lock. A thread that has to wait gives up the interpreter's lock to *state: the thread that has
+ * this lock may need it. */
 static int lock_for_release(struct pstk__cuda *d, int quick, void **state, struct pstk_error *err)
 {
     *state = NULL;
@@ -344,7 +351,7 @@ void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
     struct pstk__cuda_entry e;
-    if (stream == NULL || pstk__cuda_enter(&e, &d->context, NULL) < 0)
+    if (!stream || pstk__cuda_enter(&e, &d->context, NULL) < 0)
         return;
     forget_stream(d, stream);
     cudaStreamSynchronize(stream);
@@ -355,11 +362,11 @@ void pstk__gpu_stream_close(struct pstk__device *device, void *stream)
 void pstk__gpu_streams_close(struct pstk__cuda *d, int is_entered)
 {
     struct pstk__cuda_stream *next;
-    for (struct pstk__cuda_stream *s = d->opened; s; s = next) {
-        next = s->next;
+    for (struct pstk__cuda_stream *stream = d->opened; stream; stream = next) {
+        next = stream->next;
         if (is_entered)
-            cudaStreamDestroy(s->stream); /* what is in it runs on */
-        free(s);
+            cudaStreamDestroy(stream->stream); /* what is in it runs on */
+        free(stream);
     }
     d->opened = NULL;
 }
@@ -375,7 +382,7 @@ int pstk__gpu_stream_spin(struct pstk__device *device, void *stream, uint64_t ns
     if (r < 0)
         return r;
     const cudaError_t code = pstk__cuda_spin(&d->module, ns, stream);
-    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "standing in for a training step", err);
+    r = code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "simulating a training step", err);
     pstk__cuda_leave(&e);
     return r;
 }

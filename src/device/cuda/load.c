@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuda/load: from host slots to slots of the GPU. The uploader's thread alone. */
+/*
+ * cuda/load: from host slots to slots of the GPU. The uploader's thread alone, which the device is
+ * current for; it holds no lock. A slot's uses are the uploader's here: the consumer's threads
+ * write them while the slot is leased, and the pool's lock (free list) hands them over.
+ */
 #include "device/cuda/gpu.h"
 
 #include "base/error.h"
@@ -10,8 +14,8 @@
 int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    /* Without this a fork may leave the device reading pages that are no longer the parent's: older
-     * kernels copy page-locked pages on write. No child may touch a slot anyway. */
+    /* Without this, after a fork the device may read pages that no longer belong to the parent:
+     * older kernels copy page-locked pages on write. No child may touch a slot anyway. */
     (void)madvise(memory, size, MADV_DONTFORK);
     /* Locking takes every page there is, so that nothing is lost by larger ones: 19 pages of 2 MiB
      * are locked and mapped for a batch of 38 MB, not 9400. A kernel without them refuses. */
@@ -24,7 +28,7 @@ int pstk__gpu_pin(struct pstk__device *device, void *memory, uint64_t size, stru
     if (code == cudaSuccess)
         return 1;
     pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-               "CUDA device %d: neither the slots nor %u MiB beside them could be "
+               "CUDA device %d: neither the slots nor a bounce buffer of %u MiB could be "
                "page-locked (%s): free page-locked memory, or raise the container's limit",
                d->context.index, PSTK__BOUNCE_PIECES * PSTK__BOUNCE_SIZE >> 20,
                cudaGetErrorName(code));
@@ -47,10 +51,10 @@ uint8_t *pstk__gpu_memory(struct pstk__device *device, uint32_t slot)
  * those of the trainer have their turn. A piece takes some 0.1 ms. */
 #define PIECE ((uint64_t)4 << 20)
 
-static cudaError_t copy(struct pstk__cuda *d, struct pstk__cuda_load *l, uint8_t *to,
+static cudaError_t copy(struct pstk__cuda *d, struct pstk__cuda_load *load, uint8_t *to,
                         const uint8_t *from, uint64_t size)
 {
-    l->size += size;
+    load->size += size;
     if (d->bounce.memory)
         return pstk__bounce_copy(&d->bounce, to, from, size, d->copies);
     cudaError_t code = cudaSuccess;
@@ -65,8 +69,8 @@ static cudaError_t is_over(cudaEvent_t event, int wait)
     return wait ? cudaEventSynchronize(event) : cudaEventQuery(event);
 }
 
-/* What the slot's last load did, which nobody may have used, is over as well: its copies were seen
- * done, and kernels go one after the other. */
+/* The slot's last load is over as well, even if nobody used it: its copies were seen done, and
+ * kernels run one after another. */
 int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
@@ -109,18 +113,19 @@ int pstk__gpu_load(struct pstk__device *device, const struct pstk__load *load,
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying a batch", err);
 }
 
-static void count_copy(struct pstk__cuda *d, const struct pstk__cuda_load *l)
+static void count_copy(struct pstk__cuda *d, const struct pstk__cuda_load *load)
 {
     float ms = 0;
-    if (!d->timed || cudaEventElapsedTime(&ms, l->begun, l->copied) != cudaSuccess)
+    if (!d->timed || cudaEventElapsedTime(&ms, load->begun, load->copied) != cudaSuccess)
         return;
     pstk__count(&d->copy_ns, ms > 0 ? (uint64_t)((double)ms * 1e6) : 0);
-    pstk__count(&d->copy_bytes, l->size);
+    pstk__count(&d->copy_bytes, load->size);
 }
 
-/* Nothing waits for the copies: they are over. `loaded` is recorded behind the kernels, or on their
- * stream where there are none: that of the copies may have the next load's already. */
-static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_load *l,
+/* Nothing waits for the copies: they are over. `loaded` is recorded after the kernels, or on their
+ * stream where there are no kernels: the stream of the copies may already have the next load's
+ * copies. */
+static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_load *load,
                                  const struct pstk__load_end *end)
 {
     cudaError_t code = cudaSuccess;
@@ -129,7 +134,7 @@ static cudaError_t queue_kernels(struct pstk__cuda *d, const struct pstk__cuda_l
                                         pstk__gpu_memory(&d->base, end->slot), end->n_valid,
                                         d->kernels);
         if (code == cudaSuccess)
-            code = cudaEventRecord(l->taken, d->kernels);
+            code = cudaEventRecord(load->taken, d->kernels);
     }
     return code == cudaSuccess ? cudaEventRecord(d->slots[end->slot].loaded, d->kernels) : code;
 }
@@ -138,14 +143,14 @@ int pstk__gpu_finish(struct pstk__device *device, const struct pstk__load_end *e
                      struct pstk_error *err)
 {
     struct pstk__cuda *d = pstk__cuda_of(device);
-    struct pstk__cuda_load *l = &d->loads[d->n_finished % PSTK__LOADS];
-    cudaError_t code = is_over(l->copied, end->wait);
+    struct pstk__cuda_load *load = &d->loads[d->n_finished % PSTK__LOADS];
+    cudaError_t code = is_over(load->copied, end->wait);
     if (code == cudaErrorNotReady)
         return 0;
     if (code != cudaSuccess)
         return pstk__gpu_fail(d, code, "copying a batch", err);
-    count_copy(d, l);
-    code = queue_kernels(d, l, end);
+    count_copy(d, load);
+    code = queue_kernels(d, load, end);
     d->n_finished++;
     return code == cudaSuccess ? 1 : pstk__gpu_fail(d, code, "finishing a batch", err);
 }

@@ -45,7 +45,7 @@ static const struct pstk__cuda_image *image_of(int32_t index, cudaError_t *code)
 }
 
 /* Driver and runtime number errors alike. */
-cudaError_t pstk__cuda_module_open(struct pstk__cuda_module *m, int32_t index,
+cudaError_t pstk__cuda_module_open(struct pstk__cuda_module *module, int32_t index,
                                    const char *const *names)
 {
     int (*load)(void **, const void *) = NULL;
@@ -57,19 +57,20 @@ cudaError_t pstk__cuda_module_open(struct pstk__cuda_module *m, int32_t index,
     if (code == cudaSuccess)
         code = pstk__cuda_driver_function("cuModuleGetFunction", &find);
     if (code == cudaSuccess)
-        code = pstk__cuda_driver_function("cuModuleUnload", &m->unload);
+        code = pstk__cuda_driver_function("cuModuleUnload", &module->unload);
     if (code == cudaSuccess)
-        code = pstk__cuda_driver_function("cuLaunchKernel", &m->launch);
+        code = pstk__cuda_driver_function("cuLaunchKernel", &module->launch);
     if (code == cudaSuccess)
-        code = (cudaError_t)load(&m->handle, image->data);
+        code = (cudaError_t)load(&module->handle, image->data);
     for (uint32_t i = 0; i < PSTK__CUDA_KERNELS && code == cudaSuccess; i++)
-        code = (cudaError_t)find(&m->functions[i], m->handle, names[i]);
+        code = (cudaError_t)find(&module->functions[i], module->handle, names[i]);
     return code;
 }
 
-void pstk__cuda_module_close(struct pstk__cuda_module *m)
+void pstk__cuda_module_close(struct pstk__cuda_module *module)
 {
-    if (m->handle)
-        (void)m->unload(m->handle); /* what it answers is of no use: a faulted context keeps all */
-    m->handle = NULL;
+    if (module->handle)
+        (void)module->unload(
+            module->handle); /* what it answers is of no use: a faulted context keeps all */
+    module->handle = NULL;
 }

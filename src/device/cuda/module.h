@@ -34,7 +34,7 @@ extern const uint32_t pstk__cuda_n_images;
 const struct pstk__cuda_image *pstk__cuda_image_choose(const struct pstk__cuda_image *images,
                                                        uint32_t n_images, int major, int minor);
 
-#define PSTK__CUDA_KERNELS 22u /* that kernel_list.h names, with pstk_cast_any and pstk_spin */
+#define PSTK__CUDA_KERNELS 46u /* that kernel_list.h names, with pstk_cast_any and pstk_spin */
 
 /* The kernels in one context. */
 struct pstk__cuda_module {
@@ -47,10 +47,10 @@ struct pstk__cuda_module {
 
 /* Load the image that fits device `index`, whose context is current, and find `names` in it:
  * PSTK__CUDA_KERNELS of them. After a failure close is due as well. */
-cudaError_t pstk__cuda_module_open(struct pstk__cuda_module *m, int32_t index,
+cudaError_t pstk__cuda_module_open(struct pstk__cuda_module *module, int32_t index,
                                    const char *const *names);
 /* Its context is current, and no kernel of it runs. One that was not opened, but zeroed, is fine.
  */
-void pstk__cuda_module_close(struct pstk__cuda_module *m);
+void pstk__cuda_module_close(struct pstk__cuda_module *module);
 
 #endif

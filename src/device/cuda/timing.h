@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define PSTK__TIMING_LEASES 64u
-#define PSTK__TIMING_STREAMS 4u /* that are told apart at a time */
+#define PSTK__TIMING_STREAMS 4u /* that it distinguishes at a time */
 
 /* One lease, or, past the last one, what was asked for. */
 struct pstk__timing_lease {
@@ -46,11 +46,11 @@ struct pstk__timing {
     _Atomic uint64_t used_ns, starved_ns; /* any thread reads */
 };
 
-cudaError_t pstk__timing_open(struct pstk__timing *t);
-void pstk__timing_close(struct pstk__timing *t);
+cudaError_t pstk__timing_open(struct pstk__timing *timing);
+void pstk__timing_close(struct pstk__timing *timing);
 /* The stream asks for a batch, from now on; with `again` from when it first did. */
-void pstk__timing_ask(struct pstk__timing *t, cudaStream_t stream, int again);
+void pstk__timing_ask(struct pstk__timing *timing, cudaStream_t stream, int again);
 /* The stream that asked has been made to wait for the batch's load. */
-void pstk__timing_arrive(struct pstk__timing *t, cudaStream_t stream);
+void pstk__timing_arrive(struct pstk__timing *timing, cudaStream_t stream);
 
 #endif

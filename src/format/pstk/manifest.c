@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain data of a manifest: building it up, its invariants, its file. JSON: manifest_json.c. */
+/* Building a manifest up, and its invariants. */
 #include "format/pstk/manifest.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "format/pstk/shard.h"
+#include "record/value.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static int no_memory(struct pstk_error *err)
 {
@@ -50,7 +48,8 @@ static void *grow(void *array, uint32_t n, uint32_t *capacity, size_t element_si
 }
 
 int pstk__manifest_add_dictionary(struct pstk__manifest *m,
-                                  const struct pstk__manifest_dictionary *d, struct pstk_error *err)
+                                  const struct pstk__manifest_dictionary *dictionary,
+                                  struct pstk_error *err)
 {
     struct pstk__manifest_dictionary *list =
         grow(m->dictionaries, m->n_dictionaries, &m->dictionary_capacity, sizeof *list);
@@ -58,19 +57,19 @@ int pstk__manifest_add_dictionary(struct pstk__manifest *m,
         return no_memory(err);
     m->dictionaries = list;
     uint64_t bytes;
-    if (__builtin_add_overflow(m->bytes, d->bytes, &bytes))
+    if (__builtin_add_overflow(m->bytes, dictionary->bytes, &bytes))
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN, "dictionary %s: its size overflows",
-                          d->file);
-    char *file = strdup(d->file);
+                          dictionary->file);
+    char *file = strdup(dictionary->file);
     if (!file)
         return no_memory(err);
-    list[m->n_dictionaries] = *d;
+    list[m->n_dictionaries] = *dictionary;
     list[m->n_dictionaries++].file = file;
     m->bytes = bytes;
     return 0;
 }
 
-int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manifest_shard *s,
+int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manifest_shard *shard,
                              struct pstk_error *err)
 {
     struct pstk__manifest_shard *list =
@@ -79,15 +78,15 @@ int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manife
         return no_memory(err);
     m->shards = list;
     uint64_t n_samples, bytes;
-    if (s->n_dictionaries > PSTK_MAX_FIELDS ||
-        __builtin_add_overflow(m->n_samples, s->n_records, &n_samples) ||
-        __builtin_add_overflow(m->bytes, s->bytes, &bytes))
+    if (shard->n_dictionaries > PSTK_MAX_FIELDS ||
+        __builtin_add_overflow(m->n_samples, shard->n_records, &n_samples) ||
+        __builtin_add_overflow(m->bytes, shard->bytes, &bytes))
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
                           "shard %s: %llu records, %llu bytes, %u dictionaries are too many",
-                          s->file, (unsigned long long)s->n_records, (unsigned long long)s->bytes,
-                          s->n_dictionaries);
-    size_t size = s->n_dictionaries * sizeof *s->dictionaries;
-    char *file = strdup(s->file);
+                          shard->file, (unsigned long long)shard->n_records,
+                          (unsigned long long)shard->bytes, shard->n_dictionaries);
+    size_t size = shard->n_dictionaries * sizeof *shard->dictionaries;
+    char *file = strdup(shard->file);
     uint32_t *dictionaries = size ? malloc(size) : NULL;
     if (!file || (size && !dictionaries)) {
         free(file);
@@ -95,8 +94,8 @@ int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manife
         return no_memory(err);
     }
     if (size)
-        memcpy(dictionaries, s->dictionaries, size);
-    list[m->n_shards] = *s;
+        memcpy(dictionaries, shard->dictionaries, size);
+    list[m->n_shards] = *shard;
     list[m->n_shards].file = file;
     list[m->n_shards++].dictionaries = dictionaries;
     m->n_samples = n_samples;
@@ -166,6 +165,12 @@ int pstk__manifest_set_note(struct pstk__manifest *m, const char *note, struct p
     return 0;
 }
 
+int pstk__manifest_text_ok(const char *text)
+{
+    const uint64_t size = strlen(text);
+    return pstk__utf8_end(text, size) == size;
+}
+
 int pstk__manifest_file_name_ok(const char *name)
 {
     size_t n = strlen(name);
@@ -174,6 +179,17 @@ int pstk__manifest_file_name_ok(const char *name)
 }
 
 /* ---- invariants ------------------------------------------------------------------------------ */
+
+int pstk__manifest_wrong(const char *name, int code, struct pstk_error *err, const char *fmt, ...)
+{
+    char what[384];
+    va_list args;
+    va_start(args, fmt);
+    if (vsnprintf(what, sizeof what, fmt, args) < 0)
+        what[0] = 0;
+    va_end(args);
+    return pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: the manifest is wrong: %s", name, what);
+}
 
 /* Where a broken invariant is reported: EBADMSG of a file that was read, EINVAL of one to print. */
 struct check {
@@ -187,53 +203,56 @@ struct check {
 
 #define WRONG(c, ...) pstk__manifest_wrong((c)->name, (c)->code, (c)->err, __VA_ARGS__)
 
-static int check_dictionary(const struct check *c, uint32_t i)
+static int check_dictionary(const struct check *check, uint32_t i)
 {
-    const struct pstk__manifest_dictionary *d = &c->m->dictionaries[i];
-    if (!d->file || !pstk__manifest_file_name_ok(d->file))
-        return WRONG(c, "dictionaries[%u].file \"%.200s\" is no name of a dictionary", i,
-                     d->file ? d->file : "");
-    if (d->field >= c->m->schema.n_fields || c->m->schema.fields[d->field].codec != PSTK_CODEC_ZSTD)
-        return WRONG(c, "dictionaries[%u].field is no field whose codec is zstd", i);
-    if (d->bytes < 1 || d->bytes > PSTK__MAX_DICTIONARY)
-        return WRONG(c, "dictionaries[%u].bytes is %llu, not 1 to 16 MiB", i,
-                     (unsigned long long)d->bytes);
+    const struct pstk__manifest_dictionary *dictionary = &check->m->dictionaries[i];
+    if (!dictionary->file || !pstk__manifest_file_name_ok(dictionary->file))
+        return WRONG(
+            check, "dictionaries[%u].file \"%.200s\" is not a file name that a dictionary may have",
+            i, dictionary->file ? dictionary->file : "");
+    if (dictionary->field >= check->m->schema.n_fields ||
+        check->m->schema.fields[dictionary->field].codec != PSTK_CODEC_ZSTD)
+        return WRONG(check, "dictionaries[%u].field is not a field whose codec is zstd", i);
+    if (dictionary->bytes < 1 || dictionary->bytes > PSTK__MAX_DICTIONARY)
+        return WRONG(check, "dictionaries[%u].bytes is %llu; must be from 1 to 16 MiB", i,
+                     (unsigned long long)dictionary->bytes);
     return 0;
 }
 
-static int check_shard_dictionaries(const struct check *c, uint32_t i)
+static int check_shard_dictionaries(const struct check *check, uint32_t i)
 {
-    const struct pstk__manifest_shard *s = &c->m->shards[i];
+    const struct pstk__manifest_shard *shard = &check->m->shards[i];
     uint64_t seen = 0; /* a bit for each field */
     _Static_assert(PSTK_MAX_FIELDS <= 64, "a bit for each field");
-    for (uint32_t k = 0; k < s->n_dictionaries; k++) {
-        if (s->dictionaries[k] >= c->m->n_dictionaries)
-            return WRONG(c, "shards[%u].dictionaries names number %u; there are %u", i,
-                         s->dictionaries[k], c->m->n_dictionaries);
-        uint64_t bit = 1ull << c->m->dictionaries[s->dictionaries[k]].field;
+    for (uint32_t k = 0; k < shard->n_dictionaries; k++) {
+        if (shard->dictionaries[k] >= check->m->n_dictionaries)
+            return WRONG(check, "shards[%u].dictionaries names dictionary %u; there are %u", i,
+                         shard->dictionaries[k], check->m->n_dictionaries);
+        uint64_t bit = 1ull << check->m->dictionaries[shard->dictionaries[k]].field;
         if (seen & bit)
-            return WRONG(c, "shards[%u].dictionaries has two for one field", i);
+            return WRONG(check, "shards[%u].dictionaries has two dictionaries for one field", i);
         seen |= bit;
     }
     return 0;
 }
 
-static int check_shard(const struct check *c, uint32_t i)
+static int check_shard(const struct check *check, uint32_t i)
 {
-    const struct pstk__manifest_shard *s = &c->m->shards[i];
-    if (!s->file || !pstk__manifest_file_name_ok(s->file))
-        return WRONG(c, "shards[%u].file \"%.200s\" is no name of a shard", i,
-                     s->file ? s->file : "");
-    if (s->n_records < 1 || s->n_records > PSTK__MAX_SHARD_RECORDS)
-        return WRONG(c, "shards[%u].n_records is %llu, not 1 to 2^32-1", i,
-                     (unsigned long long)s->n_records);
+    const struct pstk__manifest_shard *shard = &check->m->shards[i];
+    if (!shard->file || !pstk__manifest_file_name_ok(shard->file))
+        return WRONG(check, "shards[%u].file \"%.200s\" is not a file name that a shard may have",
+                     i, shard->file ? shard->file : "");
+    if (shard->n_records < 1 || shard->n_records > PSTK__MAX_SHARD_RECORDS)
+        return WRONG(check, "shards[%u].n_records is %llu; must be from 1 to 2^32-1", i,
+                     (unsigned long long)shard->n_records);
     /* The least a shard of so many records can have: below 2^32 * 2^19 bytes, no overflow. */
-    uint64_t least = PSTK__HEADER_SIZE + s->n_records * c->m->schema.head_size +
-                     pstk__shard_n_pages(s->n_records) * PSTK__INDEX_PAGE;
-    if (s->bytes > PSTK__MAX_SHARD_SIZE || s->bytes % PSTK__INDEX_PAGE != 0 || s->bytes < least)
-        return WRONG(c, "shards[%u].bytes is %llu, which a shard of %llu records cannot have", i,
-                     (unsigned long long)s->bytes, (unsigned long long)s->n_records);
-    return check_shard_dictionaries(c, i);
+    uint64_t least = PSTK__HEADER_SIZE + shard->n_records * check->m->schema.head_size +
+                     pstk__shard_n_pages(shard->n_records) * PSTK__INDEX_PAGE;
+    if (shard->bytes > PSTK__MAX_SHARD_SIZE || shard->bytes % PSTK__INDEX_PAGE != 0 ||
+        shard->bytes < least)
+        return WRONG(check, "shards[%u].bytes is %llu, which a shard of %llu records cannot have",
+                     i, (unsigned long long)shard->bytes, (unsigned long long)shard->n_records);
+    return check_shard_dictionaries(check, i);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -242,13 +261,13 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* No two files of one name: each byte on disk belongs to one entry. */
-static int check_unique(const struct check *c)
+static int check_unique(const struct check *check)
 {
-    const struct pstk__manifest *m = c->m;
+    const struct pstk__manifest *m = check->m;
     uint64_t n = (uint64_t)m->n_shards + m->n_dictionaries;
     const char **names = n ? reallocarray(NULL, n, sizeof *names) : NULL;
     if (n && !names)
-        return no_memory(c->err);
+        return no_memory(check->err);
     for (uint32_t i = 0; i < m->n_shards; i++)
         names[i] = m->shards[i].file;
     for (uint32_t i = 0; i < m->n_dictionaries; i++)
@@ -258,16 +277,16 @@ static int check_unique(const struct check *c)
     int r = 0;
     for (uint64_t i = 1; i < n && r == 0; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            r = WRONG(c, "the file %s is named twice", names[i]);
+            r = WRONG(check, "the file %s is named twice", names[i]);
     free(names);
     return r;
 }
 
 /* Sums cannot overflow: fewer than 2^32 shards of at most 2^44 bytes and 2^32 records give below
  * 2^76 in theory, so they are added with a check. */
-static int check_sums(const struct check *c)
+static int check_sums(const struct check *check)
 {
-    const struct pstk__manifest *m = c->m;
+    const struct pstk__manifest *m = check->m;
     uint64_t n_samples = 0, bytes = 0;
     int over = 0;
     for (uint32_t i = 0; i < m->n_shards; i++) {
@@ -277,62 +296,64 @@ static int check_sums(const struct check *c)
     for (uint32_t i = 0; i < m->n_dictionaries; i++)
         over |= __builtin_add_overflow(bytes, m->dictionaries[i].bytes, &bytes);
     if (over || n_samples > PSTK__MAX_SAMPLES)
-        return WRONG(c, "n_samples: the shards have more than 2^40 records");
+        return WRONG(check, "n_samples: the shards have more than 2^40 records");
     if (n_samples != m->n_samples)
-        return WRONG(c, "n_samples is %llu, yet the shards have %llu records",
+        return WRONG(check, "n_samples is %llu, but the shards have %llu records",
                      (unsigned long long)m->n_samples, (unsigned long long)n_samples);
     if (bytes != m->bytes)
-        return WRONG(c, "bytes is %llu, yet shards and dictionaries have %llu",
+        return WRONG(check, "bytes is %llu, but shards and dictionaries have %llu",
                      (unsigned long long)m->bytes, (unsigned long long)bytes);
     return 0;
 }
 
-static int check_field(const struct check *c, uint32_t i)
+static int check_field(const struct check *check, uint32_t i)
 {
-    const struct pstk_field_stats *s = &c->m->stats[i];
-    if (s->max_stored_size > PSTK__MAX_RECORD_SIZE || s->max_plain_size > PSTK__MAX_RECORD_SIZE)
-        return WRONG(c, "fields[%u].max_stored or max_plain is over 2^32-1 bytes", i);
-    if (s->max_width > UINT16_MAX || s->max_height > UINT16_MAX)
-        return WRONG(c, "fields[%u].max_width or max_height is over 65535 pixels", i);
-    /* What was added up over all records: so that sums of parts can be added in turn. */
-    const uint64_t n = c->m->n_samples;
-    if (s->stored_bytes > SUM_MAX || s->plain_bytes > SUM_MAX ||
-        s->stored_bytes / (n ? n : 1) > s->max_stored_size ||
-        s->plain_bytes / (n ? n : 1) > s->max_plain_size)
-        return WRONG(c, "fields[%u].stored_bytes or plain_bytes is more than its records can have",
-                     i);
+    const struct pstk_field_stats *stats = &check->m->stats[i];
+    if (stats->max_stored_size > PSTK__MAX_RECORD_SIZE ||
+        stats->max_plain_size > PSTK__MAX_RECORD_SIZE)
+        return WRONG(check, "fields[%u].max_stored or max_plain is over 2^32-1 bytes", i);
+    if (stats->max_width > UINT16_MAX || stats->max_height > UINT16_MAX)
+        return WRONG(check, "fields[%u].max_width or max_height is over 65535 pixels", i);
+    /* Sums over all records: bounded, so that merge can add the sums of parts. */
+    const uint64_t n = check->m->n_samples;
+    if (stats->stored_bytes > SUM_MAX || stats->plain_bytes > SUM_MAX ||
+        stats->stored_bytes / (n ? n : 1) > stats->max_stored_size ||
+        stats->plain_bytes / (n ? n : 1) > stats->max_plain_size)
+        return WRONG(check,
+                     "fields[%u].stored_bytes or plain_bytes is more than its records can have", i);
     for (uint32_t k = 0; k < 8; k++)
-        if (s->n_encoding[k] > c->m->n_samples)
-            return WRONG(c, "fields[%u].encodings counts more records than there are", i);
+        if (stats->n_encoding[k] > check->m->n_samples)
+            return WRONG(check, "fields[%u].encodings counts more records than there are", i);
     for (uint32_t k = 0; k < 4; k++)
-        if (s->n_codec[k] > c->m->n_samples)
-            return WRONG(c, "fields[%u].codecs counts more records than there are", i);
-    if (s->n_equivalent > s->n_codec[PSTK_CODEC_PLANES])
-        return WRONG(c, "fields[%u].equivalent counts more records than planes there are", i);
+        if (stats->n_codec[k] > check->m->n_samples)
+            return WRONG(check, "fields[%u].codecs counts more records than there are", i);
+    if (stats->n_equivalent > stats->n_codec[PSTK_CODEC_PLANES])
+        return WRONG(check, "fields[%u].equivalent counts more records than are stored as planes",
+                     i);
     return 0;
 }
 
 int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
                          struct pstk_error *err)
 {
-    const struct check c = {.m = m, .name = name, .code = code, .err = err};
+    const struct check check = {.m = m, .name = name, .code = code, .err = err};
     int r = 0;
     if (strlen(m->identity) != 32 || strspn(m->identity, "0123456789abcdef") != 32)
-        return WRONG(&c, "identity is not 32 lower-case hex digits");
+        return WRONG(&check, "identity must be 32 lower-case hex digits");
     if (m->n_parts < 1 || m->part >= m->n_parts)
-        return WRONG(&c, "part is %u of n_parts %u", m->part, m->n_parts);
+        return WRONG(&check, "part is %u of n_parts %u", m->part, m->n_parts);
     if (m->schema.n_fields < 1)
-        return WRONG(&c, "fields is empty");
+        return WRONG(&check, "fields is empty");
     for (uint32_t i = 0; i < m->n_dictionaries && r == 0; i++)
-        r = check_dictionary(&c, i);
+        r = check_dictionary(&check, i);
     for (uint32_t i = 0; i < m->n_shards && r == 0; i++)
-        r = check_shard(&c, i);
+        r = check_shard(&check, i);
     if (r == 0)
-        r = check_unique(&c);
+        r = check_unique(&check);
     if (r == 0)
-        r = check_sums(&c);
+        r = check_sums(&check);
     for (uint32_t i = 0; i < m->schema.n_fields && r == 0; i++)
-        r = check_field(&c, i);
+        r = check_field(&check, i);
     return r;
 }
 
@@ -349,10 +370,10 @@ static uint64_t largest_record(const struct pstk__manifest *m)
 {
     uint64_t largest = m->schema.head_size;
     for (uint32_t i = 0; i < m->n_shards; i++) {
-        const struct pstk__manifest_shard *s = &m->shards[i];
-        const uint64_t size = s->bytes - PSTK__HEADER_SIZE -
-                              pstk__shard_n_pages(s->n_records) * PSTK__INDEX_PAGE -
-                              (s->n_records - 1) * m->schema.head_size;
+        const struct pstk__manifest_shard *shard = &m->shards[i];
+        const uint64_t size = shard->bytes - PSTK__HEADER_SIZE -
+                              pstk__shard_n_pages(shard->n_records) * PSTK__INDEX_PAGE -
+                              (shard->n_records - 1) * m->schema.head_size;
         largest = size > largest ? size : largest;
     }
     return largest < PSTK__MAX_RECORD_SIZE ? largest : PSTK__MAX_RECORD_SIZE;
@@ -369,7 +390,7 @@ static uint64_t largest_plain(const struct pstk__manifest *m, uint32_t i, uint64
         return exact ? exact : max_stored * ZSTD_EXPANSION;
     default:
         /* Planes have none: coefficients that are all 0 take no bits, whatever their number. The
-         * pixels bound them: max_pixels is looked at before a file is given back. */
+         * pixels bound them: max_pixels is checked before a file is rebuilt. */
         return PSTK__MAX_RECORD_SIZE;
     }
 }
@@ -384,79 +405,15 @@ void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_l
     const uint64_t largest = largest_record(m);
     uint64_t size = m->schema.head_size; /* + 64 values below 2^32: no overflow */
     for (uint32_t i = 0; i < m->schema.n_fields; i++) {
-        const struct pstk_field_stats *s = &m->stats[i];
+        const struct pstk_field_stats *stats = &m->stats[i];
         const int in_head = m->schema.entry[i] < 0;
         const uint64_t most = in_head ? m->schema.fixed_size[i] : largest - m->schema.head_size;
-        limits->max_stored[i] = least(s->max_stored_size, most);
-        limits->max_plain[i] = least(s->max_plain_size, largest_plain(m, i, limits->max_stored[i]));
-        limits->max_width[i] = s->max_width;
-        limits->max_height[i] = s->max_height;
+        limits->max_stored[i] = least(stats->max_stored_size, most);
+        limits->max_plain[i] =
+            least(stats->max_plain_size, largest_plain(m, i, limits->max_stored[i]));
+        limits->max_width[i] = stats->max_width;
+        limits->max_height[i] = stats->max_height;
         size += in_head ? 0 : limits->max_stored[i];
     }
     limits->max_size = least(size, largest);
-}
-
-/* ---- the file -------------------------------------------------------------------------------- */
-
-static int check_directory(const char *path, struct pstk_error *err)
-{
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return errno == ENOENT || errno == ENOTDIR
-                   ? pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN, "no such file or directory: %s",
-                                path)
-                   : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", path);
-    if (!S_ISDIR(st.st_mode))
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%s is a file; a data set is a directory with a " PSTK__MANIFEST_FILE
-                          " and shards",
-                          path);
-    return 0;
-}
-
-int pstk__manifest_load(struct pstk__manifest *m, const char *path, struct pstk_error *err)
-{
-    memset(m, 0, sizeof *m);
-    int r = check_directory(path, err);
-    if (r < 0)
-        return r;
-    char name[PATH_MAX];
-    int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
-    if (n < 0 || (size_t)n >= sizeof name)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
-                          path);
-    void *bytes;
-    uint64_t size;
-    r = pstk__file_load(name, PSTK__MANIFEST_MAX, &bytes, &size, err);
-    if (r == PSTK_ENOENT)
-        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
-                          "%s has no " PSTK__MANIFEST_FILE ", so it is no data set (or one whose "
-                          "packing did not finish)",
-                          path);
-    if (r < 0)
-        return r;
-    r = pstk__manifest_parse(m, bytes, size, name, err);
-    if (r == 0) {
-        m->file_size = size;
-        memcpy(m->file_tail, (char *)bytes + size - PSTK__MANIFEST_TAIL, PSTK__MANIFEST_TAIL);
-    }
-    free(bytes);
-    return r;
-}
-
-int pstk__manifest_stands(const struct pstk__manifest *m, const char *path)
-{
-    char name[PATH_MAX], tail[PSTK__MANIFEST_TAIL];
-    struct stat st;
-    int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
-    int fd = n < 0 || (size_t)n >= sizeof name ? -ENAMETOOLONG : pstk__file_open(name);
-    if (fd < 0)
-        return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
-    int r = fstat(fd, &st) < 0 ? -errno : (uint64_t)st.st_size == m->file_size;
-    if (r == 1) {
-        int64_t got = pstk__file_pread(fd, tail, sizeof tail, m->file_size - sizeof tail);
-        r = got < 0 ? (int)got : got == sizeof tail && memcmp(tail, m->file_tail, sizeof tail) == 0;
-    }
-    close(fd);
-    return r;
 }

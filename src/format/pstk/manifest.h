@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest: manifest.json as a struct, and back. L2; the only user of jansson.
- * A manifest that was parsed holds every invariant below; one that is to be printed is checked by
- * the same function. Memory: parsing takes at most 3.5 times the text, the text included, for it
- * goes value by value: manifest_json.c has the sum.
+ * manifest: the parts of a data set, and their invariants. manifest_json.h parses and prints it,
+ * manifest_file.h loads it. A manifest that was parsed holds every invariant below; one that is to
+ * be printed is checked by the same function.
  */
 #ifndef PSTK_MANIFEST_H
 #define PSTK_MANIFEST_H
@@ -60,9 +59,9 @@ int pstk__manifest_reserve(struct pstk__manifest *m, uint32_t n_shards, uint32_t
                            struct pstk_error *err);
 /* Append a copy of *d / *s (with their names and lists) and count it in the sums. */
 int pstk__manifest_add_dictionary(struct pstk__manifest *m,
-                                  const struct pstk__manifest_dictionary *d,
+                                  const struct pstk__manifest_dictionary *dictionary,
                                   struct pstk_error *err);
-int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manifest_shard *s,
+int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manifest_shard *shard,
                              struct pstk_error *err);
 /* Replace the class names / the note by copies. EINVAL: not UTF-8. NULL note: "". */
 int pstk__manifest_set_names(struct pstk__manifest *m, const char *const *names, uint64_t n,
@@ -72,26 +71,11 @@ int pstk__manifest_copy_names(struct pstk__manifest *m, const struct pstk__manif
                               struct pstk_error *err);
 int pstk__manifest_set_note(struct pstk__manifest *m, const char *note, struct pstk_error *err);
 
-/* Parse a whole manifest into *m (whatever it held is lost; on failure it is empty). `name` is the
- * file's path, for messages. EBADMSG names what is wrong; ENOTSUP: intact, of a newer version. An
- * empty data set (no shard) is a valid manifest. */
-int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t size,
-                         const char *name, struct pstk_error *err);
-/* The same from the file manifest.json in the directory `path`. ENOENT, EACCES, ... */
-int pstk__manifest_load(struct pstk__manifest *m, const char *path, struct pstk_error *err);
-/* 1: the file in the directory `path` is the one that load read into *m; 0: it is another, or there
- * is none; a negative errno: it cannot be told. Never allocates. */
-int pstk__manifest_stands(const struct pstk__manifest *m, const char *path);
-/* Check *m and print it, its checksum at the end. Returns owned bytes (free()) and their number,
- * without a terminating 0. EINVAL: m does not hold its invariants. */
-int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t *size,
-                         struct pstk_error *err);
-
 /* Check the invariants. `code` (EBADMSG, EINVAL) is what a broken one returns, its key named. */
 int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
                          struct pstk_error *err);
-/* What its records may not exceed: its maxima, or, where these are more than its shards can hold,
- * what the shards can. Those who size memory by them take no more than the files warrant. */
+/* Limits of its records: its maxima, or, where these are more than its shards can hold, what the
+ * shards can hold. So memory that is sized by them is never more than the files warrant. */
 void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits);
 /* Fail with "NAME: the manifest: ..."; returns code. */
 int pstk__manifest_wrong(const char *name, int code, struct pstk_error *err, const char *fmt, ...)
@@ -101,7 +85,5 @@ int pstk__manifest_text_ok(const char *text);
 /* 1 when `name` may be a shard's or dictionary's file name: [A-Za-z0-9_.-]+, no leading dot, at
  * most PSTK__MAX_FILE_NAME bytes. */
 int pstk__manifest_file_name_ok(const char *name);
-/* "none", "jpeg", "png", "pixels", or "?" */
-const char *pstk__encoding_name(uint32_t encoding);
 
 #endif

@@ -10,14 +10,14 @@
  * text, for jansson's buffer and tree; its values are at most MAX_SEPARATORS and 1, of 100 bytes
  * each, which is nothing. What is kept, which is at most about the text: a name takes its bytes, a
  * terminating 0 and an offset of 4 bytes; a shard of at least 111 bytes of text takes 48 bytes, 24
- * in open.c, and at least 32 of the heap for its name and as many for its list. And 16 bytes
+ * in format_pstk.c, and at least 32 of the heap for its name and as many for its list. And 16 bytes
  * a file, to find names that are there twice.
  *
  * A text that is copied is itself the element at hand; its tree goes before the next is parsed. So
  * all of it is at most 3.5 times the text. What the heap keeps of freed buffers, which it does
  * below 32 MiB, comes on top: of a name of 12 MB that made it 52 MiB.
  */
-#include "format/pstk/manifest.h"
+#include "format/pstk/manifest_json.h"
 
 #include "base/codec.h"
 #include "base/crc32c.h"
@@ -44,27 +44,9 @@ static const char *const encoding_names[] = {"none", "jpeg", "png", "pixels"};
 #define N_ENCODINGS (sizeof encoding_names / sizeof encoding_names[0])
 #define N_CODECS 3
 
-const char *pstk__encoding_name(uint32_t encoding)
+static const char *encoding_name(uint32_t encoding)
 {
     return encoding < N_ENCODINGS ? encoding_names[encoding] : "?";
-}
-
-int pstk__manifest_wrong(const char *name, int code, struct pstk_error *err, const char *fmt, ...)
-{
-    char what[384];
-    va_list args;
-    va_start(args, fmt);
-    if (vsnprintf(what, sizeof what, fmt, args) < 0)
-        what[0] = 0;
-    va_end(args);
-    return pstk__fail(err, code, PSTK_STAGE_OPEN, "%s: the manifest is wrong: %s", name, what);
-}
-
-int pstk__manifest_text_ok(const char *text)
-{
-    json_t *value = json_string(text); /* refuses what is not UTF-8 */
-    json_decref(value);
-    return value != NULL;
 }
 
 /* ---- parsing --------------------------------------------------------------------------------- */
@@ -82,45 +64,45 @@ struct parse {
 
 /* "shards[3]." or "": what stands before a key in messages. */
 static void __attribute__((format(printf, 3, 4)))
-fail_key(struct parse *p, const char *key, const char *fmt, ...)
+fail_key(struct parse *parse, const char *key, const char *fmt, ...)
 {
-    if (p->code < 0)
+    if (parse->code < 0)
         return;
     char where[96] = "", what[256];
-    if (p->list)
-        snprintf(where, sizeof where, "%s[%zu].", p->list, p->index);
+    if (parse->list)
+        snprintf(where, sizeof where, "%s[%zu].", parse->list, parse->index);
     va_list args;
     va_start(args, fmt);
     if (vsnprintf(what, sizeof what, fmt, args) < 0)
         what[0] = 0;
     va_end(args);
-    p->code =
-        pstk__manifest_wrong(p->name, PSTK_EBADMSG, p->err, "the key %s%.64s %s", where, key, what);
+    parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "the key %s%.64s %s",
+                                       where, key, what);
 }
 
 /* Of the byte at `at`, from 1. */
-static int line_of(const struct parse *p, const char *at)
+static int line_of(const struct parse *parse, const char *at)
 {
     int line = 1;
-    for (const char *c = p->text; c < at; c++)
+    for (const char *c = parse->text; c < at; c++)
         line += *c == '\n';
     return line;
 }
 
-static void fail_text(struct parse *p, const char *at, const char *what)
+static void fail_text(struct parse *parse, const char *at, const char *what)
 {
-    if (p->code == 0)
-        p->code = pstk__manifest_wrong(p->name, PSTK_EBADMSG, p->err, "line %d: %s", line_of(p, at),
-                                       what);
+    if (parse->code == 0)
+        parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "line %d: %s",
+                                           line_of(parse, at), what);
 }
 
 /* A piece as a tree of its own, or NULL. Returns owned. */
-static json_t *parse_piece(struct parse *p, const struct pstk__json_piece *piece)
+static json_t *parse_piece(struct parse *parse, const struct pstk__json_piece *piece)
 {
-    if (p->code < 0)
+    if (parse->code < 0)
         return NULL;
     if (piece->n_separators > MAX_SEPARATORS) {
-        fail_text(p, piece->at, "more values in one place than a manifest has");
+        fail_text(parse, piece->at, "too many values in one place for a manifest");
         return NULL;
     }
     json_error_t why;
@@ -129,50 +111,52 @@ static json_t *parse_piece(struct parse *p, const struct pstk__json_piece *piece
     if (value)
         return value;
     if (json_error_code(&why) == json_error_out_of_memory)
-        p->code =
-            pstk__fail(p->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s", p->name);
+        parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s",
+                                 parse->name);
     else
-        p->code = pstk__manifest_wrong(p->name, PSTK_EBADMSG, p->err, "line %d: %s",
-                                       line_of(p, piece->at) + why.line - 1, why.text);
+        parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "line %d: %s",
+                                           line_of(parse, piece->at) + why.line - 1, why.text);
     return NULL;
 }
 
 /* The next of a walk. 1: *value and, of an object, *key; 0: no more, or a failure. */
-static int next(struct parse *p, struct pstk__json_walk *w, struct pstk__json_piece *key,
+static int next(struct parse *parse, struct pstk__json_walk *walk, struct pstk__json_piece *key,
                 struct pstk__json_piece *value)
 {
-    if (p->code < 0)
+    if (parse->code < 0)
         return 0;
-    int r = pstk__json_walk_next(w, key, value);
+    int r = pstk__json_walk_next(walk, key, value);
     if (r < 0)
-        fail_text(p, w->at, "a value, a comma or a bracket is missing here");
+        fail_text(parse, walk->at, "a value, a comma or a bracket is missing here");
     return r > 0;
 }
 
 /* A key of its type, or NULL. */
-static json_t *get(struct parse *p, json_t *o, const char *key, json_type type, const char *noun)
+static json_t *get(struct parse *parse, json_t *object, const char *key, json_type type,
+                   const char *noun)
 {
-    json_t *value = json_object_get(o, key);
+    json_t *value = json_object_get(object, key);
     if (!value)
-        fail_key(p, key, "is missing");
+        fail_key(parse, key, "is missing");
     else if (json_typeof(value) != type)
-        fail_key(p, key, "is no %s", noun);
-    return p->code < 0 ? NULL : value;
+        fail_key(parse, key, "must be %s", noun);
+    return parse->code < 0 ? NULL : value;
 }
 
-static const char *get_text(struct parse *p, json_t *o, const char *key)
+static const char *get_text(struct parse *parse, json_t *object, const char *key)
 {
-    json_t *value = get(p, o, key, JSON_STRING, "text");
+    json_t *value = get(parse, object, key, JSON_STRING, "a text");
     return value ? json_string_value(value) : "";
 }
 
 /* 0 .. max, of at most 63 bits: jansson refuses larger numbers. */
-static uint64_t get_number(struct parse *p, json_t *o, const char *key, uint64_t max)
+static uint64_t get_number(struct parse *parse, json_t *object, const char *key, uint64_t max)
 {
-    json_t *value = get(p, o, key, JSON_INTEGER, "whole number");
+    json_t *value = get(parse, object, key, JSON_INTEGER, "a whole number");
     json_int_t n = value ? json_integer_value(value) : 0;
     if (n < 0 || (uint64_t)n > max) {
-        fail_key(p, key, "is %lld, not 0 to %llu", (long long)n, (unsigned long long)max);
+        fail_key(parse, key, "is %lld; must be from 0 to %llu", (long long)n,
+                 (unsigned long long)max);
         return 0;
     }
     return (uint64_t)n;
@@ -186,26 +170,26 @@ static int parse_hex(const char *text, uint32_t *value)
     return 0;
 }
 
-static uint32_t get_crc(struct parse *p, json_t *o, const char *key)
+static uint32_t get_crc(struct parse *parse, json_t *object, const char *key)
 {
     uint32_t value = 0;
-    if (parse_hex(get_text(p, o, key), &value) < 0)
-        fail_key(p, key, "is not 8 lower-case hex digits");
+    if (parse_hex(get_text(parse, object, key), &value) < 0)
+        fail_key(parse, key, "must be 8 lower-case hex digits");
     return value;
 }
 
-/* Refuse keys that are not in `known`, so that nothing that a newer writer says goes unheard. */
-static void check_keys(struct parse *p, json_t *o, const char *const *known, size_t n)
+/* Refuse keys that are not in `known`, so that no key of a newer writer is ignored. */
+static void check_keys(struct parse *parse, json_t *object, const char *const *known, size_t n)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(o, key, value)
+    json_object_foreach(object, key, value)
     {
         size_t i = 0;
         while (i < n && strcmp(known[i], key) != 0)
             i++;
         if (i == n)
-            fail_key(p, key, "is unknown to this version");
+            fail_key(parse, key, "is unknown to this version");
     }
 }
 
@@ -217,95 +201,95 @@ struct list {
     uint64_t n; /* elements */
 };
 
-/* Begin a list of the top object; of what is missing or none, an empty one. */
-static struct list list_begin(struct parse *p, const struct pstk__json_piece *piece,
+/* Begin a list of the top object; an empty one where the value is missing or not a list. */
+static struct list list_begin(struct parse *parse, const struct pstk__json_piece *piece,
                               const char *name)
 {
     struct list list = {.n = 0};
     struct pstk__json_piece value;
     const char *end = piece->at ? piece->at + piece->size : NULL;
     if (!piece->at)
-        fail_key(p, name, "is missing");
+        fail_key(parse, name, "is missing");
     else if (!pstk__json_walk_begin(&list.walk, piece->at, end, '['))
-        fail_key(p, name, "is no list");
-    while (next(p, &list.walk, NULL, &value))
+        fail_key(parse, name, "is not a list");
+    while (next(parse, &list.walk, NULL, &value))
         list.n++;
-    if (p->code < 0)
+    if (parse->code < 0)
         return (struct list){.n = 0};
     pstk__json_walk_begin(&list.walk, piece->at, end, '[');
     return list;
 }
 
 /* Element i of a list, which must be an object; names the place for messages. Returns owned. */
-static json_t *element(struct parse *p, struct list *list, const char *list_name, size_t i)
+static json_t *element(struct parse *parse, struct list *list, const char *list_name, size_t i)
 {
     struct pstk__json_piece piece;
-    p->list = list_name;
-    p->index = i;
-    if (!next(p, &list->walk, NULL, &piece))
+    parse->list = list_name;
+    parse->index = i;
+    if (!next(parse, &list->walk, NULL, &piece))
         return NULL;
-    json_t *o = parse_piece(p, &piece);
-    if (o && !json_is_object(o))
-        fail_key(p, "", "is no object");
-    return o;
+    json_t *object = parse_piece(parse, &piece);
+    if (object && !json_is_object(object))
+        fail_key(parse, "", "is not an object");
+    return object;
 }
 
-static void parse_shape(struct parse *p, json_t *o, struct pstk_field *f)
+static void parse_shape(struct parse *parse, json_t *object, struct pstk_field *field)
 {
-    json_t *list = get(p, o, "shape", JSON_ARRAY, "list");
+    json_t *list = get(parse, object, "shape", JSON_ARRAY, "a list");
     size_t n = json_array_size(list);
     if (n > PSTK_MAX_DIMS)
-        fail_key(p, "shape", "has %zu dimensions; at most %d go", n, PSTK_MAX_DIMS);
-    for (size_t d = 0; d < n && p->code == 0; d++) {
+        fail_key(parse, "shape", "has %zu dimensions; must be at most %d", n, PSTK_MAX_DIMS);
+    for (size_t d = 0; d < n && parse->code == 0; d++) {
         json_t *dim = json_array_get(list, d);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            fail_key(p, "shape", "has an element that is no whole number");
-        f->shape[d] = (uint64_t)json_integer_value(dim);
+            fail_key(parse, "shape", "has an element that is not a whole number");
+        field->shape[d] = (uint64_t)json_integer_value(dim);
     }
-    f->n_dims = (uint32_t)n;
+    field->n_dims = (uint32_t)n;
 }
 
-static uint32_t parse_codec(struct parse *p, json_t *o)
+static uint32_t parse_codec(struct parse *parse, json_t *object)
 {
-    const char *name = get_text(p, o, "codec");
+    const char *name = get_text(parse, object, "codec");
     for (uint32_t c = 0; c < N_CODECS; c++)
         if (strcmp(pstk__codec_name(c), name) == 0)
             return c;
-    fail_key(p, "codec", "is \"%.32s\", which this version does not know", name);
+    fail_key(parse, "codec", "is \"%.32s\", which this version does not know", name);
     return 0;
 }
 
-static void parse_field_schema(struct parse *p, json_t *o, struct pstk_field *f)
+static void parse_field_schema(struct parse *parse, json_t *object, struct pstk_field *field)
 {
-    const char *name = get_text(p, o, "name");
-    if (strlen(name) >= sizeof f->name)
-        fail_key(p, "name", "is longer than %d bytes", PSTK_MAX_NAME - 1);
+    const char *name = get_text(parse, object, "name");
+    if (strlen(name) >= sizeof field->name)
+        fail_key(parse, "name", "is longer than %d bytes", PSTK_MAX_NAME - 1);
     else
-        memcpy(f->name, name, strlen(name));
-    f->kind = pstk__field_kind_parse(get_text(p, o, "kind"));
-    if (f->kind == 0)
-        fail_key(p, "kind", "is none of bytes, utf8, image, scalar, ndarray");
-    if (f->kind == PSTK_FIELD_SCALAR || f->kind == PSTK_FIELD_NDARRAY) {
-        f->dtype = pstk_dtype_parse(get_text(p, o, "dtype"));
-        if (f->dtype == 0)
-            fail_key(p, "dtype", "is no dtype that this version knows");
+        memcpy(field->name, name, strlen(name));
+    field->kind = pstk__field_kind_parse(get_text(parse, object, "kind"));
+    if (field->kind == 0)
+        fail_key(parse, "kind", "must be bytes, utf8, image, scalar or ndarray");
+    if (field->kind == PSTK_FIELD_SCALAR || field->kind == PSTK_FIELD_NDARRAY) {
+        field->dtype = pstk_dtype_parse(get_text(parse, object, "dtype"));
+        if (field->dtype == 0)
+            fail_key(parse, "dtype", "is not a dtype that this version knows");
     }
-    if (f->kind == PSTK_FIELD_NDARRAY)
-        parse_shape(p, o, f);
-    f->codec = parse_codec(p, o);
-    json_t *level = get(p, o, "level", JSON_INTEGER, "whole number");
+    if (field->kind == PSTK_FIELD_NDARRAY)
+        parse_shape(parse, object, field);
+    field->codec = parse_codec(parse, object);
+    json_t *level = get(parse, object, "level", JSON_INTEGER, "a whole number");
     json_int_t n = level ? json_integer_value(level) : 0;
     if (n < INT32_MIN || n > INT32_MAX)
-        fail_key(p, "level", "is %lld, which is no zstd level", (long long)n);
+        fail_key(parse, "level", "is %lld, which is not a level of zstd", (long long)n);
     else
-        f->codec_level = (int32_t)n;
+        field->codec_level = (int32_t)n;
 }
 
 /* An object of counts by name; absent ones are 0. */
-static void parse_counts(struct parse *p, json_t *o, const char *key, uint64_t *counts,
+static void parse_counts(struct parse *parse, json_t *o, const char *key, uint64_t *counts,
                          const char *(*name_of)(uint32_t), uint32_t n)
 {
-    json_t *object = get(p, o, key, JSON_OBJECT, "object of counts");
+    json_t *object = get(parse, o, key, JSON_OBJECT, "an object of counts");
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value)
@@ -314,34 +298,34 @@ static void parse_counts(struct parse *p, json_t *o, const char *key, uint64_t *
         while (i < n && strcmp(name_of(i), name) != 0)
             i++;
         if (i == n)
-            fail_key(p, key, "has \"%.32s\", which this version does not know", name);
+            fail_key(parse, key, "has \"%.32s\", which this version does not know", name);
         else if (!json_is_integer(value) || json_integer_value(value) < 1)
-            fail_key(p, key, "has a count of %.32s that is no whole number above 0", name);
+            fail_key(parse, key, "has a count of %.32s that is not a whole number above 0", name);
         else
             counts[i] = (uint64_t)json_integer_value(value);
     }
 }
 
-static void parse_field_stats(struct parse *p, json_t *o, const struct pstk_field *f,
-                              struct pstk_field_stats *s)
+static void parse_field_stats(struct parse *parse, json_t *object, const struct pstk_field *field,
+                              struct pstk_field_stats *stats)
 {
-    s->size = sizeof *s;
-    s->max_stored_size = get_number(p, o, "max_stored", UINT32_MAX);
-    s->max_plain_size = get_number(p, o, "max_plain", UINT32_MAX);
-    s->stored_bytes = get_number(p, o, "stored_bytes", INT64_MAX);
-    s->plain_bytes = get_number(p, o, "plain_bytes", INT64_MAX);
-    if (f->kind == PSTK_FIELD_IMAGE) {
-        s->max_width = (uint32_t)get_number(p, o, "max_width", UINT16_MAX);
-        s->max_height = (uint32_t)get_number(p, o, "max_height", UINT16_MAX);
+    stats->size = sizeof *stats;
+    stats->max_stored_size = get_number(parse, object, "max_stored", UINT32_MAX);
+    stats->max_plain_size = get_number(parse, object, "max_plain", UINT32_MAX);
+    stats->stored_bytes = get_number(parse, object, "stored_bytes", INT64_MAX);
+    stats->plain_bytes = get_number(parse, object, "plain_bytes", INT64_MAX);
+    if (field->kind == PSTK_FIELD_IMAGE) {
+        stats->max_width = (uint32_t)get_number(parse, object, "max_width", UINT16_MAX);
+        stats->max_height = (uint32_t)get_number(parse, object, "max_height", UINT16_MAX);
     }
-    parse_counts(p, o, "encodings", s->n_encoding, pstk__encoding_name, N_ENCODINGS);
-    parse_counts(p, o, "codecs", s->n_codec, pstk__codec_name, N_CODECS);
-    if (f->codec == PSTK_CODEC_PLANES)
-        s->n_equivalent = get_number(p, o, "equivalent", INT64_MAX);
+    parse_counts(parse, object, "encodings", stats->n_encoding, encoding_name, N_ENCODINGS);
+    parse_counts(parse, object, "codecs", stats->n_codec, pstk__codec_name, N_CODECS);
+    if (field->codec == PSTK_CODEC_PLANES)
+        stats->n_equivalent = get_number(parse, object, "equivalent", INT64_MAX);
 }
 
 /* Keys common to all kinds stand first; those of an image, a scalar and an ndarray follow. */
-static void check_field_keys(struct parse *p, json_t *o, const struct pstk_field *f)
+static void check_field_keys(struct parse *parse, json_t *object, const struct pstk_field *field)
 {
     static const char *const keys[] = {
         "equivalent",  "max_width", "max_height", "name",      "kind",
@@ -349,159 +333,162 @@ static void check_field_keys(struct parse *p, json_t *o, const struct pstk_field
         "plain_bytes", "encodings", "codecs",     "dtype",     "shape",
     };
     const size_t n = sizeof keys / sizeof keys[0];
-    const size_t skip = f->codec != PSTK_CODEC_PLANES;
-    switch (f->kind) {
+    const size_t skip = field->codec != PSTK_CODEC_PLANES;
+    switch (field->kind) {
     case PSTK_FIELD_IMAGE:
-        check_keys(p, o, keys + skip, n - 2 - skip);
+        check_keys(parse, object, keys + skip, n - 2 - skip);
         break;
     case PSTK_FIELD_SCALAR:
-        check_keys(p, o, keys + 3, n - 4);
+        check_keys(parse, object, keys + 3, n - 4);
         break;
     case PSTK_FIELD_NDARRAY:
-        check_keys(p, o, keys + 3, n - 3);
+        check_keys(parse, object, keys + 3, n - 3);
         break;
     default:
-        check_keys(p, o, keys + 3, n - 5);
+        check_keys(parse, object, keys + 3, n - 5);
     }
 }
 
-static void parse_fields(struct parse *p, const struct pstk__json_piece *piece)
+static void parse_fields(struct parse *parse, const struct pstk__json_piece *piece)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
-    struct list list = list_begin(p, piece, "fields");
+    struct list list = list_begin(parse, piece, "fields");
     if (list.n < 1 || list.n > PSTK_MAX_FIELDS)
-        fail_key(p, "fields", "has %llu elements, not 1 to %d", (unsigned long long)list.n,
-                 PSTK_MAX_FIELDS);
+        fail_key(parse, "fields", "has %llu elements; must be from 1 to %d",
+                 (unsigned long long)list.n, PSTK_MAX_FIELDS);
     memset(fields, 0, sizeof fields);
-    for (size_t i = 0; i < list.n && p->code == 0; i++) {
-        json_t *o = element(p, &list, "fields", i);
-        parse_field_schema(p, o, &fields[i]);
-        parse_field_stats(p, o, &fields[i], &p->m->stats[i]);
-        check_field_keys(p, o, &fields[i]);
-        json_decref(o);
+    for (size_t i = 0; i < list.n && parse->code == 0; i++) {
+        json_t *object = element(parse, &list, "fields", i);
+        parse_field_schema(parse, object, &fields[i]);
+        parse_field_stats(parse, object, &fields[i], &parse->m->stats[i]);
+        check_field_keys(parse, object, &fields[i]);
+        json_decref(object);
     }
-    p->list = NULL;
-    if (p->code < 0)
+    parse->list = NULL;
+    if (parse->code < 0)
         return;
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
-    int r = pstk__schema_init(&p->m->schema, fields, (uint32_t)list.n, &why);
-    if (r < 0) /* what is no argument of a caller's here is damage; ENOTSUP stays itself */
-        p->code = pstk__manifest_wrong(p->name, r == PSTK_EINVAL ? PSTK_EBADMSG : r, p->err, "%s",
-                                       why.message);
+    int r = pstk__schema_init(&parse->m->schema, fields, (uint32_t)list.n, &why);
+    if (r < 0) /* an argument of no caller: here it is damage; ENOTSUP stays ENOTSUP */
+        parse->code = pstk__manifest_wrong(parse->name, r == PSTK_EINVAL ? PSTK_EBADMSG : r,
+                                           parse->err, "%s", why.message);
 }
 
-static void parse_names(struct parse *p, const struct pstk__json_piece *piece)
+static void parse_names(struct parse *parse, const struct pstk__json_piece *piece)
 {
-    struct list list = list_begin(p, piece, "names");
+    struct list list = list_begin(parse, piece, "names");
     struct pstk__json_piece text;
-    /* A text is no longer than its piece, whose quotes leave room for its 0. */
-    if (p->code == 0 && pstk__texts_open(&p->m->names, list.n, piece->size) < 0)
-        p->code = pstk__fail(p->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for %llu names",
-                             (unsigned long long)list.n);
-    while (list.n && next(p, &list.walk, NULL, &text)) {
-        json_t *name = parse_piece(p, &text);
+    /* A text is at most as long as its piece, whose quotes leave room for its 0. */
+    if (parse->code == 0 && pstk__texts_open(&parse->m->names, list.n, piece->size) < 0)
+        parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                                 "no memory for %llu names", (unsigned long long)list.n);
+    while (list.n && next(parse, &list.walk, NULL, &text)) {
+        json_t *name = parse_piece(parse, &text);
         if (json_is_string(name))
-            pstk__texts_add(&p->m->names, json_string_value(name), json_string_length(name));
+            pstk__texts_add(&parse->m->names, json_string_value(name), json_string_length(name));
         else
-            fail_key(p, "names", "has an element that is no text");
+            fail_key(parse, "names", "has an element that is not a text");
         json_decref(name);
     }
 }
 
-static void parse_dictionaries(struct parse *p, struct list *list)
+static void parse_dictionaries(struct parse *parse, struct list *list)
 {
     static const char *const keys[] = {"file", "field", "bytes", "crc32c"};
-    for (size_t i = 0; i < list->n && p->code == 0; i++) {
-        json_t *o = element(p, list, "dictionaries", i);
+    for (size_t i = 0; i < list->n && parse->code == 0; i++) {
+        json_t *object = element(parse, list, "dictionaries", i);
         char file[PSTK__MAX_FILE_NAME + 2];
-        snprintf(file, sizeof file, "%s", get_text(p, o, "file"));
-        int field = pstk__schema_find(&p->m->schema, get_text(p, o, "field"));
+        snprintf(file, sizeof file, "%s", get_text(parse, object, "file"));
+        int field = pstk__schema_find(&parse->m->schema, get_text(parse, object, "field"));
         if (field < 0)
-            fail_key(p, "field", "names no field");
-        const struct pstk__manifest_dictionary d = {
+            fail_key(parse, "field", "does not name a field");
+        const struct pstk__manifest_dictionary dictionary = {
             .file = file, /* cut names are longer than may be, and so refused */
             .field = (uint32_t)field,
-            .bytes = get_number(p, o, "bytes", PSTK__MAX_DICTIONARY),
-            .crc = get_crc(p, o, "crc32c"),
+            .bytes = get_number(parse, object, "bytes", PSTK__MAX_DICTIONARY),
+            .crc = get_crc(parse, object, "crc32c"),
         };
-        CHECK_KEYS(p, o, keys);
-        if (p->code == 0)
-            p->code = pstk__manifest_add_dictionary(p->m, &d, p->err);
-        json_decref(o);
+        CHECK_KEYS(parse, object, keys);
+        if (parse->code == 0)
+            parse->code = pstk__manifest_add_dictionary(parse->m, &dictionary, parse->err);
+        json_decref(object);
     }
-    p->list = NULL;
+    parse->list = NULL;
 }
 
 /* A shard's list of dictionary numbers into `numbers`; returns how many. */
-static uint32_t parse_numbers(struct parse *p, json_t *o, uint32_t numbers[PSTK_MAX_FIELDS])
+static uint32_t parse_numbers(struct parse *parse, json_t *object,
+                              uint32_t numbers[PSTK_MAX_FIELDS])
 {
-    json_t *list = get(p, o, "dictionaries", JSON_ARRAY, "list");
+    json_t *list = get(parse, object, "dictionaries", JSON_ARRAY, "a list");
     size_t n = json_array_size(list);
     if (n > PSTK_MAX_FIELDS) {
-        fail_key(p, "dictionaries", "has more elements than there are fields");
+        fail_key(parse, "dictionaries", "has more elements than there are fields");
         return 0;
     }
-    for (size_t i = 0; i < n && p->code == 0; i++) {
+    for (size_t i = 0; i < n && parse->code == 0; i++) {
         json_t *number = json_array_get(list, i);
         json_int_t v = json_is_integer(number) ? json_integer_value(number) : -1;
-        if (v < 0 || v >= p->m->n_dictionaries)
-            fail_key(p, "dictionaries", "has an element that is no number of a dictionary");
+        if (v < 0 || v >= parse->m->n_dictionaries)
+            fail_key(parse, "dictionaries",
+                     "has an element that is not the number of a dictionary");
         numbers[i] = (uint32_t)v;
     }
     return (uint32_t)n;
 }
 
-static void parse_shards(struct parse *p, struct list *list)
+static void parse_shards(struct parse *parse, struct list *list)
 {
     static const char *const keys[] = {"file",          "n_records",    "bytes",
                                        "header_crc32c", "index_crc32c", "dictionaries"};
-    for (size_t i = 0; i < list->n && p->code == 0; i++) {
-        json_t *o = element(p, list, "shards", i);
+    for (size_t i = 0; i < list->n && parse->code == 0; i++) {
+        json_t *object = element(parse, list, "shards", i);
         char file[PSTK__MAX_FILE_NAME + 2];
         uint32_t numbers[PSTK_MAX_FIELDS];
-        snprintf(file, sizeof file, "%s", get_text(p, o, "file"));
-        const struct pstk__manifest_shard s = {
+        snprintf(file, sizeof file, "%s", get_text(parse, object, "file"));
+        const struct pstk__manifest_shard shard = {
             .file = file, /* cut names are longer than may be, and so refused */
-            .n_records = get_number(p, o, "n_records", UINT32_MAX),
-            .bytes = get_number(p, o, "bytes", INT64_MAX),
-            .header_crc = get_crc(p, o, "header_crc32c"),
-            .index_crc = get_crc(p, o, "index_crc32c"),
-            .n_dictionaries = parse_numbers(p, o, numbers),
+            .n_records = get_number(parse, object, "n_records", UINT32_MAX),
+            .bytes = get_number(parse, object, "bytes", INT64_MAX),
+            .header_crc = get_crc(parse, object, "header_crc32c"),
+            .index_crc = get_crc(parse, object, "index_crc32c"),
+            .n_dictionaries = parse_numbers(parse, object, numbers),
             .dictionaries = numbers,
         };
-        CHECK_KEYS(p, o, keys);
-        if (p->code == 0)
-            p->code = pstk__manifest_add_shard(p->m, &s, p->err);
-        json_decref(o);
+        CHECK_KEYS(parse, object, keys);
+        if (parse->code == 0)
+            parse->code = pstk__manifest_add_shard(parse->m, &shard, parse->err);
+        json_decref(object);
     }
-    p->list = NULL;
+    parse->list = NULL;
 }
 
 /* Both lists, for which room is made at once. */
-static void parse_files(struct parse *p, const struct pstk__json_piece *dictionaries,
+static void parse_files(struct parse *parse, const struct pstk__json_piece *dictionaries,
                         const struct pstk__json_piece *shards)
 {
-    struct list d = list_begin(p, dictionaries, "dictionaries");
-    struct list s = list_begin(p, shards, "shards");
-    if (p->code == 0) /* fewer than bytes of the text, which fit 32 bits */
-        p->code = pstk__manifest_reserve(p->m, (uint32_t)s.n, (uint32_t)d.n, p->err);
-    parse_dictionaries(p, &d);
-    parse_shards(p, &s);
+    struct list d = list_begin(parse, dictionaries, "dictionaries");
+    struct list s = list_begin(parse, shards, "shards");
+    if (parse->code == 0) /* fewer than bytes of the text, which fit 32 bits */
+        parse->code = pstk__manifest_reserve(parse->m, (uint32_t)s.n, (uint32_t)d.n, parse->err);
+    parse_dictionaries(parse, &d);
+    parse_shards(parse, &s);
 }
 
-/* Before anything else: what a newer version's keys mean, this one cannot know. */
-static void parse_version(struct parse *p, json_t *top)
+/* First of all: this version cannot know the meaning of a newer version's keys. */
+static void parse_version(struct parse *parse, json_t *top)
 {
-    if (strcmp(get_text(p, top, "format"), "penstock") != 0)
-        fail_key(p, "format", "is not \"penstock\": the file belongs to another program");
-    uint64_t version = get_number(p, top, "version", INT64_MAX);
-    if (p->code == 0 && version > PSTK_FORMAT_VERSION)
-        p->code = pstk__fail(p->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                             "%s: written by a newer penstock: version %llu; this one reads %d",
-                             p->name, (unsigned long long)version, PSTK_FORMAT_VERSION);
-    else if (p->code == 0 && version < PSTK_FORMAT_VERSION)
-        fail_key(p, "version", "is %llu; there is no such version", (unsigned long long)version);
+    if (strcmp(get_text(parse, top, "format"), "penstock") != 0)
+        fail_key(parse, "format", "is not \"penstock\": the file belongs to another program");
+    uint64_t version = get_number(parse, top, "version", INT64_MAX);
+    if (parse->code == 0 && version > PSTK_FORMAT_VERSION)
+        parse->code = pstk__fail(
+            parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "%s: a newer penstock wrote it: its version is %llu; this penstock reads version %d",
+            parse->name, (unsigned long long)version, PSTK_FORMAT_VERSION);
+    else if (parse->code == 0 && version < PSTK_FORMAT_VERSION)
+        fail_key(parse, "version", "is %llu, which is not a version", (unsigned long long)version);
 }
 
 /* Keys of the top object; the lists, which are parsed element by element, come last. */
@@ -533,103 +520,103 @@ struct top {
     char unknown[64]; /* a key of no version that we know, or "" */
 };
 
-static void find_value(struct parse *p, struct top *top, const struct pstk__json_piece *key,
+static void find_value(struct parse *parse, struct top *top, const struct pstk__json_piece *key,
                        const struct pstk__json_piece *value)
 {
-    json_t *text = parse_piece(p, key);
+    json_t *text = parse_piece(parse, key);
     const char *name = text ? json_string_value(text) : "";
     uint32_t i = 0;
     while (i < N_TOP_KEYS && strcmp(top_keys[i], name) != 0)
         i++;
-    if (p->code == 0 && i == N_TOP_KEYS && !top->unknown[0])
+    if (parse->code == 0 && i == N_TOP_KEYS && !top->unknown[0])
         snprintf(top->unknown, sizeof top->unknown, "%s", name[0] ? name : "\"\"");
     else if (i < N_TOP_KEYS && top->values[i].at)
-        fail_key(p, name, "is there twice");
+        fail_key(parse, name, "appears twice");
     else if (i < N_TOP_KEYS)
         top->values[i] = *value;
     json_decref(text);
 }
 
 /* Everything is found before anything is parsed: the version comes first, wherever it stands. */
-static void find_values(struct parse *p, struct top *top, uint64_t size)
+static void find_values(struct parse *parse, struct top *top, uint64_t size)
 {
-    const char *end = p->text + size;
+    const char *end = parse->text + size;
     struct pstk__json_walk walk;
     struct pstk__json_piece key, value;
     memset(top, 0, sizeof *top);
-    if (!pstk__json_walk_begin(&walk, p->text, end, '{'))
-        fail_text(p, p->text, "it is no object");
-    while (next(p, &walk, &key, &value))
-        find_value(p, top, &key, &value);
-    if (p->code == 0 && walk.at != end)
-        fail_text(p, walk.at, "the object ends here, but the file does not");
+    if (!pstk__json_walk_begin(&walk, parse->text, end, '{'))
+        fail_text(parse, parse->text, "it is not an object");
+    while (next(parse, &walk, &key, &value))
+        find_value(parse, top, &key, &value);
+    if (parse->code == 0 && walk.at != end)
+        fail_text(parse, walk.at, "the file goes on after the end of the object");
 }
 
 /* Put the values of the keys [from, to) into an object of their own. */
-static void put_values(struct parse *p, const struct top *top, json_t *o, uint32_t from,
+static void put_values(struct parse *parse, const struct top *top, json_t *object, uint32_t from,
                        uint32_t to)
 {
-    for (uint32_t i = from; i < to && p->code == 0; i++) {
+    for (uint32_t i = from; i < to && parse->code == 0; i++) {
         if (!top->values[i].at)
-            continue; /* who asks for it names it */
-        json_t *value = parse_piece(p, &top->values[i]);
-        if (value && json_object_set_new(o, top_keys[i], value) < 0)
-            p->code =
-                pstk__fail(p->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s", p->name);
+            continue; /* whoever needs it names it */
+        json_t *value = parse_piece(parse, &top->values[i]);
+        if (value && json_object_set_new(object, top_keys[i], value) < 0)
+            parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                                     "no memory to parse %s", parse->name);
     }
 }
 
-/* What is no list. *n_samples, ... are compared with the lists later. */
-static void parse_facts(struct parse *p, json_t *o)
+/* Everything except the lists. The check compares *n_samples, ... with the lists later. */
+static void parse_facts(struct parse *parse, json_t *object)
 {
-    struct pstk__manifest *m = p->m;
-    snprintf(m->identity, sizeof m->identity, "%s", get_text(p, o, "identity"));
-    m->part = (uint32_t)get_number(p, o, "part", UINT32_MAX);
-    m->n_parts = (uint32_t)get_number(p, o, "n_parts", UINT32_MAX);
-    const char *note = get_text(p, o, "note");
-    if (p->code == 0)
-        p->code = pstk__manifest_set_note(m, note, p->err);
-    json_object_del(o, "note"); /* which may be as long as the text */
+    struct pstk__manifest *m = parse->m;
+    snprintf(m->identity, sizeof m->identity, "%s", get_text(parse, object, "identity"));
+    m->part = (uint32_t)get_number(parse, object, "part", UINT32_MAX);
+    m->n_parts = (uint32_t)get_number(parse, object, "n_parts", UINT32_MAX);
+    const char *note = get_text(parse, object, "note");
+    if (parse->code == 0)
+        parse->code = pstk__manifest_set_note(m, note, parse->err);
+    json_object_del(object, "note"); /* which may be as long as the text */
 }
 
-static void parse_lists(struct parse *p, const struct top *top, json_t *o)
+static void parse_lists(struct parse *parse, const struct top *top, json_t *object)
 {
-    struct pstk__manifest *m = p->m;
-    const uint64_t n_samples = get_number(p, o, "n_samples", PSTK__MAX_SAMPLES);
-    const uint64_t n_shards = get_number(p, o, "n_shards", UINT32_MAX);
-    const uint64_t bytes = get_number(p, o, "bytes", INT64_MAX);
-    if (p->code == 0)
-        parse_fields(p, &top->values[KEY_FIELDS]);
-    if (p->code == 0)
-        parse_names(p, &top->values[KEY_NAMES]);
-    if (p->code == 0)
-        parse_files(p, &top->values[KEY_DICTIONARIES], &top->values[KEY_SHARDS]);
+    struct pstk__manifest *m = parse->m;
+    const uint64_t n_samples = get_number(parse, object, "n_samples", PSTK__MAX_SAMPLES);
+    const uint64_t n_shards = get_number(parse, object, "n_shards", UINT32_MAX);
+    const uint64_t bytes = get_number(parse, object, "bytes", INT64_MAX);
+    if (parse->code == 0)
+        parse_fields(parse, &top->values[KEY_FIELDS]);
+    if (parse->code == 0)
+        parse_names(parse, &top->values[KEY_NAMES]);
+    if (parse->code == 0)
+        parse_files(parse, &top->values[KEY_DICTIONARIES], &top->values[KEY_SHARDS]);
     if (n_shards != m->n_shards)
-        fail_key(p, "n_shards", "is %llu; the list has %u", (unsigned long long)n_shards,
+        fail_key(parse, "n_shards", "is %llu; the list has %u", (unsigned long long)n_shards,
                  m->n_shards);
-    if (p->code < 0)
+    if (parse->code < 0)
         return;
     m->n_samples = n_samples; /* compared with the shards' sums by the check */
     m->bytes = bytes;
-    p->code = pstk__manifest_check(m, p->name, PSTK_EBADMSG, p->err);
+    parse->code = pstk__manifest_check(m, parse->name, PSTK_EBADMSG, parse->err);
 }
 
-static void parse_top(struct parse *p, uint64_t size)
+static void parse_top(struct parse *parse, uint64_t size)
 {
     struct top top;
-    json_t *o = json_object();
-    if (!o)
-        p->code =
-            pstk__fail(p->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s", p->name);
-    find_values(p, &top, size);
-    put_values(p, &top, o, KEY_FORMAT, KEY_IDENTITY);
-    parse_version(p, o);
+    json_t *object = json_object();
+    if (!object)
+        parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s",
+                                 parse->name);
+    find_values(parse, &top, size);
+    put_values(parse, &top, object, KEY_FORMAT, KEY_IDENTITY);
+    parse_version(parse, object);
     if (top.unknown[0])
-        fail_key(p, top.unknown, "is unknown to this version");
-    put_values(p, &top, o, KEY_IDENTITY, KEY_FIELDS);
-    parse_facts(p, o);
-    parse_lists(p, &top, o);
-    json_decref(o);
+        fail_key(parse, top.unknown, "is unknown to this version");
+    put_values(parse, &top, object, KEY_IDENTITY, KEY_FIELDS);
+    parse_facts(parse, object);
+    parse_lists(parse, &top, object);
+    json_decref(object);
 }
 
 static int check_tail(const char *bytes, uint64_t size, const char *name, struct pstk_error *err)
@@ -643,16 +630,15 @@ static int check_tail(const char *bytes, uint64_t size, const char *name, struct
     if (whole)
         memcpy(hex, tail + before, 8);
     if (!whole || parse_hex(hex, &said) < 0)
-        return pstk__fail(
-            err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-            "%s does not end with its checksum: it is cut short, was edited, or is no "
-            "penstock manifest",
-            name);
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%s does not end with its checksum: it is cut short, was edited, or is "
+                          "not a penstock manifest",
+                          name);
     uint32_t crc = pstk__crc32c(0, bytes, size - PSTK__MANIFEST_TAIL);
     if (crc != said)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%s is damaged or was edited: its checksum is %08x, it says %08x", name,
-                          crc, said);
+                          "%s is damaged or was edited: its checksum is %08x, but it states %08x",
+                          name, crc, said);
     return 0;
 }
 
@@ -662,16 +648,16 @@ int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t s
     memset(m, 0, sizeof *m);
     if (size <= PSTK__MANIFEST_TAIL || size > PSTK__MANIFEST_MAX)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%s has %llu bytes, which no manifest has", name,
+                          "%s has %llu bytes, too many for a manifest", name,
                           (unsigned long long)size);
     int r = check_tail(bytes, size, name, err);
     if (r < 0)
         return r;
-    struct parse p = {.m = m, .name = name, .text = bytes, .err = err};
-    parse_top(&p, size);
-    if (p.code < 0)
+    struct parse parse = {.m = m, .name = name, .text = bytes, .err = err};
+    parse_top(&parse, size);
+    if (parse.code < 0)
         pstk__manifest_free(m);
-    return p.code;
+    return parse.code;
 }
 
 /* ---- printing -------------------------------------------------------------------------------- */
@@ -685,23 +671,24 @@ struct text {
 
 static int text_add(const char *data, size_t size, void *user)
 {
-    struct text *t = user;
-    if (!t->failed && t->capacity - t->size < size) {
-        size_t capacity = 2 * t->capacity + size + 4096;
-        char *larger = realloc(t->data, capacity);
-        t->failed = !larger;
-        t->data = larger ? larger : t->data;
-        t->capacity = larger ? capacity : t->capacity;
+    struct text *text = user;
+    if (!text->failed && text->capacity - text->size < size) {
+        size_t capacity = 2 * text->capacity + size + 4096;
+        char *larger = realloc(text->data, capacity);
+        text->failed = !larger;
+        text->data = larger ? larger : text->data;
+        text->capacity = larger ? capacity : text->capacity;
     }
-    if (t->failed)
+    if (text->failed)
         return -1;
-    memcpy(t->data + t->size, data, size);
-    t->size += size;
+    memcpy(text->data + text->size, data, size);
+    text->size += size;
     return 0;
 }
 
 /* For what is known to be short: file and field names, numbers. */
-static void __attribute__((format(printf, 2, 3))) text_print(struct text *t, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3)))
+text_print(struct text *text, const char *fmt, ...)
 {
     char line[512];
     va_list args;
@@ -709,99 +696,103 @@ static void __attribute__((format(printf, 2, 3))) text_print(struct text *t, con
     int n = vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof line)
-        t->failed = 1;
+        text->failed = 1;
     else
-        text_add(line, (size_t)n, t);
+        text_add(line, (size_t)n, text);
 }
 
 /* Any UTF-8, quoted and escaped. */
-static void text_quote(struct text *t, const char *string)
+static void text_quote(struct text *text, const char *string)
 {
     json_t *value = json_string(string);
-    if (!value || json_dump_callback(value, text_add, t, JSON_ENCODE_ANY) != 0)
-        t->failed = 1;
+    if (!value || json_dump_callback(value, text_add, text, JSON_ENCODE_ANY) != 0)
+        text->failed = 1;
     json_decref(value);
 }
 
-static void print_counts(struct text *t, const char *key, const uint64_t *counts,
+static void print_counts(struct text *text, const char *key, const uint64_t *counts,
                          const char *(*name_of)(uint32_t), uint32_t n)
 {
     const char *comma = "";
-    text_print(t, ",\"%s\":{", key);
+    text_print(text, ",\"%s\":{", key);
     for (uint32_t i = 0; i < n; i++) {
         if (counts[i] == 0)
             continue;
-        text_print(t, "%s\"%s\":%llu", comma, name_of(i), (unsigned long long)counts[i]);
+        text_print(text, "%s\"%s\":%llu", comma, name_of(i), (unsigned long long)counts[i]);
         comma = ",";
     }
-    text_print(t, "}");
+    text_print(text, "}");
 }
 
-static void print_field(struct text *t, const struct pstk_field *f,
-                        const struct pstk_field_stats *s)
+static void print_field(struct text *text, const struct pstk_field *field,
+                        const struct pstk_field_stats *stats)
 {
-    text_print(t, "{\"name\":\"%s\",\"kind\":\"%s\"", f->name, pstk__field_kind_name(f->kind));
-    if (f->dtype)
-        text_print(t, ",\"dtype\":\"%s\"", pstk_dtype_name(f->dtype));
-    for (uint32_t d = 0; d < f->n_dims; d++)
-        text_print(t, "%s%llu%s", d ? "," : ",\"shape\":[", (unsigned long long)f->shape[d],
-                   d + 1 == f->n_dims ? "]" : "");
-    text_print(t, ",\"codec\":\"%s\",\"level\":%d", pstk__codec_name(f->codec), f->codec_level);
-    text_print(t,
-               ",\"max_stored\":%llu,\"max_plain\":%llu,\"stored_bytes\":%llu,\"plain_bytes\":%llu",
-               (unsigned long long)s->max_stored_size, (unsigned long long)s->max_plain_size,
-               (unsigned long long)s->stored_bytes, (unsigned long long)s->plain_bytes);
-    if (f->kind == PSTK_FIELD_IMAGE)
-        text_print(t, ",\"max_width\":%u,\"max_height\":%u", s->max_width, s->max_height);
-    print_counts(t, "encodings", s->n_encoding, pstk__encoding_name, N_ENCODINGS);
-    print_counts(t, "codecs", s->n_codec, pstk__codec_name, N_CODECS);
-    if (f->codec == PSTK_CODEC_PLANES)
-        text_print(t, ",\"equivalent\":%llu", (unsigned long long)s->n_equivalent);
-    text_print(t, "}");
+    text_print(text, "{\"name\":\"%s\",\"kind\":\"%s\"", field->name,
+               pstk__field_kind_name(field->kind));
+    if (field->dtype)
+        text_print(text, ",\"dtype\":\"%s\"", pstk_dtype_name(field->dtype));
+    for (uint32_t d = 0; d < field->n_dims; d++)
+        text_print(text, "%s%llu%s", d ? "," : ",\"shape\":[", (unsigned long long)field->shape[d],
+                   d + 1 == field->n_dims ? "]" : "");
+    text_print(text, ",\"codec\":\"%s\",\"level\":%d", pstk__codec_name(field->codec),
+               field->codec_level);
+    text_print(
+        text, ",\"max_stored\":%llu,\"max_plain\":%llu,\"stored_bytes\":%llu,\"plain_bytes\":%llu",
+        (unsigned long long)stats->max_stored_size, (unsigned long long)stats->max_plain_size,
+        (unsigned long long)stats->stored_bytes, (unsigned long long)stats->plain_bytes);
+    if (field->kind == PSTK_FIELD_IMAGE)
+        text_print(text, ",\"max_width\":%u,\"max_height\":%u", stats->max_width,
+                   stats->max_height);
+    print_counts(text, "encodings", stats->n_encoding, encoding_name, N_ENCODINGS);
+    print_counts(text, "codecs", stats->n_codec, pstk__codec_name, N_CODECS);
+    if (field->codec == PSTK_CODEC_PLANES)
+        text_print(text, ",\"equivalent\":%llu", (unsigned long long)stats->n_equivalent);
+    text_print(text, "}");
 }
 
-static void print_shard(struct text *t, const struct pstk__manifest_shard *s)
+static void print_shard(struct text *text, const struct pstk__manifest_shard *shard)
 {
-    text_print(t, "{\"file\":\"%s\",\"n_records\":%llu,\"bytes\":%llu", s->file,
-               (unsigned long long)s->n_records, (unsigned long long)s->bytes);
-    text_print(t, ",\"header_crc32c\":\"%08x\",\"index_crc32c\":\"%08x\",\"dictionaries\":[",
-               s->header_crc, s->index_crc);
-    for (uint32_t i = 0; i < s->n_dictionaries; i++)
-        text_print(t, i ? ",%u" : "%u", s->dictionaries[i]);
-    text_print(t, "]}");
+    text_print(text, "{\"file\":\"%s\",\"n_records\":%llu,\"bytes\":%llu", shard->file,
+               (unsigned long long)shard->n_records, (unsigned long long)shard->bytes);
+    text_print(text, ",\"header_crc32c\":\"%08x\",\"index_crc32c\":\"%08x\",\"dictionaries\":[",
+               shard->header_crc, shard->index_crc);
+    for (uint32_t i = 0; i < shard->n_dictionaries; i++)
+        text_print(text, i ? ",%u" : "%u", shard->dictionaries[i]);
+    text_print(text, "]}");
 }
 
 /* Where element i of a list begins: one line each. */
-static void print_line(struct text *t, uint64_t i)
+static void print_line(struct text *text, uint64_t i)
 {
-    text_print(t, i ? ",\n  " : "\n  ");
+    text_print(text, i ? ",\n  " : "\n  ");
 }
 
-static void print_lists(struct text *t, const struct pstk__manifest *m)
+static void print_lists(struct text *text, const struct pstk__manifest *m)
 {
-    text_print(t, ",\n\"fields\":[");
+    text_print(text, ",\n\"fields\":[");
     for (uint32_t i = 0; i < m->schema.n_fields; i++) {
-        print_line(t, i);
-        print_field(t, &m->schema.fields[i], &m->stats[i]);
+        print_line(text, i);
+        print_field(text, &m->schema.fields[i], &m->stats[i]);
     }
-    text_print(t, "],\n\"names\":[");
+    text_print(text, "],\n\"names\":[");
     for (uint64_t i = 0; i < m->names.n; i++) {
-        print_line(t, i);
-        text_quote(t, pstk__texts_get(&m->names, i));
+        print_line(text, i);
+        text_quote(text, pstk__texts_get(&m->names, i));
     }
-    text_print(t, "],\n\"dictionaries\":[");
+    text_print(text, "],\n\"dictionaries\":[");
     for (uint32_t i = 0; i < m->n_dictionaries; i++) {
-        const struct pstk__manifest_dictionary *d = &m->dictionaries[i];
-        print_line(t, i);
-        text_print(t, "{\"file\":\"%s\",\"field\":\"%s\",\"bytes\":%llu,\"crc32c\":\"%08x\"}",
-                   d->file, m->schema.fields[d->field].name, (unsigned long long)d->bytes, d->crc);
+        const struct pstk__manifest_dictionary *dictionary = &m->dictionaries[i];
+        print_line(text, i);
+        text_print(text, "{\"file\":\"%s\",\"field\":\"%s\",\"bytes\":%llu,\"crc32c\":\"%08x\"}",
+                   dictionary->file, m->schema.fields[dictionary->field].name,
+                   (unsigned long long)dictionary->bytes, dictionary->crc);
     }
-    text_print(t, "],\n\"shards\":[");
+    text_print(text, "],\n\"shards\":[");
     for (uint32_t i = 0; i < m->n_shards; i++) {
-        print_line(t, i);
-        print_shard(t, &m->shards[i]);
+        print_line(text, i);
+        print_shard(text, &m->shards[i]);
     }
-    text_print(t, "]");
+    text_print(text, "]");
 }
 
 int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t *size,
@@ -812,24 +803,24 @@ int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t 
     int r = pstk__manifest_check(m, "manifest to write", PSTK_EINVAL, err);
     if (r < 0)
         return r;
-    struct text t = {0};
-    text_print(&t, "{\"format\":\"penstock\",\n\"version\":%d,\n\"identity\":\"%s\"",
+    struct text text = {0};
+    text_print(&text, "{\"format\":\"penstock\",\n\"version\":%d,\n\"identity\":\"%s\"",
                PSTK_FORMAT_VERSION, m->identity);
-    text_print(&t, ",\n\"n_samples\":%llu,\n\"n_shards\":%u,\n\"bytes\":%llu",
+    text_print(&text, ",\n\"n_samples\":%llu,\n\"n_shards\":%u,\n\"bytes\":%llu",
                (unsigned long long)m->n_samples, m->n_shards, (unsigned long long)m->bytes);
-    text_print(&t, ",\n\"part\":%u,\n\"n_parts\":%u,\n\"note\":", m->part, m->n_parts);
-    text_quote(&t, m->note ? m->note : "");
-    print_lists(&t, m);
-    uint32_t crc = t.failed ? 0 : pstk__crc32c(0, t.data, t.size);
-    text_print(&t, TAIL_BEFORE "%08x" TAIL_AFTER, crc);
-    if (t.failed || t.size > PSTK__MANIFEST_MAX) {
-        free(t.data);
-        return t.failed ? pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
-                                     "no memory to print the manifest")
-                        : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,
-                                     "the manifest has over 256 MiB; use larger shards");
+    text_print(&text, ",\n\"part\":%u,\n\"n_parts\":%u,\n\"note\":", m->part, m->n_parts);
+    text_quote(&text, m->note ? m->note : "");
+    print_lists(&text, m);
+    uint32_t crc = text.failed ? 0 : pstk__crc32c(0, text.data, text.size);
+    text_print(&text, TAIL_BEFORE "%08x" TAIL_AFTER, crc);
+    if (text.failed || text.size > PSTK__MANIFEST_MAX) {
+        free(text.data);
+        return text.failed ? pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
+                                        "no memory to print the manifest")
+                           : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,
+                                        "the manifest has over 256 MiB; use larger shards");
     }
-    *bytes = t.data;
-    *size = t.size;
+    *bytes = text.data;
+    *size = text.size;
     return 0;
 }

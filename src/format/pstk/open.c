@@ -6,8 +6,8 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "format/format.h"
-#include "format/pstk/manifest.h"
+#include "format/pstk/pstk.h"
+#include "format/pstk/manifest_file.h"
 #include "format/pstk/shard.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@
 
 _Static_assert(PSTK__PAGE_SIZE == PSTK__INDEX_PAGE, "two names of one size");
 
-/* What only a shard's header says. Every shard_check of a shard stores the same values, since the
- * manifest has the header's CRC; `tag` is stored last and read first. */
+/* Values that only the header of a shard has. Every file_check of a shard stores the same values,
+ * because the manifest has the header's CRC. `tag` is stored last and read first. */
 struct shard_facts {
     _Atomic uint64_t data_end; /* bytes */
     _Atomic uint64_t tag;      /* TAG_KNOWN | tag; 0 before the first check */
@@ -34,84 +34,90 @@ struct pstk_state {
     uint64_t *first;                /* owned, n_shards + 1: sample ids, rising; last: n_samples */
     struct shard_facts *facts;      /* owned, n_shards */
     struct pstk__dictionary **dictionaries; /* owned, manifest.n_dictionaries; NULL: not opened */
+    uint64_t stored_fields;                 /* a bit for each field that has an entry */
 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-static int pstk_probe(const char *path, struct pstk_error *err)
+static int pstk_probe(const struct pstk__store *store, const char *path, struct pstk_error *err)
 {
     char name[PATH_MAX];
-    struct stat st;
+    struct pstk__file file;
     int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
     if (n < 0 || (size_t)n >= sizeof name)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
                           path);
-    if (stat(name, &st) == 0)
-        return 1;
-    if (errno == ENOENT || errno == ENOTDIR)
+    n = store->open(store, &file, name);
+    pstk__file_end(&file);
+    if (n == -ENOENT || n == -ENOTDIR)
         return 0;
-    return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", name);
+    /* A file here that is not a regular file means a damaged data set; loading the manifest reports
+     * it. */
+    if (n == 0 || n == -EISDIR || n == -EINVAL || n == -ENXIO)
+        return 1;
+    return pstk__fail_errno(err, -n, PSTK_STAGE_OPEN, "cannot open %s", name);
 }
 
-static void pstk_close(struct pstk__source *s)
+static void pstk_close(struct pstk__source *source)
 {
-    struct pstk_state *t = s->state;
-    for (uint32_t i = 0; t && t->dictionaries && i < t->manifest.n_dictionaries; i++)
-        pstk__dictionary_close(t->dictionaries[i]);
-    if (t) {
-        free(t->dictionaries);
-        free(t->facts);
-        free(t->first);
-        pstk__manifest_free(&t->manifest);
-        free(t);
+    struct pstk_state *state = source->state;
+    for (uint32_t i = 0; state && state->dictionaries && i < state->manifest.n_dictionaries; i++)
+        pstk__dictionary_close(state->dictionaries[i]);
+    if (state) {
+        free(state->dictionaries);
+        free(state->facts);
+        free(state->first);
+        pstk__manifest_free(&state->manifest);
+        free(state);
     }
-    pstk__texts_close(&s->names);
-    free(s->path);
-    free(s);
+    pstk__texts_close(&source->names);
+    free(source->path);
+    free(source);
 }
 
-static int pstk_stands(const struct pstk__source *s, struct pstk_error *err)
+static int pstk_stands(const struct pstk__source *source, struct pstk_error *err)
 {
-    const struct pstk_state *t = s->state;
-    if (pstk__manifest_stands(&t->manifest, s->path) != 0)
+    const struct pstk_state *state = source->state;
+    if (pstk__manifest_stands(&state->manifest, source->store, source->path) != 0)
         return 0;
     return pstk__fail(
         err, PSTK_ENOENT, PSTK_STAGE_SHARD,
         "%s: the data set was replaced, removed or renamed while it was open%s: open it again%s",
-        s->path,
-        s->path[0] == '/' ? ""
-                          : ", or the program went to another directory, from which this relative "
-                            "path does not lead there",
-        s->path[0] == '/' ? "" : ", best by an absolute path");
+        source->path,
+        source->path[0] == '/' ? ""
+                               : ", or the program changed to another directory, where this "
+                                 "relative path leads elsewhere",
+        source->path[0] == '/' ? "" : ", best by an absolute path");
 }
 
-static int file_path(const struct pstk__source *s, const char *file, char *path, size_t size)
+static int file_path(const struct pstk__source *source, const char *file, char *path, size_t size)
 {
-    int n = snprintf(path, size, "%s/%s", s->path, file);
+    int n = snprintf(path, size, "%s/%s", source->path, file);
     return n < 0 || (size_t)n >= size ? PSTK_EINVAL : 0;
 }
 
-static int open_dictionary(struct pstk__source *s, uint32_t i, struct pstk_error *err)
+static int open_dictionary(struct pstk__source *source, uint32_t i, struct pstk_error *err)
 {
-    struct pstk_state *t = s->state;
-    const struct pstk__manifest_dictionary *d = &t->manifest.dictionaries[i];
+    struct pstk_state *state = source->state;
+    const struct pstk__manifest_dictionary *dictionary = &state->manifest.dictionaries[i];
     char path[PATH_MAX];
-    if (file_path(s, d->file, path, sizeof path) < 0)
+    if (file_path(source, dictionary->file, path, sizeof path) < 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "the path is too long: %.400s...",
-                          s->path);
+                          source->path);
     void *bytes;
     uint64_t size;
-    int r = pstk__file_load(path, PSTK__MAX_DICTIONARY, &bytes, &size, err);
+    int r = pstk__store_load(source->store, path, PSTK__MAX_DICTIONARY, &bytes, &size, err);
     if (r < 0)
         return r;
     uint32_t crc = pstk__crc32c(0, bytes, size);
-    if (size != d->bytes || crc != d->crc) {
+    if (size != dictionary->bytes || crc != dictionary->crc) {
         r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                        "%s is damaged: %llu bytes with checksum %08x; the manifest says %llu and "
                        "%08x",
-                       path, (unsigned long long)size, crc, (unsigned long long)d->bytes, d->crc);
+                       path, (unsigned long long)size, crc, (unsigned long long)dictionary->bytes,
+                       dictionary->crc);
     } else {
-        r = pstk__dictionary_open(&t->dictionaries[i], bytes, size, err);
+        r = pstk__dictionary_open(&state->dictionaries[i], bytes, size, err);
         if (r < 0)
             pstk__fail(err, r, PSTK_STAGE_OPEN, "%s: %s", path, err ? err->message : "");
     }
@@ -120,145 +126,147 @@ static int open_dictionary(struct pstk__source *s, uint32_t i, struct pstk_error
 }
 
 /* Everything that is sized by the manifest. */
-static int allocate(struct pstk__source *s, struct pstk_error *err)
+static int allocate(struct pstk__source *source, struct pstk_error *err)
 {
-    struct pstk_state *t = s->state;
-    uint32_t n = t->manifest.n_shards, n_dictionaries = t->manifest.n_dictionaries;
-    t->first = calloc((size_t)n + 1, sizeof *t->first);
-    t->facts = calloc(n, sizeof *t->facts);
-    t->dictionaries = calloc(n_dictionaries ? n_dictionaries : 1, sizeof *t->dictionaries);
-    if (!t->first || !t->facts || !t->dictionaries)
+    struct pstk_state *state = source->state;
+    uint32_t n = state->manifest.n_shards, n_dictionaries = state->manifest.n_dictionaries;
+    state->first = calloc((size_t)n + 1, sizeof *state->first);
+    state->facts = calloc(n, sizeof *state->facts);
+    state->dictionaries = calloc(n_dictionaries ? n_dictionaries : 1, sizeof *state->dictionaries);
+    if (!state->first || !state->facts || !state->dictionaries)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for %u shards of %s", n,
-                          s->path);
+                          source->path);
     return 0;
 }
 
-static void copy_facts(struct pstk__source *s)
+static void copy_facts(struct pstk__source *source)
 {
-    struct pstk_state *t = s->state;
-    struct pstk__manifest *m = &t->manifest;
-    s->schema = m->schema;
-    memcpy(s->stats, m->stats, sizeof s->stats);
-    memcpy(s->identity, m->identity, sizeof s->identity);
-    s->n_samples = m->n_samples;
-    s->n_shards = m->n_shards;
-    s->bytes = m->bytes;
+    struct pstk_state *state = source->state;
+    struct pstk__manifest *m = &state->manifest;
+    source->schema = m->schema;
+    memcpy(source->stats, m->stats, sizeof source->stats);
+    memcpy(source->identity, m->identity, sizeof source->identity);
+    source->n_samples = m->n_samples;
+    source->n_shards = m->n_shards;
+    source->n_files = m->n_shards;
+    source->bytes = m->bytes;
+    for (uint32_t i = 0; i < m->schema.n_fields; i++)
+        state->stored_fields |= m->schema.entry[i] < 0 ? 0 : 1ull << i;
     for (uint32_t i = 0; i < m->n_shards; i++) {
-        t->first[i + 1] = t->first[i] + m->shards[i].n_records;
-        s->n_pages += pstk__shard_n_pages(m->shards[i].n_records);
+        state->first[i + 1] = state->first[i] + m->shards[i].n_records;
+        source->n_pages += pstk__shard_n_pages(m->shards[i].n_records);
     }
-    s->names = m->names;
+    source->names = m->names;
     m->names = (struct pstk__texts){0};
-    pstk__manifest_limits(m, &s->limits);
+    pstk__manifest_limits(m, &source->limits);
 }
 
-/* Fill a source that closes whatever it has, also half-way. */
-static int fill(struct pstk__source *s, const char *path, struct pstk_error *err)
+/* Fill a source; its close frees a source that is filled in part, too. */
+static int fill(struct pstk__source *source, const char *path, struct pstk_error *err)
 {
-    s->path = strdup(path);
-    struct pstk_state *t = calloc(1, sizeof *t);
-    s->state = t;
-    if (!s->path || !t)
+    source->path = strdup(path);
+    struct pstk_state *state = calloc(1, sizeof *state);
+    source->state = state;
+    if (!source->path || !state)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
-    int r = pstk__manifest_load(&t->manifest, path, err);
+    int r = pstk__manifest_load(&state->manifest, source->store, path, err);
     if (r < 0)
         return r;
-    if (t->manifest.n_samples == 0)
+    if (state->manifest.n_samples == 0)
         return pstk__fail(err, PSTK_ENODATA, PSTK_STAGE_OPEN,
                           "%s is empty: a data set of 0 samples", path);
-    r = allocate(s, err);
+    r = allocate(source, err);
     if (r < 0)
         return r;
-    copy_facts(s);
-    for (uint32_t i = 0; i < t->manifest.n_dictionaries && r == 0; i++)
-        r = open_dictionary(s, i, err);
-    if (r < 0 && pstk_stands(s, err) < 0)
+    copy_facts(source);
+    for (uint32_t i = 0; i < state->manifest.n_dictionaries && r == 0; i++)
+        r = open_dictionary(source, i, err);
+    if (r < 0 && pstk_stands(source, err) < 0)
         r = PSTK_ENOENT;
     return r;
 }
 
-static int pstk_open_source(struct pstk__source **out, const char *path, struct pstk_error *err)
+static int pstk_open_source(struct pstk__source **out, const struct pstk__store *store,
+                            const char *path, struct pstk_error *err)
 {
     *out = NULL;
-    struct pstk__source *s = calloc(1, sizeof *s);
-    if (!s)
+    struct pstk__source *source = calloc(1, sizeof *source);
+    if (!source)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to open %s", path);
-    s->format = &pstk__format_pstk;
-    int r = fill(s, path, err);
+    source->format = &pstk__format_pstk;
+    source->store = store;
+    int r = fill(source, path, err);
     if (r < 0) {
-        pstk_close(s);
+        pstk_close(source);
         return r;
     }
-    *out = s;
+    *out = source;
     return 0;
 }
 
 /* ---- where things are ------------------------------------------------------------------------ */
 
-static const struct pstk__manifest_shard *shard_of(const struct pstk__source *s, uint32_t shard)
+static const struct pstk__manifest_shard *shard_of(const struct pstk__source *source,
+                                                   uint32_t shard)
 {
-    const struct pstk_state *t = s->state;
-    return &t->manifest.shards[shard];
+    const struct pstk_state *state = source->state;
+    return &state->manifest.shards[shard];
 }
 
-/* Of index page 0: the index is the end of the file. The manifest's check saw to the difference. */
-static uint64_t index_offset(const struct pstk__manifest_shard *m)
+/* Of index page 0: the index is the end of the file. The check of the manifest ensures that the
+ * difference is not negative. */
+static uint64_t index_offset(const struct pstk__manifest_shard *shard)
 {
-    return m->bytes - pstk__shard_n_pages(m->n_records) * PSTK__INDEX_PAGE;
+    return shard->bytes - pstk__shard_n_pages(shard->n_records) * PSTK__INDEX_PAGE;
 }
 
 /* The last shard whose first sample id is at most `id`. */
-static void pstk_locate(const struct pstk__source *s, uint64_t id, uint32_t *shard,
-                        uint64_t *record)
+static void pstk_locate(const struct pstk__source *source, uint64_t id, struct pstk__place *at)
 {
-    const struct pstk_state *t = s->state;
-    uint32_t low = 0, n = t->manifest.n_shards;
+    const struct pstk_state *state = source->state;
+    uint32_t low = 0, n = state->manifest.n_shards;
     while (n > 1) {
         uint32_t half = n / 2;
-        low += t->first[low + half] <= id ? half : 0;
+        low += state->first[low + half] <= id ? half : 0;
         n -= half;
     }
-    *shard = low;
-    *record = id - t->first[low];
+    at->shard = low;
+    at->record = id - state->first[low];
 }
 
-static void pstk_range(const struct pstk__source *s, uint32_t shard, uint64_t *first, uint64_t *n)
+static void pstk_range(const struct pstk__source *source, uint32_t shard, uint64_t *first,
+                       uint64_t *n)
 {
-    const struct pstk_state *t = s->state;
-    *first = t->first[shard];
-    *n = t->first[shard + 1] - t->first[shard];
+    const struct pstk_state *state = source->state;
+    *first = state->first[shard];
+    *n = state->first[shard + 1] - state->first[shard];
 }
 
-static const char *pstk_shard_name(const struct pstk__source *s, uint32_t shard)
+static const char *pstk_file_name(const struct pstk__source *source, uint32_t shard)
 {
-    return shard_of(s, shard)->file;
+    return shard_of(source, shard)->file;
 }
 
-static int pstk_shard_path(const struct pstk__source *s, uint32_t shard, char *path, size_t size)
+static const struct pstk__dictionary *pstk_dictionary(const struct pstk__source *source,
+                                                      uint32_t shard, uint32_t field)
 {
-    return file_path(s, shard_of(s, shard)->file, path, size);
-}
-
-static const struct pstk__dictionary *pstk_dictionary(const struct pstk__source *s, uint32_t shard,
-                                                      uint32_t field)
-{
-    const struct pstk_state *t = s->state;
-    const struct pstk__manifest_shard *m = &t->manifest.shards[shard];
+    const struct pstk_state *state = source->state;
+    const struct pstk__manifest_shard *m = &state->manifest.shards[shard];
     for (uint32_t i = 0; i < m->n_dictionaries; i++)
-        if (t->manifest.dictionaries[m->dictionaries[i]].field == field)
-            return t->dictionaries[m->dictionaries[i]];
+        if (state->manifest.dictionaries[m->dictionaries[i]].field == field)
+            return state->dictionaries[m->dictionaries[i]];
     return NULL;
 }
 
-static void pstk_page(const struct pstk__source *s, uint32_t shard, uint64_t record,
+static void pstk_page(const struct pstk__source *source, const struct pstk__place *at,
                       struct pstk__extent *page)
 {
-    uint32_t p = (uint32_t)(record / PSTK__PAGE_RECORDS);
+    uint32_t p = (uint32_t)(at->record / PSTK__PAGE_RECORDS);
     *page = (struct pstk__extent){
-        .shard = shard,
+        .file = at->shard,
         .page = p,
         .record = (uint64_t)p * PSTK__PAGE_RECORDS,
-        .offset = index_offset(shard_of(s, shard)) + (uint64_t)p * PSTK__INDEX_PAGE,
+        .offset = index_offset(shard_of(source, at->shard)) + (uint64_t)p * PSTK__INDEX_PAGE,
         .size = PSTK__INDEX_PAGE,
         .whole_size = PSTK__INDEX_PAGE,
     };
@@ -267,141 +275,153 @@ static void pstk_page(const struct pstk__source *s, uint32_t shard, uint64_t rec
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 /* The shard's tag; EINVAL where nobody has checked its header yet. */
-static int tag_of(const struct pstk__source *s, uint32_t shard, uint32_t *tag,
+static int tag_of(const struct pstk__source *source, uint32_t shard, uint32_t *tag,
                   struct pstk_error *err)
 {
-    const struct pstk_state *t = s->state;
+    const struct pstk_state *state = source->state;
     /* acquire: pairs with the release in learn. */
-    uint64_t known = atomic_load_explicit(&t->facts[shard].tag, memory_order_acquire);
+    uint64_t known = atomic_load_explicit(&state->facts[shard].tag, memory_order_acquire);
     *tag = (uint32_t)known;
     if (known & TAG_KNOWN)
         return 0;
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_SHARD,
-                      "%s was not checked before it was read from", pstk_shard_name(s, shard));
+                      "%s was not checked before it was read from", pstk_file_name(source, shard));
 }
 
-static void learn(const struct pstk__source *s, uint32_t shard, const struct pstk__shard_header *h)
+static void learn(const struct pstk__source *source, uint32_t shard,
+                  const struct pstk__shard_header *h)
 {
-    struct pstk_state *t = s->state;
-    atomic_store_explicit(&t->facts[shard].data_end, h->data_end, memory_order_relaxed);
-    /* release: who sees the tag sees data_end (tag_of). */
-    atomic_store_explicit(&t->facts[shard].tag, TAG_KNOWN | h->tag, memory_order_release);
+    struct pstk_state *state = source->state;
+    atomic_store_explicit(&state->facts[shard].data_end, h->data_end, memory_order_relaxed);
+    /* release: a thread that sees the tag also sees data_end (tag_of). */
+    atomic_store_explicit(&state->facts[shard].tag, TAG_KNOWN | h->tag, memory_order_release);
 }
 
-static int pstk_page_check(const struct pstk__source *s, const struct pstk__extent *page,
+static int pstk_page_check(const struct pstk__source *source, const struct pstk__extent *page,
                            const void *bytes, struct pstk_error *err)
 {
-    const struct pstk_state *t = s->state;
-    const struct pstk__manifest_shard *m = shard_of(s, page->shard);
+    const struct pstk_state *state = source->state;
+    const struct pstk__manifest_shard *shard = shard_of(source, page->file);
     uint32_t tag;
-    int r = tag_of(s, page->shard, &tag, err);
+    int r = tag_of(source, page->file, &tag, err);
     if (r < 0)
         return r;
     const struct pstk__page_place place = {
-        .shard = m->file,
+        .shard = shard->file,
         .tag = tag,
         .page = page->page,
-        .n_records = m->n_records,
-        .data_end = atomic_load_explicit(&t->facts[page->shard].data_end, memory_order_relaxed),
-        .index_offset = index_offset(m),
-        .head_size = s->schema.head_size,
+        .n_records = shard->n_records,
+        .data_end = atomic_load_explicit(&state->facts[page->file].data_end, memory_order_relaxed),
+        .index_offset = index_offset(shard),
+        .head_size = source->schema.head_size,
     };
     return pstk__page_check(&place, bytes, err);
 }
 
-static int pstk_extent(const struct pstk__source *s, uint32_t shard, uint64_t record,
-                       const void *page, int head_only, struct pstk__extent *out,
+static int pstk_extent(const struct pstk__source *source, const struct pstk__place *at,
+                       uint64_t fields, const void *page, struct pstk__extent *out,
                        struct pstk_error *err)
 {
+    const struct pstk_state *state = source->state;
     uint64_t offset, size;
-    pstk__page_extent(page, record, &offset, &size);
-    if (size > s->limits.max_size) {
-        const char *name = pstk_shard_name(s, shard);
+    pstk__page_extent(page, at->record, &offset, &size);
+    if (size > source->limits.max_size) {
+        const char *name = pstk_file_name(source, at->shard);
         pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                    "%s: record %llu (bytes %llu to %llu): %llu bytes are more than the manifest's "
                    "maxima allow (%llu)",
-                   name, (unsigned long long)record, (unsigned long long)offset,
+                   name, (unsigned long long)at->record, (unsigned long long)offset,
                    (unsigned long long)(offset + size - 1), (unsigned long long)size,
-                   (unsigned long long)s->limits.max_size);
-        pstk__fail_at(err, PSTK_EBADMSG, name, record, offset, size);
+                   (unsigned long long)source->limits.max_size);
+        pstk__fail_at(err, PSTK_EBADMSG, name, at->record, offset, size);
         return PSTK_EBADMSG;
     }
     *out = (struct pstk__extent){
-        .shard = shard,
-        .page = (uint32_t)(record / PSTK__PAGE_RECORDS),
-        .record = record,
+        .file = at->shard,
+        .record = at->record,
         .offset = offset,
-        .size = head_only ? s->schema.head_size : size,
+        .size = fields & state->stored_fields ? size : source->schema.head_size,
         .whole_size = size,
     };
     return 0;
 }
 
-static int pstk_parse(const struct pstk__source *s, const struct pstk__extent *e, const void *bytes,
+static int pstk_parse(const struct pstk__source *source, const struct pstk__place *at,
+                      const struct pstk__extent *extent, uint32_t n_extents,
                       struct pstk__record *out, struct pstk_error *err)
 {
+    (void)n_extents; /* one */
     struct pstk__record_place place = {
-        .shard = pstk_shard_name(s, e->shard),
-        .number = e->record,
-        .file_offset = e->offset,
-        .size = e->whole_size,
+        .shard = pstk_file_name(source, at->shard),
+        .file = at->shard,
+        .number = at->record,
+        .file_offset = extent->offset,
+        .size = extent->whole_size,
     };
-    int r = tag_of(s, e->shard, &place.tag, err);
+    int r = tag_of(source, at->shard, &place.tag, err);
     if (r < 0)
         return r;
-    return pstk__record_parse(out, &s->schema, &s->limits, &place, bytes, e->size, err);
+    return pstk__record_parse(out, &source->schema, &source->limits, &place, extent->data,
+                              extent->size, err);
 }
 
-/* A shard file that is not the one the manifest tells of. */
+/* Fail: the shard file is not the one that the manifest describes. */
 static int fail_shard(const char *name, struct pstk_error *err, const char *what, uint64_t is,
                       uint64_t should)
 {
     pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-               "%s: %s %llu, the manifest says %llu: it is cut short, damaged or of another data "
-               "set; restore it from a copy",
+               "%s: %s %llu, the manifest says %llu: the file is cut short, damaged or from "
+               "another data set; restore it from a copy",
                name, what, (unsigned long long)is, (unsigned long long)should);
     pstk__fail_at(err, PSTK_EBADMSG, name, PSTK_NONE, 0, 0);
     return PSTK_EBADMSG;
 }
 
-static int pstk_shard_check(const struct pstk__source *s, uint32_t shard, int fd,
-                            struct pstk_error *err)
+static int pstk_file_check(const struct pstk__source *source, uint32_t shard,
+                           const struct pstk__file *file, struct pstk_error *err)
 {
-    const struct pstk__manifest_shard *m = shard_of(s, shard);
+    const struct pstk__manifest_shard *m = shard_of(source, shard);
     _Alignas(64) uint8_t bytes[PSTK__HEADER_SIZE];
     struct pstk__shard_header h;
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return pstk__fail_errno(err, errno, PSTK_STAGE_SHARD, "cannot read shard %s", m->file);
-    if ((uint64_t)st.st_size != m->bytes)
-        return fail_shard(m->file, err, "its size in bytes is", (uint64_t)st.st_size, m->bytes);
-    int64_t n = pstk__file_pread(fd, bytes, sizeof bytes, 0);
+    uint64_t size;
+    int64_t changed_ns;
+    int rc = file->store->stat(file, &size, &changed_ns);
+    if (rc < 0)
+        return pstk__fail_errno(err, -rc, PSTK_STAGE_SHARD, "cannot read shard %s", m->file);
+    if (size != m->bytes)
+        return fail_shard(m->file, err, "its size in bytes is", size, m->bytes);
+    int64_t n = pstk__file_read(file, bytes, sizeof bytes, 0);
     if (n < 0)
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_SHARD, "cannot read shard %s", m->file);
     if ((uint64_t)n != sizeof bytes)
-        return fail_shard(m->file, err, "bytes of its header that are there:", (uint64_t)n,
-                          sizeof bytes);
+        return fail_shard(m->file, err, "the number of bytes that it has of its header is",
+                          (uint64_t)n, sizeof bytes);
     int r = pstk__shard_header_check(&h, bytes, m->file, err);
     if (r < 0)
         return r;
-    if (h.schema_crc != s->schema.crc)
+    if (h.schema_crc != source->schema.crc)
         return fail_shard(m->file, err, "the checksum of its schema is", h.schema_crc,
-                          s->schema.crc);
+                          source->schema.crc);
     if (h.n_records != m->n_records)
         return fail_shard(m->file, err, "its number of records is", h.n_records, m->n_records);
     if (h.file_size != m->bytes)
-        return fail_shard(m->file, err, "its size in bytes, by its header, is", h.file_size,
-                          m->bytes);
+        return fail_shard(m->file, err, "its size in bytes, according to its header, is",
+                          h.file_size, m->bytes);
     if (h.index_crc != m->index_crc)
         return fail_shard(m->file, err, "the checksum of its index is", h.index_crc, m->index_crc);
     if (h.crc != m->header_crc)
         return fail_shard(m->file, err, "the checksum of its header is", h.crc, m->header_crc);
-    learn(s, shard, &h);
+    learn(source, shard, &h);
     return 0;
 }
 
 const struct pstk__format pstk__format_pstk = {
     .name = "pstk",
+    .needs = "a manifest.json and *.pstk shards, as `penstock pack` makes it",
+    .file = "shard",
+    .checksum = PSTK__CHECKSUM_CRC32C,
+    .version = PSTK_FORMAT_VERSION,
+    .has_parts = 1,
     .probe = pstk_probe,
     .open = pstk_open_source,
     .close = pstk_close,
@@ -412,8 +432,8 @@ const struct pstk__format pstk__format_pstk = {
     .extent = pstk_extent,
     .parse = pstk_parse,
     .dictionary = pstk_dictionary,
-    .shard_path = pstk_shard_path,
-    .shard_name = pstk_shard_name,
-    .shard_check = pstk_shard_check,
+    .file_name = pstk_file_name,
+    .file_check = pstk_file_check,
     .stands = pstk_stands,
+    .verify = pstk__pstk_verify,
 };

@@ -55,15 +55,15 @@ int pstk__shard_header_derive(struct pstk__shard_header *h, struct pstk_error *e
     if (h->n_records < 1 || h->n_records > PSTK__MAX_SHARD_RECORDS ||
         h->data_end < PSTK__HEADER_SIZE || h->data_end > PSTK__MAX_SHARD_SIZE)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_SHARD,
-                          "a shard of %llu records whose data end at byte %llu: it may have 1 to "
-                          "2^32-1 records and 16 TiB; use smaller shards",
+                          "a shard has %llu records and its data end at byte %llu; must be 1 to "
+                          "2^32-1 records and at most 16 TiB (use smaller shards)",
                           (unsigned long long)h->n_records, (unsigned long long)h->data_end);
     h->index_offset = (h->data_end + PSTK__INDEX_PAGE - 1) / PSTK__INDEX_PAGE * PSTK__INDEX_PAGE;
     h->n_pages = pstk__shard_n_pages(h->n_records);
     h->file_size = h->index_offset + h->n_pages * PSTK__INDEX_PAGE;
     if (h->file_size > PSTK__MAX_SHARD_SIZE)
         return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_SHARD,
-                          "a shard of %llu bytes is over 16 TiB; use smaller shards",
+                          "a shard has %llu bytes; must be at most 16 TiB (use smaller shards)",
                           (unsigned long long)h->file_size);
     return 0;
 }
@@ -100,28 +100,30 @@ static int check_kind(const uint8_t *b, const char *name, struct pstk_error *err
 {
     if (memcmp(b, magic, sizeof magic) != 0)
         return FAIL_BYTES(err, name, 0, sizeof magic,
-                          "%s: bytes 0 to 7 are not PSTKSHRD: the header is damaged, or this is no "
-                          "penstock shard",
+                          "%s: bytes 0 to 7 are not PSTKSHRD: the header is damaged, or the file "
+                          "is not a penstock shard",
                           name);
     uint32_t crc = pstk__crc32c(0, b, AT_CRC);
     if (crc != pstk__get32(b + AT_CRC))
         return FAIL_BYTES(err, name, 0, PSTK__HEADER_SIZE,
-                          "%s: the header (bytes 0 to 4095) is damaged: its checksum is %08x, it "
-                          "says %08x; restore the file from a copy",
+                          "%s: the header (bytes 0 to 4095) is damaged: its checksum is %08x, but "
+                          "it states %08x; restore the file from a copy",
                           name, crc, pstk__get32(b + AT_CRC));
     uint32_t version = pstk__get32(b + AT_VERSION);
     if (version > PSTK_FORMAT_VERSION)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_SHARD,
-                          "%s: written by a newer penstock: version %u; this one reads %d", name,
-                          version, PSTK_FORMAT_VERSION);
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_SHARD,
+            "%s: a newer penstock wrote it: its version is %u; this penstock reads version %d",
+            name, version, PSTK_FORMAT_VERSION);
     if (version < PSTK_FORMAT_VERSION)
-        return FAIL_BYTES(err, name, AT_VERSION, 4, "%s: the header has no version: %u", name,
+        return FAIL_BYTES(err, name, AT_VERSION, 4,
+                          "%s: the version in the header is %u, which is not a version", name,
                           version);
     uint32_t flags = pstk__get32(b + AT_FLAGS);
     if (flags != 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_SHARD,
-                          "%s: the header has flags 0x%x that this version does not know; it takes "
-                          "a newer penstock",
+                          "%s: the header has flags 0x%x that this version does not know; reading "
+                          "it needs a newer penstock",
                           name, flags);
     return 0;
 }
@@ -153,21 +155,20 @@ int pstk__shard_header_check(struct pstk__shard_header *h, const void *bytes, co
     };
     if (pstk__shard_header_derive(h, NULL) < 0)
         return FAIL_BYTES(err, name, AT_N_RECORDS, 16,
-                          "%s: the header cannot be true: %llu records, data end at byte %llu",
+                          "%s: the header is impossible: %llu records whose data end at byte %llu",
                           name, (unsigned long long)h->n_records, (unsigned long long)h->data_end);
     if (h->index_offset != pstk__get64(b + AT_INDEX_OFFSET) ||
         h->file_size != pstk__get64(b + AT_FILE_SIZE) || h->n_pages != pstk__get64(b + AT_N_PAGES))
-        return FAIL_BYTES(
-            err, name, AT_INDEX_OFFSET, 24,
-            "%s: the header contradicts itself: index offset, file size and number of "
-            "pages do not follow from %llu records and data end %llu",
-            name, (unsigned long long)h->n_records, (unsigned long long)h->data_end);
+        return FAIL_BYTES(err, name, AT_INDEX_OFFSET, 24,
+                          "%s: the header contradicts itself: index offset, file size and number "
+                          "of pages do not follow from %llu records and a data end of %llu",
+                          name, (unsigned long long)h->n_records, (unsigned long long)h->data_end);
     if (h->identity[0] >= IDENTITY_PRIME || h->identity[1] >= IDENTITY_PRIME)
         return FAIL_BYTES(err, name, AT_IDENTITY, 16,
                           "%s: the header's identity lanes are out of range", name);
     if (!is_zero(b + AT_ZERO, 4) || !is_zero(b + AT_ZEROS, AT_CRC - AT_ZEROS))
         return FAIL_BYTES(err, name, AT_ZERO, AT_CRC - AT_ZERO,
-                          "%s: the header has bytes that are not zero where zeros belong", name);
+                          "%s: the header has bytes that must be zero and are not", name);
     return 0;
 }
 
@@ -210,9 +211,9 @@ void pstk__page_extent(const void *bytes, uint64_t record, uint64_t *offset, uin
     *size = pstk__page_offset(bytes, i + 1) - *offset;
 }
 
-static uint64_t page_at(const struct pstk__page_place *p)
+static uint64_t page_at(const struct pstk__page_place *place)
 {
-    return p->index_offset + (uint64_t)p->page * PSTK__INDEX_PAGE;
+    return place->index_offset + (uint64_t)place->page * PSTK__INDEX_PAGE;
 }
 
 #define FAIL_PAGE(err, p, fmt, ...)                                                                \
@@ -222,49 +223,52 @@ static uint64_t page_at(const struct pstk__page_place *p)
                (unsigned long long)page_at(p) + PSTK__INDEX_PAGE - 1, __VA_ARGS__)
 
 /* Offsets of n records: they rise by what a record may have, from the data's start to its end. */
-static int check_offsets(const struct pstk__page_place *p, const uint8_t *b, uint32_t n, int last,
-                         struct pstk_error *err)
+static int check_offsets(const struct pstk__page_place *place, const uint8_t *b, uint32_t n,
+                         int last, struct pstk_error *err)
 {
     uint64_t from = pstk__page_offset(b, 0);
-    if (p->page == 0 ? from != PSTK__HEADER_SIZE : from < PSTK__HEADER_SIZE)
-        return FAIL_PAGE(err, p, "begins its records at byte %llu", (unsigned long long)from);
+    if (place->page == 0 ? from != PSTK__HEADER_SIZE : from < PSTK__HEADER_SIZE)
+        return FAIL_PAGE(err, place, "begins its records at byte %llu", (unsigned long long)from);
     for (uint32_t i = 1; i <= n; i++) {
         uint64_t to = pstk__page_offset(b, i);
-        if (to > p->data_end || to < from || to - from < p->head_size ||
+        if (to > place->data_end || to < from || to - from < place->head_size ||
             to - from > PSTK__MAX_RECORD_SIZE)
-            return FAIL_PAGE(err, p, "claims that record %llu is the bytes [%llu, %llu)",
-                             (unsigned long long)p->page * PSTK__PAGE_RECORDS + i - 1,
+            return FAIL_PAGE(err, place, "states that record %llu is the bytes [%llu, %llu)",
+                             (unsigned long long)place->page * PSTK__PAGE_RECORDS + i - 1,
                              (unsigned long long)from, (unsigned long long)to);
         from = to;
     }
-    if (last && from != p->data_end)
-        return FAIL_PAGE(err, p, "ends its records at byte %llu, not at %llu as the header says",
-                         (unsigned long long)from, (unsigned long long)p->data_end);
+    if (last && from != place->data_end)
+        return FAIL_PAGE(err, place,
+                         "ends its records at byte %llu, not at %llu as the header says",
+                         (unsigned long long)from, (unsigned long long)place->data_end);
     return 0;
 }
 
-int pstk__page_check(const struct pstk__page_place *p, const void *bytes, struct pstk_error *err)
+int pstk__page_check(const struct pstk__page_place *place, const void *bytes,
+                     struct pstk_error *err)
 {
     const uint8_t *b = bytes;
     uint32_t crc = pstk__crc32c(0, b + 4, PSTK__INDEX_PAGE - 4);
     if (crc != pstk__page_crc(b))
-        return FAIL_PAGE(err, p, "is damaged: its checksum is %08x, it says %08x", crc,
+        return FAIL_PAGE(err, place, "is damaged: its checksum is %08x, but it states %08x", crc,
                          pstk__page_crc(b));
-    if (pstk__get32(b + PAGE_NUMBER) != p->page || pstk__get32(b + PAGE_TAG) != p->tag)
-        return FAIL_PAGE(err, p, "is page %u of the shard with tag %08x, not %08x: misplaced",
-                         pstk__get32(b + PAGE_NUMBER), pstk__get32(b + PAGE_TAG), p->tag);
-    uint64_t n_pages = pstk__shard_n_pages(p->n_records);
-    if (p->page >= n_pages)
-        return FAIL_PAGE(err, p, "is one too many: the shard has %llu",
+    if (pstk__get32(b + PAGE_NUMBER) != place->page || pstk__get32(b + PAGE_TAG) != place->tag)
+        return FAIL_PAGE(err, place,
+                         "is misplaced: it is page %u of the shard with tag %08x, not %08x",
+                         pstk__get32(b + PAGE_NUMBER), pstk__get32(b + PAGE_TAG), place->tag);
+    uint64_t n_pages = pstk__shard_n_pages(place->n_records);
+    if (place->page >= n_pages)
+        return FAIL_PAGE(err, place, "is one too many: the shard has %llu",
                          (unsigned long long)n_pages);
-    int last = p->page + 1 == n_pages;
-    uint64_t n = p->n_records - (uint64_t)p->page * PSTK__PAGE_RECORDS;
+    int last = place->page + 1 == n_pages;
+    uint64_t n = place->n_records - (uint64_t)place->page * PSTK__PAGE_RECORDS;
     n = last ? n : PSTK__PAGE_RECORDS;
     if (pstk__get32(b + PAGE_COUNT) != n)
-        return FAIL_PAGE(err, p, "tells of %u records, not of %llu", pstk__get32(b + PAGE_COUNT),
-                         (unsigned long long)n);
+        return FAIL_PAGE(err, place, "states that it has %u records, not %llu",
+                         pstk__get32(b + PAGE_COUNT), (unsigned long long)n);
     size_t used = PAGE_OFFSETS + 8 * (n + 1);
     if (!is_zero(b + used, PSTK__INDEX_PAGE - used))
-        return FAIL_PAGE(err, p, "has offsets behind its last record (%s)", "they must be zero");
-    return check_offsets(p, b, (uint32_t)n, last, err);
+        return FAIL_PAGE(err, place, "has offsets past its last record (%s)", "they must be zero");
+    return check_offsets(place, b, (uint32_t)n, last, err);
 }

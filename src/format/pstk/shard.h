@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard: the header and the index pages of a shard file, to bytes and from bytes. L2, pure: no I/O,
+ * shard: the header and the index pages of a shard file, to bytes and from bytes. Pure: no I/O,
  * no allocation. Byte by byte in FORMAT.md. Checks trust nothing: the checksum comes first, then
  * every value against the others and against what is known from elsewhere.
  */
@@ -11,10 +11,9 @@
 
 #define PSTK__HEADER_SIZE 4096            /* bytes; also where the first record begins */
 #define PSTK__INDEX_PAGE 4096             /* bytes of one index page, and the file's alignment */
-#define PSTK__PAGE_RECORDS 509            /* records that one index page tells of */
+#define PSTK__PAGE_RECORDS 509            /* records that one index page lists */
 #define PSTK__MAX_SHARD_SIZE (1ull << 44) /* bytes of a shard file */
 #define PSTK__MAX_SHARD_RECORDS 0xffffffffull /* records of a shard */
-#define PSTK__MAX_RECORD_SIZE 0xffffffffull   /* bytes of a record */
 
 /* A header's content. Invariants once checked: index_offset = data_end rounded up to 4096,
  * n_pages = ceil(n_records / 509), file_size = index_offset + 4096 * n_pages. */
@@ -34,7 +33,8 @@ struct pstk__shard_header {
 /* Index pages of a shard of so many records. */
 uint64_t pstk__shard_n_pages(uint64_t n_records);
 /* Tag of the shard number `sequence` (from 0) that the writer of part / n_parts makes. content: CRC
- * of its first record, so that a block of another data set's shard of that number is told apart. */
+ * of its first record, so that a reader recognises a block of another data set's shard with the
+ * same number. */
 uint32_t pstk__shard_tag(uint32_t part, uint32_t n_parts, uint64_t sequence, uint32_t content);
 /* Derive index_offset, n_pages and file_size from n_records and data_end. EFBIG: over 16 TiB. */
 int pstk__shard_header_derive(struct pstk__shard_header *h, struct pstk_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard_verify: every byte of one shard file, read in large blocks and checked. L2. Goes on behind
- * damage as far as the index tells where. One verifier a thread.
+ * shard_verify: every byte of one shard file, read in large blocks and checked. Continues after
+ * damage as far as the index locates records. One verifier per thread.
  */
 #ifndef PSTK_SHARD_VERIFY_H
 #define PSTK_SHARD_VERIFY_H
@@ -9,14 +9,16 @@
 #include "base/codec.h"
 #include "format/pstk/manifest.h"
 #include "record/record.h"
+#include "store/store.h"
 
 /* What all threads share; read-only. */
 struct pstk__verify_input {
+    const struct pstk__store *store;
     const char *path; /* of the data set */
     const struct pstk__manifest *manifest;
     struct pstk__record_limits limits;
-    struct pstk__dictionary **dictionaries; /* as in the manifest; NULL: damaged, so what was
-                                               compressed with it is not decompressed */
+    struct pstk__dictionary **dictionaries; /* as in the manifest; NULL: damaged, so values
+                                               compressed with it are not decompressed */
     const uint64_t *first;                  /* sample id of each shard's first record */
     int decode;                             /* 1: decode every image in full */
 };
@@ -24,8 +26,8 @@ struct pstk__verify_input {
 /* Where results go. A non-zero result ends the shard with ECANCELED. */
 struct pstk__verify_sink {
     int (*bad)(void *user, const struct pstk_error *bad); /* borrows */
-    /* n more records are done, 0 too: so often that a caller who wants to stop is heard. Only one
-     * value's checksum, decompression or decoding is not interrupted. */
+    /* n more records are done, perhaps 0. It is called often enough that a caller can stop soon:
+     * only the checksum, decompression or decoding of one value is not interrupted. */
     int (*progress)(void *user, uint64_t n_records);
     void *user;
 };
@@ -42,12 +44,12 @@ struct pstk__shard_verifier;
 /* borrows input for its life. Returns owned. */
 int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
                               const struct pstk__verify_input *input, struct pstk_error *err);
-/* Check shard number `shard`. Damage goes to the sink; an error is only what keeps from looking
- * (no memory, no file descriptor) and ECANCELED. */
-int pstk__shard_verifier_run(struct pstk__shard_verifier *v, uint32_t shard,
+/* Check shard number `shard`. Damage goes to the sink. An error is ECANCELED, or a reason why it
+ * cannot check (no memory, no file descriptor). */
+int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t shard,
                              const struct pstk__verify_sink *sink, struct pstk__verify_found *found,
                              struct pstk_error *err);
 /* NULL is fine. */
-void pstk__shard_verifier_close(struct pstk__shard_verifier *v);
+void pstk__shard_verifier_close(struct pstk__shard_verifier *verifier);
 
 #endif

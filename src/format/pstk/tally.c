@@ -12,18 +12,18 @@ static uint32_t max_u32(uint32_t a, uint32_t b)
 }
 
 /* Sums stay below 2^64: at most 2^40 records of less than 2^32 bytes. */
-static void count(struct pstk_field_stats *s, const struct pstk__field_view *v, uint32_t stored,
+static void count(struct pstk_field_stats *stats, const struct pstk__field_view *v, uint32_t stored,
                   uint32_t plain)
 {
-    s->max_stored_size = max_u64(s->max_stored_size, stored);
-    s->max_plain_size = max_u64(s->max_plain_size, plain);
-    s->stored_bytes += stored;
-    s->plain_bytes += plain;
-    s->max_width = max_u32(s->max_width, v->width);
-    s->max_height = max_u32(s->max_height, v->height);
-    s->n_encoding[v->encoding & 7]++;
-    s->n_codec[v->codec & 3]++;
-    s->n_equivalent += v->flags & PSTK__FIELD_EQUIVALENT;
+    stats->max_stored_size = max_u64(stats->max_stored_size, stored);
+    stats->max_plain_size = max_u64(stats->max_plain_size, plain);
+    stats->stored_bytes += stored;
+    stats->plain_bytes += plain;
+    stats->max_width = max_u32(stats->max_width, v->width);
+    stats->max_height = max_u32(stats->max_height, v->height);
+    stats->n_encoding[v->encoding & 7]++;
+    stats->n_codec[v->codec & 3]++;
+    stats->n_equivalent += v->flags & PSTK__FIELD_EQUIVALENT;
 }
 
 void pstk__tally_add(struct pstk_field_stats *stats, const struct pstk__schema *schema,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tally: what the records of a data set reach and sum to, field by field, for its manifest. L2,
- * pure. Used by writer (to state it), merge (to join it), verify (to compare it). */
+/* tally: what the records of a data set reach and sum to, field by field, for its manifest.
+ * Pure. Used by writer (to state it), merge (to join it), verify (to compare it). */
 #ifndef PSTK_TALLY_H
 #define PSTK_TALLY_H
 

@@ -13,10 +13,10 @@
 #include "image/jpeg/backend.h"
 
 #include "base/error.h"
+#include "image/channels.h"
 
 #include <assert.h>
 
-#define CHANNELS 3u
 #define BLOCK 8u  /* samples on each side of a block; rows that the sink gets at once */
 #define ALIGN 64u /* bytes; see kernels.h */
 
@@ -45,7 +45,8 @@ struct backend {
     struct plane planes[PSTK__JPEG_MAX_COMPONENTS];
     uint32_t origin, end; /* columns of the image, [origin, end) */
     size_t stride;        /* bytes from row to row of pixels */
-    uint8_t *rgb;         /* BLOCK rows */
+    uint8_t *pixels;      /* BLOCK rows, of RGB or of RGBA; NULL: the sink takes the gray plane */
+    uint8_t *rgb;         /* one row, where pixels are RGBA; else NULL */
 };
 
 static size_t round_up(size_t n)
@@ -81,7 +82,7 @@ static int check_layout(const struct pstk__jpeg_frame *f, struct pstk_error *err
     struct pstk__jpeg_frame want = *f;
     pstk__jpeg_frame_layout(&want);
     if (want.max_h != f->max_h || want.max_v != f->max_v)
-        return bad_frame(err, "largest sampling factors are not those of the components");
+        return bad_frame(err, "largest sampling factors do not match the components");
     for (uint32_t i = 0; i < f->n_components; i++) {
         const struct pstk__jpeg_component *a = &f->component[i], *b = &want.component[i];
         if (a->width != b->width || a->height != b->height || a->across != b->across ||
@@ -97,24 +98,24 @@ int pstk__jpeg_backend_check(const struct pstk__jpeg_frame *f, struct pstk_error
     if (n == 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE, "JPEG frame: colour %u", f->color);
     if (n != f->n_components)
-        return bad_frame(err, "the number of components is not that of the colour");
+        return bad_frame(err, "the number of components does not match the colour");
     if (f->width == 0 || f->width > 65535 || f->height == 0 || f->height > 65535)
         return bad_frame(err, "a side of the image is not in 1..65535");
     for (uint32_t i = 0; i < n; i++) {
-        const struct pstk__jpeg_component *c = &f->component[i];
-        if (c->h == 0 || c->h > 4 || c->v == 0 || c->v > 4)
+        const struct pstk__jpeg_component *component = &f->component[i];
+        if (component->h == 0 || component->h > 4 || component->v == 0 || component->v > 4)
             return bad_frame(err, "a sampling factor is not in 1..4");
     }
     const int r = check_layout(f, err);
     if (r < 0)
         return r;
     for (uint32_t i = 0; i < n; i++) {
-        const struct pstk__jpeg_component *c = &f->component[i];
-        if (f->max_h % c->h != 0 || f->max_v % c->v != 0)
+        const struct pstk__jpeg_component *component = &f->component[i];
+        if (f->max_h % component->h != 0 || f->max_v % component->v != 0)
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
-                              "JPEG frame: component %u is sampled %u x %u where the finest is "
-                              "%u x %u: no whole ratio",
-                              i, c->h, c->v, f->max_h, f->max_v);
+                              "JPEG frame: component %u is sampled %u x %u and the finest %u x %u, "
+                              "which is not a whole ratio",
+                              i, component->h, component->v, f->max_h, f->max_v);
     }
     return 0;
 }
@@ -122,59 +123,60 @@ int pstk__jpeg_backend_check(const struct pstk__jpeg_frame *f, struct pstk_error
 /* ---- geometry ------------------------------------------------------------------------------- */
 
 static uint32_t upsampling_of(const struct pstk__jpeg_frame *f,
-                              const struct pstk__jpeg_component *c)
+                              const struct pstk__jpeg_component *component)
 {
-    const uint32_t h = f->max_h / c->h, v = f->max_v / c->v;
+    const uint32_t h = f->max_h / component->h, v = f->max_v / component->v;
     if (h == 1 && v == 1)
         return FULL_SIZE;
     if (h == 1 && v == 2)
         return FANCY_H1V2;
-    if (h == 2 && v <= 2 && c->width > 2)
+    if (h == 2 && v <= 2 && component->width > 2)
         return v == 1 ? FANCY_H2V1 : FANCY_H2V2;
     return REPLICATED;
 }
 
-/* First and last row of samples behind the pixel rows [top, bottom). A fancy row looks at the row
- * of samples above when it is even, at the one below when it is odd. */
-static uint32_t first_row_of(const struct plane *p, uint32_t top)
+/* First and last row of samples that the pixel rows [top, bottom) need. A fancy row looks at the
+ * row of samples above when it is even, at the one below when it is odd. */
+static uint32_t first_row_of(const struct plane *plane, uint32_t top)
 {
-    if (is_fancy_v(p->upsampling))
+    if (is_fancy_v(plane->upsampling))
         return top > 0 ? (top - 1) / 2 : 0;
-    return top / p->expand_v;
+    return top / plane->expand_v;
 }
 
-static uint32_t last_row_of(const struct plane *p, uint32_t bottom)
+static uint32_t last_row_of(const struct plane *plane, uint32_t bottom)
 {
-    if (is_fancy_v(p->upsampling))
-        return least(bottom / 2, p->height - 1);
-    return (bottom - 1) / p->expand_v;
+    if (is_fancy_v(plane->upsampling))
+        return least(bottom / 2, plane->height - 1);
+    return (bottom - 1) / plane->expand_v;
 }
 
-static void plane_begin(struct backend *b, uint32_t i)
+static void plane_begin(struct backend *backend, uint32_t i)
 {
-    const struct pstk__jpeg_frame *f = b->config->frame;
-    const struct pstk__jpeg_component *c = &f->component[i];
-    struct plane *p = &b->planes[i];
-    *p = (struct plane){.component = i,
-                        .upsampling = upsampling_of(f, c),
-                        .expand_h = f->max_h / c->h,
-                        .expand_v = f->max_v / c->v,
-                        .height = c->height};
-    const int fancy = is_fancy_h(p->upsampling);
-    const uint32_t first = b->origin / p->expand_h, last = (b->end - 1) / p->expand_h;
-    const uint32_t last_read = fancy ? least(b->end / 2, c->width - 1) : last;
-    p->first_block = first / BLOCK;
-    p->n_blocks = last_read / BLOCK - p->first_block + 1;
-    p->n_samples = last - first + 1;
-    p->has_left_edge = fancy && first == 0;
-    p->has_right_edge = fancy && last == c->width - 1;
-    p->n_rows = is_fancy_v(p->upsampling) ? 2 * BLOCK : BLOCK;
-    p->next_row = first_row_of(p, b->config->box->top) / BLOCK;
-    p->stride = round_up((size_t)p->n_blocks * BLOCK) + ALIGN;
+    const struct pstk__jpeg_frame *f = backend->config->frame;
+    const struct pstk__jpeg_component *component = &f->component[i];
+    struct plane *plane = &backend->planes[i];
+    *plane = (struct plane){.component = i,
+                            .upsampling = upsampling_of(f, component),
+                            .expand_h = f->max_h / component->h,
+                            .expand_v = f->max_v / component->v,
+                            .height = component->height};
+    const int fancy = is_fancy_h(plane->upsampling);
+    const uint32_t first = backend->origin / plane->expand_h,
+                   last = (backend->end - 1) / plane->expand_h;
+    const uint32_t last_read = fancy ? least(backend->end / 2, component->width - 1) : last;
+    plane->first_block = first / BLOCK;
+    plane->n_blocks = last_read / BLOCK - plane->first_block + 1;
+    plane->n_samples = last - first + 1;
+    plane->has_left_edge = fancy && first == 0;
+    plane->has_right_edge = fancy && last == component->width - 1;
+    plane->n_rows = is_fancy_v(plane->upsampling) ? 2 * BLOCK : BLOCK;
+    plane->next_row = first_row_of(plane, backend->config->box->top) / BLOCK;
+    plane->stride = round_up((size_t)plane->n_blocks * BLOCK) + ALIGN;
 }
 
 /* The origin, then the planes. */
-static void backend_begin(struct backend *b, const struct pstk__backend_config *c)
+static void backend_begin(struct backend *backend, const struct pstk__backend_config *c)
 {
     const struct pstk__jpeg_frame *f = c->frame;
     uint32_t margin = 0;
@@ -182,12 +184,12 @@ static void backend_begin(struct backend *b, const struct pstk__backend_config *
         if (is_fancy_h(upsampling_of(f, &f->component[i])))
             margin = least(c->box->left, 1);
     const uint32_t mcu = BLOCK * f->max_h;
-    b->config = c;
-    b->origin = (c->box->left - margin) / mcu * mcu;
-    b->end = c->box->left + c->box->width;
-    b->stride = CHANNELS * round_up(b->end - b->origin);
+    backend->config = c;
+    backend->origin = (c->box->left - margin) / mcu * mcu;
+    backend->end = c->box->left + c->box->width;
+    backend->stride = (c->sink->channels == 4 ? 4 : 3) * round_up(backend->end - backend->origin);
     for (uint32_t i = 0; i < f->n_components; i++)
-        plane_begin(b, i);
+        plane_begin(backend, i);
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -202,55 +204,68 @@ static size_t upsampled_size(size_t n_pixels)
     return ALIGN + round_up(n_pixels) + ALIGN;
 }
 
-static int backend_allocate(struct backend *b, struct pstk__arena *arena)
+/* 1: what the sink takes are the samples of the file's only component. */
+static int is_gray_plane(const struct pstk__backend_config *c)
 {
-    for (uint32_t i = 0; i < b->config->frame->n_components; i++) {
-        struct plane *p = &b->planes[i];
-        uint8_t *ring = pstk__arena_get(arena, ring_size(p->n_rows, p->stride));
-        if (ring == NULL)
+    return c->sink->channels == 1 && c->frame->color == PSTK__JPEG_GRAY;
+}
+
+static int backend_allocate(struct backend *backend, struct pstk__arena *arena)
+{
+    for (uint32_t i = 0; i < backend->config->frame->n_components; i++) {
+        struct plane *plane = &backend->planes[i];
+        uint8_t *ring = pstk__arena_get(arena, ring_size(plane->n_rows, plane->stride));
+        if (!ring)
             return PSTK_ENOMEM;
-        p->ring = ring + ALIGN;
-        if (p->upsampling == FULL_SIZE)
+        plane->ring = ring + ALIGN;
+        if (plane->upsampling == FULL_SIZE)
             continue;
-        uint8_t *row = pstk__arena_get(arena, upsampled_size((size_t)p->n_samples * p->expand_h));
-        if (row == NULL)
+        uint8_t *row =
+            pstk__arena_get(arena, upsampled_size((size_t)plane->n_samples * plane->expand_h));
+        if (!row)
             return PSTK_ENOMEM;
-        p->upsampled = row + ALIGN;
+        plane->upsampled = row + ALIGN;
     }
-    b->rgb = pstk__arena_get(arena, BLOCK * b->stride);
-    return b->rgb == NULL ? PSTK_ENOMEM : 0;
+    if (is_gray_plane(backend->config))
+        return 0;
+    backend->pixels = pstk__arena_get(arena, BLOCK * backend->stride);
+    if (backend->config->sink->channels == 4)
+        backend->rgb = pstk__arena_get(arena, 3 * round_up(backend->end - backend->origin));
+    return !backend->pixels || (backend->config->sink->channels == 4 && !backend->rgb) ? PSTK_ENOMEM
+                                                                                       : 0;
 }
 
 /*
  * A component has at most as many samples in a row as the image has pixels, W; whole blocks of them
  * are at most W rounded up to 8, which the stride rounds up to 64. Upsampled, n_samples is at most
- * the component's width, ceil(W h / max_h), and expand_h times that at most W + (max_h - 1) / h,
- * so W + 3. All four components may be interpolated vertically but for one, since some component
- * has the largest factor: that is not made use of. Pixels: W rounded up to 64.
+ * the component's width, ceil(W h / max_h), and expand_h times that at most W + (max_h - 1) / h, so
+ * W + 3. All four components except one may be interpolated vertically, since some component has
+ * the largest factor: that is not made use of. Pixels: W rounded up to 64, 4 bytes each, and a row
+ * of 3 bytes each.
  */
 uint64_t pstk__jpeg_backend_scratch(uint32_t max_width)
 {
     const size_t stride = round_up(max_width) + ALIGN;
     return PSTK__JPEG_MAX_COMPONENTS *
                (ring_size(2 * BLOCK, stride) + upsampled_size((size_t)max_width + 3)) +
-           BLOCK * CHANNELS * round_up(max_width);
+           (BLOCK * 4 + 3) * round_up(max_width);
 }
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-static uint8_t *sample_row(const struct plane *p, uint32_t y)
+static uint8_t *sample_row(const struct plane *plane, uint32_t y)
 {
-    return p->ring + (y & (p->n_rows - 1)) * p->stride;
+    return plane->ring + (y & (plane->n_rows - 1)) * plane->stride;
 }
 
 /* The samples beyond the image's edges that fancy upsampling reads: copies of the outermost. */
-static void extend_edges(const struct plane *p, uint8_t *row)
+static void extend_edges(const struct plane *plane, uint8_t *row)
 {
-    for (uint32_t y = 0; y < BLOCK; y++, row += p->stride) {
-        if (p->has_left_edge)
+    for (uint32_t y = 0; y < BLOCK; y++, row += plane->stride) {
+        if (plane->has_left_edge)
             row[-1] = row[0];
-        if (p->has_right_edge)
-            row[p->n_samples] = row[p->n_samples - 1];
+        if (plane->has_right_edge)
+            row[plane->n_samples] = row[plane->n_samples - 1];
     }
 }
 
@@ -259,21 +274,22 @@ static void extend_edges(const struct plane *p, uint8_t *row)
  * needed are not overwritten: the pixel rows [8 k, 8 k + 8) need samples of one row of blocks, or,
  * interpolated vertically, of the rows of samples from 4 k - 1 to 4 k + 4, which lie in two.
  */
-static int plane_fill(const struct backend *b, struct plane *p, uint32_t last,
+static int plane_fill(const struct backend *backend, struct plane *plane, uint32_t last,
                       struct pstk_error *err)
 {
-    const struct pstk__backend_config *c = b->config;
-    for (; p->next_row <= last / BLOCK; p->next_row++) {
+    const struct pstk__backend_config *c = backend->config;
+    for (; plane->next_row <= last / BLOCK; plane->next_row++) {
         struct pstk__block_row blocks;
-        const int r = c->source->row(c->source->user, p->component, p->next_row, p->first_block,
-                                     p->n_blocks, &blocks, err);
+        const int r = c->source->row(c->source->user, plane->component, plane->next_row,
+                                     plane->first_block, plane->n_blocks, &blocks, err);
         if (r < 0)
             return r;
-        assert(blocks.n_blocks == p->n_blocks);
-        uint8_t *row = sample_row(p, p->next_row * BLOCK);
-        c->kernels->inverse(row, p->stride, &blocks, c->frame->component[p->component].quant);
-        if (p->has_left_edge || p->has_right_edge)
-            extend_edges(p, row);
+        assert(blocks.n_blocks == plane->n_blocks);
+        uint8_t *row = sample_row(plane, plane->next_row * BLOCK);
+        c->kernels->inverse(row, plane->stride, &blocks,
+                            c->frame->component[plane->component].quant);
+        if (plane->has_left_edge || plane->has_right_edge)
+            extend_edges(plane, row);
     }
     return 0;
 }
@@ -288,49 +304,63 @@ static void replicate(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t time
 }
 
 /* One row of a component at the image's full size, from the origin on. */
-static const uint8_t *plane_row(const struct plane *p, const struct pstk__jpeg_kernels *k,
+static const uint8_t *plane_row(const struct plane *plane, const struct pstk__jpeg_kernels *k,
                                 uint32_t y)
 {
     const uint32_t half = y / 2; /* the row of samples, and its neighbour, of the FANCY_..V2 */
-    const uint32_t other = y % 2 ? least(half + 1, p->height - 1) : half - (half > 0);
-    switch (p->upsampling) {
+    const uint32_t other = y % 2 ? least(half + 1, plane->height - 1) : half - (half > 0);
+    switch (plane->upsampling) {
     case FULL_SIZE:
-        return sample_row(p, y);
+        return sample_row(plane, y);
     case FANCY_H2V1:
-        k->h2v1(p->upsampled, sample_row(p, y), p->n_samples);
+        k->h2v1(plane->upsampled, sample_row(plane, y), plane->n_samples);
         break;
     case FANCY_H1V2:
-        k->h1v2(p->upsampled, sample_row(p, half), sample_row(p, other), p->n_samples, 1 + y % 2);
+        k->h1v2(plane->upsampled, sample_row(plane, half), sample_row(plane, other),
+                plane->n_samples, 1 + y % 2);
         break;
     case FANCY_H2V2:
-        k->h2v2(p->upsampled, sample_row(p, half), sample_row(p, other), p->n_samples);
+        k->h2v2(plane->upsampled, sample_row(plane, half), sample_row(plane, other),
+                plane->n_samples);
         break;
     default:
-        replicate(p->upsampled, sample_row(p, y / p->expand_v), p->n_samples, p->expand_h);
+        replicate(plane->upsampled, sample_row(plane, y / plane->expand_v), plane->n_samples,
+                  plane->expand_h);
         break;
     }
-    return p->upsampled;
+    return plane->upsampled;
 }
 
 /* Pixel rows [y, end), all between two multiples of BLOCK. */
-static int backend_rows(struct backend *b, uint32_t y, uint32_t end, struct pstk_error *err)
+static int backend_rows(struct backend *backend, uint32_t y, uint32_t end, struct pstk_error *err)
 {
-    const struct pstk__backend_config *c = b->config;
+    const struct pstk__backend_config *c = backend->config;
     const uint32_t n = c->frame->n_components, n_rows = end - y;
     for (uint32_t i = 0; i < n; i++) {
-        struct plane *p = &b->planes[i];
-        const int r = plane_fill(b, p, last_row_of(p, end), err);
+        struct plane *plane = &backend->planes[i];
+        const int r = plane_fill(backend, plane, last_row_of(plane, end), err);
         if (r < 0)
             return r;
     }
-    for (uint8_t *out = b->rgb; y < end; y++, out += b->stride) {
+    const uint32_t n_pixels = backend->end - backend->origin,
+                   margin = c->box->left - backend->origin;
+    if (is_gray_plane(c)) {
+        c->sink->rows(c->sink->user, sample_row(&backend->planes[0], y) + margin,
+                      backend->planes[0].stride, n_rows);
+        return 0;
+    }
+    for (uint8_t *out = backend->pixels; y < end; y++, out += backend->stride) {
         const uint8_t *samples[4] = {NULL, NULL, NULL, NULL};
         for (uint32_t i = 0; i < n; i++)
-            samples[i] = plane_row(&b->planes[i], c->kernels, y);
-        c->kernels->rgb[c->frame->color](out, samples, b->end - b->origin);
+            samples[i] = plane_row(&backend->planes[i], c->kernels, y);
+        c->kernels->rgb[c->frame->color](backend->rgb ? backend->rgb : out, samples, n_pixels);
+        if (c->sink->channels == 1)
+            pstk__gray_from_rgb(out, out, n_pixels);
+        else if (backend->rgb)
+            pstk__rgba_from_rgb(out, backend->rgb, n_pixels);
     }
-    c->sink->rows(c->sink->user, b->rgb + (size_t)CHANNELS * (c->box->left - b->origin), b->stride,
-                  n_rows);
+    c->sink->rows(c->sink->user, backend->pixels + (size_t)c->sink->channels * margin,
+                  backend->stride, n_rows);
     return 0;
 }
 
@@ -339,14 +369,14 @@ int pstk__jpeg_backend_rows(const struct pstk__backend_config *c, struct pstk__a
 {
     const size_t mark = arena->used;
     const uint32_t bottom = c->box->top + c->box->height;
-    struct backend b;
-    backend_begin(&b, c);
-    int r = backend_allocate(&b, arena);
+    struct backend backend = {.pixels = NULL};
+    backend_begin(&backend, c);
+    int r = backend_allocate(&backend, arena);
     if (r < 0)
         pstk__fail(err, r, PSTK_STAGE_DECODE, "no scratch memory for a JPEG's rows");
     for (uint32_t y = c->box->top, end; r == 0 && y < bottom; y = end) {
         end = least((y / BLOCK + 1) * BLOCK, bottom);
-        r = backend_rows(&b, y, end, err);
+        r = backend_rows(&backend, y, end, err);
     }
     pstk__arena_reset(arena, mark);
     return r;

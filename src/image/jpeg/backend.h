@@ -2,14 +2,14 @@
 /*
  * jpeg/backend: a box of an image from its coefficients: only the blocks that the box and the
  * margin of its upsampling need are transformed, row of blocks by row of blocks, in memory that
- * stays in cache. L2. Bit for bit what libjpeg-turbo gives with JDCT_ISLOW and fancy upsampling,
+ * stays in cache. Bit for bit what libjpeg-turbo gives with JDCT_ISLOW and fancy upsampling,
  * converted to RGB as Pillow does, for every sampling and every box.
  */
 #ifndef PSTK_JPEG_BACKEND_H
 #define PSTK_JPEG_BACKEND_H
 
 #include "base/arena.h"
-#include "image/image.h"
+#include "image/decoder.h"
 #include "image/jpeg/frame.h"
 #include "image/jpeg/kernels.h"
 

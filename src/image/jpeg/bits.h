@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/bits: entropy-coded bits written to memory: most significant bit first, a zero stuffed
- * behind each byte 0xff. L2, pure, inline: the innermost loop of coding.
+ * jpeg/bits: entropy-coded bits written to memory: most significant bit first, a zero stuffed after
+ * each byte 0xff. Pure, inline: the innermost loop of coding.
  */
 #ifndef PSTK_JPEG_BITS_H
 #define PSTK_JPEG_BITS_H
@@ -32,43 +32,43 @@ struct pstk__bits {
     uint8_t spill[2 * PSTK__BITS_MARGIN];
 };
 
-static inline void pstk__bits_init(struct pstk__bits *b, uint8_t *out, uint8_t *end)
+static inline void pstk__bits_init(struct pstk__bits *bits, uint8_t *out, uint8_t *end)
 {
-    b->state.buffer = 0;
-    b->state.n_free = 64;
-    b->state.missing = 0;
-    b->state.at = out;
-    b->end = end;
-    b->out = b->out_end = NULL;
+    bits->state.buffer = 0;
+    bits->state.n_free = 64;
+    bits->state.missing = 0;
+    bits->state.at = out;
+    bits->end = end;
+    bits->out = bits->out_end = NULL;
 }
 
 /* Move what was written to the spill to the caller's memory. 0, or -1 when it does not fit. */
-static inline int pstk__bits_settle(struct pstk__bits *b)
+static inline int pstk__bits_settle(struct pstk__bits *bits)
 {
-    if (!b->out)
+    if (!bits->out)
         return 0;
-    size_t n = (size_t)(b->state.at - b->spill);
-    if (n > (size_t)(b->out_end - b->out))
+    size_t n = (size_t)(bits->state.at - bits->spill);
+    if (n > (size_t)(bits->out_end - bits->out))
         return -1;
-    memcpy(b->out, b->spill, n);
-    b->state.at = b->out + n;
-    b->end = b->out_end;
-    b->out = NULL;
+    memcpy(bits->out, bits->spill, n);
+    bits->state.at = bits->out + n;
+    bits->end = bits->out_end;
+    bits->out = NULL;
     return 0;
 }
 
 /* Make room for PSTK__BITS_MARGIN bytes: near the end of the caller's memory, in the spill. 0, or
  * -1 when the memory is full. */
-static inline int pstk__bits_ready(struct pstk__bits *b)
+static inline int pstk__bits_ready(struct pstk__bits *bits)
 {
-    if (__builtin_expect((size_t)(b->end - b->state.at) >= PSTK__BITS_MARGIN, 1))
+    if (__builtin_expect((size_t)(bits->end - bits->state.at) >= PSTK__BITS_MARGIN, 1))
         return 0;
-    if (pstk__bits_settle(b) < 0)
+    if (pstk__bits_settle(bits) < 0)
         return -1;
-    b->out = b->state.at;
-    b->out_end = b->end;
-    b->state.at = b->spill;
-    b->end = b->spill + sizeof b->spill;
+    bits->out = bits->state.at;
+    bits->out_end = bits->end;
+    bits->state.at = bits->spill;
+    bits->end = bits->spill + sizeof bits->spill;
     return 0;
 }
 
@@ -93,48 +93,50 @@ static inline uint8_t *pstk__bits_word(uint8_t *at, uint64_t word)
 }
 
 /* The low n bits of value, whose others are 0; 0 <= n <= 31. */
-static inline void pstk__bits_put(struct pstk__bit_state *b, uint32_t value, int32_t n)
+static inline void pstk__bits_put(struct pstk__bit_state *bit_state, uint32_t value, int32_t n)
 {
-    b->n_free -= n;
-    if (b->n_free <= 0) {
+    bit_state->n_free -= n;
+    if (bit_state->n_free <= 0) {
         /* n bits go in where n + n_free are free: the upper ones fill the buffer up */
-        uint64_t full = b->buffer << (n + b->n_free) | (uint64_t)value >> -b->n_free;
-        b->at = pstk__bits_word(b->at, full);
-        b->buffer = value; /* the bits above those left over are shifted out */
-        b->n_free += 64;
+        uint64_t full =
+            bit_state->buffer << (n + bit_state->n_free) | (uint64_t)value >> -bit_state->n_free;
+        bit_state->at = pstk__bits_word(bit_state->at, full);
+        bit_state->buffer = value; /* the bits above those left over are shifted out */
+        bit_state->n_free += 64;
         return;
     }
-    b->buffer = b->buffer << n | value;
+    bit_state->buffer = bit_state->buffer << n | value;
 }
 
 /* A symbol with the value bits that its code makes room for. */
-static inline void pstk__bits_symbol(struct pstk__bit_state *b, const struct pstk__huffman *h,
-                                     uint32_t symbol, uint32_t value)
+static inline void pstk__bits_symbol(struct pstk__bit_state *bit_state,
+                                     const struct pstk__huffman *huffman, uint32_t symbol,
+                                     uint32_t value)
 {
-    struct pstk__huffman_code c = h->codes[symbol];
-    b->missing |= c.missing;
-    pstk__bits_put(b, c.bits | value, c.size);
+    struct pstk__huffman_code huffman_code = huffman->codes[symbol];
+    bit_state->missing |= huffman_code.missing;
+    pstk__bits_put(bit_state, huffman_code.bits | value, huffman_code.size);
 }
 
 /* Fill the last byte up with bits of `padding` (0 or 1) and write it. */
-static inline void pstk__bits_flush(struct pstk__bit_state *b, uint32_t padding)
+static inline void pstk__bits_flush(struct pstk__bit_state *bit_state, uint32_t padding)
 {
-    uint32_t n_used = 64 - (uint32_t)b->n_free;
+    uint32_t n_used = 64 - (uint32_t)bit_state->n_free;
     uint32_t n_bytes = (n_used + 7) / 8, n_pad = 8 * n_bytes - n_used;
     if (n_used == 0)
         return;
-    uint64_t word = b->buffer << n_pad | (padding ? (1u << n_pad) - 1 : 0);
+    uint64_t word = bit_state->buffer << n_pad | (padding ? (1u << n_pad) - 1 : 0);
     for (uint32_t i = n_bytes; i-- > 0;)
-        b->at = pstk__bits_byte(b->at, word >> (8 * i) & 0xff);
-    b->buffer = 0;
-    b->n_free = 64;
+        bit_state->at = pstk__bits_byte(bit_state->at, word >> (8 * i) & 0xff);
+    bit_state->buffer = 0;
+    bit_state->n_free = 64;
 }
 
 /* A marker, between flushed bits. */
-static inline void pstk__bits_marker(struct pstk__bit_state *b, uint32_t marker)
+static inline void pstk__bits_marker(struct pstk__bit_state *bit_state, uint32_t marker)
 {
-    *b->at++ = 0xff;
-    *b->at++ = (uint8_t)marker;
+    *bit_state->at++ = 0xff;
+    *bit_state->at++ = (uint8_t)marker;
 }
 
 #endif

@@ -4,9 +4,10 @@
  * try. What encoders do otherwise and a second try gets right: they fill last bytes up with zeros,
  * or leave bytes between the end of a scan and the next marker.
  */
-#include "image/jpeg/splice.h"
+#include "image/jpeg/choose.h"
 
 #include "base/error.h"
+#include "image/jpeg/rebuild.h"
 
 #include <string.h>
 
@@ -21,88 +22,91 @@ struct trial {
 };
 
 /* 1: equal to the original. 0: it is not. < 0: there is no such file. */
-static int rebuild(struct trial *t, struct pstk_error *err)
+static int rebuild(struct trial *trial, struct pstk_error *err)
 {
-    int r = pstk__jpeg_attempt(t->attempt, t->image, t->out, t->capacity, t->arena, err);
-    t->out_size = r == 0 ? (uint64_t)(t->attempt->at - t->attempt->out) : 0;
-    return r < 0 ? r : t->out_size == t->size && memcmp(t->out, t->data, (size_t)t->size) == 0;
+    int r = pstk__jpeg_attempt(trial->attempt, trial->image, trial->out, trial->capacity,
+                               trial->arena, err);
+    trial->out_size = r == 0 ? (uint64_t)(trial->attempt->at - trial->attempt->out) : 0;
+    return r < 0 ? r
+                 : trial->out_size == trial->size &&
+                       memcmp(trial->out, trial->data, (size_t)trial->size) == 0;
 }
 
 /*
  * Are the scans' data at least what the original's begin with? Then give the image a skeleton with
  * what follows them. 1: done. 0: they differ. ENOMEM.
  */
-static int keep_rests(struct trial *t)
+static int keep_rests(struct trial *trial)
 {
-    struct pstk__jpeg_walk walk = {.data = t->data, .size = t->size};
+    struct pstk__jpeg_walk walk = {.data = trial->data, .size = trial->size};
     struct pstk__jpeg_segment segment;
     uint64_t n = 0, n_copied = 0; /* bytes of the skeleton; of the original, looked at for it */
     uint64_t at = 0, from = 0;    /* out[at] belongs to data[from] */
     uint32_t n_scans = 0;
-    uint8_t *skeleton = pstk__arena_get(t->arena, (size_t)t->size);
+    uint8_t *skeleton = pstk__arena_get(trial->arena, (size_t)trial->size);
     if (!skeleton)
         return PSTK_ENOMEM;
     while (pstk__jpeg_walk_next(&walk, &segment)) {
         if (segment.marker != PSTK__JPEG_SOS)
             continue;
-        uint64_t coded = t->attempt->scan_size[n_scans++];
-        walk.at = pstk__jpeg_scan_end(t->data, t->size, segment.end);
+        uint64_t coded = trial->attempt->scan_size[n_scans++];
+        walk.at = pstk__jpeg_scan_end(trial->data, trial->size, segment.end);
         at += segment.end - from;
         if (coded > walk.at - segment.end ||
-            memcmp(t->out + at, t->data + segment.end, (size_t)coded) != 0)
+            memcmp(trial->out + at, trial->data + segment.end, (size_t)coded) != 0)
             return 0;
-        memcpy(skeleton + n, t->data + n_copied, (size_t)(segment.end - n_copied));
+        memcpy(skeleton + n, trial->data + n_copied, (size_t)(segment.end - n_copied));
         n += segment.end - n_copied;
         n_copied = segment.end + coded;
         at += coded;
         from = walk.at;
     }
-    memcpy(skeleton + n, t->data + n_copied, (size_t)(t->size - n_copied));
-    t->image->skeleton = skeleton;
-    t->image->skeleton_size = n + t->size - n_copied;
+    memcpy(skeleton + n, trial->data + n_copied, (size_t)(trial->size - n_copied));
+    trial->image->skeleton = skeleton;
+    trial->image->skeleton_size = n + trial->size - n_copied;
     return 1;
 }
 
 /* Try one way. 1: the image is set up to be rebuilt so, and out holds the file. 0: it cannot. A
  * result < 0 is lack of memory. */
-static int try(struct trial *t, uint32_t way, uint32_t parameters)
+static int try(struct trial *trial, uint32_t way, uint32_t parameters)
 {
-    struct pstk__jpeg_image *image = t->image;
+    struct pstk__jpeg_image *image = trial->image;
     uint8_t *skeleton = image->skeleton;
     uint64_t skeleton_size = image->skeleton_size;
-    size_t mark = t->arena->used;
+    size_t mark = trial->arena->used;
 
     image->rebuild = way;
     image->parameters = parameters;
-    int r = rebuild(t, NULL);
+    int r = rebuild(trial, NULL);
     if (r != 0)
         return r == 1 || r == PSTK_ENOMEM ? r : 0;
-    r = keep_rests(t);
+    r = keep_rests(trial);
     if (r == 1)
-        r = rebuild(t, NULL);
+        r = rebuild(trial, NULL);
     if (r == 1)
         return 1;
     image->skeleton = skeleton;
     image->skeleton_size = skeleton_size;
-    pstk__arena_reset(t->arena, mark);
+    pstk__arena_reset(trial->arena, mark);
     return r == PSTK_ENOMEM ? r : 0;
 }
 
-static int try_all(struct trial *t, int *exact, struct pstk_error *err)
+static int try_all(struct trial *trial, int *exact, struct pstk_error *err)
 {
-    int r = try(t, PSTK__JPEG_REBUILD_SCANS, 0);
+    int r = try(trial, PSTK__JPEG_REBUILD_SCANS, 0);
     if (r == 0)
-        r = try(t, PSTK__JPEG_REBUILD_SCANS, PSTK__JPEG_ZERO_PADDING);
+        r = try(trial, PSTK__JPEG_REBUILD_SCANS, PSTK__JPEG_ZERO_PADDING);
     if (r == 0)
-        r = try(t, PSTK__JPEG_REBUILD_LIBRARY, 0);
+        r = try(trial, PSTK__JPEG_REBUILD_LIBRARY, 0);
     if (r == PSTK_ENOMEM)
         return pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG: no scratch memory for rebuilding");
     *exact = 1;
     if (r == 1)
         return 0;
-    t->image->rebuild = PSTK__JPEG_REBUILD_STANDARD;
-    t->image->parameters = 0;
-    r = rebuild(t, err);
+    trial->image->rebuild = PSTK__JPEG_REBUILD_STANDARD;
+    trial->image->parameters = 0;
+    r = rebuild(trial, err);
     *exact = r == 1;
     return r < 0 ? r : 0;
 }
@@ -113,17 +117,37 @@ int pstk__jpeg_image_choose(struct pstk__jpeg_image *image, const void *data, ui
 {
     size_t mark = arena->used;
     const uint8_t *skeleton = image->skeleton;
-    struct trial t = {.image = image, .data = data, .size = size, .out = out, .arena = arena};
+    struct trial trial = {.image = image, .data = data, .size = size, .out = out, .arena = arena};
     *out_size = 0;
     *exact = 0;
-    t.capacity = pstk__jpeg_rebuild_bound(image);
-    t.attempt = pstk__arena_get(arena, sizeof *t.attempt);
-    if (!t.attempt)
+    trial.capacity = pstk__jpeg_rebuild_bound(image);
+    trial.attempt = pstk__arena_get(arena, sizeof *trial.attempt);
+    if (!trial.attempt)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
                           "JPEG: no scratch memory for rebuilding");
-    int r = try_all(&t, exact, err);
-    *out_size = t.out_size;
-    if (image->skeleton == skeleton) /* else the new one lies behind the mark, and stays */
+    int r = try_all(&trial, exact, err);
+    *out_size = trial.out_size;
+    if (image->skeleton == skeleton) /* else the new one lies after the mark, and stays */
         pstk__arena_reset(arena, mark);
     return r;
+}
+
+/*
+ * Read: the skeleton, and libjpeg's arrays, each side of which is rounded up to at most 4 blocks,
+ * with a pointer a row; for a file of one component, maybe a copy of them. Its tables and state in
+ * addition: below 96 KiB (decode.c). Choose: another skeleton, and one attempt at a time.
+ * Components are taken at full size, so that only the sides and n_components need be known.
+ */
+uint64_t pstk__jpeg_image_scratch(const struct pstk__jpeg_frame *f, uint64_t file_size)
+{
+    struct pstk__jpeg_frame full = {.n_components = f->n_components};
+    uint64_t across = (uint64_t)f->width / 8 + 4, down = (uint64_t)f->height / 8 + 4;
+    uint64_t n_arrays = f->n_components == 1 ? 2 : f->n_components;
+    for (uint32_t i = 0; i < f->n_components && i < PSTK__JPEG_MAX_COMPONENTS; i++) {
+        full.component[i].stride = (uint32_t)across;
+        full.component[i].rows = (uint32_t)down;
+    }
+    uint64_t arrays = n_arrays * (across * down * 128 + down * sizeof(void *) + 256);
+    return arrays + 2 * (file_size + 64) + (96u << 10) +
+           pstk__jpeg_rebuild_scratch(&full, file_size);
 }

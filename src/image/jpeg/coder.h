@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/coder: how the blocks of a sequential scan are coded. L2, pure, inline, so that each variant
+ * jpeg/coder: how the blocks of a sequential scan are coded. Pure, inline, so that each variant
  * compiles it for its CPU.
  */
 #ifndef PSTK_JPEG_CODER_H
@@ -46,21 +46,21 @@ static inline int32_t pstk__jpeg_dc_difference(int32_t dc, int16_t *last)
     return difference;
 }
 
-/* Begin a scan. -1: it tells a table that cannot be. */
-static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *w,
+/* Begin a scan. -1: it names a table that cannot be. */
+static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
                                          const struct pstk__jpeg_scan *scan,
                                          const struct pstk__jpeg_script *script, uint32_t padding,
                                          struct pstk__bits *bits)
 {
-    w->bits = bits;
-    w->padding = padding;
-    memset(w->last_dc, 0, sizeof w->last_dc);
-    pstk__zigzag_init(&w->places);
+    coder->bits = bits;
+    coder->padding = padding;
+    memset(coder->last_dc, 0, sizeof coder->last_dc);
+    pstk__zigzag_init(&coder->places);
     for (uint32_t i = 0; i < scan->n_components; i++) {
         if (scan->dc_table[i] > 3 || scan->ac_table[i] > 3)
             return -1;
-        w->dc[i] = &script->dc[scan->dc_table[i]];
-        w->ac[i] = &script->ac[scan->ac_table[i]];
+        coder->dc[i] = &script->dc[scan->dc_table[i]];
+        coder->ac[i] = &script->ac[scan->ac_table[i]];
     }
     return 0;
 }
@@ -69,49 +69,49 @@ static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *w,
 static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *user, uint32_t i,
                                                                         const int16_t *block)
 {
-    struct pstk__jpeg_coder *w = user;
-    const struct pstk__huffman *ac = w->ac[i];
+    struct pstk__jpeg_coder *coder = user;
+    const struct pstk__huffman *ac = coder->ac[i];
 
-    if (pstk__bits_ready(w->bits) < 0)
+    if (pstk__bits_ready(coder->bits) < 0)
         return -1;
     /* A copy can stay in registers: what is written, bytes, might overlap the original. */
-    struct pstk__bit_state b = w->bits->state;
-    int32_t difference = pstk__jpeg_dc_difference(block[0], &w->last_dc[i]);
+    struct pstk__bit_state bit_state = coder->bits->state;
+    int32_t difference = pstk__jpeg_dc_difference(block[0], &coder->last_dc[i]);
     uint32_t width = pstk__jpeg_width_of(difference), last = 0;
-    b.missing |= width >> 4; /* -32768 has no symbol */
-    pstk__bits_symbol(&b, w->dc[i], width, pstk__jpeg_value_bits(difference, width));
+    bit_state.missing |= width >> 4; /* -32768 has no symbol */
+    pstk__bits_symbol(&bit_state, coder->dc[i], width, pstk__jpeg_value_bits(difference, width));
 
-    for (uint64_t map = pstk__zigzag_map(&w->places, block) & ~(uint64_t)1; map != 0;
+    for (uint64_t map = pstk__zigzag_map(&coder->places, block) & ~(uint64_t)1; map != 0;
          map &= map - 1) {
         uint32_t place = (uint32_t)__builtin_ctzll(map), run = place - last - 1;
         int32_t value = block[pstk__zigzag[place]];
         last = place;
         for (; run > 15; run -= 16)
-            pstk__bits_symbol(&b, ac, 0xf0, 0);
+            pstk__bits_symbol(&bit_state, ac, 0xf0, 0);
         width = pstk__jpeg_width_of_other(value);
-        b.missing |= width >> 4;
-        pstk__bits_symbol(&b, ac, run << 4 | width, pstk__jpeg_value_bits(value, width));
+        bit_state.missing |= width >> 4;
+        pstk__bits_symbol(&bit_state, ac, run << 4 | width, pstk__jpeg_value_bits(value, width));
     }
     if (last != 63)
-        pstk__bits_symbol(&b, ac, 0, 0);
-    w->bits->state = b;
+        pstk__bits_symbol(&bit_state, ac, 0, 0);
+    coder->bits->state = bit_state;
     return 0;
 }
 
 static inline int pstk__jpeg_coder_restart(void *user, uint32_t number)
 {
-    struct pstk__jpeg_coder *w = user;
-    if (pstk__bits_ready(w->bits) < 0)
+    struct pstk__jpeg_coder *coder = user;
+    if (pstk__bits_ready(coder->bits) < 0)
         return -1;
-    pstk__bits_flush(&w->bits->state, w->padding);
-    pstk__bits_marker(&w->bits->state, PSTK__JPEG_RST0 + number);
-    memset(w->last_dc, 0, sizeof w->last_dc);
+    pstk__bits_flush(&coder->bits->state, coder->padding);
+    pstk__bits_marker(&coder->bits->state, PSTK__JPEG_RST0 + number);
+    memset(coder->last_dc, 0, sizeof coder->last_dc);
     return 0;
 }
 
 /* All blocks of a scan that was begun, for CPUs that have more (scan_avx2.c, scan_avx512.c). 0, or
  * another number as the visitors. */
-int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *w);
-int pstk__jpeg_coder_avx512(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *w);
+int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *coder);
+int pstk__jpeg_coder_avx512(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *coder);
 
 #endif

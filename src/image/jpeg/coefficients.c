@@ -2,7 +2,7 @@
 #include "image/jpeg/coefficients.h"
 
 #include "base/error.h"
-#include "image/image.h"
+#include "image/decoder.h"
 #include "image/jpeg/header.h"
 #include "image/jpeg/library.h"
 #include "image/jpeg/segment.h"
@@ -21,21 +21,21 @@ struct reader {
     struct pstk__arena *arena;
 };
 
-/* A file of one scan may end behind it without an end-of-image marker, as when it is decoded. */
+/* A file of one scan may end after it without an end-of-image marker, as when it is decoded. */
 static void on_progress(j_common_ptr cinfo)
 {
-    struct reader *r = cinfo->client_data;
-    j_decompress_ptr c = &r->cinfo;
-    r->count_scans(cinfo);
+    struct reader *reader = cinfo->client_data;
+    j_decompress_ptr c = &reader->cinfo;
+    reader->count_scans(cinfo);
     if (!jpeg_has_multiple_scans(c) && c->input_iMCU_row >= c->total_iMCU_rows)
-        r->guard.finishing = 1;
+        reader->guard.finishing = 1;
 }
 
 /* ---- under the guard: 0, or a code with the guard's text written ---------------------------- */
 
-static int refuse(struct reader *r, int code, const char *why)
+static int refuse(struct reader *reader, int code, const char *why)
 {
-    snprintf(r->guard.text, sizeof r->guard.text, "%s", why);
+    snprintf(reader->guard.text, sizeof reader->guard.text, "%s", why);
     return code;
 }
 
@@ -57,103 +57,103 @@ static uint32_t color_of(J_COLOR_SPACE space)
     }
 }
 
-static int read_frame(struct reader *r)
+static int read_frame(struct reader *reader)
 {
-    const struct jpeg_decompress_struct *c = &r->cinfo;
-    struct pstk__jpeg_frame *f = &r->image->frame;
+    const struct jpeg_decompress_struct *cinfo = &reader->cinfo;
+    struct pstk__jpeg_frame *f = &reader->image->frame;
 
-    f->width = c->image_width;
-    f->height = c->image_height;
-    f->n_components = (uint32_t)c->num_components;
-    f->color = color_of(c->jpeg_color_space);
-    if (f->width != r->header->width || f->height != r->header->height ||
-        f->n_components != r->header->n_components)
-        return refuse(r, PSTK_EBADMSG, "the frame header is not the one found first");
+    f->width = cinfo->image_width;
+    f->height = cinfo->image_height;
+    f->n_components = (uint32_t)cinfo->num_components;
+    f->color = color_of(cinfo->jpeg_color_space);
+    if (f->width != reader->header->width || f->height != reader->header->height ||
+        f->n_components != reader->header->n_components)
+        return refuse(reader, PSTK_EBADMSG, "the frame header differs from the first one found");
     if (f->color == 0 || f->n_components > PSTK__JPEG_MAX_COMPONENTS)
-        return refuse(r, PSTK_ENOTSUP, "colours of an unknown kind are not supported");
+        return refuse(reader, PSTK_ENOTSUP, "colours of an unknown kind are not supported");
     for (uint32_t i = 0; i < f->n_components; i++) {
-        f->component[i].id = (uint8_t)c->comp_info[i].component_id;
-        f->component[i].h = (uint8_t)c->comp_info[i].h_samp_factor;
-        f->component[i].v = (uint8_t)c->comp_info[i].v_samp_factor;
+        f->component[i].id = (uint8_t)cinfo->comp_info[i].component_id;
+        f->component[i].h = (uint8_t)cinfo->comp_info[i].h_samp_factor;
+        f->component[i].v = (uint8_t)cinfo->comp_info[i].v_samp_factor;
     }
     pstk__jpeg_frame_layout(f);
     for (uint32_t i = 0; i < f->n_components; i++)
         if (f->max_h % f->component[i].h != 0 || f->max_v % f->component[i].v != 0)
-            return refuse(r, PSTK_ENOTSUP, "fractional sampling is not supported");
+            return refuse(reader, PSTK_ENOTSUP, "fractional sampling is not supported");
     return 0;
 }
 
 /* The tables that libjpeg kept when each component's first scan began. A component without a scan
  * has none, and no coefficients that any table could change. */
-static void read_quant(struct reader *r)
+static void read_quant(struct reader *reader)
 {
-    for (uint32_t i = 0; i < r->image->frame.n_components; i++) {
-        const JQUANT_TBL *table = r->cinfo.comp_info[i].quant_table;
+    for (uint32_t i = 0; i < reader->image->frame.n_components; i++) {
+        const JQUANT_TBL *table = reader->cinfo.comp_info[i].quant_table;
         for (uint32_t k = 0; k < 64; k++)
-            r->image->frame.component[i].quant[k] = table ? table->quantval[k] : 1;
+            reader->image->frame.component[i].quant[k] = table ? table->quantval[k] : 1;
     }
 }
 
-static JBLOCKROW row_of(struct reader *r, jvirt_barray_ptr array, uint32_t row)
+static JBLOCKROW row_of(struct reader *reader, jvirt_barray_ptr array, uint32_t row)
 {
-    j_decompress_ptr c = &r->cinfo;
-    return *c->mem->access_virt_barray((j_common_ptr)c, array, row, 1, FALSE);
+    j_decompress_ptr cinfo = &reader->cinfo;
+    return *cinfo->mem->access_virt_barray((j_common_ptr)cinfo, array, row, 1, FALSE);
 }
 
-/* Our memory manager keeps an array's rows one behind the other, so that it can stay where it is;
+/* Our memory manager keeps an array's rows one after the other, so that it can stay where it is;
  * but libjpeg rounds the rows of a file with one component up to its sampling factors. */
-static int take_blocks(struct reader *r, uint32_t i, jvirt_barray_ptr array)
+static int take_blocks(struct reader *reader, uint32_t i, jvirt_barray_ptr array)
 {
-    const struct pstk__jpeg_component *c = &r->image->frame.component[i];
-    JBLOCKROW first = row_of(r, array, 0);
+    const struct pstk__jpeg_component *component = &reader->image->frame.component[i];
+    JBLOCKROW first = row_of(reader, array, 0);
     int is_whole = 1;
 
-    for (uint32_t y = 1; is_whole && y < c->rows; y++)
-        is_whole = row_of(r, array, y) == first + (size_t)y * c->stride;
-    r->image->blocks[i] = first[0];
+    for (uint32_t y = 1; is_whole && y < component->rows; y++)
+        is_whole = row_of(reader, array, y) == first + (size_t)y * component->stride;
+    reader->image->blocks[i] = first[0];
     if (is_whole)
         return 0;
-    size_t size = (size_t)c->stride * sizeof(JBLOCK);
-    uint8_t *copy = pstk__arena_get(r->arena, size * c->rows);
+    size_t size = (size_t)component->stride * sizeof(JBLOCK);
+    uint8_t *copy = pstk__arena_get(reader->arena, size * component->rows);
     if (!copy)
-        return refuse(r, PSTK_ENOMEM, "no scratch memory for the coefficients");
-    for (uint32_t y = 0; y < c->rows; y++)
-        memcpy(copy + y * size, row_of(r, array, y), size);
-    r->image->blocks[i] = (int16_t *)(void *)copy;
+        return refuse(reader, PSTK_ENOMEM, "no scratch memory for the coefficients");
+    for (uint32_t y = 0; y < component->rows; y++)
+        memcpy(copy + y * size, row_of(reader, array, y), size);
+    reader->image->blocks[i] = (int16_t *)(void *)copy;
     return 0;
 }
 
 static int read_file(void *user)
 {
-    struct reader *r = user;
-    j_decompress_ptr c = &r->cinfo;
-    while (jpeg_read_header(c, FALSE) == JPEG_HEADER_TABLES_ONLY)
+    struct reader *reader = user;
+    j_decompress_ptr cinfo = &reader->cinfo;
+    while (jpeg_read_header(cinfo, FALSE) == JPEG_HEADER_TABLES_ONLY)
         continue;
-    int result = read_frame(r);
+    int result = read_frame(reader);
     if (result < 0)
         return result;
-    jvirt_barray_ptr *arrays = jpeg_read_coefficients(c);
+    jvirt_barray_ptr *arrays = jpeg_read_coefficients(cinfo);
     if (!arrays) { /* the input ended where it may */
-        c->unread_marker = JPEG_EOI;
-        arrays = jpeg_read_coefficients(c);
+        cinfo->unread_marker = JPEG_EOI;
+        arrays = jpeg_read_coefficients(cinfo);
     }
-    read_quant(r);
-    r->image->smoothed = (uint32_t)pstk__jpeg_is_smoothed(c);
-    for (uint32_t i = 0; result == 0 && i < r->image->frame.n_components; i++)
-        result = take_blocks(r, i, arrays[i]);
+    read_quant(reader);
+    reader->image->smoothed = (uint32_t)pstk__jpeg_is_smoothed(cinfo);
+    for (uint32_t i = 0; result == 0 && i < reader->image->frame.n_components; i++)
+        result = take_blocks(reader, i, arrays[i]);
     return result;
 }
 
 /* ---- the file's other bytes ----------------------------------------------------------------- */
 
-static int read_skeleton(struct reader *r, const uint8_t *data, uint64_t size)
+static int read_skeleton(struct reader *reader, const uint8_t *data, uint64_t size)
 {
     struct pstk__jpeg_walk walk = {.data = data, .size = size};
     struct pstk__jpeg_segment segment;
-    uint8_t *out = pstk__arena_get(r->arena, (size_t)size);
+    uint8_t *out = pstk__arena_get(reader->arena, (size_t)size);
     uint64_t n = 0, n_copied = 0;
     if (!out)
-        return refuse(r, PSTK_ENOMEM, "no scratch memory for the markers");
+        return refuse(reader, PSTK_ENOMEM, "no scratch memory for the markers");
     while (pstk__jpeg_walk_next(&walk, &segment)) {
         if (segment.marker != PSTK__JPEG_SOS)
             continue;
@@ -162,26 +162,28 @@ static int read_skeleton(struct reader *r, const uint8_t *data, uint64_t size)
         n_copied = walk.at = pstk__jpeg_scan_end(data, size, segment.end);
     }
     memcpy(out + n, data + n_copied, (size_t)(size - n_copied));
-    r->image->skeleton = out;
-    r->image->skeleton_size = n + size - n_copied;
+    reader->image->skeleton = out;
+    reader->image->skeleton_size = n + size - n_copied;
     return 0;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static int read_image(struct reader *r, const void *data, uint64_t size, struct pstk_error *err)
+static int read_image(struct reader *reader, const void *data, uint64_t size,
+                      struct pstk_error *err)
 {
-    struct pstk__jpeg_guard *g = &r->guard;
-    pstk__jpeg_guard_init(g, r->arena);
-    if (pstk__jpeg_open_decompress(g, &r->cinfo) != 0)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE, "libjpeg cannot start: %s", g->text);
-    r->count_scans = g->progress.progress_monitor;
-    g->progress.progress_monitor = on_progress;
-    pstk__jpeg_begin(g, &r->cinfo, data, size);
-    int result = pstk__jpeg_guarded(g, read_file, r);
+    struct pstk__jpeg_guard *guard = &reader->guard;
+    pstk__jpeg_guard_init(guard, reader->arena);
+    if (pstk__jpeg_open_decompress(guard, &reader->cinfo) != 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE, "libjpeg cannot start: %s",
+                          guard->text);
+    reader->count_scans = guard->progress.progress_monitor;
+    guard->progress.progress_monitor = on_progress;
+    pstk__jpeg_begin(guard, &reader->cinfo, data, size);
+    int result = pstk__jpeg_guarded(guard, read_file, reader);
     if (result == 0)
-        result = read_skeleton(r, data, size);
-    return result == 0 ? 0 : pstk__jpeg_report(g, result, size, err);
+        result = read_skeleton(reader, data, size);
+    return result == 0 ? 0 : pstk__jpeg_report(guard, result, size, err);
 }
 
 int pstk__jpeg_image_read(struct pstk__jpeg_image *image, const void *data, uint64_t size,
@@ -194,29 +196,9 @@ int pstk__jpeg_image_read(struct pstk__jpeg_image *image, const void *data, uint
         result = pstk__image_check_size("JPEG", header.width, header.height, max_pixels, err);
     if (result < 0)
         return result;
-    struct reader r = {.header = &header, .image = image, .arena = arena};
+    struct reader reader = {.header = &header, .image = image, .arena = arena};
     image->orientation = header.orientation;
-    result = read_image(&r, data, size, err);
-    pstk__jpeg_close_decompress(&r.guard, &r.cinfo);
+    result = read_image(&reader, data, size, err);
+    pstk__jpeg_close_decompress(&reader.guard, &reader.cinfo);
     return result;
-}
-
-/*
- * Read: the skeleton, and libjpeg's arrays, each side of which is rounded up to at most 4 blocks,
- * with a pointer a row; for a file of one component, maybe a copy of them. Its tables and state
- * beside them: below 96 KiB (decode.c). Choose: another skeleton, and one attempt at a time.
- * Components are taken at full size, so that only the sides and n_components need be known.
- */
-uint64_t pstk__jpeg_image_scratch(const struct pstk__jpeg_frame *f, uint64_t file_size)
-{
-    struct pstk__jpeg_frame full = {.n_components = f->n_components};
-    uint64_t across = (uint64_t)f->width / 8 + 4, down = (uint64_t)f->height / 8 + 4;
-    uint64_t n_arrays = f->n_components == 1 ? 2 : f->n_components;
-    for (uint32_t i = 0; i < f->n_components && i < PSTK__JPEG_MAX_COMPONENTS; i++) {
-        full.component[i].stride = (uint32_t)across;
-        full.component[i].rows = (uint32_t)down;
-    }
-    uint64_t arrays = n_arrays * (across * down * sizeof(JBLOCK) + down * sizeof(void *) + 256);
-    return arrays + 2 * (file_size + 64) + (96u << 10) +
-           pstk__jpeg_rebuild_scratch(&full, file_size);
 }

@@ -6,8 +6,10 @@
  * The input ends where the bytes end: no end-of-image marker is made up. As with Pillow, only a
  * file whose last row came out complete may lack it.
  */
+#include "image/jpeg/decode.h"
+
 #include "base/error.h"
-#include "image/image.h"
+#include "image/channels.h"
 #include "image/jpeg/header.h"
 #include "image/jpeg/library.h"
 
@@ -21,14 +23,16 @@
 #define STRINGIFY_(x) #x
 #define STRINGIFY(x) STRINGIFY_(x)
 
-struct pstk__jpeg {
+/* One thread's libjpeg object, reused from image to image. */
+struct state {
     struct jpeg_decompress_struct cinfo;
     struct pstk__jpeg_guard guard;
+    struct pstk__arena *arena; /* borrowed */
 };
 
 /* What one call decodes. */
 struct job {
-    struct pstk__jpeg *jpeg;
+    struct state *state;
     const struct pstk__image_info *info;
     const struct pstk__box *box;
     const struct pstk__row_sink *sink;
@@ -36,31 +40,35 @@ struct job {
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-int pstk__jpeg_open(struct pstk__jpeg **out, struct pstk__arena *arena, struct pstk_error *err)
+static void jpeg_close(void *state)
 {
-    *out = NULL;
-    struct pstk__jpeg *j = calloc(1, sizeof *j);
-    if (!j)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a JPEG decoder");
-    pstk__jpeg_guard_init(&j->guard, arena);
-    if (pstk__jpeg_open_decompress(&j->guard, &j->cinfo) != 0) {
-        int r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "libjpeg cannot start: %s",
-                           j->guard.text);
-        if (err)
-            err->native = j->guard.code;
-        pstk__jpeg_close(j);
-        return r;
-    }
-    *out = j;
-    return 0;
+    struct state *s = state;
+    if (!s)
+        return;
+    pstk__jpeg_close_decompress(&s->guard, &s->cinfo);
+    free(s);
 }
 
-void pstk__jpeg_close(struct pstk__jpeg *j)
+static int jpeg_open(void **out, struct pstk__arena *arena, uint32_t variant,
+                     struct pstk_error *err)
 {
-    if (!j)
-        return;
-    pstk__jpeg_close_decompress(&j->guard, &j->cinfo);
-    free(j);
+    (void)variant; /* libjpeg chooses its kernels itself */
+    *out = NULL;
+    struct state *state = calloc(1, sizeof *state);
+    if (!state)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a JPEG decoder");
+    state->arena = arena;
+    pstk__jpeg_guard_init(&state->guard, arena);
+    if (pstk__jpeg_open_decompress(&state->guard, &state->cinfo) != 0) {
+        int r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "libjpeg cannot start: %s",
+                           state->guard.text);
+        if (err)
+            err->native = state->guard.code;
+        jpeg_close(state);
+        return r;
+    }
+    *out = state;
+    return 0;
 }
 
 const char *pstk__jpeg_library(void)
@@ -80,7 +88,7 @@ const char *pstk__jpeg_library(void)
  * counted among the 64 tables: Huffman (derived: 1.5 KiB), quantisation, colour (4 KiB), range
  * limits (1.4 KiB), MCU buffer (10 blocks), arithmetic statistics: below 96 KiB.
  */
-uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
+static uint64_t jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     uint64_t across = (uint64_t)max_width / 8 + 4, down = (uint64_t)max_height / 8 + 4;
     uint64_t blocks = max_pixels / 64 + ((uint64_t)max_width + max_height) / 2 + 18;
@@ -92,13 +100,18 @@ uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t ma
 
 /* ---- decoding; everything here runs under the guard ----------------------------------------- */
 
-/* How many colours libjpeg gives: it makes RGB of all but CMYK and YCCK. */
-static void choose_output(j_decompress_ptr c)
+/* What libjpeg gives: RGB or RGBA of all but CMYK and YCCK, and of a gray file its gray alone where
+ * that is what the sink takes. */
+static void choose_output(j_decompress_ptr cinfo, uint32_t channels)
 {
-    int is_cmyk = c->jpeg_color_space == JCS_CMYK || c->jpeg_color_space == JCS_YCCK;
-    c->out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
-    c->dct_method = JDCT_ISLOW;
-    c->do_fancy_upsampling = TRUE;
+    if (cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK)
+        cinfo->out_color_space = JCS_CMYK;
+    else if (channels == 1 && cinfo->jpeg_color_space == JCS_GRAYSCALE)
+        cinfo->out_color_space = JCS_GRAYSCALE;
+    else
+        cinfo->out_color_space = channels == 4 ? JCS_EXT_RGBA : JCS_RGB;
+    cinfo->dct_method = JDCT_ISLOW;
+    cinfo->do_fancy_upsampling = TRUE;
 }
 
 /* a * b / 255, rounded, as Pillow's MULDIV255. */
@@ -109,58 +122,68 @@ static uint32_t muldiv255(uint32_t a, uint32_t b)
 }
 
 /* Pillow reads every four-component JPEG as Adobe's inverted CMYK, and converts it by its cmyk2rgb:
- * (255 - k) - c * (255 - k) / 255 with c and k inverted back. In place: 3 bytes from 4. */
-static void cmyk_to_rgb(uint8_t *row, uint32_t n_pixels)
+ * (255 - k) - c * (255 - k) / 255 with c and k inverted back. In place: 3 or 4 bytes, the fourth
+ * being alpha, from 4. */
+static void cmyk_to_rgb(uint8_t *row, uint32_t n_pixels, uint32_t channels)
 {
     for (uint32_t x = 0; x < n_pixels; x++) {
         const uint8_t *in = row + 4 * (size_t)x;
-        uint8_t *out = row + 3 * (size_t)x;
+        uint8_t *out = row + channels * (size_t)x;
         uint32_t k = in[3];
-        uint8_t rgb[3];
+        uint8_t rgba[4] = {0, 0, 0, 255};
         for (int i = 0; i < 3; i++)
-            rgb[i] = (uint8_t)(k - muldiv255(255u - in[i], k));
-        memcpy(out, rgb, 3);
+            rgba[i] = (uint8_t)(k - muldiv255(255u - in[i], k));
+        memcpy(out, rgba, channels);
     }
 }
 
+/* A row as choose_output has it, to the sink's channels, in place. */
+static void convert_row(j_decompress_ptr cinfo, uint8_t *row, const struct job *job)
+{
+    const uint32_t channels = job->sink->channels;
+    if (cinfo->out_color_space == JCS_CMYK)
+        cmyk_to_rgb(row, job->box->width, channels == 4 ? 4 : 3);
+    if (channels == 1 && cinfo->out_color_space != JCS_GRAYSCALE)
+        pstk__gray_from_rgb(row, row, job->box->width);
+}
+
 /* Narrow the columns to the box and its margin. Returns the first decoded column. */
-static JDIMENSION crop(j_decompress_ptr c, const struct pstk__box *box)
+static JDIMENSION crop(j_decompress_ptr cinfo, const struct pstk__box *box)
 {
     JDIMENSION left = box->left > MARGIN ? box->left - MARGIN : 0;
-    uint32_t to_right = c->output_width - box->left - box->width;
+    uint32_t to_right = cinfo->output_width - box->left - box->width;
     JDIMENSION width = box->left + box->width + (to_right < MARGIN ? to_right : MARGIN) - left;
     /* Where a crop leaves some component fewer than two samples a row, libjpeg chooses the
      * upsamplers of all components anew, and plain ones for those with two: three samples each at
      * the least. */
-    JDIMENSION least = 2 * (JDIMENSION)c->max_h_samp_factor + 1;
-    least = least < c->output_width ? least : c->output_width;
+    JDIMENSION least = 2 * (JDIMENSION)cinfo->max_h_samp_factor + 1;
+    least = least < cinfo->output_width ? least : cinfo->output_width;
     width = width > least ? width : least;
-    left = width > c->output_width - left ? c->output_width - width : left;
-    if (width < c->output_width)
-        jpeg_crop_scanline(c, &left, &width);
+    left = width > cinfo->output_width - left ? cinfo->output_width - width : left;
+    if (width < cinfo->output_width)
+        jpeg_crop_scanline(cinfo, &left, &width);
     return left;
 }
 
-static void decode_rows(struct pstk__jpeg *j, const struct job *job)
+static void decode_rows(const struct job *job)
 {
-    j_decompress_ptr c = &j->cinfo;
+    j_decompress_ptr cinfo = &job->state->cinfo;
     const struct pstk__box *box = job->box;
     int whole =
-        pstk__jpeg_is_smoothed(c); /* crop and skip would cut off the neighbours it looks at */
-    JDIMENSION left = whole ? 0 : crop(c, box);
-    uint32_t n_colors = (uint32_t)c->out_color_components;
-    JSAMPROW row =
-        c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE, (size_t)c->output_width * n_colors);
+        pstk__jpeg_is_smoothed(cinfo); /* crop and skip would cut off the neighbours it looks at */
+    JDIMENSION left = whole ? 0 : crop(cinfo, box);
+    uint32_t n_colors = (uint32_t)cinfo->out_color_components;
+    JSAMPROW row = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE,
+                                           (size_t)cinfo->output_width * n_colors);
     uint8_t *first = row + (size_t)(box->left - left) * n_colors;
 
     if (box->top > 0 && !whole)
-        jpeg_skip_scanlines(c, box->top);
-    while (c->output_scanline < box->top)
-        jpeg_read_scanlines(c, &row, 1);
+        jpeg_skip_scanlines(cinfo, box->top);
+    while (cinfo->output_scanline < box->top)
+        jpeg_read_scanlines(cinfo, &row, 1);
     for (uint32_t y = 0; y < box->height; y++) {
-        jpeg_read_scanlines(c, &row, 1); /* 1, since input that ends leaves through the guard */
-        if (n_colors == 4)
-            cmyk_to_rgb(first, box->width);
+        jpeg_read_scanlines(cinfo, &row, 1); /* 1, since input that ends leaves through the guard */
+        convert_row(cinfo, first, job);
         job->sink->rows(job->sink->user, first, 0, 1);
     }
 }
@@ -169,23 +192,23 @@ static void decode_rows(struct pstk__jpeg *j, const struct job *job)
 static int decode_image(void *user)
 {
     const struct job *job = user;
-    struct pstk__jpeg *j = job->jpeg;
-    struct pstk__jpeg_guard *g = &j->guard;
-    j_decompress_ptr c = &j->cinfo;
+    struct pstk__jpeg_guard *guard = &job->state->guard;
+    j_decompress_ptr cinfo = &job->state->cinfo;
     /* Pillow passes over datastreams that hold tables only */
-    while (jpeg_read_header(c, FALSE) == JPEG_HEADER_TABLES_ONLY)
+    while (jpeg_read_header(cinfo, FALSE) == JPEG_HEADER_TABLES_ONLY)
         continue;
-    if (c->image_width != job->info->width || c->image_height != job->info->height) {
-        snprintf(g->text, sizeof g->text, "image is %u x %u pixels, its record says %u x %u",
-                 c->image_width, c->image_height, job->info->width, job->info->height);
+    if (cinfo->image_width != job->info->width || cinfo->image_height != job->info->height) {
+        snprintf(guard->text, sizeof guard->text,
+                 "image is %u x %u pixels, its record says %u x %u", cinfo->image_width,
+                 cinfo->image_height, job->info->width, job->info->height);
         return PSTK_EBADMSG;
     }
-    choose_output(c);
-    jpeg_start_decompress(c);
-    decode_rows(j, job);
-    if (c->output_scanline == c->output_height) {
-        g->finishing = 1;
-        jpeg_finish_decompress(c);
+    choose_output(cinfo, job->sink->channels);
+    jpeg_start_decompress(cinfo);
+    decode_rows(job);
+    if (cinfo->output_scanline == cinfo->output_height) {
+        guard->finishing = 1;
+        jpeg_finish_decompress(cinfo);
     }
     return 0;
 }
@@ -207,32 +230,35 @@ static int jpeg_probe(const void *data, uint64_t size, uint64_t max_pixels,
     return r;
 }
 
-static int jpeg_decode(struct pstk__image_state *state, const void *data, uint64_t size,
-                       const struct pstk__image_info *info, const struct pstk__box *box,
+static int jpeg_decode(void *state, const struct pstk__coded *image, const struct pstk__box *box,
                        const struct pstk__row_sink *sink, struct pstk_error *err)
 {
-    struct pstk__jpeg *j = state->jpeg;
-    struct job job = {.jpeg = j, .info = info, .box = box, .sink = sink};
+    struct state *s = state;
+    struct job job = {.state = s, .info = image->info, .box = box, .sink = sink};
     struct pstk__jpeg_header h;
 
-    int r = pstk__image_check_box(info, box, err);
+    int r = pstk__image_check_box(image, box, sink, err);
     if (r == 0)
-        r = pstk__jpeg_header_read(&h, data, size, err);
+        r = pstk__jpeg_header_read(&h, image->data, image->size, err);
     if (r < 0)
         return r;
-    size_t mark = state->arena->used;
-    pstk__jpeg_begin(&j->guard, &j->cinfo, data, size);
-    r = pstk__jpeg_guarded(&j->guard, decode_image, &job);
+    size_t mark = s->arena->used;
+    pstk__jpeg_begin(&s->guard, &s->cinfo, image->data, image->size);
+    r = pstk__jpeg_guarded(&s->guard, decode_image, &job);
     if (r != 0)
-        r = pstk__jpeg_report(&j->guard, r, size, err);
-    jpeg_abort_decompress(&j->cinfo); /* back to the start, whatever state it was left in */
-    pstk__arena_reset(state->arena, mark);
+        r = pstk__jpeg_report(&s->guard, r, image->size, err);
+    jpeg_abort_decompress(&s->cinfo); /* back to the start, whatever state it was left in */
+    pstk__arena_reset(s->arena, mark);
     return r;
 }
 
 const struct pstk__image_decoder pstk__image_jpeg = {
     .encoding = PSTK_ENCODING_JPEG,
+    .signature = PSTK__SIGNATURE_JPEG,
     .name = "jpeg",
     .probe = jpeg_probe,
+    .open = jpeg_open,
+    .close = jpeg_close,
+    .scratch = jpeg_scratch,
     .decode = jpeg_decode,
 };

@@ -22,66 +22,66 @@ struct encode {
 /* ---- where the bytes go --------------------------------------------------------------------- */
 
 /* Twice the room; what is there is kept. */
-static void grow(struct encode *e)
+static void grow(struct encode *encode)
 {
-    const size_t used = e->capacity, capacity = used ? 2 * used : FIRST_SIZE;
-    uint8_t *bytes = realloc(e->bytes, capacity);
+    const size_t used = encode->capacity, capacity = used ? 2 * used : FIRST_SIZE;
+    uint8_t *bytes = realloc(encode->bytes, capacity);
     if (!bytes)
-        ERREXIT1(&e->cinfo, JERR_OUT_OF_MEMORY, 0); /* does not return; e->bytes stays */
-    e->bytes = bytes;
-    e->capacity = capacity;
-    e->destination.next_output_byte = bytes + used;
-    e->destination.free_in_buffer = capacity - used;
+        ERREXIT1(&encode->cinfo, JERR_OUT_OF_MEMORY, 0); /* does not return; e->bytes stays */
+    encode->bytes = bytes;
+    encode->capacity = capacity;
+    encode->destination.next_output_byte = bytes + used;
+    encode->destination.free_in_buffer = capacity - used;
 }
 
-static void on_begin(j_compress_ptr c)
+static void on_begin(j_compress_ptr cinfo)
 {
-    grow(c->client_data);
+    grow(cinfo->client_data);
 }
 
-static boolean on_full(j_compress_ptr c)
+static boolean on_full(j_compress_ptr cinfo)
 {
-    grow(c->client_data);
+    grow(cinfo->client_data);
     return TRUE;
 }
 
-static void on_end(j_compress_ptr c)
+static void on_end(j_compress_ptr cinfo)
 {
-    struct encode *e = c->client_data;
-    e->size = e->capacity - e->destination.free_in_buffer;
+    struct encode *encode = cinfo->client_data;
+    encode->size = encode->capacity - encode->destination.free_in_buffer;
 }
 
 /* ---- under the guard ------------------------------------------------------------------------ */
 
 /* A TIFF of one directory with one entry, big-endian: 0x0112 Orientation, a SHORT, 1 of it. */
-static void put_orientation(struct encode *e)
+static void put_orientation(struct encode *encode)
 {
     uint8_t exif[32] = {'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0,
                         1,   1,   18,  0,   3, 0, 0,   0,   1, 0,  0, 0, 0, 0, 0};
-    exif[25] = (uint8_t)e->picture->orientation;
-    jpeg_write_marker(&e->cinfo, JPEG_APP0 + 1, exif, sizeof exif);
+    exif[25] = (uint8_t)encode->picture->orientation;
+    jpeg_write_marker(&encode->cinfo, JPEG_APP0 + 1, exif, sizeof exif);
 }
 
 static int write_file(void *user)
 {
-    struct encode *e = user;
-    struct jpeg_compress_struct *c = &e->cinfo;
-    const struct pstk__jpeg_picture *p = e->picture;
-    c->image_width = p->width;
-    c->image_height = p->height;
-    c->input_components = 3;
-    c->in_color_space = JCS_RGB;
-    jpeg_set_defaults(c); /* YCbCr, 4:2:0, JDCT_ISLOW, standard tables */
-    jpeg_set_quality(c, (int)p->quality, TRUE);
-    jpeg_start_compress(c, TRUE);
-    if (p->orientation != 1)
-        put_orientation(e);
-    while (c->next_scanline < c->image_height) {
-        const uint8_t *row = p->rgb + (size_t)c->next_scanline * p->width * 3;
+    struct encode *encode = user;
+    struct jpeg_compress_struct *cinfo = &encode->cinfo;
+    const struct pstk__jpeg_picture *picture = encode->picture;
+    cinfo->image_width = picture->width;
+    cinfo->image_height = picture->height;
+    cinfo->input_components = 3;
+    cinfo->in_color_space = JCS_RGB;
+    jpeg_set_defaults(cinfo); /* YCbCr, 4:2:0, JDCT_ISLOW, standard tables */
+    jpeg_set_quality(cinfo, (int)picture->quality, TRUE);
+    jpeg_start_compress(cinfo, TRUE);
+    if (picture->orientation != 1)
+        put_orientation(encode);
+    while (cinfo->next_scanline < cinfo->image_height) {
+        const uint8_t *row = picture->rgb + (size_t)cinfo->next_scanline * picture->width * 3;
         JSAMPROW rows[1] = {(JSAMPROW)(uintptr_t)row}; /* libjpeg does not write to it */
-        jpeg_write_scanlines(c, rows, 1);
+        jpeg_write_scanlines(cinfo, rows, 1);
     }
-    jpeg_finish_compress(c);
+    jpeg_finish_compress(cinfo);
     return 0;
 }
 
@@ -130,7 +130,7 @@ int pstk__jpeg_encode(const struct pstk__jpeg_picture *picture, void **out, uint
  * samples, and to the manager's 64: the colour converter's rows of one row group with those of
  * context (2 * 3, and 5 pointers a row), and the coefficient controller's strip of 16; 32 together.
  * Tables (colour 6 KiB, Huffman 4 derived of 1.5 KiB, quantisation, the MCU buffer of 10 blocks)
- * and state beside them: below 64 KiB.
+ * and state in addition: below 64 KiB.
  */
 uint64_t pstk__jpeg_encode_scratch(uint32_t width)
 {

@@ -14,9 +14,8 @@ struct pstk__jpeg_picture {
     const uint8_t *rgb; /* borrows; height rows of width * 3 bytes, end to end */
     uint32_t width;     /* 1..65500, libjpeg's limit */
     uint32_t height;
-    uint32_t quality; /* 1..100 */
-    uint32_t
-        orientation; /* EXIF, 1..8; all but 1 are written, in an Exif segment of nothing else */
+    uint32_t quality;     /* 1..100 */
+    uint32_t orientation; /* EXIF, 1..8; any except 1 is written, alone in an Exif segment */
 };
 
 /* Returns owned bytes (free()) in *out. ENOTSUP: larger than a JPEG can be; ENOMEM. */

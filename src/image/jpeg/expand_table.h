@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/expand_table: for eight bits of a map the byte shuffle that brings as many values to the
- * places of its ones and zeroes to the others. L2.
+ * places of its ones and zeroes to the others.
  */
 #ifndef PSTK_JPEG_EXPAND_TABLE_H
 #define PSTK_JPEG_EXPAND_TABLE_H

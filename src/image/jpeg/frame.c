@@ -15,18 +15,20 @@ void pstk__jpeg_frame_layout(struct pstk__jpeg_frame *f)
 {
     f->max_h = f->max_v = 1;
     for (uint32_t i = 0; i < f->n_components; i++) {
-        const struct pstk__jpeg_component *c = &f->component[i];
-        f->max_h = c->h > f->max_h ? c->h : f->max_h;
-        f->max_v = c->v > f->max_v ? c->v : f->max_v;
+        const struct pstk__jpeg_component *component = &f->component[i];
+        f->max_h = component->h > f->max_h ? component->h : f->max_h;
+        f->max_v = component->v > f->max_v ? component->v : f->max_v;
     }
     for (uint32_t i = 0; i < f->n_components; i++) {
-        struct pstk__jpeg_component *c = &f->component[i];
-        c->width = ceil_of((uint64_t)f->width * c->h, f->max_h);
-        c->height = ceil_of((uint64_t)f->height * c->v, f->max_v);
-        c->across = ceil_of(c->width, 8);
-        c->down = ceil_of(c->height, 8);
-        c->stride = f->n_components == 1 ? c->across : round_up(c->across, c->h);
-        c->rows = f->n_components == 1 ? c->down : round_up(c->down, c->v);
+        struct pstk__jpeg_component *component = &f->component[i];
+        component->width = ceil_of((uint64_t)f->width * component->h, f->max_h);
+        component->height = ceil_of((uint64_t)f->height * component->v, f->max_v);
+        component->across = ceil_of(component->width, 8);
+        component->down = ceil_of(component->height, 8);
+        component->stride =
+            f->n_components == 1 ? component->across : round_up(component->across, component->h);
+        component->rows =
+            f->n_components == 1 ? component->down : round_up(component->down, component->v);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/frame: what a JPEG's frame header, its quantisation tables and its colour markers say: all
- * that is needed, beside the coefficients, to make pixels. L2, plain data.
+ * that is needed, apart from the coefficients, to make pixels. Plain data.
  */
 #ifndef PSTK_JPEG_FRAME_H
 #define PSTK_JPEG_FRAME_H

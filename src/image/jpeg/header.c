@@ -2,12 +2,12 @@
 #include "image/jpeg/header.h"
 
 #include "base/error.h"
-#include "image/image.h"
+#include "image/exif.h"
 
 #include <string.h>
 
 enum {
-    MARKER_FIRST = 0xc0, /* Pillow knows 0xc0..0xfe; any other byte after 0xff is no marker */
+    MARKER_FIRST = 0xc0, /* Pillow knows 0xc0..0xfe; any other byte after 0xff is not a marker */
     MARKER_LAST = 0xfe,
     MARKER_SOF0 = 0xc0,
     MARKER_DHT = 0xc4,
@@ -31,7 +31,7 @@ struct cursor {
     const uint8_t *data;
     uint64_t size;
     uint64_t at;     /* <= size */
-    int has_density; /* 1: JFIF told the dots per inch */
+    int has_density; /* 1: JFIF gave the dots per inch */
 };
 
 /* Segments without length: Pillow passes over them, wherever they stand. */
@@ -48,30 +48,30 @@ static int is_frame(uint32_t marker)
 }
 
 /* Find the next marker: 0xff, any number of them, then a byte that is neither 0 nor 0xff. */
-static int next_marker(struct cursor *c, uint32_t *marker, struct pstk_error *err)
+static int next_marker(struct cursor *cursor, uint32_t *marker, struct pstk_error *err)
 {
-    while (c->at < c->size) {
-        if (c->data[c->at] != 0xff) {
-            c->at++;
+    while (cursor->at < cursor->size) {
+        if (cursor->data[cursor->at] != 0xff) {
+            cursor->at++;
             continue;
         }
-        while (c->at < c->size && c->data[c->at] == 0xff)
-            c->at++;
-        if (c->at == c->size)
+        while (cursor->at < cursor->size && cursor->data[cursor->at] == 0xff)
+            cursor->at++;
+        if (cursor->at == cursor->size)
             break;
-        uint32_t found = c->data[c->at++];
+        uint32_t found = cursor->data[cursor->at++];
         if (found == 0)
             continue;
         if (found < MARKER_FIRST || found > MARKER_LAST)
             return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                               "no JPEG marker at byte %llu of the file (0xff 0x%02x)",
-                              (unsigned long long)(c->at - 2), found);
+                              (unsigned long long)(cursor->at - 2), found);
         *marker = found;
         return 0;
     }
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                       "the JPEG file ends within its header, after %llu bytes",
-                      (unsigned long long)c->size);
+                      (unsigned long long)cursor->size);
 }
 
 static int read_frame(struct pstk__jpeg_header *h, uint32_t marker, const uint8_t *s, uint32_t size,
@@ -99,29 +99,30 @@ static int read_frame(struct pstk__jpeg_header *h, uint32_t marker, const uint8_
                           h->n_components);
     if (h->height == 0 && h->width != 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
-                          "JPEG whose height stands behind its scan (DNL) is not supported");
+                          "JPEG whose height comes after its scan (DNL) is not supported");
     if (h->width > MAX_SIDE || h->height > MAX_SIDE)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
-                          "JPEG of %u x %u pixels; sides over %u are not supported", h->width,
-                          h->height, (uint32_t)MAX_SIDE);
+                          "JPEG of %u x %u pixels; sides of more than %u are not supported",
+                          h->width, h->height, (uint32_t)MAX_SIDE);
     return 0;
 }
 
 /* Read one segment with a length: its bytes and their number. */
-static int read_segment(struct cursor *c, uint32_t marker, const uint8_t **bytes, uint32_t *n,
+static int read_segment(struct cursor *cursor, uint32_t marker, const uint8_t **bytes, uint32_t *n,
                         struct pstk_error *err)
 {
-    uint64_t left = c->size - c->at;
-    uint32_t length = left < 2 ? 0 : (uint32_t)c->data[c->at] << 8 | c->data[c->at + 1];
+    uint64_t left = cursor->size - cursor->at;
+    uint32_t length =
+        left < 2 ? 0 : (uint32_t)cursor->data[cursor->at] << 8 | cursor->data[cursor->at + 1];
     if (length < 2 || length > left)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
-                          "JPEG segment 0x%02x at byte %llu has length %u, of which the file has "
-                          "%llu",
-                          marker, (unsigned long long)(c->at - 2), length,
+                          "JPEG segment 0x%02x at byte %llu has length %u, but the file has only "
+                          "%llu bytes of it",
+                          marker, (unsigned long long)(cursor->at - 2), length,
                           (unsigned long long)left);
-    *bytes = c->data + c->at + 2;
+    *bytes = cursor->data + cursor->at + 2;
     *n = length - 2;
-    c->at += length;
+    cursor->at += length;
     return 0;
 }
 
@@ -136,41 +137,41 @@ static int is_tiff(const uint8_t *s, uint32_t n)
 /*
  * Application segments: the first Exif gives the orientation. Refused are those that Pillow (9.4)
  * trips over: JFIF and Adobe segments that end before their version, and an Exif segment that ends
- * within its TIFF header, which it reads in search of the density when JFIF did not tell it.
+ * within its TIFF header, which it reads in search of the density when JFIF did not give it.
  */
-static int read_application(struct pstk__jpeg_header *h, struct cursor *c, uint32_t marker,
+static int read_application(struct pstk__jpeg_header *h, struct cursor *cursor, uint32_t marker,
                             const uint8_t *s, uint32_t n)
 {
     if (marker == MARKER_APP0 && n >= 4 && memcmp(s, "JFIF", 4) == 0) {
-        c->has_density |= n >= 12 && s[7] == 1;
+        cursor->has_density |= n >= 12 && s[7] == 1;
         return n >= 7 ? 0 : PSTK_EBADMSG;
     }
     if (marker == MARKER_APP14 && n >= 5 && memcmp(s, "Adobe", 5) == 0)
         return n >= 7 ? 0 : PSTK_EBADMSG;
     if (marker != MARKER_APP1 || h->orientation != 0 || n < 6 || memcmp(s, "Exif", 5) != 0)
         return 0;
-    h->orientation = pstk__image_orientation(s + 6, n - 6);
-    return n - 6 < 8 && is_tiff(s + 6, n - 6) && !c->has_density ? PSTK_EBADMSG : 0;
+    h->orientation = pstk__exif_orientation(s + 6, n - 6);
+    return n - 6 < 8 && is_tiff(s + 6, n - 6) && !cursor->has_density ? PSTK_EBADMSG : 0;
 }
 
 /* Read one marker and its segment. 1: it was the first scan. */
-static int read_marker(struct pstk__jpeg_header *h, struct cursor *c, struct pstk_error *err)
+static int read_marker(struct pstk__jpeg_header *h, struct cursor *cursor, struct pstk_error *err)
 {
     const uint8_t *s = NULL;
     uint32_t marker = 0, n = 0;
 
-    int r = next_marker(c, &marker, err);
+    int r = next_marker(cursor, &marker, err);
     if (r < 0)
         return r;
     if (is_bare(marker))
         return 0;
-    uint64_t at = c->at - 2;
-    r = read_segment(c, marker, &s, &n, err);
+    uint64_t at = cursor->at - 2;
+    r = read_segment(cursor, marker, &s, &n, err);
     if (r < 0)
         return r;
     if (is_frame(marker))
         return read_frame(h, marker, s, n, err);
-    if (read_application(h, c, marker, s, n) < 0)
+    if (read_application(h, cursor, marker, s, n) < 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "JPEG application segment 0x%02x at byte %llu is cut short", marker,
                           (unsigned long long)at);
@@ -183,14 +184,14 @@ static int read_marker(struct pstk__jpeg_header *h, struct cursor *c, struct pst
 int pstk__jpeg_header_read(struct pstk__jpeg_header *h, const void *data, uint64_t size,
                            struct pstk_error *err)
 {
-    struct cursor c = {.data = data, .size = size, .at = 2};
+    struct cursor cursor = {.data = data, .size = size, .at = 2};
 
     *h = (struct pstk__jpeg_header){0};
     if (size < 3 || memcmp(data, "\xff\xd8\xff", 3) != 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "not a JPEG file");
     int r;
     do {
-        r = read_marker(h, &c, err);
+        r = read_marker(h, &cursor, err);
         if (r < 0)
             return r;
     } while (r == 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/header: the marker segments up to the first scan. L2, pure, without libjpeg. What counts as
+ * jpeg/header: the marker segments up to the first scan. Pure, without libjpeg. What counts as
  * a header is what Pillow takes for one (JpegImagePlugin): junk between segments is passed over,
  * but each segment must be whole.
  */

@@ -64,25 +64,25 @@ static int is_complete_or_less(const struct pstk__huffman_spec *spec)
     return pstk__huffman_n_codes(spec) <= N_SYMBOLS;
 }
 
-void pstk__huffman_init(struct pstk__huffman *h, const struct pstk__huffman_spec *spec)
+void pstk__huffman_init(struct pstk__huffman *huffman, const struct pstk__huffman_spec *spec)
 {
     uint32_t code = 0, k = 0;
     for (uint32_t i = 0; i < N_SYMBOLS; i++)
-        h->codes[i] = (struct pstk__huffman_code){.missing = 1};
+        huffman->codes[i] = (struct pstk__huffman_code){.missing = 1};
     if (!is_complete_or_less(spec))
         return;
     for (uint32_t length = 1; length <= MAX_LENGTH; length++, code <<= 1) {
         for (uint32_t i = 0; i < spec->counts[length - 1]; i++, code++) {
             uint32_t symbol = spec->symbols[k++], n_value = symbol & 15;
-            struct pstk__huffman_code *c = &h->codes[symbol];
-            if (c->missing) /* of a symbol's two codes an encoder would take the shorter */
-                *c = (struct pstk__huffman_code){.bits = code << n_value,
-                                                 .size = (uint8_t)(length + n_value)};
+            struct pstk__huffman_code *huffman_code = &huffman->codes[symbol];
+            if (huffman_code->missing) /* of two codes an encoder takes the shorter */
+                *huffman_code = (struct pstk__huffman_code){.bits = code << n_value,
+                                                            .size = (uint8_t)(length + n_value)};
         }
     }
 }
 
-/* A tree under construction: leaves first, each inner node behind its children. */
+/* A tree under construction: leaves first, each inner node after its children. */
 struct tree {
     uint64_t weight[2 * N_SYMBOLS + 1];
     uint16_t parent[2 * N_SYMBOLS + 1]; /* 0: none yet, for 0 is a leaf */
@@ -90,24 +90,24 @@ struct tree {
 };
 
 /* The lightest node without parent, or n_nodes. */
-static uint32_t lightest(const struct tree *t)
+static uint32_t lightest(const struct tree *tree)
 {
-    uint32_t best = t->n_nodes;
-    for (uint32_t i = 0; i < t->n_nodes; i++)
-        if (t->parent[i] == 0 && (best == t->n_nodes || t->weight[i] < t->weight[best]))
+    uint32_t best = tree->n_nodes;
+    for (uint32_t i = 0; i < tree->n_nodes; i++)
+        if (tree->parent[i] == 0 && (best == tree->n_nodes || tree->weight[i] < tree->weight[best]))
             best = i;
     return best;
 }
 
-static void join_lightest(struct tree *t)
+static void join_lightest(struct tree *tree)
 {
-    uint32_t a = lightest(t), node = t->n_nodes;
-    t->parent[a] = (uint16_t)node;
-    uint32_t b = lightest(t);
-    t->parent[b] = (uint16_t)node;
-    t->weight[node] = t->weight[a] + t->weight[b];
-    t->parent[node] = 0;
-    t->n_nodes++;
+    uint32_t a = lightest(tree), node = tree->n_nodes;
+    tree->parent[a] = (uint16_t)node;
+    uint32_t b = lightest(tree);
+    tree->parent[b] = (uint16_t)node;
+    tree->weight[node] = tree->weight[a] + tree->weight[b];
+    tree->parent[node] = 0;
+    tree->n_nodes++;
 }
 
 /* Annex K.3: pairs of codes over 16 bits long give way to one a bit shorter, and a shorter code
@@ -131,7 +131,7 @@ void pstk__huffman_optimal(struct pstk__huffman_spec *spec, const uint64_t count
 {
     /* Leaf 0 stands for the code of all ones: being the lightest, it gets a longest one, and
      * canonical codes can put that last. */
-    struct tree t = {.n_nodes = 1};
+    struct tree tree = {.n_nodes = 1};
     uint32_t n_of_length[N_SYMBOLS + 1] = {0}, length[2 * N_SYMBOLS + 1];
     uint8_t symbol_of[N_SYMBOLS + 1];
 
@@ -139,18 +139,18 @@ void pstk__huffman_optimal(struct pstk__huffman_spec *spec, const uint64_t count
     for (uint32_t i = 0; i < N_SYMBOLS; i++) {
         if (counts[i] == 0)
             continue;
-        symbol_of[t.n_nodes] = (uint8_t)i;
-        t.weight[t.n_nodes++] = counts[i];
+        symbol_of[tree.n_nodes] = (uint8_t)i;
+        tree.weight[tree.n_nodes++] = counts[i];
     }
-    uint32_t n_leaves = t.n_nodes;
+    uint32_t n_leaves = tree.n_nodes;
     if (n_leaves == 1)
         return;
     for (uint32_t i = 1; i < n_leaves; i++)
-        join_lightest(&t);
+        join_lightest(&tree);
 
-    length[t.n_nodes - 1] = 0;
-    for (uint32_t i = t.n_nodes - 1; i-- > 0;)
-        length[i] = length[t.parent[i]] + 1;
+    length[tree.n_nodes - 1] = 0;
+    for (uint32_t i = tree.n_nodes - 1; i-- > 0;)
+        length[i] = length[tree.parent[i]] + 1;
     uint32_t n = 0;
     for (uint32_t at = 1; n < n_leaves - 1; at++)
         for (uint32_t i = 1; i < n_leaves; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/huffman: Huffman tables of JPEG for coding: from a DHT segment, the standard ones, and
- * optimal ones for given counts (ITU T.81 annexes C and K). L2, pure.
+ * optimal ones for given counts (ITU T.81 annexes C and K). Pure.
  */
 #ifndef PSTK_JPEG_HUFFMAN_H
 #define PSTK_JPEG_HUFFMAN_H
@@ -28,11 +28,11 @@ struct pstk__huffman {
 
 /* Codes from counts. A table whose codes do not fit their lengths, or of over 256 of them, has no
  * code for any symbol: libjpeg refuses it when it is used. */
-void pstk__huffman_init(struct pstk__huffman *h, const struct pstk__huffman_spec *spec);
+void pstk__huffman_init(struct pstk__huffman *huffman, const struct pstk__huffman_spec *spec);
 /* One of the standard tables: libjpeg takes these (0 and 1) where a file defines none. */
 const struct pstk__huffman_spec *pstk__huffman_standard(int is_ac, int is_chroma);
-/* The shortest code of at most 16 bits for symbols that occur as often as told; none is all ones. A
- * symbol that does not occur gets no code. Sum of the counts: below 2^63. */
+/* The shortest code of at most 16 bits for symbols that occur as often as given; none is all ones.
+ * A symbol that does not occur gets no code. Sum of the counts: below 2^63. */
 void pstk__huffman_optimal(struct pstk__huffman_spec *spec, const uint64_t counts[256]);
 /* Number of codes. */
 uint32_t pstk__huffman_n_codes(const struct pstk__huffman_spec *spec);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/inverse: what the vector variants of the inverse DCT share. L2, for inverse_*.c and
+ * jpeg/inverse: what the vector variants of the inverse DCT share. For inverse_*.c and
  * kernels_*.c alone.
  *
  * A pass transforms lanes of 128 bits, each of which holds four columns (then: rows) of one block,

@@ -66,7 +66,7 @@ struct group {
 struct chunk {
     int8_t ALIGNED values[CHUNK / GROUP][4][GROUP][16]; /* by quarter of the zigzag order */
     uint64_t dc[CHUNK][2];                              /* dequantised, 16 bits of the first */
-    uint64_t maps[CHUNK];                               /* 0 behind the last block */
+    uint64_t maps[CHUNK];                               /* 0 after the last block */
 };
 
 /* ---- expansion ------------------------------------------------------------------------------ */
@@ -96,22 +96,22 @@ INLINE TARGET void store_half(void *p, __m128i x)
     _mm_storel_epi64((__m128i *)p, x);
 }
 
-static void table_of(struct table *t, const uint16_t *quant, int has_words)
+static void table_of(struct table *table, const uint16_t *quant, int has_words)
 {
     const int shift = has_words ? 0 : 8; /* the odd ones' bytes are the upper ones */
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 8; k++) {
             const uint8_t *places = natural_places + 16 * i + 2 * k;
-            t->even[i][k] = quant[places[0]];
-            t->odd[i][k] = (uint16_t)(quant[places[1]] << shift);
+            table->even[i][k] = quant[places[0]];
+            table->odd[i][k] = (uint16_t)(quant[places[1]] << shift);
         }
     for (int k = 0; k < 8; k++) {
-        t->corner_even[k] = quant[corner_natural_places[2 * k]];
-        t->corner_odd[k] = (uint16_t)(quant[corner_natural_places[2 * k + 1]] << 8);
+        table->corner_even[k] = quant[corner_natural_places[2 * k]];
+        table->corner_odd[k] = (uint16_t)(quant[corner_natural_places[2 * k + 1]] << 8);
     }
 }
 
-/* Eight values to their places, by bits [8 i, 8 i + 8) of the map. They begin behind those of the
+/* Eight values to their places, by bits [8 i, 8 i + 8) of the map. They begin after those of the
  * bits before them: none waits for another. */
 INLINE TARGET void expand_eight(int8_t values[4][GROUP][16], uint32_t block, uint64_t map,
                                 const int8_t *from, uint32_t i)
@@ -142,43 +142,43 @@ INLINE TARGET const int8_t *expand(int8_t values[4][GROUP][16], uint32_t block, 
 
 /* Blocks [first, first + CHUNK) of a row. 1 when a dequantised DC is beyond what a shift by 2
  * keeps. */
-INLINE TARGET int fill_chunk(struct chunk *c, const struct pstk__block_row *r, uint32_t first,
+INLINE TARGET int fill_chunk(struct chunk *chunk, const struct pstk__block_row *row, uint32_t first,
                              uint16_t quant_dc, const int8_t **values)
 {
-    const uint32_t left = r->n_blocks - first, n = left < CHUNK ? left : CHUNK;
+    const uint32_t left = row->n_blocks - first, n = left < CHUNK ? left : CHUNK;
     uint32_t far = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const int16_t dc = (int16_t)(uint16_t)((uint32_t)r->dc[first + i] * quant_dc);
+        const int16_t dc = (int16_t)(uint16_t)((uint32_t)row->dc[first + i] * quant_dc);
         far |= (uint32_t)(dc + 8192) >> 14;
-        c->dc[i][0] = (uint16_t)dc;
-        c->maps[i] = r->maps[first + i];
+        chunk->dc[i][0] = (uint16_t)dc;
+        chunk->maps[i] = row->maps[first + i];
     }
     if (n % GROUP) { /* a block that the row lacks */
-        c->maps[n] = 0;
-        c->dc[n][0] = 0;
+        chunk->maps[n] = 0;
+        chunk->dc[n][0] = 0;
     }
     for (uint32_t i = 0; i < n; i += GROUP) {
-        if ((c->maps[i] | c->maps[i + 1]) == 0)
+        if ((chunk->maps[i] | chunk->maps[i + 1]) == 0)
             continue;
-        *values = expand(c->values[i / GROUP], 0, c->maps[i], *values);
-        *values = expand(c->values[i / GROUP], 1, c->maps[i + 1], *values);
+        *values = expand(chunk->values[i / GROUP], 0, chunk->maps[i], *values);
+        *values = expand(chunk->values[i / GROUP], 1, chunk->maps[i + 1], *values);
     }
     return far != 0;
 }
 
-/* Signed bytes times factors. Byte factors are at most 255 and have a zero beside them, so that the
- * instruction's saturation is never seen. */
-INLINE TARGET void dequantise(struct group *g, __m256i bytes, const struct table *t, int pair,
-                              int has_words)
+/* Signed bytes times factors. Byte factors are at most 255 and have a zero next to them, so that
+ * the instruction's saturation is never seen. */
+INLINE TARGET void dequantise(struct group *group, __m256i bytes, const struct table *table,
+                              int pair, int has_words)
 {
-    const __m256i even = load_twice(t->even[pair]), odd = load_twice(t->odd[pair]);
+    const __m256i even = load_twice(table->even[pair]), odd = load_twice(table->odd[pair]);
     if (has_words) {
         const __m256i low = _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8);
-        g->pair[2 * pair] = _mm256_mullo_epi16(low, even);
-        g->pair[2 * pair + 1] = _mm256_mullo_epi16(_mm256_srai_epi16(bytes, 8), odd);
+        group->pair[2 * pair] = _mm256_mullo_epi16(low, even);
+        group->pair[2 * pair + 1] = _mm256_mullo_epi16(_mm256_srai_epi16(bytes, 8), odd);
     } else {
-        g->pair[2 * pair] = _mm256_maddubs_epi16(even, bytes);
-        g->pair[2 * pair + 1] = _mm256_maddubs_epi16(odd, bytes);
+        group->pair[2 * pair] = _mm256_maddubs_epi16(even, bytes);
+        group->pair[2 * pair + 1] = _mm256_maddubs_epi16(odd, bytes);
     }
 }
 
@@ -198,7 +198,7 @@ static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 
 }
 
 /* The same for a group in registers, of whose bytes the escapes mark the places. */
-INLINE TARGET void patch_group(struct group *g, const __m256i quarter[4], const int16_t **wide,
+INLINE TARGET void patch_group(struct group *group, const __m256i quarter[4], const int16_t **wide,
                                const uint16_t *quant)
 {
     int16_t ALIGNED coefficients[8][8 * GROUP];
@@ -212,11 +212,11 @@ INLINE TARGET void patch_group(struct group *g, const __m256i quarter[4], const 
     }
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        store_256(coefficients[i], g->pair[i]);
+        store_256(coefficients[i], group->pair[i]);
     *wide = patch(coefficients, at, *wide, quant);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        g->pair[i] = load_256(coefficients[i]);
+        group->pair[i] = load_256(coefficients[i]);
 }
 
 /* One pair of rows of each block, out of the quarters of the zigzag order. */
@@ -224,46 +224,49 @@ INLINE TARGET __m256i gather(const __m256i quarter[4], int pair)
 {
     const __m256i a = _mm256_shuffle_epi8(quarter[0], load_twice(quarter_places[pair][0]));
     const __m256i b = _mm256_shuffle_epi8(quarter[1], load_twice(quarter_places[pair][1]));
-    const __m256i c = _mm256_shuffle_epi8(quarter[2], load_twice(quarter_places[pair][2]));
+    const __m256i chunk = _mm256_shuffle_epi8(quarter[2], load_twice(quarter_places[pair][2]));
     const __m256i d = _mm256_shuffle_epi8(quarter[3], load_twice(quarter_places[pair][3]));
-    return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d));
+    return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(chunk, d));
 }
 
 /* A group's coefficients, dequantised. 1 when there were wide ones. */
-INLINE TARGET int load_group(struct group *g, struct chunk *c, uint32_t at, const struct table *t,
-                             const int16_t **wide, const uint16_t *quant, int has_words)
+INLINE TARGET int load_group(struct group *group, struct chunk *chunk, uint32_t at,
+                             const struct table *table, const int16_t **wide, const uint16_t *quant,
+                             int has_words)
 {
-    const __m256i quarter[4] = {load_256(c->values[at][0]), load_256(c->values[at][1]),
-                                load_256(c->values[at][2]), load_256(c->values[at][3])};
+    const __m256i quarter[4] = {load_256(chunk->values[at][0]), load_256(chunk->values[at][1]),
+                                load_256(chunk->values[at][2]), load_256(chunk->values[at][3])};
     const __m256i least = _mm256_min_epi8(_mm256_min_epi8(quarter[0], quarter[1]),
                                           _mm256_min_epi8(quarter[2], quarter[3]));
     const int is_wide = _mm256_movemask_epi8(_mm256_cmpeq_epi8(least, _mm256_set1_epi8(-128))) != 0;
-    dequantise(g, gather(quarter, 0), t, 0, has_words);
-    dequantise(g, gather(quarter, 1), t, 1, has_words);
-    dequantise(g, gather(quarter, 2), t, 2, has_words);
-    dequantise(g, gather(quarter, 3), t, 3, has_words);
+    dequantise(group, gather(quarter, 0), table, 0, has_words);
+    dequantise(group, gather(quarter, 1), table, 1, has_words);
+    dequantise(group, gather(quarter, 2), table, 2, has_words);
+    dequantise(group, gather(quarter, 3), table, 3, has_words);
     if (__builtin_expect(is_wide, 0)) {
-        patch_group(g, quarter, wide, quant);
+        patch_group(group, quarter, wide, quant);
     }
     /* The DC is the first word of its lane. */
-    g->pair[0] = _mm256_or_si256(g->pair[0], load_256(c->dc[GROUP * at]));
+    group->pair[0] = _mm256_or_si256(group->pair[0], load_256(chunk->dc[GROUP * at]));
     return is_wide;
 }
 
 /* The same of a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. With wide ones it does
  * nothing. */
-INLINE TARGET int load_corners(__m256i pairs[2], const struct chunk *c, uint32_t at,
-                               const struct table *t)
+INLINE TARGET int load_corners(__m256i pairs[2], const struct chunk *chunk, uint32_t at,
+                               const struct table *table)
 {
-    const __m256i a = _mm256_shuffle_epi8(load_256(c->values[at][0]), load_twice(corner_places[0]));
-    const __m256i b = _mm256_shuffle_epi8(load_256(c->values[at][1]), load_twice(corner_places[1]));
+    const __m256i a =
+        _mm256_shuffle_epi8(load_256(chunk->values[at][0]), load_twice(corner_places[0]));
+    const __m256i b =
+        _mm256_shuffle_epi8(load_256(chunk->values[at][1]), load_twice(corner_places[1]));
     const __m256i bytes = _mm256_or_si256(a, b);
     const __m256i escapes = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-128));
     if (__builtin_expect(_mm256_movemask_epi8(escapes) != 0, 0))
         return 1;
-    pairs[0] = _mm256_or_si256(_mm256_maddubs_epi16(load_twice(t->corner_even), bytes),
-                               load_256(c->dc[GROUP * at]));
-    pairs[1] = _mm256_maddubs_epi16(load_twice(t->corner_odd), bytes);
+    pairs[0] = _mm256_or_si256(_mm256_maddubs_epi16(load_twice(table->corner_even), bytes),
+                               load_256(chunk->dc[GROUP * at]));
+    pairs[1] = _mm256_maddubs_epi16(load_twice(table->corner_odd), bytes);
     return 0;
 }
 
@@ -353,17 +356,17 @@ INLINE TARGET __m256i odd_elements(__m256i a, __m256i b)
 
 /* The first pass. Columns come in pairs of rows, rows 0..3 and then 4..7 go out in pairs of
  * columns: [4 * (lower rows) + pair]. */
-INLINE TARGET void columns(struct group *rows, const struct group *g)
+INLINE TARGET void columns(struct group *rows, const struct group *group)
 {
     __m256i v[8];
-    pass(v, g->pair[0], g->pair[2], g->pair[4], g->pair[6], PSTK__IDCT_ROUND_1);
+    pass(v, group->pair[0], group->pair[2], group->pair[4], group->pair[6], PSTK__IDCT_ROUND_1);
     const __m256i even01 = pack_rows(v[0], v[1]), even23 = pack_rows(v[2], v[3]);
     const __m256i even45 = pack_rows(v[4], v[5]), even67 = pack_rows(v[6], v[7]);
     rows->pair[0] = even_elements(even01, even23);
     rows->pair[1] = odd_elements(even01, even23);
     rows->pair[4] = even_elements(even45, even67);
     rows->pair[5] = odd_elements(even45, even67);
-    pass(v, g->pair[1], g->pair[3], g->pair[5], g->pair[7], PSTK__IDCT_ROUND_1);
+    pass(v, group->pair[1], group->pair[3], group->pair[5], group->pair[7], PSTK__IDCT_ROUND_1);
     const __m256i odd01 = pack_rows(v[0], v[1]), odd23 = pack_rows(v[2], v[3]);
     const __m256i odd45 = pack_rows(v[4], v[5]), odd67 = pack_rows(v[6], v[7]);
     rows->pair[2] = even_elements(odd01, odd23);
@@ -375,13 +378,14 @@ INLINE TARGET void columns(struct group *rows, const struct group *g)
 /* The first pass of blocks that have nothing below their first row is a shift in libjpeg-turbo,
  * which wraps where the pass saturates. */
 TARGET static __attribute__((noinline)) void
-shift_first_rows(struct group *rows, const struct group *g, const uint64_t maps[GROUP])
+shift_first_rows(struct group *rows, const struct group *group, const uint64_t maps[GROUP])
 {
     const int64_t upper = maps[0] & ~PSTK__IDCT_FIRST_ROW ? 0 : -1;
     const int64_t lower = maps[1] & ~PSTK__IDCT_FIRST_ROW ? 0 : -1;
     const __m256i lanes = _mm256_set_epi64x(lower, lower, upper, upper);
     const __m256i first = _mm256_set1_epi32(0x05040100), second = _mm256_set1_epi32(0x0D0C0908);
-    const __m256i even = _mm256_slli_epi16(g->pair[0], 2), odd = _mm256_slli_epi16(g->pair[1], 2);
+    const __m256i even = _mm256_slli_epi16(group->pair[0], 2),
+                  odd = _mm256_slli_epi16(group->pair[1], 2);
     const __m256i shifted[4] = {_mm256_shuffle_epi8(even, first), _mm256_shuffle_epi8(even, second),
                                 _mm256_shuffle_epi8(odd, first), _mm256_shuffle_epi8(odd, second)};
     for (int i = 0; i < 8; i++)
@@ -397,11 +401,11 @@ INLINE TARGET __m256i pack_columns(__m256i a, __m256i b)
 }
 
 /* Four columns of four rows in each lane, row by row. */
-INLINE TARGET __m256i pack_four(__m256i a, __m256i b, __m256i c, __m256i d)
+INLINE TARGET __m256i pack_four(__m256i a, __m256i b, __m256i chunk, __m256i d)
 {
     const __m256i rows = _mm256_set_epi64x(0x0F0E07060D0C0504, 0x0B0A030209080100,
                                            0x0F0E07060D0C0504, 0x0B0A030209080100);
-    const __m256i bytes = _mm256_packs_epi16(pack_columns(a, b), pack_columns(c, d));
+    const __m256i bytes = _mm256_packs_epi16(pack_columns(a, b), pack_columns(chunk, d));
     return _mm256_shuffle_epi8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), rows);
 }
 
@@ -458,7 +462,7 @@ INLINE TARGET void flat_group(uint8_t *out, size_t stride, const uint64_t dc[GRO
 
 /* ---- rows of blocks ------------------------------------------------------------------------- */
 
-/* What a row needs beside its chunks. */
+/* What a row needs apart from its chunks. */
 struct row {
     struct table table;
     const uint16_t *quant;
@@ -466,28 +470,28 @@ struct row {
     int is_far; /* a first row may be beyond what a shift by 2 keeps */
 };
 
-INLINE TARGET void inverse_group(uint8_t *out, const struct row *r, struct chunk *c, uint32_t at,
-                                 const int16_t **wide, int has_words)
+INLINE TARGET void inverse_group(uint8_t *out, const struct row *r, struct chunk *chunk,
+                                 uint32_t at, const int16_t **wide, int has_words)
 {
-    const uint64_t *maps = c->maps + GROUP * at, any = maps[0] | maps[1];
-    struct group g, rows;
+    const uint64_t *maps = chunk->maps + GROUP * at, any = maps[0] | maps[1];
+    struct group group, rows;
     if (any == 0) {
-        flat_group(out, r->stride, c->dc + GROUP * at);
+        flat_group(out, r->stride, chunk->dc + GROUP * at);
         return;
     }
     if ((any & ~PSTK__IDCT_CORNER) == 0 && !r->is_far && !has_words) {
         __m256i pairs[2];
-        if (load_corners(pairs, c, at, &r->table) == 0) {
+        if (load_corners(pairs, chunk, at, &r->table) == 0) {
             transform_corners(out, r->stride, pairs);
             return;
         }
     }
-    const int is_wide = load_group(&g, c, at, &r->table, wide, r->quant, has_words);
-    columns(&rows, &g);
+    const int is_wide = load_group(&group, chunk, at, &r->table, wide, r->quant, has_words);
+    columns(&rows, &group);
     const int is_first_row =
         (maps[0] & ~PSTK__IDCT_FIRST_ROW) == 0 || (maps[1] & ~PSTK__IDCT_FIRST_ROW) == 0;
     if (__builtin_expect((r->is_far | is_wide) && is_first_row, 0)) {
-        struct group shifted = rows, from = g;
+        struct group shifted = rows, from = group;
         shift_first_rows(&shifted, &from, maps);
         rows = shifted;
     }
@@ -498,19 +502,19 @@ INLINE TARGET void inverse(uint8_t *out, size_t stride, const struct pstk__block
                            const uint16_t *quant, int has_words)
 {
     struct row r = {.quant = quant, .stride = stride};
-    struct chunk c;
+    struct chunk chunk;
     const int8_t *values = blocks->values;
     const int16_t *wide = blocks->wide;
     int is_first_row_far = 0;
-    memset(c.dc, 0, sizeof c.dc);
+    memset(chunk.dc, 0, sizeof chunk.dc);
     table_of(&r.table, quant, has_words);
     for (int i = 1; i < 8; i++)
         is_first_row_far |= quant[i] > 8191 / 127;
     for (uint32_t i = 0; i < blocks->n_blocks; i += CHUNK) {
         const uint32_t left = blocks->n_blocks - i, n = left < CHUNK ? left : CHUNK;
-        r.is_far = is_first_row_far | fill_chunk(&c, blocks, i, quant[0], &values);
+        r.is_far = is_first_row_far | fill_chunk(&chunk, blocks, i, quant[0], &values);
         for (uint32_t k = 0; k < n; k += GROUP, out += 8 * GROUP)
-            inverse_group(out, &r, &c, k / GROUP, &wide, has_words);
+            inverse_group(out, &r, &chunk, k / GROUP, &wide, has_words);
     }
 }
 

@@ -83,7 +83,7 @@ struct group {
     __m512i pair[8];
 };
 
-/* The blocks behind the last whole group, with zeroes for those that the row lacks. */
+/* The blocks after the last whole group, with zeroes for those that the row lacks. */
 struct tail {
     uint64_t maps[GROUP];
     int16_t dc[GROUP];
@@ -157,25 +157,25 @@ TARGET static struct table word_table(const uint16_t *quant)
 }
 
 /* The coefficients of a block, as bytes in the order of zigzag_places; moves on. */
-INLINE TARGET __m512i expand(uint64_t map, struct cursor *c)
+INLINE TARGET __m512i expand(uint64_t map, struct cursor *cursor)
 {
-    const __m512i values = load_512(c->values);
-    c->values += __builtin_popcountll(map);
+    const __m512i values = load_512(cursor->values);
+    cursor->values += __builtin_popcountll(map);
     return _mm512_maskz_expand_epi8(map, values);
 }
 
-/* Signed bytes times factors. Byte factors are at most 255 and have a zero beside them, so that the
- * instruction's saturation is never seen. */
-INLINE TARGET void dequantise(struct group *g, __m512i bytes, const struct table *t, int pair,
+/* Signed bytes times factors. Byte factors are at most 255 and have a zero next to them, so that
+ * the instruction's saturation is never seen. */
+INLINE TARGET void dequantise(struct group *group, __m512i bytes, const struct table *t, int pair,
                               int has_words)
 {
     if (has_words) {
         const __m512i even = _mm512_srai_epi16(_mm512_slli_epi16(bytes, 8), 8);
-        g->pair[2 * pair] = _mm512_mullo_epi16(even, t->even[pair]);
-        g->pair[2 * pair + 1] = _mm512_mullo_epi16(_mm512_srai_epi16(bytes, 8), t->odd[pair]);
+        group->pair[2 * pair] = _mm512_mullo_epi16(even, t->even[pair]);
+        group->pair[2 * pair + 1] = _mm512_mullo_epi16(_mm512_srai_epi16(bytes, 8), t->odd[pair]);
     } else {
-        g->pair[2 * pair] = _mm512_maddubs_epi16(t->even[pair], bytes);
-        g->pair[2 * pair + 1] = _mm512_maddubs_epi16(t->odd[pair], bytes);
+        group->pair[2 * pair] = _mm512_maddubs_epi16(t->even[pair], bytes);
+        group->pair[2 * pair + 1] = _mm512_maddubs_epi16(t->odd[pair], bytes);
     }
 }
 
@@ -195,17 +195,17 @@ static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 
 }
 
 /* The same for a group in registers. */
-INLINE TARGET void patch_group(struct group *g, const uint64_t at[GROUP], struct cursor *c,
+INLINE TARGET void patch_group(struct group *group, const uint64_t at[GROUP], struct cursor *cursor,
                                const uint16_t *quant)
 {
     int16_t ALIGNED coefficients[8][8 * GROUP];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        _mm512_store_si512(coefficients[i], g->pair[i]);
-    c->wide = patch(coefficients, at, c->wide, quant);
+        _mm512_store_si512(coefficients[i], group->pair[i]);
+    cursor->wide = patch(coefficients, at, cursor->wide, quant);
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
-        g->pair[i] = _mm512_load_si512(coefficients[i]);
+        group->pair[i] = _mm512_load_si512(coefficients[i]);
 }
 
 /* Four DCs to the first words of their lanes. */
@@ -220,21 +220,22 @@ struct expanded {
     __m512i zigzag[GROUP], ordered[GROUP];
 };
 
-INLINE TARGET void expand_group(struct expanded *e, const uint64_t maps[GROUP], struct cursor *c)
+INLINE TARGET void expand_group(struct expanded *expanded, const uint64_t maps[GROUP],
+                                struct cursor *cursor)
 {
     const __m512i order = load_512(zigzag_places);
 #pragma GCC unroll 4
     for (uint32_t b = 0; b < GROUP; b++) {
-        e->zigzag[b] = expand(maps[b], c);
-        e->ordered[b] = _mm512_permutexvar_epi8(order, e->zigzag[b]);
+        expanded->zigzag[b] = expand(maps[b], cursor);
+        expanded->ordered[b] = _mm512_permutexvar_epi8(order, expanded->zigzag[b]);
     }
 }
 
 /* The group's coefficients, dequantised. 1 when there were wide ones. */
-INLINE TARGET int dequantise_group(struct group *g, const struct expanded *e, __m128i dc,
-                                   struct cursor *c, const struct row *r, int has_words)
+INLINE TARGET int dequantise_group(struct group *group, const struct expanded *expanded, __m128i dc,
+                                   struct cursor *cursor, const struct row *row, int has_words)
 {
-    const __m512i *z = e->zigzag, *o = e->ordered, escape = _mm512_set1_epi8(-128);
+    const __m512i *z = expanded->zigzag, *o = expanded->ordered, escape = _mm512_set1_epi8(-128);
     const __m512i least = _mm512_min_epi8(_mm512_min_epi8(z[0], z[1]), _mm512_min_epi8(z[2], z[3]));
     const int is_wide = _mm512_cmpeq_epi8_mask(least, escape) != 0;
 
@@ -243,18 +244,18 @@ INLINE TARGET int dequantise_group(struct group *g, const struct expanded *e, __
     const __m512i upper23 = _mm512_shuffle_i64x2(o[2], o[3], 0x44);
     const __m512i lower01 = _mm512_shuffle_i64x2(o[0], o[1], 0xEE);
     const __m512i lower23 = _mm512_shuffle_i64x2(o[2], o[3], 0xEE);
-    const struct table *t = &r->table;
-    dequantise(g, _mm512_shuffle_i64x2(upper01, upper23, 0x88), t, 0, has_words);
-    dequantise(g, _mm512_shuffle_i64x2(upper01, upper23, 0xDD), t, 1, has_words);
-    dequantise(g, _mm512_shuffle_i64x2(lower01, lower23, 0x88), t, 2, has_words);
-    dequantise(g, _mm512_shuffle_i64x2(lower01, lower23, 0xDD), t, 3, has_words);
+    const struct table *t = &row->table;
+    dequantise(group, _mm512_shuffle_i64x2(upper01, upper23, 0x88), t, 0, has_words);
+    dequantise(group, _mm512_shuffle_i64x2(upper01, upper23, 0xDD), t, 1, has_words);
+    dequantise(group, _mm512_shuffle_i64x2(lower01, lower23, 0x88), t, 2, has_words);
+    dequantise(group, _mm512_shuffle_i64x2(lower01, lower23, 0xDD), t, 3, has_words);
     if (__builtin_expect(is_wide, 0)) {
         const uint64_t at[GROUP] = {
             _mm512_cmpeq_epi8_mask(z[0], escape), _mm512_cmpeq_epi8_mask(z[1], escape),
             _mm512_cmpeq_epi8_mask(z[2], escape), _mm512_cmpeq_epi8_mask(z[3], escape)};
-        patch_group(g, at, c, r->quant);
+        patch_group(group, at, cursor, row->quant);
     }
-    g->pair[0] = _mm512_or_si512(g->pair[0], lanes_of_dc(dc));
+    group->pair[0] = _mm512_or_si512(group->pair[0], lanes_of_dc(dc));
     return is_wide;
 }
 
@@ -358,17 +359,17 @@ INLINE TARGET __m512i odd_elements(__m512i a, __m512i b)
 
 /* The first pass. Columns come in pairs of rows, rows 0..3 and then 4..7 go out in pairs of
  * columns: [4 * (lower rows) + pair]. */
-INLINE TARGET void columns(struct group *rows, const struct group *g, const struct factors *f)
+INLINE TARGET void columns(struct group *rows, const struct group *group, const struct factors *f)
 {
     __m512i v[8];
-    pass(v, f, g->pair[0], g->pair[2], g->pair[4], g->pair[6], PSTK__IDCT_ROUND_1);
+    pass(v, f, group->pair[0], group->pair[2], group->pair[4], group->pair[6], PSTK__IDCT_ROUND_1);
     const __m512i even01 = pack_rows(v[0], v[1]), even23 = pack_rows(v[2], v[3]);
     const __m512i even45 = pack_rows(v[4], v[5]), even67 = pack_rows(v[6], v[7]);
     rows->pair[0] = even_elements(even01, even23);
     rows->pair[1] = odd_elements(even01, even23);
     rows->pair[4] = even_elements(even45, even67);
     rows->pair[5] = odd_elements(even45, even67);
-    pass(v, f, g->pair[1], g->pair[3], g->pair[5], g->pair[7], PSTK__IDCT_ROUND_1);
+    pass(v, f, group->pair[1], group->pair[3], group->pair[5], group->pair[7], PSTK__IDCT_ROUND_1);
     const __m512i odd01 = pack_rows(v[0], v[1]), odd23 = pack_rows(v[2], v[3]);
     const __m512i odd45 = pack_rows(v[4], v[5]), odd67 = pack_rows(v[6], v[7]);
     rows->pair[2] = even_elements(odd01, odd23);
@@ -388,11 +389,12 @@ INLINE uint64_t first_row_lanes(const uint64_t maps[GROUP])
 
 /* The first pass of such blocks is a shift in libjpeg-turbo, which wraps where the pass saturates.
  */
-TARGET static __attribute__((noinline)) void shift_first_rows(struct group *rows,
-                                                              const struct group *g, uint64_t lanes)
+TARGET static __attribute__((noinline)) void
+shift_first_rows(struct group *rows, const struct group *group, uint64_t lanes)
 {
     const __m512i first = _mm512_set1_epi32(0x05040100), second = _mm512_set1_epi32(0x0D0C0908);
-    const __m512i even = _mm512_slli_epi16(g->pair[0], 2), odd = _mm512_slli_epi16(g->pair[1], 2);
+    const __m512i even = _mm512_slli_epi16(group->pair[0], 2),
+                  odd = _mm512_slli_epi16(group->pair[1], 2);
     for (int i = 0; i < 8; i += 4) {
         rows->pair[i] = _mm512_mask_shuffle_epi8(rows->pair[i], lanes, even, first);
         rows->pair[i + 1] = _mm512_mask_shuffle_epi8(rows->pair[i + 1], lanes, even, second);
@@ -433,13 +435,13 @@ INLINE TARGET void store_rows(uint8_t *out, size_t stride, const __m512i v[8],
 }
 
 /* Half a group, stored: rows 0..3 or 4..7. */
-INLINE TARGET void transform(uint8_t *out, const struct row *r, const struct group *rows,
+INLINE TARGET void transform(uint8_t *out, const struct row *row, const struct group *rows,
                              uint32_t first)
 {
     const __m512i *p = rows->pair + first;
     __m512i v[8];
-    pass(v, r->f, p[0], p[1], p[2], p[3], PSTK__IDCT_ROUND_2);
-    store_rows(out + first * r->stride, r->stride, v, r->f);
+    pass(v, row->f, p[0], p[1], p[2], p[3], PSTK__IDCT_ROUND_2);
+    store_rows(out + first * row->stride, row->stride, v, row->f);
 }
 
 /* A group of corners, from its coefficients to samples. */
@@ -498,15 +500,15 @@ INLINE const struct factors *opaque(const struct factors *f)
     return f;
 }
 
-static struct tail tail_of(const struct pstk__block_row *r)
+static struct tail tail_of(const struct pstk__block_row *row)
 {
-    const uint32_t n = r->n_blocks % GROUP, first = r->n_blocks - n;
-    struct tail t = {{0}, {0}};
+    const uint32_t n = row->n_blocks % GROUP, first = row->n_blocks - n;
+    struct tail tail = {{0}, {0}};
     for (uint32_t i = 0; i < n; i++) {
-        t.maps[i] = r->maps[first + i];
-        t.dc[i] = r->dc[first + i];
+        tail.maps[i] = row->maps[first + i];
+        tail.dc[i] = row->dc[first + i];
     }
-    return t;
+    return tail;
 }
 
 /* The group that begins with block i. */
@@ -540,29 +542,29 @@ INLINE TARGET uint32_t inverse_whole(uint8_t *out, uint32_t i, const struct row 
                                      struct cursor *c, int has_words)
 {
     const uint64_t *maps = maps_of(r, i);
-    struct expanded e;
-    struct group g, rows;
-    expand_group(&e, maps, c);
-    int is_wide = dequantise_group(&g, &e, dc_of(r, i), c, r, has_words);
+    struct expanded expanded;
+    struct group group, rows;
+    expand_group(&expanded, maps, c);
+    int is_wide = dequantise_group(&group, &expanded, dc_of(r, i), c, r, has_words);
     for (;;) {
         uint8_t *to = out + 8 * (size_t)i;
-        columns(&rows, &g, r->f);
+        columns(&rows, &group, r->f);
         const uint64_t lanes = r->is_far | is_wide ? first_row_lanes(maps) : 0;
         if (__builtin_expect(lanes != 0, 0)) {
-            struct group shifted = rows, from = g;
+            struct group shifted = rows, from = group;
             shift_first_rows(&shifted, &from, lanes);
             rows = shifted;
         }
         i += GROUP;
         maps = i < r->blocks->n_blocks ? maps_of(r, i) : NULL;
-        if (maps == NULL || kind_of(r, maps, has_words) != WHOLE) {
+        if (!maps || kind_of(r, maps, has_words) != WHOLE) {
             transform(to, r, &rows, 0);
             transform(to, r, &rows, 4);
             return i;
         }
-        expand_group(&e, maps, c);
+        expand_group(&expanded, maps, c);
         transform(to, r, &rows, 0);
-        is_wide = dequantise_group(&g, &e, dc_of(r, i), c, r, has_words);
+        is_wide = dequantise_group(&group, &expanded, dc_of(r, i), c, r, has_words);
         transform(to, r, &rows, 4);
     }
 }

@@ -15,8 +15,8 @@ const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t variant)
         &pstk__jpeg_kernels_avx512,
 #endif
     };
-    const uint32_t wanted = variant == PSTK_VARIANT_AUTO ? pstk__cpu_variant() : variant;
-    if (wanted > pstk__cpu_variant())
+    const uint32_t wanted = variant == PSTK_KERNELS_AUTO ? pstk__cpu_kernels() : variant;
+    if (wanted > pstk__cpu_kernels())
         return NULL;
     for (uint32_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
         if (entries[i]->variant == wanted)

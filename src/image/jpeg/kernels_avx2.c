@@ -49,11 +49,11 @@ TARGET static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
 {
     const __m256i one = _mm256_set1_epi16(1), two = _mm256_set1_epi16(2);
     for (uint32_t i = 0; i < n; i += 32, out += 64) {
-        const __m256i before = load(in + i - 1), x = load(in + i), behind = load(in + i + 1);
+        const __m256i before = load(in + i - 1), x = load(in + i), after = load(in + i + 1);
         const __m256i l0 = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(before, x), pair(1, 3));
         const __m256i l1 = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(before, x), pair(1, 3));
-        const __m256i r0 = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(x, behind), pair(3, 1));
-        const __m256i r1 = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(x, behind), pair(3, 1));
+        const __m256i r0 = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(x, after), pair(3, 1));
+        const __m256i r1 = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(x, after), pair(3, 1));
         store_halves(out, interleave(_mm256_add_epi16(l0, one), _mm256_add_epi16(r0, two), 2),
                      interleave(_mm256_add_epi16(l1, one), _mm256_add_epi16(r1, two), 2));
     }
@@ -70,13 +70,13 @@ INLINE TARGET __m256i high_sums(const uint8_t *near, const uint8_t *far)
     return _mm256_maddubs_epi16(_mm256_unpackhi_epi8(load(near), load(far)), pair(3, 1));
 }
 
-/* Columns from their sums and those of the columns before and behind. */
-INLINE TARGET __m256i two_columns(__m256i before, __m256i here, __m256i behind)
+/* Columns from their sums and those of the columns before and after. */
+INLINE TARGET __m256i two_columns(__m256i before, __m256i here, __m256i after)
 {
     const __m256i seven = _mm256_set1_epi16(7), eight = _mm256_set1_epi16(8);
     const __m256i nearer = _mm256_add_epi16(here, _mm256_add_epi16(here, here));
     return interleave(_mm256_add_epi16(_mm256_add_epi16(nearer, before), eight),
-                      _mm256_add_epi16(_mm256_add_epi16(nearer, behind), seven), 4);
+                      _mm256_add_epi16(_mm256_add_epi16(nearer, after), seven), 4);
 }
 
 TARGET static void h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n)
@@ -237,7 +237,7 @@ TARGET static void rgb_from_ycc(uint8_t *rgb, const uint8_t *const samples[4], u
 }
 
 const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx2 = {
-    .variant = PSTK_VARIANT_AVX2,
+    .variant = PSTK_KERNELS_AVX2,
     .inverse = pstk__jpeg_inverse_avx2,
     .h2v1 = h2v1,
     .h2v2 = h2v2,

@@ -28,8 +28,8 @@ INLINE TARGET __m512i pair(int8_t first, int8_t second)
 
 /* ---- upsampling ----------------------------------------------------------------------------- */
 
-/* Every sample of a row with the one before it, and with the one behind: bytes 0 1, 1 2, 2 3, ...
- * of a load that begins one sample early, and 1 2, 2 3, 3 4, ... */
+/* Every sample of a row with the one before it, and with the one after: bytes 0 1, 1 2, 2 3, ... of
+ * a load that begins one sample early, and 1 2, 2 3, 3 4, ... */
 static const uint8_t ALIGNED with_before[64] = {
     0,  1,  1,  2,  2,  3,  3,  4,  4,  5,  5,  6,  6,  7,  7,  8,  8,  9,  9,  10, 10, 11,
     11, 12, 12, 13, 13, 14, 14, 15, 15, 16, 16, 17, 17, 18, 18, 19, 19, 20, 20, 21, 21, 22,
@@ -38,13 +38,13 @@ static const uint8_t ALIGNED with_before[64] = {
 TARGET static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
 {
     const __m512i before = load(with_before);
-    const __m512i behind = _mm512_add_epi8(before, _mm512_set1_epi8(1));
+    const __m512i after = _mm512_add_epi8(before, _mm512_set1_epi8(1));
     const __m512i one = _mm512_set1_epi16(1), two = _mm512_set1_epi16(2);
     const __m512i upper = _mm512_set1_epi16((int16_t)0xFF00);
     for (uint32_t i = 0; i < n; i += 32) {
         const __m512i x = load(in + i - 1);
         const __m512i left = _mm512_maddubs_epi16(_mm512_permutexvar_epi8(before, x), pair(1, 3));
-        const __m512i right = _mm512_maddubs_epi16(_mm512_permutexvar_epi8(behind, x), pair(3, 1));
+        const __m512i right = _mm512_maddubs_epi16(_mm512_permutexvar_epi8(after, x), pair(3, 1));
         const __m512i even = _mm512_srli_epi16(_mm512_add_epi16(left, one), 2);
         const __m512i odd = _mm512_slli_epi16(_mm512_add_epi16(right, two), 8 - 2);
         /* even | (odd & upper) */
@@ -56,7 +56,7 @@ TARGET static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
 TARGET static void h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n)
 {
     const __m512i before = load(with_before);
-    const __m512i behind = _mm512_add_epi8(before, _mm512_set1_epi8(1));
+    const __m512i after = _mm512_add_epi8(before, _mm512_set1_epi8(1));
     const __m512i seven = _mm512_set1_epi16(7), eight = _mm512_set1_epi16(8);
     const __m512i upper = _mm512_set1_epi16((int16_t)0xFF00);
     for (uint32_t i = 0; i < n; i += 32) {
@@ -65,8 +65,8 @@ TARGET static void h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, u
             _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_permutexvar_epi8(before, x), pair(3, 9)),
                              _mm512_maddubs_epi16(_mm512_permutexvar_epi8(before, y), pair(1, 3)));
         const __m512i right =
-            _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_permutexvar_epi8(behind, x), pair(9, 3)),
-                             _mm512_maddubs_epi16(_mm512_permutexvar_epi8(behind, y), pair(3, 1)));
+            _mm512_add_epi16(_mm512_maddubs_epi16(_mm512_permutexvar_epi8(after, x), pair(9, 3)),
+                             _mm512_maddubs_epi16(_mm512_permutexvar_epi8(after, y), pair(3, 1)));
         const __m512i even = _mm512_srli_epi16(_mm512_add_epi16(left, eight), 4);
         const __m512i odd = _mm512_slli_epi16(_mm512_add_epi16(right, seven), 8 - 4);
         _mm512_storeu_si512(out + 2 * (size_t)i, _mm512_ternarylogic_epi32(even, odd, upper, 0xF8));
@@ -89,7 +89,7 @@ TARGET static void h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, u
 
 /* ---- colour --------------------------------------------------------------------------------- */
 
-/* Which bytes of 64 at a multiple of 3, of those one behind and of those two behind. */
+/* Which bytes of 64 at a multiple of 3, of those one after and of those two after. */
 #define THIRD_0 0x9249249249249249ull
 #define THIRD_1 0x2492492492492492ull
 #define THIRD_2 0x4924924924924924ull
@@ -217,7 +217,7 @@ TARGET static void rgb_from_ycc(uint8_t *rgb, const uint8_t *const samples[4], u
 }
 
 const struct pstk__jpeg_kernels pstk__jpeg_kernels_avx512 = {
-    .variant = PSTK_VARIANT_AVX512,
+    .variant = PSTK_KERNELS_AVX512,
     .inverse = pstk__jpeg_inverse_avx512,
     .h2v1 = h2v1,
     .h2v2 = h2v2,

@@ -148,11 +148,11 @@ static void h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t
 {
     int before = 3 * near[-1] + far[-1], here = 3 * near[0] + far[0];
     for (uint32_t i = 0; i < n; i++) {
-        const int behind = 3 * near[i + 1] + far[i + 1];
+        const int after = 3 * near[i + 1] + far[i + 1];
         *out++ = (uint8_t)((3 * here + before + 8) >> 4);
-        *out++ = (uint8_t)((3 * here + behind + 7) >> 4);
+        *out++ = (uint8_t)((3 * here + after + 7) >> 4);
         before = here;
-        here = behind;
+        here = after;
     }
 }
 
@@ -225,7 +225,7 @@ void pstk__jpeg_rgb_from_ycck(uint8_t *rgb, const uint8_t *const samples[4], uin
 }
 
 const struct pstk__jpeg_kernels pstk__jpeg_kernels_c = {
-    .variant = PSTK_VARIANT_C,
+    .variant = PSTK_KERNELS_C,
     .inverse = inverse,
     .h2v1 = h2v1,
     .h2v2 = h2v2,

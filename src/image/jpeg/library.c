@@ -10,10 +10,10 @@
 
 static _Noreturn void leave(j_common_ptr cinfo)
 {
-    struct pstk__jpeg_guard *g = cinfo->client_data;
-    g->code = cinfo->err->msg_code;
-    cinfo->err->format_message(cinfo, g->text);
-    longjmp(g->escape, 1);
+    struct pstk__jpeg_guard *guard = cinfo->client_data;
+    guard->code = cinfo->err->msg_code;
+    cinfo->err->format_message(cinfo, guard->text);
+    longjmp(guard->escape, 1);
 }
 
 static void on_error(j_common_ptr cinfo)
@@ -48,12 +48,12 @@ static void source_nothing(j_decompress_ptr cinfo)
     (void)cinfo;
 }
 
-/* All input was given at once, so that asking for more means that it is truncated. Behind the last
- * row that is no harm: libjpeg then gets no end-of-image marker and is told to stop. */
+/* All input was given at once, so that asking for more means that it is truncated. After the last
+ * row that does no harm: libjpeg then gets no end-of-image marker, and FALSE makes it stop. */
 static boolean source_fill(j_decompress_ptr cinfo)
 {
-    struct pstk__jpeg_guard *g = cinfo->client_data;
-    if (!g->finishing)
+    struct pstk__jpeg_guard *guard = cinfo->client_data;
+    if (!guard->finishing)
         ERREXIT(cinfo, JERR_INPUT_EOF);
     return FALSE;
 }
@@ -82,9 +82,9 @@ static void on_progress(j_common_ptr cinfo)
 
 /* ---- the objects ---------------------------------------------------------------------------- */
 
-void pstk__jpeg_guard_init(struct pstk__jpeg_guard *g, struct pstk__arena *arena)
+void pstk__jpeg_guard_init(struct pstk__jpeg_guard *guard, struct pstk__arena *arena)
 {
-    *g = (struct pstk__jpeg_guard){
+    *guard = (struct pstk__jpeg_guard){
         .source = {.init_source = source_nothing,
                    .fill_input_buffer = source_fill,
                    .skip_input_data = source_skip,
@@ -92,17 +92,17 @@ void pstk__jpeg_guard_init(struct pstk__jpeg_guard *g, struct pstk__arena *arena
                    .term_source = source_nothing},
         .progress = {.progress_monitor = on_progress},
     };
-    jpeg_std_error(&g->errors);
-    g->errors.error_exit = on_error;
-    g->errors.emit_message = on_message;
-    g->errors.output_message = on_output;
-    pstk__jpeg_memory_init(&g->memory, arena);
+    jpeg_std_error(&guard->errors);
+    guard->errors.error_exit = on_error;
+    guard->errors.emit_message = on_message;
+    guard->errors.output_message = on_output;
+    pstk__jpeg_memory_init(&guard->memory, arena);
 }
 
 /* setjmp with nothing but parameters that do not change alive across it: none can be clobbered. */
-int pstk__jpeg_guarded(struct pstk__jpeg_guard *g, int (*body)(void *user), void *user)
+int pstk__jpeg_guarded(struct pstk__jpeg_guard *guard, int (*body)(void *user), void *user)
 {
-    if (setjmp(g->escape))
+    if (setjmp(guard->escape))
         return 1;
     return body(user);
 }
@@ -119,70 +119,71 @@ static int make_compress(void *c)
     return 0;
 }
 
-int pstk__jpeg_open_decompress(struct pstk__jpeg_guard *g, struct jpeg_decompress_struct *c)
+int pstk__jpeg_open_decompress(struct pstk__jpeg_guard *guard, struct jpeg_decompress_struct *cinfo)
 {
-    *c = (struct jpeg_decompress_struct){.err = &g->errors, .client_data = g};
-    if (pstk__jpeg_guarded(g, make_decompress, c) != 0)
+    *cinfo = (struct jpeg_decompress_struct){.err = &guard->errors, .client_data = guard};
+    if (pstk__jpeg_guarded(guard, make_decompress, cinfo) != 0)
         return 1;
-    g->own_memory = c->mem;
-    c->mem = &g->memory.pub;
-    c->src = &g->source;
-    c->progress = &g->progress;
+    guard->own_memory = cinfo->mem;
+    cinfo->mem = &guard->memory.pub;
+    cinfo->src = &guard->source;
+    cinfo->progress = &guard->progress;
     return 0;
 }
 
-int pstk__jpeg_open_compress(struct pstk__jpeg_guard *g, struct jpeg_compress_struct *c)
+int pstk__jpeg_open_compress(struct pstk__jpeg_guard *guard, struct jpeg_compress_struct *cinfo)
 {
-    *c = (struct jpeg_compress_struct){.err = &g->errors, .client_data = g};
-    if (pstk__jpeg_guarded(g, make_compress, c) != 0)
+    *cinfo = (struct jpeg_compress_struct){.err = &guard->errors, .client_data = guard};
+    if (pstk__jpeg_guarded(guard, make_compress, cinfo) != 0)
         return 1;
-    g->own_memory = c->mem;
-    c->mem = &g->memory.pub;
+    guard->own_memory = cinfo->mem;
+    cinfo->mem = &guard->memory.pub;
     return 0;
 }
 
 /* libjpeg's own manager frees what it made; one whose memory was never made needs nothing. */
-void pstk__jpeg_close_decompress(struct pstk__jpeg_guard *g, struct jpeg_decompress_struct *c)
+void pstk__jpeg_close_decompress(struct pstk__jpeg_guard *guard,
+                                 struct jpeg_decompress_struct *cinfo)
 {
-    if (g->own_memory)
-        c->mem = g->own_memory;
-    jpeg_destroy_decompress(c);
+    if (guard->own_memory)
+        cinfo->mem = guard->own_memory;
+    jpeg_destroy_decompress(cinfo);
 }
 
-void pstk__jpeg_close_compress(struct pstk__jpeg_guard *g, struct jpeg_compress_struct *c)
+void pstk__jpeg_close_compress(struct pstk__jpeg_guard *guard, struct jpeg_compress_struct *cinfo)
 {
-    if (g->own_memory)
-        c->mem = g->own_memory;
-    jpeg_destroy_compress(c);
+    if (guard->own_memory)
+        cinfo->mem = guard->own_memory;
+    jpeg_destroy_compress(cinfo);
 }
 
-void pstk__jpeg_begin(struct pstk__jpeg_guard *g, struct jpeg_decompress_struct *c,
+void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_struct *cinfo,
                       const void *data, uint64_t size)
 {
-    pstk__jpeg_memory_begin(&g->memory);
+    pstk__jpeg_memory_begin(&guard->memory);
     for (int i = 0; i < NUM_QUANT_TBLS; i++)
-        c->quant_tbl_ptrs[i] = NULL;
+        cinfo->quant_tbl_ptrs[i] = NULL;
     for (int i = 0; i < NUM_HUFF_TBLS; i++) {
-        c->dc_huff_tbl_ptrs[i] = NULL;
-        c->ac_huff_tbl_ptrs[i] = NULL;
+        cinfo->dc_huff_tbl_ptrs[i] = NULL;
+        cinfo->ac_huff_tbl_ptrs[i] = NULL;
     }
-    g->source.next_input_byte = data;
-    g->source.bytes_in_buffer = (size_t)size;
-    g->errors.num_warnings = 0;
-    g->code = 0;
-    g->text[0] = 0;
-    g->finishing = 0;
+    guard->source.next_input_byte = data;
+    guard->source.bytes_in_buffer = (size_t)size;
+    guard->errors.num_warnings = 0;
+    guard->code = 0;
+    guard->text[0] = 0;
+    guard->finishing = 0;
 }
 
 /* Progressive files whose scans leave out bits of some coefficients (as far as libjpeg looks at
  * those) are smoothed, from blocks up to two further on. */
-int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *c)
+int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *cinfo)
 {
-    if (!c->progressive_mode || !c->coef_bits)
+    if (!cinfo->progressive_mode || !cinfo->coef_bits)
         return 0;
-    for (int i = 0; i < c->num_components; i++)
+    for (int i = 0; i < cinfo->num_components; i++)
         for (int k = 0; k < DCTSIZE2; k++)
-            if (c->coef_bits[i][k] != 0)
+            if (cinfo->coef_bits[i][k] != 0)
                 return 1;
     return 0;
 }
@@ -215,24 +216,25 @@ static int result_of(int message_code)
     }
 }
 
-int pstk__jpeg_report(const struct pstk__jpeg_guard *g, int r, uint64_t size,
+int pstk__jpeg_report(const struct pstk__jpeg_guard *guard, int r, uint64_t size,
                       struct pstk_error *err)
 {
-    unsigned long long at = size - g->source.bytes_in_buffer;
+    unsigned long long at = size - guard->source.bytes_in_buffer;
     if (r > 0) {
-        r = result_of(g->code);
+        r = result_of(guard->code);
         if (r == PSTK_ENOMEM)
             pstk__fail(err, r, PSTK_STAGE_DECODE,
                        "JPEG needs more scratch memory than its size allows for");
         else if (r == PSTK_EFBIG)
-            pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG has over %d scans", PSTK__JPEG_MAX_SCANS);
+            pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG has more than %d scans",
+                       PSTK__JPEG_MAX_SCANS);
         else
-            pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG: %s (at byte %llu of %llu)", g->text, at,
-                       (unsigned long long)size);
+            pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG: %s (at byte %llu of %llu)", guard->text,
+                       at, (unsigned long long)size);
     } else if (r < 0) {
-        pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG: %s", g->text);
+        pstk__fail(err, r, PSTK_STAGE_DECODE, "JPEG: %s", guard->text);
     }
     if (err)
-        err->native = g->code;
+        err->native = guard->code;
     return r;
 }

@@ -2,7 +2,7 @@
 /*
  * jpeg/library: what every use of libjpeg here shares: an error manager whose longjmp stays within
  * guarded(), which warnings mean damage, a source of bytes that are all there at once, memory from
- * an arena, a limit on scans. L2.
+ * an arena, a limit on scans.
  *
  * Pillow is silent about libjpeg's warnings; here those that mean missing or guessed coefficients
  * end the image (EBADMSG). Those that leave the pixels whole pass, as real files have them:
@@ -32,24 +32,26 @@ struct pstk__jpeg_guard {
 };
 
 /* Fill in the managers. Before the object is made: cinfo->err and client_data are the caller's. */
-void pstk__jpeg_guard_init(struct pstk__jpeg_guard *g, struct pstk__arena *arena);
+void pstk__jpeg_guard_init(struct pstk__jpeg_guard *guard, struct pstk__arena *arena);
 /* Run body(user). What it returns, or 1 when libjpeg ended it: g->code and g->text say why. */
-int pstk__jpeg_guarded(struct pstk__jpeg_guard *g, int (*body)(void *user), void *user);
+int pstk__jpeg_guarded(struct pstk__jpeg_guard *guard, int (*body)(void *user), void *user);
 /* Make the object, which takes a few small blocks of malloc, and put our managers in. 0, or 1 when
  * libjpeg refuses. */
-int pstk__jpeg_open_decompress(struct pstk__jpeg_guard *g, struct jpeg_decompress_struct *c);
-int pstk__jpeg_open_compress(struct pstk__jpeg_guard *g, struct jpeg_compress_struct *c);
+int pstk__jpeg_open_decompress(struct pstk__jpeg_guard *guard,
+                               struct jpeg_decompress_struct *cinfo);
+int pstk__jpeg_open_compress(struct pstk__jpeg_guard *guard, struct jpeg_compress_struct *cinfo);
 /* Destroy it, also one that was never made. */
-void pstk__jpeg_close_decompress(struct pstk__jpeg_guard *g, struct jpeg_decompress_struct *c);
-void pstk__jpeg_close_compress(struct pstk__jpeg_guard *g, struct jpeg_compress_struct *c);
+void pstk__jpeg_close_decompress(struct pstk__jpeg_guard *guard,
+                                 struct jpeg_decompress_struct *cinfo);
+void pstk__jpeg_close_compress(struct pstk__jpeg_guard *guard, struct jpeg_compress_struct *cinfo);
 /* The bytes of one image; nothing may be left of the image before. */
-void pstk__jpeg_begin(struct pstk__jpeg_guard *g, struct jpeg_decompress_struct *c,
+void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_struct *cinfo,
                       const void *data, uint64_t size);
 /* The result to return for what a guarded body returned: 1 is libjpeg's error, a code < 0 one whose
  * message is g->text. `size` is that of the bytes. */
-int pstk__jpeg_report(const struct pstk__jpeg_guard *g, int r, uint64_t size,
+int pstk__jpeg_report(const struct pstk__jpeg_guard *guard, int r, uint64_t size,
                       struct pstk_error *err);
 /* Does libjpeg smooth the blocks? Known once all scans are read. */
-int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *c);
+int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *cinfo);
 
 #endif

@@ -93,27 +93,28 @@ static jvirt_barray_ptr request_virt_barray(j_common_ptr cinfo, int pool, boolea
                                             JDIMENSION max_access)
 {
     (void)pool;
-    struct pstk__jpeg_memory *m = manager(cinfo);
+    struct pstk__jpeg_memory *memory = manager(cinfo);
     struct jvirt_barray_control *array = get(cinfo, sizeof *array);
     *array = (struct jvirt_barray_control){
         .n_rows = n_rows,
         .blocks_per_row = n_blocks,
         .max_access = max_access,
         .zeroed = zeroed,
-        .next = m->barrays,
+        .next = memory->barrays,
     };
-    m->barrays = array;
+    memory->barrays = array;
     return array;
 }
 
 static void realize_virt_arrays(j_common_ptr cinfo)
 {
-    for (struct jvirt_barray_control *a = manager(cinfo)->barrays; a; a = a->next) {
-        if (a->rows)
+    for (struct jvirt_barray_control *array = manager(cinfo)->barrays; array; array = array->next) {
+        if (array->rows)
             continue;
-        a->rows = alloc_barray(cinfo, JPOOL_IMAGE, a->blocks_per_row, a->n_rows);
-        if (a->zeroed && a->n_rows > 0)
-            memset(a->rows[0], 0, (size_t)a->blocks_per_row * a->n_rows * sizeof(JBLOCK));
+        array->rows = alloc_barray(cinfo, JPOOL_IMAGE, array->blocks_per_row, array->n_rows);
+        if (array->zeroed && array->n_rows > 0)
+            memset(array->rows[0], 0,
+                   (size_t)array->blocks_per_row * array->n_rows * sizeof(JBLOCK));
     }
 }
 
@@ -139,9 +140,9 @@ static void self_destruct(j_common_ptr cinfo)
     (void)cinfo;
 }
 
-void pstk__jpeg_memory_init(struct pstk__jpeg_memory *m, struct pstk__arena *arena)
+void pstk__jpeg_memory_init(struct pstk__jpeg_memory *memory, struct pstk__arena *arena)
 {
-    *m = (struct pstk__jpeg_memory){
+    *memory = (struct pstk__jpeg_memory){
         .pub = {.alloc_small = alloc_bytes,
                 .alloc_large = alloc_bytes,
                 .alloc_sarray = alloc_sarray,
@@ -158,7 +159,7 @@ void pstk__jpeg_memory_init(struct pstk__jpeg_memory *m, struct pstk__arena *are
     };
 }
 
-void pstk__jpeg_memory_begin(struct pstk__jpeg_memory *m)
+void pstk__jpeg_memory_begin(struct pstk__jpeg_memory *memory)
 {
-    m->barrays = NULL;
+    memory->barrays = NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/memory: libjpeg's memory manager over a worker's arena. L2. Nothing is freed one by one: the
+ * jpeg/memory: libjpeg's memory manager over a worker's arena. Nothing is freed one by one: the
  * decoder gives an image's memory back as a whole by resetting the arena.
  */
 #ifndef PSTK_JPEG_MEMORY_H
@@ -18,8 +18,8 @@ struct pstk__jpeg_memory {
 };
 
 /* Fill in the table. */
-void pstk__jpeg_memory_init(struct pstk__jpeg_memory *m, struct pstk__arena *arena);
+void pstk__jpeg_memory_init(struct pstk__jpeg_memory *memory, struct pstk__arena *arena);
 /* Forget the arrays of the image before. Call after resetting the arena, before the next image. */
-void pstk__jpeg_memory_begin(struct pstk__jpeg_memory *m);
+void pstk__jpeg_memory_begin(struct pstk__jpeg_memory *memory);
 
 #endif

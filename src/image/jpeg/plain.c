@@ -25,50 +25,50 @@ static uint32_t say(uint32_t length, uint32_t symbol, int is_ac)
 }
 
 /* The same of the code that 16 bits begin with. 0: there is none. */
-static uint32_t find_code(const struct pstk__jpeg_lookup *t, uint32_t bits)
+static uint32_t find_code(const struct pstk__jpeg_lookup *lookup, uint32_t bits)
 {
     uint32_t length = 1;
-    while (bits >= t->limit[length])
+    while (bits >= lookup->limit[length])
         length++;
     if (length > MAX_LENGTH)
         return 0;
-    const int32_t i = (int32_t)(bits >> (MAX_LENGTH - length)) + t->offset[length];
-    return say(length, t->symbols[i], t->is_ac);
+    const int32_t i = (int32_t)(bits >> (MAX_LENGTH - length)) + lookup->offset[length];
+    return say(length, lookup->symbols[i], lookup->is_ac);
 }
 
 /* Codes in order of length, no code all ones, as libjpeg wants it. 0, or -1: not valid. */
-static int set_codes(struct pstk__jpeg_lookup *t, const uint8_t *counts)
+static int set_codes(struct pstk__jpeg_lookup *lookup, const uint8_t *counts)
 {
     uint32_t code = 0, k = 0;
-    t->limit[0] = 0;
+    lookup->limit[0] = 0;
     for (uint32_t length = 1; length <= MAX_LENGTH; length++, code <<= 1) {
-        t->offset[length] = (int32_t)k - (int32_t)code;
+        lookup->offset[length] = (int32_t)k - (int32_t)code;
         code += counts[length - 1];
         k += counts[length - 1];
         if (counts[length - 1] && code >= 1u << length)
             return -1;
-        t->limit[length] = code << (MAX_LENGTH - length);
+        lookup->limit[length] = code << (MAX_LENGTH - length);
     }
-    t->limit[MAX_LENGTH + 1] = UINT32_MAX;
+    lookup->limit[MAX_LENGTH + 1] = UINT32_MAX;
     return 0;
 }
 
-static void fill_one(struct pstk__jpeg_lookup *t)
+static void fill_one(struct pstk__jpeg_lookup *lookup)
 {
     for (uint32_t i = 0; i < 1u << INDEX_BITS; i++) {
-        const uint32_t said = find_code(t, i << (MAX_LENGTH - INDEX_BITS));
-        t->one[i] = (said >> 8 & 255) <= INDEX_BITS ? said : 0;
+        const uint32_t said = find_code(lookup, i << (MAX_LENGTH - INDEX_BITS));
+        lookup->one[i] = (said >> 8 & 255) <= INDEX_BITS ? said : 0;
     }
 }
 
-/* A code is known by the bits of the index that are left; those behind them are taken as zero, and
- * a code that reaches beyond is not used. */
-static void fill_some(struct pstk__jpeg_lookup *t)
+/* A code is known by the bits of the index that are left; those after them are taken as zero, and a
+ * code that reaches beyond is not used. */
+static void fill_some(struct pstk__jpeg_lookup *lookup)
 {
     for (uint32_t i = 0; i < 1u << INDEX_BITS; i++) {
         uint32_t n_bits = 0, advance = 0, ends = 0;
         while (n_bits < INDEX_BITS && !ends) {
-            const uint32_t said = t->one[i << n_bits & ((1u << INDEX_BITS) - 1)];
+            const uint32_t said = lookup->one[i << n_bits & ((1u << INDEX_BITS) - 1)];
             if (said == 0 || (said >> 8 & 255) > INDEX_BITS - n_bits)
                 break;
             n_bits += said & 255;
@@ -76,7 +76,7 @@ static void fill_some(struct pstk__jpeg_lookup *t)
             ends = said >> 16 == 0;
         }
         advance = advance < 64 ? advance : 64; /* 63 + 64 must not look like an end */
-        t->some[i] =
+        lookup->some[i] =
             (uint16_t)(n_bits == 0 ? PSTK__JPEG_LOOKUP_NONE
                                    : n_bits | advance << 8 | (ends ? PSTK__JPEG_LOOKUP_ENDS : 0));
     }
@@ -84,7 +84,7 @@ static void fill_some(struct pstk__jpeg_lookup *t)
 
 /* ---- header; 0: go on, -1: not of this kind -------------------------------------------------- */
 
-static int read_huffman(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t size)
+static int read_huffman(struct pstk__jpeg_plain *plain, const uint8_t *b, uint32_t size)
 {
     while (size > MAX_LENGTH) {
         uint32_t n = 0, number = b[0] & 15u;
@@ -92,41 +92,41 @@ static int read_huffman(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t s
             n += b[i];
         if (number > 3 || b[0] > 0x1f || n > 256 || n > size - 17)
             return -1;
-        struct pstk__jpeg_lookup *t = b[0] & 0x10 ? &s->ac[number] : &s->dc[number];
-        memset(t->symbols, 0, sizeof t->symbols);
-        memcpy(t->symbols, b + 17, n);
-        if (set_codes(t, b + 1) < 0)
+        struct pstk__jpeg_lookup *lookup = b[0] & 0x10 ? &plain->ac[number] : &plain->dc[number];
+        memset(lookup->symbols, 0, sizeof lookup->symbols);
+        memcpy(lookup->symbols, b + 17, n);
+        if (set_codes(lookup, b + 1) < 0)
             return -1;
         for (uint32_t i = 0; i < n; i++)
-            if (!(b[0] & 0x10) && t->symbols[i] > MAX_DC_BITS)
+            if (!(b[0] & 0x10) && lookup->symbols[i] > MAX_DC_BITS)
                 return -1;
-        t->is_ac = b[0] >> 4;
-        fill_one(t);
-        if (t->is_ac)
-            fill_some(t);
-        t->is_defined = 1;
+        lookup->is_ac = b[0] >> 4;
+        fill_one(lookup);
+        if (lookup->is_ac)
+            fill_some(lookup);
+        lookup->is_defined = 1;
         b += 17 + n;
         size -= 17 + n;
     }
     return size == 0 ? 0 : -1;
 }
 
-static int read_quant(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t size)
+static int read_quant(struct pstk__jpeg_plain *plain, const uint8_t *b, uint32_t size)
 {
     while (size > 0) {
         const uint32_t n = b[0] >> 4 ? 129 : 65;
         if (b[0] > 0x1f || (b[0] & 15) > 3 || size < n)
             return -1;
-        s->quant_tables |= 1u << (b[0] & 15);
+        plain->quant_tables |= 1u << (b[0] & 15);
         b += n;
         size -= n;
     }
     return 0;
 }
 
-static int read_frame(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t size)
+static int read_frame(struct pstk__jpeg_plain *plain, const uint8_t *b, uint32_t size)
 {
-    struct pstk__jpeg_frame *f = &s->frame;
+    struct pstk__jpeg_frame *f = &plain->frame;
     if (f->n_components || size < 6 || b[0] != 8 || (b[5] != 1 && b[5] != 3) ||
         size != 6 + 3u * b[5])
         return -1;
@@ -134,62 +134,64 @@ static int read_frame(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t siz
     f->height = (uint32_t)b[1] << 8 | b[2];
     f->width = (uint32_t)b[3] << 8 | b[4];
     for (uint32_t i = 0; i < f->n_components; i++) {
-        struct pstk__jpeg_component *c = &f->component[i];
-        c->id = b[6 + 3 * i];
-        c->h = b[7 + 3 * i] >> 4;
-        c->v = b[7 + 3 * i] & 15;
-        s->quant_table[i] = b[8 + 3 * i];
-        if (c->h < 1 || c->h > 4 || c->v < 1 || c->v > 4 || s->quant_table[i] > 3)
+        struct pstk__jpeg_component *component = &f->component[i];
+        component->id = b[6 + 3 * i];
+        component->h = b[7 + 3 * i] >> 4;
+        component->v = b[7 + 3 * i] & 15;
+        plain->quant_table[i] = b[8 + 3 * i];
+        if (component->h < 1 || component->h > 4 || component->v < 1 || component->v > 4 ||
+            plain->quant_table[i] > 3)
             return -1;
         for (uint32_t k = 0; k < i; k++)
-            if (f->component[k].id == c->id)
+            if (f->component[k].id == component->id)
                 return -1;
     }
     if (f->width == 0 || f->height == 0)
         return -1;
     pstk__jpeg_frame_layout(f);
     for (uint32_t i = 0; i < f->n_components; i++) {
-        const struct pstk__jpeg_component *c = &f->component[i];
-        if (f->max_h % c->h || f->max_v % c->v || (uint64_t)c->rows * c->stride > MAX_BLOCKS)
+        const struct pstk__jpeg_component *component = &f->component[i];
+        if (f->max_h % component->h || f->max_v % component->v ||
+            (uint64_t)component->rows * component->stride > MAX_BLOCKS)
             return -1;
     }
     return 0;
 }
 
-static int read_scan(struct pstk__jpeg_plain *s, const uint8_t *b, uint32_t size)
+static int read_scan(struct pstk__jpeg_plain *plain, const uint8_t *b, uint32_t size)
 {
-    const struct pstk__jpeg_frame *f = &s->frame;
+    const struct pstk__jpeg_frame *f = &plain->frame;
     uint32_t n_blocks = 0;
     if (f->n_components == 0 || size != 4 + 2 * f->n_components || b[0] != f->n_components)
         return -1;
     for (uint32_t i = 0; i < f->n_components; i++) {
-        const struct pstk__jpeg_component *c = &f->component[i];
+        const struct pstk__jpeg_component *component = &f->component[i];
         const uint32_t dc = b[2 + 2 * i] >> 4, ac = b[2 + 2 * i] & 15;
-        if (b[1 + 2 * i] != c->id || dc > 3 || ac > 3 || !s->dc[dc].is_defined ||
-            !s->ac[ac].is_defined || !(s->quant_tables >> s->quant_table[i] & 1))
+        if (b[1 + 2 * i] != component->id || dc > 3 || ac > 3 || !plain->dc[dc].is_defined ||
+            !plain->ac[ac].is_defined || !(plain->quant_tables >> plain->quant_table[i] & 1))
             return -1;
-        s->dc_table[i] = (uint8_t)dc;
-        s->ac_table[i] = (uint8_t)ac;
-        n_blocks += (uint32_t)c->h * c->v;
+        plain->dc_table[i] = (uint8_t)dc;
+        plain->ac_table[i] = (uint8_t)ac;
+        n_blocks += (uint32_t)component->h * component->v;
     }
     return f->n_components > 1 && n_blocks > MAX_BLOCKS_IN_MCU ? -1 : 0;
 }
 
-static int read_segment(struct pstk__jpeg_plain *s, uint32_t marker, const uint8_t *b,
+static int read_segment(struct pstk__jpeg_plain *plain, uint32_t marker, const uint8_t *b,
                         uint32_t size)
 {
     switch (marker) {
     case PSTK__JPEG_DHT:
-        return read_huffman(s, b, size);
+        return read_huffman(plain, b, size);
     case PSTK__JPEG_DQT:
-        return read_quant(s, b, size);
+        return read_quant(plain, b, size);
     case PSTK__JPEG_SOF0:
     case PSTK__JPEG_SOF1:
-        return read_frame(s, b, size);
+        return read_frame(plain, b, size);
     case PSTK__JPEG_SOS:
-        return read_scan(s, b, size);
+        return read_scan(plain, b, size);
     case PSTK__JPEG_DRI:
-        s->restart_interval = size == 2 ? (uint32_t)b[0] << 8 | b[1] : 0;
+        plain->restart_interval = size == 2 ? (uint32_t)b[0] << 8 | b[1] : 0;
         return size == 2 ? 0 : -1;
     case PSTK__JPEG_COM:
         return 0;
@@ -198,17 +200,17 @@ static int read_segment(struct pstk__jpeg_plain *s, uint32_t marker, const uint8
     }
 }
 
-int pstk__jpeg_plain_open(struct pstk__jpeg_plain *s, const void *data, uint64_t size)
+int pstk__jpeg_plain_open(struct pstk__jpeg_plain *plain, const void *data, uint64_t size)
 {
     const uint8_t *b = data;
     uint64_t at = 2;
     uint32_t marker = 0;
-    s->frame = (struct pstk__jpeg_frame){.n_components = 0};
-    s->data = data;
-    s->size = size;
-    s->restart_interval = s->quant_tables = 0;
+    plain->frame = (struct pstk__jpeg_frame){.n_components = 0};
+    plain->data = data;
+    plain->size = size;
+    plain->restart_interval = plain->quant_tables = 0;
     for (uint32_t i = 0; i < 4; i++)
-        s->dc[i].is_defined = s->ac[i].is_defined = 0;
+        plain->dc[i].is_defined = plain->ac[i].is_defined = 0;
     if (size < 2 || b[0] != 0xff || b[1] != PSTK__JPEG_SOI)
         return 0;
     while (marker != PSTK__JPEG_SOS) {
@@ -217,11 +219,11 @@ int pstk__jpeg_plain_open(struct pstk__jpeg_plain *s, const void *data, uint64_t
         const uint32_t length = (uint32_t)b[at + 2] << 8 | b[at + 3];
         marker = b[at + 1];
         if (length < 2 || length > size - at - 2 ||
-            read_segment(s, marker, b + at + 4, length - 2) < 0)
+            read_segment(plain, marker, b + at + 4, length - 2) < 0)
             return 0;
         at += 2 + length;
     }
-    s->scan_at = at;
+    plain->scan_at = at;
     return 1;
 }
 
@@ -232,52 +234,52 @@ int pstk__jpeg_plain_open(struct pstk__jpeg_plain *s, const void *data, uint64_t
 struct bits {
     uint64_t buffer;
     uint32_t n;      /* in the buffer; those below are 0, or the bits that come next */
-    uint32_t n_void; /* zeros that were added behind the end */
+    uint32_t n_void; /* zeros that were added after the end */
     const uint8_t *at, *end;
 };
 
-static __attribute__((noinline)) void refill_slowly(struct bits *b)
+static __attribute__((noinline)) void refill_slowly(struct bits *bits)
 {
-    while (b->n < 56) {
-        if (b->end - b->at < 2 || (b->at[0] == 0xff && b->at[1] != 0)) {
-            b->n += 8;
-            b->n_void += 8;
+    while (bits->n < 56) {
+        if (bits->end - bits->at < 2 || (bits->at[0] == 0xff && bits->at[1] != 0)) {
+            bits->n += 8;
+            bits->n_void += 8;
             continue;
         }
-        b->buffer |= (uint64_t)b->at[0] << (56 - b->n);
-        b->n += 8;
-        b->at += b->at[0] == 0xff ? 2 : 1;
+        bits->buffer |= (uint64_t)bits->at[0] << (56 - bits->n);
+        bits->n += 8;
+        bits->at += bits->at[0] == 0xff ? 2 : 1;
     }
 }
 
 /* At least 56 bits, at most 63. */
-static inline __attribute__((always_inline)) void refill(struct bits *b)
+static inline __attribute__((always_inline)) void refill(struct bits *bits)
 {
     uint64_t word;
-    if (__builtin_expect(b->end - b->at >= 8, 1)) {
-        memcpy(&word, b->at, 8);
+    if (__builtin_expect(bits->end - bits->at >= 8, 1)) {
+        memcpy(&word, bits->at, 8);
         /* a byte of 0xff has its top bit, and loses it by adding 1 */
         if (__builtin_expect(!(word & 0x8080808080808080u & ~(word + 0x0101010101010101u)), 1)) {
-            b->buffer |= __builtin_bswap64(word) >> b->n;
-            b->at += (63 - b->n) >> 3;
-            b->n |= 56;
+            bits->buffer |= __builtin_bswap64(word) >> bits->n;
+            bits->at += (63 - bits->n) >> 3;
+            bits->n |= 56;
             return;
         }
     }
-    refill_slowly(b);
+    refill_slowly(bits);
 }
 
-static inline __attribute__((always_inline)) void drop(struct bits *b, uint32_t n)
+static inline __attribute__((always_inline)) void drop(struct bits *bits, uint32_t n)
 {
-    b->buffer <<= n;
-    b->n -= n;
+    bits->buffer <<= n;
+    bits->n -= n;
 }
 
-/* 1: the bits end, but for those that fill up the last byte, where this marker stands. */
-static int end_bits(struct bits *b, uint32_t marker)
+/* 1: the bits end, except those that fill up the last byte, where this marker stands. */
+static int end_bits(struct bits *bits, uint32_t marker)
 {
-    return b->n >= b->n_void && b->n - b->n_void < 8 && b->end - b->at >= 2 && b->at[0] == 0xff &&
-           b->at[1] == marker;
+    return bits->n >= bits->n_void && bits->n - bits->n_void < 8 && bits->end - bits->at >= 2 &&
+           bits->at[0] == 0xff && bits->at[1] == marker;
 }
 
 static struct bits begin_bits(const uint8_t *at, const uint8_t *end)
@@ -288,73 +290,76 @@ static struct bits begin_bits(const uint8_t *at, const uint8_t *end)
 /* ---- the scan ------------------------------------------------------------------------------- */
 
 /* What the next code says, which stays in the bits; 0: there is no such code. */
-static inline __attribute__((always_inline)) uint32_t next_code(const struct bits *b,
-                                                                const struct pstk__jpeg_lookup *t)
+static inline __attribute__((always_inline)) uint32_t
+next_code(const struct bits *bits, const struct pstk__jpeg_lookup *lookup)
 {
-    const uint32_t said = t->one[b->buffer >> (64 - INDEX_BITS)];
-    return __builtin_expect(said != 0, 1) ? said : find_code(t, (uint32_t)(b->buffer >> 48));
+    const uint32_t said = lookup->one[bits->buffer >> (64 - INDEX_BITS)];
+    return __builtin_expect(said != 0, 1) ? said
+                                          : find_code(lookup, (uint32_t)(bits->buffer >> 48));
 }
 
 /* Pass over a block. 0, or -1: no code, or coefficients beyond the last. */
-static inline __attribute__((always_inline)) int
-pass_block(struct bits *b, const struct pstk__jpeg_lookup *dc, const struct pstk__jpeg_lookup *ac)
+static inline __attribute__((always_inline)) int pass_block(struct bits *bits,
+                                                            const struct pstk__jpeg_lookup *dc,
+                                                            const struct pstk__jpeg_lookup *ac)
 {
-    refill(b);
-    uint32_t said = next_code(b, dc);
+    refill(bits);
+    uint32_t said = next_code(bits, dc);
     if (said == 0)
         return -1;
-    drop(b, said & 255); /* at most 16 + 11 bits */
+    drop(bits, said & 255); /* at most 16 + 11 bits */
     for (uint32_t k = 1;;) {
         uint32_t next, some;
-        refill(b);
+        refill(bits);
         for (uint32_t i = 0; i < 2; i++) { /* of at most 11 + 15 bits each */
-            some = ac->some[b->buffer >> (64 - INDEX_BITS)];
+            some = ac->some[bits->buffer >> (64 - INDEX_BITS)];
             next = k + (some >> 8);
             if (next >= 64)
                 break;
-            drop(b, some & 63);
+            drop(bits, some & 63);
             k = next;
         }
         if (next < 64)
             continue;
-        if (next - (PSTK__JPEG_LOOKUP_ENDS >> 8) < 64) { /* it ends, not behind the last one */
-            drop(b, some & 63);
+        if (next - (PSTK__JPEG_LOOKUP_ENDS >> 8) < 64) { /* it ends, not after the last one */
+            drop(bits, some & 63);
             return 0;
         }
-        refill(b);
-        said = next_code(b, ac);
-        drop(b, said & 255); /* at most 16 + 15 bits */
+        refill(bits);
+        said = next_code(bits, ac);
+        drop(bits, said & 255); /* at most 16 + 15 bits */
         k += said >> 16;
         if (said >> 16 == 0 || k >= 64)
             return said == 0 || k > 64 ? -1 : 0;
     }
 }
 
-int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *s)
+int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *plain)
 {
-    const struct pstk__jpeg_frame *f = &s->frame;
+    const struct pstk__jpeg_frame *f = &plain->frame;
     const struct pstk__jpeg_component *first = &f->component[0];
     const int is_single = f->n_components == 1;
     const uint32_t across = is_single ? first->across : first->stride / first->h;
     const uint32_t down = is_single ? first->down : first->rows / first->v;
     const uint64_t n_units = (uint64_t)across * down;
-    struct bits b = begin_bits(s->data + s->scan_at, s->data + s->size);
-    uint32_t left = s->restart_interval, n_restarts = 0;
+    struct bits bits = begin_bits(plain->data + plain->scan_at, plain->data + plain->size);
+    uint32_t left = plain->restart_interval, n_restarts = 0;
     for (uint64_t i = 0; i < n_units; i++) {
-        if (s->restart_interval != 0 && left-- == 0) {
-            if (!end_bits(&b, PSTK__JPEG_RST0 + (n_restarts++ & 7)))
+        if (plain->restart_interval != 0 && left-- == 0) {
+            if (!end_bits(&bits, PSTK__JPEG_RST0 + (n_restarts++ & 7)))
                 return 0;
-            b = begin_bits(b.at + 2, b.end);
-            left = s->restart_interval - 1;
+            bits = begin_bits(bits.at + 2, bits.end);
+            left = plain->restart_interval - 1;
         }
         for (uint32_t c = 0; c < f->n_components; c++) {
             const uint32_t n = is_single ? 1 : (uint32_t)f->component[c].h * f->component[c].v;
             for (uint32_t k = 0; k < n; k++)
-                if (pass_block(&b, &s->dc[s->dc_table[c]], &s->ac[s->ac_table[c]]) < 0)
+                if (pass_block(&bits, &plain->dc[plain->dc_table[c]],
+                               &plain->ac[plain->ac_table[c]]) < 0)
                     return 0;
         }
-        if (b.n_void > b.n) /* at once, so that the count of them cannot overflow */
+        if (bits.n_void > bits.n) /* at once, so that the count of them cannot overflow */
             return 0;
     }
-    return end_bits(&b, PSTK__JPEG_EOI);
+    return end_bits(&bits, PSTK__JPEG_EOI);
 }

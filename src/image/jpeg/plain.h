@@ -2,8 +2,8 @@
 /*
  * jpeg/plain: is a file whole? Asked of the plainest JPEGs, which nearly all are: Huffman-coded,
  * sequential, gray or of three colours, one scan, each marker where it belongs. It goes through
- * their codes without making coefficients of them, in about a quarter of the time of a decode. L2,
- * pure.
+ * their codes without making coefficients of them, in about a quarter of the time of a decode.
+ * Pure.
  *
  * It only ever says yes: what it takes, libjpeg decodes without a warning that means damage (a test
  * mutates files to see to it). Of all others, damaged ones among them, it says nothing; libjpeg
@@ -47,9 +47,9 @@ struct pstk__jpeg_plain {
     struct pstk__jpeg_lookup dc[4], ac[4];
 };
 
-/* Read the header. 1: it is of this kind. The file is borrowed as long as s is used. */
-int pstk__jpeg_plain_open(struct pstk__jpeg_plain *s, const void *data, uint64_t size);
+/* Read the header. 1: it is of this kind. The file is borrowed as long as `plain` is used. */
+int pstk__jpeg_plain_open(struct pstk__jpeg_plain *plain, const void *data, uint64_t size);
 /* Go through all of the scan. 1: the file is whole. */
-int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *s);
+int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *plain);
 
 #endif

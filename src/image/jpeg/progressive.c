@@ -41,88 +41,91 @@ static uint32_t magnitude_of(int32_t value)
 
 static int write_dc_first(void *user, uint32_t i, const int16_t *block)
 {
-    struct progressive *p = user;
-    if (pstk__bits_ready(p->bits) < 0)
+    struct progressive *progressive = user;
+    if (pstk__bits_ready(progressive->bits) < 0)
         return -1;
-    int32_t dc = block[0] >> p->scan->low;
-    int32_t difference = (int16_t)(uint16_t)(dc - p->last_dc[i]);
+    int32_t dc = block[0] >> progressive->scan->low;
+    int32_t difference = (int16_t)(uint16_t)(dc - progressive->last_dc[i]);
     uint32_t width = width_of(magnitude_of(difference));
-    p->last_dc[i] = (int16_t)dc;
-    p->bits->state.missing |= width >> 4;
-    pstk__bits_symbol(&p->bits->state, p->dc[i], width,
+    progressive->last_dc[i] = (int16_t)dc;
+    progressive->bits->state.missing |= width >> 4;
+    pstk__bits_symbol(&progressive->bits->state, progressive->dc[i], width,
                       (uint32_t)(difference + (difference >> 31)) & ((1u << width) - 1));
     return 0;
 }
 
 static int write_dc_refined(void *user, uint32_t i, const int16_t *block)
 {
-    struct progressive *p = user;
+    struct progressive *progressive = user;
     (void)i;
-    if (pstk__bits_ready(p->bits) < 0)
+    if (pstk__bits_ready(progressive->bits) < 0)
         return -1;
-    pstk__bits_put(&p->bits->state, (uint32_t)(block[0] >> p->scan->low) & 1, 1);
+    pstk__bits_put(&progressive->bits->state, (uint32_t)(block[0] >> progressive->scan->low) & 1,
+                   1);
     return 0;
 }
 
 /* ---- AC ------------------------------------------------------------------------------------- */
 
-static void put_corrections(struct progressive *p, uint32_t first, uint32_t n)
+static void put_corrections(struct progressive *progressive, uint32_t first, uint32_t n)
 {
-    const uint8_t *bits = p->corrections + first;
+    const uint8_t *bits = progressive->corrections + first;
     while (n > 0) {
         uint32_t n_now = n < 31 ? n : 31, word = 0;
         for (uint32_t i = 0; i < n_now; i++)
             word = word << 1 | bits[i];
-        pstk__bits_put(&p->bits->state, word, (int32_t)n_now);
+        pstk__bits_put(&progressive->bits->state, word, (int32_t)n_now);
         bits += n_now;
         n -= n_now;
     }
 }
 
 /* Write the run of ended blocks with its correction bits. */
-static void end_run(struct progressive *p)
+static void end_run(struct progressive *progressive)
 {
-    if (p->run == 0)
+    if (progressive->run == 0)
         return;
-    uint32_t width = width_of(p->run) - 1;
-    pstk__bits_symbol(&p->bits->state, p->ac, width << 4, 0);
-    pstk__bits_put(&p->bits->state, p->run & ((1u << width) - 1), (int32_t)width);
-    put_corrections(p, 0, p->n_corrections);
-    p->run = p->n_corrections = 0;
+    uint32_t width = width_of(progressive->run) - 1;
+    pstk__bits_symbol(&progressive->bits->state, progressive->ac, width << 4, 0);
+    pstk__bits_put(&progressive->bits->state, progressive->run & ((1u << width) - 1),
+                   (int32_t)width);
+    put_corrections(progressive, 0, progressive->n_corrections);
+    progressive->run = progressive->n_corrections = 0;
 }
 
 /* The places of the scan's band where the block is not 0. Those whose bits all lie below the scan's
  * are among them. */
-static uint64_t band_of(const struct progressive *p, const int16_t *block)
+static uint64_t band_of(const struct progressive *progressive, const int16_t *block)
 {
-    return pstk__zigzag_map(&p->places, block) & p->band;
+    return pstk__zigzag_map(&progressive->places, block) & progressive->band;
 }
 
 static int write_ac_first(void *user, uint32_t i, const int16_t *block)
 {
-    struct progressive *p = user;
-    const struct pstk__jpeg_scan *scan = p->scan;
+    struct progressive *progressive = user;
+    const struct pstk__jpeg_scan *scan = progressive->scan;
     uint32_t next = scan->first;
     (void)i;
-    if (pstk__bits_ready(p->bits) < 0)
+    if (pstk__bits_ready(progressive->bits) < 0)
         return -1;
-    for (uint64_t map = band_of(p, block); map != 0; map &= map - 1) {
+    for (uint64_t map = band_of(progressive, block); map != 0; map &= map - 1) {
         uint32_t place = (uint32_t)__builtin_ctzll(map), n_zeros = place - next;
         int32_t value = block[pstk__zigzag[place]];
         uint32_t magnitude = magnitude_of(value) >> scan->low;
         if (magnitude == 0)
             continue;
         next = place + 1;
-        end_run(p);
+        end_run(progressive);
         for (; n_zeros > 15; n_zeros -= 16)
-            pstk__bits_symbol(&p->bits->state, p->ac, 0xf0, 0);
+            pstk__bits_symbol(&progressive->bits->state, progressive->ac, 0xf0, 0);
         uint32_t width = width_of(magnitude);
         uint32_t bits = value < 0 ? ~magnitude : magnitude;
-        p->bits->state.missing |= width >> 4;
-        pstk__bits_symbol(&p->bits->state, p->ac, n_zeros << 4 | width, bits & ((1u << width) - 1));
+        progressive->bits->state.missing |= width >> 4;
+        pstk__bits_symbol(&progressive->bits->state, progressive->ac, n_zeros << 4 | width,
+                          bits & ((1u << width) - 1));
     }
-    if (next <= scan->last && ++p->run == MAX_RUN)
-        end_run(p);
+    if (next <= scan->last && ++progressive->run == MAX_RUN)
+        end_run(progressive);
     return 0;
 }
 
@@ -139,17 +142,39 @@ static uint32_t last_new(const int16_t *block, const struct pstk__jpeg_scan *sca
     return 0;
 }
 
-/* Correction bits of this block wait behind those of the run, until a symbol of this block is
- * written: then the run is, and they follow the symbol. */
+/* The correction bits of this block that no symbol has been written before: n of them, in
+ * p->corrections from `first` on. Bits before `first` belong to the run of blocks before it. */
+struct waiting {
+    uint32_t first, n;
+};
+
+/* A symbol of a refined block: it ends the run of blocks before, and the correction bits of the
+ * coefficients that it passes over follow it. */
+static inline void put_refined(struct progressive *progressive, uint32_t symbol, uint32_t sign,
+                               struct waiting *waiting)
+{
+    end_run(progressive);
+    pstk__bits_symbol(&progressive->bits->state, progressive->ac, symbol, sign);
+    put_corrections(progressive, waiting->first, waiting->n);
+    waiting->first = waiting->n = 0;
+}
+
+/*
+ * A block of a refining scan (T.81, G.1.2.3, figure G.7). A coefficient that had a bit before this
+ * scan gets one more, its correction; one that gets its first bit here is coded as a symbol: the
+ * number of coefficients that are still 0 before it, at most 15, and its sign. Sixteen of those
+ * are a symbol of their own (0xf0), but only where a new coefficient follows: past the last one
+ * (`last`) they belong to the end of the block, which joins the run of ended blocks.
+ */
 static int write_ac_refined(void *user, uint32_t i, const int16_t *block)
 {
-    struct progressive *p = user;
-    const struct pstk__jpeg_scan *scan = p->scan;
-    uint64_t map = band_of(p, block);
-    uint32_t n_zeros = 0, n_waiting = 0, first = p->n_corrections, next = scan->first;
-    uint32_t last = last_new(block, scan, map);
+    struct progressive *progressive = user;
+    const struct pstk__jpeg_scan *scan = progressive->scan;
+    uint64_t map = band_of(progressive, block);
+    struct waiting waiting = {.first = progressive->n_corrections, .n = 0};
+    uint32_t n_zeros = 0, next = scan->first, last = last_new(block, scan, map);
     (void)i;
-    if (pstk__bits_ready(p->bits) < 0)
+    if (pstk__bits_ready(progressive->bits) < 0)
         return -1;
     for (; map != 0; map &= map - 1) {
         uint32_t place = (uint32_t)__builtin_ctzll(map);
@@ -159,27 +184,21 @@ static int write_ac_refined(void *user, uint32_t i, const int16_t *block)
             continue;
         n_zeros += place - next;
         next = place + 1;
-        for (; n_zeros > 15 && place <= last; n_zeros -= 16) {
-            end_run(p);
-            pstk__bits_symbol(&p->bits->state, p->ac, 0xf0, 0);
-            put_corrections(p, first, n_waiting);
-            first = n_waiting = 0;
-        }
+        for (; n_zeros > 15 && place <= last; n_zeros -= 16)
+            put_refined(progressive, 0xf0, 0, &waiting);
         if (magnitude > 1) {
-            p->corrections[first + n_waiting++] = magnitude & 1;
+            progressive->corrections[waiting.first + waiting.n++] = magnitude & 1;
             continue;
         }
-        end_run(p);
-        pstk__bits_symbol(&p->bits->state, p->ac, n_zeros << 4 | 1, value >= 0);
-        put_corrections(p, first, n_waiting);
-        first = n_waiting = n_zeros = 0;
+        put_refined(progressive, n_zeros << 4 | 1, value >= 0, &waiting);
+        n_zeros = 0;
     }
     n_zeros += scan->last + 1 - next;
-    if (n_zeros > 0 || n_waiting > 0) {
-        p->run++;
-        p->n_corrections += n_waiting;
-        if (p->run == MAX_RUN || p->n_corrections > MAX_CORRECTIONS - 63)
-            end_run(p);
+    if (n_zeros > 0 || waiting.n > 0) {
+        progressive->run++;
+        progressive->n_corrections += waiting.n;
+        if (progressive->run == MAX_RUN || progressive->n_corrections > MAX_CORRECTIONS - 63)
+            end_run(progressive);
     }
     return 0;
 }
@@ -188,28 +207,28 @@ static int write_ac_refined(void *user, uint32_t i, const int16_t *block)
 
 static int write_restart(void *user, uint32_t number)
 {
-    struct progressive *p = user;
-    if (pstk__bits_ready(p->bits) < 0)
+    struct progressive *progressive = user;
+    if (pstk__bits_ready(progressive->bits) < 0)
         return -1;
-    end_run(p);
-    pstk__bits_flush(&p->bits->state, p->padding);
-    pstk__bits_marker(&p->bits->state, PSTK__JPEG_RST0 + number);
-    memset(p->last_dc, 0, sizeof p->last_dc);
+    end_run(progressive);
+    pstk__bits_flush(&progressive->bits->state, progressive->padding);
+    pstk__bits_marker(&progressive->bits->state, PSTK__JPEG_RST0 + number);
+    memset(progressive->last_dc, 0, sizeof progressive->last_dc);
     return 0;
 }
 
 /* The tables that a scan of this kind uses. */
-static int choose_tables(struct progressive *p, const struct pstk__jpeg_script *script)
+static int choose_tables(struct progressive *progressive, const struct pstk__jpeg_script *script)
 {
-    const struct pstk__jpeg_scan *scan = p->scan;
+    const struct pstk__jpeg_scan *scan = progressive->scan;
     if (scan->first > 0) {
-        p->ac = &script->ac[scan->ac_table[0] & 3];
+        progressive->ac = &script->ac[scan->ac_table[0] & 3];
         return scan->ac_table[0] > 3 ? -1 : 0;
     }
     for (uint32_t i = 0; i < scan->n_components; i++) {
         if (scan->dc_table[i] > 3 && scan->high == 0)
             return -1;
-        p->dc[i] = &script->dc[scan->dc_table[i] & 3];
+        progressive->dc[i] = &script->dc[scan->dc_table[i] & 3];
     }
     return 0;
 }
@@ -218,19 +237,20 @@ int pstk__jpeg_progressive_write(const struct pstk__jpeg_units *units,
                                  const struct pstk__jpeg_script *script, uint32_t padding,
                                  struct pstk__bits *bits)
 {
-    struct progressive p = {.bits = bits, .scan = units->scan, .padding = padding};
-    p.band = ~(uint64_t)0 >> (63 - p.scan->last) & ~(uint64_t)0 << p.scan->first;
-    pstk__zigzag_init(&p.places);
-    struct pstk__jpeg_visitor visitor = {.restart = write_restart, .user = &p};
-    if (choose_tables(&p, script) < 0)
+    struct progressive progressive = {.bits = bits, .scan = units->scan, .padding = padding};
+    progressive.band =
+        ~(uint64_t)0 >> (63 - progressive.scan->last) & ~(uint64_t)0 << progressive.scan->first;
+    pstk__zigzag_init(&progressive.places);
+    struct pstk__jpeg_visitor visitor = {.restart = write_restart, .user = &progressive};
+    if (choose_tables(&progressive, script) < 0)
         return -1;
-    if (p.scan->first == 0)
-        visitor.block = p.scan->high == 0 ? write_dc_first : write_dc_refined;
+    if (progressive.scan->first == 0)
+        visitor.block = progressive.scan->high == 0 ? write_dc_first : write_dc_refined;
     else
-        visitor.block = p.scan->high == 0 ? write_ac_first : write_ac_refined;
+        visitor.block = progressive.scan->high == 0 ? write_ac_first : write_ac_refined;
     int r = pstk__jpeg_visit(units, &visitor);
     if (r != 0 || pstk__bits_ready(bits) < 0)
         return -1;
-    end_run(&p);
+    end_run(&progressive);
     return 0;
 }

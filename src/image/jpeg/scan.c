@@ -12,16 +12,16 @@ static int write_sequential(const struct pstk__jpeg_units *units,
                             const struct pstk__jpeg_script *script, uint32_t padding,
                             uint32_t variant, struct pstk__bits *bits)
 {
-    struct pstk__jpeg_coder w;
+    struct pstk__jpeg_coder coder;
     const struct pstk__jpeg_visitor visitor = {pstk__jpeg_coder_block, pstk__jpeg_coder_restart,
-                                               &w};
-    if (pstk__jpeg_coder_begin(&w, units->scan, script, padding, bits) < 0)
+                                               &coder};
+    if (pstk__jpeg_coder_begin(&coder, units->scan, script, padding, bits) < 0)
         return -1;
 #if defined(__x86_64__)
-    if (variant == PSTK_VARIANT_AVX512)
-        return pstk__jpeg_coder_avx512(units, &w);
-    if (variant == PSTK_VARIANT_AVX2)
-        return pstk__jpeg_coder_avx2(units, &w);
+    if (variant == PSTK_KERNELS_AVX512)
+        return pstk__jpeg_coder_avx512(units, &coder);
+    if (variant == PSTK_KERNELS_AVX2)
+        return pstk__jpeg_coder_avx2(units, &coder);
 #endif
     (void)variant;
     return pstk__jpeg_visit(units, &visitor);
@@ -50,30 +50,30 @@ struct counter {
 static inline __attribute__((always_inline)) int count_block(void *user, uint32_t i,
                                                              const int16_t *block)
 {
-    struct counter *c = user;
-    uint32_t width = pstk__jpeg_width_of(pstk__jpeg_dc_difference(block[0], &c->last_dc[i])),
+    struct counter *counter = user;
+    uint32_t width = pstk__jpeg_width_of(pstk__jpeg_dc_difference(block[0], &counter->last_dc[i])),
              last = 0, widest = width;
-    c->dc[i][width]++;
-    for (uint64_t map = pstk__zigzag_map(&c->places, block) & ~(uint64_t)1; map != 0;
+    counter->dc[i][width]++;
+    for (uint64_t map = pstk__zigzag_map(&counter->places, block) & ~(uint64_t)1; map != 0;
          map &= map - 1) {
         uint32_t place = (uint32_t)__builtin_ctzll(map), run = place - last - 1;
         last = place;
         for (; run > 15; run -= 16)
-            c->ac[i][0xf0]++;
+            counter->ac[i][0xf0]++;
         width = pstk__jpeg_width_of_other(block[pstk__zigzag[place]]);
         widest = width > widest ? width : widest;
-        c->ac[i][run << 4 | width]++;
+        counter->ac[i][run << 4 | width]++;
     }
     if (last != 63)
-        c->ac[i][0]++;
+        counter->ac[i][0]++;
     return widest > 15 ? PSTK_EBADMSG : 0;
 }
 
 static int count_restart(void *user, uint32_t number)
 {
-    struct counter *c = user;
+    struct counter *counter = user;
     (void)number;
-    memset(c->last_dc, 0, sizeof c->last_dc);
+    memset(counter->last_dc, 0, sizeof counter->last_dc);
     return 0;
 }
 
@@ -81,13 +81,13 @@ int pstk__jpeg_scan_count(const struct pstk__jpeg_frame *frame, const int16_t *c
                           const struct pstk__jpeg_scan *scan, struct pstk__jpeg_counts *counts)
 {
     const struct pstk__jpeg_units units = {frame, blocks, scan};
-    struct counter c;
-    const struct pstk__jpeg_visitor visitor = {count_block, count_restart, &c};
-    memset(c.last_dc, 0, sizeof c.last_dc);
-    pstk__zigzag_init(&c.places);
+    struct counter counter;
+    const struct pstk__jpeg_visitor visitor = {count_block, count_restart, &counter};
+    memset(counter.last_dc, 0, sizeof counter.last_dc);
+    pstk__zigzag_init(&counter.places);
     for (uint32_t i = 0; i < scan->n_components; i++) {
-        c.dc[i] = counts->dc[scan->dc_table[i]];
-        c.ac[i] = counts->ac[scan->ac_table[i]];
+        counter.dc[i] = counts->dc[scan->dc_table[i]];
+        counter.ac[i] = counts->ac[scan->ac_table[i]];
     }
     return pstk__jpeg_visit(&units, &visitor);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/scan: a scan's Huffman-coded data from the coefficients, as the usual encoder writes it. L2,
- * pure. Coefficients and tables may be hostile.
+ * jpeg/scan: a scan's Huffman-coded data from the coefficients, as the usual encoder writes it.
+ * Pure. Coefficients and tables may be hostile.
  */
 #ifndef PSTK_JPEG_SCAN_H
 #define PSTK_JPEG_SCAN_H
@@ -11,7 +11,7 @@
 
 /* Write the data of a scan by the script's tables, restart markers included, to `bits`, which was
  * just begun, and leave it flushed and settled. padding: 0 or 1, the bits that fill up a last byte.
- * variant: enum pstk_variant, one that this CPU runs. 0, or EBADMSG: the memory is full, or the
+ * variant: enum pstk_kernels, one that this CPU runs. 0, or EBADMSG: the memory is full, or the
  * tables have no code for what there is. */
 int pstk__jpeg_scan_write(const struct pstk__jpeg_units *units,
                           const struct pstk__jpeg_script *script, uint32_t padding,

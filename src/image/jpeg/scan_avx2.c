@@ -6,9 +6,11 @@
 
 #define TARGET __attribute__((target("bmi,bmi2,popcnt")))
 
-TARGET int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *w)
+TARGET int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units,
+                                 struct pstk__jpeg_coder *coder)
 {
-    const struct pstk__jpeg_visitor visitor = {pstk__jpeg_coder_block, pstk__jpeg_coder_restart, w};
+    const struct pstk__jpeg_visitor visitor = {pstk__jpeg_coder_block, pstk__jpeg_coder_restart,
+                                               coder};
     return pstk__jpeg_visit(units, &visitor);
 }
 

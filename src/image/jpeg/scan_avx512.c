@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequential scans with AVX-512: symbols and value bits of all of a block's coefficients at once,
- * in bytes, then one look-up for each symbol. Values that are no bytes are mended one by one;
- * blocks with a run over 15 go the common way.
+ * in bytes, then one look-up for each symbol. Values that do not fit a byte are corrected one by
+ * one; blocks with a run over 15 go the common way.
  */
 #if defined(__x86_64__)
 
@@ -40,7 +40,7 @@ struct writer {
     uint32_t current;
 };
 
-static inline __attribute__((always_inline)) TARGET void constants_init(struct constants *k)
+static inline __attribute__((always_inline)) TARGET void constants_init(struct constants *constants)
 {
     uint8_t lower[64], upper[64], iota[64], before[64], widths[128], masks[64];
     for (uint32_t i = 0; i < 64; i++) {
@@ -52,13 +52,13 @@ static inline __attribute__((always_inline)) TARGET void constants_init(struct c
     }
     for (uint32_t i = 0; i < 128; i++)
         widths[i] = (uint8_t)pstk__jpeg_width_of((int32_t)i);
-    k->lower = _mm512_loadu_si512(lower);
-    k->upper = _mm512_loadu_si512(upper);
-    k->iota = _mm512_loadu_si512(iota);
-    k->before = _mm512_loadu_si512(before);
-    k->widths[0] = _mm512_loadu_si512(widths);
-    k->widths[1] = _mm512_loadu_si512(widths + 64);
-    k->masks = _mm512_loadu_si512(masks);
+    constants->lower = _mm512_loadu_si512(lower);
+    constants->upper = _mm512_loadu_si512(upper);
+    constants->iota = _mm512_loadu_si512(iota);
+    constants->before = _mm512_loadu_si512(before);
+    constants->widths[0] = _mm512_loadu_si512(widths);
+    constants->widths[1] = _mm512_loadu_si512(widths + 64);
+    constants->masks = _mm512_loadu_si512(masks);
 }
 
 /* Bits on their way: whole bytes are written at once, so that no branch depends on how many. */
@@ -70,25 +70,26 @@ struct stream {
 };
 
 /* Write the whole bytes there are; up to 8 more are overwritten. */
-static inline __attribute__((always_inline)) void write_bytes(struct stream *s)
+static inline __attribute__((always_inline)) void write_bytes(struct stream *stream)
 {
-    uint64_t word = __builtin_bswap64(s->upper);
-    s->ff |= s->upper & ~(s->upper + 0x0101010101010101u);
-    memcpy(s->at, &word, 8);
-    s->at += s->n >> 3;
-    s->upper <<= s->n & 0x38;
-    s->n &= 7;
+    uint64_t word = __builtin_bswap64(stream->upper);
+    stream->ff |= stream->upper & ~(stream->upper + 0x0101010101010101u);
+    memcpy(stream->at, &word, 8);
+    stream->at += stream->n >> 3;
+    stream->upper <<= stream->n & 0x38;
+    stream->n &= 7;
 }
 
 /* n bits, at most 56, that value has no others than. */
-static inline __attribute__((always_inline)) void put(struct stream *s, uint64_t value, uint32_t n)
+static inline __attribute__((always_inline)) void put(struct stream *stream, uint64_t value,
+                                                      uint32_t n)
 {
-    s->n += n;
-    s->upper |= value << ((64 - s->n) & 63);
-    write_bytes(s);
+    stream->n += n;
+    stream->upper |= value << ((64 - stream->n) & 63);
+    write_bytes(stream);
 }
 
-/* Put a zero behind each 0xff of begin..end, which is below 256 bytes: few blocks have one. */
+/* Put a zero after each 0xff of begin..end, which is below 256 bytes: few blocks have one. */
 static uint8_t *stuff(uint8_t *begin, const uint8_t *end)
 {
     uint8_t plain[256];
@@ -101,123 +102,128 @@ static uint8_t *stuff(uint8_t *begin, const uint8_t *end)
 
 /* The DC and the symbols with their value bits. */
 static inline __attribute__((always_inline)) TARGET void
-write_symbols(struct pstk__jpeg_coder *w, const struct prepared *p, int16_t dc)
+write_symbols(struct pstk__jpeg_coder *coder, const struct prepared *prepared, int16_t dc)
 {
-    const struct pstk__huffman_code *codes = w->ac[p->i]->codes;
-    struct pstk__bit_state *b = &w->bits->state;
-    struct stream s = {.n = 64 - (uint32_t)b->n_free, .at = b->at};
-    s.upper = s.n ? b->buffer << b->n_free : 0;
-    write_bytes(&s);
+    const struct pstk__huffman_code *codes = coder->ac[prepared->i]->codes;
+    struct pstk__bit_state *bit_state = &coder->bits->state;
+    struct stream stream = {.n = 64 - (uint32_t)bit_state->n_free, .at = bit_state->at};
+    stream.upper = stream.n ? bit_state->buffer << bit_state->n_free : 0;
+    write_bytes(&stream);
 
-    int32_t difference = pstk__jpeg_dc_difference(dc, &w->last_dc[p->i]);
+    int32_t difference = pstk__jpeg_dc_difference(dc, &coder->last_dc[prepared->i]);
     uint32_t width = pstk__jpeg_width_of(difference), k = 0;
-    struct pstk__huffman_code one = w->dc[p->i]->codes[width & 15], two;
-    uint32_t missing = one.missing | width >> 4 | p->missing; /* -32768 has no symbol */
-    put(&s, one.bits | pstk__jpeg_value_bits(difference, width & 15), one.size);
-    for (; k + 1 < p->n_narrow; k += 2) { /* at most 23 bits each */
-        one = codes[p->symbols[k]];
-        two = codes[p->symbols[k + 1]];
+    struct pstk__huffman_code one = coder->dc[prepared->i]->codes[width & 15], two;
+    uint32_t missing = one.missing | width >> 4 | prepared->missing; /* -32768 has no symbol */
+    put(&stream, one.bits | pstk__jpeg_value_bits(difference, width & 15), one.size);
+    for (; k + 1 < prepared->n_narrow; k += 2) { /* at most 23 bits each */
+        one = codes[prepared->symbols[k]];
+        two = codes[prepared->symbols[k + 1]];
         missing |= one.missing | two.missing;
-        put(&s, (uint64_t)(one.bits | p->bits[k]) << two.size | two.bits | p->bits[k + 1],
+        put(&stream,
+            (uint64_t)(one.bits | prepared->bits[k]) << two.size | two.bits | prepared->bits[k + 1],
             (uint32_t)one.size + two.size);
     }
-    for (; k < p->n; k++) {
-        one = codes[p->symbols[k]];
+    for (; k < prepared->n; k++) {
+        one = codes[prepared->symbols[k]];
         missing |= one.missing;
-        put(&s, one.bits | p->bits[k], one.size);
+        put(&stream, one.bits | prepared->bits[k], one.size);
     }
-    b->missing |= missing;
-    b->at = s.ff & 0x8080808080808080u ? stuff(b->at, s.at) : s.at;
-    b->buffer = s.n ? s.upper >> (64 - s.n) : 0;
-    b->n_free = 64 - (int32_t)s.n;
+    bit_state->missing |= missing;
+    bit_state->at = stream.ff & 0x8080808080808080u ? stuff(bit_state->at, stream.at) : stream.at;
+    bit_state->buffer = stream.n ? stream.upper >> (64 - stream.n) : 0;
+    bit_state->n_free = 64 - (int32_t)stream.n;
 }
 
-/* Mend what was made of values that are no bytes. */
-static TARGET void prepare_wide(struct prepared *p, uint64_t map, uint64_t wide)
+/* Correct the results of values that do not fit a byte. */
+static TARGET void prepare_wide(struct prepared *prepared, uint64_t map, uint64_t wide)
 {
     for (uint64_t left = wide; left != 0; left &= left - 1) {
         uint32_t place = (uint32_t)__builtin_ctzll(left);
         uint32_t k = (uint32_t)__builtin_popcountll(map & (((uint64_t)1 << place) - 1));
-        int32_t value = p->block[pstk__zigzag[place]];
+        int32_t value = prepared->block[pstk__zigzag[place]];
         uint32_t width = pstk__jpeg_width_of_other(value);
-        p->missing |= width >> 4;
-        p->symbols[k] = (uint8_t)((p->symbols[k] & 0xf0) | (width & 15));
-        p->bits[k] = (uint16_t)pstk__jpeg_value_bits(value, width & 15);
+        prepared->missing |= width >> 4;
+        prepared->symbols[k] = (uint8_t)((prepared->symbols[k] & 0xf0) | (width & 15));
+        prepared->bits[k] = (uint16_t)pstk__jpeg_value_bits(value, width & 15);
     }
-    p->n_narrow = 0;
+    prepared->n_narrow = 0;
 }
 
-static inline __attribute__((always_inline)) TARGET void
-prepare(struct prepared *p, const struct constants *k, uint32_t i, const int16_t *block)
+static inline __attribute__((always_inline)) TARGET void prepare(struct prepared *prepared,
+                                                                 const struct constants *constants,
+                                                                 uint32_t i, const int16_t *block)
 {
     __m512i first = _mm512_loadu_si512(block), second = _mm512_loadu_si512(block + 32);
-    __m512i values = _mm512_permutex2var_epi8(first, k->lower, second);
-    __m512i upper = _mm512_permutex2var_epi8(first, k->upper, second);
+    __m512i values = _mm512_permutex2var_epi8(first, constants->lower, second);
+    __m512i upper = _mm512_permutex2var_epi8(first, constants->upper, second);
     __m512i signs = _mm512_movm_epi8(_mm512_movepi8_mask(values));
-    /* -128 has more bits than its byte's magnitude can tell */
+    /* -128 has more bits than its byte's magnitude can show */
     uint64_t wide = (_mm512_cmpneq_epi8_mask(upper, signs) |
                      _mm512_cmpeq_epi8_mask(values, _mm512_set1_epi8(-128))) &
                     ~(uint64_t)1;
     uint64_t map = (_mm512_test_epi8_mask(values, values) & ~(uint64_t)1) | wide;
-    __m512i places = _mm512_maskz_compress_epi8(map, k->iota);
-    __m512i before = _mm512_maskz_permutexvar_epi8(~(uint64_t)1, k->before, places);
+    __m512i places = _mm512_maskz_compress_epi8(map, constants->iota);
+    __m512i before = _mm512_maskz_permutexvar_epi8(~(uint64_t)1, constants->before, places);
     __m512i runs = _mm512_sub_epi8(_mm512_sub_epi8(places, before), _mm512_set1_epi8(1));
     uint32_t n = (uint32_t)__builtin_popcountll(map);
     uint64_t used = _bzhi_u64(~(uint64_t)0, n);
     __mmask64 is_long = _mm512_mask_cmpgt_epu8_mask(used, runs, _mm512_set1_epi8(15));
 
     values = _mm512_maskz_compress_epi8(map, values);
-    __m512i widths = _mm512_permutex2var_epi8(k->widths[0], _mm512_abs_epi8(values), k->widths[1]);
+    __m512i widths = _mm512_permutex2var_epi8(constants->widths[0], _mm512_abs_epi8(values),
+                                              constants->widths[1]);
     __m512i symbols = _mm512_or_si512(_mm512_slli_epi16(runs, 4), widths);
     values = _mm512_mask_sub_epi8(values, _mm512_movepi8_mask(values), values, _mm512_set1_epi8(1));
-    values = _mm512_and_si512(values, _mm512_shuffle_epi8(k->masks, widths));
-    /* behind the symbols stands the end of the block, 0, which a last place in use has not */
-    _mm512_storeu_si512(p->symbols, _mm512_maskz_mov_epi8(used, symbols));
-    _mm512_storeu_si512(p->bits, _mm512_cvtepu8_epi16(_mm512_castsi512_si256(values)));
-    _mm512_storeu_si512(p->bits + 32, _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(values, 1)));
-    p->block = block;
-    p->i = i;
-    p->missing = 0;
-    p->n = p->n_narrow = is_long ? 0 : n + !(map >> 63);
+    values = _mm512_and_si512(values, _mm512_shuffle_epi8(constants->masks, widths));
+    /* after the symbols stands the end of the block, 0, which a last place in use has not */
+    _mm512_storeu_si512(prepared->symbols, _mm512_maskz_mov_epi8(used, symbols));
+    _mm512_storeu_si512(prepared->bits, _mm512_cvtepu8_epi16(_mm512_castsi512_si256(values)));
+    _mm512_storeu_si512(prepared->bits + 32,
+                        _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(values, 1)));
+    prepared->block = block;
+    prepared->i = i;
+    prepared->missing = 0;
+    prepared->n = prepared->n_narrow = is_long ? 0 : n + !(map >> 63);
     if (wide)
-        prepare_wide(p, map, wide);
+        prepare_wide(prepared, map, wide);
 }
 
-static inline __attribute__((always_inline)) TARGET int write_prepared(struct writer *w,
-                                                                       struct prepared *p)
+static inline __attribute__((always_inline)) TARGET int write_prepared(struct writer *coder,
+                                                                       struct prepared *prepared)
 {
-    const int16_t *block = p->block;
-    p->block = NULL;
+    const int16_t *block = prepared->block;
+    prepared->block = NULL;
     if (!block)
         return 0;
-    if (p->n == 0)
-        return pstk__jpeg_coder_block(w->common, p->i, block);
-    if (pstk__bits_ready(w->common->bits) < 0)
+    if (prepared->n == 0)
+        return pstk__jpeg_coder_block(coder->common, prepared->i, block);
+    if (pstk__bits_ready(coder->common->bits) < 0)
         return -1;
-    write_symbols(w->common, p, block[0]);
+    write_symbols(coder->common, prepared, block[0]);
     return 0;
 }
 
 static inline __attribute__((always_inline)) TARGET int write_block(void *user, uint32_t i,
                                                                     const int16_t *block)
 {
-    struct writer *w = user;
-    struct prepared *last = &w->slots[w->current];
-    w->current ^= 1;
-    prepare(&w->slots[w->current], &w->k, i, block);
-    return write_prepared(w, last);
+    struct writer *coder = user;
+    struct prepared *last = &coder->slots[coder->current];
+    coder->current ^= 1;
+    prepare(&coder->slots[coder->current], &coder->k, i, block);
+    return write_prepared(coder, last);
 }
 
 static inline TARGET int write_restart(void *user, uint32_t number)
 {
-    struct writer *w = user;
-    int r = write_prepared(w, &w->slots[w->current]);
-    return r < 0 ? r : pstk__jpeg_coder_restart(w->common, number);
+    struct writer *coder = user;
+    int r = write_prepared(coder, &coder->slots[coder->current]);
+    return r < 0 ? r : pstk__jpeg_coder_restart(coder->common, number);
 }
 
-TARGET int pstk__jpeg_coder_avx512(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *w)
+TARGET int pstk__jpeg_coder_avx512(const struct pstk__jpeg_units *units,
+                                   struct pstk__jpeg_coder *coder)
 {
-    struct writer writer = {.common = w};
+    struct writer writer = {.common = coder};
     const struct pstk__jpeg_visitor visitor = {write_block, write_restart, &writer};
     constants_init(&writer.k);
     int r = pstk__jpeg_visit(units, &visitor);

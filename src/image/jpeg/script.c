@@ -13,31 +13,31 @@ static int damaged(struct pstk_error *err, const char *what)
 }
 
 /* What holds at the start of an image, where nothing else is said. */
-static void set_defaults(struct pstk__jpeg_script *s)
+static void set_defaults(struct pstk__jpeg_script *script)
 {
-    s->restart_interval = 0;
-    memset(s->dc_conditioning, 0x10, sizeof s->dc_conditioning);
-    memset(s->ac_conditioning, 5, sizeof s->ac_conditioning);
+    script->restart_interval = 0;
+    memset(script->dc_conditioning, 0x10, sizeof script->dc_conditioning);
+    memset(script->ac_conditioning, 5, sizeof script->ac_conditioning);
 }
 
-void pstk__jpeg_script_init(struct pstk__jpeg_script *s)
+void pstk__jpeg_script_init(struct pstk__jpeg_script *script)
 {
     static const struct pstk__huffman_spec none;
-    s->sof = s->n_scans = 0;
-    s->scan = (struct pstk__jpeg_scan){0};
+    script->sof = script->n_scans = 0;
+    script->scan = (struct pstk__jpeg_scan){0};
     for (int i = 0; i < 4; i++) {
-        pstk__huffman_init(&s->dc[i], i < 2 ? pstk__huffman_standard(0, i) : &none);
-        pstk__huffman_init(&s->ac[i], i < 2 ? pstk__huffman_standard(1, i) : &none);
+        pstk__huffman_init(&script->dc[i], i < 2 ? pstk__huffman_standard(0, i) : &none);
+        pstk__huffman_init(&script->ac[i], i < 2 ? pstk__huffman_standard(1, i) : &none);
     }
-    set_defaults(s);
+    set_defaults(script);
 }
 
-int pstk__jpeg_script_is_arithmetic(const struct pstk__jpeg_script *s)
+int pstk__jpeg_script_is_arithmetic(const struct pstk__jpeg_script *script)
 {
-    return s->sof == PSTK__JPEG_SOF9 || s->sof == PSTK__JPEG_SOF10;
+    return script->sof == PSTK__JPEG_SOF9 || script->sof == PSTK__JPEG_SOF10;
 }
 
-static int apply_huffman(struct pstk__jpeg_script *s, const uint8_t *body, uint32_t size,
+static int apply_huffman(struct pstk__jpeg_script *script, const uint8_t *body, uint32_t size,
                          struct pstk_error *err)
 {
     struct pstk__huffman_spec spec;
@@ -50,45 +50,45 @@ static int apply_huffman(struct pstk__jpeg_script *s, const uint8_t *body, uint3
         memset(&spec, 0, sizeof spec);
         memcpy(spec.counts, body + 1, sizeof spec.counts);
         memcpy(spec.symbols, body + 17, n);
-        pstk__huffman_init(body[0] & 0x10 ? &s->ac[number] : &s->dc[number], &spec);
+        pstk__huffman_init(body[0] & 0x10 ? &script->ac[number] : &script->dc[number], &spec);
         body += 17 + n;
         size -= 17 + n;
     }
     return size == 0 ? 0 : damaged(err, "a Huffman table is cut short");
 }
 
-static int apply_conditioning(struct pstk__jpeg_script *s, const uint8_t *body, uint32_t size,
+static int apply_conditioning(struct pstk__jpeg_script *script, const uint8_t *body, uint32_t size,
                               struct pstk_error *err)
 {
     for (uint32_t i = 0; i + 1 < size; i += 2) {
         if (body[i] > 31)
             return damaged(err, "arithmetic conditioning is out of bounds");
         if (body[i] > 15)
-            s->ac_conditioning[body[i] - 16] = body[i + 1];
+            script->ac_conditioning[body[i] - 16] = body[i + 1];
         else if ((body[i + 1] & 15) <= body[i + 1] >> 4)
-            s->dc_conditioning[body[i]] = body[i + 1];
+            script->dc_conditioning[body[i]] = body[i + 1];
         else
             return damaged(err, "arithmetic conditioning is out of bounds");
     }
     return 0;
 }
 
-static int apply_frame(struct pstk__jpeg_script *s, const struct pstk__jpeg_segment *segment,
+static int apply_frame(struct pstk__jpeg_script *script, const struct pstk__jpeg_segment *segment,
                        const struct pstk__jpeg_frame *f, struct pstk_error *err)
 {
     const uint8_t *b = segment->body;
-    if (s->sof != 0)
+    if (script->sof != 0)
         return damaged(err, "two frame headers");
     if (segment->size < 6 || b[0] != 8 || ((uint32_t)b[1] << 8 | b[2]) != f->height ||
         ((uint32_t)b[3] << 8 | b[4]) != f->width || b[5] != f->n_components ||
         segment->size < 6 + 3 * f->n_components)
-        return damaged(err, "its frame header is not that of the image");
+        return damaged(err, "its frame header does not match the image");
     for (uint32_t i = 0; i < f->n_components; i++) {
-        const struct pstk__jpeg_component *c = &f->component[i];
-        if (b[6 + 3 * i] != c->id || b[7 + 3 * i] != (c->h << 4 | c->v))
-            return damaged(err, "its components are not those of the image");
+        const struct pstk__jpeg_component *component = &f->component[i];
+        if (b[6 + 3 * i] != component->id || b[7 + 3 * i] != (component->h << 4 | component->v))
+            return damaged(err, "its components do not match the image");
     }
-    s->sof = segment->marker;
+    script->sof = segment->marker;
     return 0;
 }
 
@@ -118,27 +118,27 @@ static int read_components(struct pstk__jpeg_scan *scan, const uint8_t *b, uint3
         n_blocks += (uint32_t)f->component[found].h * f->component[found].v;
     }
     if (n > 1 && n_blocks > MAX_BLOCKS_IN_MCU)
-        return damaged(err, "a scan has over ten blocks in a unit");
+        return damaged(err, "a scan has more than ten blocks in a unit");
     return 0;
 }
 
-static int apply_scan(struct pstk__jpeg_script *s, const struct pstk__jpeg_segment *segment,
+static int apply_scan(struct pstk__jpeg_script *script, const struct pstk__jpeg_segment *segment,
                       const struct pstk__jpeg_frame *f, struct pstk_error *err)
 {
     const uint8_t *b = segment->body;
     uint32_t n = segment->size > 0 ? b[0] : 0;
-    struct pstk__jpeg_scan scan = {.restart_interval = s->restart_interval, .last = 63};
+    struct pstk__jpeg_scan scan = {.restart_interval = script->restart_interval, .last = 63};
 
-    if (s->sof == 0)
+    if (script->sof == 0)
         return damaged(err, "a scan without a frame header before it");
     if (n < 1 || n > f->n_components || segment->size < 4 + 2 * n)
         return damaged(err, "a scan header is damaged");
-    if (++s->n_scans > PSTK__JPEG_MAX_SCANS)
+    if (++script->n_scans > PSTK__JPEG_MAX_SCANS)
         return damaged(err, "too many scans");
     int r = read_components(&scan, b + 1, n, f, err);
     if (r < 0)
         return r;
-    scan.progressive = s->sof == PSTK__JPEG_SOF2 || s->sof == PSTK__JPEG_SOF10;
+    scan.progressive = script->sof == PSTK__JPEG_SOF2 || script->sof == PSTK__JPEG_SOF10;
     if (scan.progressive) { /* the bytes mean nothing in sequential files, and are not looked at */
         const uint8_t *p = b + 1 + 2 * n;
         scan.first = p[0];
@@ -151,34 +151,35 @@ static int apply_scan(struct pstk__jpeg_script *s, const struct pstk__jpeg_segme
             (scan.high != 0 && scan.low != scan.high - 1))
             return damaged(err, "a progressive scan's parameters are out of bounds");
     }
-    s->scan = scan;
+    script->scan = scan;
     return 1;
 }
 
-int pstk__jpeg_script_apply(struct pstk__jpeg_script *s, const struct pstk__jpeg_segment *segment,
+int pstk__jpeg_script_apply(struct pstk__jpeg_script *script,
+                            const struct pstk__jpeg_segment *segment,
                             const struct pstk__jpeg_frame *frame, struct pstk_error *err)
 {
     switch (segment->marker) {
     case PSTK__JPEG_SOI:
-        set_defaults(s);
+        set_defaults(script);
         return 0;
     case PSTK__JPEG_SOF0:
     case PSTK__JPEG_SOF1:
     case PSTK__JPEG_SOF2:
     case PSTK__JPEG_SOF9:
     case PSTK__JPEG_SOF10:
-        return apply_frame(s, segment, frame, err);
+        return apply_frame(script, segment, frame, err);
     case PSTK__JPEG_DHT:
-        return apply_huffman(s, segment->body, segment->size, err);
+        return apply_huffman(script, segment->body, segment->size, err);
     case PSTK__JPEG_DAC:
-        return apply_conditioning(s, segment->body, segment->size, err);
+        return apply_conditioning(script, segment->body, segment->size, err);
     case PSTK__JPEG_DRI:
         if (segment->size < 2)
             return damaged(err, "a restart interval is cut short");
-        s->restart_interval = (uint32_t)segment->body[0] << 8 | segment->body[1];
+        script->restart_interval = (uint32_t)segment->body[0] << 8 | segment->body[1];
         return 0;
     case PSTK__JPEG_SOS:
-        return apply_scan(s, segment, frame, err);
+        return apply_scan(script, segment, frame, err);
     default:
         return 0;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/script: what the segments of a skeleton say about coding: tables, restart intervals, and
- * which coefficients each scan holds. L2, pure. The bytes may be hostile; what comes out of here is
+ * which coefficients each scan holds. Pure. The bytes may be hostile; what comes out of here is
  * within bounds.
  */
 #ifndef PSTK_JPEG_SCRIPT_H
@@ -33,11 +33,12 @@ struct pstk__jpeg_script {
     struct pstk__jpeg_scan scan;                      /* the last one met */
 };
 
-void pstk__jpeg_script_init(struct pstk__jpeg_script *s);
-/* Take in one segment. 1: s->scan begins behind it. 0: it does not begin a scan. EBADMSG: it is
+void pstk__jpeg_script_init(struct pstk__jpeg_script *script);
+/* Take in one segment. 1: s->scan begins after it. 0: it does not begin a scan. EBADMSG: it is
  * damaged, contradicts the frame, or there are too many scans. */
-int pstk__jpeg_script_apply(struct pstk__jpeg_script *s, const struct pstk__jpeg_segment *segment,
+int pstk__jpeg_script_apply(struct pstk__jpeg_script *script,
+                            const struct pstk__jpeg_segment *segment,
                             const struct pstk__jpeg_frame *frame, struct pstk_error *err);
-int pstk__jpeg_script_is_arithmetic(const struct pstk__jpeg_script *s);
+int pstk__jpeg_script_is_arithmetic(const struct pstk__jpeg_script *script);
 
 #endif

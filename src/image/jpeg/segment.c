@@ -12,7 +12,7 @@ static uint64_t find_ff(const uint8_t *data, uint64_t size, uint64_t at)
     return found ? (uint64_t)(found - data) : size;
 }
 
-/* Behind a run of 0xff that begins at `at`. */
+/* The place after a run of 0xff that begins at `at`. */
 static uint64_t skip_ff(const uint8_t *data, uint64_t size, uint64_t at)
 {
     while (at < size && data[at] == 0xff)
@@ -25,28 +25,30 @@ static int has_body(uint32_t marker)
     return marker != 0x01 && (marker < PSTK__JPEG_RST0 || marker > PSTK__JPEG_EOI);
 }
 
-int pstk__jpeg_walk_next(struct pstk__jpeg_walk *w, struct pstk__jpeg_segment *s)
+int pstk__jpeg_walk_next(struct pstk__jpeg_walk *walk, struct pstk__jpeg_segment *segment)
 {
-    uint64_t at = w->at;
+    uint64_t at = walk->at;
     do {
-        at = skip_ff(w->data, w->size, find_ff(w->data, w->size, at));
-        if (at == w->size || w->has_ended)
+        at = skip_ff(walk->data, walk->size, find_ff(walk->data, walk->size, at));
+        if (at == walk->size || walk->has_ended)
             return 0;
-    } while (w->data[at] == 0);
-    *s = (struct pstk__jpeg_segment){.marker = w->data[at], .begin = at - 1, .end = at + 1};
-    if (has_body(s->marker)) {
-        uint64_t left = w->size - s->end;
-        uint32_t length =
-            left < 2 ? 0 : (uint32_t)w->data[s->end] << 8 | (uint32_t)w->data[s->end + 1];
+    } while (walk->data[at] == 0);
+    *segment =
+        (struct pstk__jpeg_segment){.marker = walk->data[at], .begin = at - 1, .end = at + 1};
+    if (has_body(segment->marker)) {
+        uint64_t left = walk->size - segment->end;
+        uint32_t length = left < 2 ? 0
+                                   : (uint32_t)walk->data[segment->end] << 8 |
+                                         (uint32_t)walk->data[segment->end + 1];
         if (length < 2 || length > left)
             return 0;
-        s->body = w->data + s->end + 2;
-        s->size = length - 2;
-        s->end += length;
+        segment->body = walk->data + segment->end + 2;
+        segment->size = length - 2;
+        segment->end += length;
     }
-    w->at = s->end;
-    w->has_scan |= s->marker == PSTK__JPEG_SOS;
-    w->has_ended = w->has_scan && s->marker == PSTK__JPEG_EOI;
+    walk->at = segment->end;
+    walk->has_scan |= segment->marker == PSTK__JPEG_SOS;
+    walk->has_ended = walk->has_scan && segment->marker == PSTK__JPEG_EOI;
     return 1;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jpeg/segment: the markers of a JPEG file one after the other, as libjpeg finds them: bytes that
- * are no marker are passed over, fill bytes too. L2, pure. What stands behind the end-of-image
- * marker of the image is not looked at.
+ * are not a marker are passed over, fill bytes too. Pure. What stands after the end-of-image marker
+ * of the image is not looked at.
  */
 #ifndef PSTK_JPEG_SEGMENT_H
 #define PSTK_JPEG_SEGMENT_H
@@ -51,9 +51,9 @@ struct pstk__jpeg_walk {
 
 /* 1: the next segment. 0: there is none, or not the whole of it. A file's scan data is not passed
  * over: set w->at to pstk__jpeg_scan_end() first. */
-int pstk__jpeg_walk_next(struct pstk__jpeg_walk *w, struct pstk__jpeg_segment *s);
-/* The end of the entropy-coded data that begins at `at`: where the first marker begins that is no
- * restart marker. */
+int pstk__jpeg_walk_next(struct pstk__jpeg_walk *walk, struct pstk__jpeg_segment *segment);
+/* The end of the entropy-coded data that begins at `at`: where the first marker begins that is not
+ * a restart marker. */
 uint64_t pstk__jpeg_scan_end(const uint8_t *data, uint64_t size, uint64_t at);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/units: the blocks of a scan in the order in which they are coded. L2, pure, inline, so that
+ * jpeg/units: the blocks of a scan in the order in which they are coded. Pure, inline, so that
  * what is done to each block is compiled into the loop.
  */
 #ifndef PSTK_JPEG_UNITS_H
@@ -22,17 +22,19 @@ struct pstk__jpeg_visitor {
 };
 
 static inline __attribute__((always_inline)) int
-pstk__jpeg_visit_unit(const struct pstk__jpeg_units *u, uint32_t x, uint32_t y,
-                      const struct pstk__jpeg_visitor *v)
+pstk__jpeg_visit_unit(const struct pstk__jpeg_units *units, uint32_t x, uint32_t y,
+                      const struct pstk__jpeg_visitor *visitor)
 {
     int r = 0;
-    for (uint32_t i = 0; i < u->scan->n_components; i++) {
-        const struct pstk__jpeg_component *c = &u->frame->component[u->scan->component[i]];
-        const int16_t *row = u->blocks[u->scan->component[i]] +
-                             ((size_t)y * c->v * c->stride + (size_t)x * c->h) * 64;
-        for (uint32_t k = 0; k < c->v; k++, row += (size_t)c->stride * 64)
-            for (uint32_t j = 0; j < c->h; j++)
-                if ((r = v->block(v->user, i, row + (size_t)j * 64)) != 0)
+    for (uint32_t i = 0; i < units->scan->n_components; i++) {
+        const struct pstk__jpeg_component *component =
+            &units->frame->component[units->scan->component[i]];
+        const int16_t *row =
+            units->blocks[units->scan->component[i]] +
+            ((size_t)y * component->v * component->stride + (size_t)x * component->h) * 64;
+        for (uint32_t k = 0; k < component->v; k++, row += (size_t)component->stride * 64)
+            for (uint32_t j = 0; j < component->h; j++)
+                if ((r = visitor->block(visitor->user, i, row + (size_t)j * 64)) != 0)
                     return r;
     }
     return 0;
@@ -41,28 +43,28 @@ pstk__jpeg_visit_unit(const struct pstk__jpeg_units *u, uint32_t x, uint32_t y,
 /* Visit all blocks. A scan of one component codes the blocks that hold its samples one by one; one
  * of several takes h * v of each in turn, the padding at the right and below included. */
 static inline __attribute__((always_inline)) int
-pstk__jpeg_visit(const struct pstk__jpeg_units *u, const struct pstk__jpeg_visitor *v)
+pstk__jpeg_visit(const struct pstk__jpeg_units *units, const struct pstk__jpeg_visitor *visitor)
 {
-    const struct pstk__jpeg_component *first = &u->frame->component[u->scan->component[0]];
-    int is_single = u->scan->n_components == 1;
+    const struct pstk__jpeg_component *first = &units->frame->component[units->scan->component[0]];
+    int is_single = units->scan->n_components == 1;
     uint32_t across = is_single ? first->across : first->stride / first->h;
     uint32_t down = is_single ? first->down : first->rows / first->v;
-    uint32_t left = u->scan->restart_interval, n_restarts = 0;
+    uint32_t left = units->scan->restart_interval, n_restarts = 0;
     int r = 0;
 
     for (uint32_t y = 0; y < down; y++) {
         for (uint32_t x = 0; x < across; x++) {
-            if (u->scan->restart_interval != 0 && left-- == 0) {
-                if ((r = v->restart(v->user, n_restarts++ & 7)) != 0)
+            if (units->scan->restart_interval != 0 && left-- == 0) {
+                if ((r = visitor->restart(visitor->user, n_restarts++ & 7)) != 0)
                     return r;
-                left = u->scan->restart_interval - 1;
+                left = units->scan->restart_interval - 1;
             }
             if (is_single)
-                r = v->block(v->user, 0,
-                             u->blocks[u->scan->component[0]] +
-                                 ((size_t)y * first->stride + x) * 64);
+                r = visitor->block(visitor->user, 0,
+                                   units->blocks[units->scan->component[0]] +
+                                       ((size_t)y * first->stride + x) * 64);
             else
-                r = pstk__jpeg_visit_unit(u, x, y, v);
+                r = pstk__jpeg_visit_unit(units, x, y, visitor);
             if (r != 0)
                 return r;
         }

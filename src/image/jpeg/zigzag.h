@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/zigzag: the zigzag order of a block's coefficients, and which of them are not 0. L2, pure.
+ * jpeg/zigzag: the zigzag order of a block's coefficients, and which of them are not 0. Pure.
  */
 #ifndef PSTK_JPEG_ZIGZAG_H
 #define PSTK_JPEG_ZIGZAG_H
@@ -23,16 +23,16 @@ struct pstk__zigzag_places {
     uint64_t of_row[8][256];
 };
 
-static inline void pstk__zigzag_init(struct pstk__zigzag_places *p)
+static inline void pstk__zigzag_init(struct pstk__zigzag_places *places)
 {
     uint8_t place[64];
     for (uint32_t z = 0; z < 64; z++)
         place[pstk__zigzag[z]] = (uint8_t)z;
     for (uint32_t row = 0; row < 8; row++) {
-        p->of_row[row][0] = 0;
+        places->of_row[row][0] = 0;
         for (uint32_t set = 1; set < 256; set++)
-            p->of_row[row][set] = p->of_row[row][set & (set - 1)] |
-                                  (uint64_t)1 << place[8 * row + (uint32_t)__builtin_ctz(set)];
+            places->of_row[row][set] = places->of_row[row][set & (set - 1)] |
+                                       (uint64_t)1 << place[8 * row + (uint32_t)__builtin_ctz(set)];
     }
 }
 
@@ -56,11 +56,12 @@ static inline uint64_t pstk__zigzag_natural(const int16_t *block)
 }
 
 /* Bit z: the coefficient at place z of the zigzag order is not 0. */
-static inline uint64_t pstk__zigzag_map(const struct pstk__zigzag_places *p, const int16_t *block)
+static inline uint64_t pstk__zigzag_map(const struct pstk__zigzag_places *places,
+                                        const int16_t *block)
 {
     uint64_t natural = pstk__zigzag_natural(block), map = 0;
     for (uint32_t row = 0; row < 8; row++)
-        map |= p->of_row[row][natural >> (8 * row) & 255];
+        map |= places->of_row[row][natural >> (8 * row) & 255];
     return map;
 }
 

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* planes/decode: the image decoder of fields stored as planes: strips, then the back end. */
+#include "image/planes/decode.h"
+
 #include "base/error.h"
-#include "image/image.h"
 #include "image/planes/read.h"
 
 #include <stdlib.h>
 
-/* A worker's reader and the kernels of its variant. */
-struct pstk__planes {
+/* One thread's reader, and the kernels of its variant. */
+struct state {
     struct pstk__planes_reader reader;
     const struct pstk__jpeg_kernels *kernels;
     const struct pstk__planes_kernels *planes_kernels;
+    struct pstk__arena *arena; /* borrowed */
 };
 
-int pstk__planes_state_open(struct pstk__planes **out, uint32_t variant, struct pstk_error *err)
+static int planes_open(void **out, struct pstk__arena *arena, uint32_t variant,
+                       struct pstk_error *err)
 {
-    struct pstk__planes *p = calloc(1, sizeof *p);
-    *out = p;
-    if (p == NULL)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a decoder of planes");
-    p->kernels = pstk__jpeg_kernels(variant);
-    p->planes_kernels = pstk__planes_kernels(variant);
-    if (p->kernels != NULL && p->planes_kernels != NULL)
-        return 0;
-    pstk__planes_state_close(p);
     *out = NULL;
-    return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN, "this CPU lacks the variant asked for");
-}
-
-void pstk__planes_state_close(struct pstk__planes *p)
-{
-    free(p);
+    struct state *state = calloc(1, sizeof *state);
+    if (!state)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a decoder of planes");
+    state->arena = arena;
+    state->kernels = pstk__jpeg_kernels(variant);
+    state->planes_kernels = pstk__planes_kernels(variant);
+    if (!state->kernels || !state->planes_kernels) {
+        free(state);
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "kernels: this CPU lacks the kernels that were requested");
+    }
+    *out = state;
+    return 0;
 }
 
 static int planes_probe(const void *data, uint64_t size, uint64_t max_pixels,
@@ -48,36 +49,32 @@ static int planes_probe(const void *data, uint64_t size, uint64_t max_pixels,
     return rc;
 }
 
-static int decode(struct pstk__planes *p, const void *data, uint64_t size,
-                  const struct pstk__image_info *info, const struct pstk__box *box,
-                  const struct pstk__row_sink *sink, struct pstk__arena *arena,
-                  struct pstk_error *err)
-{
-    const struct pstk__jpeg_frame *f = &p->reader.header.frame;
-    const struct pstk__block_source source = {.row = pstk__planes_row, .user = &p->reader};
-    const struct pstk__backend_config config = {
-        .frame = f, .kernels = p->kernels, .source = &source, .box = box, .sink = sink};
-
-    int rc = pstk__planes_open(&p->reader, data, size, info, p->planes_kernels, arena, err);
-    if (rc == 0)
-        rc = pstk__jpeg_backend_check(f, err);
-    return rc < 0 ? rc : pstk__jpeg_backend_rows(&config, arena, err);
-}
-
-static int planes_decode(struct pstk__image_state *state, const void *data, uint64_t size,
-                         const struct pstk__image_info *info, const struct pstk__box *box,
+static int planes_decode(void *state, const struct pstk__coded *image, const struct pstk__box *box,
                          const struct pstk__row_sink *sink, struct pstk_error *err)
 {
-    const size_t mark = state->arena->used;
-    int rc = pstk__image_check_box(info, box, err);
+    struct state *s = state;
+    const size_t mark = s->arena->used;
+    const struct pstk__jpeg_frame *f = &s->reader.header.frame;
+    const struct pstk__block_source source = {.row = pstk__planes_row, .user = &s->reader};
+    const struct pstk__backend_config config = {
+        .frame = f, .kernels = s->kernels, .source = &source, .box = box, .sink = sink};
+
+    int rc = pstk__image_check_box(image, box, sink, err);
     if (rc == 0)
-        rc = decode(state->planes, data, size, info, box, sink, state->arena, err);
-    pstk__arena_reset(state->arena, mark);
+        rc = pstk__planes_open(&s->reader, image->data, image->size, image->info, s->planes_kernels,
+                               s->arena, err);
+    if (rc == 0)
+        rc = pstk__jpeg_backend_check(f, err);
+    if (rc == 0)
+        rc = pstk__jpeg_backend_rows(&config, s->arena, err);
+    pstk__arena_reset(s->arena, mark);
     return rc;
 }
 
-uint64_t pstk__planes_scratch(uint32_t max_width, uint32_t max_height)
+/* A strip's reader, then the back end's rows. */
+static uint64_t planes_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
+    (void)max_pixels;
     return pstk__planes_read_scratch(max_width, max_height) + pstk__jpeg_backend_scratch(max_width);
 }
 
@@ -85,5 +82,8 @@ const struct pstk__image_decoder pstk__image_planes = {
     .encoding = PSTK_ENCODING_JPEG,
     .name = "planes",
     .probe = planes_probe,
+    .open = planes_open,
+    .close = free,
+    .scratch = planes_scratch,
     .decode = planes_decode,
 };

@@ -2,8 +2,9 @@
 #include "image/planes/file.h"
 
 #include "base/error.h"
-#include "image/jpeg/coefficients.h"
+#include "image/jpeg/choose.h"
 #include "image/jpeg/header.h"
+#include "image/jpeg/rebuild.h"
 #include "image/planes/read.h"
 #include "image/planes/write.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SKELETON_LEVEL 9 /* of zstd: some 600 bytes, most of which the dictionary has */
+#define SKELETON_LEVEL 9 /* of zstd: some 600 bytes; the dictionary has most of them */
 
 /* What most files begin with, as zstd's raw dictionary for skeletons: the start, a JFIF segment,
  * and the Huffman tables of ITU T.81, K.3 to K.6. Part of the format. */
@@ -61,67 +62,64 @@ static int read_image(struct pstk__jpeg_image *image, const struct pstk__planes_
 {
     if (h->skeleton_plain_size > plain_size)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
-                          "planes: more bytes of markers than the file has");
+                          "planes: the markers have more bytes than the file");
     *image = (struct pstk__jpeg_image){.frame = h->frame,
                                        .orientation = h->orientation,
                                        .skeleton_size = h->skeleton_plain_size,
                                        .rebuild = h->rebuild,
                                        .parameters = h->parameters};
     image->skeleton = pstk__arena_get(arena, h->skeleton_plain_size + 1);
-    int missing = image->skeleton == NULL;
+    int missing = !image->skeleton;
     for (uint32_t c = 0; c < h->frame.n_components; c++) {
         const struct pstk__jpeg_component *comp = &h->frame.component[c];
         image->blocks[c] = pstk__arena_get(arena, 128ull * comp->rows * comp->stride);
-        missing |= image->blocks[c] == NULL;
+        missing |= !image->blocks[c];
     }
     return missing ? no_memory(err) : 0;
 }
 
-/* The field under way. */
-struct field {
+/* What decodes fields. */
+struct means {
     struct pstk__decoder *zstd;
     const struct pstk__planes_kernels *kernels;
-    const void *data;
-    uint64_t size;
-    struct pstk__image_info info; /* width and height */
+    struct pstk__arena *arena;
 };
 
-static int decode_file(const struct field *f, uint8_t *out, uint64_t plain_size,
-                       struct pstk__arena *arena, struct pstk_error *err)
+static int decode_file(const struct means *means, const struct pstk__planes_field *field,
+                       uint8_t *out, struct pstk_error *err)
 {
-    struct pstk__planes_reader *r = pstk__arena_get(arena, sizeof *r);
+    const struct pstk__image_info info = {.width = field->width, .height = field->height};
+    struct pstk__arena *arena = means->arena;
+    struct pstk__planes_reader *reader = pstk__arena_get(arena, sizeof *reader);
     struct pstk__jpeg_image image;
     uint64_t n = 0;
-    int rc = r != NULL ? pstk__planes_open(r, f->data, f->size, &f->info, f->kernels, arena, err)
-                       : no_memory(err);
+    int rc = reader ? pstk__planes_open(reader, field->data, field->size, &info, means->kernels,
+                                        arena, err)
+                    : no_memory(err);
     if (rc == 0)
-        rc = read_image(&image, &r->header, plain_size, arena, err);
+        rc = read_image(&image, &reader->header, field->plain_size, arena, err);
     if (rc == 0)
-        rc = pstk__codec_decode_prefixed(f->zstd, common, sizeof common, r->header.skeleton,
-                                         r->header.skeleton_size, image.skeleton,
-                                         image.skeleton_size, err);
+        rc = pstk__codec_decode_prefixed(means->zstd, common, sizeof common,
+                                         reader->header.skeleton, reader->header.skeleton_size,
+                                         image.skeleton, image.skeleton_size, err);
     if (rc == 0)
-        rc = pstk__planes_expand(r, image.blocks, err);
+        rc = pstk__planes_expand(reader, image.blocks, err);
     if (rc == 0)
-        rc = pstk__jpeg_image_rebuild(&image, out, plain_size, &n, arena, err);
-    if (rc == 0 && n != plain_size)
+        rc = pstk__jpeg_image_rebuild(&image, out, field->plain_size, &n, arena, err);
+    if (rc == 0 && n != field->plain_size)
         rc = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
                         "planes give a file of %llu bytes, not %llu", (unsigned long long)n,
-                        (unsigned long long)plain_size);
+                        (unsigned long long)field->plain_size);
     return rc;
 }
 
-int pstk__planes_decode(struct pstk__decoder *d, const void *data, uint64_t size, uint32_t width,
-                        uint32_t height, uint8_t *out, uint64_t plain_size,
-                        struct pstk__arena *arena, struct pstk_error *err)
+int pstk__planes_decode(struct pstk__decoder *decoder, const struct pstk__planes_field *field,
+                        uint8_t *out, struct pstk__arena *arena, struct pstk_error *err)
 {
     const size_t mark = arena->used;
-    const struct field f = {.zstd = d,
-                            .kernels = pstk__planes_kernels(PSTK_VARIANT_AUTO),
-                            .data = data,
-                            .size = size,
-                            .info = {.width = width, .height = height}};
-    const int rc = decode_file(&f, out, plain_size, arena, err);
+    const struct means means = {
+        .zstd = decoder, .kernels = pstk__planes_kernels(PSTK_KERNELS_AUTO), .arena = arena};
+    const int rc = decode_file(&means, field, out, err);
     pstk__arena_reset(arena, mark);
     return rc;
 }
@@ -169,86 +167,93 @@ struct pstk__planes_encoder {
 
 int pstk__planes_encoder_open(struct pstk__planes_encoder **out, struct pstk_error *err)
 {
-    struct pstk__planes_encoder *e = calloc(1, sizeof *e);
+    struct pstk__planes_encoder *encoder = calloc(1, sizeof *encoder);
     *out = NULL;
-    if (e == NULL)
+    if (!encoder)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no memory for an encoder of planes");
-    int rc = pstk__encoder_open(&e->zstd, SKELETON_LEVEL, common, sizeof common, err);
-    e->kernels = pstk__planes_kernels(PSTK_VARIANT_AUTO);
+    int rc = pstk__encoder_open(&encoder->zstd, SKELETON_LEVEL, common, sizeof common, err);
+    encoder->kernels = pstk__planes_kernels(PSTK_KERNELS_AUTO);
     void *memory = aligned_alloc(64, pstk__decoder_size());
-    e->decoder = pstk__decoder_init(memory, pstk__decoder_size());
-    if (rc == 0 && e->decoder == NULL)
+    encoder->decoder = pstk__decoder_init(memory, pstk__decoder_size());
+    if (rc == 0 && !encoder->decoder)
         rc = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no memory for an encoder of planes");
-    if (e->decoder == NULL)
+    if (!encoder->decoder)
         free(memory);
     if (rc < 0)
-        pstk__planes_encoder_close(e);
+        pstk__planes_encoder_close(encoder);
     else
-        *out = e;
+        *out = encoder;
     return rc;
 }
 
-void pstk__planes_encoder_close(struct pstk__planes_encoder *e)
+void pstk__planes_encoder_close(struct pstk__planes_encoder *encoder)
 {
-    if (e == NULL)
+    if (!encoder)
         return;
-    pstk__arena_close(&e->arena);
-    pstk__encoder_close(e->zstd);
-    free(e->decoder);
-    free(e);
+    pstk__arena_close(&encoder->arena);
+    pstk__encoder_close(encoder->zstd);
+    free(encoder->decoder);
+    free(encoder);
 }
 
 /* An empty arena of at least this size. */
-static int reserve(struct pstk__planes_encoder *e, uint64_t size, struct pstk_error *err)
+static int reserve(struct pstk__planes_encoder *encoder, uint64_t size, struct pstk_error *err)
 {
-    if (e->arena.size > 0)
-        pstk__arena_reset(&e->arena, 0);
-    pstk__arena_trim(&e->arena, 64u << 20);
-    if (size <= e->arena.size)
+    if (encoder->arena.size > 0)
+        pstk__arena_reset(&encoder->arena, 0);
+    pstk__arena_trim(&encoder->arena, 64u << 20);
+    if (size <= encoder->arena.size)
         return 0;
-    pstk__arena_close(&e->arena);
-    if (pstk__arena_open(&e->arena, size) == 0)
+    pstk__arena_close(&encoder->arena);
+    if (pstk__arena_open(&encoder->arena, size) == 0)
         return 0;
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
                       "no memory (%llu bytes) to take a JPEG file apart", (unsigned long long)size);
 }
 
 /* Give back what was written, and compare. 1: it is out->plain; 0: it is not. ENOMEM. */
-static int check(struct pstk__planes_encoder *e, const struct pstk__jpeg_frame *frame,
+static int check(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_frame *frame,
                  const struct pstk__planes_file *file, struct pstk_error *err)
 {
-    const struct field f = {.zstd = e->decoder,
-                            .kernels = e->kernels,
-                            .data = file->stored,
-                            .size = file->stored_size,
-                            .info = {.width = frame->width, .height = frame->height}};
-    uint8_t *plain = pstk__arena_get(&e->arena, file->plain_size);
-    if (plain == NULL)
+    const struct means means = {
+        .zstd = encoder->decoder, .kernels = encoder->kernels, .arena = &encoder->arena};
+    const struct pstk__planes_field field = {.data = file->stored,
+                                             .size = file->stored_size,
+                                             .width = frame->width,
+                                             .height = frame->height,
+                                             .plain_size = file->plain_size};
+    uint8_t *plain = pstk__arena_get(&encoder->arena, file->plain_size);
+    if (!plain)
         return no_memory(err);
-    const int rc = decode_file(&f, plain, file->plain_size, &e->arena, err);
+    const int rc = decode_file(&means, &field, plain, err);
     if (rc == PSTK_ENOMEM)
         return rc;
     return rc == 0 && memcmp(plain, file->plain, file->plain_size) == 0;
 }
 
-enum written { NOT_SMALLER = 0, GIVES_BACK = 1, GIVES_OTHER = 2 };
+/* What became of a field that was written. */
+enum written {
+    NOT_SMALLER = 0, /* no field: the file stays as it is */
+    GIVES_BACK = 1,  /* it decodes to out->plain */
+    GIVES_OTHER = 2  /* it decodes to other bytes */
+};
 
-/* Write the field for out->plain into less than `capacity` bytes, and check it. enum written, or
- * ENOMEM. */
-static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_image *image,
+/* Write the field for out->plain into less than `capacity` bytes, and check it. Return enum
+ * written, or ENOMEM. */
+static int write_planes(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_image *image,
                         uint64_t capacity, struct pstk__planes_file *out, struct pstk_error *err)
 {
-    struct pstk__arena *arena = &e->arena;
+    struct pstk__arena *arena = &encoder->arena;
     const uint64_t bound = pstk__encoder_bound(image->skeleton_size);
     uint8_t *skeleton = pstk__arena_get(arena, bound);
     uint8_t *stored = pstk__arena_get(arena, capacity);
-    if (skeleton == NULL || stored == NULL)
+    if (!skeleton || !stored)
         return no_memory(err);
-    const int64_t skeleton_size =
-        pstk__encoder_encode(e->zstd, image->skeleton, image->skeleton_size, skeleton, bound, err);
+    const int64_t skeleton_size = pstk__encoder_encode(encoder->zstd, image->skeleton,
+                                                       image->skeleton_size, skeleton, bound, err);
     if (skeleton_size < 0)
         return (int)skeleton_size;
-    const struct pstk__planes_source source = {.kernels = e->kernels,
+    const struct pstk__planes_source source = {.kernels = encoder->kernels,
                                                .image = image,
                                                .skeleton = skeleton,
                                                .skeleton_size = (uint64_t)skeleton_size};
@@ -257,95 +262,130 @@ static int write_planes(struct pstk__planes_encoder *e, const struct pstk__jpeg_
         return size < 0 ? (int)size : NOT_SMALLER;
     out->stored = stored;
     out->stored_size = (uint64_t)size;
-    const int rc = check(e, &image->frame, out, err);
+    const int rc = check(encoder, &image->frame, out, err);
     return rc < 0 ? rc : rc == 1 ? GIVES_BACK : GIVES_OTHER;
 }
 
-/* 1: planes can stand for the file; 0: they cannot, and it stays as it is, for whatever reason. */
-static int read_file(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+/* Why a file whose coefficients cannot be read stays as it is; `code` is that of the reading. */
+static uint32_t reason_of(int code)
+{
+    return code == PSTK_ENOTSUP || code == PSTK_EFBIG ? PSTK_KEPT_UNUSUAL : PSTK_KEPT_DAMAGED;
+}
+
+/* Return 0 when planes can hold the file's coefficients, enum pstk_kept when not, or ENOMEM. */
+static int read_file(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                      struct pstk__jpeg_image *image, struct pstk_error *err)
 {
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
-    const int rc = pstk__jpeg_image_read(image, data, size, PSTK__MAX_PIXELS, &e->arena, &why);
+    const int rc =
+        pstk__jpeg_image_read(image, data, size, PSTK__MAX_PIXELS, &encoder->arena, &why);
     if (rc == PSTK_ENOMEM)
         return no_memory(err);
-    return rc == 0 && !image->smoothed && pstk__jpeg_backend_check(&image->frame, &why) == 0;
+    if (rc < 0)
+        return (int)reason_of(rc);
+    if (image->smoothed)
+        return PSTK_KEPT_INCOMPLETE;
+    return pstk__jpeg_backend_check(&image->frame, &why) < 0 ? PSTK_KEPT_UNUSUAL : 0;
 }
 
-/* Find out how a file can be rebuilt; out->plain is what that gives. 1: done; 0: in no way. */
-static int choose(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+/* What a JPEG file can be rebuilt as from its coefficients. */
+enum rebuilt {
+    AS_NOTHING = 0,   /* no file holds them */
+    AS_ITSELF = 1,    /* byte for byte */
+    AS_EQUIVALENT = 2 /* another file of the same coefficients and markers */
+};
+
+/* Find out what a file can be rebuilt as; out->plain is that file. Return enum rebuilt, or
+ * ENOMEM. */
+static int choose(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                   struct pstk__jpeg_image *image, struct pstk__planes_file *out,
                   struct pstk_error *err)
 {
     struct pstk_error why;
     int exact = 0;
-    uint8_t *plain = pstk__arena_get(&e->arena, pstk__jpeg_rebuild_bound(image));
+    uint8_t *plain = pstk__arena_get(&encoder->arena, pstk__jpeg_rebuild_bound(image));
     pstk_error_init(&why, sizeof why);
-    const int rc = plain != NULL
-                       ? pstk__jpeg_image_choose(image, data, size, plain, &out->plain_size, &exact,
-                                                 &e->arena, &why)
-                       : PSTK_ENOMEM;
+    const int rc = plain ? pstk__jpeg_image_choose(image, data, size, plain, &out->plain_size,
+                                                   &exact, &encoder->arena, &why)
+                         : PSTK_ENOMEM;
     out->plain = plain;
-    out->equivalent = !exact;
     if (rc == PSTK_ENOMEM)
         return no_memory(err);
-    return rc == 0;
+    return rc < 0 ? AS_NOTHING : exact ? AS_ITSELF : AS_EQUIVALENT;
 }
 
-/* A file that cannot be rebuilt byte for byte gives place to an equivalent one, which can. */
-static int encode_otherwise(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+/* Replace a file by the equivalent one in out->plain, which must then be rebuilt as itself. Return
+ * enum rebuilt, or ENOMEM. */
+static int replace(struct pstk__planes_encoder *encoder, struct pstk__jpeg_image *image,
+                   struct pstk__planes_file *out, struct pstk_error *err)
+{
+    out->equivalent = 1;
+    const int rc = read_file(encoder, out->plain, out->plain_size, image, err);
+    return rc == 0  ? choose(encoder, out->plain, out->plain_size, image, out, err)
+           : rc > 0 ? AS_NOTHING
+                    : rc;
+}
+
+/* The file stays as it is, for this reason. */
+static int keep(struct pstk__planes_file *out, uint32_t kept)
+{
+    *out = (struct pstk__planes_file){.kept = kept};
+    return 0;
+}
+
+/* Its Huffman tables did not give the file back. Find out what does: it is stored as itself, as an
+ * equivalent file, or not as planes at all. 1: stored; 0: not; or an error. */
+static int encode_otherwise(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                             int exact_only, struct pstk__jpeg_image *image,
                             struct pstk__planes_file *out, struct pstk_error *err)
 {
-    int rc = choose(e, data, size, image, out, err);
-    if (rc <= 0 || (out->equivalent && exact_only))
-        return rc < 0 ? rc : 0;
-    const uint32_t equivalent = out->equivalent;
-    if (equivalent) {
-        rc = read_file(e, out->plain, out->plain_size, image, err);
-        if (rc == 1)
-            rc = choose(e, out->plain, out->plain_size, image, out, err);
-        if (rc <= 0 || out->equivalent)
-            return rc < 0 ? rc : 0;
-    }
-    out->equivalent = equivalent;
-    rc = write_planes(e, image, size, out, err);
-    if (rc == GIVES_OTHER)
+    int rebuilt = choose(encoder, data, size, image, out, err);
+    if (rebuilt == AS_EQUIVALENT && !exact_only)
+        rebuilt = replace(encoder, image, out, err);
+    if (rebuilt != AS_ITSELF)
+        return rebuilt < 0 ? rebuilt
+                           : keep(out, exact_only ? PSTK_KEPT_NOT_EXACT : PSTK_KEPT_DAMAGED);
+    const int written = write_planes(encoder, image, size, out, err);
+    if (written == GIVES_OTHER)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_WRITE,
-                          "planes do not give back the file that they were made of; suspect the "
-                          "machine's memory");
-    return rc < 0 ? rc : rc == GIVES_BACK;
+                          "planes do not reproduce the file that they were made from; the "
+                          "machine's memory may be faulty");
+    return written == NOT_SMALLER ? keep(out, PSTK_KEPT_NO_GAIN) : written < 0 ? written : 1;
 }
 
 /* Nearly every file is given back by its Huffman tables, with bits filled up by ones: that is tried
- * first, and the check of the field tells whether it is so. */
-static int encode(struct pstk__planes_encoder *e, const void *data, uint64_t size, int exact_only,
-                  struct pstk__planes_file *out, struct pstk_error *err)
+ * first, and the check of the field shows whether it is so. */
+static int encode(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
+                  int exact_only, struct pstk__planes_file *out, struct pstk_error *err)
 {
     struct pstk__jpeg_image image;
-    int rc = read_file(e, data, size, &image, err);
-    if (rc <= 0)
-        return rc;
+    int rc = read_file(encoder, data, size, &image, err);
+    if (rc != 0)
+        return rc < 0 ? rc : keep(out, (uint32_t)rc);
     image.rebuild = PSTK__JPEG_REBUILD_SCANS;
     image.parameters = 0;
     *out = (struct pstk__planes_file){.plain = data, .plain_size = size};
-    const size_t mark = e->arena.used;
-    rc = write_planes(e, &image, size, out, err);
+    const size_t mark = encoder->arena.used;
+    rc = write_planes(encoder, &image, size, out, err);
+    if (rc == NOT_SMALLER)
+        return keep(out, PSTK_KEPT_NO_GAIN);
     if (rc != GIVES_OTHER)
         return rc;
-    pstk__arena_reset(&e->arena, mark);
-    return encode_otherwise(e, data, size, exact_only, &image, out, err);
+    pstk__arena_reset(&encoder->arena, mark);
+    return encode_otherwise(encoder, data, size, exact_only, &image, out, err);
 }
 
 /* Memory for all that encode does with an image of these sides: its file is taken apart and
- * rebuilt, perhaps twice, the planes written and given back. */
+ * rebuilt, perhaps twice, the planes written and given back. EBADMSG, ENOTSUP, EFBIG. */
 static int measure(const void *data, uint64_t size, uint64_t *memory)
 {
     struct pstk__jpeg_header h;
-    if (size < 1 || pstk__jpeg_header_read(&h, data, size, NULL) < 0 ||
-        (uint64_t)h.width * h.height > PSTK__MAX_PIXELS)
-        return -1;
+    const int rc = size < 1 ? PSTK_EBADMSG : pstk__jpeg_header_read(&h, data, size, NULL);
+    if (rc < 0)
+        return rc;
+    if ((uint64_t)h.width * h.height > PSTK__MAX_PIXELS)
+        return PSTK_EFBIG;
     struct pstk__jpeg_frame f = frame_of(h.width, h.height, h.n_components);
     for (uint32_t c = 0; c < f.n_components; c++)
         f.component[c].h = f.component[c].v = 4; /* the longest strip that one MCU row may be */
@@ -359,13 +399,14 @@ static int measure(const void *data, uint64_t size, uint64_t *memory)
     return 0;
 }
 
-int pstk__planes_encode(struct pstk__planes_encoder *e, const void *data, uint64_t size,
+int pstk__planes_encode(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                         int exact_only, struct pstk__planes_file *out, struct pstk_error *err)
 {
     uint64_t memory = 0;
     *out = (struct pstk__planes_file){0};
-    if (measure(data, size, &memory) < 0)
-        return 0;
-    const int rc = reserve(e, memory, err);
-    return rc < 0 ? rc : encode(e, data, size, exact_only, out, err);
+    int rc = measure(data, size, &memory);
+    if (rc < 0)
+        return keep(out, reason_of(rc));
+    rc = reserve(encoder, memory, err);
+    return rc < 0 ? rc : encode(encoder, data, size, exact_only, out, err);
 }

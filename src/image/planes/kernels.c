@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The choice of variant, and its plain C. */
-#define PASS_TARGET
-#include "image/planes/passes.h"
+#include "image/planes/kernels.h"
 
 #include "base/cpu.h"
 #include "image/jpeg/zigzag.h"
+
+#define PASS_TARGET
+#include "image/planes/passes.h"
 
 #include <penstock/penstock.h>
 
@@ -33,7 +35,7 @@ uint32_t pstk__planes_take(uint64_t *maps, int16_t *values, const int16_t *block
 }
 
 const struct pstk__planes_kernels pstk__planes_kernels_c = {
-    .variant = PSTK_VARIANT_C,
+    .variant = PSTK_KERNELS_C,
     .run = pstk__rans_run,
     .value_tables = value_tables_c,
     .take = pstk__planes_take,
@@ -49,8 +51,8 @@ const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t variant)
         &pstk__planes_kernels_avx512,
 #endif
     };
-    const uint32_t best = pstk__cpu_variant();
-    const uint32_t wanted = variant == PSTK_VARIANT_AUTO ? best : variant;
+    const uint32_t best = pstk__cpu_kernels();
+    const uint32_t wanted = variant == PSTK_KERNELS_AUTO ? best : variant;
     for (uint32_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
         if (entries[i]->variant == wanted && wanted <= best)
             return entries[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/kernels: what a strip's decoding spends its time in, behind a table by variant. L2, pure.
- * The C entry is the reference for the others. Most are plain loops (passes.h) that the compiler
- * turns into each variant's instructions.
+ * planes/kernels: the loops that decoding a strip spends its time in, through a table by variant.
+ * Pure. The C entry is the reference for the others. Most are plain loops (passes.h) that the
+ * compiler turns into each variant's instructions.
  */
 #ifndef PSTK_PLANES_KERNELS_H
 #define PSTK_PLANES_KERNELS_H
@@ -10,31 +10,31 @@
 #include "image/planes/model.h"
 
 struct pstk__planes_kernels {
-    uint32_t variant; /* enum pstk_variant */
+    uint32_t variant; /* enum pstk_kernels */
     /* As pstk__rans_run. May write up to a multiple of 64 symbols and read as many table numbers.
      */
     int (*run)(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table, uint32_t n);
-    /* The decoding table of a model. May write 15 slots behind it. */
+    /* The decoding table of a model. May write 15 slots after it. */
     void (*table)(struct pstk__rans_table *t, const struct pstk__model *m);
     /* The largest of n counts. */
     uint32_t (*most)(const uint8_t *counts, uint32_t n);
     /* For each block's `count` map bytes, the numbers of their tables, tables[0..count); returns
-     * how many there are. May write 8 bytes behind the last. */
+     * how many there are. May write 8 bytes after the last. */
     uint32_t (*map_tables)(uint8_t *out, const uint8_t *counts, uint32_t n,
                            const uint8_t tables[8]);
     /* Maps of n blocks from their bytes, of which `counts` says how many each has, moving *bytes
-     * on; returns how many bits they have. Reads 8 bytes behind the last. *all: their union is
+     * on; returns how many bits they have. Reads 8 bytes after the last. *all: their union is
      * added. */
     uint32_t (*maps)(uint64_t *maps, const uint8_t **bytes, const uint8_t *counts, uint32_t n,
                      uint64_t *all);
     /*
      * For each value of n blocks, in their order, the number of the table that it is coded by:
-     * tables[counts[b]][z] for each bit z of maps[b]. May write up to 64 bytes behind the last.
+     * tables[counts[b]][z] for each bit z of maps[b]. May write up to 64 bytes after the last.
      */
     void (*value_tables)(uint8_t *out, const uint64_t *maps, const uint8_t *counts, uint32_t n,
                          const uint8_t tables[9][64]);
     /* For packing: of n blocks of coefficients in natural order, the maps, and the AC coefficients
-     * that are not 0 in zigzag order; returns how many those are. May write 64 values behind the
+     * that are not 0 in zigzag order; returns how many those are. May write 64 values after the
      * last. */
     uint32_t (*take)(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n);
     /* How many of n values are -128. */

@@ -45,7 +45,7 @@ INLINE __m256i look_up(__m256i x, __m256i numbers, int v, const uint32_t *slots)
     return _mm256_i32gather_epi32((const int *)slots, index, 4);
 }
 
-/* The states of active lanes behind those symbols; those below 2^16 take the next words. Reads 16
+/* The states of active lanes after those symbols; those below 2^16 take the next words. Reads 16
  * bytes. */
 INLINE __m256i advance(__m256i x, __m256i e, __m256i active, const uint8_t **at)
 {
@@ -87,7 +87,7 @@ INLINE void look_up_half(__m256i e[4], const __m256i x[4], uint8_t *out, const u
     _mm256_storeu_si256((__m256i *)out, low_bytes_of(e));
 }
 
-/* One group of symbols, of which the first n are there. Lanes 16 v + 8 h .. + 7 are x[h][v]; lane
+/* One group of symbols; only the first n are there. Lanes 16 v + 8 h .. + 7 are x[h][v]; lane
  * 16 v + l has symbol 4 l + v. Reads at most 128 bytes of words. */
 INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t n,
                   const uint32_t *slots, const uint8_t **at)
@@ -109,31 +109,31 @@ INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t 
 
 /* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
  * whether they were the strip's. */
-TARGET static int run_avx2(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table,
+TARGET static int run_avx2(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                            uint32_t n)
 {
-    const uint32_t *slots = r->tables->slot;
-    const uint8_t *at = r->at;
+    const uint32_t *slots = reader->tables->slot;
+    const uint8_t *at = reader->at;
     uint32_t i = 0;
-    if (r->n_lanes != PSTK__RANS_LANES)
-        return pstk__rans_run(r, out, table, n);
+    if (reader->n_lanes != PSTK__RANS_LANES)
+        return pstk__rans_run(reader, out, table, n);
     __m256i x[2][4];
     for (int k = 0; k < 8; k++)
-        x[k % 2][k / 2] = _mm256_loadu_si256((const __m256i *)(r->state + 8 * k));
-    for (; n - i >= 64 && r->limit - at >= 128; i += 64)
+        x[k % 2][k / 2] = _mm256_loadu_si256((const __m256i *)(reader->state + 8 * k));
+    for (; n - i >= 64 && reader->limit - at >= 128; i += 64)
         group(x, out + i, table + i, 64, slots, &at);
-    if (n - i > 0 && n - i < 64 && r->limit - at >= 128) {
+    if (n - i > 0 && n - i < 64 && reader->limit - at >= 128) {
         uint8_t last[64] = {0};
         memcpy(last, table + i, n - i);
         group(x, out + i, last, n - i, slots, &at);
         i = n;
     }
     for (int k = 0; k < 8; k++)
-        _mm256_storeu_si256((__m256i *)(r->state + 8 * k), x[k % 2][k / 2]);
-    r->at = at;
-    if (at > r->end)
+        _mm256_storeu_si256((__m256i *)(reader->state + 8 * k), x[k % 2][k / 2]);
+    reader->at = at;
+    if (at > reader->end)
         return -1;
-    return pstk__rans_run(r, out + i, table + i, n - i);
+    return pstk__rans_run(reader, out + i, table + i, n - i);
 }
 
 /* Eight places of a map. */
@@ -161,7 +161,7 @@ TARGET static void value_tables_avx2(uint8_t *out, const uint64_t *maps, const u
 }
 
 const struct pstk__planes_kernels pstk__planes_kernels_avx2 = {
-    .variant = PSTK_VARIANT_AVX2,
+    .variant = PSTK_KERNELS_AVX2,
     .run = run_avx2,
     .value_tables = value_tables_avx2,
     .take = pstk__planes_take,

@@ -30,7 +30,7 @@ INLINE __m512i look_up(__m512i x, __m512i numbers, int v, const uint32_t *slots)
     return _mm512_i32gather_epi32(index, slots, 4);
 }
 
-/* The states of active lanes behind those symbols; those below 2^16 take the next words. Reads 32
+/* The states of active lanes after those symbols; those below 2^16 take the next words. Reads 32
  * bytes. */
 INLINE __m512i advance(__m512i x, __m512i e, __mmask16 active, const uint8_t **at)
 {
@@ -54,7 +54,7 @@ INLINE __m512i low_bytes_of(const __m512i e[4])
     return _mm512_ternarylogic_epi32(lower, ab, _mm512_slli_epi32(cd, 16), 0xca);
 }
 
-/* One group of symbols, of which the first n are there; 64 takes the place of all. Reads at most
+/* One group of symbols; only the first n are there. 64 takes the place of all. Reads at most
  * 128 bytes of words. */
 INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const uint32_t *slots,
                   const uint8_t **at)
@@ -69,30 +69,30 @@ INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const
 
 /* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
  * whether they were the strip's. */
-TARGET static int run_avx512(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table,
+TARGET static int run_avx512(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                              uint32_t n)
 {
-    const uint32_t *slots = r->tables->slot;
-    const uint8_t *at = r->at;
+    const uint32_t *slots = reader->tables->slot;
+    const uint8_t *at = reader->at;
     uint32_t i = 0;
-    if (r->n_lanes != PSTK__RANS_LANES)
-        return pstk__rans_run(r, out, table, n);
+    if (reader->n_lanes != PSTK__RANS_LANES)
+        return pstk__rans_run(reader, out, table, n);
     __m512i x[4];
     for (int v = 0; v < 4; v++)
-        x[v] = _mm512_loadu_si512(r->state + 16 * v);
-    for (; n - i >= 64 && r->limit - at >= 128; i += 64)
+        x[v] = _mm512_loadu_si512(reader->state + 16 * v);
+    for (; n - i >= 64 && reader->limit - at >= 128; i += 64)
         group(x, out + i, _mm512_loadu_si512(table + i), 64, slots, &at);
-    if (n - i > 0 && n - i < 64 && r->limit - at >= 128) {
+    if (n - i > 0 && n - i < 64 && reader->limit - at >= 128) {
         const __mmask64 there = ((__mmask64)1 << (n - i)) - 1;
         group(x, out + i, _mm512_maskz_loadu_epi8(there, table + i), n - i, slots, &at);
         i = n;
     }
     for (int v = 0; v < 4; v++)
-        _mm512_storeu_si512(r->state + 16 * v, x[v]);
-    r->at = at;
-    if (at > r->end)
+        _mm512_storeu_si512(reader->state + 16 * v, x[v]);
+    reader->at = at;
+    if (at > reader->end)
         return -1;
-    return pstk__rans_run(r, out + i, table + i, n - i);
+    return pstk__rans_run(reader, out + i, table + i, n - i);
 }
 
 TARGET static void value_tables_avx512(uint8_t *out, const uint64_t *maps, const uint8_t *counts,
@@ -129,7 +129,7 @@ TARGET static uint32_t take_avx512(uint64_t *maps, int16_t *values, const int16_
 }
 
 const struct pstk__planes_kernels pstk__planes_kernels_avx512 = {
-    .variant = PSTK_VARIANT_AVX512,
+    .variant = PSTK_KERNELS_AVX512,
     .run = run_avx512,
     .value_tables = value_tables_avx512,
     .take = take_avx512,

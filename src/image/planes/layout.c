@@ -86,51 +86,51 @@ struct rest {
     uint64_t size;
 };
 
-static const uint8_t *take(struct rest *r, uint64_t n)
+static const uint8_t *take(struct rest *rest, uint64_t n)
 {
-    if (n > r->size)
+    if (n > rest->size)
         return NULL;
-    const uint8_t *p = r->at;
-    r->at += n;
-    r->size -= n;
+    const uint8_t *p = rest->at;
+    rest->at += n;
+    rest->size -= n;
     return p;
 }
 
 /* A quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
-static int read_quant(uint16_t quant[64], struct rest *r)
+static int read_quant(uint16_t quant[64], struct rest *rest)
 {
-    const uint8_t *wide = take(r, 1);
-    if (wide == NULL || *wide > 1)
+    const uint8_t *wide = take(rest, 1);
+    if (!wide || *wide > 1)
         return -1;
-    const uint8_t *p = take(r, 64u << *wide);
-    if (p == NULL)
+    const uint8_t *p = take(rest, 64u << *wide);
+    if (!p)
         return -1;
     for (uint32_t i = 0; i < 64; i++)
         quant[i] = *wide ? pstk__get16(p + 2 * i) : p[i];
     return 0;
 }
 
-static int read_components(struct pstk__planes_header *h, uint32_t n_quant, struct rest *r,
+static int read_components(struct pstk__planes_header *h, uint32_t n_quant, struct rest *rest,
                            struct pstk_error *err)
 {
     struct pstk__jpeg_frame *f = &h->frame;
     uint16_t quant[4][64];
-    const uint8_t *p = take(r, 4 * f->n_components);
-    if (p == NULL)
+    const uint8_t *p = take(rest, 4 * f->n_components);
+    if (!p)
         return bad(err, "shorter than its header");
     for (uint32_t i = 0; i < n_quant; i++)
-        if (read_quant(quant[i], r) < 0)
+        if (read_quant(quant[i], rest) < 0)
             return bad(err, "bad quantisation table");
     for (uint32_t i = 0; i < f->n_components; i++, p += 4) {
-        struct pstk__jpeg_component *c = &f->component[i];
-        c->id = p[0];
-        c->h = p[1] & 15;
-        c->v = p[1] >> 4;
-        if (c->h < 1 || c->h > 4 || c->v < 1 || c->v > 4)
+        struct pstk__jpeg_component *component = &f->component[i];
+        component->id = p[0];
+        component->h = p[1] & 15;
+        component->v = p[1] >> 4;
+        if (component->h < 1 || component->h > 4 || component->v < 1 || component->v > 4)
             return bad(err, "sampling factor that is not 1 to 4");
         if (p[2] >= n_quant || p[3] != 0)
             return bad(err, "component without a quantisation table");
-        memcpy(c->quant, quant[p[2]], sizeof c->quant);
+        memcpy(component->quant, quant[p[2]], sizeof component->quant);
     }
     pstk__jpeg_frame_layout(f);
     return 0;
@@ -149,35 +149,35 @@ static int check_strips(const struct pstk__planes_header *h, struct pstk_error *
     return 0;
 }
 
-static int read_sections(struct pstk__planes_header *h, const uint8_t *p, struct rest *r,
+static int read_sections(struct pstk__planes_header *h, const uint8_t *p, struct rest *rest,
                          struct pstk_error *err)
 {
     uint64_t sum = 0;
     h->models_size = pstk__get32(p + 20);
     h->skeleton_size = pstk__get32(p + 24);
     h->skeleton_plain_size = pstk__get32(p + 28);
-    h->strip_sizes = take(r, 4ull * h->n_strips);
-    if (h->strip_sizes == NULL)
+    h->strip_sizes = take(rest, 4ull * h->n_strips);
+    if (!h->strip_sizes)
         return bad(err, "shorter than its list of strips");
     for (uint32_t i = 0; i < h->n_strips; i++)
         sum += pstk__get32(h->strip_sizes + 4 * (size_t)i);
     h->strips_size = sum;
-    h->models = take(r, h->models_size);
-    h->strips = h->models != NULL ? take(r, sum) : NULL;
-    h->skeleton = h->strips != NULL ? take(r, h->skeleton_size) : NULL;
-    if (h->skeleton == NULL || r->size != 0)
-        return bad(err, "sizes in its header do not add up to its own");
+    h->models = take(rest, h->models_size);
+    h->strips = h->models ? take(rest, sum) : NULL;
+    h->skeleton = h->strips ? take(rest, h->skeleton_size) : NULL;
+    if (!h->skeleton || rest->size != 0)
+        return bad(err, "sizes in its header do not add up to its own size");
     return 0;
 }
 
 int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, uint64_t size,
                              struct pstk_error *err)
 {
-    struct rest r = {.at = data, .size = size};
-    const uint8_t *p = take(&r, PSTK__PLANES_HEADER_SIZE);
+    struct rest rest = {.at = data, .size = size};
+    const uint8_t *p = take(&rest, PSTK__PLANES_HEADER_SIZE);
 
     memset(h, 0, sizeof *h);
-    if (p == NULL)
+    if (!p)
         return bad(err, "shorter than its header");
     if (p[0] != PSTK__PLANES_VERSION)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
@@ -201,10 +201,10 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
         h->rebuild > PSTK__JPEG_REBUILD_LIBRARY || p[9] < 1 || p[9] > 4 || p[11] != 0 ||
         (h->n_lanes != 4 && h->n_lanes != 64))
         return bad(err, "impossible header");
-    int rc = read_components(h, p[9], &r, err);
+    int rc = read_components(h, p[9], &rest, err);
     if (rc == 0)
         rc = check_strips(h, err);
-    return rc < 0 ? rc : read_sections(h, p, &r, err);
+    return rc < 0 ? rc : read_sections(h, p, &rest, err);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -246,16 +246,17 @@ uint32_t pstk__planes_header_write(uint8_t *out, const struct pstk__planes_heade
     pstk__put32(out + 24, (uint32_t)h->skeleton_size);
     pstk__put32(out + 28, (uint32_t)h->skeleton_plain_size);
     for (uint32_t i = 0; i < f->n_components; i++, p += 4) {
-        const struct pstk__jpeg_component *c = &f->component[i];
+        const struct pstk__jpeg_component *component = &f->component[i];
         uint32_t q = 0;
-        while (q < n_quant && memcmp(c->quant, f->component[owner[q]].quant, sizeof c->quant) != 0)
+        while (q < n_quant &&
+               memcmp(component->quant, f->component[owner[q]].quant, sizeof component->quant) != 0)
             q++;
         if (q == n_quant) {
             owner[n_quant++] = i;
-            quants += write_quant(quants, c->quant);
+            quants += write_quant(quants, component->quant);
         }
-        p[0] = c->id;
-        p[1] = (uint8_t)(c->h | c->v << 4);
+        p[0] = component->id;
+        p[1] = (uint8_t)(component->h | component->v << 4);
         p[2] = (uint8_t)q;
         p[3] = 0;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/layout: what stands where in a field stored as coefficient planes (FORMAT.md, "Planes"):
- * the header, and the contexts whose symbols share a table. L2, pure.
+ * the header, and the contexts whose symbols share a table. Pure.
  *
  * An image is cut into strips of whole MCU rows, each of which decodes by itself. In a strip the
- * coefficients of all its blocks lie as seven runs of byte symbols, coded one behind the other by
+ * coefficients of all its blocks lie as seven runs of byte symbols, coded one after the other by
  * one rANS coder.
  *
  *   counts   a block's number of map bytes: how many bytes of its 64-bit map of non-zero AC

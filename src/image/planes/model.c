@@ -31,23 +31,23 @@ struct sum {
     uint32_t top, level;
 };
 
-static inline void add(struct sum *sum, struct pstk__model *m, uint32_t symbol, uint32_t level)
+static inline void add(struct sum *sum, struct pstk__model *model, uint32_t symbol, uint32_t level)
 {
-    sum->top = level > sum->level ? m->n : sum->top;
+    sum->top = level > sum->level ? model->n : sum->top;
     sum->level = level > sum->level ? level : sum->level;
     sum->all += frequencies[level];
-    m->symbol[m->n] = (uint8_t)symbol;
-    m->level[m->n] = (uint8_t)level;
-    m->frequency[m->n++] = frequencies[level];
+    model->symbol[model->n] = (uint8_t)symbol;
+    model->level[model->n] = (uint8_t)level;
+    model->frequency[model->n++] = frequencies[level];
 }
 
 /* Give that symbol what is left. -1: nothing is. */
-static int complete(struct pstk__model *m, const struct sum *sum)
+static int complete(struct pstk__model *model, const struct sum *sum)
 {
     const uint32_t others = sum->all - frequencies[sum->level];
-    if (m->n == 0 || others >= PSTK__RANS_ONE)
+    if (model->n == 0 || others >= PSTK__RANS_ONE)
         return -1;
-    m->frequency[sum->top] = (uint16_t)(PSTK__RANS_ONE - others);
+    model->frequency[sum->top] = (uint16_t)(PSTK__RANS_ONE - others);
     return 0;
 }
 
@@ -61,18 +61,18 @@ static uint32_t symbol_at(uint32_t place, uint32_t order)
 /* ---- fitting -------------------------------------------------------------------------------- */
 
 /* Levels for frequencies count * scale / 2^32. */
-static struct sum quantise(struct pstk__model *m, const uint32_t count[256], uint64_t scale)
+static struct sum quantise(struct pstk__model *model, const uint32_t count[256], uint64_t scale)
 {
     struct sum sum = {0};
-    m->n = 0;
+    model->n = 0;
     for (uint32_t i = 0; i < 256; i++) {
-        const uint32_t s = symbol_at(i, m->order);
+        const uint32_t s = symbol_at(i, model->order);
         if (count[s] == 0)
             continue;
         uint64_t f = (count[s] * scale + (1ull << 31)) >> 32;
         f = f < 1 ? 1 : f;
         f = f < PSTK__RANS_ONE ? f : PSTK__RANS_ONE;
-        add(&sum, m, s, level_of((uint32_t)f));
+        add(&sum, model, s, level_of((uint32_t)f));
     }
     return sum;
 }
@@ -82,19 +82,20 @@ static struct sum quantise(struct pstk__model *m, const uint32_t count[256], uin
  * whole: the scale is lowered until the most frequent symbol keeps about its due. Ends: 256 symbols
  * of frequency 1 are less than 2^10.
  */
-void pstk__model_fit(struct pstk__model *m, const uint32_t count[256], enum pstk__model_order order)
+void pstk__model_fit(struct pstk__model *model, const uint32_t count[256],
+                     enum pstk__model_order order)
 {
     uint64_t total = 0, most = 0;
-    m->order = order;
+    model->order = order;
     for (uint32_t s = 0; s < 256; s++) {
         total += count[s];
         most = count[s] > most ? count[s] : most;
     }
     uint64_t scale = ((uint64_t)PSTK__RANS_ONE << 32) / total;
     for (;;) {
-        const struct sum sum = quantise(m, count, scale);
-        if (complete(m, &sum) == 0 &&
-            16 * (uint64_t)m->frequency[sum.top] >= 14 * (most * scale >> 32))
+        const struct sum sum = quantise(model, count, scale);
+        if (complete(model, &sum) == 0 &&
+            16 * (uint64_t)model->frequency[sum.top] >= 14 * (most * scale >> 32))
             return;
         scale -= scale / 32;
     }
@@ -127,7 +128,8 @@ static uint32_t log2_256(uint32_t x)
 }
 
 /* A table costs its bytes (5 bits a symbol, measured) and the time to build it, which is that of
- * some 500 symbols; a table is worth it where it saves more than 256 bits beside its bytes. */
+ * some 500 symbols; a table is worth it where it saves more than 256 bits in addition to its bytes.
+ */
 uint64_t pstk__model_cost(const uint32_t count[256])
 {
     enum { TABLE = 16 + 256, SYMBOL = 5 };
@@ -156,50 +158,50 @@ struct nibbles {
     uint32_t n;
 };
 
-static void put(struct nibbles *w, uint32_t nibble)
+static void put(struct nibbles *nibbles, uint32_t nibble)
 {
-    if (w->n % 2 == 0)
-        w->out[w->n / 2] = (uint8_t)nibble;
+    if (nibbles->n % 2 == 0)
+        nibbles->out[nibbles->n / 2] = (uint8_t)nibble;
     else
-        w->out[w->n / 2] |= (uint8_t)(nibble << 4);
-    w->n++;
+        nibbles->out[nibbles->n / 2] |= (uint8_t)(nibble << 4);
+    nibbles->n++;
 }
 
-static void put_zeros(struct nibbles *w, uint32_t n)
+static void put_zeros(struct nibbles *nibbles, uint32_t n)
 {
     for (; n > 0; n -= n < 16 ? n : 16) {
-        put(w, ZEROS);
-        put(w, (n < 16 ? n : 16) - 1);
+        put(nibbles, ZEROS);
+        put(nibbles, (n < 16 ? n : 16) - 1);
     }
 }
 
-static void put_level(struct nibbles *w, uint32_t level, uint32_t before)
+static void put_level(struct nibbles *nibbles, uint32_t level, uint32_t before)
 {
     if (level + STEP >= before && level + STEP - before <= MAX_STEP) {
-        put(w, level + STEP - before);
+        put(nibbles, level + STEP - before);
         return;
     }
-    put(w, LEVEL);
-    put(w, level >> 4);
-    put(w, level & 15);
+    put(nibbles, LEVEL);
+    put(nibbles, level >> 4);
+    put(nibbles, level & 15);
 }
 
-uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk__model *m)
+uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk__model *model)
 {
-    struct nibbles w = {.out = out};
+    struct nibbles nibbles = {.out = out};
     uint32_t before = FIRST_LEVEL, place = 0;
-    for (uint32_t i = 0; i < m->n; i++, place++) {
+    for (uint32_t i = 0; i < model->n; i++, place++) {
         uint32_t zeros = 0;
-        while (symbol_at(place + zeros, m->order) != m->symbol[i])
+        while (symbol_at(place + zeros, model->order) != model->symbol[i])
             zeros++;
-        put_zeros(&w, zeros);
-        put_level(&w, m->level[i], before);
-        before = m->level[i];
+        put_zeros(&nibbles, zeros);
+        put_level(&nibbles, model->level[i], before);
+        before = model->level[i];
         place += zeros;
     }
     if (place < 256)
-        put(&w, END);
-    return (w.n + 1) / 2;
+        put(&nibbles, END);
+    return (nibbles.n + 1) / 2;
 }
 
 struct nibble_reader {
@@ -208,37 +210,37 @@ struct nibble_reader {
 };
 
 /* The next nibble; NONE, which is above all lengths and levels: there is none. */
-static uint32_t get(struct nibble_reader *r)
+static uint32_t get(struct nibble_reader *reader)
 {
     enum { NONE = 1 << 16 };
-    if (r->at == r->end)
+    if (reader->at == reader->end)
         return NONE;
-    const uint32_t nibble = r->n++ % 2 ? *r->at++ >> 4 : *r->at & 15;
+    const uint32_t nibble = reader->n++ % 2 ? *reader->at++ >> 4 : *reader->at & 15;
     return nibble;
 }
 
-int pstk__model_read(struct pstk__model *m, const uint8_t **at, const uint8_t *end,
+int pstk__model_read(struct pstk__model *model, const uint8_t **at, const uint8_t *end,
                      enum pstk__model_order order)
 {
-    struct nibble_reader r = {.at = *at, .end = end};
+    struct nibble_reader reader = {.at = *at, .end = end};
     uint32_t level = FIRST_LEVEL, place = 0;
     struct sum sum = {0};
-    m->order = order;
-    m->n = 0;
+    model->order = order;
+    model->n = 0;
     while (place < 256) {
-        const uint32_t nibble = get(&r);
+        const uint32_t nibble = get(&reader);
         if (nibble == END)
             break;
         if (nibble == ZEROS) {
-            const uint32_t zeros = get(&r) + 1;
+            const uint32_t zeros = get(&reader) + 1;
             if (zeros > 256 - place)
                 return -1;
             place += zeros;
             continue;
         }
         if (nibble == LEVEL) {
-            level = get(&r) << 4;
-            level |= get(&r);
+            level = get(&reader) << 4;
+            level |= get(&reader);
         } else if (nibble <= MAX_STEP) {
             level += nibble - STEP;
         } else {
@@ -246,23 +248,24 @@ int pstk__model_read(struct pstk__model *m, const uint8_t **at, const uint8_t *e
         }
         if (level < 1 || level > PSTK__MODEL_MAX_LEVEL)
             return -1;
-        add(&sum, m, symbol_at(place++, order), level);
+        add(&sum, model, symbol_at(place++, order), level);
     }
-    *at = r.at + r.n % 2;
-    return complete(m, &sum);
+    *at = reader.at + reader.n % 2;
+    return complete(model, &sum);
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-void pstk__model_symbols(struct pstk__rans_symbol s[256], const struct pstk__model *m)
+void pstk__model_symbols(struct pstk__rans_symbol symbol[256], const struct pstk__model *model)
 {
     uint32_t first = 0;
-    memset(s, 0, 256 * sizeof *s);
-    for (uint32_t i = 0; i < m->n; i++) {
-        const uint32_t f = m->frequency[i];
-        s[m->symbol[i]] = (struct pstk__rans_symbol){.reciprocal = ((1ull << 42) + f - 1) / f,
-                                                     .frequency = (uint16_t)f,
-                                                     .first = (uint16_t)first};
+    memset(symbol, 0, 256 * sizeof *symbol);
+    for (uint32_t i = 0; i < model->n; i++) {
+        const uint32_t f = model->frequency[i];
+        symbol[model->symbol[i]] =
+            (struct pstk__rans_symbol){.reciprocal = ((1ull << 42) + f - 1) / f,
+                                       .frequency = (uint16_t)f,
+                                       .first = (uint16_t)first};
         first += f;
     }
 }

@@ -2,10 +2,9 @@
 /*
  * planes/passes: the kernels that are loops over bytes and blocks, in C that a compiler can turn
  * into vectors. Included once by each variant's file, which defines PASS_TARGET, the attribute
- * under which they are compiled.
+ * under which they are compiled, and gives PASSES as members of its struct pstk__planes_kernels.
  */
 #include "base/little.h"
-#include "image/planes/kernels.h"
 #include "image/planes/layout.h"
 
 /* Sixteen slots, at any address of an uint32_t. */
@@ -13,14 +12,14 @@ typedef uint32_t pass_slots __attribute__((vector_size(64), aligned(4), may_alia
 
 /* Sixteen slots at a time, over the end of a symbol into the next one's, which are filled after it:
  * few symbols have more, so the loop is seldom mispredicted. */
-PASS_TARGET static void pass_table(struct pstk__rans_table *t, const struct pstk__model *m)
+PASS_TARGET static void pass_table(struct pstk__rans_table *table, const struct pstk__model *model)
 {
     pass_slots places;
-    uint32_t *slot = t->slot;
+    uint32_t *slot = table->slot;
     for (uint32_t k = 0; k < 16; k++)
         places[k] = k << 20;
-    for (uint32_t s = 0; s < m->n; s++) {
-        const uint32_t n = m->frequency[s], e = m->symbol[s] | n << 8;
+    for (uint32_t s = 0; s < model->n; s++) {
+        const uint32_t n = model->frequency[s], e = model->symbol[s] | n << 8;
         uint32_t i = 0;
         do {
             *(pass_slots *)(slot + i) = places + (e + (i << 20));

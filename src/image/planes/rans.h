@@ -2,7 +2,7 @@
 /*
  * planes/rans: the entropy coder of planes: static range asymmetric numeral systems (J. Duda, 2013,
  * arXiv:1311.2540), byte symbols, many interleaved states over one stream of 16-bit words (as in
- * F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). L2, pure.
+ * F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). Pure.
  *
  * Tables have 2^10 slots; a symbol of frequency f has f of them. States are 32 bits, at least 2^16.
  * A run's symbols are coded in groups of n_lanes, each lane one of them (the last group may lack
@@ -22,11 +22,11 @@
 #define PSTK__RANS_FEW_LANES 4    /* where 64 states would weigh more than the symbols */
 
 /* A decoding table: for each slot symbol | frequency << 8 | (slot - the symbol's first) << 20.
- * Tables lie one behind the other; filling one may write 15 slots behind it. */
+ * Tables lie one after the other; filling one may write 15 slots after it. */
 struct pstk__rans_table {
     uint32_t slot[PSTK__RANS_ONE];
 };
-#define PSTK__RANS_TABLE_SLACK 64 /* bytes behind the last table */
+#define PSTK__RANS_TABLE_SLACK 64 /* bytes after the last table */
 
 /* A strip being decoded. Invariant: begin <= at <= end <= limit, end - at even. */
 struct pstk__rans_reader {
@@ -34,20 +34,20 @@ struct pstk__rans_reader {
     uint32_t n_lanes;
     const uint8_t *at;
     const uint8_t *end;
-    const uint8_t
-        *limit; /* up to here memory is readable: vectors look ahead. begin sets it to end */
+    const uint8_t *limit; /* end of readable memory: vectors look ahead. begin: end */
     const struct pstk__rans_table *tables;
 };
 
 /* Begin: n_lanes states (u32), then the words, are in [data, data + size). -1: too short, or odd.
  */
-int pstk__rans_begin(struct pstk__rans_reader *r, const struct pstk__rans_table *tables,
+int pstk__rans_begin(struct pstk__rans_reader *reader, const struct pstk__rans_table *tables,
                      uint32_t n_lanes, const uint8_t *data, uint64_t size);
 /* Decode a run of n symbols, each by the table of its number; every number is below the tables'
  * count. -1: the words are used up. Plain C, the reference, of any number of lanes. */
-int pstk__rans_run(struct pstk__rans_reader *r, uint8_t *out, const uint8_t *table, uint32_t n);
+int pstk__rans_run(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
+                   uint32_t n);
 /* 0 when exactly all was used and every lane is back where coding began, else -1. */
-int pstk__rans_end(const struct pstk__rans_reader *r);
+int pstk__rans_end(const struct pstk__rans_reader *reader);
 
 /* One symbol to be coded. */
 struct pstk__rans_symbol {
@@ -63,25 +63,25 @@ struct pstk__rans_writer {
     uint8_t *at;
 };
 
-void pstk__rans_write_begin(struct pstk__rans_writer *w, uint32_t n_lanes, uint8_t *end);
+void pstk__rans_write_begin(struct pstk__rans_writer *writer, uint32_t n_lanes, uint8_t *end);
 /*
- * Code one symbol of a lane. 2 bytes of room are needed below `at`.
- * The division is a product: x < f 2^22 behind the first step, the reciprocal is m = (2^42 + e) / f
- * with e < f <= 2^10, so x m < 2^64 and x e < 2^42: (x m) >> 42 is x / f rounded down.
+ * Code one symbol of a lane. 2 bytes of room are needed below `at`. The division is a product: x <
+ * f 2^22 after the first step, the reciprocal is m = (2^42 + e) / f with e < f <= 2^10, so x m <
+ * 2^64 and x e < 2^42: (x m) >> 42 is x / f rounded down.
  */
-static inline void pstk__rans_put(struct pstk__rans_writer *w, uint32_t lane,
-                                  const struct pstk__rans_symbol *s)
+static inline void pstk__rans_put(struct pstk__rans_writer *writer, uint32_t lane,
+                                  const struct pstk__rans_symbol *symbol)
 {
-    uint32_t x = w->state[lane];
-    const uint32_t f = s->frequency, full = x >> (32 - PSTK__RANS_BITS) >= f;
-    w->at[-1] = (uint8_t)(x >> 8);
-    w->at[-2] = (uint8_t)x;
-    w->at -= 2 * full;
+    uint32_t x = writer->state[lane];
+    const uint32_t f = symbol->frequency, full = x >> (32 - PSTK__RANS_BITS) >= f;
+    writer->at[-1] = (uint8_t)(x >> 8);
+    writer->at[-2] = (uint8_t)x;
+    writer->at -= 2 * full;
     x >>= 16 * full;
-    const uint32_t q = (uint32_t)(x * s->reciprocal >> 42);
-    w->state[lane] = (q << PSTK__RANS_BITS) + (x - q * f) + s->first;
+    const uint32_t q = (uint32_t)(x * symbol->reciprocal >> 42);
+    writer->state[lane] = (q << PSTK__RANS_BITS) + (x - q * f) + symbol->first;
 }
 /* Write the states: 4 * n_lanes bytes of room. `at` is then where the strip begins. */
-void pstk__rans_write_end(struct pstk__rans_writer *w);
+void pstk__rans_write_end(struct pstk__rans_writer *writer);
 
 #endif

@@ -19,12 +19,12 @@ static int bad(struct pstk_error *err, const char *what)
 /* ---- opening -------------------------------------------------------------------------------- */
 
 /* A bit a context: 1, its table is that of the one before; then the tables' models. */
-static int read_models(struct pstk__planes_reader *r)
+static int read_models(struct pstk__planes_reader *reader)
 {
-    const uint8_t *joined = r->header.models, *at = joined + PSTK__PLANES_JOINED_SIZE;
-    const uint8_t *end = joined + r->header.models_size;
+    const uint8_t *joined = reader->header.models, *at = joined + PSTK__PLANES_JOINED_SIZE;
+    const uint8_t *end = joined + reader->header.models_size;
     uint32_t n = 0;
-    if (r->header.models_size < PSTK__PLANES_JOINED_SIZE || (joined[0] & 1) ||
+    if (reader->header.models_size < PSTK__PLANES_JOINED_SIZE || (joined[0] & 1) ||
         joined[PSTK__PLANES_JOINED_SIZE - 1] >> PSTK__N_CONTEXTS % 8)
         return -1;
     for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
@@ -32,22 +32,22 @@ static int read_models(struct pstk__planes_reader *r)
         if (!(joined[c / 8] >> c % 8 & 1)) {
             if (pstk__model_read(&model, &at, end, pstk__planes_context_order(c)) < 0)
                 return -1;
-            r->kernels->table(&r->tables[n++], &model);
+            reader->kernels->table(&reader->tables[n++], &model);
         }
-        r->table[c] = (uint8_t)(n - 1);
+        reader->table[c] = (uint8_t)(n - 1);
     }
     return at == end ? 0 : -1;
 }
 
-static void lay_out_tables(struct pstk__planes_reader *r)
+static void lay_out_tables(struct pstk__planes_reader *reader)
 {
     for (uint32_t chroma = 0; chroma < 2; chroma++) {
         for (uint32_t i = 0; i < 8; i++)
-            r->map_tables[chroma][i] = r->table[pstk__planes_map_context(chroma, i)];
+            reader->map_tables[chroma][i] = reader->table[pstk__planes_map_context(chroma, i)];
         for (uint32_t count = 1; count <= 8; count++)
             for (uint32_t z = 1; z < 64; z++)
-                r->value_tables[chroma][count][z] =
-                    r->table[pstk__planes_value_context(chroma, count, z)];
+                reader->value_tables[chroma][count][z] =
+                    reader->table[pstk__planes_value_context(chroma, count, z)];
     }
 }
 
@@ -60,33 +60,34 @@ static void lay_out_tables(struct pstk__planes_reader *r)
 #define BYTES_PER_BLOCK (2 * (8 + 2 + WIDEST + 2 * WIDEST) + 1 + 2 * 2 * WIDEST)
 #define PIECES 16 /* allocations, each aligned, with slack */
 
-static int strip_memory(struct pstk__strip *s, uint64_t blocks, uint64_t rows,
+static int strip_memory(struct pstk__strip *strip, uint64_t blocks, uint64_t rows,
                         struct pstk__arena *arena)
 {
-    s->number = UINT32_MAX;
-    s->maps = pstk__arena_get(arena, blocks * sizeof *s->maps);
-    s->dc = pstk__arena_get(arena, blocks * sizeof *s->dc);
-    s->values = pstk__arena_get(arena, blocks * WIDEST + SLACK);
-    s->wide = pstk__arena_get(arena, blocks * WIDEST * sizeof *s->wide);
-    s->rows = pstk__arena_get(arena, (rows + 1) * sizeof *s->rows);
-    return s->maps && s->dc && s->values && s->wide && s->rows ? 0 : -1;
+    strip->number = UINT32_MAX;
+    strip->maps = pstk__arena_get(arena, blocks * sizeof *strip->maps);
+    strip->dc = pstk__arena_get(arena, blocks * sizeof *strip->dc);
+    strip->values = pstk__arena_get(arena, blocks * WIDEST + SLACK);
+    strip->wide = pstk__arena_get(arena, blocks * WIDEST * sizeof *strip->wide);
+    strip->rows = pstk__arena_get(arena, (rows + 1) * sizeof *strip->rows);
+    return strip->maps && strip->dc && strip->values && strip->wide && strip->rows ? 0 : -1;
 }
 
-static int get_memory(struct pstk__planes_reader *r, struct pstk__arena *arena)
+static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *arena)
 {
-    const struct pstk__planes_header *h = &r->header;
+    const struct pstk__planes_header *h = &reader->header;
     const uint64_t blocks = (uint64_t)h->strip_height * pstk__planes_mcu_row_blocks(&h->frame);
     const uint64_t rows = 16ull * h->strip_height;
-    r->tables =
-        pstk__arena_get(arena, PSTK__N_CONTEXTS * sizeof *r->tables + PSTK__RANS_TABLE_SLACK);
-    r->offsets = pstk__arena_get(arena, (h->n_strips + 1ull) * sizeof *r->offsets);
-    r->counts = pstk__arena_get(arena, blocks + SLACK);
-    r->bytes = pstk__arena_get(arena, blocks * 2 * WIDEST + 2 * SLACK);
-    r->numbers = pstk__arena_get(arena, blocks * 2 * WIDEST + SLACK);
-    if (!r->tables || !r->offsets || !r->counts || !r->bytes || !r->numbers)
+    reader->tables =
+        pstk__arena_get(arena, PSTK__N_CONTEXTS * sizeof *reader->tables + PSTK__RANS_TABLE_SLACK);
+    reader->offsets = pstk__arena_get(arena, (h->n_strips + 1ull) * sizeof *reader->offsets);
+    reader->counts = pstk__arena_get(arena, blocks + SLACK);
+    reader->bytes = pstk__arena_get(arena, blocks * 2 * WIDEST + 2 * SLACK);
+    reader->numbers = pstk__arena_get(arena, blocks * 2 * WIDEST + SLACK);
+    if (!reader->tables || !reader->offsets || !reader->counts || !reader->bytes ||
+        !reader->numbers)
         return -1;
     for (uint32_t i = 0; i < 2; i++)
-        if (strip_memory(&r->strips[i], blocks, rows, arena) < 0)
+        if (strip_memory(&reader->strips[i], blocks, rows, arena) < 0)
             return -1;
     return 0;
 }
@@ -104,28 +105,30 @@ uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height)
            PIECES * (64 + 2 * SLACK);
 }
 
-int pstk__planes_open(struct pstk__planes_reader *r, const void *data, uint64_t size,
+int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint64_t size,
                       const struct pstk__image_info *info,
                       const struct pstk__planes_kernels *kernels, struct pstk__arena *arena,
                       struct pstk_error *err)
 {
-    int rc = pstk__planes_header_read(&r->header, data, size, err);
+    int rc = pstk__planes_header_read(&reader->header, data, size, err);
     if (rc < 0)
         return rc;
-    if (r->header.frame.width != info->width || r->header.frame.height != info->height)
+    if (reader->header.frame.width != info->width || reader->header.frame.height != info->height)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "planes of %u x %u pixels, their record says %u x %u",
-                          r->header.frame.width, r->header.frame.height, info->width, info->height);
-    r->kernels = kernels;
-    if (get_memory(r, arena) < 0)
+                          reader->header.frame.width, reader->header.frame.height, info->width,
+                          info->height);
+    reader->kernels = kernels;
+    if (get_memory(reader, arena) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
                           "planes need more scratch memory than the image's size allows for");
-    if (read_models(r) < 0)
+    if (read_models(reader) < 0)
         return bad(err, "bad tables of frequencies");
-    lay_out_tables(r);
-    r->offsets[0] = 0;
-    for (uint32_t i = 0; i < r->header.n_strips; i++)
-        r->offsets[i + 1] = r->offsets[i] + pstk__get32(r->header.strip_sizes + 4 * (size_t)i);
+    lay_out_tables(reader);
+    reader->offsets[0] = 0;
+    for (uint32_t i = 0; i < reader->header.n_strips; i++)
+        reader->offsets[i + 1] =
+            reader->offsets[i] + pstk__get32(reader->header.strip_sizes + 4 * (size_t)i);
     return 0;
 }
 
@@ -140,208 +143,216 @@ struct decoding {
     uint32_t n_luma_values;
 };
 
-static int run(struct decoding *d, uint8_t *out, uint32_t n)
+static int run(struct decoding *decoding, uint8_t *out, uint32_t n)
 {
-    return d->r->kernels->run(&d->rans, out, d->r->numbers, n);
+    return decoding->r->kernels->run(&decoding->rans, out, decoding->r->numbers, n);
 }
 
 /* Numbers of the tables of a run with one symbol a block. */
-static void number_blocks(struct decoding *d, uint32_t context)
+static void number_blocks(struct decoding *decoding, uint32_t context)
 {
-    const uint8_t *table = d->r->table;
-    memset(d->r->numbers, table[context], d->n_luma);
-    memset(d->r->numbers + d->n_luma, table[context + 1], d->n_blocks - d->n_luma);
+    const uint8_t *table = decoding->r->table;
+    memset(decoding->r->numbers, table[context], decoding->n_luma);
+    memset(decoding->r->numbers + decoding->n_luma, table[context + 1],
+           decoding->n_blocks - decoding->n_luma);
 }
 
-static int decode_counts(struct decoding *d)
+static int decode_counts(struct decoding *decoding)
 {
-    number_blocks(d, PSTK__CONTEXT_COUNT);
-    if (run(d, d->r->counts, d->n_blocks) < 0)
+    number_blocks(decoding, PSTK__CONTEXT_COUNT);
+    if (run(decoding, decoding->r->counts, decoding->n_blocks) < 0)
         return -1;
-    return d->r->kernels->most(d->r->counts, d->n_blocks) <= 8 ? 0 : -1;
+    return decoding->r->kernels->most(decoding->r->counts, decoding->n_blocks) <= 8 ? 0 : -1;
 }
 
 /* Map bytes come block after block. Returns how many values there are. */
-static int64_t decode_maps(struct decoding *d)
+static int64_t decode_maps(struct decoding *decoding)
 {
-    struct pstk__planes_reader *r = d->r;
-    const struct pstk__planes_kernels *k = r->kernels;
-    const struct pstk__planes_header *h = &r->header;
-    struct pstk__strip_row *row = d->s->rows;
-    const uint8_t *at = r->bytes;
+    struct pstk__planes_reader *reader = decoding->r;
+    const struct pstk__planes_kernels *k = reader->kernels;
+    const struct pstk__planes_header *h = &reader->header;
+    struct pstk__strip_row *row = decoding->s->rows;
+    const uint8_t *at = reader->bytes;
     uint32_t block = 0, value = 0;
     uint64_t all = 0;
-    uint32_t n = k->map_tables(r->numbers, r->counts, d->n_luma, r->map_tables[0]);
-    n += k->map_tables(r->numbers + n, r->counts + d->n_luma, d->n_blocks - d->n_luma,
-                       r->map_tables[1]);
-    if (run(d, r->bytes, n) < 0)
+    uint32_t n =
+        k->map_tables(reader->numbers, reader->counts, decoding->n_luma, reader->map_tables[0]);
+    n += k->map_tables(reader->numbers + n, reader->counts + decoding->n_luma,
+                       decoding->n_blocks - decoding->n_luma, reader->map_tables[1]);
+    if (run(decoding, reader->bytes, n) < 0)
         return -1;
     for (uint32_t c = 0; c < h->frame.n_components; c++) {
         const uint32_t stride = h->frame.component[c].stride;
         uint32_t begin, end;
-        pstk__planes_strip_rows(h, d->s->number, c, &begin, &end);
-        d->n_luma_values = c == 1 ? value : d->n_luma_values;
+        pstk__planes_strip_rows(h, decoding->s->number, c, &begin, &end);
+        decoding->n_luma_values = c == 1 ? value : decoding->n_luma_values;
         for (uint32_t y = begin; y < end; y++, row++, block += stride) {
             *row = (struct pstk__strip_row){.block = block, .value = value};
-            value += k->maps(d->s->maps + block, &at, r->counts + block, stride, &all);
+            value += k->maps(decoding->s->maps + block, &at, reader->counts + block, stride, &all);
         }
     }
     *row = (struct pstk__strip_row){.block = block, .value = value};
-    d->n_luma_values = h->frame.n_components == 1 ? value : d->n_luma_values;
+    decoding->n_luma_values = h->frame.n_components == 1 ? value : decoding->n_luma_values;
     return all & 1 ? -1 : (int64_t)value;
 }
 
-static int decode_values(struct decoding *d, int64_t n)
+static int decode_values(struct decoding *decoding, int64_t n)
 {
-    struct pstk__planes_reader *r = d->r;
-    const uint64_t *maps = d->s->maps;
+    struct pstk__planes_reader *reader = decoding->r;
+    const uint64_t *maps = decoding->s->maps;
     if (n < 0)
         return -1;
-    r->kernels->value_tables(r->numbers, maps, r->counts, d->n_luma, r->value_tables[0]);
-    r->kernels->value_tables(r->numbers + d->n_luma_values, maps + d->n_luma, r->counts + d->n_luma,
-                             d->n_blocks - d->n_luma, r->value_tables[1]);
-    return run(d, (uint8_t *)d->s->values, (uint32_t)n);
+    reader->kernels->value_tables(reader->numbers, maps, reader->counts, decoding->n_luma,
+                                  reader->value_tables[0]);
+    reader->kernels->value_tables(reader->numbers + decoding->n_luma_values,
+                                  maps + decoding->n_luma, reader->counts + decoding->n_luma,
+                                  decoding->n_blocks - decoding->n_luma, reader->value_tables[1]);
+    return run(decoding, (uint8_t *)decoding->s->values, (uint32_t)n);
 }
 
 /* Differences back to DCs, a row after the other: the first of a row adds to that above it. */
-static void sum_dc(struct decoding *d, const uint8_t *high, const uint8_t *low)
+static void sum_dc(struct decoding *decoding, const uint8_t *high, const uint8_t *low)
 {
-    const struct pstk__planes_header *h = &d->r->header;
-    int16_t *dc = d->s->dc;
+    const struct pstk__planes_header *h = &decoding->r->header;
+    int16_t *dc = decoding->s->dc;
     for (uint32_t c = 0; c < h->frame.n_components; c++) {
         const uint32_t stride = h->frame.component[c].stride;
         uint32_t begin, end;
         int16_t above = 0;
-        pstk__planes_strip_rows(h, d->s->number, c, &begin, &end);
+        pstk__planes_strip_rows(h, decoding->s->number, c, &begin, &end);
         for (uint32_t y = begin; y < end; y++, dc += stride, high += stride, low += stride) {
-            d->r->kernels->sum_dc(dc, high, low, stride, above);
+            decoding->r->kernels->sum_dc(dc, high, low, stride, above);
             above = dc[0];
         }
     }
 }
 
-static int decode_dc(struct decoding *d)
+static int decode_dc(struct decoding *decoding)
 {
-    struct pstk__planes_reader *r = d->r;
-    uint8_t *high = r->bytes, *low = r->counts; /* the counts are of no more use */
-    number_blocks(d, PSTK__CONTEXT_DC_HIGH);
-    if (run(d, high, d->n_blocks) < 0)
+    struct pstk__planes_reader *reader = decoding->r;
+    uint8_t *high = reader->bytes, *low = reader->counts; /* the counts are of no more use */
+    number_blocks(decoding, PSTK__CONTEXT_DC_HIGH);
+    if (run(decoding, high, decoding->n_blocks) < 0)
         return -1;
     for (uint32_t chroma = 0; chroma < 2; chroma++) {
-        const uint32_t begin = chroma ? d->n_luma : 0, end = chroma ? d->n_blocks : d->n_luma;
-        const uint8_t tables[2] = {r->table[PSTK__CONTEXT_DC_LOW + chroma],
-                                   r->table[PSTK__CONTEXT_DC_LOW + 2 + chroma]};
-        r->kernels->low_tables(r->numbers + begin, high + begin, end - begin, tables);
+        const uint32_t begin = chroma ? decoding->n_luma : 0,
+                       end = chroma ? decoding->n_blocks : decoding->n_luma;
+        const uint8_t tables[2] = {reader->table[PSTK__CONTEXT_DC_LOW + chroma],
+                                   reader->table[PSTK__CONTEXT_DC_LOW + 2 + chroma]};
+        reader->kernels->low_tables(reader->numbers + begin, high + begin, end - begin, tables);
     }
-    if (run(d, low, d->n_blocks) < 0)
+    if (run(decoding, low, decoding->n_blocks) < 0)
         return -1;
-    sum_dc(d, high, low);
+    sum_dc(decoding, high, low);
     return 0;
 }
 
 /* Where each row has its first wide value; how many the luma has, and all. */
-static void find_wide(struct decoding *d, uint32_t *n_luma, uint32_t *n)
+static void find_wide(struct decoding *decoding, uint32_t *n_luma, uint32_t *n)
 {
-    struct pstk__strip_row *row = d->s->rows;
-    const int8_t *values = d->s->values;
+    struct pstk__strip_row *row = decoding->s->rows;
+    const int8_t *values = decoding->s->values;
     *n = *n_luma = 0;
     for (;; row++) {
         row->wide = *n;
-        if (row->block <= d->n_luma)
+        if (row->block <= decoding->n_luma)
             *n_luma = *n;
-        if (row->block == d->n_blocks)
+        if (row->block == decoding->n_blocks)
             return;
-        *n += d->r->kernels->count_wide(values + row->value, row[1].value - row->value);
+        *n += decoding->r->kernels->count_wide(values + row->value, row[1].value - row->value);
     }
 }
 
-static int decode_wide(struct decoding *d)
+static int decode_wide(struct decoding *decoding)
 {
-    struct pstk__planes_reader *r = d->r;
-    uint8_t *high = r->bytes;
+    struct pstk__planes_reader *reader = decoding->r;
+    uint8_t *high = reader->bytes;
     uint32_t n_luma, n;
-    find_wide(d, &n_luma, &n);
+    find_wide(decoding, &n_luma, &n);
     if (n == 0)
         return 0;
     uint8_t *low = high + n + SLACK;
     for (uint32_t i = 0; i < 2; i++) {
-        const uint8_t *table = r->table + (i ? PSTK__CONTEXT_WIDE_LOW : PSTK__CONTEXT_WIDE_HIGH);
-        memset(r->numbers, table[0], n_luma);
-        memset(r->numbers + n_luma, table[1], n - n_luma);
-        if (run(d, i ? low : high, n) < 0)
+        const uint8_t *table =
+            reader->table + (i ? PSTK__CONTEXT_WIDE_LOW : PSTK__CONTEXT_WIDE_HIGH);
+        memset(reader->numbers, table[0], n_luma);
+        memset(reader->numbers + n_luma, table[1], n - n_luma);
+        if (run(decoding, i ? low : high, n) < 0)
             return -1;
     }
     for (uint32_t i = 0; i < n; i++)
-        d->s->wide[i] = pstk__unzigzag16((uint32_t)high[i] << 8 | low[i]);
+        decoding->s->wide[i] = pstk__unzigzag16((uint32_t)high[i] << 8 | low[i]);
     return 0;
 }
 
-/* A run tells how many symbols the next ones have. */
-static int decode_runs(struct decoding *d)
+/* A run says how many symbols the next ones have. */
+static int decode_runs(struct decoding *decoding)
 {
-    if (decode_counts(d) < 0 || decode_values(d, decode_maps(d)) < 0 || decode_dc(d) < 0 ||
-        decode_wide(d) < 0)
+    if (decode_counts(decoding) < 0 || decode_values(decoding, decode_maps(decoding)) < 0 ||
+        decode_dc(decoding) < 0 || decode_wide(decoding) < 0)
         return -1;
-    return pstk__rans_end(&d->rans);
+    return pstk__rans_end(&decoding->rans);
 }
 
-static int decode_strip(struct pstk__planes_reader *r, struct pstk__strip *s, uint32_t number)
+static int decode_strip(struct pstk__planes_reader *reader, struct pstk__strip *strip,
+                        uint32_t number)
 {
-    struct decoding d = {.r = r, .s = s};
-    const struct pstk__planes_header *h = &r->header;
+    struct decoding decoding = {.r = reader, .s = strip};
+    const struct pstk__planes_header *h = &reader->header;
     for (uint32_t c = 0; c < h->frame.n_components; c++) {
         uint32_t begin, end;
         pstk__planes_strip_rows(h, number, c, &begin, &end);
-        d.n_blocks += (end - begin) * h->frame.component[c].stride;
-        d.n_luma = c == 0 ? d.n_blocks : d.n_luma;
+        decoding.n_blocks += (end - begin) * h->frame.component[c].stride;
+        decoding.n_luma = c == 0 ? decoding.n_blocks : decoding.n_luma;
     }
-    s->number = number;
-    int rc = pstk__rans_begin(&d.rans, r->tables, h->n_lanes, h->strips + r->offsets[number],
-                              r->offsets[number + 1] - r->offsets[number]);
-    d.rans.limit = h->skeleton + h->skeleton_size;
+    strip->number = number;
+    int rc = pstk__rans_begin(&decoding.rans, reader->tables, h->n_lanes,
+                              h->strips + reader->offsets[number],
+                              reader->offsets[number + 1] - reader->offsets[number]);
+    decoding.rans.limit = h->skeleton + h->skeleton_size;
     if (rc == 0)
-        rc = decode_runs(&d);
-    s->number = rc == 0 ? number : UINT32_MAX;
+        rc = decode_runs(&decoding);
+    strip->number = rc == 0 ? number : UINT32_MAX;
     return rc;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 /* Strip `number`, decoded. NULL: it is damaged. */
-static struct pstk__strip *get_strip(struct pstk__planes_reader *r, uint32_t number,
+static struct pstk__strip *get_strip(struct pstk__planes_reader *reader, uint32_t number,
                                      struct pstk_error *err)
 {
-    struct pstk__strip *s = &r->strips[number % 2];
-    if (s->number == number || decode_strip(r, s, number) == 0)
-        return s;
+    struct pstk__strip *strip = &reader->strips[number % 2];
+    if (strip->number == number || decode_strip(reader, strip, number) == 0)
+        return strip;
     pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "planes: strip %u of %u is damaged", number,
-               r->header.n_strips);
+               reader->header.n_strips);
     return NULL;
 }
 
 int pstk__planes_row(void *user, uint32_t component, uint32_t row, uint32_t first, uint32_t n,
                      struct pstk__block_row *out, struct pstk_error *err)
 {
-    struct pstk__planes_reader *r = user;
-    const struct pstk__planes_header *h = &r->header;
+    struct pstk__planes_reader *reader = user;
+    const struct pstk__planes_header *h = &reader->header;
     const uint32_t v = h->frame.n_components == 1 ? 1 : h->frame.component[component].v;
-    const struct pstk__strip *s = get_strip(r, row / (v * h->strip_height), err);
-    if (s == NULL)
+    const struct pstk__strip *strip = get_strip(reader, row / (v * h->strip_height), err);
+    if (!strip)
         return PSTK_EBADMSG;
-    const struct pstk__strip_row *at = s->rows;
+    const struct pstk__strip_row *at = strip->rows;
     for (uint32_t c = 0; c <= component; c++) {
         uint32_t begin, end;
-        pstk__planes_strip_rows(h, s->number, c, &begin, &end);
+        pstk__planes_strip_rows(h, strip->number, c, &begin, &end);
         at += c == component ? row - begin : end - begin;
     }
     uint32_t value = at->value, wide = at->wide;
-    value += r->kernels->count_bits(s->maps + at->block, first);
+    value += reader->kernels->count_bits(strip->maps + at->block, first);
     if (at[1].wide > wide)
-        wide += r->kernels->count_wide(s->values + at->value, value - at->value);
-    *out = (struct pstk__block_row){.maps = s->maps + at->block + first,
-                                    .dc = s->dc + at->block + first,
-                                    .values = s->values + value,
-                                    .wide = s->wide + wide,
+        wide += reader->kernels->count_wide(strip->values + at->value, value - at->value);
+    *out = (struct pstk__block_row){.maps = strip->maps + at->block + first,
+                                    .dc = strip->dc + at->block + first,
+                                    .values = strip->values + value,
+                                    .wide = strip->wide + wide,
                                     .n_blocks = n};
     return 0;
 }
@@ -360,10 +371,10 @@ static void expand_row(int16_t *block, const struct pstk__block_row *row)
     }
 }
 
-int pstk__planes_expand(struct pstk__planes_reader *r, int16_t *const blocks[4],
+int pstk__planes_expand(struct pstk__planes_reader *reader, int16_t *const blocks[4],
                         struct pstk_error *err)
 {
-    const struct pstk__planes_header *h = &r->header;
+    const struct pstk__planes_header *h = &reader->header;
     for (uint32_t strip = 0; strip < h->n_strips; strip++)
         for (uint32_t c = 0; c < h->frame.n_components; c++) {
             const uint32_t stride = h->frame.component[c].stride;
@@ -371,7 +382,7 @@ int pstk__planes_expand(struct pstk__planes_reader *r, int16_t *const blocks[4],
             pstk__planes_strip_rows(h, strip, c, &begin, &end);
             for (uint32_t y = begin; y < end; y++) {
                 struct pstk__block_row row;
-                const int rc = pstk__planes_row(r, c, y, 0, stride, &row, err);
+                const int rc = pstk__planes_row(reader, c, y, 0, stride, &row, err);
                 if (rc < 0)
                     return rc;
                 expand_row(blocks[c] + (size_t)y * stride * 64, &row);

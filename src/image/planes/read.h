@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/read: strips of planes, decoded as they are needed, and handed out as rows of blocks. L2.
+ * planes/read: strips of planes, decoded as they are needed, and handed out as rows of blocks.
  * Hostile bytes give EBADMSG: every strip must use up exactly its own, and end in the state in
- * which coding began. That is no checksum: the record has one.
+ * which coding began. That does not replace a checksum: the record has one.
  */
 #ifndef PSTK_PLANES_READ_H
 #define PSTK_PLANES_READ_H
@@ -24,9 +24,9 @@ struct pstk__strip {
     uint32_t number; /* UINT32_MAX: none */
     uint64_t *maps;  /* by block: components, rows, columns */
     int16_t *dc;
-    int8_t *values; /* 64 readable bytes behind the last */
+    int8_t *values; /* 64 readable bytes after the last */
     int16_t *wide;
-    struct pstk__strip_row *rows; /* components' rows, one behind the other, and one more */
+    struct pstk__strip_row *rows; /* components' rows, one after the other, and one more */
 };
 
 struct pstk__planes_reader {
@@ -46,7 +46,7 @@ struct pstk__planes_reader {
 
 /* Begin with a field's bytes, which are borrowed. Memory from the arena: give it back by resetting.
  * EBADMSG (also when the image is not of the size that info says), ENOTSUP, ENOMEM. */
-int pstk__planes_open(struct pstk__planes_reader *r, const void *data, uint64_t size,
+int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint64_t size,
                       const struct pstk__image_info *info,
                       const struct pstk__planes_kernels *kernels, struct pstk__arena *arena,
                       struct pstk_error *err);
@@ -54,7 +54,7 @@ int pstk__planes_open(struct pstk__planes_reader *r, const void *data, uint64_t 
 int pstk__planes_row(void *user, uint32_t component, uint32_t row, uint32_t first, uint32_t n,
                      struct pstk__block_row *out, struct pstk_error *err);
 /* Expand all coefficients of component c to `blocks` (rows * stride * 64, natural order). */
-int pstk__planes_expand(struct pstk__planes_reader *r, int16_t *const blocks[4],
+int pstk__planes_expand(struct pstk__planes_reader *reader, int16_t *const blocks[4],
                         struct pstk_error *err);
 /* Bytes of arena that open takes at most for images of up to these sides. Derived in a comment. */
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height);

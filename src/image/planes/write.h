@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/write: an image's coefficients as planes. L2, for packing. Deterministic: the same image
+ * planes/write: an image's coefficients as planes. For packing. Deterministic: the same image
  * and skeleton give the same bytes on every machine.
  */
 #ifndef PSTK_PLANES_WRITE_H
@@ -10,10 +10,9 @@
 #include "image/jpeg/coefficients.h"
 #include "image/planes/kernels.h"
 
-/* What goes into the record beside the coefficients. */
+/* What goes into the record apart from the coefficients. */
 struct pstk__planes_source {
-    const struct pstk__planes_kernels
-        *kernels; /* of any variant, NULL: the best; the bytes are the same */
+    const struct pstk__planes_kernels *kernels; /* NULL: the best; all give the same bytes */
     const struct pstk__jpeg_image *image; /* frame, blocks, orientation, rebuild, parameters */
     const void *skeleton;                 /* the image's, as one zstd frame */
     uint64_t skeleton_size;               /* of the frame */

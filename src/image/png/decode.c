@@ -1,40 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PNG by libpng, Pillow's pixels: gray and palette expanded, alpha and tRNS dropped (not blended),
- * no gamma, of 16-bit samples the high byte. 16-bit gray without alpha is refused: Pillow reads it
- * as integers, which its convert("RGB") clips at 255 or scales, depending on the version.
+ * PNG by libpng, the pixels of Pillow 12: gray and palette expanded, no gamma, of 16-bit samples
+ * the high byte; alpha and tRNS are kept as alpha or dropped, never blended. 16-bit gray without
+ * alpha is refused: Pillow reads it as integers, which its convert() clips at 255 or scales,
+ * depending on the version.
  *
- * Any damage is an error, but for a palette that is too short: every chunk's CRC is checked (Pillow
- * passes over those of image data), and so is everything that libpng calls a warning or a benign
- * error. Chunks that do not bear on the pixels are read for their CRC only. What follows IEND is
- * not looked at.
+ * Any damage is an error except a palette that is too short and a tRNS chunk that is odd in a way
+ * that Pillow reads: every chunk's CRC is checked (Pillow passes over those of image data), and so
+ * is everything that libpng calls a warning or a benign error. Chunks that do not bear on the
+ * pixels are read for their CRC only. What follows IEND is not looked at.
  */
-#include "base/error.h"
-#include "image/image.h"
+#include "image/png/decode.h"
 
+#include "base/error.h"
+#include "base/signature.h"
+#include "image/channels.h"
+#include "image/exif.h"
+
+#include <penstock/format.h>
 #include <png.h>
 #include <setjmp.h>
 #include <string.h>
 
 #define SIGNATURE_SIZE 8
+#define COLOR_TYPE_AT 25     /* in IHDR, the first chunk: PNG 3, 11.2.1 */
 #define IHDR_END 33          /* signature, then length, name, 13 bytes and CRC of IHDR */
 #define MAX_SIDE 0x7fffffffu /* the format's limit */
 
-/* One image being decoded; on the stack of png_decode. */
-struct reader {
+/* A coded image; of IHDR_END bytes or more. */
+struct file {
     const uint8_t *data;
     uint64_t size;
-    uint64_t at; /* <= size */
+};
+
+/* One image being decoded; on the stack of png_decode. */
+struct reader {
+    struct file file;
+    uint64_t at; /* <= file.size */
     struct pstk__arena *arena;
     png_structp png; /* in the arena, as is everything of libpng's */
     png_infop info;
-    int out_of_memory; /* 1: the arena was full */
-    char text[256];    /* libpng's last message */
+    uint32_t row_channels; /* of the rows that libpng gives: the sink's, or 3 for a sink of 1, or 1
+                              where they are a palette's indices */
+    uint32_t has_palette;  /* 1: they are */
+    uint32_t has_key;      /* 1: pixels of this colour have alpha 0 */
+    uint8_t key[3];
+    uint8_t colors[256][4]; /* by index, in the sink's channels */
+    int out_of_memory;      /* 1: the arena was full */
+    char text[256];         /* libpng's last message */
     jmp_buf escape;
 };
 
 /* What one call decodes. */
-struct job {
+struct request {
     const struct pstk__image_info *info;
     const struct pstk__box *box;
     const struct pstk__row_sink *sink;
@@ -59,19 +77,31 @@ static uint32_t crc32_of(const uint8_t *p, uint32_t n)
     return ~crc;
 }
 
+/* The first chunk of this name at *at or after it and before one named `end`, and its bytes in
+ * *length; moves *at past it. NULL: there is none. */
+static const uint8_t *find_chunk(const struct file *file, const char *name, const char *end,
+                                 uint64_t *at, uint32_t *length)
+{
+    while (file->size - *at >= 12) {
+        const uint8_t *chunk = file->data + *at;
+        *length = read_be32(chunk);
+        if (*length > file->size - *at - 12 || memcmp(chunk + 4, end, 4) == 0)
+            break;
+        *at += 12 + (uint64_t)*length;
+        if (memcmp(chunk + 4, name, 4) == 0)
+            return chunk + 8;
+    }
+    return NULL;
+}
+
 /* Orientation of the eXIf chunk before the image data, 1 when there is none. */
 static uint32_t find_orientation(const uint8_t *data, uint64_t size)
 {
     uint64_t at = IHDR_END;
-    while (size - at >= 12) {
-        uint32_t length = read_be32(data + at);
-        if (length > size - at - 12 || memcmp(data + at + 4, "IDAT", 4) == 0)
-            break;
-        if (memcmp(data + at + 4, "eXIf", 4) == 0)
-            return pstk__image_orientation(data + at + 8, length);
-        at += 12 + (uint64_t)length;
-    }
-    return 1;
+    uint32_t length;
+    const uint8_t *exif =
+        find_chunk(&(const struct file){data, size}, "eXIf", "IDAT", &at, &length);
+    return exif ? pstk__exif_orientation(exif, length) : 1;
 }
 
 static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
@@ -88,8 +118,8 @@ static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "PNG header with a negative size");
     if (p[24] == 16 && p[25] == PNG_COLOR_TYPE_GRAY)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
-                          "PNG with 16 bits of gray a pixel is not supported, since what RGB it "
-                          "means is not agreed on; convert it to 8 bits");
+                          "PNG with 16-bit gray is not supported, because programs disagree on its "
+                          "RGB values; convert it to 8 bits");
     int r = pstk__image_check_size("PNG", width, height, max_pixels, err);
     if (r < 0)
         return r;
@@ -100,22 +130,29 @@ static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
     return 0;
 }
 
+int pstk_image_is_palette(const void *data, uint64_t size)
+{
+    return data && size > COLOR_TYPE_AT &&
+           pstk__signature_find(data, size, NULL) == PSTK__SIGNATURE_PNG &&
+           ((const uint8_t *)data)[COLOR_TYPE_AT] == PNG_COLOR_TYPE_PALETTE;
+}
+
 /* ---- libpng's callbacks --------------------------------------------------------------------- */
 
 static PNG_NORETURN void on_error(png_structp png, png_const_charp text)
 {
-    struct reader *r = png_get_error_ptr(png);
-    size_t n = strnlen(text, sizeof r->text - 1);
-    memcpy(r->text, text, n);
-    r->text[n] = 0;
-    longjmp(r->escape, 1);
+    struct reader *reader = png_get_error_ptr(png);
+    size_t n = strnlen(text, sizeof reader->text - 1);
+    memcpy(reader->text, text, n);
+    reader->text[n] = 0;
+    longjmp(reader->escape, 1);
 }
 
 static png_voidp get_memory(png_structp png, png_alloc_size_t size)
 {
-    struct reader *r = png_get_mem_ptr(png);
-    void *p = pstk__arena_get(r->arena, size);
-    r->out_of_memory |= !p;
+    struct reader *reader = png_get_mem_ptr(png);
+    void *p = pstk__arena_get(reader->arena, size);
+    reader->out_of_memory |= !p;
     return p;
 }
 
@@ -127,173 +164,309 @@ static void free_memory(png_structp png, png_voidp p)
 
 static void read_bytes(png_structp png, png_bytep out, size_t n)
 {
-    struct reader *r = png_get_io_ptr(png);
-    if (n > r->size - r->at)
+    struct reader *reader = png_get_io_ptr(png);
+    if (n > reader->file.size - reader->at)
         png_error(png, "the file ends within the image");
-    memcpy(out, r->data + r->at, n);
-    r->at += n;
+    memcpy(out, reader->file.data + reader->at, n);
+    reader->at += n;
 }
 
 /* ---- decoding; everything here runs under the guard ----------------------------------------- */
 
-static int check_header(struct reader *r, const struct pstk__image_info *info)
+static int check_header(struct reader *reader, const struct pstk__image_info *info)
 {
-    uint32_t width = png_get_image_width(r->png, r->info);
-    uint32_t height = png_get_image_height(r->png, r->info);
+    uint32_t width = png_get_image_width(reader->png, reader->info);
+    uint32_t height = png_get_image_height(reader->png, reader->info);
     if (width == info->width && height == info->height)
         return 0;
-    snprintf(r->text, sizeof r->text, "image is %u x %u pixels, its record says %u x %u", width,
-             height, info->width, info->height);
+    snprintf(reader->text, sizeof reader->text, "image is %u x %u pixels, its record says %u x %u",
+             width, height, info->width, info->height);
     return -1;
 }
 
-static void begin_image(struct reader *r, const struct pstk__image_info *info)
+static void begin_image(struct reader *reader, const struct request *request)
 {
-    png_structp png = r->png;
-    r->info = png_create_info_struct(png);
-    if (!r->info)
+    const struct pstk__image_info *info = request->info;
+    png_structp png = reader->png;
+    reader->info = png_create_info_struct(png);
+    if (!reader->info)
         png_error(png, "out of memory");
-    png_set_read_fn(png, r, read_bytes);
+    png_set_read_fn(png, reader, read_bytes);
     png_set_benign_errors(png, 0);
     png_set_user_limits(png, info->width, info->height); /* a larger one is refused unread */
-    /* all but IHDR, PLTE, tRNS, IDAT and IEND; then tRNS, since transparency is dropped */
+    /* all but IHDR, PLTE, tRNS, IDAT and IEND; then tRNS, which is read here in Pillow's way */
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, (png_const_bytep) "tRNS", 1);
-    png_read_info(png, r->info);
+    png_read_info(png, reader->info);
 }
 
-/* A palette may be shorter than its indices reach: the rest are grays, as in Pillow. Without this
- * libpng would make them black, and look at the indices too late to object. */
-static void fill_palette(struct reader *r)
+/* The tRNS chunk that counts: as in Pillow the last one, wherever it is, and none may be shorter
+ * than `least` bytes. NULL: there is none. */
+static const uint8_t *find_transparency(const struct reader *reader, uint32_t least,
+                                        uint32_t *length)
 {
-    png_color full[256], *palette = NULL;
-    int n = 0, n_all = 1 << png_get_bit_depth(r->png, r->info);
-    png_get_PLTE(r->png, r->info, &palette, &n);
-    for (int i = 0; i < n_all; i++)
-        full[i] = i < n ? palette[i] : (png_color){(png_byte)i, (png_byte)i, (png_byte)i};
-    png_set_PLTE(r->png, r->info, full, n_all);
+    uint64_t at = IHDR_END;
+    uint32_t n;
+    const uint8_t *chunk, *last = NULL;
+    for (; (chunk = find_chunk(&reader->file, "tRNS", "IEND", &at, &n)); last = chunk) {
+        if (n < least)
+            png_error(reader->png, "tRNS: too short for a colour");
+        *length = n;
+    }
+    return last;
 }
 
-static void choose_output(struct reader *r)
+/* The place of the 0 in a chunk of 255s with a single 0, else `length`. Pillow looks for it by a
+ * regular expression whose end also matches before a newline (10). */
+static uint32_t find_single_zero(const uint8_t *chunk, uint32_t length)
 {
-    png_structp png = r->png;
-    uint32_t color = png_get_color_type(png, r->info);
-    if (color == PNG_COLOR_TYPE_PALETTE)
-        fill_palette(r);
-    if (png_get_bit_depth(png, r->info) == 16)
+    uint32_t zero = length, n_others = 0;
+    for (uint32_t i = 0; i < length; i++) {
+        if (chunk[i] == 0 && zero == length)
+            zero = i;
+        else if (chunk[i] != 255)
+            n_others += i + 1 != length || chunk[i] != 10;
+    }
+    return n_others ? length : zero;
+}
+
+/* Alpha of a palette's entries, also of those past its end; 255 past the end of the chunk. A chunk
+ * that has more than 256 is refused by Pillow too, unless it says that one entry is transparent. */
+static void choose_palette_alpha(struct reader *reader)
+{
+    uint32_t length = 0;
+    const uint8_t *chunk = find_transparency(reader, 0, &length);
+    for (uint32_t i = 0; i < 256; i++)
+        reader->colors[i][3] = 255;
+    if (!chunk)
+        return;
+    const uint32_t zero = find_single_zero(chunk, length), n = zero < length ? zero + 1 : length;
+    if (n > 256)
+        png_error(reader->png, "tRNS: longer than a palette");
+    for (uint32_t i = 0; i < n; i++)
+        reader->colors[i][3] = chunk[i];
+}
+
+/* libpng gives indices then. Those past the end of the palette are black, as in Pillow 12. */
+static void choose_palette(struct reader *reader, uint32_t channels)
+{
+    png_color *palette = NULL;
+    int n = 0;
+    reader->has_palette = 1;
+    reader->row_channels = 1;
+    png_set_packing(reader->png);
+    png_set_check_for_invalid_index(reader->png, -1);
+    png_get_PLTE(reader->png, reader->info, &palette, &n);
+    if (channels == 4)
+        choose_palette_alpha(reader);
+    for (int i = 0; i < n; i++) {
+        const uint8_t rgb[3] = {palette[i].red, palette[i].green, palette[i].blue};
+        memcpy(reader->colors[i], rgb, sizeof rgb);
+        if (channels == 1)
+            pstk__gray_from_rgb(reader->colors[i], rgb, 1);
+    }
+}
+
+/*
+ * Alpha of an image that has neither a palette nor alpha of its own: its tRNS chunk has a key, the
+ * one colour that is transparent. As in Pillow the key is compared, in its low bytes, with the
+ * 8-bit pixels: so a key of 2, 4 or 16 bits seldom matches as the format means it. Of gray of 1 bit
+ * any key but 0 means white.
+ */
+static void choose_alpha(struct reader *reader, uint32_t color)
+{
+    uint32_t length = 0;
+    const uint32_t n = color == PNG_COLOR_TYPE_RGB ? 3 : 1;
+    const uint8_t *chunk = find_transparency(reader, 2 * n, &length);
+    png_set_add_alpha(reader->png, 255, PNG_FILLER_AFTER);
+    if (!chunk)
+        return;
+    reader->has_key = 1;
+    for (uint32_t i = 0; i < 3; i++)
+        reader->key[i] = chunk[2 * (n == 3 ? i : 0) + 1];
+    if (n == 1 && png_get_bit_depth(reader->png, reader->info) == 1)
+        memset(reader->key, chunk[0] || chunk[1] ? 255 : 0, sizeof reader->key);
+}
+
+static void choose_output(struct reader *reader, uint32_t channels)
+{
+    png_structp png = reader->png;
+    uint32_t color = png_get_color_type(png, reader->info);
+    if (color == PNG_COLOR_TYPE_PALETTE) {
+        choose_palette(reader, channels);
+        return;
+    }
+    reader->row_channels = channels == 1 && (color & PNG_COLOR_MASK_COLOR) ? 3 : channels;
+    if (png_get_bit_depth(png, reader->info) == 16)
         png_set_strip_16(png);
-    png_set_expand(png); /* palette to RGB, gray of fewer than 8 bits to 8 */
-    if (!(color & PNG_COLOR_MASK_COLOR))
+    png_set_expand(png); /* gray of fewer than 8 bits to 8 */
+    if (!(color & PNG_COLOR_MASK_COLOR) && channels != 1)
         png_set_gray_to_rgb(png);
-    if (color & PNG_COLOR_MASK_ALPHA)
+    if ((color & PNG_COLOR_MASK_ALPHA) && channels != 4)
         png_set_strip_alpha(png);
+    if (!(color & PNG_COLOR_MASK_ALPHA) && channels == 4)
+        choose_alpha(reader, color);
 }
 
-static void *get_rows(struct reader *r, uint64_t size)
+/* Indices to colours, in place: the last first, since colours take more room. */
+static inline void expand_palette(const struct reader *reader, uint8_t *row, uint32_t n,
+                                  uint32_t channels)
 {
-    void *rows = pstk__arena_get(r->arena, size);
-    r->out_of_memory |= !rows;
+    for (uint32_t x = n; x-- > 0;)
+        memcpy(row + (size_t)x * channels, reader->colors[row[x]], channels);
+}
+
+/* Pixels as choose_output has them, to the sink's channels, in place. */
+static void convert_pixels(const struct reader *reader, uint8_t *row, const struct request *request)
+{
+    const uint32_t n = request->box->width, channels = request->sink->channels;
+    if (reader->has_palette) {
+        if (channels == 1)
+            expand_palette(reader, row, n, 1);
+        else if (channels == 3)
+            expand_palette(reader, row, n, 3);
+        else
+            expand_palette(reader, row, n, 4);
+        return;
+    }
+    if (reader->row_channels != channels)
+        pstk__gray_from_rgb(row, row, n);
+    for (uint32_t x = 0; reader->has_key && x < n; x++)
+        if (memcmp(row + 4 * (size_t)x, reader->key, sizeof reader->key) == 0)
+            row[4 * (size_t)x + 3] = 0;
+}
+
+static void *get_rows(struct reader *reader, uint64_t size)
+{
+    void *rows = pstk__arena_get(reader->arena, size);
+    reader->out_of_memory |= !rows;
     if (!rows)
-        png_error(r->png, "out of memory");
+        png_error(reader->png, "out of memory");
     return rows;
 }
 
-static void decode_plain(struct reader *r, const struct job *job)
+/* Bytes that a row takes, as libpng gives it and as the sink gets it. */
+static uint64_t row_size(const struct reader *reader, const struct request *request)
 {
-    const struct pstk__box *box = job->box;
-    uint8_t *row = get_rows(r, (uint64_t)job->info->width * 3);
+    const uint32_t channels = request->sink->channels;
+    return (uint64_t)request->info->width *
+           (channels > reader->row_channels ? channels : reader->row_channels);
+}
+
+static void decode_plain(struct reader *reader, const struct request *request)
+{
+    const struct pstk__box *box = request->box;
+    uint8_t *row = get_rows(reader, row_size(reader, request));
+    uint8_t *first = row + (size_t)box->left * reader->row_channels;
     for (uint32_t y = 0; y < box->top + box->height; y++) {
-        png_read_row(r->png, row, NULL);
-        if (y >= box->top)
-            job->sink->rows(job->sink->user, row + (size_t)box->left * 3, 0, 1);
+        png_read_row(reader->png, row, NULL);
+        if (y < box->top)
+            continue;
+        convert_pixels(reader, first, request);
+        request->sink->rows(request->sink->user, first, 0, 1);
     }
 }
 
 /* Seven passes over the whole image, of which each but the last fills some pixels of some rows. */
-static void decode_interlaced(struct reader *r, const struct job *job, int n_passes)
+static void decode_interlaced(struct reader *reader, const struct request *request, int n_passes)
 {
-    const struct pstk__box *box = job->box;
-    uint64_t stride = (uint64_t)job->info->width * 3;
-    uint8_t *rows = get_rows(r, stride * job->info->height);
+    const struct pstk__box *box = request->box;
+    const uint64_t stride = row_size(reader, request);
+    uint8_t *rows = get_rows(reader, stride * request->info->height);
     for (int pass = 0; pass < n_passes; pass++)
-        for (uint32_t y = 0; y < job->info->height; y++)
-            png_read_row(r->png, rows + y * stride, NULL);
-    job->sink->rows(job->sink->user, rows + box->top * stride + (size_t)box->left * 3, stride,
-                    box->height);
+        for (uint32_t y = 0; y < request->info->height; y++)
+            png_read_row(reader->png, rows + y * stride, NULL);
+    uint8_t *first = rows + box->top * stride + (size_t)box->left * reader->row_channels;
+    for (uint32_t y = 0; y < box->height; y++)
+        convert_pixels(reader, first + y * stride, request);
+    request->sink->rows(request->sink->user, first, stride, box->height);
 }
 
-/* setjmp stands in a function of its own with nothing but pointers alive across it. */
-static int decode_guarded(struct reader *r, const struct job *job)
+/* setjmp is in a function of its own with nothing but pointers alive across it. */
+static int decode_guarded(struct reader *reader, const struct request *request)
 {
-    if (setjmp(r->escape))
+    if (setjmp(reader->escape))
         return -1;
     /* on_error twice: a warning (a wrong CRC of a chunk that is passed over) is an error too */
-    r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, on_error, on_error, r, get_memory,
-                                      free_memory);
-    if (!r->png) {
-        r->out_of_memory = 1;
+    reader->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_error,
+                                           reader, get_memory, free_memory);
+    if (!reader->png) {
+        reader->out_of_memory = 1;
         return -1;
     }
-    begin_image(r, job->info);
-    if (check_header(r, job->info) < 0)
+    begin_image(reader, request);
+    if (check_header(reader, request->info) < 0)
         return -1;
-    choose_output(r);
-    int n_passes = png_set_interlace_handling(r->png);
-    png_read_update_info(r->png, r->info);
-    if (png_get_rowbytes(r->png, r->info) != (size_t)job->info->width * 3)
-        png_error(r->png, "its rows do not come out as RGB");
+    choose_output(reader, request->sink->channels);
+    int n_passes = png_set_interlace_handling(reader->png);
+    png_read_update_info(reader->png, reader->info);
+    if (png_get_rowbytes(reader->png, reader->info) !=
+        (size_t)request->info->width * reader->row_channels)
+        png_error(reader->png, "its rows do not have the requested channels");
     if (n_passes > 1)
-        decode_interlaced(r, job, n_passes);
+        decode_interlaced(reader, request, n_passes);
     else
-        decode_plain(r, job);
-    if (n_passes > 1 || job->box->top + job->box->height == job->info->height)
-        png_read_end(r->png, NULL);
+        decode_plain(reader, request);
+    if (n_passes > 1 || request->box->top + request->box->height == request->info->height)
+        png_read_end(reader->png, NULL);
     return 0;
 }
 
-static int png_decode(struct pstk__image_state *state, const void *data, uint64_t size,
-                      const struct pstk__image_info *info, const struct pstk__box *box,
+/* The arena is the state. */
+static int png_open(void **out, struct pstk__arena *arena, uint32_t variant, struct pstk_error *err)
+{
+    (void)variant;
+    (void)err;
+    *out = arena;
+    return 0;
+}
+
+static int png_decode(void *state, const struct pstk__coded *image, const struct pstk__box *box,
                       const struct pstk__row_sink *sink, struct pstk_error *err)
 {
-    const struct job job = {.info = info, .box = box, .sink = sink};
-    struct reader r = {.data = data, .size = size, .arena = state->arena};
+    struct pstk__arena *arena = state;
+    const struct request request = {.info = image->info, .box = box, .sink = sink};
+    struct reader reader = {.file = {image->data, image->size}, .arena = arena};
     struct pstk__image_info found;
 
-    int result = pstk__image_check_box(info, box, err);
+    int result = pstk__image_check_box(image, box, sink, err);
     if (result == 0)
-        result = png_probe(data, size, UINT64_MAX, &found, err);
+        result = png_probe(image->data, image->size, UINT64_MAX, &found, err);
     if (result < 0)
         return result;
-    size_t mark = state->arena->used;
-    result = decode_guarded(&r, &job);
-    pstk__arena_reset(state->arena, mark);
+    size_t mark = arena->used;
+    result = decode_guarded(&reader, &request);
+    pstk__arena_reset(arena, mark);
     if (result == 0)
         return 0;
-    if (r.out_of_memory)
+    if (reader.out_of_memory)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
                           "PNG needs more scratch memory than its size allows for");
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "PNG: %s (at byte %llu of %llu)",
-                      r.text, (unsigned long long)r.at, (unsigned long long)size);
+                      reader.text, (unsigned long long)reader.at, (unsigned long long)image->size);
 }
 
 /*
- * Bytes that an image of w x h pixels takes: interlaced, the whole of it in RGB; libpng's two row
+ * Bytes that an image of w x h pixels takes: interlaced, the whole of it in RGBA; libpng's two row
  * buffers and zlib's limits hold for any: up to 8 bytes a pixel, rounded up to 8 pixels, and 64
  * more; our row; libpng's structs, zlib's state and window (7 and 32 KiB), and libpng's read buffer
  * for one chunk and inflate's tables: below 128 KiB.
  */
-uint64_t pstk__png_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
+static uint64_t png_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
-    uint64_t row = (uint64_t)max_width * 3 + 64;
+    uint64_t row = (uint64_t)max_width * 4 + 64;
     uint64_t area = (uint64_t)max_width * max_height;
-    uint64_t pixels = 3 * (area < max_pixels ? area : max_pixels) + 64 * (uint64_t)max_height;
+    uint64_t pixels = 4 * (area < max_pixels ? area : max_pixels) + 64 * (uint64_t)max_height;
     uint64_t buffers = 2 * (8 * ((uint64_t)max_width + 8) + 128) + row;
     return pixels + buffers + (128u << 10);
 }
 
 const struct pstk__image_decoder pstk__image_png = {
     .encoding = PSTK_ENCODING_PNG,
+    .signature = PSTK__SIGNATURE_PNG,
     .name = "png",
     .probe = png_probe,
+    .open = png_open,
+    .scratch = png_scratch,
     .decode = png_decode,
 };

@@ -35,11 +35,13 @@ static void *aligned(uint64_t size)
 }
 
 static const uint32_t dtypes[3] = {PSTK_F16, PSTK_BF16, PSTK_F32};
-static const float mean[3] = {0.485f, 0.456f, 0.406f}, deviation[3] = {0.229f, 0.224f, 0.225f};
+static const uint32_t all_channels[3] = {1, 3, 4};
+static const float mean[4] = {0.485f, 0.456f, 0.406f, 0.25f};
+static const float deviation[4] = {0.229f, 0.224f, 0.225f, 0.125f};
 
-/* The usual table and its line, found once: that takes a while. */
+/* The usual table and its line, found once: that takes a while. Of less channels: its beginning. */
 struct normal {
-    uint32_t table[768];
+    uint32_t table[1024];
     struct pstk__affine line;
 };
 
@@ -48,8 +50,8 @@ static const struct normal *normal_of(uint32_t dtype)
     static struct normal all[3];
     static int n;
     for (; n < 3; n++) {
-        pstk__finish_table(all[n].table, dtypes[n], mean, deviation);
-        pstk__affine_init(&all[n].line, all[n].table, dtypes[n]);
+        pstk__finish_table(all[n].table, dtypes[n], 4, mean, deviation);
+        pstk__affine_init(&all[n].line, all[n].table, dtypes[n], 4);
     }
     return &all[dtype == PSTK_F16 ? 0 : dtype == PSTK_BF16 ? 1 : 2];
 }
@@ -73,28 +75,29 @@ static void close_images(struct images *m)
 /* Row by row by the CPU's C kernels; the images that are not valid are 0. */
 static void expect(struct images *m)
 {
-    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(PSTK_VARIANT_C);
+    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(PSTK_KERNELS_C);
     const struct pstk__cuda_pixels *p = &m->p;
     const uint64_t plane = (uint64_t)p->height * p->width, size = pstk_dtype_size(p->dtype);
-    const uint64_t across = p->layout == PSTK_NCHW ? 1 : 3;
+    const uint64_t across = p->layout == PSTK_NCHW ? 1 : p->channels;
     memset(m->expected, 0, m->out_size);
     for (uint32_t i = 0; i < p->n_valid; i++)
         for (uint32_t y = 0; y < p->height; y++) {
-            const struct pstk__finish f = {.dtype = p->dtype,
+            const struct pstk__finish f = {.channels = p->channels,
+                                           .dtype = p->dtype,
                                            .layout = p->layout,
-                                           .flip = m->flips != NULL && m->flips[i],
+                                           .flip = m->flips && m->flips[i],
                                            .width = p->width,
                                            .plane = plane,
                                            .table = p->table};
-            k->finish_row(m->expected + (3 * plane * i + across * p->width * y) * size,
-                          m->in + 3 * (plane * i + (uint64_t)p->width * y), &f);
+            k->finish_row(m->expected + (p->channels * plane * i + across * p->width * y) * size,
+                          m->in + p->channels * (plane * i + (uint64_t)p->width * y), &f);
         }
 }
 
 /* Images of random bytes; p says all but the pointers to them. Mirrored: none, or by chance. */
 static void open_images(struct images *m, const struct pstk__cuda_pixels *p, uint32_t mirrored)
 {
-    const uint64_t row = 3 * (uint64_t)p->height * p->width;
+    const uint64_t row = p->channels * (uint64_t)p->height * p->width;
     *m = (struct images){.p = *p, .out_size = row * p->n_rows * pstk_dtype_size(p->dtype)};
     m->in = aligned(row * p->n_valid); /* what is not valid need not be there */
     fill(m->in, row * p->n_valid);
@@ -141,9 +144,9 @@ static int equal_to_cpu(const struct pstk__cuda_pixels *p, uint32_t mirrored)
     open_images(&m, p, mirrored);
     const int equal = images_equal(&m);
     if (!equal)
-        printf("# %s %s %u x %u, %u of %u rows, exact %u, mirrored %u\n", pstk_dtype_name(p->dtype),
-               p->layout == PSTK_NCHW ? "NCHW" : "NHWC", p->width, p->height, p->n_valid, p->n_rows,
-               p->exact, mirrored);
+        printf("# %s %s %u x %u x %u, %u of %u rows, exact %u, mirrored %u\n",
+               pstk_dtype_name(p->dtype), p->layout == PSTK_NCHW ? "NCHW" : "NHWC", p->width,
+               p->height, p->channels, p->n_valid, p->n_rows, p->exact, mirrored);
     close_images(&m);
     return equal;
 }
@@ -152,14 +155,15 @@ static int equal_to_cpu(const struct pstk__cuda_pixels *p, uint32_t mirrored)
 static int widths_equal(uint32_t width, uint32_t height, uint32_t n_rows, uint32_t n_valid)
 {
     int equal = 1;
-    for (uint32_t i = 0; i < 24 && equal; i++) {
-        const uint32_t dtype = dtypes[i / 8];
+    for (uint32_t i = 0; i < 72 && equal; i++) {
+        const uint32_t dtype = dtypes[i / 24];
         const struct normal *normal = normal_of(dtype);
         struct pstk__cuda_pixels p = {.table = normal->table,
                                       .n_rows = n_rows,
                                       .n_valid = n_valid,
                                       .height = height,
                                       .width = width,
+                                      .channels = all_channels[i / 8 % 3],
                                       .dtype = dtype,
                                       .layout = i & 1 ? PSTK_NCHW : PSTK_NHWC,
                                       .exact = i & 2 ? normal->line.exact : 0};
@@ -198,17 +202,18 @@ TEST(rows_that_are_not_valid_are_0_and_not_read)
 
 TEST(a_table_without_a_line_gives_its_elements)
 {
-    for (uint32_t i = 0; i < 12; i++)
+    for (uint32_t i = 0; i < 36; i++)
         for (uint32_t width = 15; width <= 16; width++) {
-            uint32_t table[768];
+            uint32_t table[1024];
             const struct pstk__cuda_pixels p = {.table = table,
                                                 .n_rows = 2,
                                                 .n_valid = 2,
                                                 .height = 16,
                                                 .width = width,
-                                                .dtype = dtypes[i / 4],
+                                                .channels = all_channels[i / 4 % 3],
+                                                .dtype = dtypes[i / 12],
                                                 .layout = i & 1 ? PSTK_NCHW : PSTK_NHWC,
-                                                .scale = {1, 2, 3}};
+                                                .scale = {1, 2, 3, 4}};
             fill(table, sizeof table);
             CHECK(equal_to_cpu(&p, i & 2));
         }
@@ -241,14 +246,15 @@ static int written_once(const struct images *m)
 
 TEST(every_byte_of_an_image_is_written_by_one_thread_once)
 {
-    for (uint32_t i = 0; i < 24; i++) {
-        const uint32_t dtype = dtypes[i / 8];
+    for (uint32_t i = 0; i < 72; i++) {
+        const uint32_t dtype = dtypes[i / 24];
         struct images m;
         const struct pstk__cuda_pixels p = {.table = normal_of(dtype)->table,
                                             .n_rows = 3,
                                             .n_valid = 2,
                                             .height = 2,
                                             .width = i & 1 ? 16 : 5,
+                                            .channels = all_channels[i / 8 % 3],
                                             .dtype = dtype,
                                             .layout = i & 2 ? PSTK_NCHW : PSTK_NHWC};
         open_images(&m, &p, i & 4);
@@ -272,36 +278,38 @@ static void *reserve(uint64_t size)
 static int last_row_equal(struct pstk__cuda_pixels *p)
 {
     const struct pstk__pixels_kind kind = pstk__pixels_kind(p);
-    const uint64_t plane = (uint64_t)p->height * p->width, size = pstk_dtype_size(p->dtype);
-    const uint64_t n_units = pstk__pixels_n_units(p, kind), in_size = 3 * plane * p->n_rows;
+    const uint64_t n = p->channels, plane = (uint64_t)p->height * p->width,
+                   size = pstk_dtype_size(p->dtype);
+    const uint64_t n_units = pstk__pixels_n_units(p, kind), in_size = n * plane * p->n_rows;
     uint8_t *in = reserve(in_size), *out = reserve(in_size * size), *flips = calloc(p->n_rows, 1);
-    uint8_t *expected = calloc(3 * (size_t)p->width, size);
-    int result = in != NULL && out != NULL && flips != NULL && expected != NULL ? 1 : -1;
+    uint8_t *expected = calloc(n * p->width, size);
+    int result = in && out && flips && expected ? 1 : -1;
     if (result == 1) {
-        const struct pstk__finish f = {.dtype = p->dtype,
+        const struct pstk__finish f = {.channels = p->channels,
+                                       .dtype = p->dtype,
                                        .layout = p->layout,
                                        .flip = 1,
                                        .width = p->width,
                                        .plane = p->width,
                                        .table = p->table};
-        uint8_t *row = in + in_size - 3 * (uint64_t)p->width;
-        fill(row, 3 * (uint64_t)p->width);
-        pstk__pixel_kernels(PSTK_VARIANT_C)->finish_row(expected, row, &f);
+        uint8_t *row = in + in_size - n * p->width;
+        fill(row, n * p->width);
+        pstk__pixel_kernels(PSTK_KERNELS_C)->finish_row(expected, row, &f);
         flips[p->n_rows - 1] = 1;
         p->in = in, p->out = out, p->flips = flips;
         for (uint64_t unit = n_units - n_units / p->height; unit < n_units; unit++)
             pstk__pixels_thread(p, p->table, kind, p->n_rows - 1, unit);
-        const uint32_t n_parts = p->layout == PSTK_NCHW ? 3 : 1;
-        const uint64_t part = 3 * p->width * size / n_parts;
+        const uint32_t n_parts = p->layout == PSTK_NCHW ? p->channels : 1;
+        const uint64_t part = n * p->width * size / n_parts;
         for (uint32_t i = 0; i < n_parts; i++) /* the ends of the image's planes */
             result =
                 result &&
-                memcmp(out + (in_size - 3 * plane + (i + 1) * 3 * plane / n_parts) * size - part,
+                memcmp(out + (in_size - n * plane + (i + 1) * n * plane / n_parts) * size - part,
                        expected + part * i, part) == 0;
     }
-    if (in != NULL)
+    if (in)
         munmap(in, in_size);
-    if (out != NULL)
+    if (out)
         munmap(out, in_size * size);
     free(flips);
     free(expected);
@@ -311,13 +319,14 @@ static int last_row_equal(struct pstk__cuda_pixels *p)
 TEST(batches_and_images_may_be_larger_than_32_bits_count)
 {
     const uint32_t shapes[3][3] = {{256, 4096, 4096}, {1, 65535, 65535}, {2, 65528, 65535}};
-    for (uint32_t i = 0; i < 12; i++) {
-        const uint32_t *shape = shapes[i / 4], dtype = i & 2 ? PSTK_F16 : PSTK_F32;
+    for (uint32_t i = 0; i < 36; i++) {
+        const uint32_t *shape = shapes[i / 12], dtype = i & 2 ? PSTK_F16 : PSTK_F32;
         struct pstk__cuda_pixels p = {.table = normal_of(dtype)->table,
                                       .n_rows = shape[0],
                                       .n_valid = shape[0],
                                       .width = shape[1],
                                       .height = shape[2],
+                                      .channels = all_channels[i / 4 % 3],
                                       .dtype = dtype,
                                       .layout = i & 1 ? PSTK_NCHW : PSTK_NHWC};
         const int r = last_row_equal(&p);

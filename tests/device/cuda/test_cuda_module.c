@@ -89,8 +89,11 @@ TEST(a_launch_that_no_kernel_is_for_is_refused)
     cuda_fake_open(NULL);
     cudaSetDevice(0);
     CHECK_EQ(pstk__cuda_kernels_open(&m, 0), cudaSuccess);
-    const struct pstk__cuda_pixels p = {
-        .n_rows = 1, .height = 2, .width = 2, .dtype = PSTK_U8, .layout = PSTK_NHWC};
+    struct pstk__cuda_pixels p = {
+        .n_rows = 1, .height = 2, .width = 2, .channels = 3, .dtype = PSTK_U8, .layout = PSTK_NHWC};
+    CHECK_EQ(pstk__cuda_pixels(&m, &p, NULL), cudaErrorInvalidValue);
+    p.dtype = PSTK_F32;
+    p.channels = 2;
     CHECK_EQ(pstk__cuda_pixels(&m, &p, NULL), cudaErrorInvalidValue);
     const struct pstk__cuda_cast nothing = {.to = PSTK_I64, .from = PSTK_U8};
     CHECK_EQ(pstk__cuda_cast(&m, &nothing, NULL), cudaSuccess);

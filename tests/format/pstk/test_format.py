@@ -14,8 +14,6 @@ import tempfile
 
 import second_reader
 
-HERE = os.path.dirname(os.path.abspath(second_reader.__file__))
-
 WRITE_SAMPLE = os.environ.get("PENSTOCK_WRITE_SAMPLE") or sys.argv[1]
 
 
@@ -25,7 +23,7 @@ def write(*arguments):
 
 
 def tiny_images():
-    with open(os.path.join(HERE, "tiny_images.h")) as f:
+    with open(os.path.join(os.path.dirname(second_reader.__file__), "tiny_images.h")) as f:
         arrays = re.findall(r"\{([^}]*)\}", f.read())
     return [bytes(int(x, 16) for x in re.findall(r"0x(\w\w)", a)) for a in arrays]
 
@@ -160,7 +158,7 @@ def damage_is_refused(directory):
             bad[at % len(good)] ^= 0x10
             with open(file, "wb") as f:
                 f.write(bad)
-            run = subprocess.run([sys.executable, os.path.join(HERE, "second_reader.py"), path],
+            run = subprocess.run([sys.executable, second_reader.__file__, path],
                                  stderr=subprocess.DEVNULL)
             assert run.returncode == 1, (name, at)
         with open(file, "wb") as f:
@@ -169,7 +167,7 @@ def damage_is_refused(directory):
 
 def command_gives_a_field(directory):
     path = write(os.path.join(directory, "get"), 10)
-    run = subprocess.run([sys.executable, os.path.join(HERE, "second_reader.py"), path, "--get",
+    run = subprocess.run([sys.executable, second_reader.__file__, path, "--get",
                           "7", "text"], stdout=subprocess.PIPE, check=True)
     assert run.stdout == text(7)
 

@@ -2,7 +2,8 @@
 #include "support/test.h"
 
 #include "base/crc32c.h"
-#include "format/pstk/manifest.h"
+#include "format/pstk/manifest_file.h"
+#include "format/pstk/manifest_json.h"
 #include "format/pstk/shard.h"
 
 #include <fcntl.h>
@@ -153,7 +154,8 @@ TEST(a_newer_version_is_named_before_its_keys_are_looked_at)
 {
     struct pstk_error err;
     CHECK_EQ(parse_edited("\"version\":1", "\"version\":2,\"new\":[]", &err), PSTK_ENOTSUP);
-    CHECK(strstr(err.message, "written by a newer penstock: version 2; this one reads 1"));
+    CHECK(strstr(err.message,
+                 "a newer penstock wrote it: its version is 2; this penstock reads version 1"));
     CHECK(strstr(err.message, "manifest.json"));
     CHECK_EQ(parse_edited("\"version\":1", "\"version\":0", &err), PSTK_EBADMSG);
     CHECK_EQ(parse_edited("\"penstock\"", "\"webdataset\"", &err), PSTK_EBADMSG);
@@ -180,10 +182,10 @@ TEST(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed)
         strcat(from, i < 2 ? places[i].before + strlen(from) : i == 2 ? "1" : "[");
         strcat(from, i < 2 ? "]" : "");
         CHECK_EQ(parse_edited(from, dense, &err), PSTK_EBADMSG);
-        if (!strstr(err.message, "more values"))
+        if (!strstr(err.message, "too many values"))
             printf("# place %zu: %s\n", i, err.message);
         CHECK(strstr(err.message, "line "));
-        CHECK(strstr(err.message, "more values in one place than a manifest has"));
+        CHECK(strstr(err.message, "too many values in one place for a manifest"));
     }
 }
 
@@ -192,7 +194,7 @@ TEST(keys_count_by_what_they_say_and_once)
     struct pstk_error err;
     CHECK_EQ(parse_edited("\"names\"", "\"n\\u0061mes\"", &err), 0);
     CHECK_EQ(parse_edited("\"names\"", "\"names\":[],\"n\\u0061mes\"", &err), PSTK_EBADMSG);
-    CHECK(strstr(err.message, "the key names is there twice"));
+    CHECK(strstr(err.message, "the key names appears twice"));
     CHECK_EQ(parse_edited("\"version\":1", "\"new\":[],\"version\":2", &err), PSTK_ENOTSUP);
     CHECK_EQ(parse_edited("\"version\":1", "\"\":[],\"version\":1", &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "is unknown"));
@@ -231,8 +233,8 @@ TEST(each_wrong_key_is_named)
         {"\"n_samples\":7", "\"n_sample\":7", "n_sample"},
         {"\"n_samples\":7", "\"n_samples\":7,\"n_samples\":7", "n_samples"},
         {"\"n_samples\":7", "\"n_samples\":7,\"extra\":1", "extra is unknown"},
-        {"\"n_samples\":7", "\"n_samples\":\"7\"", "n_samples is no whole number"},
-        {"\"n_samples\":7", "\"n_samples\":7.0", "n_samples is no whole number"},
+        {"\"n_samples\":7", "\"n_samples\":\"7\"", "n_samples must be a whole number"},
+        {"\"n_samples\":7", "\"n_samples\":7.0", "n_samples must be a whole number"},
         {"\"n_samples\":7", "\"n_samples\":-7", "n_samples is -7"},
         {"\"n_samples\":7", "\"n_samples\":8", "n_samples is 8"},
         {"\"n_samples\":7", "\"n_samples\":1152921504606846976", "n_samples"},
@@ -254,9 +256,9 @@ TEST(each_wrong_key_is_named)
         {",\"dtype\":\"i64\"", "", "fields[1].dtype is missing"},
         {"\"codec\":\"none\"", "\"codec\":\"none\",\"dtype\":\"u8\"", "fields[0].dtype is unknown"},
         {"\"codec\":\"none\"", "\"codec\":\"lzma\"", "lzma"},
-        {"\"level\":-5", "\"level\":99", "codec_level is 99"},
+        {"\"level\":-5", "\"level\":99", "codec_level: value is 99"},
         {"\"level\":-5", "\"level\":4294967296", "fields[2].level"},
-        {"\"shape\":[0,4]", "\"shape\":[]", "n_dims is 0"},
+        {"\"shape\":[0,4]", "\"shape\":[]", "n_dims: value is 0"},
         {"\"shape\":[0,4]", "\"shape\":[1,1,1,1,1,1,1,1,1]", "shape"},
         {"\"shape\":[0,4]", "\"shape\":[-1]", "shape"},
         {"\"shape\":[0,4]", "\"shape\":[9223372036854775807]", "shape"},
@@ -388,30 +390,30 @@ TEST(a_path_that_is_no_data_set_is_told_by_what_it_is)
     struct pstk__manifest m;
     struct pstk_error err = {0};
     CHECK(mkdtemp(dir) != NULL);
-    CHECK_EQ(pstk__manifest_load(&m, dir, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk__manifest_load(&m, &pstk__store_local, dir, &err), PSTK_ENOENT);
     CHECK(strstr(err.message, "no manifest.json"));
     snprintf(path, sizeof path, "%s/manifest.json", dir);
-    CHECK_EQ(pstk__manifest_load(&m, path, &err), PSTK_ENOENT);
+    CHECK_EQ(pstk__manifest_load(&m, &pstk__store_local, path, &err), PSTK_ENOENT);
     CHECK_EQ(mkfifo(path, 0600), 0);
-    CHECK_EQ(pstk__manifest_load(&m, dir, &err), PSTK_ENOTSUP);
-    CHECK_EQ(pstk__manifest_load(&m, path, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk__manifest_load(&m, &pstk__store_local, dir, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk__manifest_load(&m, &pstk__store_local, path, &err), PSTK_ENOTSUP);
     CHECK_EQ(unlink(path), 0);
     uint64_t size;
     char *text = make_text(&size);
     int fd = open(path, O_WRONLY | O_CREAT, 0600);
     CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size && close(fd) == 0);
-    CHECK_EQ(pstk__manifest_load(&m, dir, &err), 0);
-    CHECK_EQ(pstk__manifest_stands(&m, dir), 1);
+    CHECK_EQ(pstk__manifest_load(&m, &pstk__store_local, dir, &err), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 1);
     text[size - 5] ^= 1; /* another checksum */
     fd = open(path, O_WRONLY);
     CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size);
-    CHECK_EQ(pstk__manifest_stands(&m, dir), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 0);
     text[size - 5] ^= 1;
     CHECK(pwrite(fd, text, size, 0) == (ssize_t)size && write(fd, text, 1) == 1);
-    CHECK_EQ(pstk__manifest_stands(&m, dir), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 0);
     CHECK(ftruncate(fd, (off_t)size) == 0 && close(fd) == 0);
-    CHECK_EQ(pstk__manifest_stands(&m, path), 0);
-    CHECK_EQ(pstk__manifest_stands(&m, dir), 1);
+    CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, path), 0);
+    CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 1);
     free(text);
     CHECK_EQ(m.n_samples, 7);
     pstk__manifest_free(&m);

@@ -65,7 +65,8 @@ TEST(an_intact_newer_header_is_refused_by_its_version_and_flags)
     pstk__put32(b + 8, 2);
     seal_header(b);
     CHECK_EQ(pstk__shard_header_check(&back, b, "x.pstk", &err), PSTK_ENOTSUP);
-    CHECK(strstr(err.message, "written by a newer penstock: version 2; this one reads 1"));
+    CHECK(strstr(err.message,
+                 "a newer penstock wrote it: its version is 2; this penstock reads version 1"));
     pstk__put32(b + 8, 1);
     pstk__put32(b + 12, 0x10);
     seal_header(b);

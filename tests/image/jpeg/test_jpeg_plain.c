@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jpeg/plain: what it takes, a full decode takes; what damage it must see. */
 #include "image/image.h"
+#include "image/jpeg/decode.h"
 #include "image/jpeg/plain.h"
 #include "support/jpeg_writer.h"
 #include "support/test.h"
@@ -27,17 +28,19 @@ static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
 /* Does a full decode succeed, by libjpeg and without a warning? */
 static int decodes(const uint8_t *data, size_t size)
 {
-    const struct pstk__row_sink sink = {.rows = drop_rows};
+    const struct pstk__row_sink sink = {.rows = drop_rows, .channels = 3};
     struct pstk__image_info info;
     struct pstk__image_state *state;
     struct pstk__arena arena;
     if (pstk__image_jpeg.probe(data, size, PSTK__MAX_PIXELS, &info, NULL) < 0 ||
         pstk__arena_open(&arena, pstk__image_scratch(info.width, info.height)) < 0)
         return 0;
-    int r = pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL);
+    int r = pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL);
     if (r == 0) {
         const struct pstk__box all = {.width = info.width, .height = info.height};
-        r = pstk__image_jpeg.decode(state, data, size, &info, &all, &sink, NULL);
+        r = pstk__image_decode(state,
+                               &(const struct pstk__coded){&pstk__image_jpeg, data, size, &info},
+                               &all, &sink, NULL);
         pstk__image_state_close(state);
     }
     pstk__arena_close(&arena);

@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "base/cpu.h"
+#include "image/jpeg/decode.h"
 #include "image/jpeg/scan.h"
 #include "support/jpeg_subject.h"
 
@@ -179,8 +180,8 @@ TEST(every_variant_codes_blocks_alike)
                                                 .ac_table = {0, 1, 1},
                                                 .last = 63,
                                                 .restart_interval = seed % 7};
-        int r = write_with(PSTK_VARIANT_C, &units, script, reference, capacity, &expected);
-        for (uint32_t variant = PSTK_VARIANT_C; variant <= pstk__cpu_variant(); variant++) {
+        int r = write_with(PSTK_KERNELS_C, &units, script, reference, capacity, &expected);
+        for (uint32_t variant = PSTK_KERNELS_C; variant <= pstk__cpu_kernels(); variant++) {
             CHECK_EQ(write_with(variant, &units, script, out, capacity, &size), r);
             if (r < 0)
                 continue; /* a value without a symbol */
@@ -193,7 +194,7 @@ TEST(every_variant_codes_blocks_alike)
     /* the tables have a code for every byte, but -32768 has 16 bits, which are no symbol's */
     fill_tables(script, 1);
     for (uint32_t place = 0; place < 64; place = place * 8 + 1)
-        for (uint32_t variant = PSTK_VARIANT_C; variant <= pstk__cpu_variant(); variant++) {
+        for (uint32_t variant = PSTK_KERNELS_C; variant <= pstk__cpu_kernels(); variant++) {
             script->scan = (struct pstk__jpeg_scan){.n_components = 1, .last = 63};
             f.component[0].across = 4;
             f.component[0].down = 1;
@@ -244,7 +245,7 @@ static void drop_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
 /* What decoding all of the file gives. */
 static int decode(const uint8_t *file, size_t size)
 {
-    static const struct pstk__row_sink nowhere = {.rows = drop_rows};
+    static const struct pstk__row_sink nowhere = {.rows = drop_rows, .channels = 3};
     struct pstk__image_info info;
     struct pstk__image_state *state;
     struct pstk__arena arena;
@@ -253,9 +254,10 @@ static int decode(const uint8_t *file, size_t size)
         return r;
     const struct pstk__box all = {.width = info.width, .height = info.height};
     if (pstk__arena_open(&arena, (size_t)pstk__image_scratch(info.width, info.height)) < 0 ||
-        pstk__image_state_open(&state, &arena, PSTK_VARIANT_C, NULL) < 0)
+        pstk__image_state_open(&state, &arena, PSTK_KERNELS_C, NULL) < 0)
         return -1;
-    r = pstk__image_jpeg.decode(state, file, size, &info, &all, &nowhere, NULL);
+    r = pstk__image_decode(state, &(const struct pstk__coded){&pstk__image_jpeg, file, size, &info},
+                           &all, &nowhere, NULL);
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
     return r;

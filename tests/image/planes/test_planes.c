@@ -10,7 +10,7 @@
 #include "base/little.h"
 
 #define EACH_VARIANT(v)                                                                            \
-    for (uint32_t v = PSTK_VARIANT_C; v <= PSTK_VARIANT_AVX512; v++)                               \
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
         if (pstk__planes_kernels(v) != NULL)
 
 static uint32_t draw(uint32_t below)
@@ -281,7 +281,7 @@ TEST(rows_of_blocks_are_given_as_a_decoder_asks_for_them)
         uint64_t size;
         field_image(&image, &s);
         uint8_t *field = field_write(&image, 10, &size);
-        const uint32_t v = i % 2 ? PSTK_VARIANT_C : PSTK_VARIANT_AUTO;
+        const uint32_t v = i % 2 ? PSTK_KERNELS_C : PSTK_KERNELS_AUTO;
         CHECK_EQ(field_open(&r, field, size, s.width, s.height, v, NULL), 0);
         CHECK(!walk_differs(&r.planes, &image));
         field_close(&r);

@@ -27,7 +27,7 @@ static uint32_t draw(uint32_t below)
 
 /* With k each variant's kernels in turn, of those that run here. */
 #define EACH_VARIANT(k)                                                                            \
-    for (uint32_t v_ = PSTK_VARIANT_C; v_ <= PSTK_VARIANT_AVX512; v_++)                            \
+    for (uint32_t v_ = PSTK_KERNELS_C; v_ <= PSTK_KERNELS_AVX512; v_++)                            \
         if ((k = pstk__planes_kernels(v_)) != NULL)
 
 static int is_canary(const void *p, size_t n)
@@ -851,12 +851,12 @@ TEST(each_variant_takes_dcs_alike)
 
 TEST(there_are_kernels_for_each_variant_that_this_cpu_runs)
 {
-    CHECK(pstk__planes_kernels(PSTK_VARIANT_C) == &pstk__planes_kernels_c);
-    CHECK(pstk__planes_kernels(PSTK_VARIANT_AUTO) != NULL);
-    CHECK_EQ(pstk__planes_kernels(PSTK_VARIANT_AUTO)->variant, pstk__cpu_variant());
-    CHECK(pstk__planes_kernels(PSTK_VARIANT_AVX512 + 1) == NULL);
-    for (uint32_t v = PSTK_VARIANT_C; v <= PSTK_VARIANT_AVX512; v++)
-        CHECK_EQ(pstk__planes_kernels(v) != NULL, v <= pstk__cpu_variant());
+    CHECK(pstk__planes_kernels(PSTK_KERNELS_C) == &pstk__planes_kernels_c);
+    CHECK(pstk__planes_kernels(PSTK_KERNELS_AUTO) != NULL);
+    CHECK_EQ(pstk__planes_kernels(PSTK_KERNELS_AUTO)->variant, pstk__cpu_kernels());
+    CHECK(pstk__planes_kernels(PSTK_KERNELS_AVX512 + 1) == NULL);
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)
+        CHECK_EQ(pstk__planes_kernels(v) != NULL, v <= pstk__cpu_kernels());
 }
 
 int main(void)

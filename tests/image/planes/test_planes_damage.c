@@ -8,11 +8,12 @@
 #include "support/planes_field.h"
 #include "support/test.h"
 
-#include "image/image.h"
 #include "base/little.h"
+#include "image/image.h"
+#include "image/planes/decode.h"
 
 #define EACH_VARIANT(v)                                                                            \
-    for (uint32_t v = PSTK_VARIANT_C; v <= PSTK_VARIANT_AVX512; v++)                               \
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
         if (pstk__planes_kernels(v) != NULL)
 
 static uint32_t draw(uint32_t below)
@@ -38,13 +39,13 @@ static struct verdict judge(const uint8_t *field, uint64_t size,
     pstk_error_init(&err, sizeof err);
     EACH_VARIANT(v)
     {
-        struct field_reader *r = v == PSTK_VARIANT_C ? &first : &other;
+        struct field_reader *r = v == PSTK_KERNELS_C ? &first : &other;
         int rc = field_open(r, field, size, width, height, v, &err);
         if (rc == 0)
             rc = field_expand(r, &err);
         const int is_kept = rc == 0 || ((rc == PSTK_EBADMSG || rc == PSTK_ENOTSUP) &&
                                         err.code == rc && strncmp(err.message, "planes", 6) == 0);
-        if (v == PSTK_VARIANT_C)
+        if (v == PSTK_KERNELS_C)
             verdict.result = is_kept ? rc : 1;
         else if (rc != verdict.result || (rc == 0 && !field_has(r, first.blocks)))
             verdict.result = 1;
@@ -275,7 +276,7 @@ static int open_models(const struct field_subject *s, const uint8_t *models, uin
     memcpy(field + before + size, s->field + behind, s->size - behind);
     pstk__put32(field + 20, (uint32_t)size);
     const int r = field_open(&reader, field, s->size - s->header.models_size + size,
-                             s->image.frame.width, s->image.frame.height, PSTK_VARIANT_C, NULL);
+                             s->image.frame.width, s->image.frame.height, PSTK_KERNELS_C, NULL);
     field_close(&reader);
     free(field);
     return r;
@@ -343,7 +344,7 @@ static int read_certain(uint32_t count, uint32_t map_byte, uint32_t value, int16
     size += 4 + models_size;
     for (uint32_t i = 0; i < 4; i++, size += 4)
         pstk__put32(field + size, PSTK__RANS_LOW);
-    int rc = field_open(&r, field, size, 8, 8, PSTK_VARIANT_AUTO, NULL);
+    int rc = field_open(&r, field, size, 8, 8, PSTK_KERNELS_AUTO, NULL);
     if (rc == 0)
         rc = field_expand(&r, NULL);
     if (rc == 0)
@@ -384,18 +385,20 @@ TEST(the_decoder_tells_the_orientation_and_refuses_factors_that_do_not_divide)
     struct pstk__image_info info;
     struct field_subject s;
     uint32_t n_rows = 0;
-    const struct pstk__row_sink sink = {.rows = no_rows, .user = &n_rows};
+    const struct pstk__row_sink sink = {.rows = no_rows, .user = &n_rows, .channels = 3};
     const struct pstk__box box = {.width = 50, .height = 40};
     CHECK_EQ(field_subject_open(&s, &spec), 0);
     CHECK_EQ(pstk__arena_open(&arena, pstk__image_scratch(50, 40)), 0);
-    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_VARIANT_AUTO, NULL), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
     for (uint8_t orientation = 1; orientation <= 8; orientation++) {
         s.field[3] = orientation;
         CHECK_EQ(pstk__image_planes.probe(s.field, s.size, 2000, &info, NULL), 0);
         CHECK(info.width == 50 && info.height == 40 && info.encoding == PSTK_ENCODING_JPEG);
         CHECK_EQ(info.orientation, orientation);
     }
-    CHECK_EQ(pstk__image_planes.decode(state, s.field, s.size, &info, &box, &sink, NULL),
+    CHECK_EQ(pstk__image_decode(
+                 state, &(const struct pstk__coded){&pstk__image_planes, s.field, s.size, &info},
+                 &box, &sink, NULL),
              PSTK_ENOTSUP);
     CHECK(n_rows == 0 && arena.used == 0);
     pstk__image_state_close(state);

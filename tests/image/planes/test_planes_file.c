@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JPEG files stored as planes: pixels against libjpeg's, and the files that come back. */
+#include "support/channels.h"
 #include "support/exact_arena.h"
 #include "support/jpeg_writer.h"
 #include "support/png_writer.h"
@@ -7,14 +8,16 @@
 
 #include "base/codec.h"
 #include "image/image.h"
+#include "image/jpeg/decode.h"
 #include "image/jpeg/kernels.h"
+#include "image/planes/decode.h"
 #include "image/planes/file.h"
 #include "image/planes/kernels.h"
 
 #include <dirent.h>
 
 #define EACH_VARIANT(v)                                                                            \
-    for (uint32_t v = PSTK_VARIANT_C; v <= PSTK_VARIANT_AVX512; v++)                               \
+    for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++)                               \
         if (pstk__planes_kernels(v) != NULL && pstk__jpeg_kernels(v) != NULL)
 
 static struct pstk__planes_encoder *encoder; /* opened by main */
@@ -37,12 +40,14 @@ struct picture {
     uint64_t file_size, field_size, plain_size;
     uint32_t equivalent;
     struct pstk__image_info info;
+    uint32_t kept; /* enum pstk_kept */
 };
 
 struct rows {
     const struct picture *picture; /* NULL: they are kept */
     uint8_t *rgb;
     struct pstk__box box;
+    uint32_t channels;
     uint32_t n, n_different;
 };
 
@@ -56,7 +61,8 @@ static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t 
             continue;
         }
         const size_t at = ((size_t)(r->box.top + r->n) * r->picture->info.width + r->box.left) * 3;
-        r->n_different += r->n >= r->box.height || memcmp(r->picture->rgb + at, rgb, size) != 0;
+        r->n_different += r->n >= r->box.height ||
+                          row_differs(rgb, r->picture->rgb + at, r->box.width, r->channels);
     }
 }
 
@@ -80,17 +86,25 @@ static void decoder_close(struct decoder *d)
     pstk__arena_close(&d->arena);
 }
 
-static int box_differs(struct decoder *d, const struct picture *p, struct pstk__box box)
+static int channels_differ(struct decoder *d, const struct picture *p, struct pstk__box box,
+                           uint32_t channels)
 {
-    struct rows rows = {.picture = p, .box = box};
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows};
-    const int r =
-        pstk__image_planes.decode(d->state, p->field, p->field_size, &p->info, &box, &sink, NULL);
+    struct rows rows = {.picture = p, .box = box, .channels = channels};
+    const struct pstk__coded image = {&pstk__image_planes, p->field, p->field_size, &p->info};
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows, .channels = channels};
+    const int r = pstk__image_decode(d->state, &image, &box, &sink, NULL);
     const int bad = r != 0 || rows.n != box.height || rows.n_different != 0 || d->arena.used != 0;
     if (bad)
-        printf("# box %u,%u %ux%u: %d, %u rows, %u differ\n", box.left, box.top, box.width,
-               box.height, r, rows.n, rows.n_different);
+        printf("# box %u,%u %ux%u, %u channels: %d, %u rows, %u differ\n", box.left, box.top,
+               box.width, box.height, channels, r, rows.n, rows.n_different);
     return bad;
+}
+
+/* In all numbers of channels. */
+static int box_differs(struct decoder *d, const struct picture *p, struct pstk__box box)
+{
+    return channels_differ(d, p, box, 3) || channels_differ(d, p, box, 1) ||
+           channels_differ(d, p, box, 4);
 }
 
 /* The whole by libjpeg, of these bytes. NULL: it fails. */
@@ -101,9 +115,11 @@ static uint8_t *decode_file(const uint8_t *file, uint64_t size, struct pstk__ima
         return NULL;
     const struct pstk__box all = {.width = info->width, .height = info->height};
     struct rows rows = {.rgb = malloc((size_t)info->width * info->height * 3), .box = all};
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows};
-    decoder_open(&d, info, PSTK_VARIANT_C);
-    if (pstk__image_jpeg.decode(d.state, file, size, info, &all, &sink, NULL) < 0) {
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows, .channels = 3};
+    decoder_open(&d, info, PSTK_KERNELS_C);
+    if (pstk__image_decode(d.state,
+                           &(const struct pstk__coded){&pstk__image_jpeg, file, size, info}, &all,
+                           &sink, NULL) < 0) {
         free(rows.rgb);
         rows.rgb = NULL;
     }
@@ -126,6 +142,7 @@ static int picture_open(struct picture *p, uint8_t *file, uint64_t size)
     struct pstk__image_info plain_info;
     *p = (struct picture){.file = file, .file_size = size};
     const int r = pstk__planes_encode(encoder, file, size, 0, &stored, NULL);
+    p->kept = stored.kept;
     if (r != 1)
         return r;
     p->field = malloc(stored.stored_size);
@@ -158,8 +175,11 @@ static int file_differs(const struct picture *p)
     struct pstk__image_info info;
     exact_arena_open(&arena, scratch, 0xa5);
     struct pstk__decoder *d = pstk__decoder_init(memory, memory_size);
-    int bad = pstk__planes_decode(d, p->field, p->field_size, p->info.width, p->info.height, out,
-                                  p->plain_size, &arena, NULL) != 0;
+    int bad = pstk__planes_decode(d,
+                                  &(const struct pstk__planes_field){p->field, p->field_size,
+                                                                     p->info.width, p->info.height,
+                                                                     p->plain_size},
+                                  out, &arena, NULL) != 0;
     bad |= arena.used != 0;
     if (!bad && !p->equivalent)
         bad = p->plain_size != p->file_size || memcmp(out, p->file, p->file_size) != 0;
@@ -199,8 +219,8 @@ static int boxes_differ(const struct picture *p, uint32_t n)
     return bad;
 }
 
-/* Of many kinds, and what must become of each. */
-enum outcome { SAME, AS_IT_IS };
+/* Of many kinds, and what must become of each: planes, or why not. */
+enum outcome { SAME, INCOMPLETE = PSTK_KEPT_INCOMPLETE, NO_GAIN = PSTK_KEPT_NO_GAIN };
 
 static const struct kind {
     struct jpeg_spec spec;
@@ -217,7 +237,8 @@ static const struct kind {
     {{.width = 75, .height = 51, .n_components = 3, .h = 2, .v = 1, .restart = 3, .interleaved = 1},
      SAME},
     {{.width = 300, .height = 200, .n_components = 3, .h = 2, .v = 2, .progressive = 1}, SAME},
-    {{.width = 300, .height = 400, .n_components = 3, .h = 2, .v = 2, .progressive = 2}, AS_IT_IS},
+    {{.width = 300, .height = 400, .n_components = 3, .h = 2, .v = 2, .progressive = 2},
+     INCOMPLETE},
     {{.width = 75,
       .height = 51,
       .n_components = 3,
@@ -226,7 +247,7 @@ static const struct kind {
       .arithmetic = 1,
       .interleaved = 1,
       .quality = 50},
-     AS_IT_IS} /* smaller */,
+     NO_GAIN} /* it is smaller */,
     {{.width = 75, .height = 51, .n_components = 3, .h = 1, .v = 1, .rgb = 1, .interleaved = 1},
      SAME},
     {{.width = 75, .height = 51, .n_components = 4, .h = 1, .v = 1, .rgb = 1, .interleaved = 1},
@@ -261,6 +282,7 @@ TEST(files_of_every_kind_come_back_and_their_boxes_have_libjpegs_pixels)
         if (r != (kinds[i].outcome == SAME))
             printf("# kind %u: %d\n", i, r);
         CHECK_EQ(r, kinds[i].outcome == SAME);
+        CHECK_EQ(p.kept, (uint32_t)kinds[i].outcome);
         if (r == 1) {
             CHECK(!p.equivalent);
             CHECK(!file_differs(&p));
@@ -285,7 +307,7 @@ TEST(every_box_of_a_small_image_has_libjpegs_pixels)
     size_t size;
     uint8_t *file = jpeg_write(&spec, &size);
     CHECK_EQ(picture_open(&p, file, size), 1);
-    decoder_open(&d, &p.info, PSTK_VARIANT_AUTO);
+    decoder_open(&d, &p.info, PSTK_KERNELS_AUTO);
     for (uint32_t top = 0; top < p.info.height; top++)
         for (uint32_t left = 0; left < p.info.width; left++)
             for (uint32_t height = 1; height <= p.info.height - top; height++)
@@ -303,21 +325,25 @@ TEST(the_decoder_of_planes_keeps_the_contract_of_decoders)
     struct decoder d;
     struct pstk__image_info info;
     struct rows rows = {.box = {0, 0, 76, 51}};
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows};
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows, .channels = 3};
     size_t size;
     uint8_t *file = jpeg_write(&spec, &size);
     CHECK_EQ(picture_open(&p, file, size), 1);
     CHECK_EQ(pstk__image_planes.probe(p.field, p.field_size, 75 * 51, &info, NULL), 0);
     CHECK(memcmp(&info, &p.info, sizeof info) == 0);
     CHECK_EQ(pstk__image_planes.probe(p.field, p.field_size, 75 * 51 - 1, &info, NULL), PSTK_EFBIG);
-    decoder_open(&d, &p.info, PSTK_VARIANT_AUTO);
-    CHECK_EQ(
-        pstk__image_planes.decode(d.state, p.field, p.field_size, &p.info, &rows.box, &sink, NULL),
-        PSTK_EINVAL);
+    decoder_open(&d, &p.info, PSTK_KERNELS_AUTO);
+    CHECK_EQ(pstk__image_decode(
+                 d.state,
+                 &(const struct pstk__coded){&pstk__image_planes, p.field, p.field_size, &p.info},
+                 &rows.box, &sink, NULL),
+             PSTK_EINVAL);
     info.width = 76;
-    CHECK_EQ(
-        pstk__image_planes.decode(d.state, p.field, p.field_size, &info, &rows.box, &sink, NULL),
-        PSTK_EBADMSG);
+    CHECK_EQ(pstk__image_decode(
+                 d.state,
+                 &(const struct pstk__coded){&pstk__image_planes, p.field, p.field_size, &info},
+                 &rows.box, &sink, NULL),
+             PSTK_EBADMSG);
     CHECK(rows.n == 0 && d.arena.used == 0);
     decoder_close(&d);
     picture_close(&p);
@@ -342,6 +368,7 @@ TEST(a_file_that_libjpeg_smooths_stays_as_it_is)
         memcpy(longer, file, size);
         CHECK_EQ(pstk__planes_encode(encoder, longer, size + 5000, 0, &out, NULL),
                  progressive == 1);
+        CHECK_EQ(out.kept, progressive == 1 ? 0 : PSTK_KEPT_INCOMPLETE);
         free(file);
         free(longer);
     }
@@ -357,6 +384,7 @@ TEST(what_is_no_sound_jpeg_stays_as_it_is)
     size_t size;
     uint8_t *file = png_write(&png, &size);
     CHECK_EQ(pstk__planes_encode(encoder, file, size, 0, &out, NULL), 0);
+    CHECK_EQ(out.kept, PSTK_KEPT_DAMAGED);
     for (uint32_t i = 0; i < size; i++)
         file[i] = (uint8_t)draw(256);
     for (uint32_t n = 0; n < 64; n++)
@@ -366,8 +394,10 @@ TEST(what_is_no_sound_jpeg_stays_as_it_is)
     file = jpeg_write(&jpeg, &size);
     /* the last byte or two are the marker of the end, without which a file is read */
     for (uint64_t n = 0; n < size - 2; n += 1 + draw(30))
-        CHECK_EQ(pstk__planes_encode(encoder, file, n, 0, &out, NULL), 0);
+        CHECK(pstk__planes_encode(encoder, file, n, 0, &out, NULL) == 0 &&
+              out.kept == PSTK_KEPT_DAMAGED);
     CHECK_EQ(pstk__planes_encode(encoder, file, size, 1, &out, NULL), 1);
+    CHECK_EQ(out.kept, 0);
     free(file);
 }
 
@@ -404,6 +434,7 @@ TEST(a_file_that_cannot_be_rebuilt_is_stored_as_an_equivalent_one_or_not_at_all)
     size_t size;
     uint8_t *odd = odd_file(&size);
     CHECK_EQ(pstk__planes_encode(encoder, odd, size, 1, &out, NULL), 0);
+    CHECK_EQ(out.kept, PSTK_KEPT_NOT_EXACT);
     CHECK_EQ(picture_open(&p, odd, size), 1);
     CHECK(p.equivalent);
     CHECK(!file_differs(&p));
@@ -430,18 +461,23 @@ TEST(a_damaged_field_gives_no_file_of_another_size_and_no_other_error)
     pstk_error_init(&err, sizeof err);
     exact_arena_open(&arena, pstk__planes_decode_scratch(40, 30, UINT64_MAX, size + 1), 0);
     for (int by = -1; by <= 1; by++)
-        CHECK_EQ(
-            pstk__planes_decode(d, p.field, p.field_size, 40, 30, out, size + by, &arena, &err),
-            by ? PSTK_EBADMSG : 0);
+        CHECK_EQ(pstk__planes_decode(
+                     d,
+                     &(const struct pstk__planes_field){p.field, p.field_size, 40, 30, size + by},
+                     out, &arena, &err),
+                 by ? PSTK_EBADMSG : 0);
     memset(p.field + 28, 0xff, 4); /* bytes of the skeleton */
-    CHECK_EQ(pstk__planes_decode(d, p.field, p.field_size, 40, 30, out, size, &arena, &err),
+    CHECK_EQ(pstk__planes_decode(
+                 d, &(const struct pstk__planes_field){p.field, p.field_size, 40, 30, size}, out,
+                 &arena, &err),
              PSTK_EBADMSG);
     memcpy(p.field + 28, skeleton, 4);
     for (uint64_t bit = 0; bit < 8 * p.field_size; bit += 1 + draw(5)) {
         p.field[bit / 8] ^= (uint8_t)(1u << bit % 8);
         out[size] = 0xa5;
-        const int r =
-            pstk__planes_decode(d, p.field, p.field_size, 40, 30, out, size, &arena, &err);
+        const int r = pstk__planes_decode(
+            d, &(const struct pstk__planes_field){p.field, p.field_size, 40, 30, size}, out, &arena,
+            &err);
         CHECK(r == 0 || r == PSTK_EBADMSG || r == PSTK_ENOTSUP || r == PSTK_ENOMEM);
         CHECK(out[size] == 0xa5 && arena.used == 0 && (r == 0 || err.code == r));
         n_whole += r == 0 && memcmp(out, p.file, size) == 0;

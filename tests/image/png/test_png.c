@@ -3,7 +3,10 @@
 
 #include "base/arena.h"
 #include "image/image.h"
+#include "image/png/decode.h"
 #include "support/png_writer.h"
+
+#include <penstock/format.h>
 
 struct subject {
     struct png_spec spec;
@@ -18,6 +21,7 @@ struct subject {
 struct check {
     const struct png_spec *spec;
     struct pstk__box box;
+    uint32_t channels;
     uint32_t n_rows;
     uint32_t n_different;
 };
@@ -25,10 +29,11 @@ struct check {
 static void compare_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct check *c = user;
+    const uint32_t n = c->channels;
     for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
-        for (uint32_t i = 0; i < c->box.width * 3; i++)
-            c->n_different +=
-                rgb[i] != png_expected(c->spec, c->box.left + i / 3, c->box.top + c->n_rows, i % 3);
+        for (uint32_t i = 0; i < c->box.width * n; i++)
+            c->n_different += rgb[i] != png_expected_of(c->spec, n, c->box.left + i / n,
+                                                        c->box.top + c->n_rows, i % n);
         c->n_rows++;
     }
 }
@@ -41,9 +46,12 @@ static int subject_open(struct subject *s, const struct png_spec *spec)
     int r = pstk__image_probe(s->file, s->size, PSTK__MAX_PIXELS, &s->info, &s->err);
     if (r < 0)
         return r;
-    if (pstk__arena_open(&s->arena, pstk__image_scratch(spec->width, spec->height)) < 0)
+    const uint64_t scratch =
+        pstk__image_png.scratch(spec->width, spec->height, (uint64_t)spec->width * spec->height);
+    if (pstk__arena_open(&s->arena, scratch) < 0)
         return -1;
-    return pstk__image_state_open(&s->state, &s->arena, PSTK_VARIANT_AUTO, &s->err);
+    s->arena.size = scratch; /* not the page that it was rounded up to */
+    return pstk__image_state_open(&s->state, &s->arena, PSTK_KERNELS_AUTO, &s->err);
 }
 
 static void subject_close(struct subject *s)
@@ -53,18 +61,32 @@ static void subject_close(struct subject *s)
     free(s->file);
 }
 
-static int decode_box(struct subject *s, struct pstk__box box)
+static int decode_channels(struct subject *s, struct pstk__box box, uint32_t channels)
 {
-    struct check c = {.spec = &s->spec, .box = box};
-    const struct pstk__row_sink sink = {.rows = compare_rows, .user = &c};
-    int r = pstk__image_png.decode(s->state, s->file, s->size, &s->info, &box, &sink, &s->err);
+    struct check c = {.spec = &s->spec, .box = box, .channels = channels};
+    const struct pstk__coded image = {&pstk__image_png, s->file, s->size, &s->info};
+    const struct pstk__row_sink sink = {.rows = compare_rows, .user = &c, .channels = channels};
+    int r = pstk__image_decode(s->state, &image, &box, &sink, &s->err);
     if (r < 0)
         return r;
     if (c.n_rows == box.height && c.n_different == 0 && s->arena.used == 0)
         return 0;
-    printf("# colour %d, %d bits, interlaced %d, box %u,%u %ux%u: %u rows, %u differ\n",
-           s->spec.color, s->spec.depth, s->spec.interlaced, box.left, box.top, box.width,
-           box.height, c.n_rows, c.n_different);
+    printf(
+        "# colour %d, %d bits, interlaced %d, %u channels, box %u,%u %ux%u: %u rows, %u differ\n",
+        s->spec.color, s->spec.depth, s->spec.interlaced, channels, box.left, box.top, box.width,
+        box.height, c.n_rows, c.n_different);
+    return 1;
+}
+
+/* In all numbers of channels, which agree on what is damaged. */
+static int decode_box(struct subject *s, struct pstk__box box)
+{
+    int gray = decode_channels(s, box, 1), rgba = decode_channels(s, box, 4);
+    int rgb = decode_channels(s, box, 3);
+    if (gray == rgb && rgba == rgb)
+        return rgb;
+    printf("# colour %d, %d bits: %d in 1 channel, %d in 3, %d in 4: %s\n", s->spec.color,
+           s->spec.depth, gray, rgb, rgba, s->err.message);
     return 1;
 }
 
@@ -116,7 +138,7 @@ TEST(every_kind_gives_the_pixels_that_were_written)
             }
 }
 
-TEST(indices_past_a_short_palette_are_grays_as_in_pillow)
+TEST(indices_past_a_short_palette_are_black_as_in_pillow_12)
 {
     for (int depth = 1; depth <= 8; depth *= 2)
         for (int interlaced = 0; interlaced < 2; interlaced++) {
@@ -155,7 +177,7 @@ TEST(gray_of_16_bits_is_refused)
         .width = 5, .height = 4, .color = PNG_COLOR_TYPE_GRAY, .depth = 16};
     struct subject s;
     CHECK_EQ(subject_open(&s, &spec), PSTK_ENOTSUP);
-    CHECK(strstr(s.err.message, "16 bits of gray") != NULL);
+    CHECK(strstr(s.err.message, "16-bit gray") != NULL);
     subject_close(&s);
 }
 
@@ -312,18 +334,189 @@ TEST(an_arena_that_is_too_small_is_an_error_at_any_size)
 {
     struct png_spec spec = plain;
     struct subject s;
+    static const uint32_t channels[] = {1, 3, 4};
+    const struct pstk__box all = {.width = plain.width, .height = plain.height};
     spec.interlaced = 1;
     CHECK_EQ(subject_open(&s, &spec), 0);
-    CHECK_EQ(decode_whole(&s), 0);
-    size_t need = s.arena.peak, whole = s.arena.size;
-    CHECK(need < whole);
-    for (size_t small = 0; small < need; small += 64) {
-        s.arena.size = small;
-        CHECK_EQ(decode_whole(&s), PSTK_ENOMEM);
+    const size_t whole = s.arena.size;
+    for (int i = 0; i < 3; i++) {
+        s.arena.peak = 0;
+        CHECK_EQ(decode_channels(&s, all, channels[i]), 0);
+        size_t need = s.arena.peak;
+        CHECK(need < whole);
+        for (size_t small = 0; small < need; small += 64) {
+            s.arena.size = small;
+            CHECK_EQ(decode_channels(&s, all, channels[i]), PSTK_ENOMEM);
+        }
+        s.arena.size = need;
+        CHECK_EQ(decode_channels(&s, all, channels[i]), 0);
+        s.arena.size = whole;
     }
-    s.arena.size = need;
+    subject_close(&s);
+}
+
+TEST(pixels_of_the_key_are_transparent_as_in_pillow)
+{
+    static const int depths[] = {1, 2, 4, 8, 8, 16};
+    uint32_t n_transparent[6] = {0};
+    for (int i = 0; i < 6; i++)
+        for (int bits = 0; bits < 4; bits++) {
+            const struct png_spec spec = {.width = 40,
+                                          .height = 30,
+                                          .color = i < 4 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
+                                          .depth = depths[i],
+                                          .interlaced = bits & 1,
+                                          .transparent = 1,
+                                          .key_is_first = bits >> 1};
+            struct subject s;
+            CHECK_EQ(subject_open(&s, &spec), 0);
+            CHECK_EQ(decode_whole(&s), 0);
+            for (uint32_t k = 0; k < 40 * 30; k++)
+                n_transparent[i] += png_expected_alpha(&spec, k % 40, k / 40) == 0;
+            subject_close(&s);
+        }
+    CHECK(n_transparent[0] > 0 && n_transparent[3] > 0 && n_transparent[4] > 0);
+}
+
+TEST(a_large_interlaced_image_takes_no_more_than_was_promised)
+{
+    const struct png_spec spec = {.width = 400,
+                                  .height = 400,
+                                  .color = PNG_COLOR_TYPE_RGB_ALPHA,
+                                  .depth = 16,
+                                  .interlaced = 1};
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &spec), 0);
     CHECK_EQ(decode_whole(&s), 0);
-    s.arena.size = whole;
+    subject_close(&s);
+}
+
+TEST(a_key_that_is_cut_short_is_damage_where_alpha_is_asked_for)
+{
+    const struct pstk__box all = {.width = plain.width, .height = plain.height};
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    insert_chunk(&s, 33, "tRNS", "\0\1\0\2\0", 5);
+    CHECK_EQ(decode_channels(&s, all, 3), 0);
+    CHECK_EQ(decode_channels(&s, all, 4), PSTK_EBADMSG);
+    CHECK(strstr(s.err.message, "tRNS") != NULL);
+    CHECK_EQ(pstk_image_check(s.file, s.size, 0, NULL, NULL, NULL), 0);
+    subject_close(&s);
+}
+
+/* tRNS chunks that are odd, around a palette of 5 colours of 4 bits, and the alpha of its first
+ * entries that Pillow 12.1 gives; 255 after these. */
+struct odd {
+    const char *before, *after, *late; /* PLTE, PLTE, the image data; or NULL */
+    uint32_t sizes[3];
+    uint8_t alpha[16];
+    uint32_t n;
+};
+
+static const struct odd odd[] = {
+    {.after = "\1\2\3", .sizes = {0, 3}, .alpha = {1, 2, 3}, .n = 3},
+    {.after = "\1\2\3\4\5\6\7", .sizes = {0, 7}, .alpha = {1, 2, 3, 4, 5, 6, 7}, .n = 7},
+    {.after = "", .sizes = {0, 0}, .n = 0},
+    {.before = "\1\2\3", .sizes = {3}, .alpha = {1, 2, 3}, .n = 3},
+    {.before = "\1\2\3", .after = "\5", .sizes = {3, 1}, .alpha = {5}, .n = 1},
+    {.before = "\1\2\3", .after = "", .sizes = {3, 0}, .n = 0},
+    {.after = "\1\2\3", .late = "\6", .sizes = {0, 3, 1}, .alpha = {6}, .n = 1},
+    {.after = "\377\0\377", .sizes = {0, 3}, .alpha = {255, 0}, .n = 2},
+    {.after = "\377\0\377\n", .sizes = {0, 4}, .alpha = {255, 0}, .n = 2},
+    {.after = "\0\n\n", .sizes = {0, 3}, .alpha = {0, 10, 10}, .n = 3},
+    {.after = "\377\n", .sizes = {0, 2}, .alpha = {255, 10}, .n = 2},
+};
+
+static const struct png_spec few_colors = {
+    .width = 40, .height = 30, .color = PNG_COLOR_TYPE_PALETTE, .depth = 4, .n_colors = 5};
+
+struct alpha_check {
+    const struct odd *odd;
+    uint32_t y, n_different;
+};
+
+static void compare_alpha(void *user, const uint8_t *rgba, uint64_t stride, uint32_t n_rows)
+{
+    struct alpha_check *c = user;
+    for (uint32_t k = 0; k < n_rows; k++, rgba += stride, c->y++)
+        for (uint32_t x = 0; x < few_colors.width; x++) {
+            const uint32_t index = png_sample(&few_colors, x, c->y, 0);
+            c->n_different += rgba[4 * x + 3] != (index < c->odd->n ? c->odd->alpha[index] : 255);
+            for (uint32_t i = 0; i < 3; i++)
+                c->n_different += rgba[4 * x + i] != png_expected(&few_colors, x, c->y, i);
+        }
+}
+
+/* Decode s to 4 channels. How many bytes differ, or an error. */
+static int alpha_differs(struct subject *s, const struct odd *o)
+{
+    struct alpha_check c = {.odd = o};
+    const struct pstk__box all = {.width = s->info.width, .height = s->info.height};
+    const struct pstk__coded image = {&pstk__image_png, s->file, s->size, &s->info};
+    const struct pstk__row_sink sink = {.rows = compare_alpha, .user = &c, .channels = 4};
+    const int r = pstk__image_decode(s->state, &image, &all, &sink, &s->err);
+    return r < 0 ? r : (int)(c.n_different + (c.y != few_colors.height));
+}
+
+#define PLTE_AT 33
+#define PLTE_END (PLTE_AT + 12 + 3 * 5)
+
+TEST(an_odd_trns_chunk_of_a_palette_gives_the_alpha_of_pillow)
+{
+    const struct pstk__box all = {.width = few_colors.width, .height = few_colors.height};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        struct subject s;
+        CHECK_EQ(subject_open(&s, &few_colors), 0);
+        if (odd[i].late)
+            insert_chunk(&s, s.size - 12, "tRNS", odd[i].late, odd[i].sizes[2]);
+        if (odd[i].after)
+            insert_chunk(&s, PLTE_END, "tRNS", odd[i].after, odd[i].sizes[1]);
+        if (odd[i].before)
+            insert_chunk(&s, PLTE_AT, "tRNS", odd[i].before, odd[i].sizes[0]);
+        CHECK_EQ(alpha_differs(&s, &odd[i]), 0);
+        CHECK_EQ(decode_channels(&s, all, 1), 0);
+        CHECK_EQ(decode_channels(&s, all, 3), 0);
+        subject_close(&s);
+    }
+}
+
+TEST(a_trns_chunk_longer_than_any_palette_is_refused_unless_it_is_of_one_entry)
+{
+    static const struct {
+        uint32_t size, zero;
+        uint8_t others;
+        int result;
+    } chunks[] = {{256, 4, 255, 0},
+                  {300, 4, 255, 0},
+                  {257, 256, 255, PSTK_EBADMSG},
+                  {257, 4, 254, PSTK_EBADMSG}};
+    for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++) {
+        static const struct odd fifth = {.alpha = {255, 255, 255, 255, 0}, .n = 5};
+        char bytes[300];
+        struct subject s;
+        memset(bytes, chunks[i].others, sizeof bytes);
+        bytes[chunks[i].zero] = 0;
+        CHECK_EQ(subject_open(&s, &few_colors), 0);
+        insert_chunk(&s, PLTE_END, "tRNS", bytes, chunks[i].size);
+        CHECK_EQ(alpha_differs(&s, &fifth), chunks[i].result);
+        CHECK(chunks[i].result == 0 || strstr(s.err.message, "tRNS: longer than a palette"));
+        CHECK_EQ(pstk_image_check(s.file, s.size, 0, NULL, NULL, NULL), 0);
+        subject_close(&s);
+    }
+}
+
+/* Of a key as of a palette's alpha. */
+TEST(the_last_key_counts_and_none_may_be_cut_short)
+{
+    const struct pstk__box all = {.width = plain.width, .height = plain.height};
+    struct png_spec keyed = plain;
+    keyed.transparent = keyed.key_is_first = 1;
+    struct subject s;
+    CHECK_EQ(subject_open(&s, &keyed), 0);
+    insert_chunk(&s, PLTE_AT, "tRNS", "\0\1\0\2\0\3", 6);
+    CHECK_EQ(decode_channels(&s, all, 4), 0);
+    insert_chunk(&s, PLTE_AT, "tRNS", "\0\1", 2);
+    CHECK_EQ(decode_channels(&s, all, 4), PSTK_EBADMSG);
     subject_close(&s);
 }
 
@@ -331,7 +524,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(every_kind_gives_the_pixels_that_were_written),
-        CASE(indices_past_a_short_palette_are_grays_as_in_pillow),
+        CASE(indices_past_a_short_palette_are_black_as_in_pillow_12),
         CASE(a_box_equals_that_of_the_image),
         CASE(gray_of_16_bits_is_refused),
         CASE(a_file_cut_anywhere_is_refused),
@@ -341,6 +534,12 @@ int main(void)
         CASE(the_orientation_of_an_exif_chunk_is_found),
         CASE(sizes_over_the_limit_are_refused_by_the_header),
         CASE(an_arena_that_is_too_small_is_an_error_at_any_size),
+        CASE(pixels_of_the_key_are_transparent_as_in_pillow),
+        CASE(a_large_interlaced_image_takes_no_more_than_was_promised),
+        CASE(a_key_that_is_cut_short_is_damage_where_alpha_is_asked_for),
+        CASE(an_odd_trns_chunk_of_a_palette_gives_the_alpha_of_pillow),
+        CASE(a_trns_chunk_longer_than_any_palette_is_refused_unless_it_is_of_one_entry),
+        CASE(the_last_key_counts_and_none_may_be_cut_short),
     };
     return RUN_CASES(cases);
 }

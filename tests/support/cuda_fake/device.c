@@ -121,6 +121,8 @@ cudaError_t cudaDeviceGetPCIBusId(char *pciBusId, int len, int device)
         e = cudaErrorInvalidValue;
     if (e == cudaSuccess)
         snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", 0x10 + device);
+    else if (pciBusId && len > 0)
+        snprintf(pciBusId, (size_t)len, "0000:"); /* a failure may leave anything */
     return cuda_fake__end(e, 0);
 }
 

@@ -50,16 +50,18 @@ static cudaError_t launch_pixels(const struct launch *l)
 {
     const struct pstk__cuda_pixels *p = l->argument;
     const struct pstk__pixels_kind kind = pstk__pixels_kind(p), *of = &l->kernel->pixels;
-    const uint64_t row = 3 * (uint64_t)p->height * p->width, size = pstk__size_of(p->dtype);
+    const uint64_t row = p->channels * (uint64_t)p->height * p->width,
+                   size = pstk__size_of(p->dtype);
     const uint32_t n_valid = p->n_valid < p->n_rows ? p->n_valid : p->n_rows;
-    if (kind.dtype != of->dtype || kind.layout != of->layout || kind.exact != of->exact ||
-        kind.run != of->run)
+    if (kind.channels != of->channels || kind.dtype != of->dtype || kind.layout != of->layout ||
+        kind.exact != of->exact || kind.run != of->run)
         return wrong(l->kernel);
     const struct cuda_fake_access accesses[N_ACCESSES] = {
         {.pointer = p->out, .size = row * p->n_rows * size, .write = 1},
         {.pointer = n_valid ? p->in : NULL, .size = row * n_valid},
         {.pointer = n_valid ? p->flips : NULL, .size = p->flips ? n_valid : 0},
-        {.pointer = kind.exact ? NULL : p->table, .size = kind.exact ? 0 : 3 * 256 * size}};
+        {.pointer = kind.exact ? NULL : p->table,
+         .size = kind.exact ? 0 : 256 * p->channels * size}};
     return cuda_fake_enqueue(l->stream, run_pixels, p, sizeof *p, accesses, N_ACCESSES);
 }
 
@@ -103,10 +105,10 @@ static cudaError_t launch_spin(const struct launch *l)
 
 #define NAME_OF(name) #name
 #define TEXT(name) NAME_OF(name)
-#define PIXELS(d, l, e, r)                                                                         \
-    {.name = TEXT(PSTK__PIXELS_KERNEL(d, l, e, r)),                                                \
+#define PIXELS(c, d, l, e, r)                                                                      \
+    {.name = TEXT(PSTK__PIXELS_KERNEL(c, d, l, e, r)),                                             \
      .launch = launch_pixels,                                                                      \
-     .pixels = {PSTK_##d, PSTK_##l, e, r}},
+     .pixels = {c, PSTK_##d, PSTK_##l, e, r}},
 #define CAST(t, f)                                                                                 \
     {.name = TEXT(PSTK__CAST_KERNEL(t, f)),                                                        \
      .launch = launch_cast,                                                                        \

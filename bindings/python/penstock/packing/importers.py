@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and data sets of others as map-style data sets of dicts, for penstock.pack: .npy, .npz, .pt, HDF5,
 Parquet, Hugging Face. Each reads rows as they are asked for, and opens its file again in a process made by
-fork."""
+fork. A folder that has none of them is one of images."""
 from __future__ import annotations
 
 import bisect
-import collections
 import contextlib
-import ctypes
 import functools
 import glob
 import itertools
@@ -16,16 +14,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .. import _c, errors, paths
+from .. import errors, paths
 from .._optional import is_a, needed
 from ..errors import SettingsError
-from ..paths import shell_word
+from .folder import ImageFolder
 from .values import is_array
 
 __all__ = ["Columns", "HDF5File", "HuggingFaceDataset", "ParquetFiles", "close", "from_numpy", "from_torch",
            "opened"]
 
-MAX_FILES_LOOKED_AT = 1000  # of a folder that cannot be packed here, for a message
 BLOCK_SIZE = 4 << 20  # bytes of rows read at a time where single rows are slow to read
 
 
@@ -355,36 +352,7 @@ def _opened_folder(path: str) -> Any:
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.parquet")))
     if files:
         return ParquetFiles(files)
-    raise SettingsError(f"{path} is a folder without Parquet files, and no data set of penstock's or "
-                        f"Hugging Face's; {_advice_on_images(path)}")
-
-
-def _image_formats(path: str) -> collections.Counter[tuple[str, bool]]:
-    """Of the first files below a folder: {(name of an image format, do data sets hold it?): files}."""
-    found: collections.Counter[tuple[str, bool]] = collections.Counter()
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-    for name in itertools.islice(files, MAX_FILES_LOOKED_AT):
-        with contextlib.suppress(OSError):
-            if not os.path.isfile(name):
-                continue  # opening a named pipe would wait
-            with open(name, "rb") as file:
-                head = file.read(64)
-            packed = ctypes.c_int()
-            kind = _c.lib.pstk_image_format(head, len(head), ctypes.byref(packed))
-            if kind is not None:
-                found[kind.decode(), bool(packed.value)] += 1
-    return found
-
-
-def _advice_on_images(path: str) -> str:
-    """How to pack a folder that may hold images, by the formats that they have."""
-    found = _image_formats(path)
-    others = ", ".join(f"{n} {kind}" for (kind, packed), n in found.most_common() if not packed)
-    command = f"to pack a folder of images: penstock pack {shell_word(path)} OUT"
-    if not others:
-        return command
-    convert = f"it holds images of formats that are not packed ({others}): convert them to JPEG or PNG"
-    return f"{convert}; {command}" if any(packed for _, packed in found) else convert
+    return ImageFolder(path)
 
 
 def _opened_path(path: str) -> Any:
@@ -401,7 +369,7 @@ def _opened_path(path: str) -> Any:
 
 def opened(source: Any) -> Any:
     """What pack takes, made map-style where it is a path, a dict of columns, or Hugging Face's; else as it
-    is."""
+    is. An ImageFolder has no samples here: the command packs it."""
     if isinstance(source, (str, os.PathLike)):
         return _opened_path(paths.local(source))
     if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):

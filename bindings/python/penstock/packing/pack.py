@@ -38,9 +38,9 @@ from ..dataset import Dataset
 from ..errors import SettingsError
 from ..keywords import explained
 from ..progress import Progress
-from . import importers
-from .samples import (N_LOOKED_AT, SchemaError, advice_on, check_source, class_names, inferred_schema,
-                      is_map_style, known_schema, record_of)
+from . import classes as class_numbers, folder, importers
+from .samples import (N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
+                      failed, inferred_schema, is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
 from .writer import Writer, count
 
@@ -53,19 +53,6 @@ SAMPLES_PER_WORKER = 16  # fewer are not worth a process
 PALETTES = ("{n:,} image{s} {have} a palette. Pictures come right, in the palette's colours; masks do not: "
             "resizing mixes colours, and class ids are lost. Pack masks as arrays (numpy.asarray(mask), in a "
             "field such as ('uint8', (height, width))) or as the bytes of their files (in a field 'bytes')")
-
-
-class PackError(errors.PenstockError):
-    """A sample could not be packed; nothing was. sample: its number. __cause__: what its data set raised."""
-
-    def __init__(self, message: str, sample: int | None = None) -> None:
-        super().__init__(message)
-        self.sample = sample
-
-
-def _failed(index: int, error: BaseException) -> PackError:
-    what = str(error) if isinstance(error, errors.PenstockError) else f"{type(error).__name__}: {error}"
-    return PackError(f"sample {index} could not be packed, and so nothing was: {what}", index)
 
 
 def n_cores() -> int:
@@ -83,7 +70,7 @@ def _taken(source: Any, index: int) -> Any:
     try:
         return source[index]
     except Exception as error:
-        raise _failed(index, error) from error
+        raise failed(index, error) from error
 
 
 def _numbered(source: Any) -> Iterator[tuple[int, Any]]:
@@ -96,7 +83,7 @@ def _numbered(source: Any) -> Iterator[tuple[int, Any]]:
     except (PackError, GeneratorExit):
         raise
     except Exception as error:
-        raise _failed(index, error) from error
+        raise failed(index, error) from error
 
 
 def _inferred(samples: Sequence[tuple[int, Any]]) -> dict[str, Field]:
@@ -128,7 +115,7 @@ def _add(writer: Writer, index: int, sample: Any, names: Sequence[str]) -> None:
     try:
         writer.add(record_of(sample, names))
     except Exception as error:
-        raise _failed(index, error) from error
+        raise failed(index, error) from error
 
 
 # ---- in this process -------------------------------------------------------------------------------------
@@ -192,7 +179,7 @@ def _error_message(index: int, error: Exception) -> tuple[Any, ...]:
     """What crosses to the parent of an error: itself where it can be pickled, its traceback as text."""
     cause = error.__cause__ or error
     text = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__))
-    message = str(error) if isinstance(error, PackError) else str(_failed(index, error))
+    message = str(error) if isinstance(error, PackError) else str(failed(index, error))
     try:
         pickle.loads(pickle.dumps(cause))
     except Exception:  # whatever an exception's own pickling raises
@@ -384,28 +371,39 @@ def _n_workers(wished: int | None, source: Any) -> int:
 def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None = None,
          schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
-         progress: bool = True, context: str = "fork") -> Dataset:
+         progress: bool = True, context: str = "fork", skip_bad: bool = False,
+         classes: str | None = None) -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
         arrays or tensors of one length, a DataFrame of pandas, a Hugging Face data set (of one split), or the
         path of a .npy, .npz, .pt, .h5 or .parquet file (or a folder of Parquet files, or what Hugging Face's
-        save_to_disk made). Samples are
+        save_to_disk made). Or the path of a folder of images, which is packed as `penstock pack` does, into the
+        same bytes: JPEG and PNG files, flat or with a folder for each class; fields jpg, cls and key. Samples are
         dicts, tuples, named tuples, dataclasses, or single values. A sample's number becomes its sample id.
         WebDataset's __url__ and __local_path__ are left out, unless the schema has them.
     num_workers: processes that share the work, each with a run of the samples; None: as many as there are
         cores (or none, where samples are few), 0: this process alone. Iterables are packed by this process.
-        Every worker seeds Python's, NumPy's and torch's random numbers with its number.
+        Every worker seeds Python's, NumPy's and torch's random numbers with its number. For a folder of images:
+        threads.
     schema: {name: field}, see penstock.Field; a tuple's (or list's) members take its names in order. None:
         found out from up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files),
         bytes, text, numbers, arrays, of which dimensions that differ are variable; tuples of an image and a
         number get the names image and cls, others "0", "1", ...
     names: class names to keep; None: those that the data set has as `classes`.
+    classes: the name of a field of text that holds class names. They become class numbers (int64), and the data
+        set keeps the names. A number is a name's place in `names`; without `names`, in the sorted names of all
+        samples, for which each sample is read once more.
     overwrite, shard_size, note, dictionary_size: as penstock.Writer takes them.
     check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
         found now; False looks at headers only.
-    progress: a bar on a terminal, else a line every 10 s, on stderr.
+    progress: a bar on a terminal, else a line every 10 s, on stderr. For a folder of images always lines.
     context: how processes start: "fork", as DataLoader's do, or "spawn", where the data set can be pickled.
+    skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.
+        False: a PackError names them, and nothing is packed.
+
+    A folder of images takes num_workers, overwrite, shard_size, progress and skip_bad, and no other setting.
+    What is left out of it is printed on stderr, as `penstock pack` prints it.
 
     Images of which the original file is at hand are best given as its bytes (with torchvision:
     ImageFolder(root, loader=lambda p: open(p, "rb").read())): a decoded image is stored as pixels.
@@ -417,8 +415,24 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     nothing is left behind; a data set that was to be replaced is as it was.
     """
     source = importers.opened(dataset)
+    if isinstance(source, folder.ImageFolder):
+        folder.refuse_given({"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
+                             "classes": classes,
+                             "check_images": None if check_images else False})
+        where = os.path.realpath(paths.local(path))
+        folder.pack(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size,
+                    num_workers=num_workers, progress=progress)
+        return Dataset(where)
+    if skip_bad:
+        raise SettingsError("skip_bad: value is True; must be False, except for a folder of images (leave bad samples "
+                            "out of the data set)")
     try:
         check_source(source)
+        if classes is not None:
+            known = known_schema(source) if schema is None else schema_of(schema)
+            if known and classes in known and known[classes].kind == "utf8":
+                schema = {**known, classes: Field("int64")}
+            source = class_numbers.numbered(source, classes, names, list(known) if known else None)
         n_workers = _n_workers(num_workers, source)
         _check_context(context)
         where = os.path.realpath(paths.local(path))

@@ -24,6 +24,21 @@ _ONE_VALUE = ("cls", "cls2", "id", "index", "inx", "npy", "text", "transcript", 
 _SEVERAL = ("cbor", "json", "jsn", "mp", "msg", "npz", "pickle", "pkl", "pth", "pyd", "tb", "ten")
 
 
+class PackError(errors.PenstockError):
+    """A sample could not be packed; nothing was. sample: its number; None for a folder of images, whose bad files
+    the message names. __cause__: what its data set raised."""
+
+    def __init__(self, message: str, sample: int | None = None) -> None:
+        super().__init__(message)
+        self.sample = sample
+
+
+def failed(index: int, error: BaseException) -> PackError:
+    """What to raise of a sample's error."""
+    what = str(error) if isinstance(error, errors.PenstockError) else f"{type(error).__name__}: {error}"
+    return PackError(f"sample {index} could not be packed, and so nothing was: {what}", index)
+
+
 class SchemaError(errors.PenstockError, TypeError, ValueError):
     """The schema cannot be found out from the samples; the message says what to declare."""
 

@@ -23,8 +23,10 @@ from ..keywords import near
 
 __all__ = ["Field", "FieldLike", "Schema", "schema_of"]
 
-PLAIN_KINDS = {"image": _c.FIELD_IMAGE, "bytes": _c.FIELD_BYTES, "utf8": _c.FIELD_UTF8}
-CODECS = {"none": _c.CODEC_NONE, "zstd": _c.CODEC_ZSTD, "planes": _c.CODEC_PLANES}
+# Those without a dtype; messages list images first.
+PLAIN_KINDS = {"image": _c.FIELD_IMAGE, **{name: code for name, code in _c.NAMES["field_kind"].items()
+                                           if code not in (_c.FIELD_SCALAR, _c.FIELD_NDARRAY)}}
+CODECS = _c.NAMES["codec"]
 # What others call them.
 _OTHERS = {
     **dict.fromkeys(("str", "string", "text", "txt", "json"), "utf8"),
@@ -33,8 +35,6 @@ _OTHERS = {
 }
 _PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # beside those of dtypes
 _NUMPY_TEXTS = {"S": "bytes", "U": "utf8"}  # by numpy.dtype's kind
-MAX_FIELDS = 64
-MAX_DIMS = 8
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,63}\Z")
 
 
@@ -122,8 +122,8 @@ class Field:
             raise SettingsError(f"a field of kind {self.kind!r} has no shape, {self.shape!r} was given")
         given = (self.shape,) if isinstance(self.shape, int) else self.shape
         shape = tuple(_dimension(n) for n in given or ())
-        if not 1 <= len(shape) <= MAX_DIMS:
-            raise SettingsError(f"shape is {self.shape!r}: an array has 1 to {MAX_DIMS} dimensions; for a "
+        if not 1 <= len(shape) <= _c.MAX_DIMS:
+            raise SettingsError(f"shape is {self.shape!r}: an array has 1 to {_c.MAX_DIMS} dimensions; for a "
                                 "scalar leave it out")
         return shape
 
@@ -191,8 +191,8 @@ def schema_of(given: Any) -> dict[str, Field]:
     if not isinstance(given, Mapping):
         raise SettingsError(f"the schema is a {type(given).__name__}: give a dict, such as "
                             "{'image': 'image', 'cls': 'int64'}")
-    if not 1 <= len(given) <= MAX_FIELDS:
-        raise SettingsError(f"the schema has {len(given)} fields: a record has 1 to {MAX_FIELDS}")
+    if not 1 <= len(given) <= _c.MAX_FIELDS:
+        raise SettingsError(f"the schema has {len(given)} fields: a record has 1 to {_c.MAX_FIELDS}")
     made = {}
     for name, value in given.items():
         if not isinstance(name, str) or not _NAME.match(name):

@@ -73,7 +73,7 @@ static inline int step_queue(struct step *s, const struct pstk_batch *b, cudaStr
     *s = (struct step){.batch = *b};
     s->batch.tensors = s->tensors;
     s->batch.sample_ids = copy_of(b->sample_ids, b->n_valid * sizeof(uint64_t));
-    s->batch.substitute_ids = copy_of(b->substitute_ids, b->n_valid * sizeof(uint64_t));
+    s->batch.replacement_ids = copy_of(b->replacement_ids, b->n_valid * sizeof(uint64_t));
     if (b->crops)
         s->batch.crops = copy_of(b->crops, b->n_tensors * n * sizeof *b->crops);
     for (uint32_t i = 0; i < b->n_tensors && code == cudaSuccess; i++) {
@@ -126,7 +126,7 @@ static inline int step_equal(const struct step *s, const struct pstk_batch *host
         b->n_tensors != host->n_tensors || b->epoch != host->epoch ||
         b->position != host->position || b->next_position != host->next_position ||
         b->index != host->index || memcmp(b->sample_ids, host->sample_ids, ids_size) != 0 ||
-        memcmp(b->substitute_ids, host->substitute_ids, ids_size) != 0 ||
+        memcmp(b->replacement_ids, host->replacement_ids, ids_size) != 0 ||
         !b->crops != !host->crops ||
         (b->crops &&
          memcmp(b->crops, host->crops, b->n_tensors * b->n_rows * sizeof *b->crops) != 0)) {
@@ -274,7 +274,7 @@ static inline struct pstk_settings trainer_settings(void)
     s.batch_size = 4;
     s.seed = 17;
     s.n_threads = 2;
-    s.with_crops = 1;
+    s.report_crops = 1;
     s.device = PSTK_CUDA;
     return s;
 }

@@ -61,7 +61,7 @@ TEST(every_dtype_and_layout_equals_the_host)
                 mine[1].n_ops = dtypes[3 - d] == PSTK_U8 ? 2 : 3;
                 mine[0].layout = mine[1].layout = layout ? PSTK_NCHW : PSTK_NHWC;
                 s.outputs = mine;
-                s.last = last;
+                s.last_batch = last;
                 CHECK(equals_host(&s));
             }
 }
@@ -86,7 +86,7 @@ TEST(every_width_equals_the_host)
             mine[1].name = "planar";
             s.outputs = mine;
             s.n_outputs = 2;
-            s.last = PSTK_LAST_SHORT;
+            s.last_batch = PSTK_LAST_SHORT;
             CHECK(equals_host(&s));
         }
 }
@@ -103,7 +103,7 @@ TEST(threads_slots_and_batches_make_no_difference)
                     s.n_slots = slots[k];
                     s.batch_size = batches[b];
                     s.n_device_slots = d;
-                    s.timed = d == 3;
+                    s.measure_device = d == 3;
                     CHECK(equals_host(&s));
                 }
 }
@@ -157,7 +157,7 @@ static int juggler_next(struct juggler *j, uint32_t n_device_slots)
     int ok = juggler_step(b, stream);
     if (other != stream && pick(2))
         ok = pstk_batch_wait(b, other, NULL) == 0 && juggler_step(b, other) &&
-             pstk_batch_record(b, other, NULL) == 0 && ok;
+             pstk_batch_use_stream(b, other, NULL) == 0 && ok;
     j->held[j->n_held] = b;
     j->held_on[j->n_held++] = stream;
     return ok;
@@ -182,8 +182,8 @@ static int schedule(uint64_t seed)
     s.n_device_slots = 2 + pick(3);
     s.n_threads = 1 + pick(2);
     s.seed = seed;
-    s.last = pick(3);
-    s.timed = pick(2);
+    s.last_batch = pick(3);
+    s.measure_device = pick(2);
     int ok = trainer_open(&trainer, &s);
     for (uint32_t i = 0; i < N_STREAMS && ok; i++)
         ok = cudaStreamCreateWithFlags(&j.streams[i], cudaStreamNonBlocking) == cudaSuccess;
@@ -230,7 +230,7 @@ static int steps_on_all(struct trainer *t, struct pstk_batch *b, cudaStream_t *s
         ok = (i == 0 || pstk_batch_wait(b, streams[i], &t->err) == 0) &&
              pstk_stream_spin(t->loader, streams[i], (uint64_t)((n - i) % 4) * 200000, NULL) == 0 &&
              trainer_step(t, b, streams[i]) &&
-             (i == 0 || pstk_batch_record(b, streams[i], &t->err) == 0);
+             (i == 0 || pstk_batch_use_stream(b, streams[i], &t->err) == 0);
     }
     return ok;
 }
@@ -304,7 +304,7 @@ TEST(a_stream_of_another_device_is_refused_and_the_batch_stays)
     CHECK_EQ(pstk_next(trainer.loader, &b, trainer.stream, LONG, &trainer.err), 1);
     CHECK_EQ(b->index, 0);
     CHECK_EQ(pstk_batch_wait(b, other, &trainer.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_batch_record(b, other, &trainer.err), PSTK_EINVAL);
+    CHECK_EQ(pstk_batch_use_stream(b, other, &trainer.err), PSTK_EINVAL);
     CHECK_CUDA(cudaGetDevice(&current));
     CHECK_EQ(current, 1);
     CHECK(trainer_step(&trainer, b, trainer.stream));
@@ -481,7 +481,7 @@ TEST(ten_thousand_batches_take_no_memory)
     double grown = 1, taken = 1;
     void *copy;
     CHECK_CUDA(cudaMalloc(&copy, 1 << 20));
-    s.timed = 1;
+    s.measure_device = 1;
     s.batch_size = 2;
     CHECK(trainer_open(&trainer, &s));
     CHECK(take_batches(100, copy));
@@ -606,7 +606,7 @@ TEST(the_time_that_the_stream_waited_is_told)
 {
     struct pstk_settings s = trainer_settings();
     struct pstk_stats stats = {.size = sizeof stats};
-    s.timed = 1;
+    s.measure_device = 1;
     CHECK(trainer_open(&trainer, &s));
     for (int i = 0; i < 30; i++) {
         struct pstk_batch *b;
@@ -625,7 +625,7 @@ TEST(the_time_that_the_stream_waited_is_told)
     CHECK_EQ(stats.n_device_slots, 3);
     CHECK(stats.device_memory > 0);
     CHECK_EQ(stats.page_locked, 1);
-    CHECK_EQ(stats.rungs & PSTK_RUNG_NOT_PAGE_LOCKED, 0);
+    CHECK_EQ(stats.fallbacks & PSTK_FALLBACK_NOT_PAGE_LOCKED, 0);
     trainer_close(&trainer);
 }
 
@@ -645,7 +645,7 @@ TEST(a_forked_child_may_call_nothing)
         void *stream;
         const int ok = pstk_next(trainer.loader, &c, trainer.stream, -1, NULL) == PSTK_EPERM &&
                        pstk_batch_wait(b, trainer.stream, NULL) == PSTK_EPERM &&
-                       pstk_batch_record(b, trainer.stream, NULL) == PSTK_EPERM &&
+                       pstk_batch_use_stream(b, trainer.stream, NULL) == PSTK_EPERM &&
                        pstk_batch_read(b, 1, &byte, 1, trainer.stream, NULL) == PSTK_EPERM &&
                        pstk_stream_open(trainer.loader, &stream, NULL) == PSTK_EPERM &&
                        pstk_stream_spin(trainer.loader, trainer.stream, 1, NULL) == PSTK_EPERM;
@@ -684,7 +684,7 @@ static int run_fault(void)
     trainer_close(&trainer); /* shall end, too */
     return launched == cudaSuccess && ran == cudaErrorIllegalAddress && r == PSTK_EIO &&
                    trainer.err.native == (int32_t)cudaErrorIllegalAddress &&
-                   strstr(trainer.err.message, "a kernel that ran before failed with "
+                   strstr(trainer.err.message, "an earlier kernel failed with "
                                                "cudaErrorIllegalAddress")
                ? 0
                : 1;

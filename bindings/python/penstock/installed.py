@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where headers and library are, for programs in C that use this installation."""
+from __future__ import annotations
+
+import ctypes
+import pathlib
+
+from . import _c
+
+__all__ = ["get_include", "get_library"]
+
+
+def get_include() -> str:
+    """The folder for a compiler's -I: `#include <penstock/penstock.h>` is found in it.
+
+    Raises FileNotFoundError where the headers are not installed.
+    """
+    here = pathlib.Path(__file__).resolve().parent
+    # In a wheel they are in the package; else below the prefix where the package was installed, or in the sources.
+    for folder in (here, *here.parents):
+        if (folder / "include/penstock/penstock.h").exists():
+            return str(folder / "include")
+    raise FileNotFoundError(f"no include/penstock/penstock.h above {here}: install the library's headers "
+                            "(meson install -C build), or a wheel, which has them")
+
+
+def get_library() -> str:
+    """The file of the library that this package has loaded: link with it by this path.
+
+    The program finds it at run time where it is linked with -Wl,-rpath and its folder.
+    """
+    address = ctypes.cast(_c.lib.pstk_version, ctypes.c_void_p).value or 0
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        words = line.split(maxsplit=5)
+        begin, end = (int(word, 16) for word in words[0].split("-"))
+        if begin <= address < end:
+            return words[5]
+    raise FileNotFoundError(f"{_c.lib._name} is loaded, and /proc/self/maps has no file of it")

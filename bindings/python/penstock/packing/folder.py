@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder of images, packed by the command `penstock pack`. The command alone decides which files are images,
+which class each has and what is left out, so its data set and penstock.pack's are the same, byte for byte."""
+from __future__ import annotations
+
+import dataclasses
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from ..__main__ import command
+from ..errors import SettingsError
+from .samples import PackError
+from .writer import Writer, count
+
+__all__ = ["ImageFolder"]
+
+USAGE = 2  # exit status of the command: a setting, a path or a permission is wrong
+MIN_SHARD_SIZE, MAX_SHARD_SIZE = 1 << 16, 1 << 43  # bytes, of the option --shard-size
+MAX_THREADS = 1024  # of the option --threads
+SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warning: "  # how lines of it begin
+# The command's advice names its options.
+_KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True"}
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageFolder:
+    """A folder of images, flat or with a folder for each class."""
+    path: str
+
+
+def refuse_given(given: Mapping[str, Any]) -> None:
+    """Refuse settings of samples that the command has no option for. given: {setting: value; None: not given}.
+    Raises SettingsError."""
+    for name, value in given.items():
+        if value is not None:
+            raise SettingsError(f"{name}: value is {value!r}; must be left out for a folder of images, whose fields "
+                                "are jpg, cls and key (to choose, pack samples: penstock.pack([{...}, ...], path))")
+
+
+def _line(source: ImageFolder, where: str, skip_bad: bool, overwrite: bool, shard_size: int,
+          num_workers: int | None) -> list[str]:
+    made = [command(), "pack"] + ["--skip-bad"] * bool(skip_bad) + ["--overwrite"] * bool(overwrite)
+    if shard_size:
+        made.append(f"--shard-size={count('shard_size', shard_size, MIN_SHARD_SIZE, MAX_SHARD_SIZE)}")
+    if num_workers is not None:
+        made.append(f"--threads={max(count('num_workers', num_workers, 0, MAX_THREADS), 1)}")
+    return [*made, "--", source.path, where]
+
+
+def _print(line: str) -> None:
+    if sys.stderr is not None:
+        print(line, file=sys.stderr, flush=True)
+
+
+def _run(line: list[str], progress: bool) -> tuple[int, list[str]]:
+    """Run the command. Returns its exit status and what it printed, except its progress."""
+    said = []
+    # A session of its own: Ctrl-C is for this process, which ends the command once.
+    with subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          encoding="utf-8", errors="replace", start_new_session=True) as process:
+        try:
+            for text in process.stderr or ():
+                text = text.rstrip("\n")
+                if not text.startswith(PROGRESS):
+                    said.append(text)
+                elif progress:
+                    _print(text)
+            process.wait()
+        except BaseException:
+            process.send_signal(signal.SIGTERM)  # it removes what it wrote
+            if process.stderr:
+                process.stderr.close()  # or it would wait for a reader
+            process.wait()
+            raise
+    return process.returncode, said
+
+
+def _refuse(status: int, said: list[str]) -> None:
+    text = "\n".join(line[len(SAID):] if line.startswith(SAID) else line for line in said)
+    for option, keyword in _KEYWORDS.items():
+        text = text.replace(option, keyword)
+    if status < 0:
+        text += f"the command penstock pack was killed by signal {-status} ({signal.Signals(-status).name}), and " \
+                "so nothing was packed"
+    raise SettingsError(text) if status == USAGE else PackError(text)
+
+
+def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
+         num_workers: int | None, progress: bool) -> None:
+    """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
+    become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
+    line = _line(source, where, skip_bad, overwrite, shard_size, num_workers)
+    # The writer refuses a path by the exceptions that all of the package raises.
+    Writer(where, {"jpg": "image"}, overwrite=overwrite).abort()
+    status, said = _run(line, progress)
+    if status:
+        _refuse(status, said)
+    for text in said:
+        if text.startswith(WARNING):
+            warnings.warn(text[len(WARNING):], stacklevel=4)  # to who calls penstock.pack
+        else:
+            _print(text)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a penstock.Loader is: the cursor, and the passes over epochs.
+
+A signal's handler may raise between any two steps of Python. So the cursor moves in two steps, and a batch
+that was lost between them comes again.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from ctypes import byref
+from typing import TYPE_CHECKING, Any
+
+from . import _c, errors
+from .handle import Handle
+
+if TYPE_CHECKING:
+    from .loader import Loader
+
+__all__ = ["Coming", "Pass", "Place"]
+
+# (thread, cursor): of a batch on its way from the library to the caller: who asked, and the cursor past it.
+Coming = tuple[int, tuple[int, int]]
+
+
+class Place:
+    """The cursor of a loader and its newest pass. Its handle's `turn` is held wherever nothing else is said.
+
+    Invariants:
+    - `cursor` (epoch, position) is just past the last batch that the caller is known to have.
+    - `astray`: the library's cursor may be ahead of `cursor`; the next batch is asked for after a seek back.
+    - `coming`: the batch that was handed out last, until it arrived. Still there when its thread comes again,
+      the batch was lost on the way. Another thread's counts as arrived.
+    - `resume` is the place that was asked for last (open, seek, a loaded state): the next pass goes on there
+      as long as `cursor` has not left it. `start` is where the newest pass began.
+    - `number` is of the newest pass; earlier ones are over.
+    - `asked`: set_epoch named the epoch of the next pass, even if nothing of it is left.
+    """
+
+    __slots__ = ("_handle", "_order", "asked", "astray", "coming", "cursor", "number", "resume", "start")
+
+    def __init__(self, handle: Handle, order: _c.OrderSettings, epoch: int, position: int) -> None:
+        """order: everything that fixes the order except the epoch."""
+        self._handle, self._order = handle, order
+        self.cursor = self.resume = self.start = (epoch, position)
+        self.number = 0
+        self.asked = self.astray = False
+        self.coming: Coming | None = None
+
+    # ---- any thread, holding nothing -----------------------------------------------------------------------
+
+    def seen(self) -> tuple[int, int]:
+        """The cursor, as the calling thread knows it."""
+        coming = self.coming
+        return self.cursor if coming is None or coming[0] == threading.get_ident() else coming[1]
+
+    def current_epoch(self) -> int:
+        """The epoch of the next batch; at the end of an epoch that a pass reached, still that epoch."""
+        epoch, position = self.seen()
+        return epoch + (self.resume == (epoch, position) and not self.n_left(epoch, position))
+
+    def n_left(self, epoch: int, position: int) -> int:
+        """Number of batches from a position to the end of its epoch."""
+        order = _c.OrderSettings.from_buffer_copy(self._order)
+        order.epoch = epoch
+        return int(_c.lib.pstk_order_n_batches(byref(order), position))
+
+    # ---- moving --------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Find out what became of the batch that was handed out last."""
+        coming = self.coming
+        if coming is None:
+            return
+        if coming[0] == threading.get_ident():
+            self.astray = True
+        else:
+            self.cursor = coming[1]
+        self.coming = None
+
+    def seek(self, epoch: int, position: int) -> None:
+        """Move the library, too. It refuses a place outside the data set before it moves."""
+        error, before, self.astray = errors.new(), self.astray, True
+        code = _c.lib.pstk_seek(self._handle.pointer, epoch, position, byref(error))
+        if code < 0:
+            self.astray = before
+            raise errors.of(error, code)
+        self.cursor, self.astray = (epoch, position), False
+
+    def go(self, epoch: int, position: int) -> None:
+        """Begin anew at a place: earlier passes are over."""
+        self.seek(epoch, position)
+        self.resume = self.start = self.cursor
+        self.number += 1
+        self.asked = False
+
+    def ask(self, epoch: int) -> None:
+        """Make `epoch` the next pass: from its start, or from a place in it that was asked for and not used."""
+        if self.cursor != self.resume or self.resume[0] != epoch:
+            self.go(epoch, 0)
+        self.asked = True
+
+    def begin(self) -> tuple[int, int, int]:
+        """(number, epoch, batches) of a new pass, from the cursor."""
+        self.start, self.asked = self.cursor, False
+        self.number += 1
+        return self.number, self.cursor[0], self.n_left(*self.cursor)
+
+    def begin_next(self) -> tuple[int, int, int]:
+        """The same; in the next epoch where this one was left early or is at its end."""
+        left_early = self.cursor[1] > 0 and self.cursor != self.start
+        if not self.asked and (left_early or not self.n_left(*self.cursor)):
+            self.seek(self.cursor[0] + 1, 0)
+        return self.begin()
+
+
+class Pass(Iterator[Any]):
+    """One go over an epoch, or what is left of it. len() is the number of its batches."""
+
+    def __init__(self, loader: Loader, number: int, epoch: int, n_batches: int) -> None:
+        self._loader: Loader | None = loader
+        self._number, self._epoch, self._n_batches = number, epoch, n_batches
+
+    def __len__(self) -> int:
+        return self._n_batches
+
+    def __iter__(self) -> Pass:
+        return self
+
+    def __next__(self) -> Any:
+        if self._loader is None:
+            raise StopIteration
+        place = self._loader._place
+        try:
+            batch, coming = self._loader._next(self._number, self._epoch)
+        except StopIteration as error:
+            raise RuntimeError("a function that was given to the loader raised StopIteration, which would end "
+                               "the loop as if the epoch were over") from error
+        if coming is None:
+            self._loader = None
+            raise StopIteration
+        # No call from here on, after which a handler might raise. (Python 3.9 looks at signals between any
+        # two steps: there a batch may be lost on its last one.)
+        if place.coming is coming:
+            place.cursor, place.coming = coming[1], None
+        return batch

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/machine.h - what the machine offers a loader, and what each of its parts does alone.
+ */
+#ifndef PENSTOCK_MACHINE_H
+#define PENSTOCK_MACHINE_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct pstk_settings;
+
+/* ---- the machine --------------------------------------------------------------------------- */
+
+/* Instruction sets of the kernels that decode and resize. All give the same bytes. */
+enum pstk_kernels {
+    /* the best that runs here */
+    PSTK_KERNELS_AUTO = 0,
+    PSTK_KERNELS_C = 1,
+    PSTK_KERNELS_AVX2 = 2,
+    PSTK_KERNELS_AVX512 = 3,
+};
+
+/* What this machine offers a loader. -1: unknown. */
+struct pstk_machine {
+    /* sizeof(struct pstk_machine), set by the caller */
+    uint32_t size;
+
+    /* Cores and memory. */
+
+    /* cores in this process's affinity mask */
+    uint32_t n_cores;
+    /* cores that the cgroup's CPU quota leaves: the automatic number of workers */
+    uint32_t n_usable;
+    /* NUMA nodes with those cores */
+    uint32_t n_nodes;
+    /* bytes of the machine, or its cgroup's limit if that is lower */
+    uint64_t memory;
+    /* bytes of RLIMIT_MEMLOCK; UINT64_MAX: unlimited */
+    uint64_t memlock;
+    /* RLIMIT_NOFILE */
+    uint64_t open_files;
+    /* cores that the cgroup grants; 0: no quota */
+    double cpu_quota;
+
+    /* Reading. */
+
+    /* 1: a ring can be set up and entered; <0: -errno of the refused call */
+    int32_t io_uring;
+    /* 1: 64 MiB of buffers can be registered; <0: -errno */
+    int32_t fixed_buffers;
+    /* 1: both IORING_SETUP_SINGLE_ISSUER (6.0) and IORING_SETUP_DEFER_TASKRUN (6.1) work */
+    int32_t single_issuer;
+    /* 1: O_DIRECT works on the path; <0: -errno */
+    int32_t direct;
+    /* bytes */
+    uint32_t direct_memory_align;
+    /* bytes */
+    uint32_t direct_offset_align;
+
+    /* Processors. */
+
+    /* the best enum pstk_kernels of this CPU */
+    uint32_t kernels;
+    /* -1: a build without CUDA, or no driver that it can use. pstk_get_machine looks for devices,
+     * which takes 0.1 s and more, only where size reaches past this member */
+    int32_t n_cuda_devices;
+
+    /* Names. */
+
+    /* release of the kernel */
+    char kernel[64];
+    /* model name */
+    char cpu[64];
+    /* of the path: "ext4", ... */
+    char file_system[32];
+    /* name and version of the linked library */
+    char libjpeg[32];
+};
+
+/* Find out about this machine. `path`: where data would lie; NULL: nowhere. borrows. */
+PSTK_API int pstk_get_machine(const char *path, struct pstk_machine *machine,
+                              struct pstk_error *err);
+
+/* ---- devices ------------------------------------------------------------------------------- */
+
+enum pstk_device_kind {
+    PSTK_HOST = 0,
+    PSTK_CUDA = 1,
+};
+
+/* A device on which a loader can hand out batches. 0 or "": unknown. */
+struct pstk_device {
+    /* sizeof(struct pstk_device), set by the caller */
+    uint32_t size;
+    /* enum pstk_device_kind */
+    uint32_t kind;
+    /* of that kind */
+    int32_t index;
+    /* nearest node, as the system counts; -1: unknown */
+    int32_t numa_node;
+    /* bytes */
+    uint64_t memory;
+
+    /* CUDA versions of driver and runtime: 13000 is 13.0 */
+    uint32_t driver, runtime;
+    /* compute capability */
+    uint32_t major, minor;
+
+    /* of the link as it is now; GPUs lower it while idle */
+    uint32_t pcie_generation;
+    /* lanes as they are now */
+    uint32_t pcie_width;
+    /* what link and device can do */
+    uint32_t pcie_generation_max;
+    /* lanes that link and device can use */
+    uint32_t pcie_width_max;
+
+    /* PCI address */
+    char bus_id[32];
+    char name[64];
+};
+
+/* Find out about a device, without allocating anything there. ENOTSUP: this build or machine has no
+ * device of that kind; EINVAL: it has none of that index. */
+PSTK_API int pstk_get_device(uint32_t kind, int32_t index, struct pstk_device *device,
+                             struct pstk_error *err);
+
+/* Bytes per second that copies reach when nothing else runs; 0: not measured. */
+struct pstk_copy_rates {
+    /* sizeof(struct pstk_copy_rates), set by the caller */
+    uint32_t size;
+    uint32_t reserved;
+    /* from page-locked host memory, by cudaMemcpyAsync */
+    double to_device;
+    /* to page-locked host memory */
+    double to_host;
+    /* from memory that is not page-locked */
+    double pageable_to_device;
+    /* within device memory; each byte counts once */
+    double on_device;
+};
+
+/* Measure copies of block_size bytes, one after the other, for `seconds` in total. Allocates two
+ * blocks on the device. */
+PSTK_API int pstk_measure_copies(uint32_t kind, int32_t index, uint64_t block_size, double seconds,
+                                 struct pstk_copy_rates *rates, struct pstk_error *err);
+
+/* ---- ceilings ------------------------------------------------------------------------------ */
+
+/* What each part does alone. 0: not measured, for want of such a field or of time. */
+struct pstk_ceilings {
+    /* sizeof(struct pstk_ceilings), set by the caller */
+    uint32_t size;
+    uint32_t reserved;
+    /* reads of the same extents at the same depth, without checks */
+    double storage_bytes_per_second;
+    /* the same reads */
+    double storage_reads_per_second;
+    /* full decode by libjpeg-turbo on n_threads threads */
+    double decode_samples_per_second;
+    /* memcpy by n_threads threads of blocks that no cache holds */
+    double memory_bytes_per_second;
+    /* the same loader with an output that decodes nothing */
+    double loader_samples_per_second;
+    /* page-locked copies to the device, of as many bytes as a batch copies */
+    double copy_bytes_per_second;
+    /* bytes of each of those copies */
+    uint64_t copy_block_size;
+};
+
+/* Measure the ceilings for a loader with these settings, for `seconds` in total. The time to open
+ * files and to read the images to decode is extra. borrows. */
+PSTK_API int pstk_measure_ceilings(const struct pstk_settings *s, double seconds,
+                                   struct pstk_ceilings *ceilings, struct pstk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/order.h - which samples a batch has, without a loader.
+ *
+ * An order is a permutation of the sample ids of one epoch: it maps position k to a sample id. A
+ * global batch takes the next G = batch_size * world positions; rank r gets those that are r modulo
+ * world. The functions are pure: they read no data set and any number of threads may call them.
+ */
+#ifndef PENSTOCK_ORDER_H
+#define PENSTOCK_ORDER_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum pstk_order {
+    /* a new random permutation in every epoch */
+    PSTK_ORDER_FULL = 0,
+    /* by sample id */
+    PSTK_ORDER_SEQUENTIAL = 1,
+};
+
+/* What becomes of the last n modulo G samples of an order. */
+enum pstk_last_batch {
+    /* the epoch leaves them out */
+    PSTK_LAST_DROP = 0,
+    /* samples from the start of the epoch's order fill the last batch; n_valid counts them */
+    PSTK_LAST_PAD = 1,
+    /* the last batch has fewer valid rows, on some ranks perhaps none */
+    PSTK_LAST_SHORT = 2,
+};
+
+/* Changes whenever the same settings would give another order. */
+#define PSTK_ORDER_VERSION 1
+
+/* The order of a data set of n_samples samples. A loader with the same values delivers it. */
+struct pstk_order_settings {
+    /* sizeof(struct pstk_order_settings), set by the caller */
+    uint32_t size;
+    /* enum pstk_order */
+    uint32_t order;
+    uint64_t n_samples;
+    uint64_t seed;
+    uint64_t epoch;
+    /* rows of one rank's batch */
+    uint32_t batch_size;
+    uint32_t rank;
+    /* 0: 1 */
+    uint32_t world;
+    /* enum pstk_last_batch */
+    uint32_t last_batch;
+};
+
+/* Return the number of batches of an epoch from `position` on; the same for every rank. borrows. */
+PSTK_API uint64_t pstk_order_n_batches(const struct pstk_order_settings *s, uint64_t position);
+/* Write the ids of the batch at `position` to ids[batch_size]. Return the number of valid ids; 0:
+ * past the end of the epoch; <0: EINVAL. borrows. */
+PSTK_API int64_t pstk_order_batch(const struct pstk_order_settings *s, uint64_t position,
+                                  uint64_t *ids);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

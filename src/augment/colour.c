@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "augment/colour.h"
+
+#include "image/channels.h"
+
+/* Inlined with constants: a loop of its own for each pair. */
+static inline void convert(uint8_t *out, uint32_t out_channels, const uint8_t *in,
+                           uint32_t in_channels, uint32_t n_pixels)
+{
+    for (uint32_t i = 0; i < n_pixels; i++, in += in_channels, out += out_channels) {
+        if (out_channels == 1) {
+            out[0] = pstk__luma(in);
+            continue;
+        }
+        out[0] = in[0];
+        out[1] = in[in_channels == 1 ? 0 : 1];
+        out[2] = in[in_channels == 1 ? 0 : 2];
+        if (out_channels == 4)
+            out[3] = 255;
+    }
+}
+
+void pstk__colour_convert(uint8_t *out, uint32_t out_channels, const uint8_t *in,
+                          uint32_t in_channels, uint32_t n_pixels)
+{
+    if (out_channels == 1 && in_channels == 3)
+        convert(out, 1, in, 3, n_pixels);
+    else if (out_channels == 1)
+        convert(out, 1, in, 4, n_pixels);
+    else if (out_channels == 3 && in_channels == 1)
+        convert(out, 3, in, 1, n_pixels);
+    else if (out_channels == 3)
+        convert(out, 3, in, 4, n_pixels);
+    else
+        convert(out, 4, in, in_channels, n_pixels);
+}

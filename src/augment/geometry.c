@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "augment/geometry.h"
+
+void pstk__geometry_init(struct pstk__geometry *g, uint32_t image_width, uint32_t image_height)
+{
+    *g = (struct pstk__geometry){.image_width = image_width,
+                                 .image_height = image_height,
+                                 .source = {0, 0, image_width, image_height}};
+    pstk__geometry_resize(g, image_width, image_height);
+    g->resized = 0;
+}
+
+void pstk__geometry_resize(struct pstk__geometry *g, uint32_t width, uint32_t height)
+{
+    g->out_width = width;
+    g->out_height = height;
+    g->window_left = g->window_top = 0;
+    g->window_width = width;
+    g->window_height = height;
+    g->resized = 1;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* geometry: which part of an image a row of an output shows, and how. Pure. */
+#ifndef PSTK_GEOMETRY_H
+#define PSTK_GEOMETRY_H
+
+#include "augment/resize.h"
+
+/*
+ * The geometry of a sample under way: the source box is resized to out_width x out_height, the
+ * window of that is kept (it may reach outside: those pixels are 0), then mirrored if flip.
+ * Coordinates are of the image after EXIF orientation.
+ */
+struct pstk__geometry {
+    uint32_t image_width, image_height;
+    struct pstk__box source;
+    uint32_t out_width, out_height;  /* after resize; = source size before any */
+    int64_t window_left, window_top; /* in the resized image */
+    uint32_t window_width, window_height;
+    uint32_t resized; /* 1: a resizing op was applied */
+    uint32_t flip;
+};
+
+/* The whole image as it is. */
+void pstk__geometry_init(struct pstk__geometry *g, uint32_t image_width, uint32_t image_height);
+/* Resize the source box to this size; the window is all of it. */
+void pstk__geometry_resize(struct pstk__geometry *g, uint32_t width, uint32_t height);
+
+#endif

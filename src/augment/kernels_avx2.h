@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels_avx2: the entry with 256-bit registers, and the parts of it that files of their own hold.
+ */
+#ifndef PSTK_KERNELS_AVX2_H
+#define PSTK_KERNELS_AVX2_H
+
+#include "augment/kernels.h"
+
+#if defined(__x86_64__)
+extern const struct pstk__pixel_kernels pstk__pixel_avx2; /* resize_avx2.c */
+
+void pstk__premultiply_avx2(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels);
+void pstk__unpremultiply_avx2(uint8_t *rgba, uint32_t n_pixels);
+void pstk__lookup_init_avx2(void *lookup, const struct pstk__finish *finish);
+void pstk__finish_row_avx2(void *out, const uint8_t *pixels, const struct pstk__finish *finish);
+#endif
+
+#endif

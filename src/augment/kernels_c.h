@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels_c: the entry in plain C, and the parts of it that files of their own hold. */
+#ifndef PSTK_KERNELS_C_H
+#define PSTK_KERNELS_C_H
+
+#include "augment/kernels.h"
+
+extern const struct pstk__pixel_kernels pstk__pixel_c; /* resize_c.c */
+
+void pstk__premultiply_c(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels);
+void pstk__unpremultiply_c(uint8_t *rgba, uint32_t n_pixels);
+void pstk__lookup_init_c(void *lookup, const struct pstk__finish *finish);
+void pstk__finish_row_c(void *out, const uint8_t *pixels, const struct pstk__finish *finish);
+
+#endif

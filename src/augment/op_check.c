@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_check: what the checks of several ops have in common. */
+#include "augment/op.h"
+
+#include "base/error.h"
+
+#define MAX_SIDE 65535u /* pixels: what JPEG can hold, and the record format */
+
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+
+int pstk__op_check_side(const char *what, uint32_t pixels, struct pstk_error *err)
+{
+    if (pixels < 1 || pixels > MAX_SIDE)
+        return FAIL("%s: value is %u; must be from 1 to %u pixels", what, pixels, MAX_SIDE);
+    return 0;
+}
+
+int pstk__op_check_size(const struct pstk_op *op, struct pstk_error *err)
+{
+    const int rc = pstk__op_check_side("height", op->height, err);
+    return rc < 0 ? rc : pstk__op_check_side("width", op->width, err);
+}
+
+int pstk__op_check_no_size(const struct pstk_op *op, struct pstk_error *err)
+{
+    if (op->width != 0 || op->height != 0)
+        return FAIL("width, height: values are %u and %u; must be 0, because they do not apply",
+                    op->width, op->height);
+    return 0;
+}
+
+int pstk__op_check_unused(const struct pstk_op *op, uint32_t n_used, struct pstk_error *err)
+{
+    if (op->flags != 0)
+        return FAIL("flags: value is 0x%x; must be 0, because this version knows none", op->flags);
+    for (uint32_t i = n_used; i < 8; i++)
+        if (!(op->params[i] == 0.0))
+            return FAIL("params[%u]: value is %g; must be 0, because it is not used", i,
+                        op->params[i]);
+    return 0;
+}
+
+int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_error *err)
+{
+    if (!(uses & PSTK__USES_CHILDREN) && (op->children || op->n_children != 0))
+        return FAIL(
+            "n_children: value is %u; must be 0, and children NULL, because they do not apply",
+            op->n_children);
+    if (!(uses & PSTK__USES_FILTER) && op->filter != 0)
+        return FAIL("filter: value is %u; must be 0, because it does not apply", op->filter);
+    if (!(uses & PSTK__USES_CHANNELS) && op->channels != 0)
+        return FAIL("channels: value is %u; must be 0, because they do not apply", op->channels);
+    for (uint32_t c = 0; c < sizeof op->fill && !(uses & PSTK__USES_FILL); c++)
+        if (op->fill[c] != 0)
+            return FAIL("fill: value is %u; must be 0, because it does not apply", op->fill[c]);
+    return 0;
+}
+
+int pstk__op_check_sized(const struct pstk_op *op, struct pstk_error *err)
+{
+    const int rc = pstk__op_check_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 0, err);
+}
+
+void pstk__op_size(const struct pstk_op *op, struct pstk__view *view)
+{
+    view->height = op->height;
+    view->width = op->width;
+}
+
+void pstk__op_bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
+{
+    bounds->min_out_width = op->width;
+    bounds->min_out_height = op->height;
+}

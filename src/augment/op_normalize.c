@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_normalize: ToTensor and Normalize in one, folded into the output's table. */
+#include "augment/op.h"
+
+#include "base/error.h"
+
+#include <math.h>
+
+struct pstk_op pstk_normalize(const float *mean, const float *deviation)
+{
+    return pstk_normalize_channels(3, mean, deviation);
+}
+
+struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean, const float *deviation)
+{
+    struct pstk_op op = {.kind = PSTK_OP_NORMALIZE, .channels = channels};
+    for (uint32_t c = 0; c < channels && channels <= PSTK__MAX_CHANNELS; c++) {
+        op.params[c] = mean[c];
+        op.params[channels + c] = deviation[c];
+    }
+    return op;
+}
+
+/* Programs that know only three channels leave the member 0. */
+static uint32_t channels_of(const struct pstk_op *op)
+{
+    return op->channels ? op->channels : 3;
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    const uint32_t n = channels_of(op);
+    if (n != 1 && n != 3 && n != 4)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "channels: value is %u; must be 1, 3 or 4", n);
+    for (uint32_t c = 0; c < n; c++) {
+        const float mean = (float)op->params[c], deviation = (float)op->params[n + c];
+        if (!isfinite(mean))
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "mean[%u]: value is %g; must be finite", c, op->params[c]);
+        if (!(isfinite(deviation) && deviation > 0.0f))
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "deviation[%u]: value is %g; must be finite and greater than 0", c,
+                              op->params[n + c]);
+    }
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 2 * n, err);
+}
+
+static int check_channels(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
+{
+    const uint32_t n = channels_of(op);
+    if (n != channels)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "mean and deviation: they have %u number%s; must be %u, one for each "
+                          "channel of the image",
+                          n, n == 1 ? "" : "s", channels);
+    return (int)n;
+}
+
+static void finish(const struct pstk_op *op, struct pstk__normalisation *normalisation)
+{
+    normalisation->is_set = 1;
+    const uint32_t channels = channels_of(op);
+    for (uint32_t c = 0; c < channels; c++) {
+        normalisation->mean[c] = (float)op->params[c];
+        normalisation->deviation[c] = (float)op->params[channels + c];
+    }
+}
+
+const struct pstk__op_entry pstk__op_normalize = {
+    .kind = PSTK_OP_NORMALIZE,
+    .effects = PSTK__FINISHES,
+    .uses = PSTK__USES_CHANNELS,
+    .name = "normalise",
+    .check = check,
+    .channels = check_channels,
+    .finish = finish,
+};

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_random_resized_crop: torchvision's RandomResizedCrop. */
+#include "augment/op.h"
+
+#include "base/error.h"
+
+#include <math.h>
+
+#define MAX_RATIO 65535.0
+#define N_TRIES 10 /* torchvision's */
+
+struct pstk_op pstk_random_resized_crop(uint32_t height, uint32_t width)
+{
+    return pstk_random_resized_crop_range(height, width, 0.08, 1.0, 3.0 / 4.0, 4.0 / 3.0);
+}
+
+struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t width, double scale_min,
+                                              double scale_max, double ratio_min, double ratio_max)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_RESIZED_CROP,
+                            .width = width,
+                            .height = height,
+                            .params = {scale_min, scale_max, ratio_min, ratio_max}};
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    const double *p = op->params;
+    if (!(p[0] >= 0.0 && p[0] <= p[1] && p[1] > 0.0 && p[1] <= 1.0))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "scale: value is (%g, %g); must be two fractions of the image's area in "
+                          "rising order, 0 <= min <= max <= 1 and max > 0",
+                          p[0], p[1]);
+    if (!(p[2] >= 1.0 / MAX_RATIO && p[2] <= p[3] && p[3] <= MAX_RATIO))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "ratio: value is (%g, %g); must be two ratios of width to height in "
+                          "rising order, from 1/65535 to 65535",
+                          p[2], p[3]);
+    const int rc = pstk__op_check_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 4, err);
+}
+
+static uint32_t at_least_1(double v)
+{
+    return v < 1.0 ? 1u : (uint32_t)v;
+}
+
+/* torchvision's fallback: the greatest centred box within the range of ratios. Ratios so extreme
+ * that it would have no pixels, where torchvision fails, give one pixel. */
+static struct pstk__box fallback_box(uint32_t width, uint32_t height, const double ratio[2])
+{
+    struct pstk__box box = {0, 0, width, height};
+    const double own = (double)width / height;
+    if (own < ratio[0])
+        box.height = at_least_1(pstk__rint_even(width / ratio[0]));
+    else if (own > ratio[1])
+        box.width = at_least_1(pstk__rint_even(height * ratio[1]));
+    box.left = (width - box.width) / 2;
+    box.top = (height - box.height) / 2;
+    return box;
+}
+
+struct pstk__box pstk__random_resized_crop_box(struct pstk__random *r, uint32_t width,
+                                               uint32_t height, const double scale[2],
+                                               const double ratio[2])
+{
+    const double area = (double)width * height;
+    const double log_min = pstk__log(ratio[0]), log_max = pstk__log(ratio[1]);
+    for (int i = 0; i < N_TRIES; i++) {
+        const double target = area * pstk__random_uniform(r, scale[0], scale[1]);
+        const double aspect = pstk__exp(pstk__random_uniform(r, log_min, log_max));
+        const double w = pstk__rint_even(sqrt(target * aspect));
+        const double h = pstk__rint_even(sqrt(target / aspect));
+        if (w < 1.0 || w > width || h < 1.0 || h > height)
+            continue;
+        struct pstk__box box = {.width = (uint32_t)w, .height = (uint32_t)h};
+        box.top = (uint32_t)pstk__random_below(r, height - box.height + 1);
+        box.left = (uint32_t)pstk__random_below(r, width - box.width + 1);
+        return box;
+    }
+    return fallback_box(width, height, ratio);
+}
+
+static void apply(const struct pstk_op *op, struct pstk__random *r, struct pstk__geometry *g)
+{
+    g->source = pstk__random_resized_crop_box(r, g->image_width, g->image_height, &op->params[0],
+                                              &op->params[2]);
+    pstk__geometry_resize(g, op->width, op->height);
+}
+
+const struct pstk__op_entry pstk__op_random_resized_crop = {
+    .kind = PSTK_OP_RANDOM_RESIZED_CROP,
+    .effects = PSTK__RESIZES,
+    .name = "random resized crop",
+    .check = check,
+    .apply = apply,
+    .size = pstk__op_size,
+    .bound = pstk__op_bound,
+};

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkup.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "census.h"
+#include "command.h"
+#include "json.h"
+#include "labels.h"
+#include "output.h"
+#include "pipeline.h"
+#include "text.h"
+#include "unit.h"
+
+#define N_PROBED 256           /* PNG files that are looked at for palettes */
+#define COUNTED_SAMPLES 100000 /* labels that are read at most */
+#define WIDTH 74               /* columns of a finding's text */
+
+static const char *const levels[] = {"ok", "note", "warning", "error"};
+
+/* The data set being looked at. */
+struct patient {
+    struct checkup *checkup;
+    const char *path;
+    const struct pstk_machine *machine;
+    struct pstk_dataset *dataset;
+    struct pstk_dataset_info info;
+};
+
+static struct finding *find(struct checkup *checkup, const char *what, enum finding_level level,
+                            const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static struct finding *find(struct checkup *checkup, const char *what, enum finding_level level,
+                            const char *format, ...)
+{
+    assert(checkup->n < CHECKUP_MAX);
+    struct finding *finding = &checkup->findings[checkup->n++];
+    *finding = (struct finding){.what = what, .level = level};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(finding->text, sizeof finding->text, format, args);
+    va_end(args);
+    return finding;
+}
+
+static void advise(struct finding *finding, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void advise(struct finding *finding, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(finding->advice, sizeof finding->advice, format, args);
+    va_end(args);
+}
+
+/* ---- the files ------------------------------------------------------------------------------- */
+
+/* What pstk_dataset_check found. */
+struct bad_files {
+    uint64_t n;
+    struct pstk_error first;
+};
+
+static int on_bad_file(void *user, const struct pstk_error *bad)
+{
+    struct bad_files *files = user;
+    if (files->n++ == 0)
+        files->first = *bad;
+    return 0;
+}
+
+static void look_at_files(struct patient *patient)
+{
+    struct bad_files bad = {.n = 0};
+    char n[UNIT_SIZE];
+    pstk_dataset_check(patient->dataset, on_bad_file, &bad, NULL);
+    unit_count(n, patient->info.n_shards);
+    if (bad.n == 0) {
+        find(patient->checkup, "shards", FINDING_OK,
+             "%s, readable, with the sizes that the data set says", n);
+    } else {
+        struct finding *finding =
+            find(patient->checkup, "shards", FINDING_ERROR, "%" PRIu64 " of %s cannot be used: %s",
+                 bad.n, n, bad.first.message);
+        advise(finding, bad.first.code == PSTK_EACCES
+                            ? "make the files readable for this user (chmod a+r)"
+                            : "copy these files again from where they are whole, or pack again; "
+                              "`penstock verify` lists all damage");
+    }
+    if (patient->info.n_shards > patient->machine->open_files)
+        advise(find(patient->checkup, "open files", FINDING_NOTE,
+                    "this process may open %" PRIu64 " files at once, fewer than there are shards",
+                    patient->machine->open_files),
+               "raise the limit (ulimit -n), or pack with a larger --shard-size");
+}
+
+static int is_remote(const char *file_system)
+{
+    return strcmp(file_system, "nfs") == 0 || strcmp(file_system, "lustre") == 0 ||
+           strcmp(file_system, "gpfs") == 0 || strcmp(file_system, "fuse") == 0;
+}
+
+static void look_at_storage(struct patient *patient)
+{
+    const struct pstk_machine *machine = patient->machine;
+    const char *system = machine->file_system[0] ? machine->file_system : "?";
+    char bytes[UNIT_SIZE], memory[UNIT_SIZE];
+    unit_bytes(bytes, (double)patient->info.bytes);
+    unit_bytes(memory, (double)machine->memory);
+    if (patient->info.bytes < machine->memory) {
+        find(patient->checkup, "storage", FINDING_OK,
+             "%s on %s; memory of %s can hold them all, so that later epochs need no disk", bytes,
+             system, memory);
+    } else if (machine->direct == 1) {
+        find(patient->checkup, "storage", FINDING_OK,
+             "%s on %s, more than the memory of %s; direct I/O works", bytes, system, memory);
+    } else {
+        advise(find(patient->checkup, "storage", FINDING_WARNING,
+                    "%s on %s, more than the memory of %s, and direct I/O is refused: each read "
+                    "passes the page cache",
+                    bytes, system, memory),
+               "put the data on ext4 or xfs on a local disk");
+    }
+    if (is_remote(system))
+        advise(find(patient->checkup, "storage", FINDING_NOTE,
+                    "%s may keep the files on another machine", system),
+               "copy the data set to a local disk where `penstock bench` names storage as the "
+               "bottleneck");
+}
+
+/* ---- the records ----------------------------------------------------------------------------- */
+
+static void look_at_records(struct patient *patient)
+{
+    uint64_t stored = 0, largest = 0;
+    char mean[UNIT_SIZE], most[UNIT_SIZE];
+    for (uint32_t i = 0; i < patient->info.n_fields; i++) {
+        struct pstk_field_stats stats = {.size = sizeof stats};
+        if (pstk_dataset_get_field(patient->dataset, i, NULL, &stats) < 0)
+            continue;
+        stored += stats.stored_bytes;
+        largest += stats.max_stored_size;
+    }
+    find(patient->checkup, "records", FINDING_OK, "%s on average, %s at most",
+         unit_bytes(mean, (double)stored / (double)patient->info.n_samples),
+         unit_bytes(most, (double)largest));
+}
+
+/* The first batch of bench's defaults, as far as it comes. */
+static int read_batch(struct pstk_loader *loader, struct pstk_error *err)
+{
+    struct pstk_batch *batch;
+    const int r = pstk_next(loader, &batch, NULL, -1, err);
+    if (r == 1)
+        pstk_release(&batch, NULL);
+    return r;
+}
+
+/* The first batch fails. A replacement is of the same shard: it helps where a record alone is bad.
+ */
+static void judge_batch(struct patient *patient, const struct pstk_error *err)
+{
+    struct finding *finding =
+        find(patient->checkup, "loader", FINDING_ERROR, "the first batch fails: %s", err->message);
+    if (err->code == PSTK_EBADMSG) /* other messages say what to do */
+        advise(finding, "`penstock verify --decode` lists all damage; pack again%s",
+               err->record == PSTK_NONE
+                   ? ", or copy the damaged files again from where they are whole"
+                   : ", or have bad samples replaced by others of their shard (--on-bad replace "
+                     "of `penstock bench`, bad_sample of a loader)");
+}
+
+static void look_at_loader(struct patient *patient)
+{
+    struct pipeline pipeline;
+    struct pstk_loader *loader;
+    struct pstk_stats stats = {.size = sizeof stats};
+    struct pstk_error err;
+    char slots[UNIT_SIZE], reads[UNIT_SIZE], scratch[UNIT_SIZE];
+    pstk_error_init(&err, sizeof err);
+    pipeline_init(&pipeline);
+    pipeline.last = PSTK_LAST_SHORT;
+    if (pipeline_look(&pipeline, patient->path) || pipeline_build(&pipeline, 0)) {
+        find(patient->checkup, "loader", FINDING_ERROR,
+             "cannot open this data set a second time; the message on standard error says why");
+        return;
+    }
+    if (pstk_open(&loader, &pipeline.settings, &err) < 0) {
+        find(patient->checkup, "loader", FINDING_ERROR, "cannot open this data set: %s",
+             err.message);
+        return;
+    }
+    const int r = read_batch(loader, &err);
+    pstk_get_stats(loader, &stats);
+    pstk_close(&loader);
+    if (r < 0) {
+        judge_batch(patient, &err);
+        return;
+    }
+    find(patient->checkup, "loader", FINDING_OK,
+         "gives batches of %u; takes %s for batches, %s for reads, up to %s for decoding",
+         pipeline.batch_size, unit_bytes(slots, (double)stats.slot_memory),
+         unit_bytes(reads, (double)(stats.io_memory + stats.index_memory)),
+         unit_bytes(scratch, (double)stats.scratch_memory));
+}
+
+/* ---- what is in them ------------------------------------------------------------------------- */
+
+static void judge_counts(struct patient *patient, const struct labels *labels)
+{
+    uint64_t n_empty = 0;
+    char n[UNIT_SIZE], empty[UNIT_SIZE];
+    for (uint64_t i = 0; i < labels->n_names; i++)
+        n_empty += labels->n[i] == 0;
+    unit_count(n, labels->n_names);
+    if (labels->n_other)
+        advise(find(patient->checkup, "labels", FINDING_WARNING,
+                    "%" PRIu64 " sample%s a class number that has no name: there are %s names",
+                    labels->n_other, labels->n_other == 1 ? " has" : "s have", n),
+               "pack again with the names of all classes");
+    else if (n_empty)
+        advise(find(patient->checkup, "labels", FINDING_NOTE, "%s of %s classes %s no sample",
+                    unit_count(empty, n_empty), n, n_empty == 1 ? "has" : "have"),
+               "`penstock info --counts --all` lists them");
+    else
+        find(patient->checkup, "labels", FINDING_OK, "%s class%s, each with samples", n,
+             labels->n_names == 1 ? "" : "es");
+}
+
+static void look_at_labels(struct patient *patient)
+{
+    struct labels labels = {.field = LABELS_NONE};
+    struct pstk_error err;
+    char n[UNIT_SIZE];
+    pstk_error_init(&err, sizeof err);
+    if (labels_field(patient->dataset) == LABELS_SEVERAL) {
+        advise(find(patient->checkup, "labels", FINDING_NOTE,
+                    "several fields hold integers, and none of them is called cls"),
+               "where one of them holds class numbers, pack again and call it cls: `penstock info` "
+               "and `penstock bench` take that one");
+    } else if (labels_field(patient->dataset) < 0) {
+        advise(find(patient->checkup, "labels", FINDING_NOTE, "no field holds class numbers"),
+               "for classification, pack a folder that has one folder for each class, or add a "
+               "field of integers in Python");
+    } else if (patient->info.n_names == 0) {
+        find(patient->checkup, "labels", FINDING_OK, "there are numbers, and no names for them");
+    } else if (patient->info.n_samples > COUNTED_SAMPLES) {
+        find(patient->checkup, "labels", FINDING_OK,
+             "%s classes; `penstock info --counts` counts their samples",
+             unit_count(n, patient->info.n_names));
+    } else if (labels_count(&labels, patient->path, patient->dataset, &err) < 0) {
+        advise(find(patient->checkup, "labels", FINDING_ERROR, "cannot be read: %s", err.message),
+               "`penstock verify` lists all damage");
+    } else {
+        judge_counts(patient, &labels);
+    }
+    labels_close(&labels);
+}
+
+/* How many of the PNG files of a field that are looked at have a palette. */
+static uint64_t count_palettes(struct patient *patient, uint32_t field, uint64_t *n_looked)
+{
+    const uint64_t n = patient->info.n_samples, step = n / (4 * N_PROBED) + 1;
+    uint64_t n_palettes = 0;
+    *n_looked = 0;
+    for (uint64_t id = 0; id < n && *n_looked < N_PROBED; id += step) {
+        struct pstk_value_info info = {.size = sizeof info};
+        uint64_t size;
+        void *data;
+        if (pstk_dataset_look(patient->dataset, id, field, &info, NULL) < 0 ||
+            info.encoding != PSTK_ENCODING_PNG ||
+            pstk_dataset_get(patient->dataset, id, field, &data, &size, NULL, NULL) < 0)
+            continue;
+        n_palettes += pstk_image_is_palette(data, size) != 0;
+        pstk_free(data);
+        (*n_looked)++;
+    }
+    return n_palettes;
+}
+
+/* Does the name of an image field say that its values are class ids? */
+static int is_mask(const char *name)
+{
+    return strstr(name, "mask") || strstr(name, "seg") || strstr(name, "annot");
+}
+
+static void look_for_masks(struct patient *patient, uint32_t i, const struct pstk_field *field,
+                           const struct pstk_field_stats *stats)
+{
+    static const char advice[] =
+        "if these are masks, store them as arrays or bytes (penstock.pack or penstock.Writer in "
+        "Python); pictures need no change";
+    uint64_t n_looked = 0, n_palettes = 0;
+    if (stats->n_encoding[PSTK_ENCODING_PNG])
+        n_palettes = count_palettes(patient, i, &n_looked);
+    if (n_palettes)
+        advise(find(patient->checkup, "images", FINDING_WARNING,
+                    "%s: %" PRIu64 " of %" PRIu64 " PNG files that were looked at %s a palette; "
+                    "loaders give its colours, resized, and no class ids",
+                    field->name, n_palettes, n_looked, n_palettes == 1 ? "has" : "have"),
+               "%s", advice);
+    else if (is_mask(field->name))
+        advise(find(patient->checkup, "images", FINDING_WARNING,
+                    "%s: the name says mask, and loaders resize images bilinearly, which mixes "
+                    "class ids",
+                    field->name),
+               "%s", advice);
+}
+
+static void look_at_images(struct patient *patient)
+{
+    for (uint32_t i = 0; i < patient->info.n_fields; i++) {
+        struct pstk_field field;
+        struct pstk_field_stats stats = {.size = sizeof stats};
+        char text[CENSUS_SIZE];
+        if (pstk_dataset_get_field(patient->dataset, i, &field, &stats) < 0 ||
+            field.kind != PSTK_FIELD_IMAGE)
+            continue;
+        const struct census census = census_of(&stats);
+        const int is_slow = census.n_kept_jpeg > census.n_planes;
+        struct finding *finding =
+            find(patient->checkup, "images", is_slow ? FINDING_NOTE : FINDING_OK, "%s: %s%s",
+                 field.name, census_text(&census, text),
+                 is_slow ? "; JPEGs decode several times slower than planes" : "");
+        if (is_slow)
+            advise(finding,
+                   field.codec == PSTK_CODEC_PLANES
+                       ? "`penstock info --kept` lists why they are not planes"
+                       : "pack again, without --jpeg keep (in Python without codec \"none\")");
+        look_for_masks(patient, i, &field, &stats);
+    }
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static void look(struct patient *patient)
+{
+    char n[UNIT_SIZE];
+    const struct pstk_dataset_info *info = &patient->info;
+    if (info->format_version)
+        find(patient->checkup, "data set", FINDING_OK, "%s samples; %s, version %u",
+             unit_count(n, info->n_samples), info->format, info->format_version);
+    else
+        find(patient->checkup, "data set", FINDING_OK, "%s samples; %s",
+             unit_count(n, info->n_samples), info->format);
+    look_at_files(patient);
+    look_at_storage(patient);
+    if (info->n_samples == 0)
+        return;
+    look_at_records(patient);
+    look_at_labels(patient);
+    look_at_images(patient);
+    look_at_loader(patient);
+}
+
+/* A path that cannot be opened. Without a manifest it need not be a data set: a file, arrays that
+ * are not for loading, or a folder into which this user must not look. */
+static void judge_refusal(struct checkup *checkup, const char *path, const struct pstk_error *err)
+{
+    const int is_other = err->code == PSTK_EACCES || err->code == PSTK_ENOTSUP;
+    struct finding *finding =
+        find(checkup, "data set", is_other && !output_stands(path) ? FINDING_NOTE : FINDING_ERROR,
+             "cannot be opened: %s", err->message);
+    if (err->code == PSTK_EACCES)
+        advise(finding, "make the folder and its files readable for this user (chmod -R a+rX)");
+    else if (err->code == PSTK_EBADMSG && output_stands(path))
+        advise(finding, "copy manifest.json again from where it is whole, or pack again");
+}
+
+void checkup(struct checkup *checkup, const char *path, const struct pstk_machine *machine)
+{
+    struct patient patient = {.checkup = checkup, .path = path, .machine = machine};
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    const int r = pstk_dataset_open(&patient.dataset, path, &err);
+    if (r == PSTK_ENOENT)
+        return; /* where data will lie, perhaps */
+    checkup->is_data_set = 1;
+    if (r < 0) {
+        judge_refusal(checkup, path, &err);
+        return;
+    }
+    patient.info.size = sizeof patient.info;
+    if (pstk_dataset_get_info(patient.dataset, &patient.info) == 0)
+        look(&patient);
+    pstk_dataset_close(&patient.dataset);
+}
+
+int checkup_status(const struct checkup *checkup)
+{
+    for (uint32_t i = 0; i < checkup->n; i++)
+        if (checkup->findings[i].level == FINDING_ERROR)
+            return STATUS_DAMAGED;
+    return STATUS_OK;
+}
+
+/* Print a text in lines that begin at `indent`. */
+static void print_wrapped(const char *text, int indent)
+{
+    int column = 0;
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        char word[FINDING_SIZE];
+        snprintf(word, sizeof word, "%.*s", length, text);
+        if (column && column + 1 + length > WIDTH - (indent - 17)) {
+            printf("\n%*s", indent, "");
+            column = 0;
+        } else if (column) {
+            putchar(' ');
+            column++;
+        }
+        text_print(stdout, word); /* a path, or what a file is called */
+        column += length;
+        text += length + strspn(text + length, " ");
+    }
+    putchar('\n');
+}
+
+void checkup_print(const struct checkup *checkup)
+{
+    for (uint32_t i = 0; i < checkup->n; i++) {
+        const struct finding *finding = &checkup->findings[i];
+        char text[FINDING_SIZE + 16];
+        const int is_bad = finding->level >= FINDING_WARNING;
+        snprintf(text, sizeof text, "%s%s%s", is_bad ? levels[finding->level] : "",
+                 is_bad ? ": " : "", finding->text);
+        printf("  %-14s ", finding->what);
+        print_wrapped(text, 17);
+        if (!finding->advice[0])
+            continue;
+        printf("  %-14s   ", "");
+        print_wrapped(finding->advice, 19);
+    }
+}
+
+void checkup_put(const struct checkup *checkup, struct json_t *object)
+{
+    if (!checkup->is_data_set) {
+        json_put_null(object, "data_set");
+        return;
+    }
+    struct json_t *findings = json_make_array();
+    for (uint32_t i = 0; i < checkup->n; i++) {
+        const struct finding *finding = &checkup->findings[i];
+        struct json_t *one = json_make_object();
+        json_put_text(one, "what", finding->what);
+        json_put_text(one, "level", levels[finding->level]);
+        json_put_text(one, "text", finding->text);
+        json_put_text(one, "advice", finding->advice[0] ? finding->advice : NULL);
+        json_append(findings, one);
+    }
+    json_put(object, "data_set", findings);
+}

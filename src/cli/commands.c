@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+
+#include <stddef.h>
+
+const struct command *const commands[] = {
+    &command_pack, &command_merge, &command_info,  &command_verify, &command_get,
+    &command_show, &command_bench, &command_order, &command_doctor, NULL,
+};

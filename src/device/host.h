@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host: the device table's entry for the host. Batches are leased in the slots that workers filled;
+ * streams are ignored, because the caller has already done the work that a stream would still have
+ * to do.
+ */
+#ifndef PSTK_HOST_H
+#define PSTK_HOST_H
+
+struct pstk__device_ops;
+
+extern const struct pstk__device_ops pstk__host_ops;
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* manifest_file: the manifest of a data set in its directory. */
+#ifndef PSTK_MANIFEST_FILE_H
+#define PSTK_MANIFEST_FILE_H
+
+#include "format/pstk/manifest.h"
+#include "store/store.h"
+
+/* Parse the file manifest.json in the directory `path` into *m, as pstk__manifest_parse does.
+ * ENOENT, EACCES, ... */
+int pstk__manifest_load(struct pstk__manifest *m, const struct pstk__store *store, const char *path,
+                        struct pstk_error *err);
+/* 1: the file in the directory `path` is the one that load read into *m; 0: it is another, or there
+ * is none; a negative errno: it cannot be known. Never allocates. */
+int pstk__manifest_stands(const struct pstk__manifest *m, const struct pstk__store *store,
+                          const char *path);
+
+#endif

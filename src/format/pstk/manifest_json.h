@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * manifest_json: a manifest from JSON and to JSON; the only user of jansson. Parsing goes value by
+ * value and so takes at most 3.5 times the text, the text included: manifest_json.c has the sum.
+ */
+#ifndef PSTK_MANIFEST_JSON_H
+#define PSTK_MANIFEST_JSON_H
+
+#include "format/pstk/manifest.h"
+
+/* Parse a whole manifest into *m (whatever it held is lost; on failure it is empty). `name` is the
+ * file's path, for messages. EBADMSG names what is wrong; ENOTSUP: intact, of a newer version. An
+ * empty data set (no shard) is a valid manifest. */
+int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t size,
+                         const char *name, struct pstk_error *err);
+/* Check *m and print it, its checksum at the end. Returns owned bytes (free()) and their number,
+ * without a terminating 0. EINVAL: m does not hold its invariants. */
+int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t *size,
+                         struct pstk_error *err);
+
+#endif

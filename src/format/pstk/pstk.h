@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pstk: the format of `penstock pack`, an entry of format.c. */
+#ifndef PSTK_FORMAT_PSTK_H
+#define PSTK_FORMAT_PSTK_H
+
+#include "format/format.h"
+
+extern const struct pstk__format pstk__format_pstk;
+
+/* The `verify` of the table: every byte of manifest, dictionaries and shards. */
+int64_t pstk__pstk_verify(const struct pstk__verify_request *verify_request,
+                          struct pstk_error *err);
+
+#endif

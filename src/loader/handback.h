@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handback: how a lane's reader waits for what other threads hand back to it: slots, I/O memory,
+ * tasks. No lock, and no notification that nobody waits for.
+ *
+ *   reader, one thread                        workers of the lane, any number
+ *   begin: takes a ticket of the gate         put memory and task back where the reader finds them
+ *   looks at all pools, does what it can      given: looks at `wanted`; notifies when it is 1
+ *   end: found nothing? sets `wanted` ...
+ *   begin, look again, end: nothing again?
+ *   wait: until a notification after the ticket
+ *
+ * Slots come back rarely: whoever frees one notifies the gate each time and leaves `wanted` alone.
+ * Memory and tasks come back with every task, and the reader seldom waits: hence `wanted`.
+ *
+ * Why no hand-back is missed. The reader sets `wanted` (end) and workers look at it (given) by
+ * read-modify-writes, which have one order with all that is written to it. Given releases, end
+ * acquires. The reader waits only after a round that it began once it had set `wanted`, and
+ * withdraws it, by a relaxed store, only after a round that got something done. So wishes and
+ * withdrawals take turns in that order, and a given has one of two places:
+ *   - between a wish and its withdrawal, or after the last wish: it reads 1 and notifies. If the
+ *     ticket of a later round is newer than the notification, that round sees what was handed back
+ *     (begin acquires what notify released). If it is older, wait returns at once, or is woken.
+ *   - before the first wish, or between a withdrawal and the next wish: only givens lie between it
+ *     and that wish, and so end reads from it or from one that follows it: the round that begins
+ *     then sees what was handed back.
+ * Both read-modify-writes are needed: with a plain store in end or a plain load in given, both
+ * sides may miss each other.
+ *
+ * Closing notifies the gate after it has set what the reader looks at after begin.
+ */
+#ifndef PSTK_HANDBACK_H
+#define PSTK_HANDBACK_H
+
+#include "base/gate.h"
+
+struct pstk__handback {
+    struct pstk__gate gate;  /* whoever frees a slot or closes notifies it, workers while wanted */
+    _Atomic uint32_t wanted; /* 1: the reader may be about to wait */
+
+    /* the reader's own */
+    uint32_t ticket; /* of the round under way */
+    int is_armed;    /* 1: wanted was 1 before the round under way began */
+};
+
+void pstk__handback_init(struct pstk__handback *handback);
+/* Reader: a round begins. Before it looks at any pool. */
+void pstk__handback_begin(struct pstk__handback *handback);
+/* Reader: the round is over; `progress`: it got something done. 1: it may wait; 0: the next round
+ * comes first. */
+int pstk__handback_end(struct pstk__handback *handback, int progress);
+/* Reader, after an end that gave 1: wait until something may have been handed back. */
+void pstk__handback_wait(struct pstk__handback *handback);
+/* Any worker of the lane, holding no lock: memory and a task are back in their pools. */
+void pstk__handback_given(struct pstk__handback *handback);
+
+#endif

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile: from the settings of an output, checked against its field, to its shape, sizes and
+ * passes. */
+#include "sample/plan.h"
+
+#include "base/cast.h"
+#include "base/error.h"
+#include "image/image.h"
+#include "image/planes/file.h"
+#include "sample/image_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define MAX_ROW (1ull << 40)    /* bytes of one row or of a callback's scratch: more is a mistake */
+#define MAX_BUDGET (1ull << 46) /* bytes of one output of a batch, below any address space */
+#define N_PASSES 7              /* that an output has at most, in addition to those of its ops */
+
+#define FAIL(i, code, fmt, ...)                                                                    \
+    pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
+
+/* ---- one check for each kind of output ------------------------------------------------------- */
+
+static const struct pstk_field *field_of(const struct pstk__plan *p, uint32_t i)
+{
+    return &p->source->schema.fields[p->outputs[i].field];
+}
+
+static int wrong_kind(struct pstk__plan *p, uint32_t i, const char *output, const char *wanted,
+                      struct pstk_error *err)
+{
+    const struct pstk_field *field = field_of(p, i);
+    return FAIL(i, PSTK_EINVAL, ".kind: %s output needs a field of kind %s; '%s' is of kind %s",
+                output, wanted, field->name, pstk__field_kind_name(field->kind));
+}
+
+static int image_dtype(struct pstk__output *o, uint32_t i, struct pstk_error *err)
+{
+    struct pstk_output *output = &o->settings;
+    if (output->dtype == 0)
+        output->dtype = PSTK_U8;
+    if (output->dtype != PSTK_U8 && output->dtype != PSTK_F16 && output->dtype != PSTK_BF16 &&
+        output->dtype != PSTK_F32)
+        return FAIL(i, PSTK_EINVAL,
+                    ".dtype: value is %s; must be u8, f16, bf16 or f32 for an image",
+                    pstk_dtype_name(output->dtype));
+    if (output->layout != PSTK_NHWC && output->layout != PSTK_NCHW)
+        return FAIL(i, PSTK_EINVAL, ".layout: value is %u; must be PSTK_NHWC or PSTK_NCHW",
+                    output->layout);
+    if (output->channels == 0)
+        output->channels = 3;
+    if (output->channels != 1 && output->channels != 3 && output->channels != 4)
+        return FAIL(i, PSTK_EINVAL, ".channels: value is %u; must be 1, 3 or 4, or 0 for 3",
+                    output->channels);
+    if (output->exif_orientation > 1)
+        return FAIL(i, PSTK_EINVAL, ".exif_orientation: value is %u; must be 0 or 1",
+                    output->exif_orientation);
+    return 0;
+}
+
+static int check_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    struct pstk_error inner;
+    pstk_error_init(&inner, sizeof inner);
+    if (field_of(p, i)->kind != PSTK_FIELD_IMAGE)
+        return wrong_kind(p, i, "an image", "image", err);
+    int rc = image_dtype(o, i, err);
+    if (rc < 0)
+        return rc;
+    struct pstk__view view = {.channels = o->settings.channels, .dtype = o->settings.dtype};
+    rc = pstk__ops_check(o->ops, o->settings.n_ops, &view, &inner);
+    if (rc < 0)
+        return FAIL(i, rc, ".%.600s", inner.message);
+    o->height = view.height;
+    o->width = view.width;
+    o->channels = view.channels;
+    const int64_t h = o->height, w = o->width, c = o->channels, b = p->batch_size;
+    const int64_t nhwc[4] = {b, h, w, c}, nchw[4] = {b, c, h, w};
+    o->n_dims = 4;
+    memcpy(o->shape, o->settings.layout == PSTK_NCHW ? nchw : nhwc, sizeof nhwc);
+    return 0;
+}
+
+static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk_field *field = field_of(p, i);
+    return FAIL(i, PSTK_EINVAL,
+                ".dtype: not every %s of field '%s' fits %s; choose one that holds them all, or %s "
+                "and convert the batches",
+                pstk_dtype_name(field->dtype), field->name,
+                pstk_dtype_name(p->outputs[i].settings.dtype), pstk_dtype_name(field->dtype));
+}
+
+static int check_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_field *field = field_of(p, i);
+    if (field->kind != PSTK_FIELD_SCALAR)
+        return wrong_kind(p, i, "a scalar", "scalar", err);
+    if (o->settings.dtype == 0)
+        o->settings.dtype = field->dtype;
+    if (!pstk__cast_fits(field->dtype, o->settings.dtype))
+        return cast_refused(p, i, err);
+    o->n_dims = 1;
+    o->shape[0] = p->batch_size;
+    return 0;
+}
+
+static int check_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_field *field = field_of(p, i);
+    if (field->kind != PSTK_FIELD_NDARRAY)
+        return wrong_kind(p, i, "a tensor", "ndarray", err);
+    if (o->settings.dtype == 0)
+        o->settings.dtype = field->dtype;
+    if (!pstk__cast_fits(field->dtype, o->settings.dtype))
+        return cast_refused(p, i, err);
+    o->n_dims = field->n_dims + 1;
+    o->shape[0] = p->batch_size;
+    for (uint32_t d = 0; d < field->n_dims; d++) {
+        if (field->shape[d] == 0)
+            return FAIL(i, PSTK_EINVAL,
+                        ".kind: field '%s' has a variable shape; read it with an output of kind "
+                        "PSTK_OUTPUT_RAGGED, or PSTK_OUTPUT_BYTES",
+                        field->name);
+        o->shape[d + 1] = (int64_t)field->shape[d];
+    }
+    return 0;
+}
+
+static int check_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    if (field_of(p, i)->kind == PSTK_FIELD_SCALAR)
+        return wrong_kind(p, i, "a bytes", "bytes, utf8, image or ndarray", err);
+    if (o->settings.dtype != 0 && o->settings.dtype != PSTK_U8)
+        return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or u8 for an output of bytes",
+                    pstk_dtype_name(o->settings.dtype));
+    o->settings.dtype = PSTK_U8;
+    o->n_dims = 1;
+    o->item_size = 1;
+    return 0;
+}
+
+static int check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_field *field = field_of(p, i);
+    if (field->kind != PSTK_FIELD_NDARRAY)
+        return wrong_kind(p, i, "a ragged", "ndarray", err);
+    uint32_t variable = 0; /* the last variable dimension, counted from 1 */
+    for (uint32_t d = 0; d < field->n_dims; d++)
+        variable = field->shape[d] == 0 ? d + 1 : variable;
+    if (variable != 1)
+        return FAIL(i, PSTK_EINVAL,
+                    ".kind: value is ragged; field '%s' must be an ndarray whose only variable "
+                    "dimension is the first",
+                    field->name);
+    if (o->settings.dtype != 0 && o->settings.dtype != field->dtype)
+        return FAIL(
+            i, PSTK_EINVAL,
+            ".dtype: value is %s; must be 0 or %s, the dtype of the field, for a ragged output",
+            pstk_dtype_name(o->settings.dtype), pstk_dtype_name(field->dtype));
+    o->settings.dtype = field->dtype;
+    o->n_dims = field->n_dims;
+    o->item_size = pstk_dtype_size(field->dtype);
+    for (uint32_t d = 1; d < field->n_dims; d++) {
+        o->shape[d] = (int64_t)field->shape[d];
+        if (field->shape[d] > MAX_ROW / o->item_size)
+            return FAIL(i, PSTK_EFBIG, ": an item is larger than 2^40 bytes");
+        o->item_size *= field->shape[d];
+    }
+    return 0;
+}
+
+static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_output *output = &o->settings;
+    if (!output->decode)
+        return FAIL(i, PSTK_EINVAL,
+                    ".decode: value is NULL; must be a function for a callback output");
+    if (pstk_dtype_size(output->dtype) == 0)
+        return FAIL(i, PSTK_EINVAL,
+                    ".dtype: value is %u; must be one of enum pstk_dtype for a callback output",
+                    output->dtype);
+    if (output->n_dims > 8)
+        return FAIL(i, PSTK_EINVAL, ".n_dims: value is %u; must be at most 8", output->n_dims);
+    if (output->scratch_size > MAX_ROW)
+        return FAIL(i, PSTK_EFBIG, ".scratch_size: value is %llu; must be at most 2^40 bytes",
+                    (unsigned long long)output->scratch_size);
+    o->n_dims = output->n_dims + 1;
+    o->shape[0] = p->batch_size;
+    for (uint32_t d = 0; d < output->n_dims; d++) {
+        if (output->shape[d] == 0 || output->shape[d] > MAX_ROW)
+            return FAIL(i, PSTK_EINVAL, ".shape[%u]: value is %llu; must be from 1 to 2^40", d,
+                        (unsigned long long)output->shape[d]);
+        o->shape[d + 1] = (int64_t)output->shape[d];
+    }
+    return 0;
+}
+
+/* A setting that applies only to another kind of output is an error: the caller meant something by
+ * it. */
+static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk_output *output = &o->settings;
+    const int image = output->kind == PSTK_OUTPUT_IMAGE;
+    if (!image && output->n_ops != 0)
+        return FAIL(
+            i, PSTK_EINVAL,
+            ".n_ops: value is %u; must be 0, because operations apply to image outputs only",
+            output->n_ops);
+    if (!image && output->channels != 0)
+        return FAIL(i, PSTK_EINVAL,
+                    ".channels: value is %u; must be 0, because only images have channels",
+                    output->channels);
+    if (!image && (output->layout != 0 || output->exif_orientation != 0))
+        return FAIL(
+            i, PSTK_EINVAL,
+            ": layout and exif_orientation must be 0, because they apply to image outputs only");
+    const int is_ragged = output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED;
+    if (!is_ragged && output->bytes_per_batch != 0)
+        return FAIL(i, PSTK_EINVAL,
+                    ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
+    if (output->kind != PSTK_OUTPUT_CALLBACK && (output->decode || output->scratch_size != 0))
+        return FAIL(i, PSTK_EINVAL,
+                    ": decode must be NULL and scratch_size 0, because they apply to callback "
+                    "outputs only");
+    if (output->stored > (output->kind == PSTK_OUTPUT_CALLBACK))
+        return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
+                    output->stored);
+    return 0;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
+/* Strides from the shape; strides[0] is the elements of a row. Every factor is checked before it is
+ * multiplied. */
+static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    uint64_t elements = 1;
+    const uint64_t element_size = pstk_dtype_size(o->settings.dtype);
+    for (uint32_t d = o->n_dims; d-- > 1;) {
+        const uint64_t n = (uint64_t)o->shape[d];
+        o->strides[d] = (int64_t)elements;
+        if (n > MAX_ROW / element_size / elements)
+            return FAIL(i, PSTK_EFBIG, ": a row is larger than 2^40 bytes");
+        elements *= n;
+    }
+    o->strides[0] = (int64_t)elements;
+    if (elements * element_size > MAX_BUDGET / p->batch_size)
+        return FAIL(i, PSTK_EFBIG,
+                    ": a batch of %u rows of %llu bytes is too large; lower batch_size",
+                    p->batch_size, (unsigned long long)(elements * element_size));
+    return 0;
+}
+
+/* Strides, budget and the most that a row has. */
+static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const uint64_t most = p->source->limits.max_plain[o->field];
+    const uint64_t wanted = o->settings.bytes_per_batch;
+    if (wanted != 0 && wanted < most)
+        return FAIL(
+            i, PSTK_EINVAL,
+            ".bytes_per_batch: value is %llu; the largest value of field '%s' alone has %llu bytes",
+            (unsigned long long)wanted, field_of(p, i)->name, (unsigned long long)most);
+    if (wanted > MAX_BUDGET || most > MAX_BUDGET / p->batch_size)
+        return FAIL(i, PSTK_EFBIG,
+                    ": a batch of %u rows of up to %llu bytes is too large; lower batch_size or "
+                    "bytes_per_batch",
+                    p->batch_size, (unsigned long long)most);
+    o->budget = wanted != 0 ? wanted : p->batch_size * most;
+    o->shape[0] = (int64_t)(o->budget / o->item_size);
+    o->strides[o->n_dims - 1] = 1;
+    for (uint32_t d = o->n_dims - 1; d-- > 0;)
+        o->strides[d] = o->strides[d + 1] * o->shape[d + 1];
+    return 0;
+}
+
+/* ---- passes ---------------------------------------------------------------------------------- */
+
+/* Append a pass, which takes the result of the one before it. */
+static void pass_add(struct pstk__output *o, struct pstk__pass pass)
+{
+    struct pstk__pass *to = &o->passes[o->n_passes];
+    *to = pass;
+    if (o->n_passes > 0)
+        to->in = o->passes[o->n_passes - 1].out;
+    o->n_passes++;
+    if (!pass.on_device)
+        o->n_worker_passes = o->n_passes;
+}
+
+/* A row of the tensor, with elements of another dtype. */
+static struct pstk__form row_of(const struct pstk__output *o, uint32_t dtype)
+{
+    return (struct pstk__form){.dtype = dtype,
+                               .row_size = (uint64_t)o->strides[0] * pstk_dtype_size(dtype)};
+}
+
+/* The first pass of every output: a field in the record's head is there already. */
+static void pass_plain(struct pstk__plan *p, struct pstk__output *o)
+{
+    const struct pstk__record_limits *limits = &p->source->limits;
+    const uint32_t f = o->field;
+    const struct pstk_field *field = &p->source->schema.fields[f];
+    struct pstk__pass pass = {.what = PSTK__PASS_PLAIN};
+    if (p->source->schema.entry[f] >= 0)
+        pass.held = ALIGN(limits->max_plain[f]);
+    /* Outputs of images decode planes as they are stored. */
+    if (field->codec == PSTK_CODEC_PLANES && o->settings.kind != PSTK_OUTPUT_IMAGE &&
+        !o->settings.stored)
+        pass.scratch = pstk__planes_decode_scratch(limits->max_width[f], limits->max_height[f],
+                                                   p->max_pixels, limits->max_plain[f]);
+    pass_add(o, pass);
+}
+
+static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk_output *output = &o->settings;
+    if (output->dtype == PSTK_U8)
+        return 0;
+    o->table = calloc((size_t)o->channels * 256, pstk_dtype_size(output->dtype));
+    if (!o->table)
+        return FAIL(i, PSTK_ENOMEM, ": out of memory");
+    struct pstk__normalisation normalisation;
+    pstk__ops_finish(o->ops, output->n_ops, &normalisation);
+    pstk__finish_table(o->table, output->dtype, o->channels,
+                       normalisation.is_set ? normalisation.mean : NULL, normalisation.deviation);
+    pstk__affine_init(&o->line, o->table, output->dtype, o->channels);
+    return 0;
+}
+
+/* The channels that the field is decoded to: the most that any of its outputs needs. */
+static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
+{
+    uint32_t most = 1;
+    for (uint32_t k = 0; k < p->n_outputs; k++) {
+        const struct pstk__output *o = &p->outputs[k];
+        if (o->field == p->outputs[i].field && o->settings.channels > most)
+            most = o->settings.channels;
+    }
+    return most;
+}
+
+/* Bytes of pixels, of rows that differ from image to image. */
+static struct pstk__form pixels_of(uint32_t channels)
+{
+    return (struct pstk__form){.dtype = PSTK_U8, .layout = PSTK_NHWC, .channels = channels};
+}
+
+/* The same of an output's size. */
+static struct pstk__form resized_of(const struct pstk__output *o, uint32_t channels)
+{
+    struct pstk__form form = pixels_of(channels);
+    form.row_size = (uint64_t)o->height * o->width * channels;
+    return form;
+}
+
+/* Those of ops [begin, end) that colour. held: of each of them. Returns the channels then. */
+static uint32_t passes_colour(struct pstk__output *o, uint32_t begin, uint32_t end,
+                              uint32_t channels, uint64_t held)
+{
+    for (uint32_t j = begin; j < end; j++) {
+        const struct pstk_op *op = &o->ops[j];
+        const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+        if (!(entry->effects & PSTK__COLOURS))
+            continue;
+        channels = entry->channels ? (uint32_t)entry->channels(op, channels, NULL) : channels;
+        pass_add(
+            o, (struct pstk__pass){
+                   .what = PSTK__PASS_COLOUR, .op = op, .out = pixels_of(channels), .held = held});
+    }
+    return channels;
+}
+
+/* Colour ops before the resize colour rows on their way into it. Without a resize there is no
+ * difference: all ops then come first, which needs no memory for a resized image. */
+static uint32_t n_ops_before_resize(const struct pstk__output *o)
+{
+    for (uint32_t j = 0; j < o->settings.n_ops; j++)
+        if (pstk__op_entry(o->ops[j].kind)->effects & PSTK__RESIZES)
+            return j;
+    return o->settings.n_ops;
+}
+
+/* From rows as they are decoded to one row of the output, in bytes. */
+static void passes_pixels(struct pstk__output *o, const struct pstk__image_bounds *bounds)
+{
+    const uint32_t n_before = n_ops_before_resize(o), n_ops = o->settings.n_ops;
+    const uint64_t held =
+        pstk__image_row_size(o->settings.exif_orientation ? bounds->max_side : bounds->max_width);
+    uint32_t channels = o->settings.channels;
+    if (pstk__output_decoded(o)->channels != channels)
+        pass_add(o, (struct pstk__pass){
+                        .what = PSTK__PASS_CONVERT, .out = pixels_of(channels), .held = held});
+    channels = passes_colour(o, 0, n_before, channels, held);
+    o->resize = o->n_passes;
+    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_RESIZE,
+                                    .out = resized_of(o, channels),
+                                    .held = pstk__image_resize_size(bounds, o, channels)});
+    passes_colour(o, n_before, n_ops, channels, pstk__image_row_size(o->width));
+    if (o->n_passes == o->resize + 1)
+        return;
+    o->passes[o->resize].held += pstk__image_resized_size(o, channels);
+    o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
+}
+
+/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. */
+static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_output *output = &o->settings;
+    const struct pstk__record_limits *limits = &p->source->limits;
+    const uint32_t w = limits->max_width[o->field], h = limits->max_height[o->field];
+    const struct pstk__image_bounds bounds = {
+        .max_width = w, .max_height = h, .max_side = w > h ? w : h, .max_pixels = p->max_pixels};
+    const struct pstk__form decoded = pixels_of(decoded_channels(p, i));
+    struct pstk__form row = row_of(o, output->dtype);
+    row.layout = output->layout;
+    row.channels = o->channels;
+    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
+                                    .out = decoded,
+                                    .scratch = pstk__image_scratch_within(w, h, p->max_pixels)});
+    if (output->exif_orientation)
+        pass_add(o, (struct pstk__pass){.what = PSTK__PASS_TURN,
+                                        .out = decoded,
+                                        .held = pstk__image_turn_size(&bounds, decoded.channels)});
+    passes_pixels(o, &bounds);
+    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
+                                    .on_device = p->on_device && output->dtype != PSTK_U8,
+                                    .out = row});
+    return image_table(o, i, err);
+}
+
+/* A device makes the wider dtype: fewer bytes are copied there. Scalars are too few for that. */
+static int passes_cast(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    (void)err;
+    const uint32_t from = field_of(p, i)->dtype, to = o->settings.dtype;
+    const uint32_t on_device = p->on_device && o->settings.kind == PSTK_OUTPUT_TENSOR;
+    if (from == to || on_device)
+        pass_add(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row_of(o, from)});
+    if (from != to)
+        pass_add(o, (struct pstk__pass){
+                        .what = PSTK__PASS_CAST, .on_device = on_device, .out = row_of(o, to)});
+    return 0;
+}
+
+static int passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    (void)err;
+    const struct pstk__form row = {.dtype = o->settings.dtype,
+                                   .row_size = p->source->limits.max_plain[o->field]};
+    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row});
+    return 0;
+}
+
+static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    (void)err;
+    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_CALLBACK,
+                                    .out = row_of(o, o->settings.dtype),
+                                    .held = ALIGN(o->settings.scratch_size)});
+    return 0;
+}
+
+/* ---- one output ------------------------------------------------------------------------------ */
+
+/* check: refuse what the kind or the field does not have, set dtype, n_dims and shape. passes: add
+ * those after the first. */
+static const struct {
+    int (*check)(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+    int (*passes)(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+} kinds[] = {
+    [PSTK_OUTPUT_IMAGE] = {check_image, passes_image},
+    [PSTK_OUTPUT_SCALAR] = {check_scalar, passes_cast},
+    [PSTK_OUTPUT_TENSOR] = {check_tensor, passes_cast},
+    [PSTK_OUTPUT_BYTES] = {check_bytes, passes_ragged},
+    [PSTK_OUTPUT_CALLBACK] = {check_callback, passes_callback},
+    [PSTK_OUTPUT_RAGGED] = {check_ragged, passes_ragged},
+};
+
+int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err)
+{
+    if (kind >= sizeof kinds / sizeof kinds[0] || !kinds[kind].check)
+        return FAIL(i, PSTK_EINVAL, ".kind: value is %u; must be one of enum pstk_output_kind",
+                    kind);
+    return 0;
+}
+
+int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    int rc = check_unused(o, i, err);
+    if (rc == 0)
+        rc = kinds[o->settings.kind].check(p, i, err);
+    if (rc < 0)
+        return rc;
+    return pstk__output_is_ragged(o) ? size_ragged(p, i, err) : size_dense(p, i, err);
+}
+
+int pstk__output_compile(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    o->passes = calloc(N_PASSES + o->settings.n_ops, sizeof *o->passes);
+    if (!o->passes)
+        return FAIL(i, PSTK_ENOMEM, ": out of memory");
+    pass_plain(p, o);
+    const int rc = kinds[o->settings.kind].passes(p, i, err);
+    if (rc == 0 && !pstk__output_is_ragged(o))
+        o->budget = p->batch_size * pstk__output_rows(o)->row_size;
+    return rc;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sample/image_rows.h"
+
+#include "augment/colour.h"
+
+#include <string.h>
+
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+
+/* EXIF 2.3, tag 0x0112. */
+static const struct pstk__turn turns[9] = {
+    [1] = {0, 0, 0}, [2] = {0, 1, 0}, [3] = {0, 1, 1}, [4] = {0, 0, 1},
+    [5] = {1, 0, 0}, [6] = {1, 0, 1}, [7] = {1, 1, 1}, [8] = {1, 1, 0},
+};
+
+/* ---- geometry -------------------------------------------------------------------------------- */
+
+/* The part of the resized image that the window shows. A window may reach outside, and, where one
+ * centre crop pads and the next cuts, even miss it by the rounding of both. */
+struct pane {
+    struct pstk__box inside; /* of the resized image; empty: the window misses it */
+    uint32_t left, top;      /* of the output: where `inside` begins, before mirroring */
+};
+
+static uint32_t clip(int64_t begin, uint32_t size, uint32_t limit, uint32_t *offset,
+                     uint32_t *length)
+{
+    const int64_t lo = begin < 0 ? 0 : begin;
+    const int64_t end = begin + size, hi = end > limit ? limit : end;
+    *offset = hi > lo ? (uint32_t)(lo - begin) : 0;
+    *length = hi > lo ? (uint32_t)(hi - lo) : 0;
+    return hi > lo ? (uint32_t)lo : 0;
+}
+
+static struct pane pane_of(const struct pstk__geometry *g)
+{
+    struct pane pane;
+    struct pstk__box *box = &pane.inside;
+    box->left = clip(g->window_left, g->window_width, g->out_width, &pane.left, &box->width);
+    box->top = clip(g->window_top, g->window_height, g->out_height, &pane.top, &box->height);
+    return pane;
+}
+
+/* An upright box in the coordinates of the image as coded. */
+static struct pstk__box coded_box(const struct pstk__box *b, struct pstk__turn turn,
+                                  const struct pstk__image_info *info)
+{
+    struct pstk__box c = *b;
+    if (turn.swap)
+        c = (struct pstk__box){
+            .left = b->top, .top = b->left, .width = b->height, .height = b->width};
+    if (turn.mirror_x)
+        c.left = info->width - c.left - c.width;
+    if (turn.mirror_y)
+        c.top = info->height - c.top - c.height;
+    return c;
+}
+
+static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g)
+{
+    *crop = (struct pstk_crop){.top = (int32_t)g->source.top,
+                               .left = (int32_t)g->source.left,
+                               .height = (int32_t)g->source.height,
+                               .width = (int32_t)g->source.width,
+                               .image_height = g->image_height,
+                               .image_width = g->image_width,
+                               .flip = g->flip};
+    if (g->resized)
+        return;
+    crop->top = (int32_t)g->window_top;
+    crop->left = (int32_t)g->window_left;
+    crop->height = (int32_t)g->window_height;
+    crop->width = (int32_t)g->window_width;
+}
+
+/* ---- where a row goes ------------------------------------------------------------------------ */
+
+/* How resized rows of `width` pixels of the output are finished. */
+static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip, uint32_t width)
+{
+    const struct pstk__form *form = pstk__output_rows(o);
+    return (struct pstk__finish){.channels = form->channels,
+                                 .dtype = form->dtype,
+                                 .layout = form->layout,
+                                 .flip = flip,
+                                 .width = width,
+                                 .plane = (uint64_t)o->height * o->width,
+                                 .table = o->table,
+                                 .affine = &o->line};
+}
+
+/* Bytes from one pixel of the output to the next. */
+static uint64_t pixel_step(const struct pstk__output *o)
+{
+    const struct pstk__form *form = pstk__output_rows(o);
+    return pstk_dtype_size(form->dtype) * (form->layout == PSTK_NCHW ? 1 : form->channels);
+}
+
+/* An output's row, and what of the image it shows. */
+struct shown {
+    const struct pstk__output *o;
+    uint8_t *out;
+    struct pstk__geometry geometry;
+    struct pane pane;
+};
+
+/* Fill the output with black, which is normalised like any pixel; of RGBA it is transparent, as
+ * what Pillow pads with. Ops that colour leave it black. */
+static int pad(struct pstk__image_rows *rows, const struct shown *shown)
+{
+    const struct pstk__output *o = shown->o;
+    const struct pstk__finish finish = finish_of(o, shown->geometry.flip, o->width);
+    const size_t mark = rows->arena->used, size = (size_t)finish.channels * o->width;
+    uint8_t *black = pstk__arena_get(rows->arena, size);
+    if (!black)
+        return PSTK_ENOMEM;
+    memset(black, 0, size);
+    for (uint32_t y = 0; y < o->height; y++)
+        rows->plan->kernels->finish_row(shown->out + y * o->width * pixel_step(o), black, &finish);
+    pstk__arena_reset(rows->arena, mark);
+    return 0;
+}
+
+/* ---- colours --------------------------------------------------------------------------------- */
+
+uint64_t pstk__image_row_size(uint32_t max_width)
+{
+    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * max_width);
+}
+
+/* The passes [begin, end) of an output that convert or colour, for rows of this width. */
+static int recolour_begin(struct pstk__recolour *recolour, struct pstk__arena *arena,
+                          const struct pstk__pass *begin, const struct pstk__pass *end,
+                          uint32_t width)
+{
+    *recolour = (struct pstk__recolour){.passes = begin, .row_size = pstk__image_row_size(width)};
+    for (; begin < end; begin++) {
+        if (begin->what == PSTK__PASS_CONVERT || begin->what == PSTK__PASS_COLOUR)
+            recolour->n++;
+        else if (recolour->n == 0)
+            recolour->passes++;
+    }
+    if (recolour->n == 0)
+        return 0;
+    recolour->rows = pstk__arena_get(arena, recolour->n * recolour->row_size);
+    return recolour->rows ? 0 : PSTK_ENOMEM;
+}
+
+/* One row of n_pixels through all of them. Returns the row that the last gives. */
+static const uint8_t *recolour(const struct pstk__recolour *c, const uint8_t *row,
+                               uint32_t n_pixels)
+{
+    for (uint32_t k = 0; k < c->n; k++) {
+        const struct pstk__pass *pass = &c->passes[k];
+        uint8_t *out = c->rows + k * c->row_size;
+        if (pass->what == PSTK__PASS_CONVERT)
+            pstk__colour_convert(out, pass->out.channels, row, pass->in.channels, n_pixels);
+        else
+            pstk__op_entry(pass->op->kind)->colour(pass->op, out, row, n_pixels, pass->in.channels);
+        row = out;
+    }
+    return row;
+}
+
+/* ---- one output ------------------------------------------------------------------------------ */
+
+/* Memory for the part of the image that will be turned. */
+static int turn_begin(struct pstk__image_rows *rows, struct pstk__image_row *row)
+{
+    const struct pstk__box *box = &row->box;
+    if (!row->turn.swap && !row->turn.mirror_x && !row->turn.mirror_y)
+        return 0;
+    row->is_turned = 1;
+    row->coded = pstk__arena_get(rows->arena, (size_t)rows->channels * box->width * box->height);
+    row->row = pstk__arena_get(rows->arena, (size_t)rows->channels *
+                                                (row->turn.swap ? box->height : box->width));
+    return row->coded && row->row ? 0 : PSTK_ENOMEM;
+}
+
+uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t channels)
+{
+    const uint64_t area = (uint64_t)bounds->max_width * bounds->max_height;
+    return ALIGN(channels * (area < bounds->max_pixels ? area : bounds->max_pixels)) +
+           ALIGN((uint64_t)channels * bounds->max_side);
+}
+
+/* Rows that come out of the resize are kept until they are coloured: finished rows are its own. */
+static int resized_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                         struct pstk__resize_config *config)
+{
+    row->finish = config->finish;
+    row->out = config->out;
+    row->out_stride = config->out_stride;
+    row->resized_stride = (uint64_t)config->channels * config->window.width;
+    row->resized = pstk__arena_get(rows->arena, row->resized_stride * config->window.height);
+    if (!row->resized)
+        return PSTK_ENOMEM;
+    if (row->finish.dtype != PSTK_U8) {
+        void *lookup = pstk__arena_get(rows->arena, PSTK__LOOKUP_SIZE);
+        if (!lookup)
+            return PSTK_ENOMEM;
+        rows->plan->kernels->lookup_init(lookup, &row->finish);
+        row->finish.lookup = lookup;
+    }
+    config->out = row->resized;
+    config->out_stride = row->resized_stride;
+    config->finish = (struct pstk__finish){.channels = config->channels,
+                                           .dtype = PSTK_U8,
+                                           .layout = PSTK_NHWC,
+                                           .width = config->window.width};
+    return 0;
+}
+
+uint64_t pstk__image_resized_size(const struct pstk__output *o, uint32_t channels)
+{
+    return ALIGN((uint64_t)o->height * o->width * channels) + PSTK__LOOKUP_SIZE;
+}
+
+/* The resize of the pane, to its place in the output. */
+static int resize_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                        const struct shown *shown)
+{
+    const struct pstk__output *o = shown->o;
+    const struct pstk__geometry *g = &shown->geometry;
+    const struct pane *pane = &shown->pane;
+    const uint64_t step = pixel_step(o);
+    const uint32_t left = g->flip ? o->width - pane->left - pane->inside.width : pane->left;
+    struct pstk__resize_config config = {
+        .channels = o->passes[o->resize].in.channels,
+        .in_width = g->source.width,
+        .in_height = g->source.height,
+        .out_width = g->out_width,
+        .out_height = g->out_height,
+        .window = pane->inside,
+        .finish = finish_of(o, g->flip, pane->inside.width),
+        .out = shown->out + ((uint64_t)pane->top * o->width + left) * step,
+        .out_stride = o->width * step,
+    };
+    int rc = recolour_begin(&row->after, rows->arena, &o->passes[o->resize + 1],
+                            &o->passes[o->n_worker_passes], pane->inside.width);
+    if (rc == 0 && row->after.n > 0)
+        rc = resized_begin(rows, row, &config);
+    if (rc < 0)
+        return rc;
+    return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels, &config);
+}
+
+/* With a black row: see pad. Turned images may have width and height swapped. */
+uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struct pstk__output *o,
+                                 uint32_t channels)
+{
+    const int is_turned = o->settings.exif_orientation != 0;
+    const uint32_t w = is_turned ? b->max_side : b->max_width;
+    const uint32_t h = is_turned ? b->max_side : b->max_height;
+    struct pstk__resize_bounds bounds = {.channels = channels,
+                                         .max_in_width = w,
+                                         .max_in_height = h,
+                                         .min_out_width = w,
+                                         .min_out_height = h,
+                                         .max_window_width = o->width,
+                                         .max_window_height = o->height};
+    pstk__ops_bound(o->ops, o->settings.n_ops, &bounds);
+    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds);
+}
+
+void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
+                            struct pstk__arena *arena)
+{
+    rows->plan = plan;
+    rows->arena = arena;
+    rows->n = 0;
+}
+
+/* Where the image's pixels come to lie in an upright view of it, and its crop. */
+static struct pstk__geometry geometry_of(const struct pstk__output *o, struct pstk__turn turn,
+                                         const struct pstk__image_source *source)
+{
+    const struct pstk__image_info *info = source->info;
+    struct pstk__random_key key = *source->key;
+    struct pstk__geometry g;
+    key.group = o->settings.random_group;
+    pstk__ops_apply(o->ops, o->settings.n_ops, turn.swap ? info->height : info->width,
+                    turn.swap ? info->width : info->height, key, &g);
+    return g;
+}
+
+int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
+                         struct pstk__row *row, const struct pstk__image_source *source)
+{
+    struct pstk__image_row *j = &rows->rows[rows->n];
+    *j = (struct pstk__image_row){
+        .turn = turns[o->settings.exif_orientation ? source->info->orientation : 1]};
+    struct shown shown = {.o = o, .out = row->data, .geometry = geometry_of(o, j->turn, source)};
+    if (row->crop)
+        write_crop(row->crop, &shown.geometry);
+    if (pstk__output_has_flips(o)) { /* the device mirrors it */
+        *row->flip = (uint8_t)shown.geometry.flip;
+        shown.geometry.flip = 0;
+    }
+    shown.pane = pane_of(&shown.geometry);
+    const struct pstk__box *inside = &shown.pane.inside;
+    if ((inside->width != o->width || inside->height != o->height) && pad(rows, &shown) < 0)
+        return PSTK_ENOMEM;
+    if (inside->width == 0 || inside->height == 0)
+        return 0;
+    rows->n++;
+    rows->channels = pstk__output_decoded(o)->channels;
+    int rc = resize_begin(rows, j, &shown);
+    if (rc < 0)
+        return rc;
+    const struct pstk__axis *x = &j->resize.x, *y = &j->resize.y;
+    const struct pstk__box upright = {.left = shown.geometry.source.left + x->begin,
+                                      .top = shown.geometry.source.top + y->begin,
+                                      .width = x->end - x->begin,
+                                      .height = y->end - y->begin};
+    j->box = coded_box(&upright, j->turn, source->info);
+    rc = recolour_begin(&j->before, rows->arena, o->passes, &o->passes[o->resize], upright.width);
+    return rc < 0 ? rc : turn_begin(rows, j);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Finish the rows that have come out of the resize. */
+static void finish_rows(struct pstk__image_row *j)
+{
+    for (; j->n_finished < j->resize.n_out; j->n_finished++) {
+        const uint8_t *row = j->resized + j->n_finished * j->resized_stride;
+        j->resize.kernels->finish_row(j->out + j->n_finished * j->out_stride,
+                                      recolour(&j->after, row, j->finish.width), &j->finish);
+    }
+}
+
+/* The next n upright rows. */
+static void resize_rows(struct pstk__image_row *row, const uint8_t *pixels, uint64_t stride,
+                        uint32_t n)
+{
+    const uint32_t width = row->resize.x.end - row->resize.x.begin;
+    if (row->before.n == 0)
+        pstk__resize_rows(&row->resize, pixels, stride, n);
+    for (uint32_t k = 0; k < n && row->before.n > 0; k++, pixels += stride)
+        pstk__resize_rows(&row->resize, recolour(&row->before, pixels, width), 0, 1);
+    if (row->after.n > 0)
+        finish_rows(row);
+}
+
+/* The next n rows of an output's box. */
+static void take(struct pstk__image_row *row, const uint8_t *pixels, uint64_t stride, uint32_t n,
+                 uint32_t channels)
+{
+    if (!row->is_turned) {
+        resize_rows(row, pixels, stride, n);
+        return;
+    }
+    const size_t size = (size_t)channels * row->box.width;
+    for (uint32_t k = 0; k < n; k++, pixels += stride)
+        memcpy(row->coded + row->n_rows++ * size, pixels, size);
+}
+
+void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows)
+{
+    struct pstk__image_rows *rows = user;
+    const uint32_t begin = rows->box.top + rows->n_taken, end = begin + n_rows;
+    for (uint32_t k = 0; k < rows->n; k++) {
+        struct pstk__image_row *row = &rows->rows[k];
+        const struct pstk__box *box = &row->box;
+        const uint32_t lo = box->top > begin ? box->top : begin;
+        const uint32_t hi = box->top + box->height < end ? box->top + box->height : end;
+        if (lo < hi)
+            take(row,
+                 pixels + (lo - begin) * stride +
+                     (size_t)rows->channels * (box->left - rows->box.left),
+                 stride, hi - lo, rows->channels);
+    }
+    rows->n_taken += n_rows;
+}
+
+/* Upright row y of the collected box. In the box, as in the image, an upright (x, y) is swapped,
+ * then mirrored. Inlined with constants, so that a pixel is copied at once. */
+static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t width,
+                            uint32_t channels)
+{
+    const struct pstk__turn turn = row->turn;
+    const uint32_t w = row->box.width, h = row->box.height;
+    uint8_t *out = row->row;
+    for (uint32_t x = 0; x < width; x++, out += channels) {
+        uint32_t cx = turn.swap ? y : x, cy = turn.swap ? x : y;
+        cx = turn.mirror_x ? w - 1 - cx : cx;
+        cy = turn.mirror_y ? h - 1 - cy : cy;
+        memcpy(out, row->coded + ((size_t)cy * w + cx) * channels, channels);
+    }
+}
+
+/* Push the collected box upright. */
+static void turn_rows(struct pstk__image_row *row, uint32_t channels)
+{
+    const uint32_t width = row->turn.swap ? row->box.height : row->box.width;
+    const uint32_t height = row->turn.swap ? row->box.width : row->box.height;
+    for (uint32_t y = 0; y < height; y++) {
+        if (channels == 1)
+            turn_row(row, y, width, 1);
+        else if (channels == 3)
+            turn_row(row, y, width, 3);
+        else
+            turn_row(row, y, width, 4);
+        resize_rows(row, row->row, 0, 1);
+    }
+}
+
+void pstk__image_rows_end(struct pstk__image_rows *rows)
+{
+    for (uint32_t k = 0; k < rows->n; k++)
+        if (rows->rows[k].is_turned)
+            turn_rows(&rows->rows[k], rows->channels);
+}
+
+const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows)
+{
+    struct pstk__box u = rows->rows[0].box;
+    for (uint32_t k = 1; k < rows->n; k++) {
+        const struct pstk__box *b = &rows->rows[k].box;
+        const uint32_t left = b->left < u.left ? b->left : u.left;
+        const uint32_t top = b->top < u.top ? b->top : u.top;
+        const uint32_t right =
+            b->left + b->width > u.left + u.width ? b->left + b->width : u.left + u.width;
+        const uint32_t end =
+            b->top + b->height > u.top + u.height ? b->top + b->height : u.top + u.height;
+        u = (struct pstk__box){left, top, right - left, end - top};
+    }
+    rows->box = u;
+    rows->n_taken = 0;
+    return &rows->box;
+}

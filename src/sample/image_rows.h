@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image_rows: the image outputs of one field of one sample. Each finds the part of the image that
+ * it shows; the decoder then gives the rows of the smallest box that contains all parts, and every
+ * output turns, resizes and finishes its own rows. Used by one worker; all memory comes from its
+ * arena.
+ *
+ *   begin -> add, output by output -> (box -> rows, by the decoder -> end)
+ */
+#ifndef PSTK_IMAGE_ROWS_H
+#define PSTK_IMAGE_ROWS_H
+
+#include "sample/plan.h"
+#include "sample/row.h"
+
+/* How an upright pixel (x, y) is found in the image as coded: swapped, then mirrored. */
+struct pstk__turn {
+    uint8_t swap, mirror_x, mirror_y;
+};
+
+/* Passes that convert or colour, one after the other: each has a row for what it gives. */
+struct pstk__recolour {
+    const struct pstk__pass *passes; /* borrowed */
+    uint32_t n;
+    uint64_t row_size; /* bytes from one of their rows to the next */
+    uint8_t *rows;     /* n, arena */
+};
+
+/* The row of one output, under way. */
+struct pstk__image_row {
+    struct pstk__recolour before; /* of rows that go into the resize */
+    struct pstk__resize resize;
+    struct pstk__recolour after; /* of rows that come out: then the resize writes to `resized` */
+    uint8_t *resized;            /* pixels of the resize's window, arena */
+    uint64_t resized_stride;     /* bytes */
+    struct pstk__finish finish;  /* after > 0: of those rows, once they are coloured, */
+    uint8_t *out;                /* to here, */
+    uint64_t out_stride;         /* bytes apart */
+    uint32_t n_finished;         /* rows of them */
+    struct pstk__box box;        /* of the image as coded: what the resize reads */
+    uint32_t is_turned; /* 1: rows are collected in `coded`, and turned when all are there */
+    struct pstk__turn turn;
+    uint8_t *coded;  /* box.width x box.height pixels, arena */
+    uint8_t *row;    /* one upright row, arena */
+    uint32_t n_rows; /* rows of `coded` */
+};
+
+struct pstk__image_rows {
+    const struct pstk__plan *plan; /* borrowed */
+    struct pstk__arena *arena;     /* borrowed */
+    struct pstk__box box;          /* being decoded */
+    uint32_t channels;             /* of the decoder's rows */
+    uint32_t n_taken;              /* rows of the box, so far */
+    uint32_t n;                    /* outputs that show a part of the image */
+    struct pstk__image_row rows[PSTK__MAX_OUTPUTS];
+};
+
+/* What an output is made of. */
+struct pstk__image_source {
+    const struct pstk__image_info *info;
+    const struct pstk__random_key *key; /* its group and op are set here */
+};
+
+void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
+                            struct pstk__arena *arena);
+/* Begin the row of an output: its crop and what lies outside of the image are written. ENOMEM: the
+ * arena has no room. */
+int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
+                         struct pstk__row *row, const struct pstk__image_source *source);
+/* The box to decode; not when n is 0. */
+const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows);
+/* Take the next rows of the box: a pstk__row_sink.rows, `user` is r. */
+void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows);
+/* All rows of the box were taken: finish the outputs that waited for them. */
+void pstk__image_rows_end(struct pstk__image_rows *rows);
+
+/* Bounds of the images of a field. */
+struct pstk__image_bounds {
+    uint32_t max_width, max_height, max_side; /* pixels; max_side: of both */
+    uint64_t max_pixels;
+};
+/* Arena bytes that an output's passes hold, at most. */
+uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t channels);
+uint64_t pstk__image_resize_size(const struct pstk__image_bounds *bounds,
+                                 const struct pstk__output *o, uint32_t channels);
+/* Additional arena bytes of a resize whose rows are coloured when they come out. */
+uint64_t pstk__image_resized_size(const struct pstk__output *o, uint32_t channels);
+/* Arena bytes of a pass that converts or colours rows of at most so many pixels. */
+uint64_t pstk__image_row_size(uint32_t max_width);
+
+#endif

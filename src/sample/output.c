@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* output: the constructors of outputs. Pure; plan.c checks what they are given. */
+#include <penstock/penstock.h>
+
+struct pstk_output pstk_output_image(const char *field, const struct pstk_op *ops, uint32_t n_ops,
+                                     uint32_t dtype, uint32_t layout)
+{
+    return (struct pstk_output){.field = field,
+                                .kind = PSTK_OUTPUT_IMAGE,
+                                .dtype = dtype,
+                                .layout = layout,
+                                .ops = ops,
+                                .n_ops = n_ops};
+}
+
+struct pstk_output pstk_output_scalar(const char *field, uint32_t dtype)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_SCALAR, .dtype = dtype};
+}
+
+struct pstk_output pstk_output_tensor(const char *field, uint32_t dtype)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_TENSOR, .dtype = dtype};
+}
+
+struct pstk_output pstk_output_bytes(const char *field)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_BYTES};
+}
+
+struct pstk_output pstk_output_ragged(const char *field)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_RAGGED};
+}
+
+struct pstk_output pstk_output_callback(const char *field, uint32_t dtype, pstk_decode_fn decode,
+                                        void *user)
+{
+    return (struct pstk_output){.field = field,
+                                .kind = PSTK_OUTPUT_CALLBACK,
+                                .dtype = dtype,
+                                .decode = decode,
+                                .user = user};
+}

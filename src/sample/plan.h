@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan: the outputs of the settings, checked against a data set and compiled to passes. Made once
+ * at open, then only read, by any thread.
+ */
+#ifndef PSTK_PLAN_H
+#define PSTK_PLAN_H
+
+#include "augment/op.h"
+#include "augment/resize.h"
+#include "format/format.h"
+#include "sample/pass.h"
+
+#define PSTK__MAX_OUTPUTS 64
+
+/*
+ * One compiled output. passes: n_worker_passes of a worker, at least one, then at most one of the
+ * device; each takes the result of the one before it. The result of a worker's last pass is a row
+ * as workers write it.
+ */
+struct pstk__output {
+    struct pstk_output settings; /* deep copy: name and ops are the two below; field NULL */
+    char name[PSTK_MAX_NAME];
+    struct pstk_op *ops;       /* owned; NULL when there are none */
+    uint32_t field;            /* of the schema */
+    uint32_t is_first;         /* 1: no output before it reads the same field */
+    uint32_t next;             /* the next output that reads the same field, or n_outputs */
+    uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */
+    struct pstk__pass *passes; /* owned */
+    uint32_t n_passes, n_worker_passes;
+    uint32_t n_dims;     /* of the batch tensor, rows included */
+    int64_t shape[10];   /* shape[0] = batch_size; ragged: the budget */
+    int64_t strides[10]; /* elements */
+    uint64_t budget;     /* ragged: bytes a batch may have; else those that workers write */
+    uint64_t item_size;  /* ragged: bytes that offsets count as one, and rows are made of; or 0 */
+    uint32_t height, width; /* image */
+    uint32_t channels;      /* image, as it is handed out */
+    uint32_t resize; /* image: index of that pass: those that convert or colour before it change
+                        rows on their way into it, those after it rows that come out */
+    void *table;     /* image, float dtypes, for FINISH: channels x 256, owned */
+    struct pstk__affine line; /* of the table, where it is one */
+};
+
+/* image: its rows as they are decoded, the same for all outputs of the field. DECODE is the second
+ * pass. */
+static inline const struct pstk__form *pstk__output_decoded(const struct pstk__output *o)
+{
+    return &o->passes[1].out;
+}
+
+/* A row as workers write it, and as it is handed out. */
+static inline const struct pstk__form *pstk__output_rows(const struct pstk__output *o)
+{
+    return &o->passes[o->n_worker_passes - 1].out;
+}
+
+static inline const struct pstk__form *pstk__output_final(const struct pstk__output *o)
+{
+    return &o->passes[o->n_passes - 1].out;
+}
+
+/* What the device does, or NULL: the output is *deferred*. */
+static inline const struct pstk__pass *pstk__output_device_pass(const struct pstk__output *o)
+{
+    return o->n_worker_passes < o->n_passes ? &o->passes[o->n_worker_passes] : NULL;
+}
+
+/* A deferred image: the device mirrors its rows. */
+static inline int pstk__output_has_flips(const struct pstk__output *o)
+{
+    const struct pstk__pass *device = pstk__output_device_pass(o);
+    return device && device->what == PSTK__PASS_FINISH;
+}
+
+static inline int pstk__output_is_ragged(const struct pstk__output *o)
+{
+    return o->item_size != 0;
+}
+
+struct pstk__plan {
+    const struct pstk__source *source; /* borrowed */
+    uint32_t n_outputs;
+    uint32_t batch_size;
+    struct pstk__output outputs[PSTK__MAX_OUTPUTS];
+    const struct pstk__pixel_kernels *kernels;
+    uint64_t max_pixels;
+    uint64_t scratch_size; /* arena bytes a worker needs */
+    uint32_t head_only;    /* 1: no output needs more than the record head */
+    uint32_t on_device;    /* 1: batches go to a device */
+    uint64_t seed;
+};
+
+/* Compile settings against a source: every wrong thing is EINVAL / ENOTSUP naming the setting (and
+ * listing the fields there are). Returns owned. */
+int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
+                    const struct pstk__source *source, struct pstk_error *err);
+void pstk__plan_close(struct pstk__plan *p);
+
+/* ---- between plan.c and compile.c --------------------------------------------------------------
+ */
+
+/* EINVAL: the kind of output does not exist. */
+int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err);
+/* Check output i, whose settings are copied and whose field is found; set its shape and sizes. */
+int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+/* Make its passes, once all outputs are checked. Closing the plan frees them, also after a failure.
+ */
+int pstk__output_compile(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* row: where one row of one output goes, and what is known of it once it is written. */
+#ifndef PSTK_ROW_H
+#define PSTK_ROW_H
+
+#include <penstock/penstock.h>
+
+struct pstk__row {
+    void *data;             /* row_size bytes (ragged: room for that many) */
+    uint64_t size;          /* out, ragged: bytes written */
+    uint8_t *flip;          /* out, deferred image: 1 = still to be mirrored; else unused */
+    uint32_t is_palette;    /* out, image: 1 = from a PNG file that has a palette */
+    struct pstk_crop *crop; /* out, or NULL */
+};
+
+#endif

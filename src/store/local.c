@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files by their paths, read with pread. */
+#include "store/store.h"
+
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int local_open(const struct pstk__store *store, struct pstk__file *file, const char *path)
+{
+    const int fd = pstk__file_open(path);
+    *file = (struct pstk__file){.store = fd < 0 ? NULL : store, .fd = fd < 0 ? -1 : fd};
+    return fd < 0 ? fd : 0;
+}
+
+static int local_stat(const struct pstk__file *file, uint64_t *size, int64_t *changed_ns)
+{
+    struct stat st;
+    if (fstat(file->fd, &st) < 0)
+        return -errno;
+    *size = (uint64_t)st.st_size;
+    /* Unsigned: a file may be of the year 2300. The time then wraps, and differs as before. */
+    *changed_ns =
+        (int64_t)((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+    return 0;
+}
+
+static int64_t local_read_at(const struct pstk__file *file, void *buffer, uint64_t size,
+                             uint64_t offset)
+{
+    const ssize_t n = pread(file->fd, buffer, size, (off_t)offset);
+    return n < 0 ? -errno : n;
+}
+
+static void local_close(struct pstk__file *file)
+{
+    close(file->fd); /* read only: nothing can be lost */
+}
+
+static int local_list(const struct pstk__store *store, const char *path, pstk__store_name_fn each,
+                      void *user)
+{
+    (void)store;
+    DIR *directory = opendir(path);
+    if (!directory)
+        return -errno;
+    int rc = 0;
+    const struct dirent *entry;
+    while (rc == 0 && (errno = 0, entry = readdir(directory)))
+        rc = each(user, entry->d_name);
+    if (rc == 0)
+        rc = -errno;
+    closedir(directory);
+    return rc;
+}
+
+const struct pstk__store pstk__store_local = {
+    .name = "files",
+    .has_fds = 1,
+    .open = local_open,
+    .stat = local_stat,
+    .read_at = local_read_at,
+    .close = local_close,
+    .list = local_list,
+};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store: the table of places where the files of a data set may lie, and reading from any of them.
+ * Formats and the caches of open files read through it alone; io_uring reads by the descriptor of a
+ * file that has one. Any thread may call all functions. Several threads at once may only read and
+ * stat one file.
+ */
+#ifndef PSTK_STORE_H
+#define PSTK_STORE_H
+
+#include <penstock/types.h>
+
+struct pstk__store;
+
+/* An open file. It lies in its opener's memory and may be moved while nobody reads from it. */
+struct pstk__file {
+    const struct pstk__store *store; /* NULL: not open */
+    int fd;                          /* native descriptor for others to read from, or -1 */
+    void *state;                     /* the store's own */
+};
+
+/* Called with the name of each entry of a directory. A result that is not 0 ends the list. */
+typedef int (*pstk__store_name_fn)(void *user, const char *name);
+
+struct pstk__store {
+    const char *name;
+    uint32_t has_fds; /* 1: every open file has a native descriptor */
+    /* Open a regular file for reading into *f, which close ends. Never waits for another program.
+     * Allocates nothing: files are opened between batches. 0 or a negative native errno, with *f
+     * closed; EISDIR or EINVAL where no regular file lies at `path`. */
+    int (*open)(const struct pstk__store *s, struct pstk__file *f, const char *path);
+    /* Bytes of the file, and when it was last changed: ns since 1970, modulo 2^64, to be compared
+     * for equality alone. 0 or a negative errno. */
+    int (*stat)(const struct pstk__file *f, uint64_t *size, int64_t *changed_ns);
+    /* One attempt to read `size` (< 2^31) bytes at `offset`, as pread(2): how many came, 0 at the
+     * end, or a negative errno, EINTR and EAGAIN included. */
+    int64_t (*read_at)(const struct pstk__file *f, void *buffer, uint64_t size, uint64_t offset);
+    void (*close)(struct pstk__file *f);
+    /* Hand on the names in a directory, in any order. 0, what ended it, or a negative errno.
+     * NULL: the store has no directories. */
+    int (*list)(const struct pstk__store *s, const char *path, pstk__store_name_fn each,
+                void *user);
+};
+
+/* Files of the machine: local and mounted ones. */
+extern const struct pstk__store pstk__store_local;
+
+/* The store in which `path` lies. */
+const struct pstk__store *pstk__store_of(const char *path);
+
+/* Close a file, if it is open. */
+void pstk__file_end(struct pstk__file *file);
+/* Read `size` bytes at `offset`; continues short reads, EINTR and EAGAIN. Returns the number of
+ * bytes read, fewer than size only at the end of the file, or a negative native errno. */
+int64_t pstk__file_read(const struct pstk__file *file, void *buffer, uint64_t size,
+                        uint64_t offset);
+/* Read a whole regular file of at most max_size bytes. Returns owned bytes (free()), never NULL. */
+int pstk__store_load(const struct pstk__store *store, const char *path, uint64_t max_size,
+                     void **bytes, uint64_t *size, struct pstk_error *err);
+
+#endif

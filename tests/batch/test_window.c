@@ -1,0 +1,770 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ordered stream of batches, by window.h: what is claimed, against a naive walk over the
+ * stream; what is taken, whatever the order in which it was put in; seeks, failures, waits. Many
+ * threads: test_window_threads.c.
+ */
+#include "base/clock.h"
+#include "support/test.h"
+#include "support/window_fixture.h"
+
+#include <pthread.h>
+
+/* ---- claims -----------------------------------------------------------------------------------
+ */
+
+static int claims_are_right(struct world *w, uint32_t n)
+{
+    struct naive_batch b = naive_first(&w->partition, w->start);
+    for (uint32_t seq = 0; seq < n; seq++) {
+        struct pstk__slot *s = pstk__slot_begin(w->p.host, 0);
+        pstk__window_claim(&w->window, s);
+        const int good = s->seq == seq && s->generation == 0 && naive_is(&b, s);
+        pstk__slot_drop(s);
+        if (!good)
+            return 0;
+        b = naive_next(&w->partition, &b);
+    }
+    return 1;
+}
+
+TEST(claims_follow_the_stream_from_epoch_to_epoch)
+{
+    struct world w;
+    uint32_t n_streams = 0;
+    for (uint64_t n = 1; n <= 13; n++)
+        for (uint64_t batch_size = 1; batch_size <= 3; batch_size++)
+            for (uint64_t world = 1; world <= 3; world++)
+                for (uint32_t last = PSTK_LAST_DROP; last <= PSTK_LAST_SHORT; last++) {
+                    if (last == PSTK_LAST_DROP && batch_size * world > n)
+                        continue; /* no epoch has a batch: open refuses that */
+                    for (uint64_t rank = 0; rank < world; rank++)
+                        for (uint64_t position = 0; position <= n; position++) {
+                            const struct world_config c = {
+                                .partition = {n, batch_size, rank, world, last},
+                                .start = {2, position},
+                                .n_slots = 1};
+                            CHECK_EQ(world_open(&w, &c), 0);
+                            CHECK(claims_are_right(&w, 20));
+                            world_close(&w);
+                            n_streams++;
+                        }
+                }
+    CHECK(n_streams > 1000);
+}
+
+/* ---- put in any order, taken in order ---------------------------------------------------------
+ */
+
+TEST(what_is_put_in_any_order_is_taken_in_order)
+{
+    for (int uploads = 0; uploads < 2; uploads++)
+        for (uint32_t order = 0; order < 256; order++) {
+            const uint32_t at[4] = {order & 3, order >> 2 & 3, order >> 4 & 3, order >> 6};
+            struct pstk__slot *s[4];
+            struct world w;
+            uint64_t next = 0;
+            if ((1u << at[0] | 1u << at[1] | 1u << at[2] | 1u << at[3]) != 15)
+                continue;
+            CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                           .n_slots = 4,
+                                                           .n_device_slots = uploads ? 4 : 0}),
+                     0);
+            for (int k = 0; k < 4; k++)
+                s[k] = claim(&w);
+            for (uint32_t k = 0; k < 4; k++) {
+                struct pstk__gate *gate = uploads ? &w.window.uploads : &w.window.delivery;
+                const uint32_t before = pstk__gate_ticket(gate);
+                put(&w, s[at[k]]);
+                /* Whoever waits for it is woken, and by nothing else. */
+                CHECK_EQ(pstk__gate_ticket(gate) - before, at[k] == next);
+                for (struct pstk__slot *taken = take_now(&w); taken; taken = take_now(&w)) {
+                    CHECK_EQ(taken->seq, next++);
+                    pstk__slot_release(taken, NULL);
+                }
+                uint32_t n_there = 0; /* in a row from the first on */
+                for (uint32_t i = 0; i <= k; i++)
+                    for (uint32_t j = 0; j <= k; j++)
+                        if (at[j] == n_there) {
+                            n_there++;
+                            break;
+                        }
+                CHECK_EQ(next, n_there);
+            }
+            world_close(&w);
+        }
+}
+
+/* The uploader may put in loaded batches in any order too. */
+TEST(loaded_batches_put_in_any_order_are_taken_in_order)
+{
+    for (uint32_t order = 0; order < 27; order++) {
+        const uint32_t at[3] = {order % 3, order / 3 % 3, order / 9};
+        struct pstk__slot *to[3];
+        struct world w;
+        uint64_t next = 0;
+        if ((1u << at[0] | 1u << at[1] | 1u << at[2]) != 7)
+            continue;
+        CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                       .n_slots = 3,
+                                                       .n_device_slots = 3}),
+                 0);
+        for (int k = 0; k < 3; k++)
+            put_one(&w, claim(&w));
+        for (int k = 0; k < 3; k++)
+            to[k] = upload_begin(&w);
+        for (int k = 0; k < 3; k++) {
+            const uint32_t before = pstk__gate_ticket(&w.window.delivery);
+            struct pstk__slot *s;
+            pstk__window_put_loaded(&w.window, to[at[k]]);
+            CHECK_EQ(pstk__gate_ticket(&w.window.delivery) - before, at[k] == next);
+            for (s = NULL; (s = take_now(&w)); pstk__slot_release(s, NULL))
+                CHECK_EQ(s->seq, next++);
+        }
+        CHECK_EQ(next, 3);
+        world_close(&w);
+    }
+}
+
+TEST(the_uploader_takes_filled_batches_in_order_and_none_before_its_turn)
+{
+    struct pstk__slot *s[3];
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                   .n_slots = 3,
+                                                   .n_device_slots = 2}),
+             0);
+    for (int k = 0; k < 3; k++)
+        s[k] = claim(&w);
+    CHECK(!pstk__window_take_filled(&w.window));
+    put_one(&w, s[1]);
+    put_one(&w, s[2]);
+    CHECK(!pstk__window_take_filled(&w.window));
+    put_one(&w, s[0]);
+    for (int k = 0; k < 3; k++) {
+        CHECK(pstk__window_take_filled(&w.window) == s[k]);
+        CHECK_EQ(state_of(s[k]), PSTK__SLOT_COPYING);
+    }
+    CHECK(!pstk__window_take_filled(&w.window));
+    for (int k = 0; k < 3; k++)
+        pstk__slot_copied(s[k]);
+    world_close(&w);
+}
+
+TEST(a_filled_batch_wakes_the_uploader_whether_or_not_those_before_it_were_taken)
+{
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                   .n_slots = 3,
+                                                   .n_device_slots = 2}),
+             0);
+    for (uint32_t k = 0; k < 3; k++) {
+        const uint32_t before = pstk__gate_ticket(&w.window.uploads);
+        put_one(&w, claim(&w));
+        CHECK_EQ(pstk__gate_ticket(&w.window.uploads), before + 1);
+        CHECK(pstk__window_take_filled(&w.window)); /* nothing is delivered yet */
+    }
+    world_close(&w);
+}
+
+/* The naive consumer: each batch as the walk over the stream says, 0 at each end of an epoch. */
+TEST(an_epoch_ends_with_0_once_and_the_cursor_says_where_the_stream_is)
+{
+    for (uint64_t n = 2; n <= 7; n++)
+        for (uint32_t last = PSTK_LAST_DROP; last <= PSTK_LAST_SHORT; last++)
+            for (int uploads = 0; uploads < 2; uploads++) {
+                const struct world_config c = {.partition = {n, 2, 0, 1, last},
+                                               .n_slots = 2,
+                                               .n_device_slots = uploads ? 2 : 0};
+                struct world w;
+                CHECK_EQ(world_open(&w, &c), 0);
+                struct naive_batch b = naive_first(&w.partition, w.start);
+                for (int k = 0; k < 12; k++) {
+                    struct pstk__slot *s = NULL;
+                    if (k > 0 && b.position == 0) { /* whether or not a batch is there */
+                        CHECK_EQ(take(&w, &s), 0);
+                        CHECK(!s);
+                        CHECK(is_at(&w, b.epoch, 0));
+                    }
+                    put(&w, claim(&w));
+                    CHECK_EQ(take(&w, &s), 1);
+                    CHECK(naive_is(&b, s));
+                    CHECK(is_at(&w, b.epoch, b.next_position));
+                    pstk__slot_release(s, NULL);
+                    b = naive_next(&w.partition, &b);
+                }
+                world_close(&w);
+            }
+}
+
+TEST(a_stream_that_begins_at_the_end_of_an_epoch_ends_it_first)
+{
+    struct world w;
+    struct pstk__slot *s;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {5, 2, 0, 1, PSTK_LAST_DROP},
+                                                   .start = {3, 4},
+                                                   .n_slots = 2}),
+             0);
+    CHECK(is_at(&w, 3, 4));
+    CHECK_EQ(take(&w, &s), 0);
+    CHECK(is_at(&w, 4, 0));
+    CHECK_EQ(take(&w, &s), PSTK_ETIMEDOUT);
+    put(&w, claim(&w));
+    CHECK_EQ(take(&w, &s), 1);
+    CHECK(s->batch.epoch == 4 && s->batch.position == 0);
+    pstk__slot_release(s, NULL);
+    world_close(&w);
+}
+
+TEST(a_lease_that_is_refused_leaves_the_batch_for_the_next_take)
+{
+    for (int uploads = 0; uploads < 2; uploads++) {
+        const int refusals[] = {PSTK_EINVAL, PSTK_ETIMEDOUT};
+        struct pstk__slot *s;
+        struct world w;
+        CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                       .n_slots = 2,
+                                                       .n_device_slots = uploads ? 2 : 0}),
+                 0);
+        for (uint64_t k = 0; k < 4; k++) {
+            put(&w, claim(&w));
+            for (int i = 0; i < 2; i++) {
+                atomic_store(&w.p.actor.acquires, refusals[i]);
+                CHECK_EQ(take(&w, &s), refusals[i]);
+                CHECK(!s && is_at(&w, 0, k * 2));
+            }
+            atomic_store(&w.p.actor.acquires, 0);
+            CHECK_EQ(take(&w, &s), 1);
+            CHECK_EQ(s->seq, k);
+            pstk__slot_release(s, NULL);
+        }
+        world_close(&w);
+    }
+}
+
+/* ---- seek -------------------------------------------------------------------------------------
+ */
+
+TEST(a_seek_drops_what_was_put_in_and_what_comes_later)
+{
+    for (uint32_t mask = 0; mask < 16; mask++) {
+        struct pstk__slot *s[4], *taken;
+        struct world w;
+        CHECK_EQ(
+            world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0}, .n_slots = 4}), 0);
+        for (int k = 0; k < 4; k++)
+            s[k] = claim(&w);
+        for (int k = 0; k < 4; k++)
+            if (mask >> k & 1)
+                put_one(&w, s[k]);
+        pstk__window_seek(&w.window, (struct pstk__cursor){7, 6});
+        CHECK(is_at(&w, 7, 6));
+        for (int k = 0; k < 4; k++) {
+            CHECK(pstk__window_stale(&w.window, s[k]));
+            CHECK_EQ(state_of(s[k]), mask >> k & 1 ? PSTK__SLOT_FREE : PSTK__SLOT_FILLING);
+            if (!(mask >> k & 1))
+                put_one(&w, s[k]);
+            CHECK_EQ(state_of(s[k]), PSTK__SLOT_FREE);
+        }
+        CHECK_EQ(take(&w, &taken), PSTK_ETIMEDOUT);
+        struct naive_batch b = naive_first(&w.partition, (struct pstk__cursor){7, 6});
+        for (uint64_t k = 0; k < 6; k++) {
+            struct pstk__slot *mine = claim(&w);
+            CHECK_EQ(mine->seq, 4 + k); /* numbers go on */
+            CHECK(!pstk__window_stale(&w.window, mine));
+            put_one(&w, mine);
+            CHECK_EQ(take(&w, &taken), 1);
+            CHECK(taken == mine && naive_is(&b, taken));
+            pstk__slot_release(taken, NULL);
+            b = naive_next(&w.partition, &b);
+        }
+        world_close(&w);
+    }
+}
+
+/* How far a batch came before the seek. */
+enum way { CLAIMED, PUT, UPLOADING, LOADED, N_WAYS };
+
+/* Three batches on the way to the device, which gets them in order. */
+static int uploads_are_dropped(struct world *w, const enum way *ways)
+{
+    struct pstk__slot *s[3], *to[3] = {0}, *from[3] = {0}, *taken;
+    for (int k = 0; k < 3; k++)
+        s[k] = claim(w);
+    for (int k = 0; k < 3; k++) {
+        if (ways[k] >= PUT)
+            put_one(w, s[k]);
+        if (ways[k] == UPLOADING)
+            to[k] = upload_take(w, &from[k]);
+        else if (ways[k] == LOADED)
+            pstk__window_put_loaded(&w->window, upload_begin(w));
+    }
+    pstk__window_seek(&w->window, (struct pstk__cursor){1, 0});
+    if (pstk__window_take_filled(&w->window) || n_in(w->p.device, PSTK__SLOT_LOADED) > 0)
+        return 0;
+    for (int k = 0; k < 3; k++) {
+        if (ways[k] == CLAIMED)
+            put_one(w, s[k]);
+        if (ways[k] == UPLOADING) {
+            upload_end(to[k], from[k]);
+            pstk__window_put_loaded(&w->window, to[k]);
+        }
+    }
+    if (n_in(w->p.host, PSTK__SLOT_FREE) != 3 || n_in(w->p.device, PSTK__SLOT_FREE) != 3)
+        return 0;
+    put(w, claim(w));
+    const int good = take(w, &taken) == 1 && taken->seq == 3 && taken->batch.epoch == 1;
+    if (good)
+        pstk__slot_release(taken, NULL);
+    return good;
+}
+
+TEST(a_seek_drops_what_is_on_its_way_to_the_device)
+{
+    for (uint32_t i = 0; i < N_WAYS * N_WAYS * N_WAYS; i++) {
+        const enum way ways[3] = {(enum way)(i % N_WAYS), (enum way)(i / N_WAYS % N_WAYS),
+                                  (enum way)(i / N_WAYS / N_WAYS)};
+        struct world w;
+        if (ways[0] < ways[1] || ways[1] < ways[2]) /* the uploader takes them in order */
+            continue;
+        CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                       .n_slots = 3,
+                                                       .n_device_slots = 3}),
+                 0);
+        CHECK(uploads_are_dropped(&w, ways));
+        world_close(&w);
+    }
+}
+
+TEST(a_leased_batch_stays_through_a_seek)
+{
+    struct pstk__slot *s;
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0}, .n_slots = 2}),
+             0);
+    put(&w, claim(&w));
+    CHECK_EQ(take(&w, &s), 1);
+    pstk__window_seek(&w.window, (struct pstk__cursor){5, 0});
+    CHECK_EQ(state_of(s), PSTK__SLOT_LEASED);
+    pstk__slot_release(s, NULL);
+    CHECK_EQ(n_in(w.p.host, PSTK__SLOT_FREE), 2);
+    world_close(&w);
+}
+
+TEST(a_seek_to_where_the_stream_is_loses_nothing)
+{
+    /* Of 5 samples in batches of 2: the end of an epoch is the beginning of the next one. */
+    const struct pstk__cursor here[] = {{0, 4}, {1, 0}, {0, 5}};
+    for (int i = 0; i < 3; i++) {
+        struct pstk__slot *s;
+        struct world w;
+        CHECK_EQ(world_open(&w, &(struct world_config){.partition = {5, 2, 0, 1, PSTK_LAST_DROP},
+                                                       .n_slots = 4}),
+                 0);
+        for (int k = 0; k < 4; k++)
+            put(&w, claim(&w));
+        for (int k = 0; k < 2; k++) {
+            CHECK_EQ(take(&w, &s), 1);
+            pstk__slot_release(s, NULL);
+        }
+        pstk__window_seek(&w.window, here[i]);
+        CHECK(is_at(&w, here[i].epoch, here[i].position));
+        CHECK_EQ(n_in(w.p.host, PSTK__SLOT_READY), 2);
+        if (i != 1) /* it was not said before that the epoch is over */
+            CHECK_EQ(take(&w, &s), 0);
+        CHECK_EQ(take(&w, &s), 1);
+        CHECK(s->seq == 2 && s->batch.epoch == 1 && s->batch.position == 0);
+        pstk__slot_release(s, NULL);
+        world_close(&w);
+    }
+}
+
+/* ---- failures ---------------------------------------------------------------------------------
+ */
+
+static struct pstk_error error_of(int code, uint64_t number)
+{
+    struct pstk_error e;
+    pstk_error_init(&e, sizeof e);
+    pstk__fail(&e, code, PSTK_STAGE_READ, "bad %llu", (unsigned long long)number);
+    e.sample_id = number;
+    return e;
+}
+
+TEST(a_failed_batch_is_an_error_in_its_turn_and_stays_one_until_a_seek)
+{
+    for (int uploads = 0; uploads < 2; uploads++)
+        for (uint64_t bad = 0; bad < 3; bad++)
+            for (int to = 0; to < 2; to++) {
+                const struct pstk_error e = error_of(PSTK_EBADMSG, 33);
+                struct pstk__slot *s[3], *taken;
+                struct world w;
+                CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                               .n_slots = 3,
+                                                               .n_device_slots = uploads * 3}),
+                         0);
+                for (int k = 0; k < 3; k++)
+                    s[k] = claim(&w);
+                pstk__slot_fail(s[bad], 1, &e);
+                for (int k = 2; k >= 0; k--)
+                    put(&w, s[k]);
+                for (uint64_t k = 0; k < bad; k++) {
+                    CHECK_EQ(take(&w, &taken), 1);
+                    CHECK_EQ(taken->seq, k);
+                    pstk__slot_release(taken, NULL);
+                }
+                for (int again = 0; again < 3; again++) {
+                    CHECK_EQ(take(&w, &taken), PSTK_EBADMSG);
+                    CHECK_STR(w.err.message, "bad 33");
+                    CHECK_EQ(w.err.sample_id, 33);
+                    CHECK(!taken && is_at(&w, 0, bad * 2)); /* the cursor stays at this batch */
+                }
+                CHECK_EQ(n_in(w.window.slots, PSTK__SLOT_FREE), bad + 1);
+                /* To it again, or past it. */
+                const uint64_t position = (bad + (uint64_t)to) * 2;
+                pstk__window_seek(&w.window, (struct pstk__cursor){0, position});
+                CHECK_EQ(n_in(w.window.slots, PSTK__SLOT_FREE), 3);
+                put(&w, claim(&w));
+                CHECK_EQ(take(&w, &taken), 1);
+                CHECK_EQ(taken->batch.position, position);
+                pstk__slot_release(taken, NULL);
+                world_close(&w);
+            }
+}
+
+TEST(when_a_hop_failed_what_is_ready_is_taken_first_then_its_error_for_good)
+{
+    for (int uploads = 0; uploads < 2; uploads++)
+        for (uint32_t n = 0; n <= 2; n++) {
+            const struct pstk_error first = error_of(PSTK_EIO, 1), other = error_of(PSTK_ENOMEM, 2);
+            struct pstk__slot *taken;
+            struct world w;
+            CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                           .n_slots = 3,
+                                                           .n_device_slots = uploads * 3}),
+                     0);
+            for (uint32_t k = 0; k < n; k++)
+                put(&w, claim(&w));
+            struct pstk__slot *hole = claim(&w), *beyond = n < 2 ? claim(&w) : NULL;
+            if (beyond)
+                put_one(&w, beyond); /* its turn never comes */
+            const uint32_t before = pstk__gate_ticket(&w.window.delivery);
+            pstk__window_fail(&w.window, &first);
+            CHECK_EQ(pstk__gate_ticket(&w.window.delivery), before + 1);
+            pstk__window_fail(&w.window, &other);
+            for (uint32_t k = 0; k < n; k++) {
+                CHECK_EQ(take(&w, &taken), 1);
+                CHECK_EQ(taken->seq, k);
+                pstk__slot_release(taken, NULL);
+            }
+            for (uint64_t again = 0; again < 4; again++) {
+                CHECK_EQ(take(&w, &taken), PSTK_EIO);
+                CHECK_STR(w.err.message, "bad 1");
+                if (again > 0) /* also after a seek */
+                    pstk__window_seek(&w.window, (struct pstk__cursor){again, 0});
+            }
+            put_one(&w, hole);
+            CHECK_EQ(n_in(w.p.host, PSTK__SLOT_FREE), 3);
+            world_close(&w);
+        }
+}
+
+TEST(when_reading_failed_what_is_filled_is_still_uploaded)
+{
+    const struct pstk_error e = error_of(PSTK_EIO, 1);
+    struct pstk__slot *taken, *from;
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                   .n_slots = 3,
+                                                   .n_device_slots = 3}),
+             0);
+    for (int k = 0; k < 3; k++)
+        put_one(&w, claim(&w));
+    pstk__window_fail(&w.window, &e);
+    for (uint64_t k = 0; k < 3; k++) {
+        CHECK_EQ(take(&w, &taken), PSTK_ETIMEDOUT); /* it waits for it: in the array */
+        struct pstk__slot *to = upload_take(&w, &from);
+        CHECK_EQ(take(&w, &taken), PSTK_ETIMEDOUT); /* and in the uploader's hands */
+        upload_end(to, from);
+        pstk__window_put_loaded(&w.window, to);
+        CHECK_EQ(take(&w, &taken), 1);
+        CHECK_EQ(taken->seq, k);
+        pstk__slot_release(taken, NULL);
+    }
+    CHECK_EQ(take(&w, &taken), PSTK_EIO);
+    world_close(&w);
+}
+
+TEST(when_the_uploader_failed_only_what_is_loaded_is_taken)
+{
+    for (int in_hand = 0; in_hand < 2; in_hand++)
+        for (uint32_t n_loaded = 0; n_loaded <= 2; n_loaded++) {
+            const struct pstk_error e = error_of(PSTK_EIO, 1), other = error_of(PSTK_ENOMEM, 2);
+            struct pstk__slot *taken, *from = NULL, *to = NULL;
+            struct world w;
+            CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                           .n_slots = 4,
+                                                           .n_device_slots = 3}),
+                     0);
+            for (int k = 0; k < 4; k++)
+                put_one(&w, claim(&w));
+            for (uint32_t k = 0; k < n_loaded; k++)
+                pstk__window_put_loaded(&w.window, upload_begin(&w));
+            if (in_hand)
+                to = upload_take(&w, &from);
+            if (n_loaded == 1) /* both hops: the first error is what is said */
+                pstk__window_fail(&w.window, &e);
+            pstk__window_fail_uploads(&w.window, n_loaded == 1 ? &other : &e);
+            for (uint32_t k = 0; k < n_loaded; k++) {
+                CHECK_EQ(take(&w, &taken), 1);
+                CHECK_EQ(taken->seq, k);
+                pstk__slot_release(taken, NULL);
+            }
+            CHECK_EQ(take(&w, &taken), PSTK_EIO);
+            pstk__window_seek(&w.window, (struct pstk__cursor){3, 0});
+            CHECK_EQ(take(&w, &taken), PSTK_EIO);
+            if (to) {
+                upload_end(to, from);
+                pstk__window_put_loaded(&w.window, to);
+            }
+            CHECK_EQ(n_in(w.p.host, PSTK__SLOT_FREE), 4);
+            CHECK_EQ(n_in(w.p.device, PSTK__SLOT_FREE), 3);
+            world_close(&w);
+        }
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------
+ */
+
+#define MS 1000000
+
+TEST(a_take_with_every_slot_leased_is_refused_whatever_the_timeout)
+{
+    const int64_t timeouts[] = {0, 1000 * MS, -1};
+    for (int uploads = 0; uploads < 2; uploads++)
+        for (int t = 0; t < 3; t++) {
+            struct pstk__slot *s[2], *none;
+            struct world w;
+            CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                           .n_slots = 2,
+                                                           .n_device_slots = uploads * 2}),
+                     0);
+            for (int k = 0; k < 2; k++) {
+                put(&w, claim(&w));
+                CHECK_EQ(take(&w, &s[k]), 1);
+            }
+            CHECK_EQ(pstk__window_take(&w.window, &none, NULL, timeouts[t], &w.waited_ns, &w.err),
+                     PSTK_ENOBUFS);
+            CHECK(!none && strstr(w.err.message, "all 2 slots are leased"));
+            CHECK(!strstr(w.err.message, "n_device_slots") == !uploads);
+            pstk__slot_release(s[0], NULL);
+            CHECK_EQ(take(&w, &none), PSTK_ETIMEDOUT);
+            pstk__slot_release(s[1], NULL);
+            world_close(&w);
+        }
+}
+
+TEST(slots_that_are_parked_are_named_when_all_are_in_use)
+{
+    struct pstk__slot *s[2], *none;
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                   .n_slots = 2,
+                                                   .n_device_slots = 2}),
+             0);
+    for (int k = 0; k < 2; k++) {
+        put(&w, claim(&w));
+        CHECK_EQ(take(&w, &s[k]), 1);
+    }
+    w.p.actor.n_kept = 1;
+    atomic_store(&w.p.actor.releases, 1);
+    pstk__slot_release(s[0], NULL);
+    CHECK_EQ(take(&w, &none), PSTK_ENOBUFS);
+    CHECK(strstr(w.err.message, "all 2 slots are in use, 1 of them released while"));
+    atomic_store(&w.p.actor.releases, 0);
+    pstk__slot_release(s[1], NULL);
+    CHECK_EQ(take(&w, &none), PSTK_ETIMEDOUT);
+    world_close(&w);
+}
+
+TEST(a_take_waits_as_long_as_it_was_asked_to_and_says_how_long)
+{
+    const int64_t timeouts[] = {0, 1, 3 * MS, 30 * MS};
+    struct pstk__slot *s;
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0}, .n_slots = 2}),
+             0);
+    for (int t = 0; t < 4; t++) {
+        const uint64_t before = w.waited_ns, start = pstk__clock_ns();
+        CHECK_EQ(pstk__window_take(&w.window, &s, NULL, timeouts[t], &w.waited_ns, &w.err),
+                 PSTK_ETIMEDOUT);
+        const uint64_t passed = pstk__clock_ns() - start;
+        CHECK(passed >= (uint64_t)timeouts[t]);
+        CHECK(w.waited_ns - before >= (uint64_t)timeouts[t] && w.waited_ns - before <= passed);
+    }
+    put(&w, claim(&w));
+    const uint64_t before = w.waited_ns;
+    CHECK_EQ(pstk__window_take(&w.window, &s, NULL, -1, &w.waited_ns, &w.err), 1);
+    CHECK_EQ(w.waited_ns, before); /* it was there */
+    CHECK_EQ(w.p.actor.was_quick, 0);
+    pstk__slot_release(s, NULL);
+    put(&w, claim(&w));
+    CHECK_EQ(take(&w, &s), 1);
+    CHECK_EQ(w.p.actor.was_quick, 1);
+    pstk__slot_release(s, NULL);
+    world_close(&w);
+}
+
+TEST(an_interrupt_ends_one_wait_and_no_batch_is_lost)
+{
+    struct pstk__slot *s;
+    struct world w;
+    CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0}, .n_slots = 2}),
+             0);
+    pstk__window_interrupt(&w.window);
+    pstk__window_interrupt(&w.window);
+    CHECK_EQ(pstk__window_take(&w.window, &s, NULL, -1, &w.waited_ns, &w.err), PSTK_EINTR);
+    CHECK_EQ(take(&w, &s), PSTK_ETIMEDOUT);
+    pstk__window_interrupt(&w.window);
+    put(&w, claim(&w));
+    CHECK_EQ(take(&w, &s), 1); /* it does not wait */
+    CHECK_EQ(s->seq, 0);
+    CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), PSTK_EINTR);
+    put(&w, claim(&w));
+    pstk__window_interrupt(&w.window);
+    CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), 1);
+    CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), PSTK_EINTR); /* before all are leased, */
+    CHECK_EQ(take(&w, &(struct pstk__slot *){NULL}), PSTK_ENOBUFS);
+    pstk__slot_release(s, NULL);
+    pstk__slot_release(&w.p.host->slots[!s->batch.slot], NULL);
+    world_close(&w);
+}
+
+struct waker {
+    struct world *world;
+    struct pstk__slot *slot;
+    int how;
+};
+
+static void *wake(void *user)
+{
+    const struct waker *k = user;
+    const struct timespec a_while = {.tv_nsec = 5 * MS};
+    const struct pstk_error e = error_of(PSTK_EIO, 1);
+    nanosleep(&a_while, NULL);
+    if (k->how == 0)
+        put(k->world, k->slot);
+    else if (k->how == 1)
+        pstk__window_interrupt(&k->world->window);
+    else if (k->how == 2)
+        pstk__window_fail(&k->world->window, &e);
+    else
+        pstk__window_fail_uploads(&k->world->window, &e);
+    return NULL;
+}
+
+TEST(a_wait_ends_when_the_batch_comes_or_a_hop_fails_or_at_an_interrupt)
+{
+    const int results[] = {1, PSTK_EINTR, PSTK_EIO, PSTK_EIO};
+    for (int uploads = 0; uploads < 2; uploads++)
+        for (int how = 0; how < 4; how++) {
+            struct pstk__slot *s;
+            struct world w;
+            pthread_t thread;
+            CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                           .n_slots = 2,
+                                                           .n_device_slots = uploads * 2}),
+                     0);
+            struct waker k = {&w, claim(&w), how};
+            CHECK_EQ(pthread_create(&thread, NULL, wake, &k), 0);
+            const int r = pstk__window_take(&w.window, &s, NULL, -1, &w.waited_ns, &w.err);
+            pthread_join(thread, NULL);
+            CHECK_EQ(r, results[how]);
+            CHECK(w.waited_ns > 0);
+            if (r == 1)
+                pstk__slot_release(s, NULL);
+            world_close(&w);
+        }
+}
+
+/* ---- open and close ---------------------------------------------------------------------------
+ */
+
+/* Linked with --wrap: the nth of these calls fails, counted from 1; 0 = none. */
+static uint32_t fail_at, n_calls;
+
+static int fails(void)
+{
+    return fail_at && ++n_calls == fail_at;
+}
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+int __real_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a);
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a);
+int __wrap_pthread_mutex_init(pthread_mutex_t *m, const pthread_mutexattr_t *a)
+{
+    return fails() ? 12 : __real_pthread_mutex_init(m, a);
+}
+
+TEST(open_survives_every_failing_allocation_and_close_is_idempotent)
+{
+    for (uint32_t uploads = 0; uploads < 2; uploads++) {
+        struct pstk_error err;
+        struct world w;
+        uint32_t n = 0;
+        int r = PSTK_ENOMEM;
+        CHECK_EQ(world_open(&w, &(struct world_config){.partition = {40, 2, 0, 1, 0},
+                                                       .n_slots = 2,
+                                                       .n_device_slots = uploads * 2}),
+                 0);
+        pstk__window_close(&w.window);
+        while (r != 0) {
+            n_calls = 0;
+            fail_at = ++n;
+            pstk_error_init(&err, sizeof err);
+            r = pstk__window_open(&w.window, w.p.host, w.p.leased, &w.partition, w.start, &err);
+            fail_at = 0;
+            CHECK_EQ(r, r == 0 ? 0 : PSTK_ENOMEM);
+            CHECK_EQ(err.code, r);
+            pstk__window_close(&w.window);
+            pstk__window_close(&w.window);
+        }
+        CHECK_EQ(n - 1, 2 + uploads); /* the arrays and the lock */
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(claims_follow_the_stream_from_epoch_to_epoch),
+        CASE(what_is_put_in_any_order_is_taken_in_order),
+        CASE(loaded_batches_put_in_any_order_are_taken_in_order),
+        CASE(the_uploader_takes_filled_batches_in_order_and_none_before_its_turn),
+        CASE(a_filled_batch_wakes_the_uploader_whether_or_not_those_before_it_were_taken),
+        CASE(an_epoch_ends_with_0_once_and_the_cursor_says_where_the_stream_is),
+        CASE(a_stream_that_begins_at_the_end_of_an_epoch_ends_it_first),
+        CASE(a_lease_that_is_refused_leaves_the_batch_for_the_next_take),
+        CASE(a_seek_drops_what_was_put_in_and_what_comes_later),
+        CASE(a_seek_drops_what_is_on_its_way_to_the_device),
+        CASE(a_leased_batch_stays_through_a_seek),
+        CASE(a_seek_to_where_the_stream_is_loses_nothing),
+        CASE(a_failed_batch_is_an_error_in_its_turn_and_stays_one_until_a_seek),
+        CASE(when_a_hop_failed_what_is_ready_is_taken_first_then_its_error_for_good),
+        CASE(when_reading_failed_what_is_filled_is_still_uploaded),
+        CASE(when_the_uploader_failed_only_what_is_loaded_is_taken),
+        CASE(a_take_with_every_slot_leased_is_refused_whatever_the_timeout),
+        CASE(slots_that_are_parked_are_named_when_all_are_in_use),
+        CASE(a_take_waits_as_long_as_it_was_asked_to_and_says_how_long),
+        CASE(an_interrupt_ends_one_wait_and_no_batch_is_lost),
+        CASE(a_wait_ends_when_the_batch_comes_or_a_hop_fails_or_at_an_interrupt),
+        CASE(open_survives_every_failing_allocation_and_close_is_idempotent),
+    };
+    return RUN_CASES(cases);
+}

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `penstock doctor` reports of a machine, and finds in a data set; and that what it advises helps.
+usage: test_doctor.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
+"""
+import json
+import os
+import resource
+import subprocess
+import sys
+
+from test_command import PENSTOCK, Skip, crc32c, expect, main, run, run_json, write_picture
+from test_info import rename_classes
+from test_pack import make_images, read, write
+import numpy
+from PIL import Image
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def findings(path, status=0, **kwargs):
+    """{what: [finding]} of a data set."""
+    found = {}
+    for finding in run_json("doctor", path, status=status, **kwargs)["data_set"]:
+        found.setdefault(finding["what"], []).append(finding)
+    return found
+
+
+def level(found, what):
+    return [finding["level"] for finding in found[what]]
+
+
+def packed(world, name="doctored", *options):
+    src = world.path("doctor-src")
+    if not os.path.isdir(src):
+        for i in range(12):
+            write_picture(os.path.join(src, "ab"[i % 2], "%d.jpg" % i), "444", i, 300 + i, 300)
+    out = world.fresh(name)
+    run("pack", src, out, "--shard-size", "64K", *options)
+    return src, out
+
+
+@test
+def doctor_tells_the_machine(world):
+    told = run_json("doctor", world.root)
+    assert told["kernels"] in ("plain C", "AVX2", "AVX-512")
+    assert told["cores"] >= 1 and told["memory_bytes"] > 0 and isinstance(told["io_uring"], bool)
+    out, _ = run("doctor", world.root)
+    for part in ("processor", "kernels", "plain C", "cores", "io_uring", "direct I/O", "CUDA", world.root):
+        assert part in out, part
+    run("doctor", world.path("absent"), status=2)
+    expect(run_json("doctor", world.root)["data_set"], None)
+    expect(run_json("doctor", world.src)["data_set"], None)
+
+
+@test
+def a_sound_data_set_has_no_fault(world):
+    src, out = packed(world)
+    found = findings(out)
+    expect({what: level(found, what) for what in found},
+           {what: ["ok"] for what in ("data set", "shards", "storage", "records", "labels", "images", "loader")})
+    assert "12 samples; pstk, version 1" in found["data set"][0]["text"]
+    assert found["shards"][0]["text"].startswith("%d," % run_json("info", out)["n_shards"])
+    text, err = run("doctor", out)
+    expect(err, "")
+    for what, (finding,) in found.items():
+        assert "\n  %-14s " % what in text and finding["text"].split()[-1] in text, (what, text)
+    assert "error" not in text and "warning" not in text, text
+    assert max(map(len, text.splitlines())) <= 100, text
+
+
+@test
+def what_is_wrong_with_a_shard_is_found_and_a_copy_mends_it(world):
+    src, out = packed(world)
+    shards = sorted(name for name in os.listdir(out) if name.endswith(".pstk"))
+    assert len(shards) > 1, shards
+    path = os.path.join(out, shards[1])
+    whole = read(path)
+    for damaged, part in ((None, shards[1]), (whole[:-1], "bytes"), (whole + b"x", "bytes"),
+                          (b"x" + whole[1:], shards[1])):
+        os.remove(path)
+        if damaged is not None:
+            write(path, damaged)
+        found = findings(out, status=1)
+        (finding,) = found["shards"]
+        expect(finding["level"], "error")
+        assert part in finding["text"] and "1 of %d cannot be used" % len(shards) in finding["text"], finding
+        assert "copy these files again" in finding["advice"], finding
+        text, _ = run("doctor", out, status=1)
+        assert "shards         error: 1 of " in text, text
+        run("verify", out, status=(1, 2))  # as the advice says, verify has it
+        write(path, whole)
+        expect(level(findings(out), "shards"), ["ok"])
+
+
+@test
+def files_that_may_not_be_read_are_found_and_chmod_helps(world):
+    if os.geteuid() == 0:
+        raise Skip("root may read everything")
+    _, out = packed(world)
+    path = os.path.join(out, "shard-000000.pstk")
+    os.chmod(path, 0)
+    (finding,) = findings(out, status=1)["shards"]
+    assert "chmod a+r" in finding["advice"], finding
+    subprocess.run(["chmod", "a+r", path], check=True)
+    expect(level(findings(out), "shards"), ["ok"])
+
+
+def change_manifest(data, old, new):
+    path = os.path.join(data, "manifest.json")
+    with open(path, encoding="utf-8") as f:
+        head, _, _ = f.read().rpartition(',"crc32c"')
+    assert old in head
+    head = head.replace(old, new)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(head + ',"crc32c":"%08x"}\n' % crc32c(head.encode()))
+
+
+@test
+def a_folder_that_may_not_be_read_is_not_passed_over(world):
+    if os.geteuid() == 0:
+        raise Skip("root may read everything")
+    _, out = packed(world)
+    os.chmod(out, 0o600)  # the manifest cannot even be looked for
+    (finding,) = findings(out)["data set"]
+    assert finding["level"] == "note" and "Permission denied" in finding["text"], finding
+    assert "chmod -R a+rX" in finding["advice"], finding
+    subprocess.run(["chmod", "-R", "a+rX", out], check=True)
+    expect(level(findings(out), "data set"), ["ok"])
+
+
+@test
+def arrays_that_cannot_be_read_are_an_error(world):
+    out = world.path("doctored-arrays")
+    os.makedirs(out)
+    for name in "ab":
+        numpy.save(os.path.join(out, name + ".npy"), numpy.arange(100))
+    (finding,) = findings(out)["labels"]
+    assert finding["level"] == "note" and "several fields hold integers" in finding["text"], finding
+    assert "call it cls" in finding["advice"], finding
+    os.rename(os.path.join(out, "b.npy"), os.path.join(out, "cls.npy"))
+    expect(level(findings(out), "labels"), ["ok"])
+    os.truncate(os.path.join(out, "a.npy"), 500)
+    (finding,) = findings(out, status=1)["data set"]
+    assert finding["level"] == "error" and "a.npy: is cut short" in finding["text"], finding
+    (finding,) = findings(os.path.join(out, "a.npy"))["data set"]
+    assert finding["level"] == "note" and "is a file" in finding["text"], finding
+
+
+@test
+def a_data_set_that_cannot_be_opened_says_why(world):
+    _, out = packed(world)
+    change_manifest(out, '"version":1', '"version":2')
+    (finding,) = findings(out, status=1)["data set"]
+    assert finding["level"] == "error" and "version is 2" in finding["text"], finding
+    _, out = packed(world)
+    path = os.path.join(out, "manifest.json")
+    write(path, read(path)[:-30])
+    (finding,) = findings(out, status=1)["data set"]
+    assert finding["level"] == "error" and "manifest.json" in finding["text"], finding
+    assert "copy manifest.json again" in finding["advice"], finding
+
+
+@test
+def labels_are_judged_and_the_advice_helps(world):
+    src, out = packed(world)
+    flat = world.fresh("flat-doctored")
+    run("pack", os.path.join(src, "a"), flat)
+    (finding,) = findings(flat)["labels"]
+    assert finding["level"] == "note" and "one folder for each class" in finding["advice"], finding
+    rename_classes(out, ["a"])
+    (finding,) = findings(out)["labels"]
+    assert finding["level"] == "warning" and "6 samples have a class number that has no name" in finding["text"]
+    rename_classes(out, ["a", "b", "none"])
+    (finding,) = findings(out)["labels"]
+    assert finding["level"] == "note" and "1 of 3 classes has no sample" in finding["text"], finding
+    assert "`penstock info --counts --all`" in finding["advice"], finding
+    assert "  0  none\n" in run("info", "--counts", "--all", out)[0]
+    rename_classes(out, ["a", "b"])
+    expect(level(findings(out), "labels"), ["ok"])
+
+
+@test
+def a_label_that_cannot_be_read_is_an_error(world):
+    _, out = packed(world, "doctored", "--shard-size", "1M")
+    path = os.path.join(out, "shard-000000.pstk")
+    data = bytearray(read(path))
+    data[4096 + 20] ^= 255  # in the head of the first record
+    write(path, bytes(data))
+    found = findings(out, status=1)
+    expect((level(found, "shards"), level(found, "labels"), level(found, "loader")), (["ok"], ["error"], ["error"]))
+    for finding in found["labels"] + found["loader"]:
+        assert "`penstock verify" in finding["advice"] and "record 0" in finding["text"], finding
+    assert "record 0" in run("verify", out, status=1)[1]
+    # Replacements are advised where they help: with one bad record, but not with a bad index.
+    bench = ("bench", out, "--on-bad", "replace", "--epochs", "1", "--no-ceilings")
+    assert "--on-bad replace" in found["loader"][0]["advice"], found["loader"]
+    run(*bench)
+    data[4096 + 20] ^= 255
+    data[-20] ^= 255
+    write(path, bytes(data))
+    (finding,) = findings(out, status=1)["loader"]
+    assert "index page" in finding["text"] and "--on-bad" not in finding["advice"], finding
+    run(*bench, status=1)
+
+
+@test
+def masks_are_warned_of_until_they_are_no_palettes(world):
+    src = world.path("masks-src")
+    for i in range(3):
+        path = os.path.join(src, "%d.png" % i)
+        write_picture(path, "png", i, 40, 30)
+        if i == 1:
+            with Image.open(path) as image:
+                image.convert("P").save(path)
+    out = world.fresh("masks")
+    run("pack", src, out)
+    warnings = [finding for finding in findings(out)["images"] if finding["level"] == "warning"]
+    expect(len(warnings), 1)
+    assert "1 of 3 PNG files that were looked at has a palette" in warnings[0]["text"], warnings
+    assert "arrays or bytes" in warnings[0]["advice"], warnings
+    with Image.open(os.path.join(src, "1.png")) as image:
+        image.convert("RGB").save(os.path.join(src, "1.png"))
+    run("pack", src, out, "--overwrite")
+    expect(level(findings(out), "images"), ["ok"])
+
+
+@test
+def jpegs_that_stayed_are_a_note_until_they_are_planes(world):
+    _, out = packed(world, "slow", "--jpeg", "keep")
+    (finding,) = findings(out)["images"]
+    assert finding["level"] == "note" and "without --jpeg keep" in finding["advice"], finding
+    _, out = packed(world, "slow")
+    expect(level(findings(out), "images"), ["ok"])
+
+
+@test
+def few_open_files_are_a_note_until_shards_are_larger(world):
+    src, out = world.path("shards-src"), world.path("shards")
+    make_images(60, src)
+
+    def limit(n=50):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
+    run("pack", src, out, "--shard-size", "64K")
+    assert run_json("info", out)["n_shards"] > 50
+    (finding,) = findings(out, status=1, preexec_fn=lambda: limit(32))["loader"]
+    assert "ulimit -n" in finding["text"] and finding["advice"] is None, finding
+    (finding,) = findings(out, preexec_fn=limit)["open files"]
+    assert finding["level"] == "note" and "--shard-size" in finding["advice"], finding
+    run("pack", src, out, "--shard-size", "8M", "--overwrite")
+    assert "open files" not in findings(out, preexec_fn=limit)
+
+
+@test
+def a_loader_without_memory_is_an_error_that_names_the_setting(world):
+    _, out = packed(world)
+
+    seen = []
+    for size in range(100, 20, -10):  # from enough on down to too little for a loader
+        text, _ = run("doctor", out, "--json", status=(0, 1),
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size << 20, size << 20)))
+        found = {finding["what"]: finding for finding in json.loads(text)["data_set"]}
+        seen.append(found["loader"]["text"])
+        if found["loader"]["level"] == "error":
+            break
+    assert len(seen) > 1 and "memory" in seen[-1], seen
+
+
+if __name__ == "__main__":
+    sys.exit(main(TESTS))

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `penstock info` and the summary of `penstock pack` report: classes, their counts, and why files
+stayed as they came. usage: test_info.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
+"""
+import json
+import os
+import re
+import sys
+
+from test_command import crc32c, expect, main, run, run_json, write_picture
+from PIL import Image
+from test_pack import jpeg_bytes, make_images, odd_jpeg, read, write
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def forms(world):
+    """A folder of class folders whose files stay as they came for every reason that files can be
+    made for here, and planes; {path: reason, or None for planes}."""
+    src = world.path("kept-src")
+    if os.path.isdir(src):
+        return src, world.kept_wanted
+    write_picture(os.path.join(src, "a", "1.png"), "png", 1, 40, 30)
+    write_picture(os.path.join(src, "a", "2.jpg"), "420", 2, 150, 120)
+    write(os.path.join(src, "a", "3.jpg"), jpeg_bytes(Image.new("L", (2, 2)), optimize=True))
+    make_images(2, os.path.join(src, "b"), "--kind", "restart")
+    restarts = sorted(os.listdir(os.path.join(src, "b")))
+    odd = odd_jpeg(read(os.path.join(src, "b", restarts[0])))
+    write(os.path.join(src, "b", "odd.jpg"), odd)
+    world.kept_wanted = {"a/1.png": "not_jpeg", "a/2.jpg": None, "a/3.jpg": "no_gain",
+                         "b/odd.jpg": None, **{"b/" + name: None for name in restarts}}
+    return src, world.kept_wanted
+
+
+def counted(reasons):
+    """{path: reason} as {reason: files}."""
+    found = [reason for reason in reasons.values() if reason]
+    return {reason: found.count(reason) for reason in found}
+
+
+@test
+def pack_and_info_report_why_files_stayed_as_they_came(world):
+    src, wanted = forms(world)
+    for options, changed in (([], {}), (["--jpeg", "exact"], {"b/odd.jpg": "not_exact"}),
+                             (["--jpeg", "keep"], {name: "asked" for name in wanted if name != "a/1.png"})):
+        reasons = {**wanted, **changed}
+        out = world.fresh("kept")
+        told = run_json("pack", src, out, *options)
+        expect(told["kept"], counted(reasons), options)
+        expect(told["images"]["kept"], sum(told["kept"].values()), options)
+        expect(told["images"]["kept_png"], 1, options)
+        seen = run_json("info", out, "--kept")
+        expect(seen["kept"], told["kept"], options)
+        expect({file["key"]: file["reason"] for file in seen["kept_jpegs"]},
+               {name: reason for name, reason in reasons.items() if reason not in (None, "not_jpeg")}, options)
+        for file in seen["kept_jpegs"]:
+            expect(run("get", out, file["sample_id"], "key")[0], file["key"])
+            expect(file["field"], "jpg")
+        assert "kept" not in run_json("info", out)
+
+
+@test
+def people_read_why_files_stayed_as_they_came(world):
+    src, _ = forms(world)
+    out = world.fresh("kept")
+    text, _ = run("pack", src, out, "--jpeg", "exact")
+    for part in ("3 as they came (2 JPEG, 1 PNG)", "1 kept as it came: not a JPEG",
+                 "1 kept as it came: planes would not be smaller", "(--jpeg exact)"):
+        assert part in text, (part, text)
+        assert part in run("info", out, "--kept")[0], part
+    listed = run("info", out, "--kept")[0]
+    assert re.search(r"^ +2  a/3\.jpg: planes would not be smaller$", listed, re.M), listed
+    assert "1.png" not in listed, listed
+    text, _ = run("info", out)
+    assert "a/3.jpg" not in text and "(2 JPEG, 1 PNG)" in text, text
+
+
+@test
+def a_list_is_cut_and_all_of_it_is_printed_on_request(world):
+    src = world.path("many-src")
+    for i in range(23):
+        write_picture(os.path.join(src, "class%02d" % i, "1.jpg"), "420", i, 20 + i, 30)
+    out = world.path("many")
+    run("pack", src, out, "--jpeg", "keep")
+    text, _ = run("info", out, "--kept")
+    expect(text.count("  and 3 more (--all lists them)\n"), 2, text)
+    expect(len(re.findall(r"^ +\d+ +1  class\d\d$", text, re.M)), 20)
+    expect(text.count("as asked"), 20 + 1)
+    text, _ = run("info", out, "--kept", "--all")
+    assert " more" not in text, text
+    expect(len(re.findall(r"^ +\d+ +1  class\d\d$", text, re.M)), 23)
+    expect(text.count("as asked"), 23 + 1)
+    told = run_json("info", out, "--kept")
+    expect([len(told[key]) for key in ("classes", "class_counts", "kept_jpegs")], [23, 23, 23])
+
+
+@test
+def classes_are_counted(world):
+    told = run_json("info", world.data)
+    files = {name: sum(len(found) for _, _, found in os.walk(os.path.join(world.src, name)))
+             for name in told["classes"]}
+    files["c"] -= 1  # notes.txt
+    expect(dict(zip(told["classes"], told["class_counts"])), files)
+    expect(told["n_unnamed"], 0)
+    text, _ = run("info", world.data)
+    for number, name in enumerate(told["classes"]):
+        assert re.search(r"^ +%d +%d  %s$" % (number, files[name], name), text, re.M), text
+
+
+def rename_classes(data, names):
+    """Give a data set's manifest other class names."""
+    path = os.path.join(data, "manifest.json")
+    with open(path) as f:
+        text = f.read()
+    text = re.sub(r'"names":\[[^]]*\]', '"names":' + json.dumps(names), text)
+    head, _, _ = text.rpartition(',"crc32c"')
+    with open(path, "w") as f:
+        f.write(head + ',"crc32c":"%08x"}\n' % crc32c(head.encode()))
+
+
+@test
+def samples_of_classes_without_a_name_are_counted_apart(world):
+    src, _ = forms(world)
+    out = world.fresh("kept")
+    run("pack", src, out)
+    rename_classes(out, ["a"])
+    told = run_json("info", out)
+    expect((told["class_counts"], told["n_unnamed"]), ([3], 3))
+    assert "3 samples have a class number that has no name" in run("info", out)[0]
+
+
+@test
+def many_samples_are_counted_only_on_request(world):
+    src, out = world.path("lot-src"), world.path("lot")
+    one = os.path.join(src, "x", "000000.png")
+    write_picture(one, "png", 5, 3, 2)
+    for i in range(1, 10001):
+        os.link(one, os.path.join(src, "x", "%06d.png" % i))
+    run("pack", src, out)
+    told = run_json("info", out)
+    expect((told["n_samples"], told["class_counts"], told["n_unnamed"]), (10001, None, None))
+    assert "(--counts counts their samples)" in run("info", out)[0]
+    expect(run_json("info", out, "--counts")["class_counts"], [10001])
+    text, _ = run("info", out, "--counts")
+    assert "--counts" not in text and re.search(r"^ +0 +10,001  x$", text, re.M), text
+
+
+@test
+def labels_that_cannot_be_read_do_not_hide_the_manifest(world):
+    src, _ = forms(world)
+    out = world.fresh("kept")
+    run("pack", src, out)
+    shard = os.path.join(out, "shard-000000.pstk")
+    data = bytearray(read(shard))
+    data[4096 + 20] ^= 255  # in the head of the first record
+    write(shard, bytes(data))
+    told, err = run("info", out)
+    assert "samples   6" in told and "record 0" in err and "(--counts counts" in told, (told, err)
+    for option in ("--counts", "--kept"):
+        _, err = run("info", out, option, status=1)
+        assert "record 0" in err, err
+    expect(run_json("info", out)["class_counts"], None)
+
+
+if __name__ == "__main__":
+    sys.exit(main(TESTS))

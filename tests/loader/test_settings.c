@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings made ours, and checked by name: the ends of every range and one step past them, in the
+ * words "SETTING: value is X; must be ...".
+ */
+#include "loader/settings.h"
+#include "support/test.h"
+
+#include <stddef.h>
+
+static struct pstk_output outputs[64];
+static struct pstk_settings s;
+static struct pstk_error err;
+
+static void plain(void)
+{
+    pstk_settings_init(&s, sizeof s);
+    pstk_error_init(&err, sizeof err);
+    s.path = "somewhere";
+    s.outputs = outputs;
+    s.n_outputs = 1;
+}
+
+static int check(void)
+{
+    return pstk__settings_check(&s, &err);
+}
+
+/* The 32-bit setting that lies at `offset`. */
+static uint32_t *at(size_t offset)
+{
+    return (uint32_t *)(void *)((uint8_t *)&s + offset);
+}
+
+#define RANGE(name, least, most, is_auto)                                                          \
+    {                                                                                              \
+#name, offsetof(struct pstk_settings, name), least, most, is_auto                          \
+    }
+static const struct {
+    const char *name;
+    size_t offset;
+    uint32_t least, most;
+    int is_auto; /* 0 is taken as well */
+} ranges[] = {
+    RANGE(batch_size, 1, 1 << 30, 0),
+    RANGE(n_outputs, 1, 64, 0),
+    RANGE(order, 0, 1, 0),
+    RANGE(last_batch, 0, 2, 0),
+    RANGE(reader, 0, 2, 0),
+    RANGE(io, 0, 2, 0),
+    RANGE(bad_sample, 0, 1, 0),
+    RANGE(kernels, 0, 3, 0),
+    RANGE(report_crops, 0, 1, 0),
+    RANGE(pin_threads, 0, 1, 0),
+    RANGE(measure_device, 0, 1, 0),
+    RANGE(nvtx, 0, 1, 0),
+    RANGE(n_threads, 1, 1024, 1),
+    RANGE(n_slots, 2, 4096, 1),
+    RANGE(queue_depth, 1, 4096, 1),
+    RANGE(n_device_slots, 2, 64, 1),
+};
+
+/* With the setting k at `value`: is it refused in the one form? */
+static int is_refused(size_t k, uint32_t value)
+{
+    char says[160];
+    plain();
+    *at(ranges[k].offset) = value;
+    snprintf(says, sizeof says, "%s: value is %u; must be %sfrom %u to %u", ranges[k].name, value,
+             ranges[k].is_auto ? "0 (open chooses) or " : "", ranges[k].least, ranges[k].most);
+    return check() == PSTK_EINVAL && !strcmp(err.message, says);
+}
+
+static int is_taken(size_t k, uint32_t value)
+{
+    plain();
+    *at(ranges[k].offset) = value;
+    return check() == 0;
+}
+
+TEST(every_setting_is_taken_within_its_range_and_refused_by_name_past_it)
+{
+    for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
+        const uint32_t least = ranges[k].least, most = ranges[k].most;
+        CHECK(is_taken(k, least));
+        CHECK(is_taken(k, most));
+        CHECK(is_refused(k, most + 1));
+        CHECK(is_refused(k, UINT32_MAX));
+        CHECK(least == 0 || ranges[k].is_auto ? is_taken(k, 0) : is_refused(k, 0));
+        CHECK(least < 2 || is_refused(k, 1));
+    }
+}
+
+TEST(a_rank_is_below_its_world)
+{
+    plain();
+    s.world = 3;
+    s.rank = 2;
+    CHECK_EQ(check(), 0);
+    s.rank = 3;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "rank: value is 3; must be below world, which is 3"));
+    plain();
+    s.local_world = 2;
+    s.local_rank = 2;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "local_rank: value is 2; must be below local_world, which is 2"));
+}
+
+TEST(what_has_no_default_must_be_set)
+{
+    plain();
+    s.path = NULL;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(!strncmp(err.message, "path: value is NULL; must be ", 29));
+    plain();
+    s.path = "";
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(!strncmp(err.message, "path: value is empty; must be ", 30));
+    plain();
+    s.outputs = NULL;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(!strncmp(err.message, "outputs: value is NULL; must be ", 32));
+}
+
+TEST(settings_that_nobody_initialised_are_refused)
+{
+    struct pstk_settings to;
+    plain();
+    s.output_size = 0;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(strstr(err.message, "output_size: value is 0; must be ") == err.message);
+    plain();
+    s.op_size = 0;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(strstr(err.message, "op_size: value is 0; must be ") == err.message);
+    s.size = 0;
+    CHECK_EQ(pstk__settings_copy(&to, &s, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk__settings_copy(&to, NULL, &err), PSTK_EINVAL);
+}
+
+/* The check of settings whose member `name` was set refuses it in these words. */
+static int is_no_part_of_this_version(const char *name, const char *must_be)
+{
+    char says[160];
+    snprintf(says, sizeof says, "%s: not supported in this version; must be %s", name, must_be);
+    return check() == PSTK_ENOTSUP && !strcmp(err.message, says);
+}
+
+#define NUMBER_IS_REFUSED(member) (plain(), s.member = 1, is_no_part_of_this_version(#member, "0"))
+#define POINTER_IS_REFUSED(member)                                                                 \
+    (plain(), s.member = (const void *)&s, is_no_part_of_this_version(#member, "NULL"))
+
+TEST(room_for_later_versions_is_refused_by_name_when_it_is_set)
+{
+    CHECK(NUMBER_IS_REFUSED(global_batch_size));
+    CHECK(NUMBER_IS_REFUSED(max_batch_size));
+    CHECK(NUMBER_IS_REFUSED(reserved));
+    CHECK(NUMBER_IS_REFUSED(reserved2));
+    CHECK(NUMBER_IS_REFUSED(reserved3));
+    CHECK(POINTER_IS_REFUSED(subset));
+    CHECK(POINTER_IS_REFUSED(mixture));
+    CHECK(POINTER_IS_REFUSED(cache));
+    CHECK(POINTER_IS_REFUSED(monitor));
+    CHECK(POINTER_IS_REFUSED(trace_path));
+    plain();
+    CHECK_EQ(check(), 0);
+}
+
+TEST(a_device_of_no_kind_is_refused)
+{
+    plain();
+    s.device = 7;
+    CHECK_EQ(check(), PSTK_EINVAL);
+    CHECK(!strcmp(err.message, "device: value is 7; must be PSTK_HOST (0) or PSTK_CUDA (1)"));
+}
+
+TEST(settings_of_an_older_program_get_their_defaults_and_of_a_newer_one_are_refused_when_set)
+{
+    struct {
+        struct pstk_settings s;
+        uint8_t newer[8];
+    } longer = {.newer = {0}};
+    struct pstk_settings to;
+    plain();
+    s.world = s.local_world = 9;
+    s.pin_threads = 0;
+    s.size = offsetof(struct pstk_settings, world);
+    CHECK_EQ(pstk__settings_copy(&to, &s, &err), 0);
+    CHECK_EQ(to.pin_threads, 1);
+    CHECK(to.world == 1 && to.local_world == 1 && to.size == sizeof to && to.path == s.path);
+    plain();
+    longer.s = s;
+    longer.s.size = sizeof longer;
+    CHECK_EQ(pstk__settings_copy(&to, &longer.s, &err), 0);
+    CHECK_EQ(to.size, sizeof to);
+    longer.newer[3] = 1;
+    CHECK_EQ(pstk__settings_copy(&to, &longer.s, &err), PSTK_ENOTSUP);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(every_setting_is_taken_within_its_range_and_refused_by_name_past_it),
+        CASE(a_rank_is_below_its_world),
+        CASE(what_has_no_default_must_be_set),
+        CASE(settings_that_nobody_initialised_are_refused),
+        CASE(room_for_later_versions_is_refused_by_name_when_it_is_set),
+        CASE(a_device_of_no_kind_is_refused),
+        CASE(
+            settings_of_an_older_program_get_their_defaults_and_of_a_newer_one_are_refused_when_set),
+    };
+    return RUN_CASES(cases);
+}

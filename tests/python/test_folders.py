@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.pack of a folder of images: what the command `penstock pack` makes of it, byte for byte, and what both
+print of what is left out."""
+
+import contextlib
+import hashlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest.mock
+import warnings
+
+import penstock
+import sets
+from data_fixture import Case, image_file
+
+COMMAND, MAKE_IMAGES = os.environ.get("PENSTOCK_COMMAND"), os.environ.get("PENSTOCK_MAKE_IMAGES")
+if not COMMAND or not MAKE_IMAGES:
+    raise unittest.SkipTest("PENSTOCK_COMMAND and PENSTOCK_MAKE_IMAGES name no programs")
+
+WEBP, GIF = b"RIFF\x24\0\0\0WEBPVP8 " + bytes(20), b"GIF89a" + bytes(20)
+
+
+def files_of(path):
+    """{name: digest of its bytes} of all files of a data set."""
+    made = {}
+    for name in sorted(os.listdir(path)):
+        with open(os.path.join(path, name), "rb") as file:
+            made[name] = hashlib.sha256(file.read()).hexdigest()
+    return made
+
+
+class FolderTest(Case):
+    def make(self, name, files):
+        """A folder of these files. Returns its path."""
+        for file, data in files.items():
+            path = os.path.join(self.path(name), file)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as out:
+                out.write(data)
+        return self.path(name)
+
+    def pack(self, folder, path, **settings):
+        """The data set, and what was printed."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            data = penstock.pack(folder, path, **settings)
+        return data, said.getvalue()
+
+    def command(self, *arguments, status=0, **more):
+        """What the command prints on stderr."""
+        done = subprocess.run([COMMAND, "pack", *arguments], text=True, check=False, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, **more)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stderr
+
+    def assert_same(self, folder, *options, **settings):
+        """Both make the same of a folder, and print the same. Returns the data set and what was printed."""
+        data, said = self.pack(folder, self.path("by-package"), overwrite=True, **settings)
+        wanted = self.command(*options, "--overwrite", "--", folder, self.path("by-command"))
+        self.assertEqual(files_of(self.path("by-package")), files_of(self.path("by-command")))
+        self.assertEqual(said, wanted)
+        return data, said
+
+    def test_class_folders_and_a_flat_folder_become_what_the_command_makes(self):
+        for name, more in (("classes", ["--classes", "3"]), ("flat", [])):
+            subprocess.run([MAKE_IMAGES, "24", self.path(name), *more], check=True, stdout=subprocess.DEVNULL)
+            data, said = self.assert_same(self.path(name))
+            self.assertEqual((len(data), said), (24, ""))
+            self.assertEqual(list(data.schema), ["jpg", "cls", "key"] if more else ["jpg", "key"])
+        self.assertEqual(data.names, ())
+        data, _ = self.assert_same(self.path("classes"))
+        self.assertEqual(data.names, tuple(sorted(os.listdir(self.path("classes")))))
+        for sample in data:
+            self.assertTrue(sample["key"].startswith(data.names[sample["cls"]] + "/"))
+
+    def test_settings_are_options_of_the_command(self):
+        subprocess.run([MAKE_IMAGES, "60", self.path("flat")], check=True, stdout=subprocess.DEVNULL)
+        data, _ = self.assert_same(self.path("flat"), "--shard-size=65536", shard_size=1 << 16)
+        self.assertGreater(data.info.n_shards, 3)
+        one = files_of(self.path("by-package"))
+        for workers in (0, 1, 3):
+            out = self.path(f"workers-{workers}")  # of its own: a data set that is replaced has other file names
+            self.pack(self.path("flat"), out, num_workers=workers, shard_size=1 << 16)
+            self.assertEqual(files_of(out), one)
+        for name, value in (("shard_size", 65535), ("shard_size", (1 << 43) + 1), ("num_workers", 1025),
+                            ("num_workers", -1), ("num_workers", "two")):
+            error = self.assert_says([name, repr(value)], penstock.pack, self.path("flat"), self.path("no"),
+                                     **{name: value})
+            self.assertIsInstance(error, penstock.SettingsError)
+
+    def test_what_is_left_out_is_printed_as_the_command_prints_it(self):
+        folder = self.make("two words", {"a/1.jpg": image_file(0), "a/2.gif": GIF, "b/3.png": image_file(1, "PNG"),
+                                         "b/notes.txt": b"none", "top.jpg": image_file(2)})
+        data, said = self.assert_same(folder)
+        self.assertEqual([sample["key"] for sample in data], ["a/1.jpg", "b/3.png"])
+        for words in ("1 image next to the class folders", "1 GIF", "1 file in "):
+            self.assertIn(words, said)
+        here = os.getcwd()
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, here)
+        self.make("-dash", {"1.jpg": image_file(0)})
+        self.assertEqual(len(self.pack("-dash", "-packed")[0]), 1)
+
+    def test_bad_images_are_named_or_skipped(self):
+        folder = self.make("bad", {"a/1.jpg": image_file(0), "a/2.jpg": image_file(1)[:-400], "a/3.jpg": b"",
+                                   "b/4.jpg": image_file(2), "b/5.jpg": WEBP})
+        error = self.assert_says(["a/2.jpg", "a/3.jpg: is empty", "b/5.jpg", "1 WebP", "JPEG or PNG", "skip_bad=True"],
+                                 self.pack, folder, self.path("out"))
+        self.assertIsInstance(error, penstock.PackError)
+        self.assertIsNone(error.sample)
+        self.assertNotIn("--skip-bad", str(error))
+        self.assertEqual(self.left(), ["bad"])
+        data, said = self.assert_same(folder, "--skip-bad", skip_bad=True)
+        self.assertEqual([sample["key"] for sample in data], ["a/1.jpg", "b/4.jpg"])
+        self.assertIn("  a/3.jpg: is empty\n", said)
+
+    def test_palettes_are_warned_of(self):
+        folder = self.make("masks", {"1.png": sets.png(3)})
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            _, said = self.pack(folder, self.path("out"))
+        self.assertEqual([warning.filename for warning in caught], [__file__])
+        self.assertIn("1 PNG file has a palette", str(caught[0].message))
+        self.assertEqual(said, "")
+
+    def test_what_is_refused(self):
+        good = self.make("good", {"a/1.jpg": image_file(0)})
+        for name, value in (("schema", {"jpg": "image"}), ("note", "mine"), ("names", ["x"]), ("dictionary_size", 1),
+                            ("check_images", False), ("classes", "key")):
+            error = self.assert_says(f"{name}: value is {value!r}; must be left out", penstock.pack, good,
+                                     self.path("no"), **{name: value})
+            self.assertIsInstance(error, penstock.SettingsError)
+        self.assertIsInstance(
+            self.assert_says("skip_bad", penstock.pack, [1, 2], self.path("no"), skip_bad=True), penstock.SettingsError)
+        os.mkdir(os.path.join(good, "empty"))
+        error = self.assert_says("the class folder empty holds no images", penstock.pack, good, self.path("no"))
+        self.assertIsInstance(error, penstock.SettingsError)
+        os.rmdir(os.path.join(good, "empty"))
+        os.mkdir(self.path("none"))
+        error = self.assert_says("holds no images", penstock.pack, self.path("none"), self.path("no"))
+        self.assertIsInstance(error, penstock.SettingsError)
+        os.rmdir(self.path("none"))
+        self.assertEqual(self.left(), ["good"])
+        self.pack(good, self.path("out"))
+        self.assertIsInstance(self.assert_says("overwrite=True", penstock.pack, good, self.path("out")),
+                              penstock.DataSetExistsError)
+        with penstock.Writer(self.path("busy"), {"x": "int64"}) as writer:
+            writer.add(x=1)
+            with self.assertRaises(penstock.DataSetBusyError):
+                penstock.pack(good, self.path("busy"))
+
+    def test_the_command_is_looked_for(self):
+        good = self.make("good", {"1.jpg": image_file(0)})
+        path = os.path.dirname(COMMAND)
+        with unittest.mock.patch.dict(os.environ, {"PATH": self.folder}):
+            del os.environ["PENSTOCK_COMMAND"]
+            error = self.assert_says("set PENSTOCK_COMMAND", penstock.pack, good, self.path("no"))
+            self.assertIsInstance(error, FileNotFoundError)
+            os.environ["PATH"] = path
+            self.assertEqual(len(self.pack(good, self.path("out"))[0]), 1)
+        script = self.make("bin", {"penstock": b"#!/bin/sh\nkill -9 $$\n"})
+        os.chmod(os.path.join(script, "penstock"), 0o755)
+        with unittest.mock.patch.dict(os.environ, {"PENSTOCK_COMMAND": os.path.join(script, "penstock")}):
+            self.assert_says("SIGKILL", penstock.pack, good, self.path("killed"))
+
+    def test_progress_is_printed_or_not(self):
+        line = "penstock: packing: 5 images, 1/s"
+        script = self.make("bin", {"penstock": f"#!/bin/sh\necho '{line}' >&2\nexec {COMMAND} \"$@\"\n".encode()})
+        os.chmod(os.path.join(script, "penstock"), 0o755)
+        good = self.make("good", {"1.jpg": image_file(0)})
+        with unittest.mock.patch.dict(os.environ, {"PENSTOCK_COMMAND": os.path.join(script, "penstock")}):
+            self.assertEqual(self.pack(good, self.path("a"))[1], line + "\n")
+            self.assertEqual(self.pack(good, self.path("b"), progress=False)[1], "")
+
+    def test_ctrl_c_leaves_nothing(self):
+        """Of the data set and of the command, which would else pack on."""
+        image = image_file(0, height=2000, width=3000)
+        folder = self.make("many", {f"{i}.jpg": image for i in range(40)})
+        code = "import sys, penstock; penstock.pack(sys.argv[1], sys.argv[2], num_workers=1)"
+        with subprocess.Popen([sys.executable, "-c", code, folder, self.path("out")], stderr=subprocess.PIPE,
+                              text=True) as process:
+            until = time.monotonic() + 60
+            children = f"/proc/{process.pid}/task/{process.pid}/children"
+            command = None
+            while command is None and time.monotonic() < until:
+                with open(children, encoding="ascii") as file:
+                    started = file.read().split()
+                if started and os.path.exists(self.path("out")):
+                    command = started[0]
+            time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate()
+        self.assertIn("KeyboardInterrupt", said)
+        self.assertIsNotNone(command)
+        self.assertFalse(os.path.exists(f"/proc/{command}"))
+        self.assertEqual(self.left(), ["many"])
+
+
+if __name__ == "__main__":
+    unittest.main()
