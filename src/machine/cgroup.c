@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATH_SIZE 4096 /* bytes; a longer path is taken as missing */
+#define PATH_SIZE 4096 /* bytes; a longer path counts as missing */
 #define CGROUP_DIR "sys/fs/cgroup"
 
-/* The first line of a file, without its end. 0, or -1 when it cannot be read. */
+/* Read the first line of a file, without its newline. 0, or -1 when the file cannot be read. */
 static int read_line(const char *path, char *line, int size)
 {
     FILE *stream = fopen(path, "re");
@@ -23,11 +23,11 @@ static int read_line(const char *path, char *line, int size)
     return 0;
 }
 
-/* Reads the limit that one cgroup directory sets; -1 when it sets none. */
+/* Return the limit that one cgroup directory sets, or -1 when it sets none. */
 typedef double (*limit_fn)(const char *dir);
 
-/* A number from one file of a directory; -1 when the file is missing or says "max" or less than 0.
- */
+/* Read a number from one file of a directory; -1 when the file is missing or has no number ("max")
+ * or a negative one. */
 static double number_in(const char *dir, const char *file)
 {
     char path[PATH_SIZE], line[128];
@@ -70,9 +70,9 @@ static double memory_v1(const char *dir)
     return number_in(dir, "memory.limit_in_bytes");
 }
 
-/* The lowest limit from a cgroup up to the root of its hierarchy, -1 when none has one. In a
- * container without a namespace of its own, /proc names a path of the host that is not there; its
- * own limits are then at the root, which is always looked at. `path` is cut up. */
+/* Find the lowest limit from a cgroup up to the root of its hierarchy, -1 when none has one. In a
+ * container without a cgroup namespace, /proc names a path of the host that does not exist here.
+ * The container's own limits are then at the root, which is always read. Cuts up `path`. */
 static double lowest_on_path(const char *mount, char *path, limit_fn limit)
 {
     double lowest = -1;
@@ -103,13 +103,13 @@ static int has_word(const char *list, const char *word)
     return 0;
 }
 
-/* What is asked of the cgroup: one controller, in the words of both versions. */
+/* One limit to look up: its controller, and how each version reports it. */
 struct question {
     const char *controller; /* of version 1 */
     limit_fn v1, v2;
 };
 
-/* The limit under one mount point: root/sys/fs/cgroup/`name`. Leaves `path` as it is. */
+/* Find the limit under one mount point, root/sys/fs/cgroup/`name`. Leaves `path` as it is. */
 static double limit_at(const char *root, const char *name, const char *path, limit_fn limit)
 {
     char mount[PATH_SIZE], copy[PATH_SIZE];
@@ -120,7 +120,7 @@ static double limit_at(const char *root, const char *name, const char *path, lim
     return lowest_on_path(mount, copy, limit);
 }
 
-/* The limit that one line of /proc/self/cgroup, "id:controllers:path", leads to. */
+/* Find the limit that one line of /proc/self/cgroup, "id:controllers:path", leads to. */
 static double limit_of_line(const char *root, char *line, const struct question *question)
 {
     char *controllers = strchr(line, ':');
@@ -129,17 +129,18 @@ static double limit_of_line(const char *root, char *line, const struct question 
         return -1;
     *controllers++ = 0;
     *path++ = 0;
-    if (*controllers == 0) /* version 2; where both are in use it is mounted as "unified" */
+    if (*controllers == 0) /* version 2, mounted as "unified" next to version 1 */
         return lower(limit_at(root, "", path, question->v2),
                      limit_at(root, "unified", path, question->v2));
     if (!has_word(controllers, question->controller))
         return -1;
-    /* Mounted under all its controllers' names ("cpu,cpuacct"), with links for each. */
+    /* Version 1 is mounted under the names of all its controllers ("cpu,cpuacct"), with a link for
+     * each. */
     return lower(limit_at(root, question->controller, path, question->v1),
                  limit_at(root, controllers, path, question->v1));
 }
 
-/* The lowest limit of this process's cgroups, -1 when there is none. */
+/* Find the lowest limit of this process's cgroups, -1 when there is none. */
 static double limit_of_process(const char *root, const struct question *question)
 {
     char path[PATH_SIZE], line[PATH_SIZE];
@@ -163,7 +164,7 @@ double pstk__cgroup_cpus(const char *root)
     return cpus > 0 ? cpus : 0;
 }
 
-/* The machine's memory in bytes: what the kernel says, else what the C library says. */
+/* The machine's memory in bytes, from the kernel, else from the C library. */
 static uint64_t machine_memory(const char *root)
 {
     char path[PATH_SIZE], line[128];
@@ -181,6 +182,6 @@ uint64_t pstk__cgroup_memory(const char *root)
     static const struct question question = {"memory", memory_v1, memory_v2};
     uint64_t memory = machine_memory(root);
     double limit = limit_of_process(root, &question);
-    /* Without a limit version 1 says nearly 2^63. */
+    /* Version 1 without a limit reports nearly 2^63. */
     return limit >= 0 && (memory == 0 || limit < (double)memory) ? (uint64_t)limit : memory;
 }

@@ -16,29 +16,31 @@
 struct place {
     hwloc_obj_t pu;
     hwloc_obj_t memory; /* the NUMA node nearest to it */
-    uint32_t core;      /* index among the cores allowed, nodes one after the other */
+    uint32_t core;      /* index among the allowed cores, sorted by node */
     uint32_t thread;    /* index among the hardware threads of that core */
-    uint32_t node;      /* index among the nodes of the plan; only of places of the plan */
+    uint32_t node;      /* index among the nodes of the plan; set only for places of the plan */
 };
 
 struct node {
     hwloc_obj_t memory;
-    hwloc_cpuset_t cpus; /* owned; the plan's; of a node that only has a device, those allowed */
+    hwloc_cpuset_t cpus; /* owned; planned threads of the node; of a node that only has a device,
+                            the allowed ones */
 };
 
 struct pstk__numa {
     hwloc_topology_t topology; /* owned; NULL until made */
-    int is_this_machine;       /* else threads and memory stay where they are */
+    int is_this_machine;       /* 0: threads are not pinned, memory is not bound */
     int pin;
-    int pin_to_core;   /* every core of the plan has a worker: each keeps to its own */
-    uint32_t n_cores;  /* in the affinity mask */
-    uint32_t n_usable; /* of this process after local rank and quota */
+    int pin_to_core;  /* 1: every core of the plan has a worker, and each worker keeps to its own */
+    uint32_t n_cores; /* cores in the affinity mask */
+    uint32_t n_usable; /* cores that local rank and quota leave to this process */
     uint32_t n_workers;
-    uint32_t n_nodes; /* with workers */
-    uint32_t n_known; /* >= n_nodes: after those the nodes that only have a device */
+    uint32_t n_nodes; /* nodes with workers */
+    uint32_t n_known; /* >= n_nodes: the others only have a device */
     uint32_t n_places;
-    hwloc_cpuset_t allowed;       /* owned; the hardware threads in the affinity mask */
-    struct place *places;         /* owned; by thread, then core: cores before second threads */
+    hwloc_cpuset_t allowed; /* owned; the hardware threads in the affinity mask */
+    struct place *places;   /* owned; sorted by thread, then core: all cores come before second
+                               threads */
     struct place **worker_places; /* owned; [n_workers], into places */
     struct node nodes[PSTK__MAX_NODES];
 };
@@ -48,10 +50,10 @@ static int is_file(const char *path)
     return access(path, R_OK) == 0;
 }
 
-/* Of I/O only these: for the devices of OpenCL and NVML hwloc would start those libraries. And only
- * from the kernel: hwloc's component on libpciaccess adds names, loses memory with each topology,
- * is not safe where two threads load one, and may print. Where it is not installed, leaving it out
- * fails, which is as good. */
+/* Keep PCI devices only: for the devices of OpenCL and NVML hwloc would start those libraries. Let
+ * the kernel list them: hwloc's libpciaccess component adds names, leaks memory with each topology,
+ * is not safe when two threads load one, and may print. Where it is not installed, excluding it
+ * fails, which does no harm. */
 static int keep_pci_devices(hwloc_topology_t topology)
 {
     (void)hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
@@ -78,7 +80,7 @@ static int load_topology(struct pstk__numa *n, const struct pstk__numa_config *c
                           "topology: value is \"%s\"; must be an XML file that hwloc reads or a "
                           "synthetic description such as \"node:2 core:4 pu:2\"",
                           description);
-    /* Caches and the like are not asked for: leaving them out makes loading faster. */
+    /* Caches are not needed; without them loading is faster. */
     r = hwloc_topology_set_cache_types_filter(n->topology, HWLOC_TYPE_FILTER_KEEP_NONE);
     if (r == 0 && c->with_pci)
         r = keep_pci_devices(n->topology);
@@ -92,8 +94,9 @@ static int load_topology(struct pstk__numa *n, const struct pstk__numa_config *c
     return 0;
 }
 
-/* The hardware threads this process may run on: all its threads' masks together, since a caller may
- * have pinned the one that opens the loader. Returns owned, or NULL when there is no memory. */
+/* List the hardware threads that this process may run on: the masks of all its threads together,
+ * because the program may have pinned the thread that opens the loader. Returns owned, or NULL when
+ * there is no memory. */
 static hwloc_cpuset_t allowed_cpus(const struct pstk__numa *n)
 {
     hwloc_cpuset_t cpus = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(n->topology));
@@ -112,9 +115,10 @@ static hwloc_cpuset_t allowed_cpus(const struct pstk__numa *n)
     return cpus;
 }
 
-/* The node with the fewest processors around this one (OS index): where a node for all (slow, far
- * memory) and one of its own hold it, its own. Of equals the first, which hwloc makes the ordinary
- * memory. Processors that a container is denied count: where they are says which node is whose. */
+/* Find the node that has the fewest processors around this one (OS index): a node of its own before
+ * one that all share (slow, far memory). Among equals the first, which in hwloc is the ordinary
+ * memory. Processors that a container is denied count too: their places show which node belongs to
+ * whom. */
 static hwloc_obj_t memory_of(hwloc_topology_t topology, unsigned cpu)
 {
     hwloc_obj_t best = NULL, node = NULL;
@@ -146,15 +150,15 @@ static int compare_by_thread(const void *a, const void *b)
     return x->core < y->core ? -1 : x->core > y->core;
 }
 
-/* The object that makes two hardware threads one core; a thread is its own where hwloc sees none.
- */
+/* Return the core of a hardware thread, or the thread itself where hwloc sees no cores. */
 static hwloc_obj_t core_of(hwloc_topology_t topology, hwloc_obj_t pu)
 {
     hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, pu);
     return core ? core : pu;
 }
 
-/* Number cores, and threads within each; places are sorted by node. Returns the number of cores. */
+/* Number the cores, and the threads within each; places must be sorted by node. Returns the number
+ * of cores. */
 static uint32_t number_cores(struct pstk__numa *n)
 {
     uint32_t n_cores = 0;
@@ -197,7 +201,8 @@ struct span {
     uint32_t first, end;
 };
 
-/* Part `i` of `parts` of a span; never empty: where there are more parts than cores they share. */
+/* Part `i` of `parts` of a span. Never empty: where there are more parts than cores, parts share
+ * cores. */
 static struct span part_of(struct span span, uint32_t i, uint32_t parts)
 {
     uint64_t n = span.end - span.first;
@@ -208,8 +213,8 @@ static struct span part_of(struct span span, uint32_t i, uint32_t parts)
     return part;
 }
 
-/* The cores of nodes [first, end), counted among those that have allowed cores; and their number.
- */
+/* Return the cores of nodes [first, end), counted among the nodes that have allowed cores. *n_nodes
+ * is the number of such nodes. */
 static struct span cores_of_nodes(const struct pstk__numa *n, struct span nodes, uint32_t *n_nodes)
 {
     struct span cores = {UINT32_MAX, 0};
@@ -227,8 +232,8 @@ static struct span cores_of_nodes(const struct pstk__numa *n, struct span nodes,
     return cores;
 }
 
-/* The share of one of `world` processes: whole nodes, or a part of one node, where ranks and nodes
- * divide; else just a part of all cores. */
+/* Return the share of one of `world` processes. Whole nodes, or a part of one node, where the
+ * number of nodes and `world` divide evenly; else a part of all cores. */
 static struct span share_of(const struct pstk__numa *n, uint32_t rank, uint32_t world)
 {
     uint32_t n_nodes;
@@ -245,7 +250,7 @@ static struct span share_of(const struct pstk__numa *n, uint32_t rank, uint32_t 
     return part_of(all, rank, world);
 }
 
-/* Keep only the places of these cores, a thread of each core before the second threads. */
+/* Keep only the places of these cores, one thread of each core before the second threads. */
 static void keep_share(struct pstk__numa *n, struct span share)
 {
     uint32_t kept = 0;
@@ -256,7 +261,7 @@ static void keep_share(struct pstk__numa *n, struct span share)
     qsort(n->places, n->n_places, sizeof n->places[0], compare_by_thread);
 }
 
-/* Cores that the quota leaves to each of `world` processes: what is granted is theirs together. */
+/* Return how many cores the quota leaves to each of `world` processes, which share it. */
 static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
 {
     double each = quota / world;
@@ -267,8 +272,8 @@ static uint32_t cores_of_quota(double quota, uint32_t world, uint32_t n_cores)
     return whole ? whole : 1;
 }
 
-/* Give each worker its place. With fewer workers than cores they are spread evenly, over the nodes
- * too; with more, second threads come in, and then places are shared. */
+/* Give each worker its place. Fewer workers than cores are spread evenly over cores and nodes. More
+ * workers also take second threads, then share places. */
 static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_error *err)
 {
     n->worker_places = calloc(n->n_workers, sizeof n->worker_places[0]);
@@ -278,13 +283,13 @@ static int place_workers(struct pstk__numa *n, uint32_t n_cores, struct pstk_err
         uint64_t i = n->n_workers < n_cores ? (uint64_t)w * n_cores / n->n_workers : w;
         n->worker_places[w] = &n->places[i % n->n_places];
     }
-    /* A machine that others use too, or a second loader, would find our few workers all on the same
-     * cores: then they keep to their node and the scheduler places them. */
+    /* Pinned to cores, a few workers would share the same cores with another loader or program
+     * while others are idle. Bound to their node, they leave the choice to the scheduler. */
     n->pin_to_core = n->n_workers >= n_cores;
     return 0;
 }
 
-/* Index of a node that has a worker or device, UINT32_MAX when it has none. */
+/* Index of a node that has a worker or device, UINT32_MAX when it has neither. */
 static uint32_t find_node(const struct pstk__numa *n, hwloc_obj_t memory)
 {
     for (uint32_t i = 0; i < n->n_known; i++)
@@ -335,7 +340,7 @@ static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct 
     n->n_usable = cores_of_quota(quota, world, n_cores);
     n->n_workers = c->n_workers ? c->n_workers : n->n_usable;
     if (n->n_workers > PSTK__MAX_WORKERS)
-        n->n_workers = PSTK__MAX_WORKERS; /* only by itself: open refuses more */
+        n->n_workers = PSTK__MAX_WORKERS; /* only the automatic number: open refuses more */
     r = place_workers(n, n_cores, err);
     return r < 0 ? r : number_nodes(n, err);
 }
@@ -412,8 +417,8 @@ uint32_t pstk__numa_n_usable(const struct pstk__numa *n)
     return n->n_usable;
 }
 
-/* A node is near to a set of processors when it is the nearest to one of them. Far memory, and a
- * GPU's own where that is a node, is nobody's nearest. */
+/* Check that a node is near to a set of processors: the nearest node of at least one of them. Far
+ * memory is nobody's nearest, nor is a GPU's own memory where that is a node. */
 static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpuset_t cpus)
 {
     int cpu = hwloc_bitmap_first(node->complete_cpuset);
@@ -424,8 +429,9 @@ static int is_near(const struct pstk__numa *n, hwloc_obj_t node, hwloc_const_cpu
     return 0;
 }
 
-/* A node near to these processors, NULL when there is none; *n_found is how many are. Of several (a
- * package can be cut into four nodes) one with workers, who write what the device is given. */
+/* Find a node near to these processors, NULL when there is none; *n_found counts them. If there are
+ * several (a package can be cut into four nodes), prefer one with workers: they write the data that
+ * the device reads. */
 static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t cpus, int *n_found)
 {
     hwloc_obj_t best = NULL, node = NULL;
@@ -440,8 +446,8 @@ static hwloc_obj_t memory_near(const struct pstk__numa *n, hwloc_const_cpuset_t 
     return best;
 }
 
-/* What hwloc reports: a device lies under the object whose processors are all equally near to it,
- * which is the whole machine where the firmware says nothing. */
+/* Find the node by hwloc. It places a device under the object whose processors are all equally near
+ * to it; that is the whole machine where the firmware reports nothing. */
 static hwloc_obj_t memory_by_topology(const struct pstk__numa *n, const char *bus_id, int *n_found)
 {
     hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(n->topology, bus_id);
@@ -509,7 +515,8 @@ int pstk__numa_pin_node(struct pstk__numa *n, uint32_t node)
     return bind_thread(n, n->nodes[node].cpus);
 }
 
-/* Where a huge page fits the mapping begins at one: what is mapped too much goes back at once. */
+/* Map memory that begins at a huge page where one fits. It maps more than that, and unmaps the
+ * excess at once. */
 static void *map_aligned(size_t size)
 {
     const size_t extra = size < HUGE_PAGE || size > SIZE_MAX - HUGE_PAGE ? 0 : HUGE_PAGE;
@@ -534,8 +541,8 @@ void *pstk__numa_map(struct pstk__numa *n, size_t size, uint32_t node, int *boun
         return NULL;
     if (!n->is_this_machine || hwloc_get_nbobjs_by_type(n->topology, HWLOC_OBJ_NUMANODE) < 2)
         return p;
-    /* Before the first touch, so that no page has to move. Not strict: a node that is full hands
-     * on to the next, where a strict binding would bring the out-of-memory killer. */
+    /* Bind before the first touch, so that no page has to move. Not strictly: when the node is
+     * full, the next one gives memory; a strict binding would call the out-of-memory killer. */
     int r = hwloc_set_area_membind(n->topology, p, size, n->nodes[node].memory->nodeset,
                                    HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_BYNODESET);
     if (r < 0 && bound)

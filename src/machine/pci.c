@@ -7,15 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATH_SIZE 4096 /* bytes; a longer path is taken as missing */
+#define PATH_SIZE 4096 /* bytes; a longer path counts as missing */
 
-/* Where a device is on the bus. */
+/* Address of a device on the bus. */
 struct address {
     unsigned long domain, bus, device, function;
 };
 
-/* "domain:bus:device.function" in hexadecimal digits. CUDA and sysfs write four for the domain,
- * NVML eight; more than four are in use for devices behind a volume management controller. */
+/* Parse "domain:bus:device.function", hexadecimal. CUDA and sysfs write four digits for the domain,
+ * NVML eight. Devices under a volume management controller have domains of more than four
+ * digits. */
 static int parse_address(const char *bus_id, struct address *address)
 {
     char domain[9], bus[3], device[3], function[2];
@@ -29,8 +30,8 @@ static int parse_address(const char *bus_id, struct address *address)
     return address->device < 32 ? 0 : -EINVAL;
 }
 
-/* The first line of a file of the device's directory. 0, or -1 when it cannot be read: some files
- * exist only for PCI Express devices, and reading one may fail while the device is off. */
+/* Read the first line of a file of the device's directory. 0, or -1 when it cannot be read: some
+ * files exist only for PCI Express devices, and reading may fail while the device is off. */
 static int read_line(const char *dir, const char *file, char *line, int size)
 {
     char path[PATH_SIZE];
@@ -43,8 +44,9 @@ static int read_line(const char *dir, const char *file, char *line, int size)
     return got ? 0 : -1;
 }
 
-/* The generation that a link speed belongs to: "16.0 GT/s PCIe", on older kernels "16 GT/s". Only
- * the whole part is read, which no locale's decimal point changes; it is enough. */
+/* Return the generation of a link speed: "16.0 GT/s PCIe", on older kernels "16 GT/s"; 0 when
+ * unknown. It reads only the integer part, which is enough and does not depend on a locale's
+ * decimal point. */
 static uint32_t generation_in(const char *dir, const char *file)
 {
     static const unsigned long speeds[] = {2, 5, 8, 16, 32, 64, 128}; /* GT/s, rounded down */
@@ -58,8 +60,8 @@ static uint32_t generation_in(const char *dir, const char *file)
     return 0;
 }
 
-/* Lanes of a link. A device that has dropped off the bus reads as all ones: 63, of which 32 lanes
- * are the most that there can be. */
+/* Return the lanes of a link, 0 when unknown. A device that has dropped off the bus reads as all
+ * ones, 63 lanes; a link has at most 32. */
 static uint32_t width_in(const char *dir, const char *file)
 {
     char line[64];
