@@ -15,7 +15,7 @@ void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *f
     to->n_threads++;
 }
 
-/* Share of a stage's time in [0, 1]. */
+/* Share of a stage's time, in [0, 1]. */
 static double share(uint64_t part, const struct pstk_stage_stats *stats)
 {
     uint64_t all = stats->busy_ns + stats->starved_ns + stats->blocked_ns;
@@ -28,20 +28,22 @@ uint32_t pstk__stats_bottleneck(const struct pstk_stats *s)
                                   *r = &s->stage_reader;
     if (s->n_batches < 4 || c->busy_ns + c->starved_ns < 100000000u)
         return PSTK_BOTTLENECK_UNKNOWN;
-    /* Batches lie ready when it comes: it sets the pace. */
+    /* Batches are ready when the consumer asks: the consumer sets the pace. */
     if (share(c->starved_ns, c) < 0.1)
         return PSTK_BOTTLENECK_CONSUMER;
-    /* On a device it asks long before it uses. There its stream shows it, where it was timed; else
-     * an uploader that waits for slots most of the time means that the work on them sets the pace.
-     */
+    /* On a device the consumer asks long before it uses a batch. Its stream shows whether it waits,
+     * if the stream was timed. If not, an uploader that waits for slots most of the time means that
+     * the work on the batches sets the pace. */
     const struct pstk_stage_stats *u = &s->stage_uploader;
     const int timed = s->stream_used_ns + s->stream_starved_ns > 0;
     if (timed ? s->stream_starved_ns < s->stream_used_ns / 10 : share(u->blocked_ns, u) > 0.5)
         return PSTK_BOTTLENECK_CONSUMER;
-    /* A starved stream leaves its slots free: what else blocks is our own work on the device. */
+    /* A starved stream leaves its slots free, so the uploader blocks only on our own work on the
+     * device. */
     double copy = share(u->busy_ns + (timed ? u->blocked_ns : 0), u);
-    /* Otherwise it is the stage that has the least rest: workers that work, a reader that works, a
-     * reader that waits for storage, an uploader that copies or waits for copies. */
+    /* Otherwise the bottleneck is the stage with the least idle time: workers that work, a reader
+     * that works, a reader that waits for storage, or an uploader that copies or waits for
+     * copies. */
     double decode = share(w->busy_ns, w), reader = share(r->busy_ns, r),
            storage = share(r->starved_ns, r);
     if (copy > decode && copy > reader && copy > storage)

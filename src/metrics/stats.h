@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats: counters that one thread writes and any reads, and the verdict drawn from them. */
+/* stats: counters that one thread writes and any thread reads, and the bottleneck that follows from
+ * them. */
 #ifndef PSTK_STATS_H
 #define PSTK_STATS_H
 
@@ -7,7 +8,8 @@
 
 #include <stdatomic.h>
 
-/* One thread's counters, on cache lines of its own. Writer: relaxed load, add, store. */
+/* Counters of one thread, on cache lines of its own. Only that thread writes, by relaxed load, add
+ * and store. Times are in ns. */
 struct pstk__counters {
     _Alignas(128) _Atomic uint64_t busy_ns;
     _Atomic uint64_t starved_ns;
@@ -16,7 +18,7 @@ struct pstk__counters {
     _Atomic uint64_t bytes;
     _Atomic uint64_t n_hits;
     _Atomic uint64_t n_misses;
-    _Atomic uint64_t n_slow; /* rows read by the slow path, once the fast one had failed */
+    _Atomic uint64_t n_slow; /* rows read on the slow path after the fast one failed */
 };
 
 static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)
@@ -25,9 +27,10 @@ static inline void pstk__count(_Atomic uint64_t *counter, uint64_t n)
     atomic_store_explicit(counter, old + n, memory_order_relaxed);
 }
 
-/* Add one thread's counters to a stage's. */
+/* Add one thread's times and items to a stage, and count the thread. */
 void pstk__stats_add(struct pstk_stage_stats *to, const struct pstk__counters *from);
-/* What limits: from the shares of time in s's stages (filled). enum pstk_bottleneck. */
+/* Return the bottleneck, an enum pstk_bottleneck, from the shares of time in the stages of
+ * `stats`. */
 uint32_t pstk__stats_bottleneck(const struct pstk_stats *stats);
 
 #endif

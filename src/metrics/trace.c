@@ -8,7 +8,7 @@
 int pstk__trace_open(struct pstk__trace *trace, struct pstk_error *err)
 {
     (void)err;
-    trace->domain = nvtxDomainCreateA("penstock"); /* NULL where no profiler listens: off then */
+    trace->domain = nvtxDomainCreateA("penstock"); /* NULL, thus off, if no profiler listens */
     return 0;
 }
 

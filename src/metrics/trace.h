@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace: named ranges of time for a profiler (NVTX: Nsight Systems shows the pipeline by name).
- * Off, a range costs a test of a pointer that is at hand; the profiler's library is not looked for.
+ * trace: named ranges of time for a profiler, by NVTX: Nsight Systems shows the pipeline by name.
+ * While tracing is off, a range costs the test of one pointer, and the profiler's library is not
+ * loaded.
  */
 #ifndef PSTK_TRACE_H
 #define PSTK_TRACE_H
@@ -9,21 +10,21 @@
 #include <penstock/types.h>
 
 struct pstk__trace {
-    void *domain; /* owned; NULL = off */
+    void *domain; /* owned; NULL: tracing is off */
 };
 
-/* Begin to trace. ENOTSUP: this build cannot. */
+/* Start tracing. ENOTSUP: this build has no NVTX. */
 int pstk__trace_open(struct pstk__trace *trace, struct pstk_error *err);
 void pstk__trace_close(struct pstk__trace *trace);
 
-/* Only while it is on. */
+/* The functions below that end in _on require that tracing is on. */
 void pstk__trace_begin_on(const struct pstk__trace *trace, const char *name, uint64_t batch);
 void pstk__trace_end_on(const struct pstk__trace *trace);
 uint64_t pstk__trace_begin_across_on(const struct pstk__trace *trace, const char *name,
                                      uint64_t batch);
 void pstk__trace_end_across_on(const struct pstk__trace *trace, uint64_t range);
 
-/* A range of the calling thread, for a batch's number in the stream; ranges nest. */
+/* Begin a range of the calling thread, for a batch's number in the stream. Ranges nest. */
 static inline void pstk__trace_begin(const struct pstk__trace *trace, const char *name,
                                      uint64_t batch)
 {
@@ -37,7 +38,7 @@ static inline void pstk__trace_end(const struct pstk__trace *trace)
         pstk__trace_end_on(trace);
 }
 
-/* A range that may end in another thread; returns what names it. */
+/* Begin a range that another thread may end. Returns its number. */
 static inline uint64_t pstk__trace_begin_across(const struct pstk__trace *trace, const char *name,
                                                 uint64_t batch)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace of a build without NVTX: it cannot be switched on, so the rest is never called. */
+/* trace in a build without NVTX. Tracing cannot be turned on, so the other functions are never
+ * called. */
 #include "metrics/trace.h"
 
 #include "base/error.h"
