@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the path could do alone, on the same data and machine. Each ceiling is
- * measured by the simplest code that could be right, not by the path that it is held against.
+ * ceiling: how fast each part of the path is alone, on the same data and machine. Each ceiling is
+ * measured by the simplest correct code, not by the code of the path that it is compared with.
  */
 #include <penstock/penstock.h>
 
@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 #define N_EXTENTS 524288u        /* records whose reads are repeated, at most */
-#define RUN 256u                 /* neighbours among them */
-#define N_IMAGES 256u            /* images held in memory for the decode ceiling, at most */
-#define IMAGE_BYTES (256u << 20) /* of them, at most */
-#define READ_MAX (1u << 30)      /* bytes of a read: a larger record's start stands for it */
+#define RUN 256u                 /* neighbouring records among them */
+#define N_IMAGES 256u            /* images in memory for the decode ceiling, at most */
+#define IMAGE_BYTES (256u << 20) /* bytes of these images, at most */
+#define READ_MAX (1u << 30)      /* bytes of a read; of a larger record only the start is read */
 #define COPY_MAX (256u << 20)    /* bytes of a copy to a device, at most */
-#define COPY_BYTES (64u << 20)   /* a thread's block for memcpy: past any private cache */
+#define COPY_BYTES (64u << 20)   /* bytes that a thread copies; larger than private caches */
 
 /* ---- storage --------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ struct storage {
     struct pstk__source *source;
     struct pstk__files *files;
     struct pstk__reader *reader;
-    struct pstk__extent *extents; /* n: of each record n_extents */
+    struct pstk__extent *extents; /* n; n_extents of each record */
     struct pstk__read *reads;     /* depth */
     uint8_t *memory;              /* depth buffers of `room` bytes */
     uint64_t room;
@@ -60,7 +60,7 @@ static int storage_page(struct storage *storage, const struct pstk__extent *at, 
     return r < 0 ? r : storage->source->format->page_check(storage->source, at, page, err);
 }
 
-/* What to read of the record at a place. `page` holds the index page *have. */
+/* Find the extents of the record at a place. `page` holds the index page *have; both change. */
 static int storage_record(struct storage *storage, const struct pstk__place *place, uint8_t *page,
                           struct pstk__extent *have, struct pstk__extent *out,
                           struct pstk_error *err)
@@ -83,8 +83,8 @@ static int storage_record(struct storage *storage, const struct pstk__place *pla
     return r;
 }
 
-/* Up to N_EXTENTS extents, of runs of RUN records from random places, so that one page lists many.
- * They are read in random order. */
+/* Fill up to N_EXTENTS extents, of runs of RUN neighbouring records at random places, so that one
+ * index page serves many. They are read in random order. */
 static int storage_extents(struct storage *storage, struct pstk_error *err)
 {
     _Alignas(4096) uint8_t page[PSTK__PAGE_SIZE];
@@ -178,7 +178,7 @@ static void storage_close(struct storage *storage)
     free(storage->extents);
 }
 
-/* Offset alignment of direct reads, as the loader would choose it. */
+/* Return the offset alignment of direct reads, as the loader would choose it. */
 static uint64_t direct_align(const struct pstk__source *source)
 {
     char path[4096];
@@ -245,8 +245,7 @@ static int measure_storage(struct pstk__source *source, const struct pstk_settin
     return r;
 }
 
-/* ---- decode and memory: threads that do one thing ----------------------------------------------
- */
+/* ---- decode and memory: threads that do one thing -------------------------------------------- */
 
 struct images {
     uint32_t n;
@@ -260,7 +259,7 @@ struct images {
 struct bench_thread {
     pthread_t thread;
     const struct images *images; /* NULL: copy memory instead */
-    uint64_t ns;                 /* how long to run, once it is ready */
+    uint64_t ns;                 /* how long to run once ready */
     uint32_t number;
     double rate; /* out: images or bytes per second */
 };
@@ -317,7 +316,7 @@ static double copy_memory(uint64_t ns)
         uint64_t start = pstk__clock_ns(), until = start + ns, now = start, n = 0;
         for (; now < until; n++, now = pstk__clock_ns()) {
             memcpy(to, from, COPY_BYTES);
-            from[n % COPY_BYTES] = to[0]; /* keeps the copy from being left out */
+            from[n % COPY_BYTES] = to[0]; /* keeps the compiler from removing the copy */
         }
         rate = n ? (double)n * COPY_BYTES * 1e9 / (double)(now - start) : 0;
     }
@@ -335,7 +334,8 @@ static void *bench_body(void *argument)
     return NULL;
 }
 
-/* Sum of the rates of n threads that all run for `seconds`. */
+/* Return the sum of the rates of n threads that run at the same time for `seconds`; 0 if one did
+ * not start. */
 static double run_threads(const struct images *images, uint32_t n, double seconds)
 {
     struct bench_thread *threads = calloc(n, sizeof *threads);
@@ -355,7 +355,7 @@ static double run_threads(const struct images *images, uint32_t n, double second
     return started == n ? rate : 0;
 }
 
-/* Images of field `field`, read whole into memory. */
+/* Read images of `field` whole into memory; only JPEGs. */
 static void load_images(struct images *set, struct pstk_dataset *dataset, uint32_t field)
 {
     const struct pstk__source *source = pstk__dataset_source(dataset);
@@ -393,8 +393,7 @@ static double measure_decode(struct pstk_dataset *dataset, uint32_t field, uint3
     return rate;
 }
 
-/* ---- the loader itself -------------------------------------------------------------------------
- */
+/* ---- the loader itself ----------------------------------------------------------------------- */
 
 static int decode_nothing(void *user, const struct pstk_sample *sample, void *row,
                           uint64_t row_size)
@@ -421,7 +420,7 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     settings.n_outputs = 1;
     settings.output_size = sizeof output;
     settings.report_crops = 0;
-    settings.on_bad_sample = NULL; /* reports are for the batches that the caller takes */
+    settings.on_bad_sample = NULL; /* only for the batches that the caller takes */
     settings.device = PSTK_HOST;
     settings.device_index = 0;
     if (pstk_open(&loader, &settings, NULL) < 0)
@@ -439,11 +438,10 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     return r < 0 ? 0 : rate;
 }
 
-/* ---- copies to a device ------------------------------------------------------------------------
- */
+/* ---- copies to a device ---------------------------------------------------------------------- */
 
-/* Bytes of the largest copy that a batch takes: of its deferred rows, of its other dense ones, or
- * of a ragged output. */
+/* Return the bytes of the largest copy that a batch needs: its deferred rows, its other dense rows,
+ * or one ragged output. 0: unknown. */
 static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__source *source)
 {
     struct pstk__plan *plan;
@@ -463,7 +461,8 @@ static uint64_t largest_copy(const struct pstk_settings *s, const struct pstk__s
     return size;
 }
 
-/* Where copies cannot be measured (no memory for them next to the loader's) they are not. */
+/* Leave the copy rates at 0 where they cannot be measured, for example if there is no memory for
+ * the copies. */
 static void measure_copies(const struct pstk_settings *s, const struct pstk__source *source,
                            double seconds, struct pstk_ceilings *out)
 {
@@ -478,10 +477,9 @@ static void measure_copies(const struct pstk_settings *s, const struct pstk__sou
     out->copy_block_size = size;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
-/* The first output with a field that is an image, else the first output. */
+/* Find the first output whose field holds images, else the first output with a field. */
 static const char *ceiling_field(const struct pstk_settings *s, const struct pstk__source *source,
                                  uint32_t *field)
 {
@@ -503,7 +501,7 @@ static const char *ceiling_field(const struct pstk_settings *s, const struct pst
     return name;
 }
 
-/* Workers that a loader with these settings has. */
+/* Return the number of workers of a loader with these settings. */
 static uint32_t ceiling_threads(const struct pstk_settings *s)
 {
     struct pstk__numa *numa;
@@ -517,7 +515,8 @@ static uint32_t ceiling_threads(const struct pstk_settings *s)
     return n;
 }
 
-/* Each for its share of the time: those that every loader has, and one more on a device. */
+/* Measure each ceiling for an equal share of the time: four for every loader, and a fifth on a
+ * device. */
 static int measure_all(const struct pstk_settings *s, struct pstk_dataset *dataset, double seconds,
                        struct pstk_ceilings *ceilings, struct pstk_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine, and its devices, offer a loader. */
+/* machine: what this machine and its devices offer a loader. */
 #include <penstock/penstock.h>
 
 #include "base/cpu.h"
@@ -68,7 +68,7 @@ static int get_cores(struct pstk_machine *machine, struct pstk_error *err)
     return 0;
 }
 
-/* -1: there can be none. */
+/* Count the CUDA devices. -1: there is no driver, or this build has no CUDA. */
 static int32_t get_cuda_devices(void)
 {
     const int n = pstk__device_ops(PSTK_CUDA)->count();
@@ -89,7 +89,8 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
     m.memlock = get_limit(RLIMIT_MEMLOCK);
     m.open_files = get_limit(RLIMIT_NOFILE);
     m.kernels = pstk__cpu_kernels();
-    /* The driver starts for this, which takes it a while: not for a caller without the member. */
+    /* Counting starts the CUDA driver, which takes time: skip it for a caller whose struct lacks
+     * the member. */
     if (machine->size > offsetof(struct pstk_machine, n_cuda_devices))
         m.n_cuda_devices = get_cuda_devices();
     pstk__reader_probe(&m);
@@ -112,7 +113,8 @@ int pstk_get_machine(const char *path, struct pstk_machine *machine, struct pstk
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-/* The table of a kind that has a device `index`, or NULL with an error. */
+/* Return the table of a device kind if it has a device `index`, else NULL with *result and err
+ * set. */
 static const struct pstk__device_ops *find_device(uint32_t kind, int32_t index, int *result,
                                                   struct pstk_error *err)
 {
