@@ -19,11 +19,11 @@ struct pstk_dataset {
     struct pstk__files *files;   /* owned */
 };
 
-/* A file for one read. */
+/* An open file, for one read. */
 struct lease {
     const struct pstk__file *file;
-    uint32_t slot;         /* in files, where the table has it */
-    struct pstk__file own; /* open where the table has it not */
+    uint32_t slot;         /* in dataset.files, unless `own` is open */
+    struct pstk__file own; /* open when the table has no room for it */
 };
 
 const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *dataset)
@@ -131,7 +131,7 @@ const char *pstk_dataset_name(const struct pstk_dataset *dataset, uint64_t i)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The open file of that number. Any thread; takes the lock. */
+/* Get the open file of that number; end_lease gives it back. Any thread; takes the lock. */
 static int lease_file(struct pstk_dataset *dataset, uint32_t number, struct lease *lease,
                       struct pstk_error *err)
 {
@@ -149,7 +149,7 @@ static int lease_file(struct pstk_dataset *dataset, uint32_t number, struct leas
     r = pstk__files_keep(dataset->files, number, &open, &lease->slot, &lease->file);
     pthread_mutex_unlock(&dataset->lock);
     if (r == 0) {
-        pstk__file_end(&open); /* another thread was faster: its file is used */
+        pstk__file_end(&open); /* another thread has opened the same file meanwhile; use that one */
         return 0;
     }
     lease->own = open;
@@ -168,7 +168,7 @@ static void end_lease(struct pstk_dataset *dataset, struct lease *lease)
     pthread_mutex_unlock(&dataset->lock);
 }
 
-/* Read what an extent says. */
+/* Read the bytes of an extent. */
 static int read_extent(struct pstk_dataset *dataset, const struct pstk__extent *extent,
                        void *buffer, struct pstk_error *err)
 {
@@ -183,7 +183,7 @@ static int read_extent(struct pstk_dataset *dataset, const struct pstk__extent *
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-/* What to read of a sample, by way of its index page. */
+/* Find the extents of a sample, through its index page. */
 static int find_extents(struct pstk_dataset *dataset, const struct pstk__place *at, uint64_t fields,
                         struct pstk__extent *out, struct pstk_error *err)
 {
@@ -192,7 +192,7 @@ static int find_extents(struct pstk_dataset *dataset, const struct pstk__place *
     struct pstk__extent where;
     pstk__source_page(source, at, &where);
     if (where.size > 0) {
-        where.record = at->record; /* for messages: it is read for this one */
+        where.record = at->record; /* for messages: the page is read for this record */
         int r = read_extent(dataset, &where, page, err);
         if (r == 0)
             r = source->format->page_check(source, &where, page, err);
@@ -221,7 +221,7 @@ static int fail_room(const struct pstk__source *source, const struct pstk__exten
     return pstk__fail_at(err, PSTK_EFBIG, name, extent->record, extent->offset, extent->size);
 }
 
-/* Read all extents, one after the other, into the room. */
+/* Read all extents, one after another, into the room. */
 static int read_extents(struct pstk_dataset *dataset, struct pstk__extent *extents, uint32_t n,
                         const struct pstk__room *room, struct pstk_error *err)
 {
@@ -271,10 +271,10 @@ static int no_memory(const struct pstk__record *record, uint32_t field, uint64_t
                              "no memory for %llu bytes", (unsigned long long)size);
 }
 
-/* Memory for decompressing one field; what pstk__field_read asks for. */
+/* Memory for decompressing one field; find_memory allocates it for pstk__field_read. */
 struct memory {
     const struct pstk__dictionary *dictionary;
-    void *plain; /* owned until handed out */
+    void *plain; /* owned, until get_plain returns it */
     void *decoder_memory;
     struct pstk__arena scratch;
 };
@@ -303,7 +303,7 @@ static void close_memory(struct memory *memory)
     free(memory->plain);
 }
 
-/* Read the stored bytes of a field that parsing had no data of; *stored owned. */
+/* Read the stored bytes of a field whose data parsing did not provide; *stored owned. */
 static int read_stored(struct pstk_dataset *dataset, struct pstk__record *record, uint32_t field,
                        void **stored, struct pstk_error *err)
 {
@@ -318,7 +318,7 @@ static int read_stored(struct pstk_dataset *dataset, struct pstk__record *record
     return v->stored_size ? read_extent(dataset, &extent, *stored, err) : 0;
 }
 
-/* The plain bytes of one field, checked; *data owned. */
+/* Get the plain bytes of one field, checked; *data owned. */
 static int get_plain(struct pstk_dataset *dataset, struct pstk__record *record, uint32_t shard,
                      uint32_t field, void **data, struct pstk_error *err)
 {
@@ -339,7 +339,7 @@ static int get_plain(struct pstk_dataset *dataset, struct pstk__record *record, 
     } else if (code == 0 && plain == memory.plain) {
         *data = memory.plain;
         memory.plain = NULL;
-    } else if (code == 0) { /* in the head */
+    } else if (code == 0) { /* it lies in the caller's room, as values of fixed fields do */
         const uint32_t size = record->fields[field].plain_size;
         *data = malloc(size ? size : 1);
         if (*data)
@@ -366,14 +366,14 @@ static void fill_info(const struct pstk__field_view *v, struct pstk_value_info *
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
 }
 
-/* What of a value is asked for; each may be NULL. */
+/* Which parts of a value to return; each member may be NULL. */
 struct wanted {
-    void **data; /* becomes owned; NULL: the value is not read */
+    void **data; /* returns owned; NULL: do not read the value */
     uint64_t *size;
     struct pstk_value_info *info;
 };
 
-/* Read what parsing takes, then of the rest no more than the field. */
+/* Read what parsing needs, then only the bytes of the field. */
 static int fetch_field(struct pstk_dataset *dataset, const struct pstk__place *at, uint32_t field,
                        const struct wanted *wanted, struct pstk_error *err)
 {
@@ -402,7 +402,7 @@ static int fetch_field(struct pstk_dataset *dataset, const struct pstk__place *a
     return code;
 }
 
-/* Check what is asked for, and get it. */
+/* Check the arguments, then get the value. */
 static int fetch(struct pstk_dataset *dataset, uint64_t sample_id, uint32_t field,
                  const struct wanted *wanted, struct pstk_error *err)
 {

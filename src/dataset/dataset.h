@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset: the slow path: single records, read synchronously. It implements pstk_dataset_get, and
- * what a worker uses to fetch a replacement. Any number of threads; short lock around its few open
- * files.
+ * dataset: single records, read synchronously: the slow path. It implements pstk_dataset_get, and
+ * workers use it to read a replacement. Any number of threads may call it. A lock guards its few
+ * open files, and no thread holds it during I/O.
  */
 #ifndef PSTK_DATASET_H
 #define PSTK_DATASET_H
@@ -13,14 +13,15 @@ struct pstk_dataset; /* owns its source */
 
 const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *dataset);
 
-/* Memory of the caller. */
+/* Memory that the caller owns. */
 struct pstk__room {
     void *data;
     uint64_t size; /* bytes */
 };
 
 /* Read the values of `fields`, a set, of sample `id` into `room` and parse them; *out borrows from
- * it. EFBIG when they do not fit. Never allocates. Called by workers, any number at once. */
+ * `room`. *shard is the sample's shard. EFBIG when the values do not fit. Never allocates. Called
+ * by workers, any number at once. */
 int pstk__dataset_read(struct pstk_dataset *dataset, uint64_t id, uint64_t fields,
                        const struct pstk__room *room, struct pstk__record *out, uint32_t *shard,
                        struct pstk_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pstk_verify: what the format has for it, or else every sample read once. Threads take blocks of
- * samples, in order, at most two a thread ahead of the one being reported. What a thread finds
- * waits in its block; the caller's thread takes it out in the order of the samples, and is the only
- * one that calls back. With one thread the caller's does both.
+ * pstk_verify: the format's own verify, or, for a format without one, a read of every sample.
+ * Threads take blocks of samples in order, at most two blocks a thread ahead of the block being
+ * reported. A block keeps what its thread found. The caller's thread reports it in the order of the
+ * samples, and only that thread calls back. With one thread, the caller's thread does both.
  */
 #include "dataset/dataset.h"
 
@@ -17,18 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_NS 20000000u /* between two reports of progress */
+#define TICK_NS 20000000u /* time between two reports of progress */
 
 #define BLOCK 64 /* samples */
 #define MAX_THREADS 1024
 
-/* A block of samples, and what was found in it. */
+/* A block of samples, and the bad ones found in it. */
 struct block {
     struct pstk_error bads[BLOCK];
     uint32_t n_bads;
-    int result; /* 0, or why it was not read to its end */
+    int result; /* 0, or why reading stopped before the end */
     struct pstk_error error;
-    int done; /* among threads guarded by crew.lock */
+    int done; /* with several threads, guarded by crew.lock */
 };
 
 struct verify {
@@ -36,21 +36,22 @@ struct verify {
     struct pstk_dataset *dataset; /* owned */
     uint64_t n_samples, n_blocks;
     uint64_t n_bad;
-    uint64_t n_done;      /* samples that are reported as done */
-    uint64_t reported_ns; /* when progress was last reported */
+    uint64_t n_done;      /* samples reported as done */
+    uint64_t reported_ns; /* time of the last report of progress */
 };
 
-/* Who reads blocks. tick: `n` more samples are done; 1: stop. Called every 20 ms or so. */
+/* A reader of blocks. tick: `n` more samples are done; returns 1 to stop. Called about every 20
+ * ms. */
 struct member {
     struct verify *verify;
-    struct pstk__room room; /* owned; for the largest sample */
+    struct pstk__room room; /* owned; holds the largest sample */
     int (*tick)(struct member *member, uint64_t n);
-    struct crew *crew; /* of several */
+    struct crew *crew; /* NULL: it reads alone */
     pthread_t thread;
     int running;
 };
 
-/* Its format has a verify of its own where values are compressed. */
+/* Compressed values do not come here: a format that has them has a verify of its own. */
 static int refuse_memory(void *user, const struct pstk__record *record, uint32_t i,
                          struct pstk__field_memory *out, struct pstk_error *err)
 {
@@ -78,7 +79,8 @@ static int check_values(const struct pstk__record *record, struct pstk_error *er
 
 /* ---- a block: on the thread of its member ---------------------------------------------------- */
 
-/* 0: it is right; 1: it is bad, and *bad says why; <0: the machine's, or the data set is gone. */
+/* 0: the sample is right; 1: it is bad, *bad has the reason; < 0: the machine failed, or the data
+ * set is gone. */
 static int check_sample(struct member *member, uint64_t id, struct pstk_error *bad)
 {
     struct pstk__record record;
@@ -134,7 +136,8 @@ static int open_room(struct member *member, struct pstk_error *err)
 
 /* ---- reporting: on the caller's thread ------------------------------------------------------- */
 
-/* `n` more samples are done: report it, at the end or now and then. 1: the caller wants no more. */
+/* Count `n` more samples as done; report progress at the end and about every 20 ms. 1: the caller
+ * wants no more. */
 static int report_progress(struct verify *verify, uint64_t n)
 {
     const struct pstk__verify_request *verify_request = verify->request;
@@ -152,7 +155,7 @@ static int canceled(struct pstk_error *err)
     return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_CONSUMER, "verify was stopped by its caller");
 }
 
-/* A block that is done. One that on_progress stopped is not reported: the caller wants no more. */
+/* Report a block that is done. A block that on_progress stopped is not reported. */
 static int report_block(struct verify *verify, const struct block *block, struct pstk_error *err)
 {
     const struct pstk__verify_request *verify_request = verify->request;
@@ -190,7 +193,7 @@ static int verify_alone(struct verify *verify, struct pstk_error *err)
 
 /* ---- several threads ------------------------------------------------------------------------- */
 
-/* All but `blocks` is guarded by lock; a block belongs to its member until it is done, then to the
+/* The lock guards all except `blocks`. A block belongs to its member until it is done, then to the
  * caller's thread until its turn is over. turn <= next <= turn + n_slots. */
 struct crew {
     struct verify *verify;
@@ -198,7 +201,7 @@ struct crew {
     struct member *members; /* owned, n_members */
     uint32_t n_slots, n_members;
     uint64_t turn;   /* block being reported */
-    uint64_t next;   /* block to be taken */
+    uint64_t next;   /* next block to take */
     uint64_t n_done; /* samples done and not yet reported */
     int has_tick;    /* 1: a member ticked */
     int stop;
@@ -243,8 +246,8 @@ static void *run_member(void *arg)
     return NULL;
 }
 
-/* Wait for a block, with progress meanwhile. On the caller's thread; enters and leaves with the
- * lock, not holding it in callbacks. */
+/* Wait for a block, and report progress meanwhile. On the caller's thread; called and left with the
+ * lock held, which callbacks run without. */
 static int await_block(struct crew *crew, const struct block *block, struct pstk_error *err)
 {
     int stop = 0;
@@ -285,7 +288,8 @@ static int report_blocks(struct crew *crew, struct pstk_error *err)
     return rc;
 }
 
-/* The threads are the library's: a signal of the program must not be handled in one of them. */
+/* Start the threads with all signals masked: no handler of the program may run in a thread of the
+ * library. */
 static int start_members(struct crew *crew, struct pstk_error *err)
 {
     sigset_t all, old;
