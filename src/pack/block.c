@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP_SIZE (4u * PSTK__BLOCK_SIZE) /* bytes a buffer may keep through reset */
+#define KEEP_SIZE (4u * PSTK__BLOCK_SIZE) /* bytes that a buffer may keep through reset */
 
 struct pstk__block *pstk__block_open(void)
 {
@@ -42,7 +42,8 @@ void pstk__block_reset(struct pstk__block *b)
     b->result = 0;
 }
 
-/* Sizes stay below 2^33 (a full block and one more record of < 2^32), so doubling cannot wrap. */
+/* Sizes stay below 2^33 (a full block and one record of < 2^32 bytes), so doubling cannot
+ * overflow. */
 static int reserve(uint8_t **bytes, uint64_t *capacity, uint64_t size)
 {
     if (*bytes && size <= *capacity)
@@ -101,7 +102,8 @@ int pstk__block_full(const struct pstk__block *b)
     return b->plain_size >= PSTK__BLOCK_SIZE || b->n_records >= PSTK__BLOCK_RECORDS;
 }
 
-/* Bytes that the encoded values can take at most; planes are taken only where they are smaller. */
+/* Return the most bytes that the encoded values can take. Planes are used only where they are
+ * smaller than the plain value. */
 static uint64_t stored_bound(const struct pstk__block *b, const struct pstk__schema *schema,
                              const struct pstk__encoders *encoders)
 {
@@ -117,7 +119,7 @@ static uint64_t stored_bound(const struct pstk__block *b, const struct pstk__sch
     return size;
 }
 
-/* Where encoded values go. */
+/* Room for encoded values. */
 struct output {
     uint8_t *at;
     uint64_t room;
@@ -166,7 +168,8 @@ static int encode_planes(struct pstk__field_view *v, struct pstk__planes_encoder
     return 0;
 }
 
-/* Fill in how one value is stored. What does not shrink is stored as it is. */
+/* Encode one value and fill in how it is stored. A value that does not shrink is stored as it
+ * is. */
 static int encode_value(struct pstk__field_view *v, const struct pstk_field *field,
                         struct pstk__encoder *zstd, struct pstk__planes_encoder *planes,
                         struct output *output, struct pstk_error *err)

@@ -12,26 +12,26 @@
 
 #define CHANNELS 3u
 #define QUALITY_DEFAULT 90u
-#define SIZE_MAX_KNOWN 4096u /* bytes: no struct is that long, so a longer one is none */
+#define SIZE_MAX_KNOWN 4096u /* bytes; larger than any struct */
 
-/* One image on its way: look fills in the first part, make_pixels the second, which close_work
- * frees in any state. */
+/* A conversion. look fills in the first part, make_pixels the second; close_work frees it in any
+ * state. */
 struct work {
     struct pstk_convert how;
     struct pstk__image_info info;
-    uint32_t width, height; /* of the result */
+    uint32_t width, height; /* of the result, in pixels */
 
     struct pstk__arena arena;        /* owned */
     struct pstk__image_state *state; /* owned; in the arena */
     struct pstk__resize resize;
-    uint32_t n_rows; /* taken from the decoder */
-    uint8_t *pixels; /* owned; of the result */
+    uint32_t n_rows; /* rows received from the decoder */
+    uint8_t *pixels; /* owned; the pixels of the result */
 };
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
 /* side * to / from, rounded, halves up; at least 1. Sides are below 2^31 (PNG), and `to` is smaller
- * than `from`, a side: the sum stays below 2^64. */
+ * than `from`, which is a side; so the sum stays below 2^64. */
 static uint32_t scaled(uint32_t side, uint32_t to, uint32_t from)
 {
     const uint64_t n = (2 * (uint64_t)side * to + from) / (2 * (uint64_t)from);
@@ -43,8 +43,8 @@ void pstk__convert_size(const struct pstk_convert *how, uint32_t *width, uint32_
     const uint32_t w = *width, h = *height;
     const uint32_t shorter = w < h ? w : h, longer = w < h ? h : w;
     if (how->shorter_side && shorter > how->shorter_side) {
-        /* torchvision's int(size * long / short): the quotient as a double is an integer only where
-         * it is one, so that cutting it off is the division of integers. */
+        /* torchvision's int(size * long / short). The quotient as a double is an integer only where
+         * the exact one is, so truncating it equals the division of integers. */
         const uint32_t other = (uint32_t)((uint64_t)how->shorter_side * longer / shorter);
         *width = w < h ? how->shorter_side : other;
         *height = w < h ? other : how->shorter_side;
@@ -61,8 +61,8 @@ static int invalid(struct pstk_error *err, const char *why)
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE, "convert: %s", why);
 }
 
-/* A caller built against another version has a shorter or longer struct: what is missing reads 0,
- * what we do not know must be 0. */
+/* Copy the struct of a caller who may have another version: members that it lacks read 0, and
+ * members unknown here must be 0. */
 static int copy_how(struct pstk_convert *to, const struct pstk_convert *from,
                     struct pstk_error *err)
 {
@@ -88,7 +88,7 @@ static int copy_how(struct pstk_convert *to, const struct pstk_convert *from,
 
 /* ---- decode, resize ------------------------------------------------------------------------- */
 
-/* All rows of the image; the resize takes those it reads. */
+/* Receive all rows of the image; pass on those that the resize reads. */
 static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
 {
     struct work *work = user;
@@ -152,7 +152,7 @@ static uint64_t scratch_size(const struct work *work)
            pstk__resize_scratch(&bounds) + pstk__jpeg_encode_scratch(work->width);
 }
 
-/* Check what is asked for, look at the image's header, choose the size of the result. */
+/* Check the settings, read the image's header, choose the size of the result. */
 static int look(struct work *work, const void *data, uint64_t size, const struct pstk_convert *how,
                 struct pstk_error *err)
 {
@@ -167,7 +167,7 @@ static int look(struct work *work, const void *data, uint64_t size, const struct
     return 0;
 }
 
-/* 1: the image is already what is asked for. */
+/* 1: the image needs no change. */
 static int is_unchanged(const struct work *work)
 {
     return !work->how.shorter_side && !work->how.quality && work->width == work->info.width &&
@@ -179,7 +179,7 @@ static uint64_t pixels_size(const struct work *work)
     return (uint64_t)work->width * work->height * CHANNELS;
 }
 
-/* Decode and resize into w->pixels. */
+/* Decode and resize into work->pixels. */
 static int make_pixels(struct work *work, const void *data, uint64_t size, struct pstk_error *err)
 {
     work->pixels = malloc(pixels_size(work));
@@ -190,7 +190,7 @@ static int make_pixels(struct work *work, const void *data, uint64_t size, struc
     return decode(work, data, size, err);
 }
 
-/* The result, when shorter_side is set: the pixels themselves. */
+/* Return the pixels: the result when shorter_side is set. */
 static int hand_over(struct work *work, void **out, uint64_t *out_size)
 {
     *out = work->pixels;
@@ -199,7 +199,7 @@ static int hand_over(struct work *work, void **out, uint64_t *out_size)
     return 0;
 }
 
-/* The result, when it is not: a JPEG of the pixels. */
+/* Return a JPEG of the pixels: the result when shorter_side is 0. */
 static int encode(struct work *work, void **out, uint64_t *out_size, struct pstk_error *err)
 {
     const struct pstk__jpeg_picture picture = {.rgb = work->pixels,

@@ -11,41 +11,40 @@
 #define BLOCKS_PER_THREAD 4
 #define IN_FLIGHT_MAX (256u << 20) /* bytes of values */
 
-/* One thread and what it encodes with. With n_threads 1 there is no thread: the writer's encodes.
- */
+/* A thread and its encoders. With n_threads 1 there is no thread: the writer's thread encodes. */
 struct lane {
     struct pstk__encode_pool *pool;
     struct pstk__encoders encoders; /* owned */
     pthread_t thread;
-    int running; /* 1: thread is to be joined */
+    int running; /* 1: thread must be joined */
 };
 
 /*
- * Blocks number head .. tail-1 are under way, in ring[number % capacity]; those below `next` were
- * taken by a thread. head <= next <= tail <= head + capacity.
+ * Blocks number head .. tail-1 are under way, in ring[number % capacity]; threads have taken those
+ * below `next`. head <= next <= tail <= head + capacity.
  *
- * A block that is under way belongs to the thread that took it until that sets `done`. Before it is
- * pushed, and once it is done, it belongs to the writer's thread. `done` changes and is read under
- * the lock, which makes what the one thread wrote visible to the other.
+ * A block under way belongs to the thread that took it until that thread sets `done`. Before push,
+ * and once it is done, it belongs to the writer's thread. `done` is written and read under the
+ * lock, which makes the writes of one thread visible to the other.
  */
 struct pstk__encode_pool {
     struct pstk__encode_config config; /* does not change while threads run */
     struct lane *lanes;                /* owned; n_threads */
-    struct pstk__block **ring;         /* owned, and the blocks under way in it */
-    struct pstk__block *spare; /* owned; an emptied block, so that the steady state reuses memory */
-    uint64_t capacity;         /* blocks in ring */
-    uint64_t head;             /* writer's thread only */
-    uint64_t tail;             /* guarded by lock; only the writer's thread writes it */
-    uint64_t next;             /* guarded by lock */
-    uint64_t in_flight;        /* bytes of values; writer's thread only */
-    int stop;                  /* guarded by lock */
-    int has_lock;              /* 1: lock, work and ready are open */
-    pthread_mutex_t lock;      /* guards also `done` of the blocks under way */
-    pthread_cond_t work;       /* tail or stop changed; the pool's threads wait */
-    pthread_cond_t ready;      /* a block is done; the writer's thread waits */
+    struct pstk__block **ring;         /* owned, with the blocks under way */
+    struct pstk__block *spare;         /* owned; an emptied block, so that memory is reused */
+    uint64_t capacity;                 /* blocks in ring */
+    uint64_t head;                     /* writer's thread only */
+    uint64_t tail;                     /* guarded by lock; only the writer's thread writes it */
+    uint64_t next;                     /* guarded by lock */
+    uint64_t in_flight;                /* bytes of values; writer's thread only */
+    int stop;                          /* guarded by lock */
+    int has_lock;                      /* 1: lock, work and ready are open */
+    pthread_mutex_t lock;              /* guards also `done` of the blocks under way */
+    pthread_cond_t work;               /* tail or stop changed; the pool's threads wait */
+    pthread_cond_t ready;              /* a block is done; the writer's thread waits */
 };
 
-/* What each of the pool's threads runs, until stop. It holds the lock except while it encodes. */
+/* Run a thread of the pool until stop. It holds the lock except while it encodes. */
 static void *run_lane(void *arg)
 {
     struct lane *lane = arg;
@@ -89,7 +88,8 @@ static int open_encoders(struct lane *lane, const struct pstk__encode_config *c,
     return 0;
 }
 
-/* The threads are the library's: a signal of the program must not be handled in one of them. */
+/* Start the threads with all signals masked: no handler of the program may run in a thread of the
+ * library. */
 static int start_threads(struct pstk__encode_pool *pool, struct pstk_error *err)
 {
     sigset_t all, old;
@@ -157,7 +157,8 @@ int pstk__encode_pool_open(struct pstk__encode_pool **out, const struct pstk__en
     return 0;
 }
 
-/* Writer's thread, in close; holds no lock. A thread that encodes ends its block first. */
+/* Stop and join the threads; each finishes the block that it encodes. Called by close, on the
+ * writer's thread, with no lock held. */
 static void stop_threads(struct pstk__encode_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -210,7 +211,7 @@ static void recycle(struct pstk__encode_pool *pool, struct pstk__block *b)
     pool->spare = b;
 }
 
-/* Hand on an encoded block, or why it could not be encoded. */
+/* Emit an encoded block, or return the error of its encoding. */
 static int emit(struct pstk__encode_pool *pool, struct pstk__block *b, struct pstk_error *err)
 {
     if (b->result < 0)
@@ -218,7 +219,7 @@ static int emit(struct pstk__encode_pool *pool, struct pstk__block *b, struct ps
     return pool->config.emit(pool->config.user, b, err);
 }
 
-/* Wait for the oldest block, hand it on, and take it back. */
+/* Wait for the oldest block, emit it, and recycle it. */
 static int emit_oldest(struct pstk__encode_pool *pool, struct pstk_error *err)
 {
     struct pstk__block *b = pool->ring[pool->head % pool->capacity];
@@ -243,7 +244,7 @@ static int oldest_is_done(struct pstk__encode_pool *pool)
     return done;
 }
 
-/* With n_threads 1: encode and emit at once. */
+/* Encode and emit at once: push with n_threads 1. */
 static int push_alone(struct pstk__encode_pool *pool, struct pstk__block *b, struct pstk_error *err)
 {
     (void)pstk__block_encode(b, pool->config.schema,

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Names, owned. All zero is none. `have` needs them sorted. */
+/* File names, owned. All zero is an empty list. `have` needs them sorted. */
 struct pstk__file_names {
     char **names;
     uint64_t n, capacity;
@@ -14,7 +14,7 @@ struct pstk__file_names {
 /* Append a copy. 0 or -ENOMEM. */
 int pstk__file_names_add(struct pstk__file_names *file_names, const char *name);
 void pstk__file_names_sort(struct pstk__file_names *file_names);
-/* 1 when the sorted names hold `name`. */
+/* 1 when the sorted list has `name`. */
 int pstk__file_names_have(const struct pstk__file_names *file_names, const char *name);
 void pstk__file_names_free(struct pstk__file_names *file_names);
 

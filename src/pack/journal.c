@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME_SIZE 256          /* bytes of a line, newline included: NAME_MAX and one */
-#define JOURNAL_MAX (1u << 30) /* bytes: four million shards */
+#define NAME_SIZE 256          /* bytes of a line: NAME_MAX and a newline */
+#define JOURNAL_MAX (1u << 30) /* bytes; enough for four million shards */
 
 int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path,
                         struct pstk_error *err)
@@ -20,7 +20,7 @@ int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path
     journal->fd = openat(dir, PSTK__JOURNAL_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (journal->fd < 0 && errno == EEXIST)
         return PSTK_EEXIST;
-    /* Its name must be on the medium before that of any file that it lists. */
+    /* The journal's own name must be on disk before that of any file in it. */
     if (journal->fd < 0 || fsync(dir) < 0)
         return pstk__fail_errno(err, errno, PSTK_STAGE_WRITE, "%s: cannot make " PSTK__JOURNAL_FILE,
                                 path);
@@ -65,14 +65,14 @@ void pstk__journal_close(struct pstk__journal *journal)
     journal->fd = -1;
 }
 
-/* Whole lines of `text` that can be names of ours become names. */
+/* Collect the complete lines of `text` that can be names of penstock's files. */
 static int split_lines(char *text, uint64_t size, struct pstk__file_names *names)
 {
     int r = 0;
     char *line = text, *end;
     while (r == 0 && (end = memchr(line, '\n', size - (uint64_t)(line - text)))) {
         *end = 0;
-        /* Never a path, nor hidden, whatever stands there. */
+        /* Whatever the file holds, never a path or a hidden file. */
         if (line[0] && line[0] != '.' && !strchr(line, '/'))
             r = pstk__file_names_add(names, line);
         line = end + 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * journal: the names of the files that a writer makes or replaces in a directory, so that what a
- * killed one left can be distinguished from what a user put there. Used by staging. One thread.
+ * journal: the names of the files that a writer makes or replaces in a directory. After a kill they
+ * distinguish the writer's files from the user's. Used by staging. One thread.
  *
- * The file `.tmp-writer`, one name a line, each synced before its file is made. It is there as long
- * as a writer is at work, and after one was killed.
+ * It is the file `.tmp-writer`, with one name a line; each line is synced before its file is made.
+ * It exists while a writer is at work, and after one was killed.
  */
 #ifndef PSTK_JOURNAL_H
 #define PSTK_JOURNAL_H
@@ -20,19 +20,19 @@ struct pstk__journal {
     uint64_t size; /* bytes written */
 };
 
-/* Begin one in the directory `dir`. EEXIST, without a message: there is one. `path` is for
- * messages, here and below. */
+/* Begin a journal in the directory `dir`. EEXIST, without a message: it has one already. Here and
+ * below, `path` is for messages. */
 int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path,
                         struct pstk_error *err);
-/* Add a name. */
+/* Append a name. Its file may be made only after a sync. */
 int pstk__journal_add(struct pstk__journal *journal, const char *name, const char *path,
                       struct pstk_error *err);
-/* All names added are on the medium when this returns: now their files may be made. */
+/* Sync the journal: then files of all names in it may be made. */
 int pstk__journal_sync(struct pstk__journal *journal, const char *path, struct pstk_error *err);
-/* Close; the file stays. Idempotent. */
+/* Close the journal; its file is kept. Idempotent. */
 void pstk__journal_close(struct pstk__journal *journal);
-/* Names that a journal in `dir` holds, added to *names; a last line that was cut is left out, as
- * its file was never made. 1: there is one; 0: none; or an error. */
+/* Add the names of a journal in `dir` to *names. An incomplete last line is ignored: its file was
+ * never made. 1: there is a journal; 0: none; or an error. */
 int pstk__journal_read(int dir, const char *path, struct pstk__file_names *names,
                        struct pstk_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept: why an image file is not stored as planes, found out by the encoder itself. */
+/* kept: why an image file is not stored as planes, by asking the encoder. */
 #include "base/error.h"
 #include "base/signature.h"
 #include "image/planes/file.h"

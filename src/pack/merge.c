@@ -17,29 +17,29 @@
 #include <unistd.h>
 
 #define MAX_PATH 4096 /* bytes, the terminating 0 included */
-#define MAX_STEPS 40  /* of symbolic links, as the kernel has it */
+#define MAX_STEPS 40  /* symbolic links to follow, as in the kernel */
 
-/* One part, and where its dictionaries are in the list of the whole. */
+/* A part, and the numbers of its dictionaries in the merged data set. */
 struct part {
     const char *path;               /* borrowed */
     struct pstk__manifest manifest; /* owned */
-    uint32_t *dictionaries;         /* owned; number in the merged manifest of each */
-    struct pstk__identity identity; /* of its shards' headers, joined */
+    uint32_t *dictionaries; /* owned; for each of the part's: its number in the merged manifest */
+    struct pstk__identity identity; /* of its shards, from their headers */
 };
 
 struct merge {
     struct part *parts; /* owned; sorted by part number */
     uint32_t n_parts;
-    struct pstk__manifest manifest; /* of the whole */
+    struct pstk__manifest manifest; /* of the merged data set */
     struct pstk__staging *staging;  /* borrowed */
-    pstk_progress_fn on_progress;   /* NULL: nobody asks */
+    pstk_progress_fn on_progress;   /* NULL: not asked for */
     void *user;
     uint64_t n_done, n_total; /* bytes of shards */
 };
 
 /* ---- how far is it, and shall it go on? ------------------------------------------------------ */
 
-/* 0, or ECANCELED, without a message: the caller wants no more of it. */
+/* Report progress. 0, or ECANCELED without a message: the caller wants to stop. */
 static int go_on(const struct merge *merge, uint64_t n_done)
 {
     return merge->on_progress && merge->on_progress(merge->user, n_done, merge->n_total)
@@ -47,17 +47,16 @@ static int go_on(const struct merge *merge, uint64_t n_done)
                : 0;
 }
 
-/* The staging's on_copy. */
+/* Report the progress of a copy: staging's on_copy. */
 static int watch_copy(void *user, uint64_t n_bytes)
 {
     const struct merge *merge = user;
     return go_on(merge, merge->n_done + n_bytes);
 }
 
-/* ---- do the parts belong together? -------------------------------------------------------------
- */
+/* ---- do the parts belong together? ----------------------------------------------------------- */
 
-/* There is no manifest: it may be a data set of another format. */
+/* Fail for a path without a manifest. It may be a data set of another format. */
 static int fail_foreign(const char *path, int code, struct pstk_error *err)
 {
     const struct pstk__format *format;
@@ -100,7 +99,7 @@ static int compare_parts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted by part number, the parts must be 0, 1, ... n - 1 of n. */
+/* Sort the parts by number and check that they are 0 .. n - 1 of n. */
 static int check_complete(struct merge *merge, struct pstk_error *err)
 {
     for (uint32_t i = 0; i < merge->n_parts; i++) {
@@ -130,7 +129,7 @@ static int check_same(const struct part *a, const struct part *b, struct pstk_er
 {
     const struct pstk__manifest *x = &a->manifest, *y = &b->manifest;
     int same = x->schema.crc == y->schema.crc && x->schema.n_fields == y->schema.n_fields;
-    for (uint32_t i = 0; same && i < x->schema.n_fields; i++) /* level included */
+    for (uint32_t i = 0; same && i < x->schema.n_fields; i++) /* the fields, levels included */
         same = memcmp(&x->schema.fields[i], &y->schema.fields[i], sizeof x->schema.fields[i]) == 0;
     if (!same)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
@@ -164,7 +163,8 @@ static int is_directory(const char *path, const struct stat *directory)
            status.st_ino == directory->st_ino;
 }
 
-/* Replace the path of a symbolic link by its target. 0: it is not a link. */
+/* Replace the path of a symbolic link by its target. 0: it is not a link, or the target is too
+ * long. */
 static int follow(char path[MAX_PATH])
 {
     char target[MAX_PATH];
@@ -177,7 +177,7 @@ static int follow(char path[MAX_PATH])
     return n < (ssize_t)(MAX_PATH - at);
 }
 
-/* Does a file lead into the directory by symbolic links, in however many steps? */
+/* 1: a file leads into the directory through symbolic links, in any number of steps. */
 static int leads_into(const struct stat *directory, const char *folder, const char *file)
 {
     char path[MAX_PATH], parent[MAX_PATH];
@@ -212,7 +212,7 @@ static int check_part_apart(const struct part *part, const char *out, const stru
     return 0;
 }
 
-/* The parts stay, so nothing of them can be replaced by the whole. */
+/* Check that the merged data set replaces no file of a part. */
 static int check_apart(const struct merge *merge, const char *out, struct pstk_error *err)
 {
     struct stat whole;
@@ -226,7 +226,7 @@ static int check_apart(const struct merge *merge, const char *out, struct pstk_e
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* The header of a file that is that shard of the part, and no stranger. */
+/* Read the header of a file, and check that it is that shard of the part. */
 static int read_header(struct pstk__shard_header *h, const char *path, const struct part *part,
                        const struct pstk__manifest_shard *shard, struct pstk_error *err)
 {
@@ -290,7 +290,7 @@ static int join_identity(struct merge *merge, struct part *part, struct pstk_err
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* A name of the new data set for a part's file, PREFIX before it. */
+/* Make a name in the merged data set for a part's file, with `prefix` before it. */
 static int new_name(const struct merge *merge, char name[PSTK__MAX_FILE_NAME + 1],
                     const char *prefix, const char *file, struct pstk_error *err)
 {
@@ -302,7 +302,7 @@ static int new_name(const struct merge *merge, char name[PSTK__MAX_FILE_NAME + 1
                               suffix ? suffix : "", err);
 }
 
-/* Link a file under its own name, or with the part before it where that name is taken. */
+/* Link a file under its own name, or with its part's number before it if that name is taken. */
 static int link_file(struct merge *merge, const struct part *part, const char *file,
                      char name[PSTK__MAX_FILE_NAME + 1], struct pstk_error *err)
 {
@@ -325,8 +325,8 @@ static int link_file(struct merge *merge, const struct part *part, const char *f
                             merge->staging->path, name);
 }
 
-/* What was looked at by its name may be another file by the time it is linked by it. What is linked
- * stays what it is. */
+/* Fail for a file that changed between its check and its link. A linked file can no longer be
+ * replaced. */
 static int fail_changed(const struct part *part, int r, struct pstk_error *err)
 {
     return r != PSTK_EBADMSG ? r
@@ -355,8 +355,8 @@ static int load_dictionary(const char *directory,
                       "%s: is not the dictionary that its manifest lists; verify the part", path);
 }
 
-/* Is a dictionary of a part already among those of the parts before? Bytes decide, not checksums.
- */
+/* 1: a previous part has the same dictionary, *found is its number. Compares bytes, not only
+ * checksums. */
 static int find_dictionary(const struct merge *merge, const struct part *p,
                            const struct pstk__manifest_dictionary *d, const void *bytes,
                            uint32_t *found, struct pstk_error *err)
@@ -462,7 +462,7 @@ static int begin_manifest(struct merge *merge, struct pstk_error *err)
     return r < 0 ? r : pstk__manifest_copy_names(&merge->manifest, first, err);
 }
 
-/* Do the parts fit together, and with what shall be made of them? Nothing is written yet. */
+/* Check that the parts fit together and with `out`, and begin the manifest. Writes nothing. */
 static int prepare(struct merge *merge, const char *const *paths, const char *out,
                    struct pstk_error *err)
 {
@@ -478,8 +478,8 @@ static int prepare(struct merge *merge, const char *const *paths, const char *ou
     return r < 0 ? r : begin_manifest(merge, err);
 }
 
-/* What is wrong with the parts together (over a limit of the whole) is found before the manifest is
- * written. */
+/* Link all files and commit. An excess of the merged data set's limits is found before the manifest
+ * is written. */
 static int join(struct merge *merge, struct pstk_error *err)
 {
     int r = 0;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER_SIZE (1u << 20) /* bytes: sequential writes large enough for any device */
+#define BUFFER_SIZE (1u << 20) /* bytes; sequential writes large enough for any device */
 
 int pstk__shard_writer_open(struct pstk__shard_writer *writer, struct pstk__staging *staging,
                             const struct pstk__schema *schema, struct pstk_error *err)
@@ -53,7 +53,7 @@ int pstk__shard_writer_fits(const struct pstk__shard_writer *writer, uint64_t si
 {
     if (writer->fd < 0 || writer->identity.n >= PSTK__MAX_SHARD_RECORDS)
         return 0;
-    /* No overflow: position < 2^44 and size < 2^32; the index of 2^32 records takes 2^35 bytes. */
+    /* No overflow: position < 2^44, size < 2^32, and the index of 2^32 records takes 2^35 bytes. */
     uint64_t pages = pstk__shard_n_pages(writer->identity.n + 1);
     return round_up(position(writer) + size) + pages * PSTK__INDEX_PAGE <= shard_size;
 }
@@ -65,7 +65,7 @@ int pstk__shard_writer_begin(struct pstk__shard_writer *writer, const char *name
     writer->tag = tag;
     memset(&writer->identity, 0, sizeof writer->identity);
     writer->n_buffered = 0;
-    writer->flushed = PSTK__HEADER_SIZE; /* the header comes last: it holds the CRC of the index */
+    writer->flushed = PSTK__HEADER_SIZE; /* the header is written last: it holds the index's CRC */
     return pstk__staging_create(writer->staging, name, &writer->fd, err);
 }
 
@@ -100,7 +100,7 @@ static int append(struct pstk__shard_writer *writer, const void *data, uint64_t 
     return 0;
 }
 
-/* Room for offsets[n] and the end after it. */
+/* Make room for the next record's offset and the end. */
 static int reserve_offset(struct pstk__shard_writer *writer, struct pstk_error *err)
 {
     if (writer->identity.n + 2 <= writer->capacity)

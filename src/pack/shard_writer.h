@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard_writer: one shard file after the other: records in, header and index at the end.
- * Writes are sequential through one buffer; the index takes 8 bytes a record of memory. One thread.
+ * shard_writer: writes shard files, one after another: records, then the index and the header. All
+ * writes except the header's are sequential, through one buffer. The index takes 8 bytes of memory
+ * a record. One thread.
  */
 #ifndef PSTK_SHARD_WRITER_H
 #define PSTK_SHARD_WRITER_H
@@ -11,15 +12,15 @@
 #include "format/pstk/shard.h"
 #include "pack/staging.h"
 
-/* All zero but fd is a closed one. A shard is open between begin and finish. */
+/* Closed: all zero except fd, which is -1. A shard is open between begin and finish. */
 struct pstk__shard_writer {
     struct pstk__staging *staging;      /* borrowed */
     const struct pstk__schema *schema;  /* borrowed */
     char name[PSTK__MAX_FILE_NAME + 1]; /* of the open shard */
     int fd;                             /* owned; -1: no shard is open */
     uint32_t tag;
-    struct pstk__identity identity; /* of the open shard; n: its records */
-    uint64_t *offsets;              /* owned; [0..n], then the end */
+    struct pstk__identity identity; /* of the open shard; identity.n counts its records */
+    uint64_t *offsets;              /* owned; file offset of each record, then the end */
     uint64_t capacity;              /* of offsets */
     uint8_t *buffer;                /* owned */
     uint64_t n_buffered;            /* bytes in buffer */
@@ -29,19 +30,20 @@ struct pstk__shard_writer {
 
 int pstk__shard_writer_open(struct pstk__shard_writer *writer, struct pstk__staging *staging,
                             const struct pstk__schema *schema, struct pstk_error *err);
-/* 1 when a shard is open and one more record of `size` bytes keeps its file within shard_size. */
+/* 1 when a shard is open and its file stays within shard_size with one more record of `size`
+ * bytes. */
 int pstk__shard_writer_fits(const struct pstk__shard_writer *writer, uint64_t size,
                             uint64_t shard_size);
 int pstk__shard_writer_begin(struct pstk__shard_writer *writer, const char *name, uint32_t tag,
                              struct pstk_error *err);
-/* Append a record; views as stored, with data; size: of the whole record. */
+/* Append a record. `views`: as stored, with data. `size`: bytes of the whole record. */
 int pstk__shard_writer_add(struct pstk__shard_writer *writer, const struct pstk__field_view *views,
                            uint64_t size, struct pstk_error *err);
-/* Pad, index, header, sync, rename; fills file, n_records, bytes and the CRCs of *shard; its file
- * borrows w->name until the next begin. */
+/* Pad, write index and header, sync, rename. Fills in file, n_records, bytes and the CRCs of
+ * *shard; shard->file borrows writer->name until the next begin. */
 int pstk__shard_writer_finish(struct pstk__shard_writer *writer, struct pstk__manifest_shard *shard,
                               struct pstk_error *err);
-/* Close the file, free. The staging removes what it has begun. */
+/* Close the file and free. The staging removes an unfinished shard. */
 void pstk__shard_writer_close(struct pstk__shard_writer *writer);
 
 #endif

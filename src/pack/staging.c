@@ -18,8 +18,8 @@
 
 #define MANIFEST "manifest.json"
 #define TEMPORARY ".tmp-"
-#define OURS "{\"format\":\"penstock\"," /* how every manifest of ours begins */
-#define COPY_SIZE (1u << 20)             /* bytes; large enough that system calls do not count */
+#define OURS "{\"format\":\"penstock\"," /* the beginning of every manifest of penstock */
+#define COPY_SIZE (1u << 20) /* bytes; large enough to make the cost of system calls negligible */
 
 static int ends_with(const char *name, const char *suffix)
 {
@@ -46,7 +46,8 @@ static int fail_path(const struct pstk__staging *staging, int native, const char
                             what, name, advice);
 }
 
-/* Directory entries, from the start: a stream of its own, since a dup would share the position. */
+/* Open the directory's entries, from the first. A new descriptor, because a dup shares its
+ * position. */
 static DIR *open_entries(const struct pstk__staging *staging)
 {
     int fd = openat(staging->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -61,7 +62,7 @@ static DIR *open_entries(const struct pstk__staging *staging)
     return folder;
 }
 
-/* N of "STEM.gN.pstk", 0 where there is none. */
+/* Return N of "STEM.gN.pstk", or 0. */
 static uint32_t generation_of(const char *name)
 {
     const char *end = strrchr(name, '.');
@@ -74,11 +75,11 @@ static uint32_t generation_of(const char *name)
     return n < UINT32_MAX - 1 ? (uint32_t)n : 0;
 }
 
-/* The contents of the directory. */
+/* What the directory contains. */
 struct contents {
-    int manifest;        /* 1: there is a manifest.json */
-    int content;         /* 1: something is named as a shard or dictionary, whatever it is */
-    uint32_t generation; /* highest of those */
+    int manifest;        /* 1: it has a manifest.json */
+    int content;         /* 1: an entry has the name of a shard or dictionary, whatever it is */
+    uint32_t generation; /* the highest of these entries */
     char foreign[256];   /* first entry that is neither manifest nor journal, or "" */
 };
 
@@ -113,7 +114,8 @@ static int scan(const struct pstk__staging *staging, struct contents *contents,
     return native ? fail_path(staging, native, "read", "the directory", err) : 0;
 }
 
-/* 1: removed; 0: there was none. A directory of that name is a user's and stays. */
+/* Remove a file. 1: removed; 0: there was none. A directory of that name belongs to the user and is
+ * kept. */
 static int remove_file(const struct pstk__staging *staging, const char *name,
                        struct pstk_error *err)
 {
@@ -124,7 +126,7 @@ static int remove_file(const struct pstk__staging *staging, const char *name,
     return fail_path(staging, errno, "remove the leftover file", name, err);
 }
 
-/* Files of the data set that stands here, by its manifest. */
+/* List the files of the data set in this directory, from its manifest. */
 static int list_old(struct pstk__staging *staging, struct pstk_error *err)
 {
     struct pstk__manifest m;
@@ -148,7 +150,8 @@ static int list_old(struct pstk__staging *staging, struct pstk_error *err)
                : 0;
 }
 
-/* Remove what the journal of a killed writer lists and the manifest here does not, then it. */
+/* Remove the files that a killed writer's journal lists and the manifest here does not, then the
+ * journal. */
 static int sweep(struct pstk__staging *staging, const struct pstk__file_names *left,
                  struct pstk_error *err)
 {
@@ -170,8 +173,8 @@ static int sweep(struct pstk__staging *staging, const struct pstk__file_names *l
     return r < 0 ? r : 0;
 }
 
-/* A manifest.json of some other program must not be replaced. Damage does not matter here: ours
- * begins with its format. */
+/* Refuse to replace the manifest.json of another program. Damage does not matter here: ours begins
+ * with its format. */
 static int check_manifest_is_ours(const struct pstk__staging *staging, struct pstk_error *err)
 {
     char text[256];
@@ -192,7 +195,7 @@ static int check_manifest_is_ours(const struct pstk__staging *staging, struct ps
     return 0;
 }
 
-/* 1: locked; 0: the file system has no locks. */
+/* Lock the directory. 1: locked; 0: the file system has no locks. */
 static int lock(struct pstk__staging *staging, struct pstk_error *err)
 {
     struct stat here, there;
@@ -206,7 +209,7 @@ static int lock(struct pstk__staging *staging, struct pstk_error *err)
             "%s: another writer is using this directory; wait for it, or choose another directory",
             staging->path);
     }
-    int locked = r == 0; /* other failures: file systems without locks (Lustre without -o flock) */
+    int locked = r == 0; /* any other error: no locks, as on Lustre without -o flock */
     if (fstat(staging->dir, &here) < 0)
         return fail_path(staging, errno, "look at", "the directory", err);
     if (stat(staging->path, &there) < 0 || here.st_ino != there.st_ino ||
@@ -219,7 +222,7 @@ static int lock(struct pstk__staging *staging, struct pstk_error *err)
     return locked;
 }
 
-/* Remove what a killed writer left, by its journal. */
+/* Remove the files of a killed writer, by its journal. */
 static int clear_leftovers(struct pstk__staging *staging, int locked, struct pstk_error *err)
 {
     struct pstk__file_names left = {0};
@@ -235,20 +238,21 @@ static int clear_leftovers(struct pstk__staging *staging, int locked, struct pst
     return r;
 }
 
-/* Replace no data set. A writer that was killed just after its commit left its journal, and perhaps
- * files of the set before: nobody else would remove them. */
+/* Refuse to replace a data set. But remove files of a killed writer first: one killed just after
+ * its commit leaves a journal, and maybe files of the older data set, that nobody else would
+ * remove. */
 static int refuse(struct pstk__staging *staging, int locked, struct pstk_error *err)
 {
     if (locked && list_old(staging, NULL) == 0)
-        (void)clear_leftovers(staging, locked, NULL); /* what stays is removed by the next writer */
-    /* The bindings look for "set overwrite" in it, and say how that is done there. */
+        (void)clear_leftovers(staging, locked, NULL); /* the next writer removes the rest */
+    /* The bindings look for "set overwrite" in this message and replace it by their own words. */
     return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
                       "%s: holds a data set already; set overwrite to replace it, or choose "
                       "another directory",
                       staging->path);
 }
 
-/* A data set stands here: it must be ours, and be meant to be replaced. List its files. */
+/* Take over a data set: it must be penstock's, and `overwrite` must be set. List its files. */
 static int take_over_old(struct pstk__staging *staging, int overwrite, int locked,
                          struct pstk_error *err)
 {
@@ -258,7 +262,8 @@ static int take_over_old(struct pstk__staging *staging, int overwrite, int locke
     return r == 0 ? list_old(staging, err) : r;
 }
 
-/* Look at what stands here, remove what a killed writer left, refuse what is in the way. */
+/* Look at the directory's contents, remove the files of a killed writer, refuse a directory in
+ * use. */
 static int take_over(struct pstk__staging *staging, int overwrite, int locked,
                      struct pstk_error *err)
 {
@@ -270,7 +275,7 @@ static int take_over(struct pstk__staging *staging, int overwrite, int locked,
         r = clear_leftovers(staging, locked, err);
     if (r == 0)
         r = scan(staging, &contents,
-                 err); /* once more: what is here now is the data set's, or a user's */
+                 err); /* now all entries belong to the data set or to the user */
     if (r < 0)
         return r;
     if (!contents.manifest && contents.foreign[0])
@@ -282,7 +287,7 @@ static int take_over(struct pstk__staging *staging, int overwrite, int locked,
     return 0;
 }
 
-/* From here on a killed writer's files can be distinguished from others. */
+/* Begin the journal. From here on a killed writer's files can be distinguished from others. */
 static int begin_journal(struct pstk__staging *staging, struct pstk_error *err)
 {
     int r = pstk__journal_begin(&staging->journal, staging->dir, staging->path, err);
@@ -296,7 +301,7 @@ static int begin_journal(struct pstk__staging *staging, struct pstk_error *err)
     return r == 0 ? pstk__journal_sync(&staging->journal, staging->path, err) : r;
 }
 
-/* Open the directory s->path; make it where there is none. */
+/* Open the directory, and make it if there is none. */
 static int open_directory(struct pstk__staging *staging, struct pstk_error *err)
 {
     if (mkdir(staging->path, 0777) == 0)
@@ -337,8 +342,8 @@ int pstk__staging_name(const struct pstk__staging *staging, char *name, size_t s
     return 0;
 }
 
-/* Remember a file before it exists, so that close removes it whatever happens then, and the next
- * staging does if we are killed. */
+/* List a file in the journal before it exists. Then close removes it in any case, and the next
+ * staging if this process is killed. */
 static int remember(struct pstk__staging *staging, const char *name, struct pstk_error *err)
 {
     if (pstk__file_names_add(&staging->made_names, name) < 0)
@@ -347,7 +352,7 @@ static int remember(struct pstk__staging *staging, const char *name, struct pstk
     return r == 0 ? pstk__journal_sync(&staging->journal, staging->path, err) : r;
 }
 
-/* The file that was remembered last is not ours after all. */
+/* Drop the name that was remembered last: its file is not ours. */
 static void forget(struct pstk__staging *staging)
 {
     free(staging->made_names.names[--staging->made_names.n]);
@@ -393,7 +398,8 @@ int pstk__staging_write(const struct pstk__staging *staging, const char *name, i
     return 0;
 }
 
-/* Close once, whatever it returns; some file systems report a failed write only there. */
+/* Close a file, once, whatever close returns. Some file systems report a failed write only
+ * there. */
 static int close_file(const struct pstk__staging *staging, const char *name, int *fd,
                       struct pstk_error *err)
 {
@@ -402,8 +408,8 @@ static int close_file(const struct pstk__staging *staging, const char *name, int
     return r < 0 && errno != EINTR ? fail_path(staging, errno, "close", name, err) : 0;
 }
 
-/* Give a finished file its name. Only a manifest may replace one; what else has the name already is
- * a user's and stays. */
+/* Give a finished file its name. Only a manifest may replace a file; any other file of that name
+ * belongs to the user and is kept. */
 static int rename_file(const struct pstk__staging *staging, const char *temporary, const char *name,
                        struct pstk_error *err)
 {
@@ -413,7 +419,7 @@ static int rename_file(const struct pstk__staging *staging, const char *temporar
                    : 0;
     if (renameat2(staging->dir, temporary, staging->dir, name, RENAME_NOREPLACE) == 0)
         return 0;
-    /* File systems without the flag: a link refuses to replace, too. */
+    /* Without that flag in the file system: a link does not replace a file either. */
     if ((errno != EINVAL && errno != ENOSYS) ||
         linkat(staging->dir, temporary, staging->dir, name, 0) < 0 ||
         unlinkat(staging->dir, temporary, 0) < 0)
@@ -506,7 +512,7 @@ int pstk__staging_link(struct pstk__staging *staging, const char *from, const ch
     int r = remember(staging, name, err);
     if (r < 0)
         return r;
-    /* Following a symbolic link: it is the shard's bytes that must stay, not a relative path. */
+    /* Follow symbolic links: the new name must hold the shard's bytes, not a relative path. */
     if (linkat(AT_FDCWD, from, staging->dir, name, AT_SYMLINK_FOLLOW) == 0)
         return 0;
     switch (errno) {
@@ -518,7 +524,7 @@ int pstk__staging_link(struct pstk__staging *staging, const char *from, const ch
     case EACCES:
         return copy_file(staging, from, name, err);
     case EEXIST:
-        forget(staging); /* it is not this call's, so close must not remove it for this call */
+        forget(staging); /* the file is not from this call; close must not remove it */
         return PSTK_EEXIST;
     default:
         return fail_path(staging, errno, "link", from, err);
@@ -532,8 +538,8 @@ static int sync_directory(const struct pstk__staging *staging, struct pstk_error
     return 0;
 }
 
-/* A directory that was just made is itself an entry to be kept. A parent that may not be read
- * cannot be synced; that is not a reason to fail. */
+/* Sync the parent, which has the new directory's entry. A parent that may not be read cannot be
+ * synced; that is no error. */
 static int sync_parent(const struct pstk__staging *staging, struct pstk_error *err)
 {
     int fd = openat(staging->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -544,11 +550,10 @@ static int sync_parent(const struct pstk__staging *staging, struct pstk_error *e
     return r;
 }
 
-/* After the manifest has its name: what it replaced goes. */
+/* Remove the files of the older data set, once the new manifest has its name. */
 static int clear_away(struct pstk__staging *staging, struct pstk_error *err)
 {
-    /* Until this sync a power failure may bring the old manifest back: its shards stay till then.
-     */
+    /* Until this sync a power failure may bring back the old manifest, which needs its shards. */
     int r = sync_directory(staging, err);
     for (uint64_t i = 0; r >= 0 && i < staging->old_names.n; i++)
         r = remove_file(staging, staging->old_names.names[i], err);
@@ -594,7 +599,7 @@ static void remove_made(struct pstk__staging *staging)
     char temporary[256];
     for (uint64_t i = 0; i < staging->made_names.n; i++) {
         temporary_name(temporary, staging->made_names.names[i]);
-        /* What cannot be removed belongs to no data set; the next writer here removes it. */
+        /* the next writer here removes the rest, which belongs to no data set */
         (void)unlinkat(staging->dir, temporary, 0);
         (void)unlinkat(staging->dir, staging->made_names.names[i], 0);
     }
@@ -607,7 +612,7 @@ void pstk__staging_close(struct pstk__staging *staging)
     if (staging->dir >= 0) {
         if (!staging->committed && staging->has_journal)
             remove_made(staging);
-        /* Under the lock, and refused when something of the user's is in it, as it must be. */
+        /* Under the lock. It fails if the directory holds files of the user, as it should. */
         if (staging->made && !staging->committed)
             (void)rmdir(staging->path);
         pstk__journal_close(&staging->journal);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- *   add -> block -> (held until the dictionaries are trained) -> encode_pool, encoded by threads
+ *   add -> block -> (held until the dictionaries are trained) -> encode_pool: encoded by threads
  *       -> emitted in order -> shard_writer -> staging
  *
- * Every decision (which records share a block, when to train, where a shard ends) is taken by the
- * caller's thread from the records alone, so the bytes written do not depend on the threads. All of
- * this file runs on the caller's thread, emit_block too; the pool's threads see blocks alone.
+ * The caller's thread takes every decision (which records share a block, when to train, where a
+ * shard ends) from the records alone, so the written bytes do not depend on the number of threads.
+ * All of this file runs on the caller's thread, also emit_block; the pool's threads see only
+ * blocks.
  */
 #include "pack/block.h"
 #include "base/crc32c.h"
@@ -24,53 +25,53 @@
 
 #define SHARD_SIZE_DEFAULT (256u << 20)
 #define SHARD_SIZE_MIN (64u << 10)
-#define DICTIONARY_DEFAULT 112640u /* what the zstd command uses */
-#define DICTIONARY_MIN 256u        /* zstd refuses to train less */
-#define DICTIONARY_SHARE 16        /* a dictionary is at most 1/16 of what it was trained on */
+#define DICTIONARY_DEFAULT 112640u /* as the zstd command */
+#define DICTIONARY_MIN 256u        /* zstd does not train smaller ones */
+#define DICTIONARY_SHARE 16        /* a dictionary is at most 1/16 of its training data */
 #define SAMPLES_PER_DICTIONARY 100 /* zstd's advice: train on 100 times the dictionary's size */
-#define HELD_MAX (64u << 20)       /* bytes of records held back for training */
-#define SMALL_VALUE (16u << 10)    /* mean bytes below which a dictionary is worth it */
+#define HELD_MAX (64u << 20)       /* bytes of records held for training */
+#define SMALL_VALUE (16u << 10)    /* mean bytes of values that are too large for a dictionary */
 #define MAX_THREADS 1024
-#define MAX_SIDE 65535 /* pixels: the record head has 16 bits for it */
+#define MAX_SIDE 65535 /* pixels; the record head has 16 bits for a side */
 
-/* Bytes counted for a held value in addition to its own: a constant, so that no machine decides
- * otherwise. */
+/* Bytes counted for a held value in addition to its own. A constant, so that every machine decides
+ * the same. */
 #define VIEW_SIZE 48
 
-/* Records held back until there are enough to train the dictionaries on. */
+/* Records held until there are enough to train the dictionaries. */
 struct held {
     struct pstk__block **blocks; /* owned */
     uint64_t n_blocks;
     uint64_t capacity;
     uint64_t n_records;
-    uint64_t size;                   /* bytes they take, about */
+    uint64_t size;                   /* bytes that they take, approximately */
     uint64_t field[PSTK_MAX_FIELDS]; /* bytes of values, by field */
 };
 
 /*
- * In one of three states:
- *   holding   pool is NULL, blocks that are full go to `held`;
- *   settled   pool is open, `held` gave its blocks away, blocks that are full go to the pool;
- *   failed    `failed` is the result: a block, a shard or the pool may be half done. Only abort, or
+ * A writer is in one of three states:
+ *   holding   pool is NULL; full blocks go to `held`;
+ *   settled   pool is open, `held` has passed its blocks on; full blocks go to the pool;
+ *   failed    `failed` is the error; a block, a shard or the pool may be incomplete. Only abort, or
  *             a commit that refuses, may follow.
- * A record that is refused changes nothing.
+ * A refused record changes nothing.
  */
 struct pstk_writer {
-    struct pstk__manifest manifest; /* schema, sums; complete at commit */
+    struct pstk__manifest manifest; /* schema, statistics; complete at commit */
     struct pstk__staging staging;
     struct pstk__shard_writer shards;
     struct pstk__identity identity;
-    struct pstk__encode_pool *pool; /* NULL until the dictionaries are settled */
-    struct pstk__block *block;      /* being filled; NULL: none */
+    struct pstk__encode_pool *pool; /* NULL: holding */
+    struct pstk__block *block;      /* being filled; NULL: there is none */
     struct held held;
     uint32_t n_threads;
     uint32_t dictionary_size; /* bytes; 0: none */
     uint64_t shard_size;
-    uint64_t n_samples; /* added */
-    uint64_t n_emitted; /* of them, written into shards */
+    uint64_t n_samples; /* records added */
+    uint64_t n_emitted; /* records written into shards, <= n_samples */
     pstk_kept_fn on_kept;
     void *on_kept_user;
-    int failed; /* 0, or the result of what went wrong */
+    int failed; /* 0, or the error */
 };
 
 /* ---- closing: the one way down ------------------------------------------------------------- */
@@ -109,8 +110,8 @@ void pstk_writer_settings_init(struct pstk_writer_settings *s, uint32_t size)
     s->field_size = sizeof(struct pstk_field);
 }
 
-/* A caller built against another version has a shorter or longer struct: what is missing reads 0,
- * what we do not know must be 0. */
+/* Copy the struct of a caller who may have another version: members that it lacks read 0; -1 if a
+ * member unknown here is not 0. */
 static int copy_sized(void *to, size_t size, const void *from, size_t from_size)
 {
     const uint8_t *p = from;
@@ -189,7 +190,7 @@ static int has_zstd(const struct pstk__schema *schema)
     return 0;
 }
 
-/* 1: encoding takes long enough to be worth threads. */
+/* 1: encoding takes long enough to use threads. */
 static int is_encoded(const struct pstk__schema *schema)
 {
     for (uint32_t i = 0; i < schema->n_fields; i++)
@@ -261,7 +262,7 @@ static int finish_shard(struct pstk_writer *w, struct pstk_error *err)
     int r = pstk__shard_writer_finish(&w->shards, &shard, err);
     if (r < 0)
         return r;
-    /* The dictionaries are the data set's, so every shard has them all. */
+    /* All shards share the data set's dictionaries. */
     shard.n_dictionaries = w->manifest.n_dictionaries;
     shard.dictionaries = dictionaries;
     for (uint32_t i = 0; i < shard.n_dictionaries; i++)
@@ -270,7 +271,8 @@ static int finish_shard(struct pstk_writer *w, struct pstk_error *err)
     return pstk__manifest_add_shard(&w->manifest, &shard, err);
 }
 
-/* CRC of a record's content: of fixed fields' bytes and the other fields' plain CRCs. */
+/* Return the CRC of a record's content: of the bytes of fixed fields and the plain CRCs of the
+ * others. */
 static uint32_t content_crc(const struct pstk__schema *schema, const struct pstk__field_view *views)
 {
     uint32_t crc = 0;
@@ -281,7 +283,7 @@ static uint32_t content_crc(const struct pstk__schema *schema, const struct pstk
     return crc;
 }
 
-/* `views`: of its first record. */
+/* Begin a shard. `views`: of its first record. */
 static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *views,
                        struct pstk_error *err)
 {
@@ -300,7 +302,7 @@ static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *vie
                                     pstk__shard_tag(m->part, m->n_parts, sequence, content), err);
 }
 
-/* Report the images of a record that stay as they came; `id` is the record's number here. */
+/* Report the images of a record that are stored as they came; `id` counts this writer's records. */
 static void report_kept(const struct pstk_writer *w, const struct pstk__field_view *views,
                         uint64_t id)
 {
@@ -335,7 +337,7 @@ static int emit_record(struct pstk_writer *w, const struct pstk__field_view *vie
     return 0;
 }
 
-/* The pool's emit: on the caller's thread, in push or drain, holding no lock. */
+/* Write a block: the pool's emit. On the caller's thread, in push or drain, with no lock held. */
 static int emit_block(void *user, struct pstk__block *b, struct pstk_error *err)
 {
     struct pstk_writer *w = user;
@@ -348,7 +350,7 @@ static int emit_block(void *user, struct pstk__block *b, struct pstk_error *err)
 
 /* ---- dictionaries -------------------------------------------------------------------------- */
 
-/* Keep the current block until settle. */
+/* Hold the current block until settle. */
 static int hold(struct pstk_writer *w, struct pstk__block *b, struct pstk_error *err)
 {
     struct held *held = &w->held;
@@ -383,7 +385,8 @@ static int held_enough(const struct pstk_writer *w)
     return 1;
 }
 
-/* The values of one field of all held records, end to end. */
+/* Copy the values of one field of all held records, end to end, and their sizes. Returns their
+ * number. */
 static uint32_t gather(const struct pstk_writer *w, uint32_t field, uint8_t *samples, size_t *sizes)
 {
     uint32_t n_fields = w->manifest.schema.n_fields, n = 0;
@@ -403,7 +406,7 @@ static uint32_t gather(const struct pstk_writer *w, uint32_t field, uint8_t *sam
     return n;
 }
 
-/* Name of a dictionary file: the field's, but no leading dot. */
+/* Write a dictionary to a file named after its field, without a leading dot. */
 static int put_dictionary(struct pstk_writer *w, uint32_t field, const void *bytes, uint64_t size,
                           struct pstk_error *err)
 {
@@ -449,7 +452,7 @@ static int train(struct pstk_writer *w, uint32_t field, struct pstk__encode_dict
     return put_dictionary(w, field, dictionary, out->size, err);
 }
 
-/* From holding to settled: decide on the dictionaries, start the threads, push what was held. */
+/* Go from holding to settled: train the dictionaries, start the threads, push the held blocks. */
 static int settle(struct pstk_writer *w, struct pstk_error *err)
 {
     struct pstk__encode_dictionary dictionaries[PSTK_MAX_FIELDS] = {{0}};
@@ -478,7 +481,7 @@ static int settle(struct pstk_writer *w, struct pstk_error *err)
 
 /* ---- in: records become blocks ------------------------------------------------------------- */
 
-/* Send the current block on its way. */
+/* Pass the current block on, to the pool or to `held`. */
 static int close_block(struct pstk_writer *w, struct pstk_error *err)
 {
     struct pstk__block *b = w->block;
@@ -526,20 +529,22 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
     int r = pstk__image_probe(value->data, value->size, PSTK__MAX_PIXELS, info, &why);
-    if (r < 0) /* not supported, here, means the same as damaged: the record is not added */
+    if (r < 0) /* an unsupported file is treated as a damaged one: the record is refused */
         return fail_value(w, i, r == PSTK_EFBIG ? r : PSTK_EBADMSG, err, why.message);
     if (info->width > MAX_SIDE || info->height > MAX_SIDE)
         return fail_value(w, i, PSTK_EFBIG, err, "the image has a side of more than 65535 pixels");
     return 0;
 }
 
-/* A record that may still be refused: what the caller gave, and what the checks fill in. */
+/* A record that may still be refused: the caller's values, and the results of the checks. */
 struct candidate {
-    const struct pstk_value *values;       /* borrowed; one a field */
-    const struct pstk__image_info *pixels; /* of a value of pixels; NULL: images are files */
-    uint32_t pixels_field;                 /* the number of that value's field */
-    struct pstk__field_view *views;        /* one a field; encoding, width and height, by checks */
-    uint64_t plain_size;                   /* bytes of all values; by checks */
+    const struct pstk_value *values;       /* borrowed; one for each field */
+    const struct pstk__image_info *pixels; /* of the value that is pixels; NULL: all images are
+                                              files */
+    uint32_t pixels_field;                 /* field of that value */
+    struct pstk__field_view *views; /* one for each field; the checks fill in encoding, width and
+                                       height */
+    uint64_t plain_size;            /* bytes of all values; the checks fill it in */
 };
 
 static int check_value(const struct pstk_writer *w, uint32_t i, const struct candidate *candidate,
@@ -565,8 +570,8 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
     return r;
 }
 
-/* Check all values and their sum: a record that is stored uncompressed must fit, so that whether it
- * is accepted does not hang on how well it compresses. */
+/* Check all values and their sum. The record must fit uncompressed, so that its acceptance does not
+ * depend on how well it compresses. */
 static int check_record(const struct pstk_writer *w, struct candidate *candidate,
                         struct pstk_error *err)
 {
@@ -591,7 +596,7 @@ static int check_record(const struct pstk_writer *w, struct candidate *candidate
                             w->staging.path);
 }
 
-/* Put a checked record into the current block, and send that on when it is full. */
+/* Add a checked record to the current block, and pass the block on when it is full. */
 static int append(struct pstk_writer *w, const struct candidate *candidate, struct pstk_error *err)
 {
     const struct pstk__schema *schema = &w->manifest.schema;
@@ -613,7 +618,7 @@ static int append(struct pstk_writer *w, const struct candidate *candidate, stru
     return pstk__block_full(w->block) ? close_block(w, err) : 0;
 }
 
-/* Is this a call that this writer, in its state, can take? */
+/* Check the arguments of a call, and that the writer is not committed or failed. */
 static int check_call(const struct pstk_writer *w, const struct candidate *candidate,
                       uint32_t n_values, struct pstk_error *err)
 {
@@ -636,8 +641,9 @@ static int check_call(const struct pstk_writer *w, const struct candidate *candi
     return 0;
 }
 
-/* After an accepted record could not be added. The record was fine: a limit of the system (a file
- * that grew too large, say) must not look like one of the record, after which adding may go on. */
+/* Fail the writer: an accepted record could not be added. The record was fine, so replace codes
+ * that blame a record (after which adding may go on) by EIO; a file that grew too large gives one,
+ * for example. */
 static int fail_for_good(struct pstk_writer *w, int code, struct pstk_error *err)
 {
     if (code == PSTK_EINVAL || code == PSTK_EFBIG || code == PSTK_EBADMSG) {
@@ -694,7 +700,7 @@ uint64_t pstk_writer_n_samples(const struct pstk_writer *w)
 
 /* ---- commit -------------------------------------------------------------------------------- */
 
-/* Bring all that is under way into shards, then the shards into a data set. */
+/* Write everything under way into shards, then make the shards a data set. */
 static int commit(struct pstk_writer *w, struct pstk_error *err)
 {
     int r = close_block(w, err);
@@ -718,7 +724,7 @@ static int check_failed(const struct pstk_writer *w, struct pstk_error *err)
                      : 0;
 }
 
-/* A part may be empty; a data set may not, and would not replace one. */
+/* A part may be empty, but not a data set: it would replace one by nothing. */
 static int check_not_empty(const struct pstk_writer *w, struct pstk_error *err)
 {
     return w->n_samples || w->manifest.n_parts > 1
@@ -741,7 +747,7 @@ int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
     return r;
 }
 
-/* A writer that commits parts is of the whole. */
+/* Check that a writer can commit parts: it has no records, and is not a part itself. */
 static int check_for_parts(const struct pstk_writer *w, struct pstk_error *err)
 {
     const struct pstk__manifest *m = &w->manifest;
