@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alpha_avx2: colours times alpha, and back, 8 pixels at a time. */
+/* alpha_avx2: multiplies colours by alpha and divides by it, 8 pixels at a time. */
 #if defined(__x86_64__)
 
 #include "augment/avx2.h"
 
 #define N_PIXELS 8u /* in a register */
 
-/* a * b / 255 of words, to nearest: neither the product and 128 nor a 256th more reach 2^16. */
+/* a * b / 255 of words, to nearest. No overflow: neither the product plus 128 nor 1/256 more
+ * reaches 2^16. */
 INLINE __m256i product(__m256i a, __m256i b)
 {
     const __m256i v = _mm256_add_epi16(_mm256_mullo_epi16(a, b), _mm256_set1_epi16(128));
@@ -18,7 +19,7 @@ INLINE __m256i premultiplied(__m256i v)
     const __m256i zero = _mm256_setzero_si256();
     const __m256i alphas = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 15, 15, 15, 15));
-    /* alpha itself times 255 stays */
+    /* times 255: alpha itself does not change */
     const __m256i by =
         _mm256_or_si256(_mm256_shuffle_epi8(v, alphas), _mm256_set1_epi32((int)0xff000000));
     const __m256i low = product(_mm256_unpacklo_epi8(v, zero), _mm256_unpacklo_epi8(by, zero));
@@ -27,9 +28,9 @@ INLINE __m256i premultiplied(__m256i v)
 }
 
 /*
- * floor(255 c / alpha) as floor(c * (255 / alpha) + 2^-10) in float32: below 256, the two roundings
- * are off by 2^-15 at most, and a quotient that is not an integer is 1 / 255 or more below the next
- * one.
+ * floor(255 c / alpha), as floor(c * (255 / alpha) + 2^-10) in float32. Below 256 the two roundings
+ * add at most 2^-15 of error, and a quotient that is not an integer is at least 1 / 255 below the
+ * next one.
  */
 INLINE __m256i unpremultiplied(__m256i v)
 {

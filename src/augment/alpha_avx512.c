@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alpha_avx512: colours times alpha, and back, 16 pixels at a time. */
+/* alpha_avx512: multiplies colours by alpha and divides by it, 16 pixels at a time. */
 #if defined(__x86_64__)
 
 #include "augment/avx512.h"
 
 #define N_PIXELS 16u /* in a register */
 
-/* a * b / 255 of words, to nearest: neither the product and 128 nor a 256th more reach 2^16. */
+/* a * b / 255 of words, to nearest. No overflow: neither the product plus 128 nor 1/256 more
+ * reaches 2^16. */
 INLINE __m512i product(__m512i a, __m512i b)
 {
     const __m512i v = _mm512_add_epi16(_mm512_mullo_epi16(a, b), _mm512_set1_epi16(128));
@@ -21,7 +22,7 @@ TARGET void pstk__premultiply_avx512(uint8_t *out, const uint8_t *rgba, uint32_t
     for (uint32_t i = 0; i < n_pixels; i += N_PIXELS) {
         const __mmask16 in = mask16(n_pixels - i);
         const __m512i v = _mm512_maskz_loadu_epi32(in, rgba + 4 * (size_t)i);
-        /* alpha itself times 255 stays */
+        /* times 255: alpha itself does not change */
         const __m512i by =
             _mm512_or_si512(_mm512_shuffle_epi8(v, alphas), _mm512_set1_epi32((int)0xff000000));
         const __m512i low = product(_mm512_unpacklo_epi8(v, zero), _mm512_unpacklo_epi8(by, zero));
@@ -31,9 +32,9 @@ TARGET void pstk__premultiply_avx512(uint8_t *out, const uint8_t *rgba, uint32_t
 }
 
 /*
- * floor(255 c / alpha) as floor(c * (255 / alpha) + 2^-10) in float32: below 256, the two roundings
- * are off by 2^-15 at most, and a quotient that is not an integer is 1 / 255 or more below the next
- * one.
+ * floor(255 c / alpha), as floor(c * (255 / alpha) + 2^-10) in float32. Below 256 the two roundings
+ * add at most 2^-15 of error, and a quotient that is not an integer is at least 1 / 255 below the
+ * next one.
  */
 TARGET void pstk__unpremultiply_avx512(uint8_t *rgba, uint32_t n_pixels)
 {

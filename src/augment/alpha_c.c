@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * alpha_c: colours times alpha, and back, as Pillow converts between RGBA and RGBa (Convert.c), in
- * plain C: the reference for every other variant.
+ * alpha_c: multiplies colours by alpha and divides by it, as Pillow converts between RGBA and RGBa
+ * (Convert.c). Plain C: the reference for the other variants.
  */
 #include "augment/kernels_c.h"
 
-#define ALPHA 3u /* the channel */
+#define ALPHA 3u /* index of the channel */
 
 /* a * b / 255, to nearest. */
 static inline uint8_t product(uint32_t a, uint32_t b)
@@ -23,8 +23,8 @@ void pstk__premultiply_c(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels)
     }
 }
 
-/* Where alpha is 0, colours stay. Rounding of a resize leaves none greater than alpha by much, but
- * Pillow bounds quotients, too. */
+/* Where alpha is 0, colours do not change. Rounding lets a colour exceed alpha only slightly, but
+ * Pillow clamps the quotient, too. */
 void pstk__unpremultiply_c(uint8_t *rgba, uint32_t n_pixels)
 {
     for (uint32_t i = 0; i < n_pixels; i++, rgba += 4) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* avx2: what the files of 256-bit kernels share. */
+/* avx2: helpers for files with 256-bit kernels. */
 #ifndef PSTK_AUGMENT_AVX2_H
 #define PSTK_AUGMENT_AVX2_H
 
@@ -17,7 +17,7 @@ static inline uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* n bytes, at most 32. */
+/* Store the first n bytes; all 32 if n is larger. */
 INLINE void store_32(uint8_t *out, __m256i v, uint32_t n)
 {
     if (n >= 32) {

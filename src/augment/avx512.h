@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* avx512: what the files of 512-bit kernels share. */
+/* avx512: helpers for files with 512-bit kernels. */
 #ifndef PSTK_AUGMENT_AVX512_H
 #define PSTK_AUGMENT_AVX512_H
 
@@ -13,7 +13,7 @@
 #define TARGET __attribute__((target(FEATURES)))
 #define INLINE static inline __attribute__((always_inline, target(FEATURES)))
 
-/* The first n lanes, of as many as there are. */
+/* Mask the first n lanes; n may exceed their number. */
 INLINE __mmask16 mask16(uint32_t n)
 {
     return (__mmask16)_bzhi_u32(0xffff, n < 16 ? n : 16);

@@ -3,7 +3,7 @@
 
 #include "image/channels.h"
 
-/* Inlined with constants: a loop of its own for each pair. */
+/* Callers pass constants, so that the compiler makes a loop for each pair of channel numbers. */
 static inline void convert(uint8_t *out, uint32_t out_channels, const uint8_t *in,
                            uint32_t in_channels, uint32_t n_pixels)
 {

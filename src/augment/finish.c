@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* finish: tables of what a pixel becomes, and the lines that give the same. */
+/* finish: the tables, and the affine functions that give the same elements. */
 #include "augment/finish.h"
 
 #include "base/cast.h"
@@ -27,7 +27,7 @@ void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const fl
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* What is rounded to an element: all numbers between, the ends belonging to its neighbours. */
+/* The numbers that are rounded to one element. The ends belong to its neighbours. */
 struct interval {
     double low, high;
 };
@@ -41,7 +41,7 @@ static double magnitude_of(uint32_t bits, uint32_t dtype)
     return dtype == PSTK_F16 ? pstk__f32_from_f16((uint16_t)bits) : v.value;
 }
 
-/* 0 where the element or a neighbour of it is not finite. */
+/* Find the interval of an element. 0 if the element or a neighbour is not finite. */
 static int interval_of(struct interval *i, uint32_t element, uint32_t dtype)
 {
     const uint32_t bits = element & 0x7fff, infinity = dtype == PSTK_F16 ? 0x7c00 : 0x7f80;
@@ -55,7 +55,8 @@ static int interval_of(struct interval *i, uint32_t element, uint32_t dtype)
     return 1;
 }
 
-/* Whether the line goes through all intervals, even where an fma rounds: by 2^-24 of the result. */
+/* 1 if the affine function stays in all intervals, although an fma rounds by up to 2^-24 of the
+ * result. */
 static int fits(const struct interval all[256], float scale, float offset)
 {
     for (uint32_t x = 0; x < 256; x++) {
@@ -68,8 +69,9 @@ static int fits(const struct interval all[256], float scale, float offset)
 }
 
 /*
- * A line meets all intervals just when its slope lets it meet any two of them; that bounds slopes
- * from both sides. In the middle of those, and of the offsets that then do, there is most room.
+ * Find a line through all 256 intervals. It exists exactly when some slope suits every pair of
+ * intervals; each pair bounds the slope from both sides. The middle of the slopes, then the middle
+ * of the offsets, leaves the most room for rounding.
  */
 static int line_of(float *scale, float *offset, const struct interval all[256])
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish: how a row of u8 pixels becomes a row of an output: mirrored, normalised, cast, laid out.
- * Pure. Every value of a channel has its element in a table; a line may give the same ones faster.
- * Pixels have 1, 3 or 4 channels.
+ * finish: makes a row of u8 pixels a row of an output: mirrors, normalises, casts and lays it out.
+ * Each value of a channel becomes the element that a table holds for it. An affine function may
+ * give the same elements faster. Pixels have 1, 3 or 4 channels. Pure.
  */
 #ifndef PSTK_FINISH_H
 #define PSTK_FINISH_H
@@ -11,14 +11,14 @@
 
 #define PSTK__MAX_CHANNELS 4u
 
-/* A line that gives all elements of a table: element(c, v) = fma(v, scale[c], offset[c]) in
- * float32, rounded once, then cast to nearest, ties to even. */
+/* An affine function that gives every element of a table: element(c, v) = fma(v, scale[c],
+ * offset[c]) in float32, rounded once, then cast to nearest, ties to even. */
 struct pstk__affine {
     uint32_t exact; /* 0: there is none, or none was found */
     float scale[PSTK__MAX_CHANNELS], offset[PSTK__MAX_CHANNELS];
 };
 
-/* How a finished row of u8 pixels becomes output elements: out = table[channel][value]. */
+/* How to make a row of u8 pixels a row of output elements: out = table[channel][value]. */
 struct pstk__finish {
     uint32_t channels; /* 1, 3 or 4: bytes of a pixel, elements of an output pixel */
     uint32_t dtype;    /* PSTK_U8, F16, BF16, F32 */
@@ -27,20 +27,21 @@ struct pstk__finish {
     uint32_t width;    /* pixels of the output row */
     uint64_t plane;    /* elements between channels (NCHW) */
     const void *table; /* channels x 256 elements of dtype (u8: unused) */
-    /* Of the table, or NULL; with it, rows are finished faster. */
+    /* of the table; makes finishing faster; NULL: there is none */
     const struct pstk__affine *affine;
-    /* What the kernels' lookup_init made of the table, or NULL: finish_row makes it for itself. */
+    /* what the kernels' lookup_init made of the table; NULL: finish_row makes it itself */
     const void *lookup;
 };
-#define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; no variant needs more */
+#define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every variant */
 
-/* Fill a table of channels x 256 elements: normalised (mean, deviation: a float each channel) or,
- * with NULL, x / 255. Float32 steps x/255, minus mean, divided by deviation, each rounded; then
- * cast round-to-nearest-even. */
+/* Fill a table of channels x 256 elements: (x / 255 - mean) / deviation, with one float for each
+ * channel, or x / 255 if `mean` is NULL. Each step is rounded to float32; the result is cast to
+ * nearest, ties to even. */
 void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const float *mean,
                         const float *deviation);
 
-/* Find the line of a table, 16-bit dtypes only. Takes a fraction of a millisecond. */
+/* Find the affine function of a table. Only 16-bit dtypes have one. Takes a fraction of a
+ * millisecond. */
 void pstk__affine_init(struct pstk__affine *affine, const void *table, uint32_t dtype,
                        uint32_t channels);
 

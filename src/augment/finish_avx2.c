@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish_avx2: rows of u8 pixels to output elements, with 256-bit registers: by the line of their
- * table where it has one, else by gathers from it. `channels` are f->channels, which the compiler
- * knows.
+ * finish_avx2: finishes rows of u8 pixels with 256-bit registers, by the table's affine function
+ * (its line) if there is one, else by gathers from the table. `channels` is f->channels, as a
+ * constant for the compiler.
  */
 #if defined(__x86_64__)
 
 #include "augment/avx2.h"
 
 /*
- * 32 pixels at a time. The table is kept as dwords, so that gathers stay inside it. Eight values in
- * a row, from value 8 k of a row on, are of one channel, or, PACKED, of channels 8 k % channels and
- * on.
+ * Works on 32 pixels at a time. The table is copied to dwords, so that gathers stay inside it.
+ * Eight consecutive values, from value 8 k of a row on, belong to one channel, or, with PACKED, to
+ * channels 8 k % channels and on.
  */
 #define PACKED PSTK__MAX_CHANNELS
 struct lookup {
@@ -24,11 +24,12 @@ struct lookup {
 };
 _Static_assert(sizeof(struct lookup) <= PSTK__LOOKUP_SIZE, "a lookup has its place");
 
-#define BLOCK 32u /* pixels; either half of them is in the same half of `channels` registers */
+#define BLOCK 32u /* pixels; each half of them is in the same half of `channels` registers */
 
 /* ---- pixels and channels -------------------------------------------------------------------- */
 
-/* Shuffles of 16 packed pixels, in 3 or 4 times 16 bytes, to 16 bytes of a channel, and back. */
+/* Shuffles from 16 packed pixels, in 3 or 4 registers of 16 bytes, to 16 bytes of a channel, and
+ * back. */
 #define ROW_4(f, n, c, k, j) f(n, c, k, j), f(n, c, k, j + 1), f(n, c, k, j + 2), f(n, c, k, j + 3)
 #define ROW_16(f, n, c, k)                                                                         \
     {                                                                                              \
@@ -99,7 +100,7 @@ INLINE __m256i reversed(__m256i v)
 
 /* ---- elements ------------------------------------------------------------------------------ */
 
-/* How bytes become elements: by table, or by its line to either 16-bit dtype. */
+/* How bytes become elements: by table, or by its line, cast to one of two dtypes. */
 enum way { LOOK_UP, LINE_F16, LINE_BF16 };
 
 static int is_line(const struct pstk__finish *finish)
@@ -107,7 +108,7 @@ static int is_line(const struct pstk__finish *finish)
     return finish->affine && finish->affine->exact;
 }
 
-/* Channels of the values from 8 k on of packed pixels. */
+/* Channels of eight values of packed pixels, from value 8 k on. */
 INLINE __m256i channels_from(uint32_t k, uint32_t channels)
 {
     if (channels == 4)
@@ -145,17 +146,17 @@ TARGET void pstk__lookup_init_avx2(void *lookup, const struct pstk__finish *f)
     }
 }
 
-/* What the blocks of a row have in common. The compiler knows channels, size and way. */
+/* What all blocks of a row share. channels, size and way are constants for the compiler. */
 struct row {
     const struct lookup *lookup;
     uint32_t channels;
     uint32_t size; /* bytes of an element */
     enum way way;
     uint32_t flip;
-    uint32_t apart; /* a channel's elements lie next to each other */
+    uint32_t apart; /* 1: elements of a channel are adjacent */
 };
 
-/* 32 values of a row, from value 8 k on: of channel c, in a register, or, PACKED, in memory. */
+/* 32 values of a row, from value 8 k on: of channel c, in a register; with PACKED, in memory. */
 struct values {
     const struct row *row;
     uint32_t c;
@@ -164,7 +165,7 @@ struct values {
     __m256i channel;
 };
 
-/* The j-th eight of them, to dwords. */
+/* Widen the j-th eight of the values to dwords. */
 INLINE __m256i eight(const struct values *v, uint32_t j)
 {
     if (v->c == PACKED)
@@ -191,14 +192,14 @@ INLINE __m256 on_line(const struct values *v, uint32_t j)
                            l->line.offset[v->c][k]);
 }
 
-/* No value of a line is a tie between two elements: half an element up, and cut. */
+/* No value of a line is a tie between two elements: so add half an element and truncate. */
 INLINE __m256i bf16_of(__m256 v)
 {
     const __m256i half = _mm256_set1_epi32(0x8000);
     return _mm256_srli_epi32(_mm256_add_epi32(_mm256_castps_si256(v), half), 16);
 }
 
-/* Two eights, the j-th and its neighbour, to 16-bit elements. */
+/* Make 16-bit elements of the j-th eight values and the eight after them. */
 INLINE __m256i sixteen(const struct values *v, uint32_t j)
 {
     if (v->row->way == LINE_F16) {
@@ -232,7 +233,7 @@ INLINE void elements(uint8_t *out, const struct values *v)
     }
 }
 
-/* A block's pixels of channel c. */
+/* Store a block's pixels of channel c. */
 INLINE void store_channel(uint8_t *out, __m256i channel, const struct row *row, uint32_t c)
 {
     if (row->size == 1)
@@ -247,7 +248,7 @@ INLINE void store_32_packed(uint8_t *out, const uint8_t *pixels, const struct ro
              &(struct values){.row = row, .c = PACKED, .k = k, .packed = pixels + 8 * k});
 }
 
-/* The first n pixels of a block, and what else is among the same 32 values. */
+/* Store the first n pixels of a block, and the rest of the last 32 values. */
 INLINE void store_packed(uint8_t *out, const uint8_t *pixels, uint32_t n, const struct row *row)
 {
     const uint32_t n_values = row->channels * n;
@@ -262,8 +263,8 @@ INLINE void store_packed(uint8_t *out, const uint8_t *pixels, uint32_t n, const 
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* The first n pixels of a block, of which BLOCK are readable; there is room for BLOCK. `plane`:
- * bytes between channels. */
+/* Finish the first n pixels of a block. BLOCK pixels are readable, and `out` has room for BLOCK.
+ * `plane`: bytes between channels. */
 INLINE void finish_block(uint8_t *out, uint64_t plane, const uint8_t *pixels, uint32_t n,
                          const struct row *row)
 {
@@ -291,7 +292,7 @@ INLINE void finish_block(uint8_t *out, uint64_t plane, const uint8_t *pixels, ui
         store_packed(out, pixels, n, row);
 }
 
-/* Elements of n pixels of a block that was finished on its own, to their place. */
+/* Copy the elements of n pixels from a block of its own to their place. */
 INLINE void copy_block(uint8_t *out, uint64_t plane, const uint8_t *block, uint32_t n,
                        const struct row *row)
 {
@@ -327,7 +328,7 @@ INLINE void finish_sized(uint8_t *out, const uint8_t *pixels, const struct pstk_
             from = pixels + at;
             to = out;
             to_plane = plane;
-        } else { /* mirrored pixels end where a whole block would */
+        } else { /* mirrored pixels end where a whole block would end */
             for (uint32_t c = 0; c < channels; c++)
                 _mm256_storeu_si256((__m256i *)own + c, _mm256_setzero_si256());
             memcpy(own + (row.flip ? channels * (BLOCK - n) : 0), pixels + (row.flip ? 0 : at),
@@ -371,7 +372,7 @@ INLINE void finish_row(void *out, const uint8_t *pixels, const struct pstk__fini
         finish_sized(out, pixels, f, row_as(row, 2, LINE_BF16));
 }
 
-/* Functions of their own: the compiler keeps what each needs in registers. */
+/* A function for each number of channels, so that the compiler keeps its values in registers. */
 #define APART TARGET static __attribute__((noinline))
 
 APART void finish_row_1(void *out, const uint8_t *pixels, const struct pstk__finish *f)

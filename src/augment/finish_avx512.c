@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * finish_avx512: rows of u8 pixels to output elements, with 512-bit registers: by the line of their
- * table where it has one, else by look-ups. `channels` are f->channels, which the compiler knows.
+ * finish_avx512: finishes rows of u8 pixels with 512-bit registers, by the table's affine function
+ * (its line) if there is one, else by look-ups. `channels` is f->channels, as a constant for the
+ * compiler.
  */
 #if defined(__x86_64__)
 
@@ -9,22 +10,22 @@
 
 /* ---- look-ups ------------------------------------------------------------------------------ */
 
-/* Whether channels go to their planes; one channel's pixels are its plane. */
+/* 1 when each channel goes to a plane; the pixels of one channel are a plane. */
 INLINE int is_apart(const struct pstk__finish *f)
 {
     return f->layout == PSTK_NCHW || f->channels == 1;
 }
 
-/* Whether a row is finished by its table's line. */
+/* 1 when a row is finished by its table's line. */
 INLINE int has_line(const struct pstk__finish *f)
 {
     return f->affine && f->affine->exact && (is_apart(f) || !f->flip);
 }
 
 /*
- * 64 pixels at a time, a channel a register, as many registers of packed pixels. An element is
- * looked up byte by byte: *plane* p of a channel's table is byte p of its 256 elements, in four
- * registers.
+ * Works on 64 pixels at a time: one register for each channel, as many for packed pixels. An
+ * element is looked up byte by byte: *plane* p of a channel's table holds byte p of its 256
+ * elements, in four registers.
  */
 struct lookup {
     __m512i plane[PSTK__MAX_CHANNELS][4][4];
@@ -49,11 +50,12 @@ static const uint8_t fourth[256] = {ROW_64(FOURTH, 0), ROW_64(FOURTH, 64), ROW_6
 #define EVERY_THIRD 0x9249249249249249ull  /* bits 0, 3, 6, ... 63 */
 #define EVERY_FOURTH 0x1111111111111111ull /* bits 0, 4, 8, ... 60 */
 
-/* How the channels of a run of pixels, mirrored or not, are picked out of its registers: byte
- * channels * k + c of them is byte k of channel c. */
+/* Where the channels of a run of pixels, mirrored or not, lie in its registers: byte channels * k +
+ * c is byte k of channel c. */
 struct split {
     __m512i from[PSTK__MAX_CHANNELS];
-    __mmask64 in[PSTK__MAX_CHANNELS][PSTK__MAX_CHANNELS]; /* of a channel: which come from which */
+    __mmask64 in[PSTK__MAX_CHANNELS][PSTK__MAX_CHANNELS]; /* of a channel: which bytes come from
+                                                             which register */
 };
 
 INLINE struct split split_of(uint32_t n_pixels, uint32_t flip, uint32_t channels)
@@ -83,7 +85,7 @@ INLINE __m512i merge(__m512i from, const __m512i *z, const __mmask64 *in, uint32
     return v;
 }
 
-/* Three or four channels to packed pixels. */
+/* Interleave three or four channels to packed pixels. */
 INLINE void interleave(__m512i *z, const __m512i *channel, uint32_t channels)
 {
     for (uint32_t k = 0; k < channels; k++) {
@@ -102,7 +104,7 @@ INLINE void interleave(__m512i *z, const __m512i *channel, uint32_t channels)
     }
 }
 
-/* `size` bytes an element: what is stored of 64 bytes' planes, 64 / size elements a register. */
+/* Join planes to elements of `size` bytes: 64 / size elements in each register. */
 INLINE void zip(__m512i *out, const __m512i *plane, uint32_t size)
 {
     if (size == 1) {
@@ -122,7 +124,7 @@ INLINE void zip(__m512i *out, const __m512i *plane, uint32_t size)
     }
 }
 
-/* The order of bytes that zip, which works within 128-bit lanes, turns into the natural one. */
+/* Order bytes so that zip, which works within 128-bit lanes, puts them into their natural order. */
 INLINE __m512i zip_order(__m512i v, uint32_t size)
 {
     if (size == 1)
@@ -133,7 +135,7 @@ INLINE __m512i zip_order(__m512i v, uint32_t size)
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
 }
 
-/* One plane of 64 values' elements. */
+/* Look up one plane of the elements of 64 values. */
 INLINE __m512i look_up(const __m512i table[4], __m512i v)
 {
     const __m512i low = _mm512_permutex2var_epi8(table[0], v, table[1]);
@@ -154,7 +156,7 @@ INLINE void store_elements(uint8_t *out, const __m512i *planes, uint32_t size, u
     }
 }
 
-/* n pixels, at most 64, to out, the first pixel's first element. */
+/* Finish n pixels, at most 64, to out, the first element of the first pixel. */
 INLINE void finish_64(uint8_t *out, const __m512i *channel, const struct pstk__finish *f,
                       const struct lookup *l, uint32_t size, uint32_t n, uint32_t channels)
 {
@@ -205,7 +207,7 @@ INLINE void finish_sized(uint8_t *out, const uint8_t *in, const struct pstk__fin
     }
 }
 
-/* Byte `plane` of 64 elements. */
+/* Extract byte `plane` of 64 elements. */
 INLINE __m512i plane_of(const uint8_t *table, uint32_t size, uint32_t plane)
 {
     __m512i v = _mm512_setzero_si512();
@@ -236,18 +238,18 @@ TARGET void pstk__lookup_init_avx512(void *lookup, const struct pstk__finish *f)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* 16 values' elements, by their line. */
+/* Make elements of 16 values by their line. */
 INLINE __m256i elements_16(__m512i values, __m512 scale, __m512 offset, int is_bf16)
 {
     const __m512 v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(values), scale, offset);
     if (!is_bf16)
         return _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    /* No value of a line is a tie between two elements: half an element up, and cut. */
+    /* No value of a line is a tie between two elements: so add half an element and truncate. */
     const __m512i up = _mm512_add_epi32(_mm512_castps_si512(v), _mm512_set1_epi32(0x8000));
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16));
 }
 
-/* n pixels, at most 16, to planes by the table's line. */
+/* Finish n pixels, at most 16, to planes by the table's line. */
 INLINE void apart_16(uint16_t *out, const uint8_t *pixels, const struct pstk__finish *f,
                      const __m512i *from, uint32_t n, int is_bf16, uint32_t channels)
 {
@@ -282,14 +284,14 @@ INLINE void finish_apart(uint16_t *out, const uint8_t *pixels, const struct pstk
         apart_16(out + whole, f->flip ? pixels : from, f, part, rest, is_bf16, channels);
 }
 
-/* A row to packed pixels by the table's line, 16 values at a time, not flipped. */
+/* Finish a row to packed pixels by the table's line, 16 values at a time, not flipped. */
 INLINE void finish_packed(uint16_t *out, const uint8_t *pixels, const struct pstk__finish *f,
                           int is_bf16, uint32_t channels)
 {
     const uint32_t size = channels * f->width;
-    const uint32_t period = channels == 3 ? 3 : 1; /* registers until one begins with channel 0 */
+    const uint32_t period = channels == 3 ? 3 : 1; /* registers from one channel 0 to the next */
     __m512 scale[3], offset[3];
-    for (uint32_t k = 0; k < period; k++) { /* 16 k + i is of channel (k + i) % 3, or i % 4 */
+    for (uint32_t k = 0; k < period; k++) { /* value 16 k + i has channel (k + i) % 3, or i % 4 */
         float scales[16], offsets[16];
         for (uint32_t i = 0; i < 16; i++) {
             scales[i] = f->affine->scale[(k + i) % channels];
@@ -309,7 +311,7 @@ INLINE void finish_packed(uint16_t *out, const uint8_t *pixels, const struct pst
 
 /* ---- gathers ------------------------------------------------------------------------------- */
 
-/* A row to packed pixels of float32, not flipped: planes of four bytes take longer to pack. */
+/* Finish a row to packed float32 pixels, not flipped. Packing planes of four bytes takes longer. */
 INLINE void gather_packed(uint32_t *out, const uint8_t *pixels, const struct pstk__finish *f,
                           uint32_t channels)
 {
@@ -326,7 +328,7 @@ INLINE void gather_packed(uint32_t *out, const uint8_t *pixels, const struct pst
         _mm512_mask_storeu_epi32(out + i, in, _mm512_i32gather_epi32(index, f->table, 4));
         if (channels == 4)
             continue;
-        /* 16 values on, each is of the next of three channels */
+        /* the next 16 values have the next of three channels each */
         const __mmask16 last = _mm512_cmpeq_epi32_mask(channel, _mm512_set1_epi32(2));
         channel = _mm512_maskz_add_epi32(_knot_mask16(last), channel, _mm512_set1_epi32(1));
     }
@@ -379,7 +381,7 @@ INLINE void finish_row(void *out, const uint8_t *pixels, const struct pstk__fini
         finish_by_table(out, pixels, f, channels);
 }
 
-/* Functions of their own: the compiler keeps what each needs in registers. */
+/* A function for each number of channels, so that the compiler keeps its values in registers. */
 #define APART TARGET static __attribute__((noinline))
 
 APART void finish_row_1(void *out, const uint8_t *pixels, const struct pstk__finish *f)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* finish_c: rows of u8 pixels to output elements in plain C, the reference for every other variant.
- */
+/* finish_c: finishes rows of u8 pixels in plain C: the reference for the other variants. */
 #include "augment/kernels_c.h"
 
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* How one walks along a row: from pixel to pixel of both sides, and from channel to channel. */
+/* Steps along a row: between pixels of input and output, and between channels. */
 struct walk {
     int64_t step;    /* bytes between pixels */
     uint64_t across; /* elements between output pixels */
-    uint64_t plane;  /* elements between the channels of one */
+    uint64_t plane;  /* elements between the channels of an output pixel */
 };
 
 INLINE struct walk walk_of(const struct pstk__finish *finish, uint32_t channels)
@@ -22,7 +21,7 @@ INLINE struct walk walk_of(const struct pstk__finish *finish, uint32_t channels)
                          .plane = apart ? finish->plane : 1};
 }
 
-/* A row of `channels`, which the compiler knows. */
+/* `channels` is a constant for the compiler, here and below. */
 INLINE void finish_u8(uint8_t *out, const uint8_t *in, const struct pstk__finish *finish,
                       uint32_t channels)
 {

@@ -6,23 +6,23 @@
 #include "augment/resize.h"
 
 /*
- * The geometry of a sample under way: the source box is resized to out_width x out_height, the
- * window of that is kept (it may reach outside: those pixels are 0), then mirrored if flip.
- * Coordinates are of the image after EXIF orientation.
+ * The geometry of a sample. The source box is resized to out_width x out_height. The window of the
+ * result is kept; pixels of a window that reaches outside are 0. `flip` mirrors them. Coordinates
+ * refer to the image after EXIF orientation.
  */
 struct pstk__geometry {
     uint32_t image_width, image_height;
     struct pstk__box source;
-    uint32_t out_width, out_height;  /* after resize; = source size before any */
+    uint32_t out_width, out_height;  /* after the resize; the source's size if there is none */
     int64_t window_left, window_top; /* in the resized image */
     uint32_t window_width, window_height;
     uint32_t resized; /* 1: a resizing op was applied */
     uint32_t flip;
 };
 
-/* The whole image as it is. */
+/* Begin with the whole image, unchanged. */
 void pstk__geometry_init(struct pstk__geometry *g, uint32_t image_width, uint32_t image_height);
-/* Resize the source box to this size; the window is all of it. */
+/* Resize the source box to this size; the window becomes all of it. */
 void pstk__geometry_resize(struct pstk__geometry *g, uint32_t width, uint32_t height);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_avx2: the entry with 256-bit registers, and the parts of it that files of their own hold.
- */
+/* kernels_avx2: the kernels with 256-bit registers. The table is in resize_avx2.c; the functions
+ * below are its parts in other files. */
 #ifndef PSTK_KERNELS_AVX2_H
 #define PSTK_KERNELS_AVX2_H
 

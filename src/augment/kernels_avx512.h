@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_avx512: the entry with 512-bit registers, and the parts of it that files of their own
- * hold. */
+/* kernels_avx512: the kernels with 512-bit registers. The table is in resize_avx512.c; the
+ * functions below are its parts in other files. */
 #ifndef PSTK_KERNELS_AVX512_H
 #define PSTK_KERNELS_AVX512_H
 

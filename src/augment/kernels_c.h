@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_c: the entry in plain C, and the parts of it that files of their own hold. */
+/* kernels_c: the kernels in plain C. The table is in resize_c.c; the functions below are its parts
+ * in other files. */
 #ifndef PSTK_KERNELS_C_H
 #define PSTK_KERNELS_C_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op: the list of operations, and what drives a list of them: the rules of effects. */
+/* op: the list of operations, and the functions that work on lists of them. */
 #include "augment/op.h"
 
 #include "base/error.h"
@@ -78,7 +78,7 @@ struct step {
     uint32_t is_last;
 };
 
-/* A resizing op sees the whole image: what it would see after a flip or a crop is not offered. */
+/* A resizing op must see the whole image: the library does not offer one after a flip or a crop. */
 static int check_resizing(const struct step *step, const struct pstk__view *view,
                           struct pstk_error *err)
 {
@@ -95,7 +95,7 @@ static int check_resizing(const struct step *step, const struct pstk__view *view
     return 0;
 }
 
-/* A crop may pad what the image lacks, but not uncover what a crop before it took away. */
+/* A crop may pad the image, but not uncover pixels that an earlier crop removed. */
 static int check_crop(const struct step *step, const struct pstk__view *view,
                       struct pstk_error *err)
 {
@@ -121,7 +121,7 @@ static int check_finish(const struct step *step, const struct pstk__view *view,
     return 0;
 }
 
-/* What an op of an effect asks of the view that it is given. */
+/* What each effect requires of the view before it. */
 static const struct {
     uint32_t effect;
     int (*check)(const struct step *s, const struct pstk__view *v, struct pstk_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_center_crop: torchvision's CenterCrop, which pads with 0 where the image is smaller. */
+/* op_center_crop: torchvision's CenterCrop, which pads a smaller image with 0. */
 #include "augment/op.h"
 
 struct pstk_op pstk_center_crop(uint32_t height, uint32_t width)
@@ -7,8 +7,8 @@ struct pstk_op pstk_center_crop(uint32_t height, uint32_t width)
     return (struct pstk_op){.kind = PSTK_OP_CENTER_CROP, .width = width, .height = height};
 }
 
-/* Where torchvision's CenterCrop begins in `have` pixels: rounded half to even where it cuts; where
- * it pads, the smaller half goes before. */
+/* Return where torchvision's CenterCrop begins in `have` pixels. A cut is rounded half to even;
+ * with padding, the smaller half comes first. */
 static int64_t center_offset(uint32_t have, uint32_t want)
 {
     if (want > have)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_check: what the checks of several ops have in common. */
+/* op_check: checks that several ops share. */
 #include "augment/op.h"
 
 #include "base/error.h"
 
-#define MAX_SIDE 65535u /* pixels: what JPEG can hold, and the record format */
+#define MAX_SIDE 65535u /* pixels; the limit of JPEG and of the record format */
 
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 

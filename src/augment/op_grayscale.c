@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_grayscale: torchvision's Grayscale, by Pillow's luma, to one channel or to three equal ones.
- */
+/* op_grayscale: torchvision's Grayscale, by Pillow's luma, to one channel or three equal ones. */
 #include "augment/colour.h"
 #include "augment/op.h"
 

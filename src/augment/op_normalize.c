@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_normalize: ToTensor and Normalize in one, folded into the output's table. */
+/* op_normalize: torchvision's ToTensor and Normalize in one, folded into the output's table. */
 #include "augment/op.h"
 
 #include "base/error.h"
@@ -21,7 +21,7 @@ struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean, con
     return op;
 }
 
-/* Programs that know only three channels leave the member 0. */
+/* Programs for three channels may leave the member 0. */
 static uint32_t channels_of(const struct pstk_op *op)
 {
     return op->channels ? op->channels : 3;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_random_flip: left to right with a probability. */
+/* op_random_flip: mirrors left to right with a probability. */
 #include "augment/op.h"
 
 #include "base/error.h"

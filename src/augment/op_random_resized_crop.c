@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define MAX_RATIO 65535.0
-#define N_TRIES 10 /* torchvision's */
+#define N_TRIES 10 /* as torchvision */
 
 struct pstk_op pstk_random_resized_crop(uint32_t height, uint32_t width)
 {
@@ -45,8 +45,8 @@ static uint32_t at_least_1(double v)
     return v < 1.0 ? 1u : (uint32_t)v;
 }
 
-/* torchvision's fallback: the greatest centred box within the range of ratios. Ratios so extreme
- * that it would have no pixels, where torchvision fails, give one pixel. */
+/* Return torchvision's fallback, the largest centred box within the range of ratios. Where extreme
+ * ratios leave no pixels and torchvision fails, it has one pixel. */
 static struct pstk__box fallback_box(uint32_t width, uint32_t height, const double ratio[2])
 {
     struct pstk__box box = {0, 0, width, height};

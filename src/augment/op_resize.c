@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_resize: to a size, whatever the aspect ratio. */
+/* op_resize: resizes to a size, whatever the aspect ratio. */
 #include "augment/op.h"
 
 struct pstk_op pstk_resize(uint32_t height, uint32_t width)

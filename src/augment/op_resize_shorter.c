@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_resize_shorter: the shorter side to a length, the aspect ratio kept. */
+/* op_resize_shorter: resizes the shorter side to a length, and keeps the aspect ratio. */
 #include "augment/op.h"
 
 #include "base/error.h"
@@ -19,8 +19,8 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 0, err);
 }
 
-/* The longer side is cut to an integer, not rounded: torchvision's int(s * long / short). It is
- * below 2^32, and its quotient too coarse for a double to round up to the next integer. */
+/* The longer side is truncated, not rounded: torchvision's int(s * long / short). It is below 2^32,
+ * so the quotient is too coarse for a double to round it up to the next integer. */
 static void apply(const struct pstk_op *op, struct pstk__random *r, struct pstk__geometry *g)
 {
     (void)r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resize: the resize under way, its memory, and the list of the kernels. */
+/* resize: a resize in progress, its memory, and the list of the kernels. */
 #include "augment/resize.h"
 
 #include "augment/kernels_avx2.h"
@@ -9,15 +9,15 @@
 
 #include <string.h>
 
-#define MAX_DECODED_ROWS 16u /* more at a time do not come out of a decoder, warm */
-#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define MAX_DECODED_ROWS 16u /* most rows that a decoder passes at a time, warm */
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* as the arena rounds sizes */
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
 /*
- * No output has more taps than this. The interval of length 2 * support around its centre holds at
- * most ceil(2 * support) inputs, and rounding of its two ends may add one; support = max(1, in /
- * out). Never less for more inputs or fewer outputs.
+ * No output has more taps than this. An interval of length 2 * support holds at most ceil(2 *
+ * support) inputs, and rounding of its ends may add one; support = max(1, in / out). The bound
+ * never falls with more inputs or fewer outputs.
  */
 static uint32_t taps_bound(uint32_t in, uint32_t out)
 {
@@ -56,7 +56,7 @@ int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
     return 0;
 }
 
-/* 1 when every output is the input under it: one tap each, as many inputs as outputs. */
+/* 1 when every output is a copy of one input: one tap each, as many inputs as outputs. */
 static uint32_t is_identity(const struct pstk__axis *axis)
 {
     return axis->n_taps == 1 && axis->end - axis->begin == axis->n_out;
@@ -64,7 +64,8 @@ static uint32_t is_identity(const struct pstk__axis *axis)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Slots that n_taps rows in a row may reach over: the first tap may be a slot's last row. */
+/* Return the slots that n_taps consecutive rows may touch: the first tap may be a slot's last
+ * row. */
 static uint32_t slots_of(const struct pstk__pixel_kernels *k, uint32_t n_taps)
 {
     return n_taps < 2 ? 1 : (n_taps - 2) / k->slot_rows + 2;
@@ -75,7 +76,8 @@ static uint64_t slot_size(const struct pstk__pixel_kernels *k, uint32_t width, u
     return ALIGN(((uint64_t)channels * width + PSTK__SLOT_PAD) * k->slot_unit);
 }
 
-/* Rows that wait for a slot's others; those that are premultiplied all go through memory. */
+/* Return the rows of `held`: those that wait for the rest of a slot, or, premultiplied, a whole
+ * slot. */
 static uint32_t held_count(const struct pstk__pixel_kernels *k, uint32_t channels)
 {
     return channels == 4 ? k->slot_rows : k->slot_rows - 1;
@@ -129,15 +131,15 @@ static int ring_init(struct pstk__resize *resize, struct pstk__arena *arena)
 
 /* ---- resize --------------------------------------------------------------------------------- */
 
-/* Whether the vertical pass writes finished rows: u8 pixels from left to right. */
+/* 1 when the vertical pass writes finished rows: u8 pixels from left to right. */
 static uint32_t is_direct(const struct pstk__finish *finish)
 {
     return finish->dtype == PSTK_U8 && (finish->layout == PSTK_NHWC || finish->channels == 1) &&
            !finish->flip;
 }
 
-/* Whether the passes change no row. Of RGBA, Pillow leaves alone only what has its size already:
- * multiplying by alpha and dividing by it again is not exact. */
+/* 1 when the passes change no row. For RGBA only if the whole image has its size already, as in
+ * Pillow: multiplying by alpha and dividing by it again is not exact. */
 static uint32_t is_unchanged(const struct pstk__resize *resize, const struct pstk__resize_config *c)
 {
     if (c->channels == 4)
@@ -185,7 +187,7 @@ int pstk__resize_begin(struct pstk__resize *resize, struct pstk__arena *arena,
     return ring_init(resize, arena);
 }
 
-/* Write output row n_out, all of whose inputs are in slots. */
+/* Write output row n_out, whose inputs are all in slots. */
 static void row_out(struct pstk__resize *resize)
 {
     const struct pstk__axis *y = &resize->y;
@@ -218,8 +220,9 @@ static void row_out(struct pstk__resize *resize)
 }
 
 /*
- * A slot of n rows goes in. It overwrites the one n_ring slots before it: an output not yet written
- * has its last tap in this slot or past it, hence its first less than n_ring slots before.
+ * Fill a slot with n rows. It overwrites the slot filled n_ring slots earlier, which nobody needs
+ * any more: an output not yet written has its last tap in this slot or a later one, so its first
+ * tap is less than n_ring slots before.
  */
 static void slot_in(struct pstk__resize *resize, const uint8_t *const *rows, uint32_t n)
 {
@@ -246,8 +249,8 @@ static void hold(struct pstk__resize *resize, const uint8_t *row)
         memcpy(to, row, row_size(resize));
 }
 
-/* As many of the next n rows as go with those held into one slot: how many. Where a slot does not
- * fill up, they are held, unless no others will come. Premultiplied rows are always held. */
+/* Take as many of the next n rows as complete a slot with those held; return how many. Rows of an
+ * incomplete slot are held, unless they are the last. Premultiplied rows are always held. */
 static uint32_t rows_in(struct pstk__resize *resize, const uint8_t *pixels, uint64_t stride,
                         uint32_t n)
 {
@@ -261,7 +264,7 @@ static uint32_t rows_in(struct pstk__resize *resize, const uint8_t *pixels, uint
     if (waits)
         return taken;
     for (uint32_t k = 0; k < slot_rows; k++) {
-        const uint32_t row = k < n_rows ? k : 0; /* past the last row: no tap looks there */
+        const uint32_t row = k < n_rows ? k : 0; /* past the last row; no tap reads it */
         rows[k] = row < resize->n_held ? resize->held + row * resize->held_stride
                                        : pixels + (row - resize->n_held) * stride;
     }
@@ -270,8 +273,8 @@ static uint32_t rows_in(struct pstk__resize *resize, const uint8_t *pixels, uint
     return taken;
 }
 
-/* Ask for the rows past these. Each is no longer than a few lines of the cache, and not next to the
- * one before: the CPU does not find out by itself where they are. */
+/* Prefetch the rows after these. Rows are short, a few cache lines each, and not adjacent, so the
+ * CPU's own prefetcher does not find them. */
 static void rows_ahead(const struct pstk__resize *resize, const uint8_t *pixels, uint64_t stride)
 {
     const size_t size = row_size(resize);
@@ -299,7 +302,7 @@ void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint6
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-/* Worst first: all of them, whatever runs here. */
+/* From worst to best; also those that this CPU does not run. */
 static const struct pstk__pixel_kernels *const entries[] = {
     &pstk__pixel_c,
 #if defined(__x86_64__)

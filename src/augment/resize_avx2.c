@@ -3,7 +3,7 @@
  * resize_avx2: the two passes with 256-bit registers. A 22-bit weight is high * 2^15 + low, so that
  * VPMADDWD sums two taps by either part in a dword, and
  *     sum >> 15 = sum of taps * high + (sum of taps * low >> 15)
- * is exact. Both parts are below 2^15; so is the result, except for sums of very many taps: see
+ * is exact. Both parts are below 2^15. So is the result, except for sums of very many taps: see
  * rounded_few.
  */
 #if defined(__x86_64__)
@@ -12,18 +12,18 @@
 
 #define PRECISION 22 /* bits of a weight */
 #define LOW_BITS 15
-#define REST (PRECISION - LOW_BITS) /* bits below the byte once a sum is shifted */
+#define REST (PRECISION - LOW_BITS) /* bits below the byte in a shifted sum */
 #define SLOT_ROWS 2u
-#define LANES 8u /* row bytes in a register of dwords */
+#define LANES 8u /* row bytes that a register of dwords holds */
 
-/* The first n of eight dwords. */
+/* Mask the first n of eight dwords. */
 INLINE __m256i mask8(uint32_t n)
 {
     const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)min_u32(n, 8)), iota);
 }
 
-/* Both parts of two taps' weights, as two words of a dword. */
+/* Pack the same part of two taps' weights as two words of a dword. */
 static int32_t low_pair(uint32_t w0, uint32_t w1)
 {
     const uint32_t low = (1u << LOW_BITS) - 1;
@@ -35,20 +35,20 @@ static int32_t high_pair(uint32_t w0, uint32_t w1)
     return (int32_t)(w0 >> LOW_BITS | w1 >> LOW_BITS << 16);
 }
 
-/* sum >> 15 of the sums by low and by high parts. */
+/* Return sum >> 15 from the sums by low and by high parts. */
 INLINE __m256i joined(__m256i low, __m256i high)
 {
     return _mm256_add_epi32(high, _mm256_srli_epi32(low, LOW_BITS));
 }
 
-/* Words of sums >> 15 to bytes, rounded: (v * 2^8 + 2^14) >> 15 = (v + 2^6) >> 7. Sums of few taps
- * are at most 255 * (2^22 + 8), so that v < 2^15. */
+/* Round words of sums >> 15 to bytes: (v * 2^8 + 2^14) >> 15 = (v + 2^6) >> 7. Sums of few taps are
+ * at most 255 * (2^22 + 8), so v < 2^15. */
 INLINE __m256i rounded_few(__m256i words)
 {
     return _mm256_mulhrs_epi16(words, _mm256_set1_epi16(1 << (LOW_BITS - REST)));
 }
 
-/* The same in dwords, for any number of taps. */
+/* Round dwords of sums >> 15 to bytes, for any number of taps. */
 INLINE __m256i rounded_many(__m256i v)
 {
     return _mm256_srli_epi32(_mm256_add_epi32(v, _mm256_set1_epi32(1 << (REST - 1))), REST);
@@ -56,7 +56,7 @@ INLINE __m256i rounded_many(__m256i v)
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-/* The triangle at input x of four outputs; resize_c.c, in the same steps. */
+/* The triangle at input x of four outputs, in the same steps as in resize_c.c. */
 INLINE __m256d triangle(__m256d x, __m256d center, __m256d filterscale)
 {
     const __m256d one = _mm256_set1_pd(1.0), sign = _mm256_set1_pd(-0.0);
@@ -104,15 +104,16 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
 /* ---- horizontal: packing --------------------------------------------------------------------- */
 
 /*
- * A *half* is four bytes of the output row, one a dword lane; two halves make a *group*, which
- * fills a register. Their taps come in *blocks* of one or two pairs: those of a half are within 16
- * bytes of the input row. Where they are not, the axis goes as *long*: output by output, in quads
- * of taps, or, of one channel, in octets. `channels` are x->channels, which the compiler knows.
+ * A *half* is four bytes of the output row, one in each dword lane; two halves are a *group*, which
+ * fills a register. Its taps come in *blocks* of one or two pairs. Those of a half must lie within
+ * 16 bytes of the input row. Where they do not, the axis is packed as *long*: output by output, in
+ * quads of taps, or in octets for one channel. `channels` is x->channels, as a constant for the
+ * compiler.
  */
 #define MAX_PAIRS 8u /* of a half */
 
 struct pair {
-    __m128i index[2];        /* [half]: bytes of the 16 to words */
+    __m128i index[2];        /* [half]: spreads bytes of the 16 to words */
     __m128i low[2], high[2]; /* parts of the weights */
 };
 
@@ -130,11 +131,11 @@ struct across {
     uint32_t flip;
     uint32_t row_size; /* bytes */
     uint32_t n_groups; /* 0: long */
-    uint32_t n_blocks; /* of a group */
-    uint32_t n_pairs;  /* of a block */
-    uint32_t n_chunks; /* long: quads or octets of an output */
+    uint32_t n_blocks; /* blocks of a group */
+    uint32_t n_pairs;  /* pairs of a block */
+    uint32_t n_chunks; /* long: quads or octets for each output */
     struct pair *pairs;
-    uint32_t *places; /* of each block, 2: where in the row a half's 16 bytes begin */
+    uint32_t *places; /* 2 for each block: where in the row the 16 bytes of a half begin */
     struct quad *quads;
     struct octet *octets;
 };
@@ -146,8 +147,9 @@ static uint32_t groups_of(uint32_t n_out, uint32_t channels)
     return (n_out * channels + LANES - 1) / LANES;
 }
 
-/* Of a block: two pairs where 16 bytes may hold them. Four outputs of one channel begin within 12
- * bytes when scaled by up to 4; three channels' next output begins too far on past four taps. */
+/* Return the pairs of a block: two where 16 bytes may hold them. With one channel, four outputs
+ * begin within 12 bytes at scales up to 4. With three channels and more than four taps, the next
+ * output begins too far away. */
 static uint32_t pairs_of_block(uint32_t n_taps, uint32_t channels)
 {
     return n_taps > 2 && (n_taps <= 4 || channels != 3) ? 2 : 1;
@@ -164,7 +166,7 @@ static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
     return HEADER_SIZE + (groups > n_out * chunk ? groups : n_out * chunk);
 }
 
-/* Low parts (and with `high`, high parts) of two taps of four lanes, as pairs of words. */
+/* Pack low (or, with `high`, high) parts of two taps of four lanes as pairs of words. */
 INLINE __m128i weight_pairs(__m128i w0, __m128i w1, int high)
 {
     const __m128i low = _mm_set1_epi32((1 << LOW_BITS) - 1);
@@ -181,9 +183,9 @@ INLINE uint32_t least_of(__m128i v)
     return (uint32_t)_mm_cvtsi128_si32(v);
 }
 
-/* Which outputs and channels the lanes of a half are. */
+/* The outputs and channels of a half's lanes. */
 struct half {
-    uint32_t output[4]; /* of each lane; 3 channels: of lanes that are not next, and of those */
+    uint32_t output[4]; /* of each lane; 3 channels: [0] where is_next is 0, [1] where it is set */
     __m128i is_next;    /* 3 channels */
     __m128i channel;
 };
@@ -206,7 +208,7 @@ INLINE struct half half_of(const struct across *x, uint32_t k, uint32_t channels
     return h;
 }
 
-/* A value of each lane's output. */
+/* Return a value of each lane's output. */
 INLINE __m128i of_lanes(const uint32_t *values, const struct half *h, uint32_t channels)
 {
     const __m128i first = _mm_set1_epi32((int)values[h->output[0]]);
@@ -226,9 +228,10 @@ INLINE __m128i times(__m128i v, uint32_t channels)
 }
 
 /*
- * Fill block t of half k, counted over all groups; 0 where 16 bytes do not hold it. They do where
- * no output has more than four taps: then the next one begins at most two inputs on, which is 3 *
- * (2 + 4) bytes from its first to the other's last, less two, as a half is four of their six.
+ * Fill in block t of half k, counted over all groups. 0 when 16 bytes do not hold it. They do hold
+ * it when no output has more than four taps. Then the next output begins at most two inputs later:
+ * 3 * (2 + 4) bytes from the first tap of one to the last of the other, less two, because a half
+ * has four of their six bytes.
  */
 INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels)
 {
@@ -241,7 +244,7 @@ INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels
         times(_mm_add_epi32(first, _mm_set1_epi32((int)(tap - a->begin))), channels), h.channel);
     const uint32_t least = channels == 3 ? least_of(from) : (uint32_t)_mm_cvtsi128_si32(from);
     const uint32_t place = min_u32(least, x->row_size - 16);
-    /* Taps in this block: an output may have none. */
+    /* Taps in this block; an output may have none. */
     const __m128i in = _mm_min_epi32(_mm_sub_epi32(n, _mm_set1_epi32((int)tap)),
                                      _mm_set1_epi32((int)(2 * x->n_pairs)));
     const __m128i has = _mm_cmpgt_epi32(in, _mm_setzero_si128());
@@ -249,7 +252,7 @@ INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels
     const __m128i past = _mm_cmpgt_epi32(last, _mm_set1_epi32((int)place + 15));
     if (_mm_movemask_epi8(_mm_and_si128(has, past)))
         return 0;
-    /* Words of a tap's byte; those of taps without weight may be anything. */
+    /* Words of the taps' bytes; those of taps without weight may be anything. */
     __m128i bytes = _mm_sub_epi32(from, _mm_set1_epi32((int)place));
     bytes = _mm_add_epi32(_mm_or_si128(bytes, _mm_slli_epi32(bytes, 16)),
                           _mm_set1_epi32((int)(0x80008000u + (channels << 16))));
@@ -274,7 +277,7 @@ INLINE int halves_init(struct across *x, uint32_t n, uint32_t channels)
     return 1;
 }
 
-/* Fill all halves. 0: the axis has to go as long. */
+/* Fill in all halves. 0: the axis must be packed as long. */
 TARGET static int groups_init(struct across *x)
 {
     const uint32_t n_taps = x->axis->n_taps, n_groups = groups_of(x->axis->n_out, x->channels);
@@ -291,7 +294,7 @@ TARGET static int groups_init(struct across *x)
     return fit;
 }
 
-/* Weights of taps k and k + 1 of an output; past its last they are 0. */
+/* Return the weights of taps k and k + 1 of an output; 0 past its last tap. */
 static uint64_t two_weights(const struct pstk__axis *axis, uint32_t i, uint32_t k)
 {
     if (k >= axis->n[i])
@@ -324,7 +327,7 @@ static void octets_init(struct across *across)
             }
 }
 
-/* Groups do not flip: mirrored halves would reach further. */
+/* Pack an axis. Groups do not flip: mirrored halves would reach further. */
 static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_t channels,
                             uint32_t flip)
 {
@@ -350,7 +353,7 @@ static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_
 
 /* ---- horizontal: rows ---------------------------------------------------------------------- */
 
-/* sums >> 15 of a group. */
+/* Return sums >> 15 of a group. */
 INLINE __m256i group_sum(const struct pair *pairs, const uint32_t *places, const uint8_t *row,
                          uint32_t n_pairs, uint32_t n_blocks)
 {
@@ -389,7 +392,7 @@ INLINE void rows_of_groups(uint8_t *slot, const uint8_t *const *rows, const stru
     }
 }
 
-/* 16 bytes of either row, a row a half. */
+/* Load 16 bytes of each row, one row in each half. */
 INLINE __m256i two_rows(const uint8_t *const *rows, uint32_t at)
 {
     return _mm256_inserti128_si256(
@@ -397,14 +400,14 @@ INLINE __m256i two_rows(const uint8_t *const *rows, uint32_t at)
         _mm_loadu_si128((const __m128i *)(rows[1] + at)), 1);
 }
 
-/* Rounded dwords of two rows, a row a half, to words of both. */
+/* Join rounded dwords of two rows, one row in each half, to words of both. */
 INLINE __m128i words_of_two(__m256i v)
 {
     return _mm_or_si128(_mm256_castsi256_si128(v),
                         _mm_slli_epi32(_mm256_extracti128_si256(v, 1), 16));
 }
 
-/* The channels of an output, of one row in either half: a quad of taps is 12 or 16 bytes. */
+/* Compute an output's channels, one row in each half: a quad of taps has 12 or 16 bytes. */
 INLINE void rows_of_quads(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
                           uint32_t channels)
 {
@@ -450,7 +453,7 @@ INLINE __m256i sum_of_four(__m256i v)
     return _mm256_add_epi32(v, _mm256_shuffle_epi32(v, _MM_SHUFFLE(2, 3, 0, 1)));
 }
 
-/* One channel, of one row in either half: the four lanes are pairs of an octet of taps. */
+/* Compute one channel, one row in each half: the four lanes are pairs of an octet of taps. */
 INLINE void rows_of_octets(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
 {
     const struct pstk__axis *a = x->axis;
@@ -514,13 +517,13 @@ TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const 
 /* ---- vertical ------------------------------------------------------------------------------ */
 
 /*
- * Up to four taps are one or two *pairs*, the two words of a dword. Where the first tap is a slot's
- * second row, and the last one a slot's first, a pair is the first slot's second row and the last
- * slot's first.
+ * Up to four taps are one or two *pairs*, the two words of a dword. If the first tap is a slot's
+ * second row and the last tap a slot's first row, a pair joins the first slot's second row and the
+ * last slot's first row.
  */
 struct pairs {
     const uint8_t *slots[2];
-    const uint8_t *last;     /* the first words of pair 0, or NULL: they are in slots[0], too */
+    const uint8_t *last;     /* first words of pair 0; NULL: they are in slots[0], too */
     int32_t low[2], high[2]; /* weights */
 };
 
@@ -548,7 +551,7 @@ INLINE __m256i load_8(const uint8_t *slot, size_t i)
     return _mm256_load_si256((const __m256i *)(slot + 4 * i));
 }
 
-/* 32 bytes of four registers of words, two and two, each as of packs. */
+/* Narrow four registers of words to 32 bytes; a and b are two each, packed by PACKUS. */
 INLINE __m256i narrow_32(__m256i a, __m256i b)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -582,7 +585,7 @@ INLINE void column_few(uint8_t *out, const struct pstk__column *c, const struct 
     }
 }
 
-/* Any number of taps. */
+/* Compute a column of any number of taps. */
 TARGET static void column_many(uint8_t *out, const struct pstk__column *c)
 {
     int32_t *weights = c->scratch;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resize_avx512: the two passes with 512-bit registers. A 22-bit weight is three signed digits of
- * base 256, so that VPDPBUSD sums four taps (u8) by one digit (s8) in a dword. Of the sums by
- * digits sum = d0 + 256 * (d1 + 256 * d2) sum >> 16 = ((d0 >> 8) + d1 >> 8) + d2 are exact. A sum
- * of all taps is >= 0 and below 2^30 (resize_c.c).
+ * base 256, so that VPDPBUSD sums four taps (u8) by one digit (s8) in a dword. d0, d1 and d2 are
+ * the sums by digits. Both
+ *     sum = d0 + 256 * (d1 + 256 * d2)
+ *     sum >> 16 = (((d0 >> 8) + d1) >> 8) + d2
+ * are exact. A sum of all taps is >= 0 and below 2^30 (resize_c.c).
  */
 #if defined(__x86_64__)
 
@@ -12,12 +14,12 @@
 #define PRECISION 22 /* bits of a weight */
 #define HALF (1 << (PRECISION - 1))
 #define SLOT_ROWS 4u
-#define LANES 16u         /* row bytes in a register of dwords */
-#define DIGITS_0 0x808080 /* (w + it) ^ it has the signed digits of w in its bytes */
+#define LANES 16u         /* row bytes that a register of dwords holds */
+#define DIGITS_0 0x808080 /* bytes of (w + DIGITS_0) ^ DIGITS_0 are the signed digits of w */
 
 /* ---- weights -------------------------------------------------------------------------------- */
 
-/* The triangle at input x of eight outputs; resize_c.c, in the same steps. */
+/* The triangle at input x of eight outputs, in the same steps as in resize_c.c. */
 INLINE __m512d triangle(__m512d x, __m512d center, __m512d filterscale)
 {
     const __m512d one = _mm512_set1_pd(1.0);
@@ -55,7 +57,7 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
         for (uint32_t k = 0; k < f->n_rows; k++) {
             const __mmask8 in = _mm256_cmpgt_epu32_mask(n, _mm256_set1_epi32((int)k));
             __m256i w = _mm256_setzero_si256();
-            if (in != 0) { /* divisions are what takes time here */
+            if (in != 0) { /* the divisions take most of the time here */
                 const __m512d x = _mm512_add_pd(first, _mm512_set1_pd(k));
                 const __m512d part = _mm512_div_pd(triangle(x, center, fs), sum);
                 w = _mm512_maskz_cvttpd_epi32(in, _mm512_add_pd(half, _mm512_mul_pd(part, one)));
@@ -70,16 +72,16 @@ TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter 
 /* ---- horizontal: packing -------------------------------------------------------------------- */
 
 /*
- * A *group* is 16 bytes of the output row, one a dword lane. Its taps come in *blocks* of four,
- * which fill the lane. The bytes of a block lie within a few *pieces* of 64 bytes of the input row:
- * VPERMB brings those of a piece to their places.
+ * A *group* is 16 bytes of the output row, one in each dword lane. Its taps come in *blocks* of
+ * four, which fill the lane. The bytes of a block lie in a few *pieces*, 64 bytes of the input row
+ * each. VPERMB moves the bytes of a piece to their places.
  */
-#define MAX_BLOCKS 8u /* more go as chunks */
-#define MAX_PIECES 4u /* offsets within a block fit a byte */
+#define MAX_BLOCKS 8u /* axes with more are packed as chunks */
+#define MAX_PIECES 4u /* so that offsets within a block fit a byte */
 
 struct place {
-    uint64_t keep; /* bytes of the block that are in this piece */
-    uint64_t at;   /* of the piece, in the row */
+    uint64_t keep; /* mask: bytes of the block that are in this piece */
+    uint64_t at;   /* offset of the piece in the row */
 };
 
 struct across {
@@ -88,12 +90,12 @@ struct across {
     uint32_t flip;
     uint32_t row_size; /* bytes */
     uint32_t n_groups, n_blocks;
-    uint32_t n_pieces; /* of every block; 0: chunks */
-    uint32_t n_chunks; /* 16 taps each */
-    __m512i *index;    /* of each piece of each block of each group */
+    uint32_t n_pieces; /* of every block; 0: the axis is packed as chunks */
+    uint32_t n_chunks; /* of an output; 16 taps each */
+    __m512i *index;    /* for each piece of each block of each group */
     __m512i *digits;   /* 3 for each block of each group */
     struct place *places;
-    __m128i *chunks; /* 3 of digits for each chunk of each output */
+    __m128i *chunks; /* 3, one for each digit, for each chunk of each output */
 };
 
 static uint32_t groups_of(uint32_t n_out, uint32_t channels)
@@ -112,15 +114,15 @@ static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
     return HEADER_SIZE + (groups > chunks ? groups : chunks);
 }
 
-/* Outputs of a group, and which of them and which channel each lane is. */
+/* The outputs of a group, and the output and channel of each lane. */
 struct group {
     uint32_t first, n; /* outputs [first, first + n), n <= 16 */
-    __m512i output;    /* of a lane, from first on */
+    __m512i output;    /* of each lane, counted from first */
     __m512i channel;
-    __mmask16 lanes; /* that are in the row */
+    __mmask16 lanes; /* lanes that are in the row */
 };
 
-/* `channels` are x->channels, which the compiler knows; so in all that follows. */
+/* `channels` is x->channels, as a constant for the compiler; also in the functions below. */
 INLINE struct group group_of(const struct across *x, uint32_t g, uint32_t channels)
 {
     const uint32_t n_out = x->axis->n_out, begin = g * LANES, lead = begin % channels;
@@ -132,7 +134,7 @@ INLINE struct group group_of(const struct across *x, uint32_t g, uint32_t channe
     if (channels == 1) {
         group.output = byte;
         group.channel = _mm512_setzero_si512();
-    } else if (channels == 3) { /* / 3 of what is below 18 */
+    } else if (channels == 3) { /* exact / 3 for numbers below 18 */
         const __m512i third = _mm512_srli_epi32(_mm512_mullo_epi32(byte, _mm512_set1_epi32(11)), 5);
         const __m512i thrice = _mm512_add_epi32(third, _mm512_slli_epi32(third, 1));
         group.output = third;
@@ -153,7 +155,7 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Where the pieces of a block begin. At the row's end they move back into the row. */
+/* Return where the pieces of a block begin. At the row's end they move back into the row. */
 INLINE uint32_t begin_of(const struct across *x, const struct group *group, uint32_t block,
                          uint32_t channels)
 {
@@ -162,7 +164,7 @@ INLINE uint32_t begin_of(const struct across *x, const struct group *group, uint
     return min_u32(channels * (a->first[group->first] - a->begin + 4 * block), last);
 }
 
-/* Pieces that hold every block. */
+/* Return the number of pieces that hold every block. */
 INLINE uint32_t pieces_of(const struct across *x, uint32_t channels)
 {
     const struct pstk__axis *a = x->axis;
@@ -179,7 +181,7 @@ INLINE uint32_t pieces_of(const struct across *x, uint32_t channels)
     return most;
 }
 
-/* Bytes 0, 1, 2 of four taps' weights to three dwords of four digits. */
+/* Regroup the bytes 0, 1, 2 of four taps' weights to three dwords of four digits. */
 INLINE void digits_of(__m512i *digits, __m512i u0, __m512i u1, __m512i u2, __m512i u3)
 {
     const __m512i low = _mm512_set1_epi32(0xff), half = _mm512_set1_epi32(0xffff);
@@ -217,7 +219,7 @@ INLINE void block_init(struct across *x, const struct group *group, uint32_t g, 
         group->output, _mm512_maskz_loadu_epi32(outputs, a->first + group->first));
     const uint32_t begin = begin_of(x, group, t, channels);
     const uint32_t last = x->row_size > 64 ? x->row_size - 64 : 0;
-    /* Offsets of the first taps from `begin`; those of taps without weight may be anything. */
+    /* Offsets of the taps' bytes from `begin`; those of taps without weight may be anything. */
     __m512i offset = _mm512_add_epi32(_mm512_mullo_epi32(first, _mm512_set1_epi32((int)channels)),
                                       group->channel);
     offset = _mm512_add_epi32(offset,
@@ -235,7 +237,7 @@ INLINE void block_init(struct across *x, const struct group *group, uint32_t g, 
     }
 }
 
-/* Digits of an output's weights, 16 taps at a time, digit by digit. */
+/* Fill in the digits of all outputs' weights, 16 taps at a time, digit by digit. */
 static void chunks_init(struct across *across)
 {
     const struct pstk__axis *axis = across->axis;
@@ -253,7 +255,7 @@ static void chunks_init(struct across *across)
     }
 }
 
-/* Pack the axis in `memory`: in groups, or in chunks where those do not hold it. */
+/* Pack the axis in `memory`: in groups, or in chunks if groups cannot hold it. */
 INLINE void pack(struct across *x, uint8_t *memory, uint32_t channels)
 {
     const uint32_t n_pieces = x->n_blocks > MAX_BLOCKS ? 0 : pieces_of(x, channels);
@@ -298,9 +300,9 @@ TARGET static uint32_t across_init(void *across, const struct pstk__axis *axis, 
 /* ---- horizontal: rows ----------------------------------------------------------------------- */
 
 /*
- * Four rows' sums to dwords of one byte each. The rounded byte is at bit 22 of the sum. Rows 0 and
- * 1 come shifted right by 16, bit 30 and above being 0; rows 2 and 3 do not, so that theirs is at
- * the same place of the upper half.
+ * Join the sums of four rows to dwords with a byte of each row. The rounded byte is at bit 22 of a
+ * sum. Rows 0 and 1 come shifted right by 16, with bits 30 and above 0; rows 2 and 3 come
+ * unshifted, so that their bytes are at the same place of the upper half.
  */
 INLINE __m512i four_rows(__m512i v0, __m512i v1, __m512i v2, __m512i v3)
 {
@@ -311,7 +313,7 @@ INLINE __m512i four_rows(__m512i v0, __m512i v1, __m512i v2, __m512i v3)
                                      _mm512_set1_epi16((short)0xff00), 0xf8);
 }
 
-/* sum >> 16 of a lane's four taps. */
+/* Return sum >> 16 of a lane's four taps. */
 INLINE __m512i from_right(__m512i taps, __m512i d0, __m512i d1, __m512i d2)
 {
     __m512i v = _mm512_dpbusd_epi32(_mm512_set1_epi32(HALF), taps, d0);
@@ -319,7 +321,7 @@ INLINE __m512i from_right(__m512i taps, __m512i d0, __m512i d1, __m512i d2)
     return _mm512_dpbusd_epi32(_mm512_srai_epi32(v, 8), taps, d2);
 }
 
-/* The whole sum. */
+/* Return the whole sum, rounding included. */
 INLINE __m512i from_left(__m512i taps, __m512i d0, __m512i d1, __m512i d2)
 {
     __m512i v = _mm512_dpbusd_epi32(_mm512_set1_epi32(HALF >> 16), taps, d2);
@@ -327,7 +329,8 @@ INLINE __m512i from_left(__m512i taps, __m512i d0, __m512i d1, __m512i d2)
     return _mm512_dpbusd_epi32(_mm512_slli_epi32(v, 8), taps, d0);
 }
 
-/* One block of one piece, no row less than 64 bytes: up to four taps, nearly always. */
+/* Resize rows of at least 64 bytes, with one block of one piece: the case of up to four taps,
+ * nearly always. */
 TARGET static void rows_of_one(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
 {
     const uint8_t *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
@@ -346,20 +349,25 @@ TARGET static void rows_of_one(uint8_t *slot, const uint8_t *const *rows, const 
 }
 
 /*
- * Any number of blocks and pieces; `narrow`: the rows are not 64 bytes. One group, of pixels with 3
- * channels, in one row:
+ * Resize rows with any number of blocks and pieces; `narrow`: rows are shorter than 64 bytes. For
+ * one row, and a group of pixels with 3 channels:
  *
- *   row     | r g b r g b r g b r g b ...          64 bytes: piece 0 | ...       64 bytes: piece 1
- * | |     |                                  \                | |     |   index of block 0: VPERMB
- * \  keep: bytes of the block in piece 1 v     v                                    v v taps    |
- * t0 t1 t2 t3 | t0 t1 t2 t3 | ... 16 dword lanes, one a byte of the output row, whose lane 0: r
- * lane 1: g             four taps of block 0 are its bytes x  x  x  x                  VPDPBUSD, by
- * each of the weights' three digits digits  | w0 w1 w2 w3 | w0 w1 w2 w3 | ... = sum0, sum1, sum2:
- * over the blocks t, 4 taps further along the row each
+ *   row     r g b r g b r g b r g b ...  64 bytes: piece 0  |  64 bytes: piece 1 ...
+ *             |                                    |
+ *             | VPERMB by the piece's index        | the same, for the bytes in `keep`
+ *             v                                    v
+ *   taps    t0 t1 t2 t3 | t0 t1 t2 t3 | ...        16 dword lanes, one a byte of the output row
+ *           lane 0: r   | lane 1: g   |            t0 to t3: the block's four taps of that byte
+ *             |
+ *             | VPDPBUSD by each of the weights' three digits
+ *             v
+ *   digits  w0 w1 w2 w3 | w0 w1 w2 w3 | ...        added to sum0, sum1, sum2, block after block;
+ *                                                  each block is 4 taps further along the row
  *
- *   sum0 + 256 * (sum1 + 256 * sum2): the sum of all taps, of which bits 22 to 29 are the byte
- *
- *   slot    | byte 0 of rows 0 1 2 3 | byte 1 of rows 0 1 2 3 | ... 16 lanes: four_rows
+ *   sum0 + 256 * (sum1 + 256 * sum2)               sum of all taps; bits 22 to 29 are the byte
+ *             |
+ *             v four_rows
+ *   slot    byte 0 of rows 0 1 2 3 | byte 1 of rows 0 1 2 3 | ...      16 lanes
  */
 INLINE void rows_of_blocks(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
                            uint32_t n_blocks, uint32_t n_pieces, int narrow)
@@ -408,8 +416,8 @@ static const uint8_t planes_1[64] = {PLANES(1, 0)};
 static const uint8_t planes_3[64] = {PLANES(3, 0), PLANES(3, 1), PLANES(3, 2)};
 static const uint8_t planes_4[64] = {PLANES(4, 0), PLANES(4, 1), PLANES(4, 2), PLANES(4, 3)};
 
-/* One row, output by output, 16 taps at a time: their bytes become 16 of each channel, four dword
- * lanes a channel. */
+/* Resize one row, output by output, 16 taps at a time: their bytes become 16 of each channel, in
+ * four dword lanes for each channel. */
 INLINE void row_long(uint8_t *slot, uint32_t r, const uint8_t *row, const struct across *x,
                      uint32_t channels)
 {
@@ -480,7 +488,7 @@ TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const 
 
 /* ---- vertical ------------------------------------------------------------------------------- */
 
-/* Digits of four weights, as dwords 0 to 2. */
+/* Return the digits of four weights, as dwords 0 to 2. */
 INLINE __m128i digits_of_four(__m128i w)
 {
     const __m128i zero = _mm_set1_epi32(DIGITS_0);
@@ -489,12 +497,12 @@ INLINE __m128i digits_of_four(__m128i w)
                             _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, -1, -1, -1, -1));
 }
 
-/* Sums >> 16 of bytes [i, i + n), at most 64, of a row to their places. */
+/* Store bytes [i, i + n), at most 64, of a row, from sums >> 16. */
 INLINE void store_64(uint8_t *out, uint32_t i, uint32_t n, const __m512i v[4])
 {
     const __m512i a = _mm512_srli_epi16(_mm512_packus_epi32(v[0], v[1]), 6);
     const __m512i b = _mm512_srli_epi16(_mm512_packus_epi32(v[2], v[3]), 6);
-    /* What packing within 128-bit lanes leaves has dword 4 k + i of the row at dword 4 i + k. */
+    /* Packing within 128-bit lanes leaves dword 4 k + i of the row at dword 4 i + k. */
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(a, b));
     if (n == 64)
@@ -504,8 +512,8 @@ INLINE void store_64(uint8_t *out, uint32_t i, uint32_t n, const __m512i v[4])
 }
 
 /*
- * Four taps. Where they begin with row `lead` of a slot and go on in the next one, a register has
- * the next slot's rows in the places of those before: `after`. The weights come in the same order.
+ * Load four taps. If they begin at row `lead` of a slot and continue in the next slot, rows of the
+ * next slot take the places of the rows before `lead`: `after`. The weights come in the same order.
  */
 INLINE __m512i taps_at(const struct pstk__column *c, size_t i, __mmask64 after, int straddle)
 {
@@ -513,7 +521,7 @@ INLINE __m512i taps_at(const struct pstk__column *c, size_t i, __mmask64 after, 
     return straddle ? _mm512_mask_loadu_epi8(taps, after, c->slots[1] + 4 * i) : taps;
 }
 
-/* What the bytes of a column are made from that has at most four taps. */
+/* What a column of at most four taps is computed from. */
 struct four {
     __m512i digits[3];
     __mmask64 after;
@@ -547,7 +555,8 @@ INLINE void column_of_four(uint8_t *out, const struct pstk__column *c, __m128i d
         four_64(out, c, &f, i, c->size - i);
 }
 
-/* 16 bytes of a column of any number of taps; digits: 4 dwords a slot, the last unused. */
+/* Compute 16 bytes of a column with any number of taps. digits: 4 dwords a slot, the last one
+ * unused. */
 INLINE __m512i column_sum(const struct pstk__column *c, const int32_t *digits, size_t i)
 {
     __m512i sum0 = _mm512_set1_epi32(HALF), sum1 = _mm512_setzero_si512(), sum2 = sum1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_c: the two passes in plain C, the reference for every other variant. They are written so
- * that a compiler without any CPU flag makes them fast: 64-bit products that carry two channels,
- * and 16-bit factors where the compiler vectorises.
+ * resize_c: the two passes in plain C: the reference for the other variants. A compiler without CPU
+ * flags makes them fast: 64-bit products carry two channels, and factors have 16 bits where the
+ * compiler vectorises.
  */
 #include "augment/kernels_c.h"
 
@@ -34,11 +34,13 @@ static double weight_of(const struct pstk__filter *filter, double center, uint32
 }
 
 /*
- * What Pillow's precompute_coeffs (Resample.c) does. Inputs at the end whose weight is exactly 0
- * are left out: that changes no sum, and makes a resize to the same size read one input for each
- * output. (Pillow's beginning has no such inputs.) The input nearest to the centre has a weight of
- * at least 1/2, so n >= 1. Beyond the centre weights rise with it, so the end never falls from one
- * output to the next; nor does the beginning.
+ * Compute weights as Pillow's precompute_coeffs (Resample.c) does, but leave out inputs at the end
+ * whose weight is exactly 0. That changes no sum, and a resize to the same size reads one input for
+ * each output. (Pillow's beginning has no such inputs.)
+ *
+ * The input nearest to the centre has a weight of at least 1/2, so n >= 1. Inputs beyond the centre
+ * gain weight as the centre moves on, so the end never falls from one output to the next; nor does
+ * the beginning.
  */
 static void axis_weights(struct pstk__axis *axis, const struct pstk__filter *filter,
                          uint32_t window)
@@ -69,9 +71,9 @@ static inline uint32_t load_32(const uint8_t *in)
 }
 
 /*
- * One output pixel of `taps` inputs. Two channels go through one 64-bit product, one in the low
- * half, one in the high: neither sum reaches 2^32, so nothing is carried over. Of 3 channels, reads
- * 1 byte past the last tap.
+ * Compute one output pixel of `taps` inputs. One 64-bit product carries two channels, one in each
+ * half: no sum reaches 2^32, so nothing carries over. With 3 channels it reads 1 byte past the last
+ * tap.
  */
 INLINE void pixel_of_1(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
 {
@@ -120,7 +122,7 @@ INLINE void pixel_fast(uint8_t *out, const uint8_t *in, const int32_t *weights, 
         pixel_of_4(out, in, weights, taps);
 }
 
-/* The same, byte by byte: nothing is read past the last tap. */
+/* Compute the same byte by byte: reads nothing past the last tap. */
 INLINE void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
                         uint32_t channels)
 {
@@ -132,7 +134,7 @@ INLINE void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights,
         out[c] = rounded(sum[c]);
 }
 
-/* An axis as row_c takes it: an output's weights stand together. */
+/* An axis packed for row_c: each output's weights are contiguous. */
 struct across {
     const struct pstk__axis *axis;
     uint32_t channels;
@@ -165,8 +167,8 @@ INLINE uint8_t *place(uint8_t *out, const struct across *x, uint32_t i, uint32_t
     return out + (size_t)channels * (x->flip ? x->axis->n_out - 1 - i : i);
 }
 
-/* Outputs [0, n), all with the same number of taps (zero weights fill up), which the compiler
- * knows. */
+/* Compute outputs [0, n), all with the same number of taps, which the compiler knows; missing taps
+ * have weight 0. */
 INLINE void row_fast(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t n,
                      uint32_t taps, uint32_t channels)
 {
@@ -184,10 +186,10 @@ INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint
     const struct pstk__axis *a = x->axis;
     const uint32_t taps = a->n_taps;
     uint32_t n = a->n_out;
-    /* Where n_taps inputs and one more exist, all outputs take the same road, without branches. */
+    /* Outputs with n_taps inputs and one more to read take the fast path, without branches. */
     while (n > 0 && a->end - a->first[n - 1] <= taps)
         n--;
-    /* These come first: past the loops over the others, nothing needs a register. */
+    /* The others come first: after the loops below no value needs a register. */
     for (uint32_t i = n; i < a->n_out; i++)
         pixel_exact(place(out, x, i, channels), in + (size_t)channels * (a->first[i] - a->begin),
                     x->weights + (size_t)taps * i, a->n[i], channels);
@@ -210,7 +212,7 @@ INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint
     }
 }
 
-/* Functions of their own: the compiler keeps what each needs in registers. */
+/* A function for each number of channels, so that the compiler keeps its values in registers. */
 #define APART static __attribute__((noinline))
 
 APART void row_of_1(uint8_t *out, const uint8_t *in, const struct across *across)
@@ -242,7 +244,7 @@ static void row_c(uint8_t *out, const uint8_t *const *rows, const void *across)
 /* ---- vertical ------------------------------------------------------------------------------- */
 
 #define LOW_BITS 11 /* a weight is high * 2^11 + low; both and a pixel fit 16 bits signed */
-#define BLOCK 512   /* bytes whose sums are kept at a time: 4 KiB, in the first-level cache */
+#define BLOCK 512   /* bytes whose sums are kept at a time; 4 KiB fit the L1 cache */
 
 static inline int16_t low(int32_t w)
 {
@@ -254,7 +256,7 @@ static inline int16_t high(int32_t w)
     return (int16_t)(w >> LOW_BITS);
 }
 
-/* Sums are modulo 2^32, and the whole sum is below it: no order of adding can go wrong. */
+/* Sums are modulo 2^32, and the total is below 2^32, so the order of additions does not matter. */
 static void column_2(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
                      uint32_t size)
 {
@@ -305,7 +307,7 @@ static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const in
             h[i] = 0;
         }
         for (uint32_t k = 0; k < n; k += 2) {
-            const uint32_t j = k + 1 < n ? k + 1 : k; /* an odd last row pairs with weight 0 */
+            const uint32_t j = k + 1 < n ? k + 1 : k; /* an odd last row is paired with weight 0 */
             const int32_t wj = k + 1 < n ? w[j] : 0;
             const int16_t parts[4] = {low(w[k]), high(w[k]), low(wj), high(wj)};
             block_add(l, h, rows[k] + at, rows[j] + at, parts, m);
@@ -315,7 +317,7 @@ static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const in
     }
 }
 
-/* A slot is a row, so there are as many as taps. */
+/* A slot is one row, so there are as many slots as taps. */
 static void column_c(uint8_t *out, const struct pstk__column *column)
 {
     const uint8_t *const *rows = column->slots;
