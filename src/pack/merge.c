@@ -478,7 +478,7 @@ static int prepare(struct merge *merge, const char *const *paths, const char *ou
     return r < 0 ? r : begin_manifest(merge, err);
 }
 
-/* Link all files and commit. An excess of the merged data set's limits is found before the manifest
+/* Link all files and commit. A limit that the merged data set exceeds is found before the manifest
  * is written. */
 static int join(struct merge *merge, struct pstk_error *err)
 {
