@@ -176,6 +176,11 @@ class _Told(Hints):
         made.info = copy.copy(self.info)  # without the share: these tensors are not in the slot
         return made
 
+    def _repr_html_(self) -> str:
+        """Of notebooks."""
+        from . import notebook
+        return notebook.of_batch(f"penstock.{type(self).__name__}", self._parts(), self.info)
+
     # What each form has of its own.
 
     def _parts(self) -> dict[str, Any]:

@@ -294,3 +294,8 @@ class Dataset:
         fields = ", ".join(f"{name}: {field}" for name, field in self.schema.items())
         of = "" if len(self) == self._info.n_samples else f" of {self._info.n_samples}"
         return f"penstock.Dataset({self.path!r}, {len(self)}{of} records, {fields})"
+
+    def _repr_html_(self) -> str:
+        """Of notebooks."""
+        from . import notebook
+        return notebook.of_dataset(self, self._is_closed)

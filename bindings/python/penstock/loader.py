@@ -401,17 +401,28 @@ class Loader(Hints):
     def closed(self) -> bool:
         return not self._handle.pointer
 
-    def __repr__(self) -> str:
-        if not hasattr(self, "_order"):
-            return "<penstock.Loader, not open>"
+    def _lines(self) -> list[str]:
+        """What it is, except its outputs."""
         where = "cpu" if self._device[0] == tensors.DL_CPU else f"cuda:{self._device[1]}"
         rank = "" if self._ranks.world == 1 else f", rank {self._ranks.rank} of {self._ranks.world}" \
             f" ({self._ranks.source})"
-        outputs = "".join(f"\n  {name}: {output!r}" for name, output in self._outputs.items())
         state_of = "closed" if self.closed else "at epoch {}, position {:,}".format(*self.cursor)
-        return (f"<penstock.Loader '{self._path}': {self.n_samples:,} samples, batches of {self.batch_size}, "
-                f"{self._order} order, seed {self._numbers['seed']}, {self._framework} on {where}{rank}; "
-                f"{state_of}{outputs}>")
+        return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self.batch_size}, {self._order} order, "
+                f"seed {self._numbers['seed']}, {self._framework} on {where}{rank}", state_of]
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_order"):
+            return "<penstock.Loader, not open>"
+        path, what, state_of = self._lines()
+        outputs = "".join(f"\n  {name}: {output!r}" for name, output in self._outputs.items())
+        return f"<penstock.Loader {path}: {what}; {state_of}{outputs}>"
+
+    def _repr_html_(self) -> str | None:
+        """Of notebooks, which show the repr where this is None."""
+        if not hasattr(self, "_order"):
+            return None
+        from . import notebook
+        return notebook.of_loader(self, self._lines(), {field.name: field.field for field in self._catalog.fields})
 
     def __reduce__(self) -> Any:
         raise TypeError("a penstock.Loader has threads and cannot be pickled or sent to another process: "
