@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_FILES 16 /* least files kept open; more threads than that open one for their own use */
+#define N_FILES 16 /* files kept open; more threads than that open one for their own use */
 
 struct pstk_dataset {
     struct pstk__source *source; /* owned */
@@ -33,13 +33,13 @@ const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *datas
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Files kept open: those of one sample at least, as far as the limit of open files allows. With
- * fewer, reading samples in turn would open a file for every value. */
+/* Files kept open: those of one sample at least, as far as a quarter of the limit of open files
+ * allows: a loader in the same process takes half. With fewer, reading samples in turn would open a
+ * file for every value. */
 static uint32_t n_open_files(const struct pstk__source *source)
 {
     const uint32_t n = pstk__source_n_extents(source, PSTK__ALL_FIELDS);
-    const uint32_t most = n > N_FILES ? pstk__files_capacity(n, 2) : 0;
-    return most > N_FILES ? most : N_FILES;
+    return pstk__files_capacity(n > N_FILES ? n : N_FILES, 2);
 }
 
 int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
