@@ -2,6 +2,7 @@
 /* verify: read and check everything; name what is damaged. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <penstock/format.h>
 
@@ -49,14 +50,38 @@ static void list(struct verify *verify, const struct pstk_error *bad)
     json_append(verify->bad, object);
 }
 
-/* One line: where first, then why. */
-static void print(const struct pstk_error *bad)
+/* The text after `start`, where it begins with that. */
+static const char *after(const char *text, const char *start)
 {
+    const size_t n = strlen(start);
+    return strncmp(text, start, n) == 0 ? text + n : text;
+}
+
+/* The message without the shard and the record at its beginning. */
+static const char *reason_of(const struct pstk_error *bad)
+{
+    char shard[sizeof bad->shard + 2], record[40];
+    snprintf(shard, sizeof shard, "%s: ", bad->shard);
+    snprintf(record, sizeof record, "record %llu", (unsigned long long)bad->record);
+    const char *text = bad->message, *rest = after(text, shard);
+    if (rest == text || bad->record == PSTK_NONE)
+        return rest;
+    text = after(rest, record);
+    return text == rest ? rest : text + strspn(text, ": ");
+}
+
+/* "shard-000000.pstk, record 7, bytes 10 to 19: ", as far as the reason does not say it. A reason
+ * that names the shard is about all of it: "cannot open shard-000000.pstk". */
+static void print_place(const struct pstk_error *bad, const char *reason)
+{
+    char *shard = text_copy(bad->shard), range[60];
     const char *before = "";
-    char *shard = text_copy(bad->shard), *message = text_copy(bad->message);
-    if (!shard || !message)
+    if (!shard)
         message_no_memory();
-    fputs("  ", stderr);
+    if (shard[0] && strstr(reason, bad->shard)) {
+        free(shard);
+        return;
+    }
     if (shard[0]) {
         fprintf(stderr, "%s", shard);
         before = ", ";
@@ -65,14 +90,27 @@ static void print(const struct pstk_error *bad)
         fprintf(stderr, "%srecord %llu", before, (unsigned long long)bad->record);
         before = ", ";
     }
-    if (bad->offset != PSTK_NONE) {
-        fprintf(stderr, "%sbytes %llu..%llu", before, (unsigned long long)bad->offset,
-                (unsigned long long)(bad->offset + (bad->length ? bad->length - 1 : 0)));
+    snprintf(range, sizeof range, "bytes %llu to %llu", (unsigned long long)bad->offset,
+             (unsigned long long)(bad->offset + (bad->length ? bad->length - 1 : 0)));
+    if (bad->offset != PSTK_NONE && !strstr(reason, range)) {
+        fprintf(stderr, "%s%s", before, range);
         before = ", ";
     }
-    fprintf(stderr, "%s%s\n", before[0] ? ": " : "", message);
+    fputs(before[0] ? ": " : "", stderr);
     free(shard);
-    free(message);
+}
+
+/* One line: where first, then why. */
+static void print(const struct pstk_error *bad)
+{
+    const char *reason = reason_of(bad);
+    char *text = text_copy(reason);
+    if (!text)
+        message_no_memory();
+    fputs("  ", stderr);
+    print_place(bad, reason);
+    fprintf(stderr, "%s\n", text);
+    free(text);
 }
 
 static int on_bad(void *user, const struct pstk_error *bad)
