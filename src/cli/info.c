@@ -43,7 +43,8 @@ struct info {
 
     struct pstk_dataset *dataset;
     struct pstk_dataset_info info;
-    char *note; /* owned; NULL: none */
+    char *note;               /* owned; NULL: none */
+    struct pstk_error damage; /* code 0: none was seen */
     struct labels labels;
     struct kept kept_images;
     uint64_t n_listed;     /* kept JPEGs that were listed, or would have been */
@@ -133,12 +134,13 @@ static int print_json(struct info *all)
         json_append_text(classes, pstk_dataset_name(dataset, i));
     json_put(object, "classes", classes);
     labels_put(&all->labels, object);
+    json_put_text(object, "damage", all->damage.code ? all->damage.message : NULL);
     if (all->listed) {
         json_put(object, "kept", kept_json(&all->kept_images));
         json_put(object, "kept_jpegs", all->listed);
         all->listed = NULL;
     }
-    return json_print(object, STATUS_OK);
+    return json_print(object, all->damage.code ? STATUS_DAMAGED : STATUS_OK);
 }
 
 /* What is worth knowing of a field next to its kind. */
@@ -287,6 +289,41 @@ static int find_kept(struct info *all, struct pstk_error *err)
     return 0;
 }
 
+/* The manifest is worth printing all the same. */
+static void note_damage(struct info *all, const struct pstk_error *bad)
+{
+    all->damage = *bad;
+    message_error(bad, all->path);
+}
+
+/* pstk_dataset_check's on_bad: the first says enough. */
+static int on_bad_file(void *user, const struct pstk_error *bad)
+{
+    note_damage(user, bad);
+    return 1;
+}
+
+/* Count the samples of each class, where that was asked for, or takes a moment and can be done. */
+static int count_labels(struct info *all, struct pstk_error *err)
+{
+    if (!all->counts && (all->damage.code || all->info.n_samples > COUNTED_UNASKED))
+        return 0;
+    const int r = labels_count(&all->labels, all->path, all->dataset, err);
+    if (r == 0 || all->counts)
+        return r;
+    note_damage(all, err);
+    labels_close(&all->labels);
+    return 0;
+}
+
+static int finish_text(const struct info *all)
+{
+    const int code = all->damage.code;
+    if (code == PSTK_EBADMSG || code == PSTK_ENOENT || code == PSTK_EIO)
+        message_next("penstock verify", all->path);
+    return message_finish(code ? STATUS_DAMAGED : STATUS_OK);
+}
+
 /* Read what the options ask for of the records, then print. */
 static int info(struct info *all)
 {
@@ -297,13 +334,8 @@ static int info(struct info *all)
     int r = pstk_dataset_get_info(all->dataset, &all->info);
     if (r < 0)
         return status_of_code(r);
-    if (all->counts || all->info.n_samples <= COUNTED_UNASKED)
-        r = labels_count(&all->labels, all->path, all->dataset, &err);
-    if (r < 0 && !all->counts) { /* what the manifest says is worth printing all the same */
-        message_error(&err, all->path);
-        labels_close(&all->labels);
-        r = 0;
-    }
+    pstk_dataset_check(all->dataset, on_bad_file, all, NULL);
+    r = count_labels(all, &err);
     all->note = read_note(all->path);
     if (r == 0 && !all->json)
         print_text(all);
@@ -311,7 +343,7 @@ static int info(struct info *all)
         r = find_kept(all, &err);
     if (r < 0)
         return status_refuse(&err, all->path);
-    return all->json ? print_json(all) : message_finish(STATUS_OK);
+    return all->json ? print_json(all) : finish_text(all);
 }
 
 static int run(const struct command *self, int argc, char **argv)
@@ -348,14 +380,14 @@ const struct command command_info = {
             "back byte for byte; its classes, with the samples of each where the data set has at "
             "most 10,000.\n"
             "\n"
-            "Without options, info reads the manifest and those labels; of NumPy's arrays, the "
-            "head of each file.\n",
+            "Without options, info reads the manifest, the head of each file and those labels. It "
+            "prints the manifest also where files are missing, cut short or damaged; `penstock "
+            "verify` finds all damage.\n",
     .options = table,
     .examples = "penstock info train\n"
                 "penstock info train --kept --all\n"
                 "penstock info train --json | jq .n_samples\n",
-    .exit_status = "0 (also where labels cannot be read, without --counts: a message says so); 1 "
-                   "manifest, head or record damaged; 2 wrong usage or path, no data set, or a "
+    .exit_status = "0; 1 a file is missing or damaged; 2 wrong usage or path, no data set, or a "
                    "newer version",
     .run = run,
 };

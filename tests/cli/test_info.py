@@ -160,12 +160,34 @@ def labels_that_cannot_be_read_do_not_hide_the_manifest(world):
     data = bytearray(read(shard))
     data[4096 + 20] ^= 255  # in the head of the first record
     write(shard, bytes(data))
-    told, err = run("info", out)
+    told, err = run("info", out, status=1)
     assert "samples   6" in told and "record 0" in err and "(--counts counts" in told, (told, err)
+    expect(told.splitlines()[-1], "next: penstock verify " + out)
     for option in ("--counts", "--kept"):
         _, err = run("info", out, option, status=1)
         assert "record 0" in err, err
-    expect(run_json("info", out)["class_counts"], None)
+    told = run_json("info", out, status=1)
+    expect(told["class_counts"], None)
+    assert "record 0" in told["damage"], told
+
+
+@test
+def a_file_that_is_cut_short_or_missing_is_named_with_the_next_step(world):
+    src, _ = forms(world)
+    out = world.fresh("kept")
+    run("pack", src, out)
+    expect(run_json("info", out)["damage"], None)
+    shard = os.path.join(out, "shard-000000.pstk")
+    os.truncate(shard, os.path.getsize(shard) - 5)
+    for _ in range(2):
+        told, err = run("info", out, status=1)
+        assert "samples   6" in told, told
+        expect(told.splitlines()[-1], "next: penstock verify " + out)
+        expect(err.count("shard-000000.pstk"), 1, err)
+        assert "shard-000000.pstk" in run_json("info", out, status=1)["damage"]
+        run("verify", out, status=1)  # as the next step says
+        if os.path.exists(shard):
+            os.remove(shard)
 
 
 if __name__ == "__main__":
