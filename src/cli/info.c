@@ -163,11 +163,17 @@ static void print_details(const struct pstk_field *field, const struct pstk_fiel
             printf("  %s %s", unit_count(n, stats->n_encoding[choice->value]), choice->name);
     if (field->kind == PSTK_FIELD_IMAGE)
         printf("  up to %u x %u", stats->max_width, stats->max_height);
-    if (stats->n_codec[PSTK_CODEC_ZSTD] || stats->n_codec[PSTK_CODEC_PLANES])
-        printf("  %s, to %.0f %%",
-               stats->n_codec[PSTK_CODEC_ZSTD] ? WORD_PSTK_CODEC_ZSTD : WORD_PSTK_CODEC_PLANES,
-               100.0 * (double)stats->stored_bytes /
-                   (stats->plain_bytes ? (double)stats->plain_bytes : 1.0));
+}
+
+/* Of a field that is compressed: how far. */
+static void print_ratio(const struct pstk_field_stats *stats)
+{
+    if (!stats->plain_bytes ||
+        !(stats->n_codec[PSTK_CODEC_ZSTD] + stats->n_codec[PSTK_CODEC_PLANES]))
+        return;
+    printf("  %-12s  stored in %.0f %% of the plain size, by %s\n", "",
+           100.0 * (double)stats->stored_bytes / (double)stats->plain_bytes,
+           stats->n_codec[PSTK_CODEC_ZSTD] ? WORD_PSTK_CODEC_ZSTD : WORD_PSTK_CODEC_PLANES);
 }
 
 static void print_field(const struct pstk_field *field, const struct pstk_field_stats *stats)
@@ -185,6 +191,7 @@ static void print_field(const struct pstk_field *field, const struct pstk_field_
         char text[CENSUS_SIZE];
         printf("  %-12s  images: %s\n", "", census_text(&census, text));
     }
+    print_ratio(stats);
 }
 
 static void print_line(const char *what, const char *text)
@@ -320,7 +327,7 @@ static int finish_text(const struct info *all)
 {
     const int code = all->damage.code;
     if (code == PSTK_EBADMSG || code == PSTK_ENOENT || code == PSTK_EIO)
-        message_next("penstock verify", all->path);
+        message_next("verify", all->path);
     return message_finish(code ? STATUS_DAMAGED : STATUS_OK);
 }
 

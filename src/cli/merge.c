@@ -49,7 +49,7 @@ static int report(const char *out, uint32_t n_parts, double seconds, int json)
     printf("merged %u part%s: %s samples in %s shard%s, in %s\n", n_parts, n_parts == 1 ? "" : "s",
            unit_count(n, info.n_samples), unit_count(shards, info.n_shards),
            info.n_shards == 1 ? "" : "s", unit_seconds(time, seconds));
-    message_next("penstock bench", out);
+    message_next("bench", out);
     return message_finish(STATUS_OK);
 }
 

@@ -90,9 +90,17 @@ void message_no_memory(void)
     exit(STATUS_DAMAGED);
 }
 
+void message_program(void)
+{
+    const char *name = program_invocation_name;
+    text_print_word(stdout, strchr(name, '/') ? name : "penstock");
+}
+
 void message_next(const char *command, const char *path)
 {
-    printf("next: %s ", command);
+    fputs("next: ", stdout);
+    message_program();
+    printf(" %s ", command);
     text_print_word(stdout, path);
     putchar('\n');
 }

@@ -16,8 +16,10 @@ void message_error(const struct pstk_error *err, const char *path);
 /* Return what to do about an errno value that a limit of this process caused, to be put after the
  * sentence that names it; "" for others. */
 const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE]);
-/* Print on standard output what to type next: a command with a path, as a shell takes it. */
+/* Print on standard output what to type next: a subcommand with a path, as a shell takes it. */
 void message_next(const char *command, const char *path);
+/* Print on standard output how the command was called: by a path, or by its name in PATH. */
+void message_program(void);
 /* Out of memory in the command itself: say so and exit with STATUS_DAMAGED. */
 void message_no_memory(void) __attribute__((noreturn));
 /* Close standard output, after the last line there: a full disk or a closed descriptor must not

@@ -333,10 +333,13 @@ static int print_text(const struct pack *pack, const struct result *result)
            unit_seconds(time, seconds),
            unit_count(rate, (uint64_t)((double)info->n_samples / (seconds > 0 ? seconds : 1))));
     print_images(pack, result);
-    if (pack->n_parts > 1)
-        printf("next: when all %u parts are packed, penstock merge PART... OUT\n", pack->n_parts);
-    else
-        message_next("penstock bench", pack->out);
+    if (pack->n_parts > 1) {
+        printf("next: when all %u parts are packed, ", pack->n_parts);
+        message_program();
+        puts(" merge PART... OUT");
+    } else {
+        message_next("bench", pack->out);
+    }
     return message_finish(STATUS_OK);
 }
 

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-from test_command import crc32c, expect, main, run, run_json, write_picture
+from test_command import PENSTOCK, crc32c, expect, main, run, run_json, write_picture
 from PIL import Image
 from test_pack import jpeg_bytes, make_images, odd_jpeg, read, write
 
@@ -79,6 +79,24 @@ def people_read_why_files_stayed_as_they_came(world):
     assert "1.png" not in listed, listed
     text, _ = run("info", out)
     assert "a/3.jpg" not in text and "(2 JPEG, 1 PNG)" in text, text
+
+
+@test
+def info_says_how_far_a_field_is_compressed_and_of_what(world):
+    src, _ = forms(world)
+    out = world.fresh("kept")
+    plain = os.path.join(world.path("plain-src"), "0.png")
+    os.makedirs(os.path.dirname(plain), exist_ok=True)
+    Image.new("RGB", (300, 300)).save(plain)
+    for source, options, codec in ((src, [], "planes"),
+                                   (os.path.dirname(plain), ["--pixels", "200", "--compress", "zstd"], "zstd")):
+        run("pack", source, out, *options, "--overwrite")
+        images = run_json("info", out)["fields"][0]
+        wanted = "stored in %.0f %% of the plain size, by %s" % (
+            100 * images["stored_bytes"] / images["plain_bytes"], codec)
+        assert wanted in run("info", out)[0], (wanted, run("info", out)[0])
+    run("pack", src, out, "--jpeg", "keep", "--overwrite")
+    assert "plain size" not in run("info", out)[0]
 
 
 @test
@@ -162,7 +180,7 @@ def labels_that_cannot_be_read_do_not_hide_the_manifest(world):
     write(shard, bytes(data))
     told, err = run("info", out, status=1)
     assert "samples   6" in told and "record 0" in err and "(--counts counts" in told, (told, err)
-    expect(told.splitlines()[-1], "next: penstock verify " + out)
+    expect(told.splitlines()[-1], "next: %s verify %s" % (PENSTOCK, out))
     for option in ("--counts", "--kept"):
         _, err = run("info", out, option, status=1)
         assert "record 0" in err, err
@@ -182,7 +200,7 @@ def a_file_that_is_cut_short_or_missing_is_named_with_the_next_step(world):
     for _ in range(2):
         told, err = run("info", out, status=1)
         assert "samples   6" in told, told
-        expect(told.splitlines()[-1], "next: penstock verify " + out)
+        expect(told.splitlines()[-1], "next: %s verify %s" % (PENSTOCK, out))
         expect(err.count("shard-000000.pstk"), 1, err)
         assert "shard-000000.pstk" in run_json("info", out, status=1)["damage"]
         run("verify", out, status=1)  # as the next step says

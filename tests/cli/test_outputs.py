@@ -710,18 +710,29 @@ def the_next_command_can_be_typed_as_it_is_printed(world):
                  "~", "#x", "*", "a\x1bb", "new\nline", "!x", "a;b&c|d<e>(f)", "back\\slash'\x07"):
         out, err = run("pack", src, "--", name, cwd=folder)
         line = out.splitlines()[-1]
-        assert line.startswith("next: penstock bench "), line
+        assert line.startswith("next: %s bench " % PENSTOCK), line
         typed = line[len("next: "):]
-        done = subprocess.run(["bash", "-c", "penstock() { printf '%s\\0' \"$@\"; }; " + typed],
+        done = subprocess.run(["bash", "-c", PENSTOCK + "() { printf '%s\\0' \"$@\"; }; " + typed],
                               stdout=subprocess.PIPE, cwd=folder)
         command, path = done.stdout.split(b"\0")[:2]
         expect(command, b"bench")
         assert not path.startswith(b"-"), typed
         assert os.path.samefile(os.path.join(folder.encode(), path), os.path.join(folder, name)), typed
         if name.isalpha():
-            expect(typed, "penstock bench " + name)
+            expect(typed, "%s bench %s" % (PENSTOCK, name))
         check_clean(line.encode(), name)
     run("info", "./-out", cwd=folder)
+
+
+@test
+def the_next_command_has_the_name_by_which_this_one_was_called(world):
+    src, out = pictures(world, "typed-src", 2), world.fresh("called")
+    for called, printed in (("penstock", "penstock"), ("a b/penstock", "'a b/penstock'"), (PENSTOCK, PENSTOCK)):
+        for options, rest in ([], " bench " + out), (["--part", "0/2"], " merge PART... OUT"):
+            done = subprocess.run([called, "pack", src, out, "--overwrite", *options], executable=PENSTOCK,
+                                  stdout=subprocess.PIPE, text=True, check=True)
+            last = done.stdout.splitlines()[-1]
+            assert last.startswith("next: ") and last.endswith(printed + rest), last
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ def command() -> str:
 def main() -> None:
     """Run the command in place of this process, with its arguments."""
     try:
-        os.execv(path := command(), [path, *sys.argv[1:]])
+        path = command()
+        os.execv(path, ["penstock" if shutil.which("penstock") else path, *sys.argv[1:]])
     except OSError as error:
         sys.exit(f"penstock: {error}")
 
