@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct test_state {
     int n_run, n_failed;
@@ -74,6 +75,23 @@ struct test_case {
         snprintf(test_state.skip, sizeof test_state.skip, __VA_ARGS__);                            \
         return;                                                                                    \
     } while (0)
+
+/* Sleep for a millisecond; 0 after a minute of them. */
+static inline int test_nap(uint32_t n_before)
+{
+    const struct timespec millisecond = {.tv_nsec = 1000000};
+    nanosleep(&millisecond, NULL);
+    return n_before < 60000;
+}
+
+/*
+ * Wait for what other threads do. The limit is for a defect, which the CHECK after it reports; no
+ * machine is so slow. A test never sleeps for a fixed time and then expects something to have
+ * happened.
+ */
+#define WAIT_UNTIL(cond)                                                                           \
+    for (uint32_t naps_ = 0; !(cond) && test_nap(naps_); naps_++) {                                \
+    }
 
 /* 0: a plain build, 1: with ASan, 2: with TSan. */
 #if defined(__SANITIZE_ADDRESS__)

@@ -43,6 +43,7 @@ void cuda_fake_open(const struct cuda_fake_config *config)
     f->n_functions = f->n_slots = 0;
     f->capture = f->hold_copies = 0;
     f->captured = NULL;
+    f->clock_ns = 0;
     f->generation++;
     f->open = 1;
     cuda_fake__leave();

@@ -64,6 +64,7 @@ struct cuda_fake_config {
     uint32_t one_queue;        /* 1: as with CUDA_DEVICE_MAX_CONNECTIONS=1: see engine.c */
     uint32_t stream_depth;     /* operations that a stream takes before calls wait; 0: all */
     uint32_t copy_ns_per_kib;  /* how long a copy between host and device takes; 0: a memcpy */
+    uint32_t clock_by_hand;    /* 1: see cuda_fake_pass */
 };
 
 enum cuda_fake_hazard {
@@ -153,6 +154,15 @@ void cuda_fake_capture_stream(cudaStream_t stream);
 /* Hold a stream before its next operation, let it go again. Close lets all go. */
 void cuda_fake_hold(cudaStream_t stream);
 void cuda_fake_let(cudaStream_t stream);
+
+/*
+ * With clock_by_hand the clock of events stands still but for this call, and for kernels that spin:
+ * they take no time and move it by what they were to take. So times are exact, whatever the machine
+ * does meanwhile.
+ */
+void cuda_fake_pass(uint64_t ns);
+/* Records of events that the stream has reached. */
+uint64_t cuda_fake_records(cudaStream_t stream);
 
 /* Hold all copies to devices, or let them go. */
 void cuda_fake_hold_copies(int hold);

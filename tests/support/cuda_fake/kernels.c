@@ -92,6 +92,10 @@ static void run_spin(void *user)
     const uint64_t ns = *(const uint64_t *)user;
     struct timespec left = {.tv_sec = (time_t)(ns / 1000000000u),
                             .tv_nsec = (long)(ns % 1000000000u)};
+    if (cuda_fake__state.config.clock_by_hand) {
+        cuda_fake_pass(ns);
+        return;
+    }
     while (nanosleep(&left, &left) != 0 && errno == EINTR) {
     }
 }

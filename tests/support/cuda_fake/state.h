@@ -113,6 +113,7 @@ struct CUstream_st {
     struct cuda_fake__clock clock;
     struct cuda_fake__op *head, **tail;
     uint64_t n_enqueued, n_done;
+    uint64_t n_records;                /* of those that are done */
     enum cuda_fake__engine_kind queue; /* that its last copy or kernel went through */
     uint32_t held, ending, ended, joined, tried;
     uint64_t random;
@@ -158,6 +159,7 @@ struct cuda_fake__state {
     uint32_t open;
     uint64_t generation; /* counts opens: what threads keep from an earlier one is void */
     struct cuda_fake_config config;
+    uint64_t clock_ns;             /* with clock_by_hand */
     struct cuda_fake_stats counts; /* those since reset */
     struct {
         const char *name;

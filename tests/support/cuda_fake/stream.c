@@ -8,6 +8,8 @@
 
 static uint64_t now_ns(void)
 {
+    if (cuda_fake__state.config.clock_by_hand)
+        return cuda_fake__state.clock_ns;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
@@ -69,6 +71,7 @@ static void perform(struct CUstream_st *s, struct cuda_fake__op *op)
         cuda_fake__release(op->mark);
         op->mark->time_ns = now_ns();
         op->mark->done = 1;
+        s->n_records++;
     } else if (f->devices[s->device].poison == cudaSuccess) {
         cuda_fake__queue_leave(op);
         cuda_fake__engine_enter(s, op);
@@ -501,6 +504,22 @@ void cuda_fake_let(cudaStream_t stream)
         pthread_cond_signal(&s->work);
     }
     cuda_fake__leave();
+}
+
+void cuda_fake_pass(uint64_t ns)
+{
+    cuda_fake__enter();
+    cuda_fake__state.clock_ns += ns;
+    cuda_fake__leave();
+}
+
+uint64_t cuda_fake_records(cudaStream_t stream)
+{
+    cuda_fake__enter();
+    const struct CUstream_st *s = cuda_fake__stream(stream);
+    const uint64_t n = s ? s->n_records : 0;
+    cuda_fake__leave();
+    return n;
 }
 
 static void end_all(struct CUstream_st *s)
