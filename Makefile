@@ -5,11 +5,11 @@ DECLARATIONS = bindings/python/penstock/_c.py
 
 .PHONY: build demo check test test-more attack benchmark declarations format doc install wheel deb clean
 
-build: $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+build:
+	@scripts/build $(BUILD)
 
-demo: $(BUILD)/build.ninja
-	@ninja -C $(BUILD) src/cli/penstock tests/make_images examples/example_loader
+demo:
+	@scripts/build $(BUILD) src/cli/penstock tests/make_images examples/example_loader
 	@scripts/demo $(BUILD)
 
 # After each change: one compiler, no slow tests.
@@ -44,9 +44,9 @@ format:
 	@scripts/sources | xargs clang-format -i
 
 # A site in build-doc/, from the headers, the docstrings and the pages below docs/.
-doc: $(BUILD)/build.ninja
+doc:
 	@scripts/deps wheel
-	@ninja -C $(BUILD) src/cli/penstock
+	@scripts/build $(BUILD) src/cli/penstock
 	@scripts/doc $(BUILD)
 
 install: build
@@ -62,7 +62,3 @@ deb:
 
 clean:
 	rm -rf build build-* demo
-
-$(BUILD)/build.ninja:
-	@scripts/deps build
-	@meson setup $(BUILD)
