@@ -20,7 +20,7 @@ uint32_t pstk__exif_orientation(const uint8_t *tiff, uint64_t size)
     int little = tiff[0] == 'I';
     uint32_t mark = (uint32_t)tiff[2] << 8 | tiff[3];
     if (memcmp(tiff, little ? "II" : "MM", 2) != 0 || (mark != 0x2a && mark != 0x2a00))
-        return 1; /* 42 in the wrong byte order is forgiven, as Pillow does */
+        return 1; /* accept 42 in the wrong byte order, as Pillow does */
     uint64_t at = read_number(tiff + 4, 4, little);
     if (at > size - 2)
         return 1;

@@ -9,14 +9,14 @@
 
 #include <stdlib.h>
 
-/* Of two decoders of one encoding, the first takes what is stored without a codec. */
+/* Of two decoders of one encoding, the first decodes values stored without a codec. */
 static const struct pstk__image_decoder *const decoders[] = {
     &pstk__image_jpeg, &pstk__image_png, &pstk__image_pixels, &pstk__image_planes};
 
 #define N_DECODERS (sizeof decoders / sizeof decoders[0])
 
 struct pstk__image_state {
-    void *states[N_DECODERS]; /* owned, by the decoder of the same place; NULL: not opened */
+    void *states[N_DECODERS]; /* owned; of the decoder at the same index; NULL: not open */
 };
 
 const struct pstk__image_decoder *pstk__image_decoder(uint32_t encoding)
@@ -46,7 +46,8 @@ int pstk__image_probe(const void *data, uint64_t size, uint64_t max_pixels,
 
 uint64_t pstk__image_scratch_within(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
-    /* One image is decoded at a time, and its memory is given back: the largest bound holds. */
+    /* One image is decoded at a time, and its memory is given back, so the largest bound is
+     * enough. */
     uint64_t most = 0;
     for (size_t i = 0; i < N_DECODERS; i++) {
         const uint64_t size = decoders[i]->scratch(max_width, max_height, max_pixels);

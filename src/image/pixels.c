@@ -17,7 +17,7 @@ static int pixels_probe(const void *data, uint64_t size, uint64_t max_pixels,
                       "decoded pixels have no header; give their width and height");
 }
 
-/* The arena is the state. */
+/* Use the arena as the state. */
 static int pixels_open(void **out, struct pstk__arena *arena, uint32_t variant,
                        struct pstk_error *err)
 {
@@ -27,7 +27,7 @@ static int pixels_open(void **out, struct pstk__arena *arena, uint32_t variant,
     return 0;
 }
 
-/* A row of at most 4 channels, rounded up by the arena to 64 bytes. */
+/* One row of at most 4 channels, rounded up by the arena to 64 bytes. */
 static uint64_t pixels_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     (void)max_height;
@@ -35,7 +35,7 @@ static uint64_t pixels_scratch(uint32_t max_width, uint32_t max_height, uint64_t
     return 4 * (uint64_t)max_width + 64;
 }
 
-/* Rows of RGB, `stride` bytes apart, to a sink that takes other channels. */
+/* Convert rows of RGB, `stride` bytes apart, for a sink of other channels. */
 static int convert_rows(struct pstk__arena *arena, const uint8_t *rgb, uint64_t stride,
                         const struct pstk__box *box, const struct pstk__row_sink *sink)
 {
@@ -61,7 +61,7 @@ static int pixels_decode(void *state, const struct pstk__coded *image, const str
     int rc = pstk__image_check_box(image, box, sink, err);
     if (rc < 0)
         return rc;
-    const uint64_t stride = (uint64_t)info->width * 3; /* below 2^34: times height could overflow */
+    const uint64_t stride = (uint64_t)info->width * 3; /* < 2^34; times height may overflow */
     if (image->size / stride != info->height || image->size % stride != 0)
         return pstk__fail(
             err, PSTK_EBADMSG, PSTK_STAGE_DECODE,

@@ -2,13 +2,13 @@
 /*
  * Coordinates. Every row in memory begins at the same column of the image, the *origin*: a multiple
  * of the MCU's width, so that a block of each component begins there and rows can be aligned.
- * Pixels between it and the box (fewer than an MCU, and one MCU where a margin begins just before
- * the box) are made and not handed on.
+ * Pixels between the origin and the box are made but not passed on. They are fewer than an MCU, or
+ * one MCU more if a margin begins just before the box.
  *
- * Upsampling, by libjpeg-turbo's rules (jinit_upsampler): fancy for 2 x 1, 2 x 2 (but neither where
- * a component is at most two samples wide) and 1 x 2, replication for every other whole ratio. So
- * it is from release 2.0.3 on, to 3.2 at least; before, 1 x 2 was rounded without the bias (1.5.1)
- * or replicated (older).
+ * Upsampling follows libjpeg-turbo's rules (jinit_upsampler): fancy for 2 x 1, 2 x 2 (both only
+ * where a component is more than two samples wide) and 1 x 2; replication for every other whole
+ * ratio. This holds for releases 2.0.3 to 3.2 at least; older ones rounded 1 x 2 without the bias
+ * (1.5.1) or replicated it.
  */
 #include "image/jpeg/backend.h"
 
@@ -17,7 +17,7 @@
 
 #include <assert.h>
 
-#define BLOCK 8u  /* samples on each side of a block; rows that the sink gets at once */
+#define BLOCK 8u  /* samples of a block's side; rows that the sink gets at once */
 #define ALIGN 64u /* bytes; see kernels.h */
 
 /* How the samples of a component become pixels. */
@@ -27,26 +27,26 @@ enum upsampling { FULL_SIZE, FANCY_H2V1, FANCY_H1V2, FANCY_H2V2, REPLICATED };
 struct plane {
     uint32_t component; /* index in the frame */
     uint32_t upsampling;
-    uint32_t expand_h, expand_v;    /* pixels for a sample, on each axis */
-    uint32_t height;                /* samples, of the whole component */
-    uint32_t first_block, n_blocks; /* columns that are transformed */
-    uint32_t n_samples;             /* from the origin, that are upsampled; <= 8 n_blocks */
-    uint32_t has_left_edge;         /* 1: the component's first sample is among them */
-    uint32_t has_right_edge;        /* 1: and the last */
-    uint32_t n_rows;                /* of the ring, 8 or 16 */
-    uint32_t next_row;              /* row of blocks that comes next */
-    size_t stride;                  /* bytes from row to row of the ring */
+    uint32_t expand_h, expand_v;    /* pixels for each sample, on each axis */
+    uint32_t height;                /* of the whole component, in samples */
+    uint32_t first_block, n_blocks; /* columns of blocks to transform */
+    uint32_t n_samples;             /* samples to upsample, from the origin; <= 8 n_blocks */
+    uint32_t has_left_edge;         /* 1: they include the component's first sample */
+    uint32_t has_right_edge;        /* 1: they include its last sample */
+    uint32_t n_rows;                /* of the ring: 8 or 16 */
+    uint32_t next_row;              /* next row of blocks */
+    size_t stride;                  /* bytes between rows of the ring */
     uint8_t *ring;                  /* sample row y is row y % n_rows */
-    uint8_t *upsampled;             /* one row at full width; FULL_SIZE: NULL */
+    uint8_t *upsampled;             /* one row at full width; NULL: FULL_SIZE */
 };
 
 struct backend {
     const struct pstk__backend_config *config;
     struct plane planes[PSTK__JPEG_MAX_COMPONENTS];
     uint32_t origin, end; /* columns of the image, [origin, end) */
-    size_t stride;        /* bytes from row to row of pixels */
-    uint8_t *pixels;      /* BLOCK rows, of RGB or of RGBA; NULL: the sink takes the gray plane */
-    uint8_t *rgb;         /* one row, where pixels are RGBA; else NULL */
+    size_t stride;        /* bytes between rows of pixels */
+    uint8_t *pixels;      /* BLOCK rows of RGB or RGBA; NULL: the sink takes the gray plane */
+    uint8_t *rgb;         /* one row, for RGBA pixels; else NULL */
 };
 
 static size_t round_up(size_t n)
@@ -76,7 +76,7 @@ static int bad_frame(struct pstk_error *err, const char *what)
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "JPEG frame: %s", what);
 }
 
-/* Sides and counts of blocks as they follow from the image's sides and the factors. */
+/* Check that sides and numbers of blocks follow from the image's sides and the factors. */
 static int check_layout(const struct pstk__jpeg_frame *f, struct pstk_error *err)
 {
     struct pstk__jpeg_frame want = *f;
@@ -135,8 +135,8 @@ static uint32_t upsampling_of(const struct pstk__jpeg_frame *f,
     return REPLICATED;
 }
 
-/* First and last row of samples that the pixel rows [top, bottom) need. A fancy row looks at the
- * row of samples above when it is even, at the one below when it is odd. */
+/* Return the first and the last row of samples that the pixel rows [top, bottom) need. An even
+ * fancy row also needs the row of samples above, an odd one the row below. */
 static uint32_t first_row_of(const struct plane *plane, uint32_t top)
 {
     if (is_fancy_v(plane->upsampling))
@@ -175,7 +175,7 @@ static void plane_begin(struct backend *backend, uint32_t i)
     plane->stride = round_up((size_t)plane->n_blocks * BLOCK) + ALIGN;
 }
 
-/* The origin, then the planes. */
+/* Set the origin, then the planes. */
 static void backend_begin(struct backend *backend, const struct pstk__backend_config *c)
 {
     const struct pstk__jpeg_frame *f = c->frame;
@@ -196,7 +196,7 @@ static void backend_begin(struct backend *backend, const struct pstk__backend_co
 
 static size_t ring_size(uint32_t n_rows, size_t stride)
 {
-    return ALIGN + n_rows * stride; /* the end of a row's stride lies before the next row */
+    return ALIGN + n_rows * stride; /* the end of a row's stride is before the next row */
 }
 
 static size_t upsampled_size(size_t n_pixels)
@@ -204,7 +204,7 @@ static size_t upsampled_size(size_t n_pixels)
     return ALIGN + round_up(n_pixels) + ALIGN;
 }
 
-/* 1: what the sink takes are the samples of the file's only component. */
+/* 1: the sink takes the samples of the file's only component. */
 static int is_gray_plane(const struct pstk__backend_config *c)
 {
     return c->sink->channels == 1 && c->frame->color == PSTK__JPEG_GRAY;
@@ -236,12 +236,12 @@ static int backend_allocate(struct backend *backend, struct pstk__arena *arena)
 }
 
 /*
- * A component has at most as many samples in a row as the image has pixels, W; whole blocks of them
- * are at most W rounded up to 8, which the stride rounds up to 64. Upsampled, n_samples is at most
- * the component's width, ceil(W h / max_h), and expand_h times that at most W + (max_h - 1) / h, so
- * W + 3. All four components except one may be interpolated vertically, since some component has
- * the largest factor: that is not made use of. Pixels: W rounded up to 64, 4 bytes each, and a row
- * of 3 bytes each.
+ * A component has at most as many samples in a row as the image has pixels, W. Whole blocks of them
+ * are at most W rounded up to 8, and the stride rounds that up to 64. Upsampled, n_samples is at
+ * most the component's width, ceil(W h / max_h), and expand_h times that is at most W + (max_h - 1)
+ * / h, hence W + 3. At most three of the four components are interpolated vertically, because one
+ * has the largest factor; the bound ignores that. Pixels take W rounded up to 64, 4 bytes each, and
+ * one row of 3 bytes each.
  */
 uint64_t pstk__jpeg_backend_scratch(uint32_t max_width)
 {
@@ -258,7 +258,7 @@ static uint8_t *sample_row(const struct plane *plane, uint32_t y)
     return plane->ring + (y & (plane->n_rows - 1)) * plane->stride;
 }
 
-/* The samples beyond the image's edges that fancy upsampling reads: copies of the outermost. */
+/* Set the samples past the image's edges that fancy upsampling reads: copies of the outermost. */
 static void extend_edges(const struct plane *plane, uint8_t *row)
 {
     for (uint32_t y = 0; y < BLOCK; y++, row += plane->stride) {
@@ -270,9 +270,9 @@ static void extend_edges(const struct plane *plane, uint8_t *row)
 }
 
 /*
- * Transform the rows of blocks up to the one that holds sample row `last`. Rows that are still
- * needed are not overwritten: the pixel rows [8 k, 8 k + 8) need samples of one row of blocks, or,
- * interpolated vertically, of the rows of samples from 4 k - 1 to 4 k + 4, which lie in two.
+ * Transform rows of blocks up to the one that holds sample row `last`. It never overwrites rows
+ * that are still needed: the pixel rows [8 k, 8 k + 8) need samples of one row of blocks;
+ * interpolated vertically, they need sample rows 4 k - 1 to 4 k + 4, which lie in two.
  */
 static int plane_fill(const struct backend *backend, struct plane *plane, uint32_t last,
                       struct pstk_error *err)
@@ -303,11 +303,11 @@ static void replicate(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t time
             *out++ = in[i];
 }
 
-/* One row of a component at the image's full size, from the origin on. */
+/* Return one row of a component at the image's full size, from the origin on. */
 static const uint8_t *plane_row(const struct plane *plane, const struct pstk__jpeg_kernels *k,
                                 uint32_t y)
 {
-    const uint32_t half = y / 2; /* the row of samples, and its neighbour, of the FANCY_..V2 */
+    const uint32_t half = y / 2; /* FANCY_..V2: the row of samples; `other` is its neighbour */
     const uint32_t other = y % 2 ? least(half + 1, plane->height - 1) : half - (half > 0);
     switch (plane->upsampling) {
     case FULL_SIZE:
@@ -331,7 +331,7 @@ static const uint8_t *plane_row(const struct plane *plane, const struct pstk__jp
     return plane->upsampled;
 }
 
-/* Pixel rows [y, end), all between two multiples of BLOCK. */
+/* Make pixel rows [y, end), which lie between two multiples of BLOCK. */
 static int backend_rows(struct backend *backend, uint32_t y, uint32_t end, struct pstk_error *err)
 {
     const struct pstk__backend_config *c = backend->config;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/bits: entropy-coded bits written to memory: most significant bit first, a zero stuffed after
- * each byte 0xff. Pure, inline: the innermost loop of coding.
+ * jpeg/bits: writes entropy-coded bits to memory, the most significant bit first, with a zero byte
+ * stuffed after each byte 0xff. Pure, inline: the innermost loop of coding.
  */
 #ifndef PSTK_JPEG_BITS_H
 #define PSTK_JPEG_BITS_H
@@ -11,24 +11,24 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The most that is written between two calls of pstk__bits_ready: 64 bits held back, and either 64
- * symbols of 31 bits (a sequential block), or a run's symbol of 30 with 1000 correction bits, then
- * 64 symbols of 17 and 63 correction bits (a refined block): below 290 bytes, doubled by stuffing.
- */
+/* The most bytes between two calls of pstk__bits_ready. 64 bits held back, and either 64 symbols of
+ * 31 bits (a sequential block), or a run's symbol of 30 bits with 1000 correction bits, then 64
+ * symbols of 17 bits and 63 correction bits (a refined block): less than 290 bytes, doubled by
+ * stuffing. */
 #define PSTK__BITS_MARGIN 640u
 
-/* What changes with every symbol. */
+/* The part that changes with every symbol. */
 struct pstk__bit_state {
-    uint64_t buffer;  /* bits not yet written, in the low 64 - n_free ones; those above: unused */
+    uint64_t buffer;  /* the low 64 - n_free bits are not yet written; the others are unused */
     int32_t n_free;   /* 1..64 */
-    uint32_t missing; /* 1: a symbol without a code was asked for */
+    uint32_t missing; /* 1: a symbol without a code was written */
     uint8_t *at;      /* where the next byte goes */
 };
 
 struct pstk__bits {
     struct pstk__bit_state state;
     uint8_t *end;           /* of the memory that `at` points into */
-    uint8_t *out, *out_end; /* the caller's memory while `at` is in `spill`, else out is NULL */
+    uint8_t *out, *out_end; /* the caller's memory while `at` is in `spill`; else out is NULL */
     uint8_t spill[2 * PSTK__BITS_MARGIN];
 };
 
@@ -42,7 +42,7 @@ static inline void pstk__bits_init(struct pstk__bits *bits, uint8_t *out, uint8_
     bits->out = bits->out_end = NULL;
 }
 
-/* Move what was written to the spill to the caller's memory. 0, or -1 when it does not fit. */
+/* Move the bytes in the spill to the caller's memory. 0, or -1 when they do not fit. */
 static inline int pstk__bits_settle(struct pstk__bits *bits)
 {
     if (!bits->out)
@@ -57,7 +57,7 @@ static inline int pstk__bits_settle(struct pstk__bits *bits)
     return 0;
 }
 
-/* Make room for PSTK__BITS_MARGIN bytes: near the end of the caller's memory, in the spill. 0, or
+/* Make room for PSTK__BITS_MARGIN bytes; near the end of the caller's memory, in the spill. 0, or
  * -1 when the memory is full. */
 static inline int pstk__bits_ready(struct pstk__bits *bits)
 {
@@ -75,11 +75,11 @@ static inline int pstk__bits_ready(struct pstk__bits *bits)
 static inline uint8_t *pstk__bits_byte(uint8_t *at, uint32_t byte)
 {
     *at++ = (uint8_t)byte;
-    *at = 0; /* within the margin; overwritten unless it is the stuffed one */
+    *at = 0; /* within the margin; overwritten unless it is stuffed */
     return at + (byte == 0xff);
 }
 
-/* Eight bytes. */
+/* Write eight bytes. */
 static inline uint8_t *pstk__bits_word(uint8_t *at, uint64_t word)
 {
     if (word & 0x8080808080808080u & ~(word + 0x0101010101010101u)) {
@@ -92,23 +92,23 @@ static inline uint8_t *pstk__bits_word(uint8_t *at, uint64_t word)
     return at + 8;
 }
 
-/* The low n bits of value, whose others are 0; 0 <= n <= 31. */
+/* Write the low n bits of value, whose other bits are 0; 0 <= n <= 31. */
 static inline void pstk__bits_put(struct pstk__bit_state *bit_state, uint32_t value, int32_t n)
 {
     bit_state->n_free -= n;
     if (bit_state->n_free <= 0) {
-        /* n bits go in where n + n_free are free: the upper ones fill the buffer up */
+        /* n + n_free bits are free: the upper ones of value fill the buffer */
         uint64_t full =
             bit_state->buffer << (n + bit_state->n_free) | (uint64_t)value >> -bit_state->n_free;
         bit_state->at = pstk__bits_word(bit_state->at, full);
-        bit_state->buffer = value; /* the bits above those left over are shifted out */
+        bit_state->buffer = value; /* later shifts drop the bits already written */
         bit_state->n_free += 64;
         return;
     }
     bit_state->buffer = bit_state->buffer << n | value;
 }
 
-/* A symbol with the value bits that its code makes room for. */
+/* Write a symbol and the value bits that follow its code. */
 static inline void pstk__bits_symbol(struct pstk__bit_state *bit_state,
                                      const struct pstk__huffman *huffman, uint32_t symbol,
                                      uint32_t value)
@@ -118,7 +118,7 @@ static inline void pstk__bits_symbol(struct pstk__bit_state *bit_state,
     pstk__bits_put(bit_state, huffman_code.bits | value, huffman_code.size);
 }
 
-/* Fill the last byte up with bits of `padding` (0 or 1) and write it. */
+/* Fill up the last byte with bits of `padding` (0 or 1) and write it. */
 static inline void pstk__bits_flush(struct pstk__bit_state *bit_state, uint32_t padding)
 {
     uint32_t n_used = 64 - (uint32_t)bit_state->n_free;
@@ -132,7 +132,7 @@ static inline void pstk__bits_flush(struct pstk__bit_state *bit_state, uint32_t 
     bit_state->n_free = 64;
 }
 
-/* A marker, between flushed bits. */
+/* Write a marker, after a flush. */
 static inline void pstk__bits_marker(struct pstk__bit_state *bit_state, uint32_t marker)
 {
     *bit_state->at++ = 0xff;

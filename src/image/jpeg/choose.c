@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding out how a file can be rebuilt: by trying. Nearly every file comes out equal at the first
- * try. What encoders do otherwise and a second try gets right: they fill last bytes up with zeros,
- * or leave bytes between the end of a scan and the next marker.
+ * Tries the methods of rebuilding a file. Nearly every file comes out equal at the first try. A
+ * second try handles encoders that fill up last bytes with zeros, or leave bytes between the end of
+ * a scan and the next marker.
  */
 #include "image/jpeg/choose.h"
 
@@ -15,13 +15,13 @@ struct trial {
     struct pstk__jpeg_image *image;
     const uint8_t *data; /* the original */
     uint64_t size;
-    uint8_t *out; /* the attempt's */
+    uint8_t *out; /* the rebuilt file */
     uint64_t capacity, out_size;
     struct pstk__jpeg_attempt *attempt;
     struct pstk__arena *arena;
 };
 
-/* 1: equal to the original. 0: it is not. < 0: there is no such file. */
+/* Rebuild the file. 1: it equals the original; 0: it differs; < 0: it cannot be rebuilt so. */
 static int rebuild(struct trial *trial, struct pstk_error *err)
 {
     int r = pstk__jpeg_attempt(trial->attempt, trial->image, trial->out, trial->capacity,
@@ -33,15 +33,15 @@ static int rebuild(struct trial *trial, struct pstk_error *err)
 }
 
 /*
- * Are the scans' data at least what the original's begin with? Then give the image a skeleton with
- * what follows them. 1: done. 0: they differ. ENOMEM.
+ * Check that the original's scans begin with the data of the rebuilt scans, and give the image a
+ * skeleton that includes the bytes after these. 1: done. 0: they differ. ENOMEM.
  */
 static int keep_rests(struct trial *trial)
 {
     struct pstk__jpeg_walk walk = {.data = trial->data, .size = trial->size};
     struct pstk__jpeg_segment segment;
-    uint64_t n = 0, n_copied = 0; /* bytes of the skeleton; of the original, looked at for it */
-    uint64_t at = 0, from = 0;    /* out[at] belongs to data[from] */
+    uint64_t n = 0, n_copied = 0; /* bytes of the skeleton; bytes of the original already handled */
+    uint64_t at = 0, from = 0;    /* out[at] corresponds to data[from] */
     uint32_t n_scans = 0;
     uint8_t *skeleton = pstk__arena_get(trial->arena, (size_t)trial->size);
     if (!skeleton)
@@ -67,8 +67,8 @@ static int keep_rests(struct trial *trial)
     return 1;
 }
 
-/* Try one way. 1: the image is set up to be rebuilt so, and out holds the file. 0: it cannot. A
- * result < 0 is lack of memory. */
+/* Try one method. 1: it works, the image is set up for it, and out holds the file. 0: it does not.
+ * < 0: no memory. */
 static int try(struct trial *trial, uint32_t way, uint32_t parameters)
 {
     struct pstk__jpeg_image *image = trial->image;
@@ -127,16 +127,16 @@ int pstk__jpeg_image_choose(struct pstk__jpeg_image *image, const void *data, ui
                           "JPEG: no scratch memory for rebuilding");
     int r = try_all(&trial, exact, err);
     *out_size = trial.out_size;
-    if (image->skeleton == skeleton) /* else the new one lies after the mark, and stays */
+    if (image->skeleton == skeleton) /* else the new one lies after the mark, and is kept */
         pstk__arena_reset(arena, mark);
     return r;
 }
 
 /*
- * Read: the skeleton, and libjpeg's arrays, each side of which is rounded up to at most 4 blocks,
- * with a pointer a row; for a file of one component, maybe a copy of them. Its tables and state in
- * addition: below 96 KiB (decode.c). Choose: another skeleton, and one attempt at a time.
- * Components are taken at full size, so that only the sides and n_components need be known.
+ * Reading takes the skeleton, and libjpeg's arrays, with each side rounded up to at most 4 blocks
+ * and a pointer for each row; for a file of one component maybe a copy of them. libjpeg's tables
+ * and state add less than 96 KiB (decode.c). Choosing takes another skeleton, and one attempt at a
+ * time. Components count at full size, so only the sides and n_components matter.
  */
 uint64_t pstk__jpeg_image_scratch(const struct pstk__jpeg_frame *f, uint64_t file_size)
 {

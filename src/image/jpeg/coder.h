@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/coder: how the blocks of a sequential scan are coded. Pure, inline, so that each variant
- * compiles it for its CPU.
+ * jpeg/coder: codes the blocks of a sequential scan. Pure, inline, so that each variant compiles it
+ * for its CPU.
  */
 #ifndef PSTK_JPEG_CODER_H
 #define PSTK_JPEG_CODER_H
@@ -21,7 +21,7 @@ struct pstk__jpeg_coder {
     struct pstk__zigzag_places places;
 };
 
-/* Bits of the magnitude of a value other than 0. */
+/* Bits of the magnitude of a value that is not 0. */
 static inline uint32_t pstk__jpeg_width_of_other(int32_t value)
 {
     return 32 - (uint32_t)__builtin_clz((uint32_t)(value < 0 ? -value : value));
@@ -32,13 +32,14 @@ static inline uint32_t pstk__jpeg_width_of(int32_t value)
     return value == 0 ? 0 : pstk__jpeg_width_of_other(value);
 }
 
-/* Annex F.1.2.1: negative values less one, in as many bits. */
+/* The value bits of annex F.1.2.1: negative values minus one, in as many bits. */
 static inline uint32_t pstk__jpeg_value_bits(int32_t value, uint32_t width)
 {
     return (uint32_t)(value + (value >> 31)) & ((1u << width) - 1);
 }
 
-/* The decoder's sums are kept in 16 bits: a difference beyond those comes back wrapped. */
+/* The difference of two DCs. Decoders keep sums in 16 bits, so a difference beyond 16 bits
+ * wraps. */
 static inline int32_t pstk__jpeg_dc_difference(int32_t dc, int16_t *last)
 {
     int32_t difference = (int16_t)(uint16_t)(dc - *last);
@@ -46,7 +47,7 @@ static inline int32_t pstk__jpeg_dc_difference(int32_t dc, int16_t *last)
     return difference;
 }
 
-/* Begin a scan. -1: it names a table that cannot be. */
+/* Begin a scan. -1: it names a table that does not exist. */
 static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
                                          const struct pstk__jpeg_scan *scan,
                                          const struct pstk__jpeg_script *script, uint32_t padding,
@@ -65,7 +66,7 @@ static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
     return 0;
 }
 
-/* Visitors of a scan's blocks; user is the coder. */
+/* Code a block and a restart: the visitors of a scan, whose user is the coder. */
 static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *user, uint32_t i,
                                                                         const int16_t *block)
 {
@@ -74,7 +75,7 @@ static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *us
 
     if (pstk__bits_ready(coder->bits) < 0)
         return -1;
-    /* A copy can stay in registers: what is written, bytes, might overlap the original. */
+    /* A copy can stay in registers, because the bytes written might overlap the original. */
     struct pstk__bit_state bit_state = coder->bits->state;
     int32_t difference = pstk__jpeg_dc_difference(block[0], &coder->last_dc[i]);
     uint32_t width = pstk__jpeg_width_of(difference), last = 0;
@@ -109,8 +110,8 @@ static inline int pstk__jpeg_coder_restart(void *user, uint32_t number)
     return 0;
 }
 
-/* All blocks of a scan that was begun, for CPUs that have more (scan_avx2.c, scan_avx512.c). 0, or
- * another number as the visitors. */
+/* Code all blocks of a scan that was begun, on CPUs with these instructions (scan_avx2.c,
+ * scan_avx512.c). 0, or a visitor's other result. */
 int pstk__jpeg_coder_avx2(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *coder);
 int pstk__jpeg_coder_avx512(const struct pstk__jpeg_units *units, struct pstk__jpeg_coder *coder);
 

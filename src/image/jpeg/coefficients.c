@@ -11,9 +11,9 @@
 
 _Static_assert(sizeof(JBLOCK) == 128, "libjpeg's coefficients are ours");
 
-/* One file being read. */
+/* A file being read. */
 struct reader {
-    struct pstk__jpeg_guard guard; /* first: libjpeg's callbacks find the reader by it */
+    struct pstk__jpeg_guard guard; /* first: libjpeg's callbacks find the reader through it */
     struct jpeg_decompress_struct cinfo;
     void (*count_scans)(j_common_ptr cinfo); /* the guard's progress monitor */
     const struct pstk__jpeg_header *header;
@@ -21,7 +21,7 @@ struct reader {
     struct pstk__arena *arena;
 };
 
-/* A file of one scan may end after it without an end-of-image marker, as when it is decoded. */
+/* Accept the end of input after the last row of a file of one scan, as decoding does. */
 static void on_progress(j_common_ptr cinfo)
 {
     struct reader *reader = cinfo->client_data;
@@ -83,8 +83,8 @@ static int read_frame(struct reader *reader)
     return 0;
 }
 
-/* The tables that libjpeg kept when each component's first scan began. A component without a scan
- * has none, and no coefficients that any table could change. */
+/* Copy the tables that libjpeg kept when each component's first scan began. A component without a
+ * scan has no table, and no coefficients that one could change. */
 static void read_quant(struct reader *reader)
 {
     for (uint32_t i = 0; i < reader->image->frame.n_components; i++) {
@@ -100,8 +100,8 @@ static JBLOCKROW row_of(struct reader *reader, jvirt_barray_ptr array, uint32_t 
     return *cinfo->mem->access_virt_barray((j_common_ptr)cinfo, array, row, 1, FALSE);
 }
 
-/* Our memory manager keeps an array's rows one after the other, so that it can stay where it is;
- * but libjpeg rounds the rows of a file with one component up to its sampling factors. */
+/* Use the array in place if its rows are contiguous, as our memory manager makes them; otherwise
+ * copy. libjpeg rounds the rows of a file with one component up to its sampling factors. */
 static int take_blocks(struct reader *reader, uint32_t i, jvirt_barray_ptr array)
 {
     const struct pstk__jpeg_component *component = &reader->image->frame.component[i];
@@ -133,7 +133,7 @@ static int read_file(void *user)
     if (result < 0)
         return result;
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(cinfo);
-    if (!arrays) { /* the input ended where it may */
+    if (!arrays) { /* the input ended where it may end */
         cinfo->unread_marker = JPEG_EOI;
         arrays = jpeg_read_coefficients(cinfo);
     }

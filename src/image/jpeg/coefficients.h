@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/coefficients: a JPEG file taken apart into its quantised coefficients and all its other
- * bytes. For packing, and for giving a file back (rebuild.h): not on the way to pixels.
+ * jpeg/coefficients: takes a JPEG file apart into its quantised coefficients and its other bytes.
+ * For packing, and for rebuilding a file (rebuild.h); decoding to pixels does not use it.
  *
- * What is read is what decoding accepts (decode.c: the same warnings end it), of any process that
+ * It reads what decoding accepts (decode.c: the same warnings are errors), of any process that
  * libjpeg-turbo reads as coefficients. The *skeleton* is the file without the entropy-coded data of
  * its scans: markers with their segments, stray bytes between them, bytes after the end.
  */
@@ -15,32 +15,33 @@
 
 #include <penstock/types.h>
 
-/* How a file is put together from coefficients and skeleton. */
+/* How a file is rebuilt from coefficients and skeleton. */
 enum pstk__jpeg_rebuild {
-    PSTK__JPEG_REBUILD_SCANS = 1,    /* our own Huffman coder, sequential and progressive, codes the
-                                        scans by the skeleton's tables: the original's bytes */
-    PSTK__JPEG_REBUILD_LIBRARY = 2,  /* libjpeg codes the scans (arithmetic): the original's bytes;
-                                        it allocates */
-    PSTK__JPEG_REBUILD_STANDARD = 3, /* a standard JPEG with the same coefficients, tables of
-                                        quantisation, APPn and COM markers; other bytes, that SCANS
-                                        gives back. Is not stored */
+    /* Our own Huffman coder, sequential and progressive, codes the scans by the skeleton's tables.
+     * Gives the original's bytes. */
+    PSTK__JPEG_REBUILD_SCANS = 1,
+    /* libjpeg codes the scans (arithmetic coding). Gives the original's bytes; allocates. */
+    PSTK__JPEG_REBUILD_LIBRARY = 2,
+    /* A standard JPEG with the same coefficients, quantisation tables, APPn and COM markers. Gives
+     * other bytes, which SCANS can rebuild. Never stored. */
+    PSTK__JPEG_REBUILD_STANDARD = 3,
 };
 
 struct pstk__jpeg_image {
     struct pstk__jpeg_frame frame;
     uint32_t orientation; /* EXIF, 1..8 */
     uint32_t smoothed;    /* 1: a progressive file that lacks bits of some coefficients, so that
-                             libjpeg smooths its blocks: planes cannot stand for its pixels */
-    int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS]; /* rows * stride blocks of 64 coefficients, row
-                                                   by row, natural order, MCU padding included */
+                             libjpeg smooths its blocks: planes cannot give its pixels */
+    int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS]; /* rows * stride blocks of 64 coefficients, row by
+                                                   row, natural order, MCU padding included */
     uint8_t *skeleton;
     uint64_t skeleton_size;
-    uint32_t rebuild;    /* enum pstk__jpeg_rebuild; set by choose, given to rebuild */
-    uint32_t parameters; /* what rebuild also needs (padding bits, ...); set by choose */
+    uint32_t rebuild;    /* enum pstk__jpeg_rebuild; choose sets it, rebuild reads it */
+    uint32_t parameters; /* for the rebuild (padding bits, ...); choose sets them */
 };
 
-/* Take a file apart. Memory from the arena, which stays the caller's. EBADMSG, ENOTSUP, EFBIG (over
- * max_pixels or too many scans), ENOMEM. */
+/* Take a file apart. Takes memory from the arena, which the caller resets. EBADMSG, ENOTSUP, EFBIG
+ * (over max_pixels or too many scans), ENOMEM. */
 int pstk__jpeg_image_read(struct pstk__jpeg_image *image, const void *data, uint64_t size,
                           uint64_t max_pixels, struct pstk__arena *arena, struct pstk_error *err);
 

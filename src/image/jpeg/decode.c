@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JPEG by libjpeg-turbo: accurate integer DCT (ISLOW) and fancy upsampling, Pillow's pixels.
+ * jpeg/decode: decodes JPEG by libjpeg-turbo to Pillow's pixels: accurate integer DCT (ISLOW) and
+ * fancy upsampling.
  *
- * What counts as damage is said in library.h.
- * The input ends where the bytes end: no end-of-image marker is made up. As with Pillow, only a
- * file whose last row came out complete may lack it.
+ * library.h defines what counts as damage. The input ends where the bytes end: the decoder invents
+ * no end-of-image marker. As with Pillow, a file may lack the marker only if its last row is
+ * complete.
  */
 #include "image/jpeg/decode.h"
 
@@ -16,21 +17,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fancy upsampling looks one chroma sample, two pixels, to each side: decoded and dropped. (Not the
- * whole condition: see crop.) */
+/* Fancy upsampling reads one chroma sample, two pixels, on each side; they are decoded and dropped.
+ * (crop has a further condition.) */
 #define MARGIN 2u
 
 #define STRINGIFY_(x) #x
 #define STRINGIFY(x) STRINGIFY_(x)
 
-/* One thread's libjpeg object, reused from image to image. */
+/* The libjpeg object of one thread, reused for each image. */
 struct state {
     struct jpeg_decompress_struct cinfo;
     struct pstk__jpeg_guard guard;
     struct pstk__arena *arena; /* borrowed */
 };
 
-/* What one call decodes. */
+/* The arguments of a decode. */
 struct job {
     struct state *state;
     const struct pstk__image_info *info;
@@ -77,16 +78,19 @@ const char *pstk__jpeg_library(void)
 }
 
 /*
- * Bytes that an image of w x h pixels takes, with its at most 4 components at full size and
- * sampling factors of at most 4 (libjpeg's limits), 64 being the arena's and the rows' alignment:
- *   coefficients, multi-scan files: blocks of 64 * 2 bytes, each side of a component being
- *     ceil(side / 8) rounded up to its factor: at most 3 more; and a pointer a row of blocks.
- *     (w / 8 + 4) (h / 8 + 4) = w h / 64 + (w + h) / 2 + 16, in which w h is at most max_pixels
- *   main controller: a component's rows of one iMCU and two row groups of context at most,
- *     4 * 8 + 2 * 4, twice the pointers; upsampler: 4 rows a component; smoothing and output: 8
- * rows of all; together 64 rows of w + 3 * 8 + 64 bytes a component our row of 4 bytes a pixel,
- * counted among the 64 tables: Huffman (derived: 1.5 KiB), quantisation, colour (4 KiB), range
- * limits (1.4 KiB), MCU buffer (10 blocks), arithmetic statistics: below 96 KiB.
+ * Bytes for an image of w x h pixels, with at most 4 components at full size and sampling factors
+ * of at most 4 (libjpeg's limits). 64 is the alignment of the arena and of rows.
+ *
+ *   coefficients   multi-scan files: blocks of 64 * 2 bytes; each side of a component is
+ *                  ceil(side / 8) rounded up to its factor, at most 3 more; and a pointer for each
+ *                  row of blocks. (w / 8 + 4) (h / 8 + 4) = w h / 64 + (w + h) / 2 + 16, where
+ *                  w h is at most max_pixels
+ *   rows           main controller: a component's rows of one iMCU and two row groups of context
+ *                  at most, 4 * 8 + 2 * 4, twice the pointers; upsampler: 4 rows a component;
+ *                  smoothing and output: 8 rows of all; our row of 4 bytes a pixel; together at
+ *                  most 64 rows of w + 3 * 8 + 64 bytes for each component
+ *   tables         Huffman (derived: 1.5 KiB), quantisation, colour (4 KiB), range limits
+ *                  (1.4 KiB), MCU buffer (10 blocks), arithmetic statistics: below 96 KiB
  */
 static uint64_t jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
@@ -100,8 +104,8 @@ static uint64_t jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t m
 
 /* ---- decoding; everything here runs under the guard ----------------------------------------- */
 
-/* What libjpeg gives: RGB or RGBA of all but CMYK and YCCK, and of a gray file its gray alone where
- * that is what the sink takes. */
+/* Choose libjpeg's output: CMYK for CMYK and YCCK, gray for a gray file if the sink takes gray,
+ * otherwise RGB or RGBA. */
 static void choose_output(j_decompress_ptr cinfo, uint32_t channels)
 {
     if (cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK)
@@ -121,9 +125,9 @@ static uint32_t muldiv255(uint32_t a, uint32_t b)
     return ((t >> 8) + t) >> 8;
 }
 
-/* Pillow reads every four-component JPEG as Adobe's inverted CMYK, and converts it by its cmyk2rgb:
- * (255 - k) - c * (255 - k) / 255 with c and k inverted back. In place: 3 or 4 bytes, the fourth
- * being alpha, from 4. */
+/* Convert CMYK to RGB, in place. Pillow reads every four-component JPEG as Adobe's inverted CMYK,
+ * and converts it by its cmyk2rgb: (255 - k) - c * (255 - k) / 255 with c and k inverted back. A
+ * pixel of 4 bytes becomes one of 3, or of 4 with alpha. */
 static void cmyk_to_rgb(uint8_t *row, uint32_t n_pixels, uint32_t channels)
 {
     for (uint32_t x = 0; x < n_pixels; x++) {
@@ -137,7 +141,7 @@ static void cmyk_to_rgb(uint8_t *row, uint32_t n_pixels, uint32_t channels)
     }
 }
 
-/* A row as choose_output has it, to the sink's channels, in place. */
+/* Convert a row from choose_output's form to the sink's channels, in place. */
 static void convert_row(j_decompress_ptr cinfo, uint8_t *row, const struct job *job)
 {
     const uint32_t channels = job->sink->channels;
@@ -147,15 +151,14 @@ static void convert_row(j_decompress_ptr cinfo, uint8_t *row, const struct job *
         pstk__gray_from_rgb(row, row, job->box->width);
 }
 
-/* Narrow the columns to the box and its margin. Returns the first decoded column. */
+/* Restrict the columns to the box and its margin. Returns the first decoded column. */
 static JDIMENSION crop(j_decompress_ptr cinfo, const struct pstk__box *box)
 {
     JDIMENSION left = box->left > MARGIN ? box->left - MARGIN : 0;
     uint32_t to_right = cinfo->output_width - box->left - box->width;
     JDIMENSION width = box->left + box->width + (to_right < MARGIN ? to_right : MARGIN) - left;
-    /* Where a crop leaves some component fewer than two samples a row, libjpeg chooses the
-     * upsamplers of all components anew, and plain ones for those with two: three samples each at
-     * the least. */
+    /* If a crop leaves a component fewer than two samples a row, libjpeg chooses the upsamplers of
+     * all components again, plain ones for those with two. So keep at least three samples. */
     JDIMENSION least = 2 * (JDIMENSION)cinfo->max_h_samp_factor + 1;
     least = least < cinfo->output_width ? least : cinfo->output_width;
     width = width > least ? width : least;
@@ -170,7 +173,7 @@ static void decode_rows(const struct job *job)
     j_decompress_ptr cinfo = &job->state->cinfo;
     const struct pstk__box *box = job->box;
     int whole =
-        pstk__jpeg_is_smoothed(cinfo); /* crop and skip would cut off the neighbours it looks at */
+        pstk__jpeg_is_smoothed(cinfo); /* smoothing needs neighbours that crop and skip cut off */
     JDIMENSION left = whole ? 0 : crop(cinfo, box);
     uint32_t n_colors = (uint32_t)cinfo->out_color_components;
     JSAMPROW row = cinfo->mem->alloc_large((j_common_ptr)cinfo, JPOOL_IMAGE,
@@ -182,19 +185,20 @@ static void decode_rows(const struct job *job)
     while (cinfo->output_scanline < box->top)
         jpeg_read_scanlines(cinfo, &row, 1);
     for (uint32_t y = 0; y < box->height; y++) {
-        jpeg_read_scanlines(cinfo, &row, 1); /* 1, since input that ends leaves through the guard */
+        jpeg_read_scanlines(cinfo, &row, 1); /* returns 1: the guard catches the end of input */
         convert_row(cinfo, first, job);
         job->sink->rows(job->sink->user, first, 0, 1);
     }
 }
 
-/* 0, or a result code with the guard's text written; libjpeg's own errors leave by longjmp. */
+/* Decode an image. 0, or a result with the guard's text written; libjpeg's own errors leave by
+ * longjmp. */
 static int decode_image(void *user)
 {
     const struct job *job = user;
     struct pstk__jpeg_guard *guard = &job->state->guard;
     j_decompress_ptr cinfo = &job->state->cinfo;
-    /* Pillow passes over datastreams that hold tables only */
+    /* Skip datastreams that hold only tables, as Pillow does. */
     while (jpeg_read_header(cinfo, FALSE) == JPEG_HEADER_TABLES_ONLY)
         continue;
     if (cinfo->image_width != job->info->width || cinfo->image_height != job->info->height) {
@@ -247,7 +251,7 @@ static int jpeg_decode(void *state, const struct pstk__coded *image, const struc
     r = pstk__jpeg_guarded(&s->guard, decode_image, &job);
     if (r != 0)
         r = pstk__jpeg_report(&s->guard, r, image->size, err);
-    jpeg_abort_decompress(&s->cinfo); /* back to the start, whatever state it was left in */
+    jpeg_abort_decompress(&s->cinfo); /* resets libjpeg from any state */
     pstk__arena_reset(s->arena, mark);
     return r;
 }

@@ -6,6 +6,6 @@
 #include "image/decoder.h"
 
 extern const struct pstk__image_decoder pstk__image_jpeg;
-/* "libjpeg-turbo 2.1.5" or the like. Static storage. */
+/* Return "libjpeg-turbo 2.1.5" or similar. Static storage. */
 const char *pstk__jpeg_library(void);
 #endif

@@ -10,24 +10,24 @@
 #define FIRST_SIZE (64u << 10) /* bytes of the first output buffer; it doubles */
 
 struct encode {
-    struct pstk__jpeg_guard guard; /* first: libjpeg's callbacks find the encode by it */
+    struct pstk__jpeg_guard guard; /* first: libjpeg's callbacks find the encode through it */
     struct jpeg_compress_struct cinfo;
     struct jpeg_destination_mgr destination;
     const struct pstk__jpeg_picture *picture;
-    uint8_t *bytes; /* owned until handed out */
+    uint8_t *bytes; /* owned, until returned */
     size_t capacity;
     size_t size; /* of the finished file */
 };
 
 /* ---- where the bytes go --------------------------------------------------------------------- */
 
-/* Twice the room; what is there is kept. */
+/* Double the room, and keep its contents. */
 static void grow(struct encode *encode)
 {
     const size_t used = encode->capacity, capacity = used ? 2 * used : FIRST_SIZE;
     uint8_t *bytes = realloc(encode->bytes, capacity);
     if (!bytes)
-        ERREXIT1(&encode->cinfo, JERR_OUT_OF_MEMORY, 0); /* does not return; e->bytes stays */
+        ERREXIT1(&encode->cinfo, JERR_OUT_OF_MEMORY, 0); /* does not return; keeps encode->bytes */
     encode->bytes = bytes;
     encode->capacity = capacity;
     encode->destination.next_output_byte = bytes + used;
@@ -53,7 +53,7 @@ static void on_end(j_compress_ptr cinfo)
 
 /* ---- under the guard ------------------------------------------------------------------------ */
 
-/* A TIFF of one directory with one entry, big-endian: 0x0112 Orientation, a SHORT, 1 of it. */
+/* Write a TIFF of one directory with one entry, big-endian: 0x0112 Orientation, one SHORT. */
 static void put_orientation(struct encode *encode)
 {
     uint8_t exif[32] = {'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0,
@@ -78,7 +78,7 @@ static int write_file(void *user)
         put_orientation(encode);
     while (cinfo->next_scanline < cinfo->image_height) {
         const uint8_t *row = picture->rgb + (size_t)cinfo->next_scanline * picture->width * 3;
-        JSAMPROW rows[1] = {(JSAMPROW)(uintptr_t)row}; /* libjpeg does not write to it */
+        JSAMPROW rows[1] = {(JSAMPROW)(uintptr_t)row}; /* libjpeg only reads it */
         jpeg_write_scanlines(cinfo, rows, 1);
     }
     jpeg_finish_compress(cinfo);
@@ -126,11 +126,11 @@ int pstk__jpeg_encode(const struct pstk__jpeg_picture *picture, void **out, uint
 }
 
 /*
- * Three components at full size, of at most 2 x 2 blocks an MCU: rows of width rounded up to 16
- * samples, and to the manager's 64: the colour converter's rows of one row group with those of
- * context (2 * 3, and 5 pointers a row), and the coefficient controller's strip of 16; 32 together.
- * Tables (colour 6 KiB, Huffman 4 derived of 1.5 KiB, quantisation, the MCU buffer of 10 blocks)
- * and state in addition: below 64 KiB.
+ * Three components at full size, of at most 2 x 2 blocks an MCU, in rows of the width rounded up to
+ * 16 samples, and to the memory manager's 64 bytes. The colour converter takes the rows of one row
+ * group with context (2 * 3, and 5 pointers a row), the coefficient controller a strip of 16 rows;
+ * together 32. Tables (colour 6 KiB, 4 derived Huffman tables of 1.5 KiB, quantisation, MCU buffer
+ * of 10 blocks) and state add less than 64 KiB.
  */
 uint64_t pstk__jpeg_encode_scratch(uint32_t width)
 {

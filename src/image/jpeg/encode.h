@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/encode: RGB rows to a baseline JPEG file with the standard tables: for the same pixels and
- * quality the bytes that Pillow's save(quality=...) writes with the same libjpeg. L2; for packing.
+ * jpeg/encode: encodes rows of RGB as a baseline JPEG file with the standard tables. For the same
+ * pixels and quality it gives the bytes that Pillow's save(quality=...) writes with the same
+ * libjpeg. For packing.
  */
 #ifndef PSTK_JPEG_ENCODE_H
 #define PSTK_JPEG_ENCODE_H
@@ -15,13 +16,15 @@ struct pstk__jpeg_picture {
     uint32_t width;     /* 1..65500, libjpeg's limit */
     uint32_t height;
     uint32_t quality;     /* 1..100 */
-    uint32_t orientation; /* EXIF, 1..8; any except 1 is written, alone in an Exif segment */
+    uint32_t orientation; /* EXIF, 1..8; any except 1 is written, as the only entry of an Exif
+                             segment */
 };
 
-/* Returns owned bytes (free()) in *out. ENOTSUP: larger than a JPEG can be; ENOMEM. */
+/* Encode a picture. Returns owned bytes (free()) in *out. ENOTSUP: larger than a JPEG can be;
+ * ENOMEM. */
 int pstk__jpeg_encode(const struct pstk__jpeg_picture *picture, void **out, uint64_t *out_size,
                       struct pstk__arena *arena, struct pstk_error *err);
-/* Bytes of arena that this takes at most for a picture of this width. */
+/* Return the most bytes of arena that encoding takes for this width. */
 uint64_t pstk__jpeg_encode_scratch(uint32_t width);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/expand_table: for eight bits of a map the byte shuffle that brings as many values to the
- * places of its ones and zeroes to the others.
+ * jpeg/expand_table: for eight bits of a map, the byte shuffle that moves consecutive values to the
+ * places of its ones, and zeros to the other places.
  */
 #ifndef PSTK_JPEG_EXPAND_TABLE_H
 #define PSTK_JPEG_EXPAND_TABLE_H
 
 #include <stdint.h>
 
-/* Place i takes the value of the rank that its bit has among the ones; bit 7 gives a zero. */
+/* Place i takes the value whose index is the rank of its bit among the ones; an index with bit 7
+ * gives a zero. */
 #define PLACE_(m, i) ((m) >> (i)&1 ? __builtin_popcount((m) & ((1 << (i)) - 1)) : 0x80)
 #define SHUFFLE_(m)                                                                                \
     {                                                                                              \

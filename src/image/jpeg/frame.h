@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/frame: what a JPEG's frame header, its quantisation tables and its colour markers say: all
- * that is needed, apart from the coefficients, to make pixels. Plain data.
+ * jpeg/frame: a JPEG's frame header, quantisation tables and colour: all that making pixels needs
+ * in addition to the coefficients. Plain data.
  */
 #ifndef PSTK_JPEG_FRAME_H
 #define PSTK_JPEG_FRAME_H
@@ -10,7 +10,7 @@
 
 #define PSTK__JPEG_MAX_COMPONENTS 4
 
-/* What the components mean, by libjpeg's rules (JFIF and Adobe markers, component ids). */
+/* The meaning of the components, by libjpeg's rules (JFIF and Adobe markers, component ids). */
 enum pstk__jpeg_color {
     PSTK__JPEG_GRAY = 1,
     PSTK__JPEG_YCC = 2,
@@ -19,18 +19,18 @@ enum pstk__jpeg_color {
     PSTK__JPEG_YCCK = 5,
 };
 
-/* Components that an image of this colour has; 0: no such colour. */
+/* Return the number of components of a colour; 0: there is no such colour. */
 uint32_t pstk__jpeg_color_components(uint32_t color);
 
 struct pstk__jpeg_component {
     uint8_t id;
     uint8_t h, v;           /* sampling factors, 1..4 */
     uint8_t reserved;       /* 0 */
-    uint32_t width, height; /* samples that hold pixels: ceil(image side * factor / largest) */
-    uint32_t across, down;  /* blocks that hold samples: ceil(width / 8), ceil(height / 8) */
-    uint32_t stride, rows;  /* blocks there are: across, down rounded up to whole MCUs of an
-                               interleaved scan; n_components = 1: = across, down */
-    uint16_t quant[64];     /* natural (row-major) order; as latched when the component was read */
+    uint32_t width, height; /* samples for pixels: ceil(image side * factor / largest factor) */
+    uint32_t across, down;  /* blocks for samples: ceil(width / 8), ceil(height / 8) */
+    uint32_t stride, rows; /* all blocks: across and down rounded up to whole MCUs of an interleaved
+                              scan; with n_components = 1: across and down */
+    uint16_t quant[64];    /* natural (row-major) order; as in force when the component was read */
 };
 
 struct pstk__jpeg_frame {
@@ -41,8 +41,8 @@ struct pstk__jpeg_frame {
     struct pstk__jpeg_component component[PSTK__JPEG_MAX_COMPONENTS];
 };
 
-/* Fill in max_h, max_v and of each component width, height, across, down, stride and rows, from the
- * sides of the image and the factors. */
+/* Fill in max_h, max_v, and width, height, across, down, stride and rows of each component, from
+ * the image's sides and the factors. */
 void pstk__jpeg_frame_layout(struct pstk__jpeg_frame *f);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    MARKER_FIRST = 0xc0, /* Pillow knows 0xc0..0xfe; any other byte after 0xff is not a marker */
+    MARKER_FIRST = 0xc0, /* Pillow's 0xc0..0xfe; after 0xff any other byte is an error */
     MARKER_LAST = 0xfe,
     MARKER_SOF0 = 0xc0,
     MARKER_DHT = 0xc4,
@@ -26,15 +26,15 @@ enum {
     MAX_SIDE = 65500, /* libjpeg's JPEG_MAX_DIMENSION */
 };
 
-/* The bytes being read, and what was learnt of them. */
+/* The bytes being read, and the state of reading. */
 struct cursor {
     const uint8_t *data;
     uint64_t size;
     uint64_t at;     /* <= size */
-    int has_density; /* 1: JFIF gave the dots per inch */
+    int has_density; /* 1: JFIF gave the density */
 };
 
-/* Segments without length: Pillow passes over them, wherever they stand. */
+/* 1: a marker without a length. Pillow skips them everywhere. */
 static int is_bare(uint32_t marker)
 {
     return marker == MARKER_JPG || (marker >= MARKER_RST0 && marker <= MARKER_EOI) ||
@@ -47,7 +47,7 @@ static int is_frame(uint32_t marker)
                                     marker != MARKER_DHT && marker != MARKER_DAC);
 }
 
-/* Find the next marker: 0xff, any number of them, then a byte that is neither 0 nor 0xff. */
+/* Find the next marker: one or more 0xff, then a byte that is neither 0 nor 0xff. */
 static int next_marker(struct cursor *cursor, uint32_t *marker, struct pstk_error *err)
 {
     while (cursor->at < cursor->size) {
@@ -107,7 +107,7 @@ static int read_frame(struct pstk__jpeg_header *h, uint32_t marker, const uint8_
     return 0;
 }
 
-/* Read one segment with a length: its bytes and their number. */
+/* Read a segment with a length: its bytes and their number. */
 static int read_segment(struct cursor *cursor, uint32_t marker, const uint8_t **bytes, uint32_t *n,
                         struct pstk_error *err)
 {
@@ -126,8 +126,8 @@ static int read_segment(struct cursor *cursor, uint32_t marker, const uint8_t **
     return 0;
 }
 
-/* Does an Exif segment begin with a TIFF byte order mark, also one of those that Pillow forgives?
- */
+/* 1: an Exif segment begins with a TIFF byte order mark, or with a wrong one that Pillow
+ * accepts. */
 static int is_tiff(const uint8_t *s, uint32_t n)
 {
     return n >= 4 && s[0] == s[1] && (s[0] == 'I' || s[0] == 'M') &&
@@ -135,9 +135,10 @@ static int is_tiff(const uint8_t *s, uint32_t n)
 }
 
 /*
- * Application segments: the first Exif gives the orientation. Refused are those that Pillow (9.4)
- * trips over: JFIF and Adobe segments that end before their version, and an Exif segment that ends
- * within its TIFF header, which it reads in search of the density when JFIF did not give it.
+ * Read an application segment: the first Exif segment gives the orientation. Refuse segments that
+ * make Pillow (9.4) fail: JFIF and Adobe segments that end before their version, and, unless JFIF
+ * gave the density, an Exif segment that ends within its TIFF header, where Pillow looks for the
+ * density.
  */
 static int read_application(struct pstk__jpeg_header *h, struct cursor *cursor, uint32_t marker,
                             const uint8_t *s, uint32_t n)
@@ -154,7 +155,7 @@ static int read_application(struct pstk__jpeg_header *h, struct cursor *cursor, 
     return n - 6 < 8 && is_tiff(s + 6, n - 6) && !cursor->has_density ? PSTK_EBADMSG : 0;
 }
 
-/* Read one marker and its segment. 1: it was the first scan. */
+/* Read one marker and its segment. 1: it begins the first scan. */
 static int read_marker(struct pstk__jpeg_header *h, struct cursor *cursor, struct pstk_error *err)
 {
     const uint8_t *s = NULL;

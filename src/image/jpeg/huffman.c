@@ -51,7 +51,8 @@ uint32_t pstk__huffman_n_codes(const struct pstk__huffman_spec *spec)
     return n;
 }
 
-/* No code may be all ones, so that the codes of a length end below 2^length. */
+/* 1: the codes fit their lengths. No code may be all ones, so the codes of a length end below
+ * 2^length. */
 static int is_complete_or_less(const struct pstk__huffman_spec *spec)
 {
     uint32_t code = 0;
@@ -75,21 +76,21 @@ void pstk__huffman_init(struct pstk__huffman *huffman, const struct pstk__huffma
         for (uint32_t i = 0; i < spec->counts[length - 1]; i++, code++) {
             uint32_t symbol = spec->symbols[k++], n_value = symbol & 15;
             struct pstk__huffman_code *huffman_code = &huffman->codes[symbol];
-            if (huffman_code->missing) /* of two codes an encoder takes the shorter */
+            if (huffman_code->missing) /* of two codes encoders use the shorter */
                 *huffman_code = (struct pstk__huffman_code){.bits = code << n_value,
                                                             .size = (uint8_t)(length + n_value)};
         }
     }
 }
 
-/* A tree under construction: leaves first, each inner node after its children. */
+/* A tree being built: leaves first, each inner node after its children. */
 struct tree {
     uint64_t weight[2 * N_SYMBOLS + 1];
-    uint16_t parent[2 * N_SYMBOLS + 1]; /* 0: none yet, for 0 is a leaf */
+    uint16_t parent[2 * N_SYMBOLS + 1]; /* 0: none yet; node 0 is a leaf */
     uint32_t n_nodes;
 };
 
-/* The lightest node without parent, or n_nodes. */
+/* Return the lightest node without parent, or n_nodes. */
 static uint32_t lightest(const struct tree *tree)
 {
     uint32_t best = tree->n_nodes;
@@ -110,8 +111,9 @@ static void join_lightest(struct tree *tree)
     tree->n_nodes++;
 }
 
-/* Annex K.3: pairs of codes over 16 bits long give way to one a bit shorter, and a shorter code
- * elsewhere to two a bit longer. counts[i]: codes of i bits. */
+/* Limit lengths to 16 bits by annex K.3: replace a pair of longer codes by one that is a bit
+ * shorter, and a shorter code elsewhere by two that are a bit longer. counts[i]: codes of i
+ * bits. */
 static void limit_lengths(uint32_t counts[N_SYMBOLS + 1])
 {
     for (uint32_t i = N_SYMBOLS; i > MAX_LENGTH; i--) {
@@ -129,7 +131,7 @@ static void limit_lengths(uint32_t counts[N_SYMBOLS + 1])
 
 void pstk__huffman_optimal(struct pstk__huffman_spec *spec, const uint64_t counts[256])
 {
-    /* Leaf 0 stands for the code of all ones: being the lightest, it gets a longest one, and
+    /* Leaf 0 reserves the code of all ones: it is the lightest and gets a longest code, and
      * canonical codes can put that last. */
     struct tree tree = {.n_nodes = 1};
     uint32_t n_of_length[N_SYMBOLS + 1] = {0}, length[2 * N_SYMBOLS + 1];

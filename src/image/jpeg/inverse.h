@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/inverse: what the vector variants of the inverse DCT share. For inverse_*.c and
- * kernels_*.c alone.
+ * jpeg/inverse: constants and layouts that the vector variants of the inverse DCT share. Only for
+ * inverse_*.c and kernels_*.c.
  *
- * A pass transforms lanes of 128 bits, each of which holds four columns (then: rows) of one block,
- * as pairs of 16 bits that a multiply-add takes together: rows 0 and 4, 2 and 6, 7 and 1, 3 and 5.
- * The columns are in the same order, the even ones in one register and the odd ones in another, so
- * that packing the results of the first pass makes the pairs of the second.
+ * A pass transforms lanes of 128 bits. A lane holds four columns (in the second pass: rows) of one
+ * block, as pairs of 16 bits that one multiply-add takes together: rows 0 and 4, 2 and 6, 7 and 1,
+ * 3 and 5. Columns are in the same order, the even ones in one register and the odd ones in
+ * another, so that packing the first pass's results makes the pairs of the second pass.
  */
 #ifndef PSTK_JPEG_INVERSE_H
 #define PSTK_JPEG_INVERSE_H
 
 #include "image/jpeg/kernels.h"
 
-/* jidctint.c's constants, round(x * 2^13), as sums that multiply one input each. */
+/* jidctint.c's constants, round(x * 2^13), summed so that each multiplies one input. */
 enum {
     PSTK__IDCT_ONE = 8192,
     PSTK__IDCT_0_541 = 4433,
@@ -28,18 +28,18 @@ enum {
     PSTK__IDCT_M0_510 = 16819 - 20995,  /* 2.053119869 - 2.562915447 */
     PSTK__IDCT_M2_563 = -20995,         /* -2.562915447 */
     PSTK__IDCT_0_510 = 25172 - 20995,   /* 3.072711026 - 2.562915447 */
-    PSTK__IDCT_SHIFT_1 = 11,            /* of the first pass: two bits more are kept */
-    PSTK__IDCT_SHIFT_2 = 18,            /* of the second */
-    PSTK__IDCT_ROUND_1 = 1 << (11 - 1), /* what rounds them */
+    PSTK__IDCT_SHIFT_1 = 11,            /* of the first pass, which keeps two more bits */
+    PSTK__IDCT_SHIFT_2 = 18,            /* of the second pass */
+    PSTK__IDCT_ROUND_1 = 1 << (11 - 1), /* rounding of these shifts */
     PSTK__IDCT_ROUND_2 = 1 << (18 - 1),
 };
 
-/* Places of the zigzag order that lie in the first row of a block. */
+/* Places of the zigzag order that are in the first row of a block. */
 #define PSTK__IDCT_FIRST_ROW 0x1800c063ull
 
 /*
- * Where the 64 coefficients of a block lie before the first pass, as bytes: natural places. Sixteen
- * for each of the four pairs of rows; of those the even ones make the even columns' register.
+ * The order of a block's 64 coefficients before the first pass, as bytes: natural places. Sixteen
+ * for each of the four pairs of rows; the even ones of them make the register of the even columns.
  */
 #define PSTK__IDCT_NATURAL_PLACES                                                                  \
     {                                                                                              \
@@ -49,7 +49,7 @@ enum {
             24, 31, 40, 47, 28, 25, 44, 41, 26, 27, 42, 43, 30, 29, 46, 45  /* 3, 5 */             \
     }
 
-/* The same as places of the zigzag order. */
+/* The same order, as places of the zigzag order. */
 #define PSTK__IDCT_ZIGZAG_PLACES                                                                   \
     {                                                                                              \
         0, 28, 10, 54, 14, 1, 39, 19, 5, 6, 23, 32, 27, 15, 52, 45,       /* rows 0, 4 */          \
@@ -58,7 +58,7 @@ enum {
             9, 53, 20, 60, 31, 11, 46, 22, 18, 24, 33, 38, 44, 40, 55, 51 /* 3, 5 */               \
     }
 
-/* The other way: for a place of the zigzag order, which of those 64 it is. */
+/* The inverse: for each place of the zigzag order, its index in that order. */
 #define PSTK__IDCT_LAYOUT_PLACES                                                                   \
     {                                                                                              \
         0, 5, 34, 16, 39, 8, 9, 42, 21, 48, 2, 53, 24, 43, 4, 13, 38, 25, 56, 7, 50, 18, 55, 10,   \
@@ -67,13 +67,13 @@ enum {
     }
 
 /*
- * Groups whose coefficients all lie in the upper left 4x4 of their blocks, as many groups of chroma
- * do: half of each pass's inputs are 0. Rows (then: columns) 0 and 2, 1 and 3 make the pairs, and a
- * lane holds four columns in the order 0 2 1 3.
+ * A *corner* is a group whose coefficients all lie in the upper left 4x4 of their blocks, as in
+ * many groups of chroma. Half of each pass's inputs are 0. Rows (then: columns) 0 and 2, 1 and 3
+ * make the pairs, and a lane holds four columns in the order 0 2 1 3.
  */
 #define PSTK__IDCT_CORNER 0x1063bffull /* places of the zigzag order */
 
-/* A corner as bytes: of those the even ones make the pairs 0 2. */
+/* The order of a corner's coefficients, as bytes; the even ones make the pairs 0 2. */
 #define PSTK__IDCT_CORNER_NATURAL_PLACES                                                           \
     {                                                                                              \
         0, 8, 16, 24, 2, 10, 18, 26, 1, 9, 17, 25, 3, 11, 19, 27                                   \
@@ -83,7 +83,7 @@ enum {
         0, 2, 3, 9, 5, 7, 12, 18, 1, 4, 8, 11, 6, 13, 17, 24                                       \
     }
 
-/* Its constants for inputs 1 and 3, by the result that they make. */
+/* Its constants for inputs 1 and 3, named by their result. */
 enum {
     PSTK__IDCT_ODD0_1 = 12299 - 7373 - 3196 + 9633,
     PSTK__IDCT_ODD0_3 = 9633,

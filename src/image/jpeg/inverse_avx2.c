@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inverse DCT for AVX2: two blocks at a time, a lane each. Coefficients go through memory on
- * their way from the packed form, a few groups before they are used, so that no load waits for the
- * smaller stores that make it up.
+ * jpeg/inverse_avx2: the inverse DCT with AVX2, two blocks at a time, one in each lane.
+ * Coefficients are expanded to memory a few groups before they are used, so that no load waits for
+ * the smaller stores that it covers.
  */
 #include "image/jpeg/expand_table.h"
 #include "image/jpeg/inverse.h"
@@ -16,15 +16,15 @@
 #define INLINE static inline __attribute__((always_inline))
 #define ALIGNED _Alignas(32)
 
-#define GROUP 2u  /* blocks that are transformed together */
-#define CHUNK 16u /* blocks that are expanded together */
+#define GROUP 2u  /* blocks transformed together */
+#define CHUNK 16u /* blocks expanded together */
 
 static const uint8_t natural_places[64] = PSTK__IDCT_NATURAL_PLACES;
 static const uint8_t corner_natural_places[16] = PSTK__IDCT_CORNER_NATURAL_PLACES;
 static const uint8_t layout_places[64] = PSTK__IDCT_LAYOUT_PLACES;
 
-/* zigzag_places in four pieces for the shuffle of 16 bytes: [pair of rows][quarter of the zigzag
- * order], -1 where the place lies in another quarter. */
+/* PSTK__IDCT_ZIGZAG_PLACES in four parts, for a shuffle of 16 bytes: [pair of rows][quarter of the
+ * zigzag order], -1 where the place is in another quarter. */
 static const int8_t quarter_places[4][4][16] = {
     {{0, -1, 10, -1, 14, 1, -1, -1, 5, 6, -1, -1, -1, 15, -1, -1},
      {-1, 12, -1, -1, -1, -1, -1, 3, -1, -1, 7, -1, 11, -1, -1, -1},
@@ -44,29 +44,29 @@ static const int8_t quarter_places[4][4][16] = {
      {-1, 5, -1, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 7, 3}},
 };
 
-/* corner_zigzag_places in the same way, in the first two quarters. */
+/* PSTK__IDCT_CORNER_ZIGZAG_PLACES in the same way, in the first two quarters. */
 static const int8_t corner_places[2][16] = {
     {0, 2, 3, 9, 5, 7, 12, -1, 1, 4, 8, 11, 6, 13, -1, -1},
     {-1, -1, -1, -1, -1, -1, -1, 2, -1, -1, -1, -1, -1, -1, 1, 8},
 };
 
-/* Quantisation for a lane: factors of the even columns and of the odd ones, by pair of rows; bytes
- * with zeroes between them, or words. */
+/* Quantisation factors for a lane, of the even and of the odd columns, by pair of rows: bytes with
+ * zeros between them, or words. */
 struct table {
     uint16_t even[4][8], odd[4][8];
     uint16_t corner_even[8], corner_odd[8]; /* bytes only */
 };
 
-/* Coefficients of a group: [2 * pair of rows + (odd columns)], the block in lane b. */
+/* Coefficients of a group: [2 * pair of rows + (odd columns)]; block b is in lane b. */
 struct group {
     __m256i pair[8];
 };
 
-/* Groups on their way. */
+/* Groups being expanded. */
 struct chunk {
     int8_t ALIGNED values[CHUNK / GROUP][4][GROUP][16]; /* by quarter of the zigzag order */
-    uint64_t dc[CHUNK][2];                              /* dequantised, 16 bits of the first */
-    uint64_t maps[CHUNK];                               /* 0 after the last block */
+    uint64_t dc[CHUNK][2]; /* dequantised, in the low 16 bits of the first */
+    uint64_t maps[CHUNK];  /* 0 after the last block */
 };
 
 /* ---- expansion ------------------------------------------------------------------------------ */
@@ -98,7 +98,7 @@ INLINE TARGET void store_half(void *p, __m128i x)
 
 static void table_of(struct table *table, const uint16_t *quant, int has_words)
 {
-    const int shift = has_words ? 0 : 8; /* the odd ones' bytes are the upper ones */
+    const int shift = has_words ? 0 : 8; /* odd columns use the upper bytes */
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 8; k++) {
             const uint8_t *places = natural_places + 16 * i + 2 * k;
@@ -111,8 +111,8 @@ static void table_of(struct table *table, const uint16_t *quant, int has_words)
     }
 }
 
-/* Eight values to their places, by bits [8 i, 8 i + 8) of the map. They begin after those of the
- * bits before them: none waits for another. */
+/* Move eight values to their places, by bits [8 i, 8 i + 8) of the map. Their index follows from
+ * the bits before, so no call waits for another. */
 INLINE TARGET void expand_eight(int8_t values[4][GROUP][16], uint32_t block, uint64_t map,
                                 const int8_t *from, uint32_t i)
 {
@@ -140,8 +140,8 @@ INLINE TARGET const int8_t *expand(int8_t values[4][GROUP][16], uint32_t block, 
     return from + __builtin_popcountll(map);
 }
 
-/* Blocks [first, first + CHUNK) of a row. 1 when a dequantised DC is beyond what a shift by 2
- * keeps. */
+/* Expand blocks [first, first + CHUNK) of a row. 1: a dequantised DC is too large for a shift by
+ * 2. */
 INLINE TARGET int fill_chunk(struct chunk *chunk, const struct pstk__block_row *row, uint32_t first,
                              uint16_t quant_dc, const int8_t **values)
 {
@@ -153,7 +153,7 @@ INLINE TARGET int fill_chunk(struct chunk *chunk, const struct pstk__block_row *
         chunk->dc[i][0] = (uint16_t)dc;
         chunk->maps[i] = row->maps[first + i];
     }
-    if (n % GROUP) { /* a block that the row lacks */
+    if (n % GROUP) { /* a block past the end of the row */
         chunk->maps[n] = 0;
         chunk->dc[n][0] = 0;
     }
@@ -166,8 +166,8 @@ INLINE TARGET int fill_chunk(struct chunk *chunk, const struct pstk__block_row *
     return far != 0;
 }
 
-/* Signed bytes times factors. Byte factors are at most 255 and have a zero next to them, so that
- * the instruction's saturation is never seen. */
+/* Multiply signed bytes by their factors. Byte factors are at most 255 with a zero next to them, so
+ * the instruction never saturates. */
 INLINE TARGET void dequantise(struct group *group, __m256i bytes, const struct table *table,
                               int pair, int has_words)
 {
@@ -182,7 +182,7 @@ INLINE TARGET void dequantise(struct group *group, __m256i bytes, const struct t
     }
 }
 
-/* Put wide coefficients in their places: block b's are those of at[b], in zigzag order. */
+/* Put wide coefficients in their places: at[b] has those of block b, in zigzag order. */
 static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 * GROUP],
                                                       const uint64_t at[GROUP], const int16_t *wide,
                                                       const uint16_t *quant)
@@ -197,7 +197,7 @@ static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 
     return wide;
 }
 
-/* The same for a group in registers, of whose bytes the escapes mark the places. */
+/* Do the same for a group in registers, in which escape bytes mark the places. */
 INLINE TARGET void patch_group(struct group *group, const __m256i quarter[4], const int16_t **wide,
                                const uint16_t *quant)
 {
@@ -219,7 +219,7 @@ INLINE TARGET void patch_group(struct group *group, const __m256i quarter[4], co
         group->pair[i] = load_256(coefficients[i]);
 }
 
-/* One pair of rows of each block, out of the quarters of the zigzag order. */
+/* Gather one pair of rows of each block from the quarters of the zigzag order. */
 INLINE TARGET __m256i gather(const __m256i quarter[4], int pair)
 {
     const __m256i a = _mm256_shuffle_epi8(quarter[0], load_twice(quarter_places[pair][0]));
@@ -229,7 +229,7 @@ INLINE TARGET __m256i gather(const __m256i quarter[4], int pair)
     return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(chunk, d));
 }
 
-/* A group's coefficients, dequantised. 1 when there were wide ones. */
+/* Load a group's coefficients, dequantised. 1: some are wide. */
 INLINE TARGET int load_group(struct group *group, struct chunk *chunk, uint32_t at,
                              const struct table *table, const int16_t **wide, const uint16_t *quant,
                              int has_words)
@@ -251,8 +251,8 @@ INLINE TARGET int load_group(struct group *group, struct chunk *chunk, uint32_t 
     return is_wide;
 }
 
-/* The same of a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. With wide ones it does
- * nothing. */
+/* Load a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. 1: some are wide, and nothing
+ * was done. */
 INLINE TARGET int load_corners(__m256i pairs[2], const struct chunk *chunk, uint32_t at,
                                const struct table *table)
 {
@@ -272,14 +272,14 @@ INLINE TARGET int load_corners(__m256i pairs[2], const struct chunk *chunk, uint
 
 /* ---- transform ------------------------------------------------------------------------------ */
 
-/* Products with the two halves of every 32-bit element, added. */
+/* Multiply the two halves of every 32-bit element, and add the products. */
 INLINE TARGET __m256i dot(__m256i x, int low, int high)
 {
     return _mm256_madd_epi16(
         x, _mm256_set1_epi32((int)((uint32_t)(uint16_t)high << 16 | (uint16_t)low)));
 }
 
-/* One dimension, for 8 places: eight results each, before they are shifted. */
+/* Transform one dimension, for 8 places: eight results each, not yet shifted. */
 INLINE TARGET void pass(__m256i out[8], __m256i p04, __m256i p26, __m256i p71, __m256i p35,
                         int32_t half)
 {
@@ -312,8 +312,8 @@ INLINE TARGET void pass(__m256i out[8], __m256i p04, __m256i p26, __m256i p71, _
     out[7] = _mm256_sub_epi32(even0, odd0);
 }
 
-/* The same where inputs 4..7 are 0: none of the sums of 16 bits can wrap, so that each product is
- * that of one input. */
+/* Transform where inputs 4..7 are 0. No sum of 16 bits can wrap then, so each product is of one
+ * input. */
 INLINE TARGET void corner_pass(__m256i out[8], __m256i p02, __m256i p13, int32_t half)
 {
     const __m256i round = _mm256_set1_epi32(half);
@@ -341,7 +341,7 @@ INLINE TARGET __m256i pack_rows(__m256i a, __m256i b)
                               _mm256_srai_epi32(b, PSTK__IDCT_SHIFT_1));
 }
 
-/* Of the elements of each lane the even ones of a and b, and the odd ones. */
+/* The even (odd) elements of each lane of a and b. */
 INLINE TARGET __m256i even_elements(__m256i a, __m256i b)
 {
     return _mm256_castps_si256(
@@ -354,8 +354,8 @@ INLINE TARGET __m256i odd_elements(__m256i a, __m256i b)
         _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xDD));
 }
 
-/* The first pass. Columns come in pairs of rows, rows 0..3 and then 4..7 go out in pairs of
- * columns: [4 * (lower rows) + pair]. */
+/* The first pass: from columns in pairs of rows to rows, 0..3 and then 4..7, in pairs of columns:
+ * [4 * (lower rows) + pair]. */
 INLINE TARGET void columns(struct group *rows, const struct group *group)
 {
     __m256i v[8];
@@ -375,8 +375,8 @@ INLINE TARGET void columns(struct group *rows, const struct group *group)
     rows->pair[7] = odd_elements(odd45, odd67);
 }
 
-/* The first pass of blocks that have nothing below their first row is a shift in libjpeg-turbo,
- * which wraps where the pass saturates. */
+/* libjpeg-turbo shifts in the first pass of blocks that have only their first row. The shift wraps
+ * where the pass saturates. */
 TARGET static __attribute__((noinline)) void
 shift_first_rows(struct group *rows, const struct group *group, const uint64_t maps[GROUP])
 {
@@ -392,15 +392,15 @@ shift_first_rows(struct group *rows, const struct group *group, const uint64_t m
         rows->pair[i] = _mm256_blendv_epi8(rows->pair[i], shifted[i % 4], lanes);
 }
 
-/* The second pass's results of two columns side by side. 18 bits are shifted away: 16 by taking the
- * upper halves. What is left has 14 bits, so that nothing has to saturate. */
+/* Join the second pass's results of two columns. 18 bits are shifted out, 16 of them by taking the
+ * upper halves. The results have 14 bits, so nothing saturates. */
 INLINE TARGET __m256i pack_columns(__m256i a, __m256i b)
 {
     const __m256i both = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xAA);
     return _mm256_srai_epi16(both, PSTK__IDCT_SHIFT_2 - 16);
 }
 
-/* Four columns of four rows in each lane, row by row. */
+/* Pack four columns of four rows in each lane, row by row. */
 INLINE TARGET __m256i pack_four(__m256i a, __m256i b, __m256i chunk, __m256i d)
 {
     const __m256i rows = _mm256_set_epi64x(0x0F0E07060D0C0504, 0x0B0A030209080100,
@@ -409,7 +409,7 @@ INLINE TARGET __m256i pack_four(__m256i a, __m256i b, __m256i chunk, __m256i d)
     return _mm256_shuffle_epi8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), rows);
 }
 
-/* The second pass's results for four rows, stored. */
+/* Store the second pass's results of four rows. */
 INLINE TARGET void store_rows(uint8_t *out, size_t stride, const __m256i v[8])
 {
     const __m256i left = pack_four(v[0], v[1], v[2], v[3]);
@@ -423,7 +423,7 @@ INLINE TARGET void store_rows(uint8_t *out, size_t stride, const __m256i v[8])
     _mm_storeu_si128((__m128i *)(void *)(out + 3 * stride), _mm256_extracti128_si256(rows23, 1));
 }
 
-/* A group, stored. */
+/* Run the second pass of a group and store it. */
 INLINE TARGET void transform(uint8_t *out, size_t stride, const struct group *rows)
 {
     const __m256i *p = rows->pair;
@@ -434,7 +434,7 @@ INLINE TARGET void transform(uint8_t *out, size_t stride, const struct group *ro
     store_rows(out + 4 * stride, stride, v);
 }
 
-/* A group of corners, from its coefficients to samples. */
+/* Transform a group of corners from coefficients to samples. */
 INLINE TARGET void transform_corners(uint8_t *out, size_t stride, const __m256i pairs[2])
 {
     __m256i v[8];
@@ -447,7 +447,7 @@ INLINE TARGET void transform_corners(uint8_t *out, size_t stride, const __m256i 
     store_rows(out + 4 * stride, stride, v);
 }
 
-/* Blocks without AC: one value each. Both passes shift, and the second one saturates. */
+/* Store blocks without AC: one value each. Both passes shift, and the second one saturates. */
 INLINE TARGET void flat_group(uint8_t *out, size_t stride, const uint64_t dc[GROUP][2])
 {
     const __m128i words = _mm_set_epi64x((int64_t)dc[1][0], (int64_t)dc[0][0]);
@@ -462,12 +462,12 @@ INLINE TARGET void flat_group(uint8_t *out, size_t stride, const uint64_t dc[GRO
 
 /* ---- rows of blocks ------------------------------------------------------------------------- */
 
-/* What a row needs apart from its chunks. */
+/* What a row needs in addition to its chunks. */
 struct row {
     struct table table;
     const uint16_t *quant;
     size_t stride;
-    int is_far; /* a first row may be beyond what a shift by 2 keeps */
+    int is_far; /* 1: a first row may be too large for a shift by 2 */
 };
 
 INLINE TARGET void inverse_group(uint8_t *out, const struct row *r, struct chunk *chunk,

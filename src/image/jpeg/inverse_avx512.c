@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inverse DCT for AVX-512 with VBMI2 and VNNI: four blocks at a time, a lane each. */
+/* jpeg/inverse_avx512: the inverse DCT with AVX-512, VBMI2 and VNNI: four blocks at a time, one in
+ * each lane. */
 #include "image/jpeg/inverse.h"
 
 #if defined(__x86_64__)
@@ -13,7 +14,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define ALIGNED _Alignas(64)
 
-#define GROUP 4u /* blocks that are transformed together */
+#define GROUP 4u /* blocks transformed together */
 
 #define TIMES_4(...) __VA_ARGS__, __VA_ARGS__, __VA_ARGS__, __VA_ARGS__
 #define FACTORS(low, high)                                                                         \
@@ -21,7 +22,7 @@
         TIMES_4(TIMES_4(low, high))                                                                \
     }
 
-/* Factors for the halves of every 32-bit element, named by the result that they make. */
+/* Factors for the halves of every 32-bit element, named by their result. */
 struct factors {
     int16_t ALIGNED one[32];
     int16_t even0[32], even1[32], even2[32], even3[32];
@@ -71,25 +72,25 @@ static const struct factors factors = {
                38, 39, 46, 47, 38, 39, 46, 47, 54, 55, 62, 63, 54, 55, 62, 63},
 };
 
-/* Quantisation as `dequantise` wants it: factors of the even columns and of the odd ones, by pair
- * of rows; bytes with zeroes between them, or words. */
+/* Quantisation factors for `dequantise`, of the even and of the odd columns, by pair of rows: bytes
+ * with zeros between them, or words. */
 struct table {
     __m512i even[4], odd[4];
     __m512i corner_even, corner_odd; /* bytes only */
 };
 
-/* Coefficients of a group: [2 * pair of rows + (odd columns)], the block in lane b. */
+/* Coefficients of a group: [2 * pair of rows + (odd columns)]; block b is in lane b. */
 struct group {
     __m512i pair[8];
 };
 
-/* The blocks after the last whole group, with zeroes for those that the row lacks. */
+/* The blocks after the last whole group, filled up with zeros. */
 struct tail {
     uint64_t maps[GROUP];
     int16_t dc[GROUP];
 };
 
-/* What stays the same along a row of blocks. */
+/* What all groups of a row of blocks share. */
 struct row {
     const struct pstk__block_row *blocks;
     const uint16_t *quant;
@@ -98,7 +99,7 @@ struct row {
     struct tail tail;
     __m128i dc_factor;
     size_t stride;
-    int is_far; /* a first row may be beyond what a shift by 2 keeps */
+    int is_far; /* 1: a first row may be too large for a shift by 2 */
 };
 
 /* Where the next group's values begin. */
@@ -119,7 +120,7 @@ INLINE TARGET __m512i load_128_4_times(const void *p)
     return _mm512_broadcast_i32x4(_mm_loadu_si128(p));
 }
 
-/* Sixteen bytes for each lane, the even and the odd ones apart. */
+/* Gather sixteen bytes for each lane, even and odd ones apart. */
 INLINE TARGET void gather_bytes(__m512i *even, __m512i *odd, __m512i bytes, const uint8_t *places)
 {
     const __m512i at = load_128_4_times(places);
@@ -127,7 +128,7 @@ INLINE TARGET void gather_bytes(__m512i *even, __m512i *odd, __m512i bytes, cons
     *odd = _mm512_maskz_permutexvar_epi8(0xAAAAAAAAAAAAAAAAull, at, bytes);
 }
 
-/* All factors fit a byte. */
+/* Make the table; all factors must fit a byte. */
 INLINE TARGET struct table byte_table(const uint16_t *quant)
 {
     const __m256i low = _mm512_cvtepi16_epi8(load_512(quant));
@@ -156,7 +157,7 @@ TARGET static struct table word_table(const uint16_t *quant)
     return t;
 }
 
-/* The coefficients of a block, as bytes in the order of zigzag_places; moves on. */
+/* Expand the coefficients of a block to bytes in zigzag order, and move the cursor past them. */
 INLINE TARGET __m512i expand(uint64_t map, struct cursor *cursor)
 {
     const __m512i values = load_512(cursor->values);
@@ -164,8 +165,8 @@ INLINE TARGET __m512i expand(uint64_t map, struct cursor *cursor)
     return _mm512_maskz_expand_epi8(map, values);
 }
 
-/* Signed bytes times factors. Byte factors are at most 255 and have a zero next to them, so that
- * the instruction's saturation is never seen. */
+/* Multiply signed bytes by their factors. Byte factors are at most 255 with a zero next to them, so
+ * the instruction never saturates. */
 INLINE TARGET void dequantise(struct group *group, __m512i bytes, const struct table *t, int pair,
                               int has_words)
 {
@@ -179,7 +180,7 @@ INLINE TARGET void dequantise(struct group *group, __m512i bytes, const struct t
     }
 }
 
-/* Put wide coefficients in their places: block b's are those of at[b], in zigzag order. */
+/* Put wide coefficients in their places: at[b] has those of block b, in zigzag order. */
 static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 * GROUP],
                                                       const uint64_t at[GROUP], const int16_t *wide,
                                                       const uint16_t *quant)
@@ -194,7 +195,7 @@ static __attribute__((noinline)) const int16_t *patch(int16_t coefficients[8][8 
     return wide;
 }
 
-/* The same for a group in registers. */
+/* Do the same for a group in registers. */
 INLINE TARGET void patch_group(struct group *group, const uint64_t at[GROUP], struct cursor *cursor,
                                const uint16_t *quant)
 {
@@ -208,14 +209,14 @@ INLINE TARGET void patch_group(struct group *group, const uint64_t at[GROUP], st
         group->pair[i] = _mm512_load_si512(coefficients[i]);
 }
 
-/* Four DCs to the first words of their lanes. */
+/* Move four DCs to the first words of their lanes. */
 INLINE TARGET __m512i lanes_of_dc(__m128i dc)
 {
     const __m512i at = _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0);
     return _mm512_maskz_permutexvar_epi16(0x01010101, at, _mm512_castsi128_si512(dc));
 }
 
-/* A group on its way: bytes in zigzag order, and in that of zigzag_places. */
+/* A group being expanded: bytes in zigzag order, and in the order of zigzag_places. */
 struct expanded {
     __m512i zigzag[GROUP], ordered[GROUP];
 };
@@ -231,7 +232,7 @@ INLINE TARGET void expand_group(struct expanded *expanded, const uint64_t maps[G
     }
 }
 
-/* The group's coefficients, dequantised. 1 when there were wide ones. */
+/* Load the group's coefficients, dequantised. 1: some are wide. */
 INLINE TARGET int dequantise_group(struct group *group, const struct expanded *expanded, __m128i dc,
                                    struct cursor *cursor, const struct row *row, int has_words)
 {
@@ -259,8 +260,8 @@ INLINE TARGET int dequantise_group(struct group *group, const struct expanded *e
     return is_wide;
 }
 
-/* The same of a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. With wide ones it does
- * nothing. */
+/* Load a group of corners: pairs[0] of rows 0 and 2, [1] of 1 and 3. 1: some are wide, and nothing
+ * was done. */
 INLINE TARGET int load_corners(__m512i pairs[2], const uint64_t maps[GROUP], __m128i dc,
                                struct cursor *cursor, const struct table *t)
 {
@@ -283,7 +284,7 @@ INLINE TARGET int load_corners(__m512i pairs[2], const uint64_t maps[GROUP], __m
 
 /* ---- transform ------------------------------------------------------------------------------ */
 
-/* One dimension, for 16 places: eight results each, before they are shifted. */
+/* Transform one dimension, for 16 places: eight results each, not yet shifted. */
 INLINE TARGET void pass(__m512i out[8], const struct factors *f, __m512i p04, __m512i p26,
                         __m512i p71, __m512i p35, int32_t half)
 {
@@ -314,8 +315,8 @@ INLINE TARGET void pass(__m512i out[8], const struct factors *f, __m512i p04, __
     out[7] = _mm512_sub_epi32(even0, odd0);
 }
 
-/* The same where inputs 4..7 are 0: none of the sums of 16 bits can wrap, so that each product is
- * that of one input. */
+/* Transform where inputs 4..7 are 0. No sum of 16 bits can wrap then, so each product is of one
+ * input. */
 INLINE TARGET void corner_pass(__m512i out[8], const struct factors *f, __m512i p02, __m512i p13,
                                int32_t half)
 {
@@ -344,7 +345,7 @@ INLINE TARGET __m512i pack_rows(__m512i a, __m512i b)
                               _mm512_srai_epi32(b, PSTK__IDCT_SHIFT_1));
 }
 
-/* Of the elements of each lane the even ones of a and b, and the odd ones. */
+/* The even (odd) elements of each lane of a and b. */
 INLINE TARGET __m512i even_elements(__m512i a, __m512i b)
 {
     return _mm512_castps_si512(
@@ -357,8 +358,8 @@ INLINE TARGET __m512i odd_elements(__m512i a, __m512i b)
         _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xDD));
 }
 
-/* The first pass. Columns come in pairs of rows, rows 0..3 and then 4..7 go out in pairs of
- * columns: [4 * (lower rows) + pair]. */
+/* The first pass: from columns in pairs of rows to rows, 0..3 and then 4..7, in pairs of columns:
+ * [4 * (lower rows) + pair]. */
 INLINE TARGET void columns(struct group *rows, const struct group *group, const struct factors *f)
 {
     __m512i v[8];
@@ -378,7 +379,7 @@ INLINE TARGET void columns(struct group *rows, const struct group *group, const 
     rows->pair[7] = odd_elements(odd45, odd67);
 }
 
-/* The bytes of the lanes whose blocks have nothing below their first row. */
+/* Return the bytes of the lanes whose blocks have only their first row. */
 INLINE uint64_t first_row_lanes(const uint64_t maps[GROUP])
 {
     uint64_t lanes = 0;
@@ -387,8 +388,8 @@ INLINE uint64_t first_row_lanes(const uint64_t maps[GROUP])
     return lanes;
 }
 
-/* The first pass of such blocks is a shift in libjpeg-turbo, which wraps where the pass saturates.
- */
+/* libjpeg-turbo shifts in the first pass of such blocks. The shift wraps where the pass
+ * saturates. */
 TARGET static __attribute__((noinline)) void
 shift_first_rows(struct group *rows, const struct group *group, uint64_t lanes)
 {
@@ -403,21 +404,21 @@ shift_first_rows(struct group *rows, const struct group *group, uint64_t lanes)
     }
 }
 
-/* The second pass's results of two columns side by side. 18 bits are shifted away: 16 by taking the
- * upper halves. What is left has 14 bits, so that nothing has to saturate. */
+/* Join the second pass's results of two columns. 18 bits are shifted out, 16 of them by taking the
+ * upper halves. The results have 14 bits, so nothing saturates. */
 INLINE TARGET __m512i pack_columns(__m512i a, __m512i b, __m512i high_halves)
 {
     const __m512i both = _mm512_mask_shuffle_epi8(b, 0x3333333333333333ull, a, high_halves);
     return _mm512_srai_epi16(both, PSTK__IDCT_SHIFT_2 - 16);
 }
 
-/* The second pass's results for four rows, stored. */
+/* Store the second pass's results of four rows. */
 INLINE TARGET void store_rows(uint8_t *out, size_t stride, const __m512i v[8],
                               const struct factors *f)
 {
     const __mmask64 right = 0xF0F0F0F0F0F0F0F0ull;
     const __m512i center = _mm512_set1_epi8(-128), high = load_512(f->high_halves);
-    /* Of each row two columns side by side, and in the upper half of the lane the next two. */
+    /* two columns of each row, and the next two in the upper half of the lane */
     const __m512i columns0123 = _mm512_xor_si512(
         _mm512_packs_epi16(pack_columns(v[0], v[1], high), pack_columns(v[2], v[3], high)), center);
     const __m512i columns4567 = _mm512_xor_si512(
@@ -434,7 +435,7 @@ INLINE TARGET void store_rows(uint8_t *out, size_t stride, const __m512i v[8],
                         _mm512_extracti64x4_epi64(rows23, 1));
 }
 
-/* Half a group, stored: rows 0..3 or 4..7. */
+/* Run the second pass of half a group, rows 0..3 or 4..7, and store it. */
 INLINE TARGET void transform(uint8_t *out, const struct row *row, const struct group *rows,
                              uint32_t first)
 {
@@ -444,7 +445,7 @@ INLINE TARGET void transform(uint8_t *out, const struct row *row, const struct g
     store_rows(out + first * row->stride, row->stride, v, row->f);
 }
 
-/* A group of corners, from its coefficients to samples. */
+/* Transform a group of corners from coefficients to samples. */
 INLINE TARGET void transform_corners(uint8_t *out, size_t stride, const __m512i pairs[2],
                                      const struct factors *f)
 {
@@ -460,7 +461,7 @@ INLINE TARGET void transform_corners(uint8_t *out, size_t stride, const __m512i 
     store_rows(out + 4 * stride, stride, v, f);
 }
 
-/* Blocks without AC: one value each. Both passes shift, and the second one saturates. */
+/* Store blocks without AC: one value each. Both passes shift, and the second one saturates. */
 INLINE TARGET void flat_group(uint8_t *out, size_t stride, __m128i dc)
 {
     const __m128i scaled = _mm_srai_epi16(_mm_slli_epi16(dc, 2), 4);
@@ -475,8 +476,8 @@ INLINE TARGET void flat_group(uint8_t *out, size_t stride, __m128i dc)
 
 /* ---- rows of blocks ------------------------------------------------------------------------- */
 
-/* 1 when a coefficient of a first row may, dequantised, be beyond what a shift by 2 keeps, other
- * than by a wide one. */
+/* 1: a dequantised coefficient of a first row may be too large for a shift by 2, wide ones not
+ * considered. */
 TARGET static int is_first_row_far(const struct pstk__block_row *r, const uint16_t *quant)
 {
     const __m128i first = _mm_loadu_si128((const __m128i *)(const void *)quant);
@@ -493,7 +494,8 @@ TARGET static int is_first_row_far(const struct pstk__block_row *r, const uint16
     return far != 0 || dc_far != 0;
 }
 
-/* The same factors, unknown to the compiler: or it builds each in a register in every turn. */
+/* Return the same pointer, but hide its value from the compiler, which would otherwise rebuild each
+ * constant in every turn. */
 INLINE const struct factors *opaque(const struct factors *f)
 {
     __asm__("" : "+r"(f));
@@ -511,7 +513,7 @@ static struct tail tail_of(const struct pstk__block_row *row)
     return tail;
 }
 
-/* The group that begins with block i. */
+/* Return the maps, and below the DCs, of the group that begins with block i. */
 INLINE const uint64_t *maps_of(const struct row *r, uint32_t i)
 {
     return r->blocks->n_blocks - i >= GROUP ? r->blocks->maps + i : r->tail.maps;
@@ -534,9 +536,9 @@ INLINE enum kind kind_of(const struct row *r, const uint64_t maps[GROUP], int ha
 }
 
 /*
- * Groups from block i on, as long as they are of the kind that takes the whole transform; gives the
- * first block that is left. While one is transformed the next one is expanded: the one keeps the
- * processor's only unit for shuffles busy, the other its multipliers.
+ * Transform groups from block i on, as long as they are of kind WHOLE; returns the first block
+ * left. While one group is transformed, the next is expanded: the first keeps the CPU's only
+ * shuffle unit busy, the second its multipliers.
  */
 INLINE TARGET uint32_t inverse_whole(uint8_t *out, uint32_t i, const struct row *r,
                                      struct cursor *c, int has_words)

@@ -7,7 +7,7 @@
 
 const struct pstk__jpeg_kernels *pstk__jpeg_kernels(uint32_t variant)
 {
-    /* Best last, and no better one where the one before it does not run. */
+    /* From worst to best; a CPU that runs one also runs those before it. */
     static const struct pstk__jpeg_kernels *const entries[] = {
         &pstk__jpeg_kernels_c,
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upsampling and colour for AVX2. */
+/* jpeg/kernels_avx2: upsampling and colour with AVX2. */
 #include "image/jpeg/frame.h"
 #include "image/jpeg/inverse.h"
 
@@ -30,14 +30,15 @@ INLINE TARGET __m256i pair(int8_t first, int8_t second)
 
 /* ---- upsampling ----------------------------------------------------------------------------- */
 
-/* The lower and upper halves of every 16 samples in a lane, next to each other: 32 in order. */
+/* Store the results of 32 samples in order, from those of the lower and the upper halves of the
+ * lanes. */
 INLINE TARGET void store_halves(uint8_t *out, __m256i low, __m256i high)
 {
     store(out, _mm256_permute2x128_si256(low, high, 0x20));
     store(out + 32, _mm256_permute2x128_si256(low, high, 0x31));
 }
 
-/* Bytes of even and odd columns out of sums with `shift` bits of fraction. */
+/* Interleave even and odd columns as bytes, from sums with `shift` bits of fraction. */
 INLINE TARGET __m256i interleave(__m256i even, __m256i odd, int shift)
 {
     const __m256i upper = _mm256_set1_epi16((int16_t)0xFF00);
@@ -59,7 +60,7 @@ TARGET static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
     }
 }
 
-/* 3 near + far, for the lower or the upper half of each lane. */
+/* Return 3 near + far, for the lower or the upper half of each lane. */
 INLINE TARGET __m256i low_sums(const uint8_t *near, const uint8_t *far)
 {
     return _mm256_maddubs_epi16(_mm256_unpacklo_epi8(load(near), load(far)), pair(3, 1));
@@ -70,7 +71,7 @@ INLINE TARGET __m256i high_sums(const uint8_t *near, const uint8_t *far)
     return _mm256_maddubs_epi16(_mm256_unpackhi_epi8(load(near), load(far)), pair(3, 1));
 }
 
-/* Columns from their sums and those of the columns before and after. */
+/* Compute two columns from their sum and those of the columns before and after. */
 INLINE TARGET __m256i two_columns(__m256i before, __m256i here, __m256i after)
 {
     const __m256i seven = _mm256_set1_epi16(7), eight = _mm256_set1_epi16(8);
@@ -103,8 +104,8 @@ TARGET static void h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, u
 
 /* ---- colour --------------------------------------------------------------------------------- */
 
-/* Where each of the 48 bytes of 16 pixels is in its component's lane: [part][component][byte], -1
- * in the others'. */
+/* Where each of the 48 bytes of 16 pixels is in its component's lane: [part][component][byte]; -1:
+ * in another component's. */
 static const int8_t plain_places[3][3][16] = {
     {
         {0, -1, -1, 1, -1, -1, 2, -1, -1, 3, -1, -1, 4, -1, -1, 5},
@@ -124,9 +125,8 @@ static const int8_t plain_places[3][3][16] = {
 };
 
 /*
- * Of 16 pixels in a lane, red and blue lie in the order 0, 2, .. 14, 1, 3, .. 15, as their even and
- * odd words are packed; green lies in the order 0, 8, 2, 10, 4, 12, 6, 14, and the same with the
- * odd ones.
+ * The order of 16 pixels in a lane: red and blue 0, 2, .. 14, 1, 3, .. 15, as their even and odd
+ * words are packed; green 0, 8, 2, 10, 4, 12, 6, 14, then the odd ones in the same way.
  */
 static const int8_t ycc_places[3][3][16] = {
     {
@@ -151,7 +151,7 @@ INLINE TARGET __m256i load_twice(const void *p)
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* 16 pixels of each lane, stored. */
+/* Store 16 pixels of each lane. */
 INLINE TARGET void store_rgb(uint8_t *rgb, __m256i r, __m256i g, __m256i b,
                              const int8_t places[3][3][16])
 {
@@ -183,10 +183,10 @@ TARGET static void rgb_from_rgb(uint8_t *rgb, const uint8_t *const samples[4], u
 
 /*
  * jdcolor.c's sums with twice the chroma, x = 2 (c - 128), in 16 bits:
- *   red   y + (x * 22971 + 2^14 >> 15)    22971 / 2^15 stands for 1.40200 / 2
- *   blue  y + (x * 29033 + 2^14 >> 15)    29033 / 2^15 for 1.77200 / 2
+ *   red   y + (x * 22971 + 2^14 >> 15)    22971 / 2^15 represents 1.40200 / 2
+ *   blue  y + (x * 29033 + 2^14 >> 15)    29033 / 2^15 represents 1.77200 / 2
  *   green y + (-xb * 11277 - xr * 23401 + 2^15 >> 16)
- * Green's factors are jdcolor.c's, halved; those of red and blue give its sums for each of the 256
+ * Green's factors are jdcolor.c's, halved. Those of red and blue give its sums for each of the 256
  * values (a test tries them all).
  */
 #define RED 22971
@@ -194,8 +194,7 @@ TARGET static void rgb_from_rgb(uint8_t *rgb, const uint8_t *const samples[4], u
 #define GREEN_BLUE (-11277)
 #define GREEN_RED (-23401)
 
-/* What is added to y to give green: of the lanes' even or odd pixels, words in the order 0 4 1 5 2
- * 6 3 7. */
+/* Return green minus y, of the lanes' even or odd pixels: words in the order 0 4 1 5 2 6 3 7. */
 INLINE TARGET __m256i green_of(__m256i blue, __m256i red)
 {
     const __m256i factors =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upsampling and colour for AVX-512 with VBMI and VNNI. */
+/* jpeg/kernels_avx512: upsampling and colour with AVX-512, VBMI and VNNI. */
 #include "image/jpeg/frame.h"
 #include "image/jpeg/inverse.h"
 
@@ -28,8 +28,8 @@ INLINE TARGET __m512i pair(int8_t first, int8_t second)
 
 /* ---- upsampling ----------------------------------------------------------------------------- */
 
-/* Every sample of a row with the one before it, and with the one after: bytes 0 1, 1 2, 2 3, ... of
- * a load that begins one sample early, and 1 2, 2 3, 3 4, ... */
+/* Indices that pair every sample of a row with the sample before it: 0 1, 1 2, 2 3, ... of a load
+ * that begins one sample early. Plus 1, with the sample after it: 1 2, 2 3, 3 4, ... */
 static const uint8_t ALIGNED with_before[64] = {
     0,  1,  1,  2,  2,  3,  3,  4,  4,  5,  5,  6,  6,  7,  7,  8,  8,  9,  9,  10, 10, 11,
     11, 12, 12, 13, 13, 14, 14, 15, 15, 16, 16, 17, 17, 18, 18, 19, 19, 20, 20, 21, 21, 22,
@@ -52,7 +52,7 @@ TARGET static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
     }
 }
 
-/* Both dimensions at once: the weights 9, 3, 3 and 1 of 16. */
+/* Interpolates in both dimensions at once, with weights 9, 3, 3 and 1 of 16. */
 TARGET static void h2v2(uint8_t *out, const uint8_t *near, const uint8_t *far, uint32_t n)
 {
     const __m512i before = load(with_before);
@@ -89,12 +89,13 @@ TARGET static void h1v2(uint8_t *out, const uint8_t *near, const uint8_t *far, u
 
 /* ---- colour --------------------------------------------------------------------------------- */
 
-/* Which bytes of 64 at a multiple of 3, of those one after and of those two after. */
+/* Masks of every third byte of 64, from byte 0, 1 and 2 on. */
 #define THIRD_0 0x9249249249249249ull
 #define THIRD_1 0x2492492492492492ull
 #define THIRD_2 0x4924924924924924ull
 
-/* 64 pixels, stored. places[i] says where in its component's register byte i of the 192 is. */
+/* Store 64 pixels. places[i] holds the index of each byte of the i-th 64 in its component's
+ * register. */
 INLINE TARGET void store_rgb(uint8_t *rgb, __m512i r, __m512i g, __m512i b, const __m512i places[3])
 {
     const __mmask64 green[3] = {THIRD_1, THIRD_0, THIRD_2}, blue[3] = {THIRD_2, THIRD_1, THIRD_0};
@@ -139,9 +140,8 @@ TARGET static void rgb_from_rgb(uint8_t *rgb, const uint8_t *const samples[4], u
 }
 
 /*
- * Of 16 pixels in a lane, red and blue lie in the order 0, 2, .. 14, 1, 3, .. 15, as their even and
- * odd words are packed; green lies in the order 0, 8, 2, 10, 4, 12, 6, 14, and the same with the
- * odd ones.
+ * The order of 16 pixels in a lane: red and blue 0, 2, .. 14, 1, 3, .. 15, as their even and odd
+ * words are packed; green 0, 8, 2, 10, 4, 12, 6, 14, then the odd ones in the same way.
  */
 static const uint8_t ALIGNED ycc_places[192] = {
     0,  0,  0,  8,  8,  8,  1,  2,  1,  9,  10, 9,  2,  4,  2,  10, 12, 10, 3,  6,  3,  11, 14, 11,
@@ -155,10 +155,10 @@ static const uint8_t ALIGNED ycc_places[192] = {
 
 /*
  * jdcolor.c's sums with twice the chroma, x = 2 (c - 128), in 16 bits:
- *   red   y + (x * 22971 + 2^14 >> 15)    22971 / 2^15 stands for 1.40200 / 2
- *   blue  y + (x * 29033 + 2^14 >> 15)    29033 / 2^15 for 1.77200 / 2
+ *   red   y + (x * 22971 + 2^14 >> 15)    22971 / 2^15 represents 1.40200 / 2
+ *   blue  y + (x * 29033 + 2^14 >> 15)    29033 / 2^15 represents 1.77200 / 2
  *   green y + (-xb * 11277 - xr * 23401 + 2^15 >> 16)
- * Green's factors are jdcolor.c's, halved; those of red and blue give its sums for each of the 256
+ * Green's factors are jdcolor.c's, halved. Those of red and blue give its sums for each of the 256
  * values (a test tries them all).
  */
 #define RED 22971
@@ -166,7 +166,7 @@ static const uint8_t ALIGNED ycc_places[192] = {
 #define GREEN_BLUE (-11277)
 #define GREEN_RED (-23401)
 
-/* Two words of different sums side by side: the upper halves of a's and b's elements. */
+/* Interleave the upper halves of the elements of a and b. */
 INLINE TARGET __m512i upper_halves(__m512i a, __m512i b)
 {
     const __m512i high = _mm512_broadcast_i32x4(
@@ -174,8 +174,7 @@ INLINE TARGET __m512i upper_halves(__m512i a, __m512i b)
     return _mm512_mask_shuffle_epi8(b, 0x3333333333333333ull, a, high);
 }
 
-/* What is added to y to give green: of the lanes' even or odd pixels, words in the order 0 4 1 5 2
- * 6 3 7. */
+/* Return green minus y, of the lanes' even or odd pixels: words in the order 0 4 1 5 2 6 3 7. */
 INLINE TARGET __m512i green_of(__m512i blue, __m512i red)
 {
     const __m512i factors =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference: each piece as a formula, one sample at a time. */
+/* jpeg/kernels_c: the reference: each step as a formula, one sample at a time. */
 #include "image/jpeg/frame.h"
 #include "image/jpeg/kernels.h"
 #include "image/jpeg/zigzag.h"
@@ -11,19 +11,19 @@
 /* ---- inverse DCT ---------------------------------------------------------------------------- */
 
 /*
- * libjpeg-turbo's SSE2 and AVX2 code for jidctint, which agree with each other, keep every number
- * in the 16 bits that a vector lane has: the product of dequantisation and the four sums before the
- * first multiplication wrap, what goes from the first pass to the second saturates. For the
- * coefficients of an encoder nothing of this shows.
+ * libjpeg-turbo's SSE2 and AVX2 versions of jidctint agree with each other, and keep every number
+ * in the 16 bits of a vector lane. The product of dequantisation and the four sums before the first
+ * multiplication wrap; the first pass's results saturate. The coefficients of a real encoder never
+ * show this.
  *
- * 32 bits hold all that comes after: the inputs of a pass are 16-bit numbers, and each output is
- * the sum of at most (8192 + 15137 + 41241) * 32768 = 2115829760 and a rounding of 2^17 in
- * magnitude (the even part's 8192 and 4433 + 10704, the odd part's 4176 + 20995 + 9633 + 6437).
+ * All later numbers fit 32 bits. The inputs of a pass have 16 bits, and each output is the sum of
+ * at most (8192 + 15137 + 41241) * 32768 = 2115829760 and a rounding of 2^17 in magnitude (the even
+ * part's 8192 and 4433 + 10704, the odd part's 4176 + 20995 + 9633 + 6437).
  */
 
 #define FRACTION 13                   /* bits of the constants below: round(x * 2^13) */
-#define SHIFT_COLUMNS (FRACTION - 2)  /* between the passes numbers have 2 more bits */
-#define SHIFT_ROWS (FRACTION + 2 + 3) /* away with them, and with the 8 of two passes */
+#define SHIFT_COLUMNS (FRACTION - 2)  /* numbers between the passes have 2 more bits */
+#define SHIFT_ROWS (FRACTION + 2 + 3) /* removes them, and the factor 8 of two passes */
 /* Places of the zigzag order below the first row of a block. */
 #define BELOW_FIRST_ROW (~0x1800c063ull)
 
@@ -57,7 +57,7 @@ static uint8_t clamp(int32_t x)
     return (uint8_t)(x < 0 ? 0 : x > 255 ? 255 : x);
 }
 
-/* The columns, top to bottom. One column is one lane of what a compiler makes of this. */
+/* Transform the columns. A compiler makes each column one lane. */
 static void pass(int16_t *restrict out, const int16_t *restrict in, int shift)
 {
     for (int i = 0; i < 8; i++) {
@@ -88,8 +88,8 @@ static void pass(int16_t *restrict out, const int16_t *restrict in, int shift)
     }
 }
 
-/* The same where all coefficients below the first row are 0 (as coded: before dequantisation, which
- * can make 0 of others): libjpeg-turbo then shifts instead, which wraps. */
+/* Transform blocks whose coefficients below the first row are all 0. They must be 0 as coded,
+ * because dequantisation can make others 0, too. libjpeg-turbo then shifts instead, which wraps. */
 static void pass_of_first_row(int16_t *restrict out, const int16_t *restrict in)
 {
     for (int i = 0; i < 64; i++)
@@ -132,9 +132,9 @@ static void inverse(uint8_t *out, size_t stride, const struct pstk__block_row *b
 /* ---- upsampling ----------------------------------------------------------------------------- */
 
 /*
- * A triangle: 3/4 of the nearer sample, 1/4 of the other one. Halves are rounded down and up by
- * turns (biases 1 and 2 of 4, 7 and 8 of 16). The first and last columns of jdsample.c, which have
- * no other one, come out of the same formulas when it is a copy of the nearer.
+ * A triangle filter: 3/4 of the nearer sample, 1/4 of the other one. Halves are rounded down and up
+ * alternately (biases 1 and 2 of 4, 7 and 8 of 16). jdsample.c's first and last columns, which have
+ * no other sample, follow from the same formulas with a copy of the nearer one.
  */
 static void h2v1(uint8_t *out, const uint8_t *in, uint32_t n)
 {
@@ -180,8 +180,8 @@ static void rgb_of(uint8_t rgb[3], int32_t y, int32_t cb, int32_t cr)
     rgb[2] = clamp(y + ((FIX_1_77200 * cb + half) >> 16));
 }
 
-/* Pillow's way from inverted C, M and Y (as RGB) and K: k - c k / 255, rounded as its MULDIV255
- * does. */
+/* Convert one of inverted C, M and Y (as RGB) and K as Pillow does: k - c k / 255, rounded as its
+ * MULDIV255. */
 static uint8_t under_black(uint32_t c, uint32_t k)
 {
     const uint32_t t = c * k + 128;
@@ -217,7 +217,7 @@ void pstk__jpeg_rgb_from_cmyk(uint8_t *rgb, const uint8_t *const samples[4], uin
 void pstk__jpeg_rgb_from_ycck(uint8_t *rgb, const uint8_t *const samples[4], uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        uint8_t inverted[3]; /* C, M and Y are 255 less what would be RGB */
+        uint8_t inverted[3]; /* C, M and Y are 255 minus RGB */
         rgb_of(inverted, samples[0][i], samples[1][i], samples[2][i]);
         for (uint32_t c = 0; c < 3; c++)
             *rgb++ = under_black(inverted[c], samples[3][i]);

@@ -48,8 +48,8 @@ static void source_nothing(j_decompress_ptr cinfo)
     (void)cinfo;
 }
 
-/* All input was given at once, so that asking for more means that it is truncated. After the last
- * row that does no harm: libjpeg then gets no end-of-image marker, and FALSE makes it stop. */
+/* Fail, because all input was given at once, so it is truncated. After the last row that does no
+ * harm: libjpeg then gets no end-of-image marker, and FALSE makes it stop. */
 static boolean source_fill(j_decompress_ptr cinfo)
 {
     struct pstk__jpeg_guard *guard = cinfo->client_data;
@@ -99,7 +99,7 @@ void pstk__jpeg_guard_init(struct pstk__jpeg_guard *guard, struct pstk__arena *a
     pstk__jpeg_memory_init(&guard->memory, arena);
 }
 
-/* setjmp with nothing but parameters that do not change alive across it: none can be clobbered. */
+/* setjmp with only parameters alive across it, which do not change, so none can be clobbered. */
 int pstk__jpeg_guarded(struct pstk__jpeg_guard *guard, int (*body)(void *user), void *user)
 {
     if (setjmp(guard->escape))
@@ -141,7 +141,7 @@ int pstk__jpeg_open_compress(struct pstk__jpeg_guard *guard, struct jpeg_compres
     return 0;
 }
 
-/* libjpeg's own manager frees what it made; one whose memory was never made needs nothing. */
+/* libjpeg's own manager frees the object. An object whose manager was never made needs nothing. */
 void pstk__jpeg_close_decompress(struct pstk__jpeg_guard *guard,
                                  struct jpeg_decompress_struct *cinfo)
 {
@@ -175,8 +175,8 @@ void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_str
     guard->finishing = 0;
 }
 
-/* Progressive files whose scans leave out bits of some coefficients (as far as libjpeg looks at
- * those) are smoothed, from blocks up to two further on. */
+/* libjpeg smooths progressive files whose scans leave out bits of some coefficients (those that it
+ * looks at), using blocks up to two away. */
 int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *cinfo)
 {
     if (!cinfo->progressive_mode || !cinfo->coef_bits)
@@ -197,7 +197,7 @@ static int result_of(int message_code)
         return PSTK_ENOMEM;
     case JERR_BAD_SCAN_SCRIPT:
         return PSTK_EFBIG;
-#if JPEG_LIB_VERSION < 70 /* with the interface of later ones it is JERR_NOT_COMPILED */
+#if JPEG_LIB_VERSION < 70 /* later interfaces use JERR_NOT_COMPILED for it */
     case JERR_ARITH_NOTIMPL:
 #endif
     case JERR_BAD_PRECISION:

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/library: what every use of libjpeg here shares: an error manager whose longjmp stays within
- * guarded(), which warnings mean damage, a source of bytes that are all there at once, memory from
- * an arena, a limit on scans.
+ * jpeg/library: what all uses of libjpeg share: an error manager whose longjmp stays within
+ * guarded(), a list of the warnings that mean damage, a source whose bytes are all in memory,
+ * memory from an arena, and a limit on scans.
  *
- * Pillow is silent about libjpeg's warnings; here those that mean missing or guessed coefficients
- * end the image (EBADMSG). Those that leave the pixels whole pass, as real files have them:
+ * Pillow ignores libjpeg's warnings. Here those that mean missing or guessed coefficients are
+ * errors (EBADMSG). Those that leave the pixels intact are ignored, because real files cause them:
  *   JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
- *   JWRN_NOT_SEQUENTIAL    a baseline scan header with zeroes in its (unused) spectral selection
+ *   JWRN_NOT_SEQUENTIAL    a baseline scan header with zeros in its (unused) spectral selection
  *   JWRN_EXTRANEOUS_DATA   bytes between a complete segment and the next marker, as cameras pad
  */
 #ifndef PSTK_JPEG_LIBRARY_H
@@ -18,40 +18,41 @@
 #include <penstock/types.h>
 #include <setjmp.h>
 
-/* The parts of a libjpeg object that are ours; cinfo->client_data points to them. */
+/* Our parts of a libjpeg object; cinfo->client_data points to them. */
 struct pstk__jpeg_guard {
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
-    struct jpeg_progress_mgr progress; /* counts a decoder's scans */
+    struct jpeg_progress_mgr progress; /* counts the scans of a decoder */
     struct pstk__jpeg_memory memory;
-    struct jpeg_memory_mgr *own_memory; /* libjpeg's, which made the object; NULL until made */
+    struct jpeg_memory_mgr *own_memory; /* libjpeg's own, which made the object; NULL until made */
     jmp_buf escape;                     /* valid while guarded() runs */
-    int code;                           /* libjpeg's message code of what ended the image */
-    int finishing;                      /* 1: all pixels are there; input may end */
-    char text[JMSG_LENGTH_MAX];         /* its text */
+    int code;                           /* libjpeg's code of the message that ended the image */
+    int finishing;                      /* 1: all pixels are complete; input may end */
+    char text[JMSG_LENGTH_MAX];         /* text of that message */
 };
 
-/* Fill in the managers. Before the object is made: cinfo->err and client_data are the caller's. */
+/* Fill in the managers, before the object is made; the caller sets cinfo->err and client_data. */
 void pstk__jpeg_guard_init(struct pstk__jpeg_guard *guard, struct pstk__arena *arena);
-/* Run body(user). What it returns, or 1 when libjpeg ended it: g->code and g->text say why. */
+/* Run body(user). Returns its result, or 1 when libjpeg ended it, with guard->code and guard->text
+ * set. */
 int pstk__jpeg_guarded(struct pstk__jpeg_guard *guard, int (*body)(void *user), void *user);
-/* Make the object, which takes a few small blocks of malloc, and put our managers in. 0, or 1 when
+/* Make the object, which takes a few small blocks of malloc, and install our managers. 0, or 1 when
  * libjpeg refuses. */
 int pstk__jpeg_open_decompress(struct pstk__jpeg_guard *guard,
                                struct jpeg_decompress_struct *cinfo);
 int pstk__jpeg_open_compress(struct pstk__jpeg_guard *guard, struct jpeg_compress_struct *cinfo);
-/* Destroy it, also one that was never made. */
+/* Destroy the object, which need not have been made. */
 void pstk__jpeg_close_decompress(struct pstk__jpeg_guard *guard,
                                  struct jpeg_decompress_struct *cinfo);
 void pstk__jpeg_close_compress(struct pstk__jpeg_guard *guard, struct jpeg_compress_struct *cinfo);
-/* The bytes of one image; nothing may be left of the image before. */
+/* Set the bytes of one image, and forget the image before. */
 void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_struct *cinfo,
                       const void *data, uint64_t size);
-/* The result to return for what a guarded body returned: 1 is libjpeg's error, a code < 0 one whose
- * message is g->text. `size` is that of the bytes. */
+/* Return the result for what a guarded body returned: 1 is libjpeg's error; a code < 0 has its
+ * message in guard->text. `size`: of the bytes. */
 int pstk__jpeg_report(const struct pstk__jpeg_guard *guard, int r, uint64_t size,
                       struct pstk_error *err);
-/* Does libjpeg smooth the blocks? Known once all scans are read. */
+/* 1: libjpeg smooths the blocks. Known after all scans were read. */
 int pstk__jpeg_is_smoothed(const struct jpeg_decompress_struct *cinfo);
 
 #endif

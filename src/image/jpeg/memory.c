@@ -4,18 +4,17 @@
 #include <jerror.h>
 #include <string.h>
 
-/* libjpeg-turbo's SIMD code works on whole vectors, up to two of 32 bytes past the end of a row;
- * its own manager rounds sample rows to this, and so must any other. */
+/* libjpeg-turbo's SIMD code works on whole vectors, up to two of 32 bytes past the end of a row.
+ * Its own manager rounds sample rows up to this size, and so must this one. */
 #define ROW_ALIGN 64u
 
-/* Coefficients of one component, held whole: the tag is libjpeg's, the members are the manager's.
- */
+/* The coefficients of one component, held whole. The tag is libjpeg's, the members are ours. */
 struct jvirt_barray_control {
     JBLOCKARRAY rows; /* NULL until realized */
     JDIMENSION n_rows;
     JDIMENSION blocks_per_row;
-    JDIMENSION max_access; /* rows per access at most */
-    boolean zeroed;        /* wished for */
+    JDIMENSION max_access; /* most rows of an access */
+    boolean zeroed;        /* 1: zeros were requested */
     struct jvirt_barray_control *next;
 };
 
@@ -24,8 +23,8 @@ static struct pstk__jpeg_memory *manager(j_common_ptr cinfo)
     return (struct pstk__jpeg_memory *)(void *)cinfo->mem;
 }
 
-/* libjpeg's pools are one here: tables that it would keep from image to image (JPOOL_PERMANENT)
- * also die with the image, so that no image can see those of the one before. */
+/* Allocate from the one pool. Tables that libjpeg would keep from image to image (JPOOL_PERMANENT)
+ * also end with the image, so that no image sees those of another. */
 static void *get(j_common_ptr cinfo, uint64_t size)
 {
     void *p = size > SIZE_MAX / 2 ? NULL : pstk__arena_get(manager(cinfo)->arena, (size_t)size);
@@ -56,14 +55,14 @@ static JBLOCKARRAY alloc_barray(j_common_ptr cinfo, int pool, JDIMENSION n_block
 {
     (void)pool;
     JBLOCKARRAY rows = get(cinfo, (uint64_t)n_rows * sizeof *rows);
-    /* both counts are below 2^17 (sides below 2^16), so that the product stays far below 2^64 */
+    /* Both counts are below 2^17 (sides are below 2^16), so the product stays far below 2^64. */
     JBLOCKROW blocks = get(cinfo, (uint64_t)n_blocks * n_rows * sizeof *blocks);
     for (JDIMENSION i = 0; i < n_rows; i++)
         rows[i] = blocks + (size_t)i * n_blocks;
     return rows;
 }
 
-/* Only compression and two-pass colour quantisation ask for whole images of samples. */
+/* Only compression and two-pass colour quantisation request whole images of samples. */
 static jvirt_sarray_ptr request_virt_sarray(j_common_ptr cinfo, int pool, boolean zeroed,
                                             JDIMENSION row_size, JDIMENSION n_rows,
                                             JDIMENSION max_access)
@@ -134,7 +133,7 @@ static void free_pool(j_common_ptr cinfo, int pool)
     (void)pool;
 }
 
-/* Never called: the object is destroyed by the manager that made it. */
+/* Never called: the manager that made the object destroys it. */
 static void self_destruct(j_common_ptr cinfo)
 {
     (void)cinfo;
@@ -154,7 +153,7 @@ void pstk__jpeg_memory_init(struct pstk__jpeg_memory *memory, struct pstk__arena
                 .access_virt_barray = access_virt_barray,
                 .free_pool = free_pool,
                 .self_destruct = self_destruct,
-                .max_alloc_chunk = 1000000000L}, /* as libjpeg: no limit of its own */
+                .max_alloc_chunk = 1000000000L}, /* no limit, as in libjpeg */
         .arena = arena,
     };
 }

@@ -8,15 +8,15 @@
 #define INDEX_BITS PSTK__JPEG_LOOKUP_BITS
 #define MAX_LENGTH 16u        /* bits of a code */
 #define MAX_BLOCKS_IN_MCU 10u /* ITU T.81, B.2.3 */
-#define MAX_DC_BITS 11u       /* of a difference, 8-bit samples */
-/* With differences of that size so many blocks of a component cannot take the sum beyond an int,
- * which libjpeg looks after. */
+#define MAX_DC_BITS 11u       /* of a difference, for 8-bit samples */
+/* With such differences, so many blocks of a component cannot make the sum exceed an int, which
+ * libjpeg checks. */
 #define MAX_BLOCKS (1u << 20)
 
 /* ---- Huffman tables ------------------------------------------------------------------------- */
 
-/* What a symbol says, with its code's length: in bytes from the lowest: bits of code and value, of
- * the code, coefficients passed (AC: 0 is an end of block). Not 0. */
+/* Encode a symbol and its code's length as bytes, from the lowest: bits of code and value, bits of
+ * the code, coefficients passed (AC: 0 is an end of block). Never 0. */
 static uint32_t say(uint32_t length, uint32_t symbol, int is_ac)
 {
     const uint32_t size = is_ac ? symbol & 15 : symbol;
@@ -24,7 +24,7 @@ static uint32_t say(uint32_t length, uint32_t symbol, int is_ac)
     return (length + size) | length << 8 | advance << 16;
 }
 
-/* The same of the code that 16 bits begin with. 0: there is none. */
+/* Return the same for the code that 16 bits begin with. 0: there is none. */
 static uint32_t find_code(const struct pstk__jpeg_lookup *lookup, uint32_t bits)
 {
     uint32_t length = 1;
@@ -36,7 +36,7 @@ static uint32_t find_code(const struct pstk__jpeg_lookup *lookup, uint32_t bits)
     return say(length, lookup->symbols[i], lookup->is_ac);
 }
 
-/* Codes in order of length, no code all ones, as libjpeg wants it. 0, or -1: not valid. */
+/* Set codes in order of length; as libjpeg requires, none may be all ones. 0, or -1: not valid. */
 static int set_codes(struct pstk__jpeg_lookup *lookup, const uint8_t *counts)
 {
     uint32_t code = 0, k = 0;
@@ -61,8 +61,8 @@ static void fill_one(struct pstk__jpeg_lookup *lookup)
     }
 }
 
-/* A code is known by the bits of the index that are left; those after them are taken as zero, and a
- * code that reaches beyond is not used. */
+/* Fill in `some`. The bits left of the index identify a code; those after them count as zeros, and
+ * a code that reaches past the index is not used. */
 static void fill_some(struct pstk__jpeg_lookup *lookup)
 {
     for (uint32_t i = 0; i < 1u << INDEX_BITS; i++) {
@@ -229,12 +229,12 @@ int pstk__jpeg_plain_open(struct pstk__jpeg_plain *plain, const void *data, uint
 
 /* ---- bits ----------------------------------------------------------------------------------- */
 
-/* Bits of the scan, the next one on top. Where they end, at a marker or with the file, zeros
- * follow, which are counted. */
+/* Bits of the scan, the next one at the top. After their end, at a marker or the file's end, zeros
+ * follow, and are counted. */
 struct bits {
     uint64_t buffer;
-    uint32_t n;      /* in the buffer; those below are 0, or the bits that come next */
-    uint32_t n_void; /* zeros that were added after the end */
+    uint32_t n;      /* bits in the buffer; those below are 0, or the bits that come next */
+    uint32_t n_void; /* zeros added after the end */
     const uint8_t *at, *end;
 };
 
@@ -252,13 +252,13 @@ static __attribute__((noinline)) void refill_slowly(struct bits *bits)
     }
 }
 
-/* At least 56 bits, at most 63. */
+/* Fill the buffer to at least 56 bits, at most 63. */
 static inline __attribute__((always_inline)) void refill(struct bits *bits)
 {
     uint64_t word;
     if (__builtin_expect(bits->end - bits->at >= 8, 1)) {
         memcpy(&word, bits->at, 8);
-        /* a byte of 0xff has its top bit, and loses it by adding 1 */
+        /* adding 1 clears the top bit of a byte 0xff */
         if (__builtin_expect(!(word & 0x8080808080808080u & ~(word + 0x0101010101010101u)), 1)) {
             bits->buffer |= __builtin_bswap64(word) >> bits->n;
             bits->at += (63 - bits->n) >> 3;
@@ -275,7 +275,7 @@ static inline __attribute__((always_inline)) void drop(struct bits *bits, uint32
     bits->n -= n;
 }
 
-/* 1: the bits end, except those that fill up the last byte, where this marker stands. */
+/* 1: the bits end at this marker, except for bits that fill up the last byte. */
 static int end_bits(struct bits *bits, uint32_t marker)
 {
     return bits->n >= bits->n_void && bits->n - bits->n_void < 8 && bits->end - bits->at >= 2 &&
@@ -289,7 +289,7 @@ static struct bits begin_bits(const uint8_t *at, const uint8_t *end)
 
 /* ---- the scan ------------------------------------------------------------------------------- */
 
-/* What the next code says, which stays in the bits; 0: there is no such code. */
+/* Return what the next code says, without dropping it; 0: there is no such code. */
 static inline __attribute__((always_inline)) uint32_t
 next_code(const struct bits *bits, const struct pstk__jpeg_lookup *lookup)
 {
@@ -298,7 +298,7 @@ next_code(const struct bits *bits, const struct pstk__jpeg_lookup *lookup)
                                           : find_code(lookup, (uint32_t)(bits->buffer >> 48));
 }
 
-/* Pass over a block. 0, or -1: no code, or coefficients beyond the last. */
+/* Skip a block. 0, or -1: a missing code, or coefficients past the last one. */
 static inline __attribute__((always_inline)) int pass_block(struct bits *bits,
                                                             const struct pstk__jpeg_lookup *dc,
                                                             const struct pstk__jpeg_lookup *ac)
@@ -311,7 +311,7 @@ static inline __attribute__((always_inline)) int pass_block(struct bits *bits,
     for (uint32_t k = 1;;) {
         uint32_t next, some;
         refill(bits);
-        for (uint32_t i = 0; i < 2; i++) { /* of at most 11 + 15 bits each */
+        for (uint32_t i = 0; i < 2; i++) { /* at most 11 + 15 bits each */
             some = ac->some[bits->buffer >> (64 - INDEX_BITS)];
             next = k + (some >> 8);
             if (next >= 64)
@@ -358,7 +358,7 @@ int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *plain)
                                &plain->ac[plain->ac_table[c]]) < 0)
                     return 0;
         }
-        if (bits.n_void > bits.n) /* at once, so that the count of them cannot overflow */
+        if (bits.n_void > bits.n) /* at once, so that the count cannot overflow */
             return 0;
     }
     return end_bits(&bits, PSTK__JPEG_EOI);

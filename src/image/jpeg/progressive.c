@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scans of progressive files (ITU T.81, annex G). Runs of blocks without further coefficients
- * end where libjpeg ends them: at 32767 blocks, or when their correction bits pass 937.
+ * jpeg/progressive: writes the scans of progressive files (ITU T.81, annex G). A run of blocks
+ * without further coefficients ends where libjpeg ends it: at 32767 blocks, or when its correction
+ * bits exceed 937.
  */
 #include "image/jpeg/scan.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #define MAX_RUN 0x7fffu
-#define MAX_CORRECTIONS 1000u /* a run is written when a block's 63 might no longer fit */
+#define MAX_CORRECTIONS 1000u /* a run is written when the next block's 63 might not fit */
 
 struct progressive {
     struct pstk__bits *bits;
@@ -19,14 +20,14 @@ struct progressive {
     const struct pstk__huffman *ac;
     uint32_t padding;
     int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
-    uint32_t run;  /* blocks whose end is not yet written */
-    uint64_t band; /* places of the scan */
+    uint32_t run;  /* blocks whose end is not written yet */
+    uint64_t band; /* map of the scan's places */
     uint32_t n_corrections;
-    uint8_t corrections[MAX_CORRECTIONS]; /* bits that follow the run's symbol; a byte each */
+    uint8_t corrections[MAX_CORRECTIONS]; /* bits after the run's symbol, one a byte */
     struct pstk__zigzag_places places;
 };
 
-/* Bits of a number. */
+/* Return the bits of a number. */
 static uint32_t width_of(uint32_t n)
 {
     return n == 0 ? 0 : 32 - (uint32_t)__builtin_clz(n);
@@ -80,7 +81,7 @@ static void put_corrections(struct progressive *progressive, uint32_t first, uin
     }
 }
 
-/* Write the run of ended blocks with its correction bits. */
+/* Write the run of ended blocks and its correction bits. */
 static void end_run(struct progressive *progressive)
 {
     if (progressive->run == 0)
@@ -93,8 +94,8 @@ static void end_run(struct progressive *progressive)
     progressive->run = progressive->n_corrections = 0;
 }
 
-/* The places of the scan's band where the block is not 0. Those whose bits all lie below the scan's
- * are among them. */
+/* Return the places in the scan's band where the block is not 0. They include places whose bits are
+ * all below the scan's. */
 static uint64_t band_of(const struct progressive *progressive, const int16_t *block)
 {
     return pstk__zigzag_map(&progressive->places, block) & progressive->band;
@@ -129,8 +130,8 @@ static int write_ac_first(void *user, uint32_t i, const int16_t *block)
     return 0;
 }
 
-/* The last place of the map at which a coefficient becomes other than 0 in this scan; 0: none does.
- */
+/* Return the last place in the map at which a coefficient first becomes non-zero in this scan; 0:
+ * there is none. */
 static uint32_t last_new(const int16_t *block, const struct pstk__jpeg_scan *scan, uint64_t map)
 {
     while (map != 0) {
@@ -142,14 +143,15 @@ static uint32_t last_new(const int16_t *block, const struct pstk__jpeg_scan *sca
     return 0;
 }
 
-/* The correction bits of this block that no symbol has been written before: n of them, in
- * p->corrections from `first` on. Bits before `first` belong to the run of blocks before it. */
+/* The correction bits of this block that follow its next symbol: n of them, in
+ * progressive->corrections from `first` on. Bits before `first` belong to the run of blocks before
+ * it. */
 struct waiting {
     uint32_t first, n;
 };
 
-/* A symbol of a refined block: it ends the run of blocks before, and the correction bits of the
- * coefficients that it passes over follow it. */
+/* Write a symbol of a refined block. It ends the run of blocks before, and is followed by the
+ * correction bits of the coefficients that it skips. */
 static inline void put_refined(struct progressive *progressive, uint32_t symbol, uint32_t sign,
                                struct waiting *waiting)
 {
@@ -160,11 +162,11 @@ static inline void put_refined(struct progressive *progressive, uint32_t symbol,
 }
 
 /*
- * A block of a refining scan (T.81, G.1.2.3, figure G.7). A coefficient that had a bit before this
- * scan gets one more, its correction; one that gets its first bit here is coded as a symbol: the
- * number of coefficients that are still 0 before it, at most 15, and its sign. Sixteen of those
- * are a symbol of their own (0xf0), but only where a new coefficient follows: past the last one
- * (`last`) they belong to the end of the block, which joins the run of ended blocks.
+ * Write a block of a refining scan (T.81, G.1.2.3, figure G.7). A coefficient with a bit in an
+ * earlier scan gets one more bit, its correction. One that gets its first bit here is coded as a
+ * symbol: its sign, and the number of coefficients before it that are still 0, at most 15. Sixteen
+ * of those have a symbol of their own (0xf0), but only if a new coefficient follows. After the last
+ * new one (`last`) they belong to the end of the block, which joins the run of ended blocks.
  */
 static int write_ac_refined(void *user, uint32_t i, const int16_t *block)
 {
@@ -217,7 +219,7 @@ static int write_restart(void *user, uint32_t number)
     return 0;
 }
 
-/* The tables that a scan of this kind uses. */
+/* Choose the tables for a scan of this kind. */
 static int choose_tables(struct progressive *progressive, const struct pstk__jpeg_script *script)
 {
     const struct pstk__jpeg_scan *scan = progressive->scan;

@@ -8,7 +8,7 @@
 
 /* ---- one attempt ---------------------------------------------------------------------------- */
 
-/* Are the numbers of blocks those that the sides and factors give? */
+/* 1: the numbers of blocks follow from the sides and factors. */
 static int is_laid_out(const struct pstk__jpeg_frame *f)
 {
     struct pstk__jpeg_frame frame = *f;
@@ -93,8 +93,8 @@ uint64_t pstk__jpeg_rebuild_bound(const struct pstk__jpeg_image *image)
 
 /*
  * An attempt (24 KiB with its tables), a standard file's counts and tables (20 KiB), and libjpeg's
- * output with its markers, its script (9 KiB), a pointer a row of blocks, its tables, statistics of
- * 32 kinds and scan state: all in all below 128 KiB, apart from what grows.
+ * output with its markers, its script (9 KiB), a pointer for each row of blocks, its tables,
+ * statistics of 32 kinds and scan state: less than 128 KiB, in addition to the parts that grow.
  */
 uint64_t pstk__jpeg_rebuild_scratch(const struct pstk__jpeg_frame *f, uint64_t skeleton_size)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rebuilding as a standard JPEG: sequential Huffman coding with optimal tables, one scan where its
- * units have no more than ten blocks, else one a component. It decodes to the same coefficients,
- * hence to the same pixels: quantisation, sampling, component ids and the order of what stands
- * before the first scan (that decides on the colours) are kept, all APPn and COM segments too.
+ * Rebuilds as a standard JPEG: sequential Huffman coding with optimal tables, in one scan if an MCU
+ * has at most ten blocks, otherwise in one for each component. It decodes to the same coefficients,
+ * and so to the same pixels: quantisation, sampling, component ids and the order of segments before
+ * the first scan (which decides on the colours) are the same. All APPn and COM segments are kept.
  */
 #include "image/jpeg/rebuild_standard.h"
 
@@ -23,7 +23,7 @@ struct standard {
     int is_interleaved;
 };
 
-/* A segment under construction. */
+/* A segment being written. */
 struct body {
     uint32_t n;
     uint8_t bytes[1200]; /* enough for four tables of 128 or of 272 bytes and their heads */
@@ -43,13 +43,14 @@ static int put_segment(struct standard *standard, uint32_t marker, const struct 
     return r == 0 ? pstk__jpeg_put(standard->attempt, body->bytes, body->n, err) : r;
 }
 
-/* The first component is luma or the only one, the fourth is coded as it; the others as chroma. */
+/* Return a component's Huffman table. The first component is luma or the only one, and the fourth
+ * is coded like it; the others are chroma. */
 static uint8_t table_of(uint32_t component)
 {
     return component == 1 || component == 2;
 }
 
-/* The scan that begins with component i. */
+/* Return the scan that begins with component i. */
 static struct pstk__jpeg_scan scan_of(const struct standard *standard, uint32_t i)
 {
     struct pstk__jpeg_scan scan = {.last = 63};
@@ -93,7 +94,7 @@ static int put_quant_tables(struct standard *standard, struct pstk_error *err)
         const uint16_t *quant = f->component[i].quant;
         int wide = is_wide(quant);
         if (standard->quant_table[i] < n)
-            continue; /* written already */
+            continue; /* already written */
         add(&body, (wide ? 0x10u : 0u) | n++);
         for (uint32_t z = 0; z < 64; z++) {
             if (wide)
@@ -104,7 +105,8 @@ static int put_quant_tables(struct standard *standard, struct pstk_error *err)
     return put_segment(standard, PSTK__JPEG_DQT, &body, err);
 }
 
-/* Baseline decoders take 8-bit quantisation and coefficients of 10 bits, differences of 11. */
+/* 1: a baseline decoder can read it: 8-bit quantisation, coefficients of 10 bits, differences of
+ * 11. */
 static int is_baseline(const struct standard *standard)
 {
     const struct pstk__jpeg_frame *f = &standard->attempt->image->frame;
@@ -160,7 +162,7 @@ static int put_huffman(struct standard *standard, struct pstk_error *err)
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* Count all scans and make their tables. */
+/* Count the symbols of all scans and make their tables. */
 static int prepare(struct standard *standard, struct pstk_error *err)
 {
     struct pstk__jpeg_attempt *attempt = standard->attempt;
@@ -222,8 +224,8 @@ static int put_image(struct standard *standard, struct pstk_error *err)
     return r == 0 ? put_scans(standard, err) : r;
 }
 
-/* SOI and EOI before the image are those of datastreams of tables only: an SOI takes back what the
- * application segments before it said about colours, so that they stay where they are. */
+/* 1: copy the segment. SOI and EOI before the image delimit datastreams of tables only. An SOI
+ * cancels what earlier application segments define about colours, so they keep their places. */
 static int is_kept(const struct pstk__jpeg_segment *segment, int has_image)
 {
     uint32_t marker = segment->marker;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequential scans with BMI's shifts and bit counts, which every CPU with AVX2 has. */
+/* jpeg/scan_avx2: writes sequential scans with the shifts and bit counts of BMI, which every CPU
+ * with AVX2 has. */
 #if defined(__x86_64__)
 
 #include "image/jpeg/coder.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequential scans with AVX-512: symbols and value bits of all of a block's coefficients at once,
- * in bytes, then one look-up for each symbol. Values that do not fit a byte are corrected one by
- * one; blocks with a run over 15 go the common way.
+ * jpeg/scan_avx512: writes sequential scans with AVX-512: computes symbols and value bits of all
+ * coefficients of a block at once, in bytes, then looks up each symbol. Values that do not fit a
+ * byte are corrected one by one. Blocks with a run over 15 go to pstk__jpeg_coder_block.
  */
 #if defined(__x86_64__)
 
@@ -21,16 +21,16 @@ struct constants {
     __m512i masks;     /* of 0..15 bits, in each lane of 16 */
 };
 
-/* A block on its way: its symbols are made while those of the one before are written, so that their
- * latency hides behind the mispredicted end of that loop. */
+/* A block whose symbols are computed while the symbols of the block before are written: their
+ * latency overlaps with the mispredicted end of that loop. */
 struct prepared {
     const int16_t *block; /* NULL: there is none */
     uint32_t i;           /* component of the scan */
-    uint32_t n;           /* symbols; 0: the block goes the common way */
-    uint32_t n_narrow;    /* the first symbols whose values have no more than 7 bits, all or none */
+    uint32_t n;           /* symbols; 0: left to pstk__jpeg_coder_block */
+    uint32_t n_narrow;    /* first symbols whose values have at most 7 bits: all or none */
     uint32_t missing;     /* 1: a value has no symbol */
     uint8_t symbols[64];
-    uint16_t bits[64]; /* of the symbols' values */
+    uint16_t bits[64]; /* value bits of the symbols */
 };
 
 struct writer {
@@ -61,15 +61,16 @@ static inline __attribute__((always_inline)) TARGET void constants_init(struct c
     constants->masks = _mm512_loadu_si512(masks);
 }
 
-/* Bits on their way: whole bytes are written at once, so that no branch depends on how many. */
+/* Bits being written. Whole bytes are written at once, so that no branch depends on their
+ * number. */
 struct stream {
-    uint64_t upper; /* the bits not yet written, from bit 63 downwards; those below are 0 */
-    uint32_t n;     /* how many: below 8 between symbols */
-    uint8_t *at;    /* not yet stuffed */
-    uint64_t ff;    /* not 0: a byte 0xff was among those written */
+    uint64_t upper; /* bits not yet written, from bit 63 downwards; those below are 0 */
+    uint32_t n;     /* number of these; below 8 between symbols */
+    uint8_t *at;    /* not stuffed yet */
+    uint64_t ff;    /* not 0: a byte 0xff was written */
 };
 
-/* Write the whole bytes there are; up to 8 more are overwritten. */
+/* Write the whole bytes; may overwrite 8 bytes after them. */
 static inline __attribute__((always_inline)) void write_bytes(struct stream *stream)
 {
     uint64_t word = __builtin_bswap64(stream->upper);
@@ -80,7 +81,7 @@ static inline __attribute__((always_inline)) void write_bytes(struct stream *str
     stream->n &= 7;
 }
 
-/* n bits, at most 56, that value has no others than. */
+/* Write the low n bits of value, at most 56; its other bits are 0. */
 static inline __attribute__((always_inline)) void put(struct stream *stream, uint64_t value,
                                                       uint32_t n)
 {
@@ -89,7 +90,7 @@ static inline __attribute__((always_inline)) void put(struct stream *stream, uin
     write_bytes(stream);
 }
 
-/* Put a zero after each 0xff of begin..end, which is below 256 bytes: few blocks have one. */
+/* Insert a zero after each 0xff of begin..end, fewer than 256 bytes; few blocks have one. */
 static uint8_t *stuff(uint8_t *begin, const uint8_t *end)
 {
     uint8_t plain[256];
@@ -100,7 +101,7 @@ static uint8_t *stuff(uint8_t *begin, const uint8_t *end)
     return begin;
 }
 
-/* The DC and the symbols with their value bits. */
+/* Write the DC, and the symbols with their value bits. */
 static inline __attribute__((always_inline)) TARGET void
 write_symbols(struct pstk__jpeg_coder *coder, const struct prepared *prepared, int16_t dc)
 {
@@ -134,7 +135,7 @@ write_symbols(struct pstk__jpeg_coder *coder, const struct prepared *prepared, i
     bit_state->n_free = 64 - (int32_t)stream.n;
 }
 
-/* Correct the results of values that do not fit a byte. */
+/* Correct the results for values that do not fit a byte. */
 static TARGET void prepare_wide(struct prepared *prepared, uint64_t map, uint64_t wide)
 {
     for (uint64_t left = wide; left != 0; left &= left - 1) {
@@ -175,7 +176,7 @@ static inline __attribute__((always_inline)) TARGET void prepare(struct prepared
     __m512i symbols = _mm512_or_si512(_mm512_slli_epi16(runs, 4), widths);
     values = _mm512_mask_sub_epi8(values, _mm512_movepi8_mask(values), values, _mm512_set1_epi8(1));
     values = _mm512_and_si512(values, _mm512_shuffle_epi8(constants->masks, widths));
-    /* after the symbols stands the end of the block, 0, which a last place in use has not */
+    /* the symbols end with the end of block, 0, unless the last place is in use */
     _mm512_storeu_si512(prepared->symbols, _mm512_maskz_mov_epi8(used, symbols));
     _mm512_storeu_si512(prepared->bits, _mm512_cvtepu8_epi16(_mm512_castsi512_si256(values)));
     _mm512_storeu_si512(prepared->bits + 32,

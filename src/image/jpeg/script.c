@@ -12,7 +12,7 @@ static int damaged(struct pstk_error *err, const char *what)
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "JPEG skeleton: %s", what);
 }
 
-/* What holds at the start of an image, where nothing else is said. */
+/* Set the defaults at the start of an image. */
 static void set_defaults(struct pstk__jpeg_script *script)
 {
     script->restart_interval = 0;
@@ -102,7 +102,7 @@ static int find_component(const struct pstk__jpeg_frame *f, const struct pstk__j
     return -1;
 }
 
-/* The components of a scan. */
+/* Read the components of a scan. */
 static int read_components(struct pstk__jpeg_scan *scan, const uint8_t *b, uint32_t n,
                            const struct pstk__jpeg_frame *f, struct pstk_error *err)
 {
@@ -139,7 +139,7 @@ static int apply_scan(struct pstk__jpeg_script *script, const struct pstk__jpeg_
     if (r < 0)
         return r;
     scan.progressive = script->sof == PSTK__JPEG_SOF2 || script->sof == PSTK__JPEG_SOF10;
-    if (scan.progressive) { /* the bytes mean nothing in sequential files, and are not looked at */
+    if (scan.progressive) { /* the bytes mean nothing in sequential files, and are ignored */
         const uint8_t *p = b + 1 + 2 * n;
         scan.first = p[0];
         scan.last = p[1];

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Where the next 0xff is, or size. */
+/* Find the next 0xff; size: there is none. */
 static uint64_t find_ff(const uint8_t *data, uint64_t size, uint64_t at)
 {
     if (at == size)
@@ -12,7 +12,7 @@ static uint64_t find_ff(const uint8_t *data, uint64_t size, uint64_t at)
     return found ? (uint64_t)(found - data) : size;
 }
 
-/* The place after a run of 0xff that begins at `at`. */
+/* Return the end of a run of 0xff that begins at `at`. */
 static uint64_t skip_ff(const uint8_t *data, uint64_t size, uint64_t at)
 {
     while (at < size && data[at] == 0xff)

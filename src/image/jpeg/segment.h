@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/segment: the markers of a JPEG file one after the other, as libjpeg finds them: bytes that
- * are not a marker are passed over, fill bytes too. Pure. What stands after the end-of-image marker
- * of the image is not looked at.
+ * jpeg/segment: finds the markers of a JPEG file one after another, as libjpeg does: it skips fill
+ * bytes and other bytes that are not a marker. It reads nothing after the image's end-of-image
+ * marker. Pure.
  */
 #ifndef PSTK_JPEG_SEGMENT_H
 #define PSTK_JPEG_SEGMENT_H
 
 #include <stdint.h>
 
-/* Every scan of a progressive file may cost a pass over all blocks in a few bytes of input; DALI's
- * limit. Encoders write about ten. */
+/* A limit, because every scan of a progressive file may cost a pass over all blocks for a few bytes
+ * of input. DALI has the same; encoders write about ten scans. */
 #define PSTK__JPEG_MAX_SCANS 256
 
 enum pstk__jpeg_marker {
@@ -34,26 +34,26 @@ enum pstk__jpeg_marker {
 };
 
 struct pstk__jpeg_segment {
-    uint32_t marker;     /* its second byte */
-    uint64_t begin, end; /* of marker and segment within the bytes; begin: the last 0xff */
-    const uint8_t *body; /* what follows the length; NULL for a marker that has none */
+    uint32_t marker;     /* second byte of the marker */
+    uint64_t begin, end; /* of marker and segment, offsets in the bytes; begin: of the last 0xff */
+    const uint8_t *body; /* bytes after the length; NULL for a marker without length */
     uint32_t size;       /* bytes of the body */
 };
 
-/* Where a walk is. Begin with data and size set, the rest 0. */
+/* The state of a walk. Set data and size to begin, the rest to 0. */
 struct pstk__jpeg_walk {
     const uint8_t *data; /* borrowed */
     uint64_t size;
     uint64_t at;   /* <= size */
-    int has_scan;  /* a scan was met: the next end-of-image marker is the last segment */
-    int has_ended; /* it was met */
+    int has_scan;  /* 1: past a scan, so the next end-of-image marker is the last segment */
+    int has_ended; /* 1: past that marker */
 };
 
-/* 1: the next segment. 0: there is none, or not the whole of it. A file's scan data is not passed
- * over: set w->at to pstk__jpeg_scan_end() first. */
+/* 1: the next segment. 0: there is none, or it is incomplete. It does not skip scan data: first set
+ * walk->at to pstk__jpeg_scan_end(). */
 int pstk__jpeg_walk_next(struct pstk__jpeg_walk *walk, struct pstk__jpeg_segment *segment);
-/* The end of the entropy-coded data that begins at `at`: where the first marker begins that is not
- * a restart marker. */
+/* Return the end of the entropy-coded data that begins at `at`: the start of the first marker that
+ * is not a restart marker. */
 uint64_t pstk__jpeg_scan_end(const uint8_t *data, uint64_t size, uint64_t at);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/units: the blocks of a scan in the order in which they are coded. Pure, inline, so that
- * what is done to each block is compiled into the loop.
+ * jpeg/units: visits the blocks of a scan in the order in which they are coded. Pure, inline, so
+ * that the visitor is compiled into the loop.
  */
 #ifndef PSTK_JPEG_UNITS_H
 #define PSTK_JPEG_UNITS_H
@@ -9,15 +9,15 @@
 #include "image/jpeg/script.h"
 
 struct pstk__jpeg_units {
-    const struct pstk__jpeg_frame *frame; /* borrowed, as the other two */
-    const int16_t *const *blocks;         /* of the frame's components */
+    const struct pstk__jpeg_frame *frame; /* borrowed, as are the other two */
+    const int16_t *const *blocks;         /* of each component of the frame */
     const struct pstk__jpeg_scan *scan;
 };
 
-/* What is done; a result other than 0 ends the walk. */
+/* The visitor's functions; a result that is not 0 ends the walk. */
 struct pstk__jpeg_visitor {
     int (*block)(void *user, uint32_t i, const int16_t *block); /* of the scan's component i */
-    int (*restart)(void *user, uint32_t number); /* before a unit; markers count from 0 */
+    int (*restart)(void *user, uint32_t number); /* called before a unit; number is 0..7 */
     void *user;
 };
 
@@ -40,8 +40,9 @@ pstk__jpeg_visit_unit(const struct pstk__jpeg_units *units, uint32_t x, uint32_t
     return 0;
 }
 
-/* Visit all blocks. A scan of one component codes the blocks that hold its samples one by one; one
- * of several takes h * v of each in turn, the padding at the right and below included. */
+/* Visit all blocks. A scan of one component codes the blocks that hold samples, one by one. A scan
+ * of several codes h * v blocks of each component in turn, including the padding at the right and
+ * at the bottom. */
 static inline __attribute__((always_inline)) int
 pstk__jpeg_visit(const struct pstk__jpeg_units *units, const struct pstk__jpeg_visitor *visitor)
 {

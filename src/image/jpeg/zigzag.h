@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/zigzag: the zigzag order of a block's coefficients, and which of them are not 0. Pure.
+ * jpeg/zigzag: the zigzag order of a block's coefficients, and the map of those that are not 0.
+ * Pure.
  */
 #ifndef PSTK_JPEG_ZIGZAG_H
 #define PSTK_JPEG_ZIGZAG_H
@@ -11,14 +12,14 @@
 #include <emmintrin.h>
 #endif
 
-/* Natural place of the coefficient at each place of the zigzag order. */
+/* The natural place of each place of the zigzag order. */
 static const uint8_t pstk__zigzag[64] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
     30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 };
 
-/* For each row of a block and each set of its columns, the places in zigzag order. */
+/* For each row of a block and each set of its columns, the set of their places in zigzag order. */
 struct pstk__zigzag_places {
     uint64_t of_row[8][256];
 };
@@ -36,7 +37,7 @@ static inline void pstk__zigzag_init(struct pstk__zigzag_places *places)
     }
 }
 
-/* Bit k: the coefficient at place k, in natural order, is not 0. */
+/* Return the map in natural order. Bit k: the coefficient at place k is not 0. */
 static inline uint64_t pstk__zigzag_natural(const int16_t *block)
 {
     uint64_t map = 0;
@@ -55,7 +56,7 @@ static inline uint64_t pstk__zigzag_natural(const int16_t *block)
     return map;
 }
 
-/* Bit z: the coefficient at place z of the zigzag order is not 0. */
+/* Return the map in zigzag order. Bit z: the coefficient at place z is not 0. */
 static inline uint64_t pstk__zigzag_map(const struct pstk__zigzag_places *places,
                                         const int16_t *block)
 {

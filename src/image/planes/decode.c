@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* planes/decode: the image decoder of fields stored as planes: strips, then the back end. */
+/* planes/decode: decodes fields stored as planes: strips, then the JPEG back end. */
 #include "image/planes/decode.h"
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* One thread's reader, and the kernels of its variant. */
+/* The reader of one thread, and the kernels of its variant. */
 struct state {
     struct pstk__planes_reader reader;
     const struct pstk__jpeg_kernels *kernels;
@@ -71,7 +71,7 @@ static int planes_decode(void *state, const struct pstk__coded *image, const str
     return rc;
 }
 
-/* A strip's reader, then the back end's rows. */
+/* Bytes for the reader's strips and the back end's rows. */
 static uint64_t planes_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     (void)max_pixels;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* planes/decode: the decoder of JPEGs that are stored as coefficient planes: it takes the stored
- * bytes. */
+/* planes/decode: the decoder of JPEGs stored as coefficient planes. It reads the stored bytes. */
 #ifndef PSTK_PLANES_DECODE_H
 #define PSTK_PLANES_DECODE_H
 

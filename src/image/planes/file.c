@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SKELETON_LEVEL 9 /* of zstd: some 600 bytes; the dictionary has most of them */
+#define SKELETON_LEVEL 9 /* of zstd, for some 600 bytes; the dictionary holds most of them */
 
-/* What most files begin with, as zstd's raw dictionary for skeletons: the start, a JFIF segment,
+/* The beginning of most files, as a raw zstd dictionary for skeletons: the start, a JFIF segment,
  * and the Huffman tables of ITU T.81, K.3 to K.6. Part of the format. */
 static const uint8_t common[] = {
     0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10, 0x4a, 0x46, 0x49, 0x46, 0x00, 0x01, 0x01, 0x00, 0x00, 0x01,
@@ -56,7 +56,7 @@ static int no_memory(struct pstk_error *err)
                       "a JPEG stored as planes needs more memory than its size allows for");
 }
 
-/* What a file is made of, in the arena. */
+/* Set up an image in the arena: header, and room for skeleton and blocks. */
 static int read_image(struct pstk__jpeg_image *image, const struct pstk__planes_header *h,
                       uint64_t plain_size, struct pstk__arena *arena, struct pstk_error *err)
 {
@@ -78,7 +78,7 @@ static int read_image(struct pstk__jpeg_image *image, const struct pstk__planes_
     return missing ? no_memory(err) : 0;
 }
 
-/* What decodes fields. */
+/* What decoding a field needs. */
 struct means {
     struct pstk__decoder *zstd;
     const struct pstk__planes_kernels *kernels;
@@ -125,9 +125,9 @@ int pstk__planes_decode(struct pstk__decoder *decoder, const struct pstk__planes
 }
 
 /*
- * Bytes of coefficients of n components: side / 8 rounded up, and at most 3 more to a multiple of
- * a factor, across and down, of 128 bytes a block. (w/8 + 4)(h/8 + 4) = w h / 64 + (w + h) / 2 +
- * 16, in which w h is at most max_pixels.
+ * Bytes for the coefficients of n components: side / 8 rounded up, and at most 3 more to a multiple
+ * of a factor, in both directions, 128 bytes a block. (w/8 + 4)(h/8 + 4) = w h / 64 + (w + h) / 2 +
+ * 16, where w h is at most max_pixels.
  */
 static uint64_t coefficients_size(uint32_t width, uint32_t height, uint64_t max_pixels, uint64_t n)
 {
@@ -136,7 +136,8 @@ static uint64_t coefficients_size(uint32_t width, uint32_t height, uint64_t max_
     return n * (128 * (all < bound ? all : bound) + 64);
 }
 
-/* Any frame of this size, for the bounds of jpeg/coefficients, which take the largest anyway. */
+/* Return a frame of this size, for the bounds of jpeg/coefficients, which assume the largest
+ * anyway. */
 static struct pstk__jpeg_frame frame_of(uint32_t width, uint32_t height, uint32_t n)
 {
     struct pstk__jpeg_frame f = {.width = width, .height = height, .n_components = n};
@@ -159,10 +160,10 @@ uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t m
 /* ---- encoding ------------------------------------------------------------------------------- */
 
 struct pstk__planes_encoder {
-    struct pstk__arena arena;                   /* owned; opened anew where an image needs more */
-    struct pstk__encoder *zstd;                 /* owned; for skeletons */
-    struct pstk__decoder *decoder;              /* owned memory; for the check */
-    const struct pstk__planes_kernels *kernels; /* chosen once: asking the CPU is slow in a VM */
+    struct pstk__arena arena;      /* owned; replaced by a larger one when an image needs it */
+    struct pstk__encoder *zstd;    /* owned; for skeletons */
+    struct pstk__decoder *decoder; /* owned; for the check */
+    const struct pstk__planes_kernels *kernels; /* chosen once: CPUID is slow in a VM */
 };
 
 int pstk__planes_encoder_open(struct pstk__planes_encoder **out, struct pstk_error *err)
@@ -196,7 +197,7 @@ void pstk__planes_encoder_close(struct pstk__planes_encoder *encoder)
     free(encoder);
 }
 
-/* An empty arena of at least this size. */
+/* Empty the arena, and make it at least this large. */
 static int reserve(struct pstk__planes_encoder *encoder, uint64_t size, struct pstk_error *err)
 {
     if (encoder->arena.size > 0)
@@ -211,7 +212,7 @@ static int reserve(struct pstk__planes_encoder *encoder, uint64_t size, struct p
                       "no memory (%llu bytes) to take a JPEG file apart", (unsigned long long)size);
 }
 
-/* Give back what was written, and compare. 1: it is out->plain; 0: it is not. ENOMEM. */
+/* Decode the written field and compare. 1: it gives out->plain; 0: it does not. ENOMEM. */
 static int check(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_frame *frame,
                  const struct pstk__planes_file *file, struct pstk_error *err)
 {
@@ -231,15 +232,15 @@ static int check(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_f
     return rc == 0 && memcmp(plain, file->plain, file->plain_size) == 0;
 }
 
-/* What became of a field that was written. */
+/* The result of writing a field. */
 enum written {
-    NOT_SMALLER = 0, /* no field: the file stays as it is */
+    NOT_SMALLER = 0, /* no field: the file is stored as it is */
     GIVES_BACK = 1,  /* it decodes to out->plain */
     GIVES_OTHER = 2  /* it decodes to other bytes */
 };
 
-/* Write the field for out->plain into less than `capacity` bytes, and check it. Return enum
- * written, or ENOMEM. */
+/* Write the field for out->plain in less than `capacity` bytes, and check it. Returns enum written,
+ * or ENOMEM. */
 static int write_planes(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_image *image,
                         uint64_t capacity, struct pstk__planes_file *out, struct pstk_error *err)
 {
@@ -266,13 +267,15 @@ static int write_planes(struct pstk__planes_encoder *encoder, const struct pstk_
     return rc < 0 ? rc : rc == 1 ? GIVES_BACK : GIVES_OTHER;
 }
 
-/* Why a file whose coefficients cannot be read stays as it is; `code` is that of the reading. */
+/* Return why a file is stored as it is whose coefficients cannot be read; `code` is the reader's
+ * result. */
 static uint32_t reason_of(int code)
 {
     return code == PSTK_ENOTSUP || code == PSTK_EFBIG ? PSTK_KEPT_UNUSUAL : PSTK_KEPT_DAMAGED;
 }
 
-/* Return 0 when planes can hold the file's coefficients, enum pstk_kept when not, or ENOMEM. */
+/* Read a file's coefficients. Returns 0 when planes can hold them, enum pstk_kept when not, or
+ * ENOMEM. */
 static int read_file(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                      struct pstk__jpeg_image *image, struct pstk_error *err)
 {
@@ -289,14 +292,14 @@ static int read_file(struct pstk__planes_encoder *encoder, const void *data, uin
     return pstk__jpeg_backend_check(&image->frame, &why) < 0 ? PSTK_KEPT_UNUSUAL : 0;
 }
 
-/* What a JPEG file can be rebuilt as from its coefficients. */
+/* Which file the coefficients of a JPEG file can be rebuilt to. */
 enum rebuilt {
-    AS_NOTHING = 0,   /* no file holds them */
+    AS_NOTHING = 0,   /* no file has them */
     AS_ITSELF = 1,    /* byte for byte */
-    AS_EQUIVALENT = 2 /* another file of the same coefficients and markers */
+    AS_EQUIVALENT = 2 /* another file with the same coefficients and markers */
 };
 
-/* Find out what a file can be rebuilt as; out->plain is that file. Return enum rebuilt, or
+/* Find out what a file can be rebuilt to; out->plain is that file. Returns enum rebuilt, or
  * ENOMEM. */
 static int choose(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                   struct pstk__jpeg_image *image, struct pstk__planes_file *out,
@@ -315,8 +318,8 @@ static int choose(struct pstk__planes_encoder *encoder, const void *data, uint64
     return rc < 0 ? AS_NOTHING : exact ? AS_ITSELF : AS_EQUIVALENT;
 }
 
-/* Replace a file by the equivalent one in out->plain, which must then be rebuilt as itself. Return
- * enum rebuilt, or ENOMEM. */
+/* Replace a file by the equivalent one in out->plain, which must rebuild to itself. Returns enum
+ * rebuilt, or ENOMEM. */
 static int replace(struct pstk__planes_encoder *encoder, struct pstk__jpeg_image *image,
                    struct pstk__planes_file *out, struct pstk_error *err)
 {
@@ -327,15 +330,15 @@ static int replace(struct pstk__planes_encoder *encoder, struct pstk__jpeg_image
                     : rc;
 }
 
-/* The file stays as it is, for this reason. */
+/* Store the file as it is, for this reason. */
 static int keep(struct pstk__planes_file *out, uint32_t kept)
 {
     *out = (struct pstk__planes_file){.kept = kept};
     return 0;
 }
 
-/* Its Huffman tables did not give the file back. Find out what does: it is stored as itself, as an
- * equivalent file, or not as planes at all. 1: stored; 0: not; or an error. */
+/* Encode a file that its Huffman tables did not rebuild: as itself, as an equivalent file, or not
+ * as planes. 1: as planes; 0: not; or an error. */
 static int encode_otherwise(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                             int exact_only, struct pstk__jpeg_image *image,
                             struct pstk__planes_file *out, struct pstk_error *err)
@@ -354,8 +357,8 @@ static int encode_otherwise(struct pstk__planes_encoder *encoder, const void *da
     return written == NOT_SMALLER ? keep(out, PSTK_KEPT_NO_GAIN) : written < 0 ? written : 1;
 }
 
-/* Nearly every file is given back by its Huffman tables, with bits filled up by ones: that is tried
- * first, and the check of the field shows whether it is so. */
+/* Encode a file. Nearly every file is rebuilt by its Huffman tables, with ones as padding bits. So
+ * try that first; the check of the field shows whether it holds. */
 static int encode(struct pstk__planes_encoder *encoder, const void *data, uint64_t size,
                   int exact_only, struct pstk__planes_file *out, struct pstk_error *err)
 {
@@ -376,8 +379,8 @@ static int encode(struct pstk__planes_encoder *encoder, const void *data, uint64
     return encode_otherwise(encoder, data, size, exact_only, &image, out, err);
 }
 
-/* Memory for all that encode does with an image of these sides: its file is taken apart and
- * rebuilt, perhaps twice, the planes written and given back. EBADMSG, ENOTSUP, EFBIG. */
+/* Compute the memory for encoding an image of these sides: taking its file apart and rebuilding it,
+ * perhaps twice, writing the planes and decoding them. EBADMSG, ENOTSUP, EFBIG. */
 static int measure(const void *data, uint64_t size, uint64_t *memory)
 {
     struct pstk__jpeg_header h;
@@ -388,10 +391,10 @@ static int measure(const void *data, uint64_t size, uint64_t *memory)
         return PSTK_EFBIG;
     struct pstk__jpeg_frame f = frame_of(h.width, h.height, h.n_components);
     for (uint32_t c = 0; c < f.n_components; c++)
-        f.component[c].h = f.component[c].v = 4; /* the longest strip that one MCU row may be */
+        f.component[c].h = f.component[c].v = 4; /* the longest strip that one MCU row can be */
     pstk__jpeg_frame_layout(&f);
     const uint64_t coefficients = coefficients_size(h.width, h.height, UINT64_MAX, h.n_components);
-    /* A rebuilt file is bounded by its coefficients (4 bytes each and stuffing) and skeleton. */
+    /* A rebuilt file is at most its coefficients (4 bytes each, and stuffing) and its skeleton. */
     const uint64_t rebuilt = 4 * coefficients + 4 * size + 65536;
     *memory = 2 * (pstk__jpeg_image_scratch(&f, rebuilt) + coefficients + rebuilt) +
               pstk__planes_write_scratch(&f) + 3 * size + 65536 +

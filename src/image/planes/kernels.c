@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The choice of variant, and its plain C. */
+/* planes/kernels: the choice of the variant, and the plain C kernels. */
 #include "image/planes/kernels.h"
 
 #include "base/cpu.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes by AVX2: 64 lanes are eight vectors. */
+/* planes/kernels_avx2: the kernels with AVX2; 64 lanes are eight vectors. */
 #include "image/planes/kernels.h"
 
 #include <penstock/penstock.h>
@@ -15,8 +15,8 @@
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
-/* For each set of lanes that take a word, which one each of them takes: a byte a lane, so that lane
- * i takes as many as there are bits below i. */
+/* For each set of lanes that take a word, the index of the word that each lane takes, one byte a
+ * lane: the number of bits set below the lane's bit. */
 #define B(m, i) ((uint64_t)__builtin_popcount((m) & ((1u << (i)) - 1)) << (8 * (i)))
 #define E1(m) (B(m, 1) | B(m, 2) | B(m, 3) | B(m, 4) | B(m, 5) | B(m, 6) | B(m, 7))
 #define E4(m) E1(m), E1((m) + 1), E1((m) + 2), E1((m) + 3)
@@ -34,7 +34,8 @@ static const uint64_t word_of[256] = {E64(0), E64(64), E64(128), E64(192)};
 #define P64(m) P16(m), P16((m) + 16), P16((m) + 32), P16((m) + 48)
 static const uint64_t places_of[256] = {P64(0u), P64(64u), P64(128u), P64(192u)};
 
-/* Entries of 8 lanes: `numbers` has each lane's table number in the byte from bit 8 v on. */
+/* Look up the entries of 8 lanes. Bits 8 v to 8 v + 7 of `numbers` hold each lane's table
+ * number. */
 INLINE __m256i look_up(__m256i x, __m256i numbers, int v, const uint32_t *slots)
 {
     const __m256i number = v < 2 ? _mm256_slli_epi32(numbers, PSTK__RANS_BITS - 8 * v)
@@ -45,8 +46,8 @@ INLINE __m256i look_up(__m256i x, __m256i numbers, int v, const uint32_t *slots)
     return _mm256_i32gather_epi32((const int *)slots, index, 4);
 }
 
-/* The states of active lanes after those symbols; those below 2^16 take the next words. Reads 16
- * bytes. */
+/* Advance the states of active lanes past these symbols; states below 2^16 take the next words.
+ * Reads 16 bytes. */
 INLINE __m256i advance(__m256i x, __m256i e, __m256i active, const uint8_t **at)
 {
     const __m256i frequency = _mm256_and_si256(_mm256_srli_epi32(e, 8), _mm256_set1_epi32(0xfff));
@@ -64,7 +65,7 @@ INLINE __m256i advance(__m256i x, __m256i e, __m256i active, const uint8_t **at)
     return _mm256_blendv_epi8(x, refilled, low);
 }
 
-/* The low bytes of four vectors side by side. */
+/* Interleave the low bytes of four vectors. */
 INLINE __m256i low_bytes_of(const __m256i e[4])
 {
     const __m256i low = _mm256_set1_epi32(0xff);
@@ -75,7 +76,7 @@ INLINE __m256i low_bytes_of(const __m256i e[4])
     return _mm256_or_si256(ab, cd);
 }
 
-/* Half of a group's look-ups, 4 vectors, and their symbols. */
+/* Look up half of a group, 4 vectors, and store its symbols. */
 INLINE void look_up_half(__m256i e[4], const __m256i x[4], uint8_t *out, const uint8_t *table,
                          const uint32_t *slots)
 {
@@ -87,8 +88,8 @@ INLINE void look_up_half(__m256i e[4], const __m256i x[4], uint8_t *out, const u
     _mm256_storeu_si256((__m256i *)out, low_bytes_of(e));
 }
 
-/* One group of symbols; only the first n are there. Lanes 16 v + 8 h .. + 7 are x[h][v]; lane
- * 16 v + l has symbol 4 l + v. Reads at most 128 bytes of words. */
+/* Decode a group of symbols; only the first n exist. Lanes 16 v + 8 h .. + 7 are x[h][v]; lane 16 v
+ * + l has symbol 4 l + v. Reads at most 128 bytes of words. */
 INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t n,
                   const uint32_t *slots, const uint8_t **at)
 {
@@ -107,8 +108,8 @@ INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t 
     }
 }
 
-/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
- * whether they were the strip's. */
+/* A group takes at most 128 bytes. While so many are readable, it is enough to check afterwards
+ * that they belonged to the strip. */
 TARGET static int run_avx2(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                            uint32_t n)
 {
@@ -136,7 +137,7 @@ TARGET static int run_avx2(struct pstk__rans_reader *reader, uint8_t *out, const
     return pstk__rans_run(reader, out + i, table + i, n - i);
 }
 
-/* Eight places of a map. */
+/* Append the bytes of `row` that eight bits of a map select. */
 INLINE uint8_t *compress_eight(uint8_t *out, const uint8_t *row, uint64_t map)
 {
     const __m128i places = _mm_loadl_epi64((const __m128i *)&places_of[map & 255]);
@@ -145,8 +146,8 @@ INLINE uint8_t *compress_eight(uint8_t *out, const uint8_t *row, uint64_t map)
     return out + __builtin_popcountll(map & 255);
 }
 
-/* Half a map without a branch, and the other half where there is one: how many bytes a map has is
- * hard to foresee. */
+/* Half of a map goes without a branch, the other half with one: the number of a map's bytes is hard
+ * to predict. */
 TARGET static void value_tables_avx2(uint8_t *out, const uint64_t *maps, const uint8_t *counts,
                                      uint32_t n, const uint8_t tables[9][64])
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes by AVX-512: 64 lanes are four vectors, whose chains of look-up and product overlap. */
+/* planes/kernels_avx512: the kernels with AVX-512; 64 lanes are four vectors, whose chains of
+ * look-ups and products overlap. */
 #include "image/jpeg/zigzag.h"
 #include "image/planes/kernels.h"
 
@@ -17,7 +18,8 @@
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
-/* Entries of 16 lanes: `numbers` has each lane's table number in the byte from bit 8 v on. */
+/* Look up the entries of 16 lanes. Bits 8 v to 8 v + 7 of `numbers` hold each lane's table
+ * number. */
 INLINE __m512i look_up(__m512i x, __m512i numbers, int v, const uint32_t *slots)
 {
     const __m512i slot_mask = _mm512_set1_epi32(PSTK__RANS_ONE - 1);
@@ -30,8 +32,8 @@ INLINE __m512i look_up(__m512i x, __m512i numbers, int v, const uint32_t *slots)
     return _mm512_i32gather_epi32(index, slots, 4);
 }
 
-/* The states of active lanes after those symbols; those below 2^16 take the next words. Reads 32
- * bytes. */
+/* Advance the states of active lanes past these symbols; states below 2^16 take the next words.
+ * Reads 32 bytes. */
 INLINE __m512i advance(__m512i x, __m512i e, __mmask16 active, const uint8_t **at)
 {
     const __m512i frequency = _mm512_and_si512(_mm512_srli_epi32(e, 8), _mm512_set1_epi32(0xfff));
@@ -44,7 +46,7 @@ INLINE __m512i advance(__m512i x, __m512i e, __mmask16 active, const uint8_t **a
                                 _mm512_maskz_expand_epi32(low, words));
 }
 
-/* The low bytes of four vectors side by side. */
+/* Interleave the low bytes of four vectors. */
 INLINE __m512i low_bytes_of(const __m512i e[4])
 {
     const __m512i low = _mm512_set1_epi32(0xff), lower = _mm512_set1_epi32(0xffff);
@@ -54,8 +56,8 @@ INLINE __m512i low_bytes_of(const __m512i e[4])
     return _mm512_ternarylogic_epi32(lower, ab, _mm512_slli_epi32(cd, 16), 0xca);
 }
 
-/* One group of symbols; only the first n are there. 64 takes the place of all. Reads at most
- * 128 bytes of words. */
+/* Decode a group of symbols; only the first n exist, and 64 means all. Reads at most 128 bytes of
+ * words. */
 INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const uint32_t *slots,
                   const uint8_t **at)
 {
@@ -67,8 +69,8 @@ INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const
         x[v] = advance(x[v], e[v], (__mmask16)((1u << (n + 3 - (unsigned)v) / 4) - 1), at);
 }
 
-/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
- * whether they were the strip's. */
+/* A group takes at most 128 bytes. While so many are readable, it is enough to check afterwards
+ * that they belonged to the strip. */
 TARGET static int run_avx512(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                              uint32_t n)
 {
@@ -108,7 +110,7 @@ TARGET static void value_tables_avx512(uint8_t *out, const uint64_t *maps, const
 TARGET static uint32_t take_avx512(uint64_t *maps, int16_t *values, const int16_t *blocks,
                                    uint32_t n)
 {
-    /* the two halves of a block in zigzag order, as vpermi2w takes them from its rows */
+    /* indices for VPERMI2W that bring the two halves of a block into zigzag order */
     const __m512i places = _mm512_loadu_si512(pstk__zigzag);
     const __m512i first = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(places));
     const __m512i second = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(places, 1));

@@ -10,9 +10,9 @@
 /* ---- contexts ------------------------------------------------------------------------------- */
 
 /*
- * The mean logarithm of a value's magnitude rises by half a bit with each map byte of its block,
- * and falls along the zigzag order by these sixths of a bit (measured over photographs at qualities
- * 50 to 98).
+ * Sixths of a bit by which the mean logarithm of a value's magnitude falls along the zigzag order.
+ * With each map byte of its block it rises by half a bit. Measured over photographs at qualities 50
+ * to 98.
  */
 static const uint8_t depth[64] = {
     0,  0,  0,  2,  2,  2,  4,  4,  4,  4,  5,  5,  5,  5,  9,  9,  9,  9,  9,  9,  9,  9,
@@ -80,7 +80,7 @@ static int bad(struct pstk_error *err, const char *what)
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "planes: %s", what);
 }
 
-/* Bytes not yet taken. */
+/* Bytes not yet read. */
 struct rest {
     const uint8_t *at;
     uint64_t size;
@@ -96,7 +96,7 @@ static const uint8_t *take(struct rest *rest, uint64_t n)
     return p;
 }
 
-/* A quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
+/* Read a quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
 static int read_quant(uint16_t quant[64], struct rest *rest)
 {
     const uint8_t *wide = take(rest, 1);
@@ -136,7 +136,7 @@ static int read_components(struct pstk__planes_header *h, uint32_t n_quant, stru
     return 0;
 }
 
-/* Strips fit the image, and their memory the bound. */
+/* Check that the strips make up the image, and that their memory is within the bound. */
 static int check_strips(const struct pstk__planes_header *h, struct pstk_error *err)
 {
     const uint32_t rows = pstk__planes_mcu_rows(&h->frame);

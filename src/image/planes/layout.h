@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/layout: what stands where in a field stored as coefficient planes (FORMAT.md, "Planes"):
- * the header, and the contexts whose symbols share a table. Pure.
+ * planes/layout: the layout of a field stored as coefficient planes (FORMAT.md, "Planes"): the
+ * header, and the contexts whose symbols share a table. Pure.
  *
- * An image is cut into strips of whole MCU rows, each of which decodes by itself. In a strip the
- * coefficients of all its blocks lie as seven runs of byte symbols, coded one after the other by
- * one rANS coder.
+ * An image is cut into strips of whole MCU rows. Each strip decodes by itself. It holds the
+ * coefficients of its blocks as seven runs of byte symbols. One rANS coder codes the runs, one
+ * after another:
  *
- *   counts   a block's number of map bytes: how many bytes of its 64-bit map of non-zero AC
- *            coefficients (in zigzag order; bit 0, the DC, is clear) reach to the last one; 0..8
+ *   counts   number of map bytes of a block: the bytes of its 64-bit map of non-zero AC
+ *            coefficients (in zigzag order; bit 0, the DC, is clear) up to the last one; 0..8
  *   maps     those bytes
- *   values   the AC coefficients that are not zero, in zigzag order; -128: the next wide one
- *   dc high, dc low   the difference to the block before it, zigzag-coded to 16 bits
+ *   values   the AC coefficients that are not zero, in zigzag order; -128: the next wide value
+ *   dc high, dc low   difference to the DC of the block before, zigzag-coded to 16 bits
  *   wide high, wide low   the wide values, zigzag-coded to 16 bits: those outside -127..127, and
- *             such as the writer deemed too rare for a place in a table
+ *             those that the writer considered too rare for a table
  */
 #ifndef PSTK_PLANES_LAYOUT_H
 #define PSTK_PLANES_LAYOUT_H
@@ -25,10 +25,10 @@
 
 #define PSTK__PLANES_VERSION 1
 #define PSTK__PLANES_HEADER_SIZE 32 /* bytes before the components */
-#define PSTK__PLANES_WIDE (-128)    /* a value that stands for the next wide one */
+#define PSTK__PLANES_WIDE (-128)    /* a value that stands for the next wide value */
 
 /*
- * Contexts, by number. Luma is the first component, chroma every other. Neighbours are alike, so
+ * Contexts, by number. Luma is the first component, chroma every other. Neighbours are similar, so
  * that they may share a table.
  */
 enum pstk__planes_context {
@@ -42,16 +42,16 @@ enum pstk__planes_context {
     PSTK__N_CONTEXTS = 44,
 };
 #define PSTK__N_LEVELS 8
-/* Bytes that the models begin with: a bit for each context, 1 where its table is that of the
+/* Bytes at the start of the models: one bit for each context, 1 if it shares the table of the
  * context before it. */
 #define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8)
 
-/* Contexts of a map byte, and of a value at place z (1..63) of the zigzag order in a block with
- * `count` map bytes (1..8). chroma: 0 or 1. */
+/* Return the context of a map byte, and of a value at place z (1..63) of the zigzag order in a
+ * block with `count` map bytes (1..8). chroma: 0 or 1. */
 uint32_t pstk__planes_map_context(uint32_t chroma, uint32_t byte);
 uint32_t pstk__planes_value_context(uint32_t chroma, uint32_t count, uint32_t z);
 
-/* Order in which the symbols of a context's table are listed. */
+/* Return the order in which the table of a context lists its symbols. */
 enum pstk__model_order pstk__planes_context_order(uint32_t context);
 
 static inline uint32_t pstk__zigzag16(int16_t v)
@@ -64,14 +64,14 @@ static inline int16_t pstk__unzigzag16(uint32_t z)
     return (int16_t)(uint16_t)(z >> 1 ^ (0u - (z & 1)));
 }
 
-/* The parsed header. Pointers go into the field's bytes. */
+/* The parsed header. Pointers point into the field's bytes. */
 struct pstk__planes_header {
     struct pstk__jpeg_frame frame;
     uint32_t orientation;  /* EXIF, 1..8 */
     uint32_t rebuild;      /* enum pstk__jpeg_rebuild: SCANS or LIBRARY */
     uint32_t parameters;   /* of the rebuild */
     uint32_t n_lanes;      /* of the rANS coder: 4 or 64 */
-    uint32_t strip_height; /* MCU rows of a strip; the last one may have fewer */
+    uint32_t strip_height; /* MCU rows of a strip; the last strip may have fewer */
     uint32_t n_strips;
     const uint8_t *strip_sizes; /* n_strips u32 */
     const uint8_t *models;
@@ -83,21 +83,21 @@ struct pstk__planes_header {
     uint64_t skeleton_plain_size;
 };
 
-/* Read and check everything that the header says, sizes against `size`. EBADMSG, ENOTSUP. */
+/* Parse the header and check all of it, sizes against `size`. EBADMSG, ENOTSUP. */
 int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, uint64_t size,
                              struct pstk_error *err);
-/* Write a header and its quantisation tables to `out` (room for PSTK__PLANES_MAX_HEAD bytes);
- * returns their size. The sizes come from the parsed form, the strips' sizes follow. */
+/* Write a header and its quantisation tables to `out`, which has room for PSTK__PLANES_MAX_HEAD
+ * bytes; returns their size. The caller writes the strips' sizes after them. */
 #define PSTK__PLANES_MAX_HEAD (PSTK__PLANES_HEADER_SIZE + 16 + 4 * 129)
 uint32_t pstk__planes_header_write(uint8_t *out, const struct pstk__planes_header *h);
 
-/* MCU rows of an image, and blocks of all components in one of them. */
+/* Return the MCU rows of an image, and the blocks of all components in one of them. */
 uint32_t pstk__planes_mcu_rows(const struct pstk__jpeg_frame *f);
 uint32_t pstk__planes_mcu_row_blocks(const struct pstk__jpeg_frame *f);
-/* Most blocks that a strip of more than one MCU row may have: what bounds a reader's memory. */
+/* Most blocks of a strip of more than one MCU row; it bounds a reader's memory. */
 #define PSTK__PLANES_STRIP_BLOCKS 16384u
 
-/* Rows [*begin, *end) of blocks of component c in a strip. */
+/* Set rows [*begin, *end) of blocks of component c in a strip. */
 void pstk__planes_strip_rows(const struct pstk__planes_header *h, uint32_t strip, uint32_t c,
                              uint32_t *begin, uint32_t *end);
 

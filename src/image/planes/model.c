@@ -10,7 +10,7 @@ static const uint16_t frequencies[PSTK__MODEL_MAX_LEVEL + 1] = {
     56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024,
 };
 
-/* The level whose frequency is nearest to f >= 1. */
+/* Return the level whose frequency is nearest to f >= 1. */
 static uint32_t level_of(uint32_t f)
 {
     uint32_t level = 8;
@@ -25,7 +25,7 @@ static uint32_t level_of(uint32_t f)
     return level;
 }
 
-/* Frequencies so far, and where the first symbol of the highest level stands. */
+/* The sum of frequencies so far, and the index of the first symbol of the highest level. */
 struct sum {
     uint32_t all;
     uint32_t top, level;
@@ -41,7 +41,7 @@ static inline void add(struct sum *sum, struct pstk__model *model, uint32_t symb
     model->frequency[model->n++] = frequencies[level];
 }
 
-/* Give that symbol what is left. -1: nothing is. */
+/* Give that symbol the rest of the sum. -1: there is no rest. */
 static int complete(struct pstk__model *model, const struct sum *sum)
 {
     const uint32_t others = sum->all - frequencies[sum->level];
@@ -60,7 +60,7 @@ static uint32_t symbol_at(uint32_t place, uint32_t order)
 
 /* ---- fitting -------------------------------------------------------------------------------- */
 
-/* Levels for frequencies count * scale / 2^32. */
+/* Compute levels for frequencies count * scale / 2^32. */
 static struct sum quantise(struct pstk__model *model, const uint32_t count[256], uint64_t scale)
 {
     struct sum sum = {0};
@@ -78,9 +78,9 @@ static struct sum quantise(struct pstk__model *model, const uint32_t count[256],
 }
 
 /*
- * Symbols that are rarer than 1 / 2^10 are given that, so the others must share less than the
- * whole: the scale is lowered until the most frequent symbol keeps about its due. Ends: 256 symbols
- * of frequency 1 are less than 2^10.
+ * Symbols rarer than 1 / 2^10 get that frequency, so the others must share less than the whole:
+ * lower the scale until the most frequent symbol keeps about its share. The loop ends, because 256
+ * symbols of frequency 1 sum to less than 2^10.
  */
 void pstk__model_fit(struct pstk__model *model, const uint32_t count[256],
                      enum pstk__model_order order)
@@ -119,7 +119,7 @@ static const uint8_t log2_fraction[256] = {
     249, 250, 251, 252, 252, 253, 254, 255, 255,
 };
 
-/* log2(x) * 256, x >= 1, from its highest nine bits. */
+/* log2(x) * 256, x >= 1, from the highest nine bits of x. */
 static uint32_t log2_256(uint32_t x)
 {
     const uint32_t whole = 31 - (uint32_t)__builtin_clz(x);
@@ -128,8 +128,7 @@ static uint32_t log2_256(uint32_t x)
 }
 
 /* A table costs its bytes (5 bits a symbol, measured) and the time to build it, which is that of
- * some 500 symbols; a table is worth it where it saves more than 256 bits in addition to its bytes.
- */
+ * some 500 symbols. It is worth that if it saves more than 256 bits in addition to its bytes. */
 uint64_t pstk__model_cost(const uint32_t count[256])
 {
     enum { TABLE = 16 + 256, SYMBOL = 5 };
@@ -148,9 +147,9 @@ uint64_t pstk__model_cost(const uint32_t count[256])
 
 /* ---- as bytes ------------------------------------------------------------------------------- */
 
-/* A nibble: 0..12 the level before it + nibble - 6; 13 zeros, as many as the next nibble says,
- * and one; 14 the level is the next two nibbles, the high one first; 15 no more symbols. The level
- * before the first is 8. Low nibbles first; the last byte is filled with 0. */
+/* Nibbles: 0..12 are the level before plus nibble - 6. 13: absent symbols, the next nibble plus one
+ * of them. 14: the level is the next two nibbles, high one first. 15: no more symbols. The level
+ * before the first is 8. Low nibbles come first; the last byte is padded with 0. */
 enum { STEP = 6, MAX_STEP = 12, ZEROS = 13, LEVEL = 14, END = 15, FIRST_LEVEL = 8 };
 
 struct nibbles {
@@ -209,7 +208,7 @@ struct nibble_reader {
     uint32_t n;
 };
 
-/* The next nibble; NONE, which is above all lengths and levels: there is none. */
+/* Return the next nibble, or NONE at the end, which is above all lengths and levels. */
 static uint32_t get(struct nibble_reader *reader)
 {
     enum { NONE = 1 << 16 };

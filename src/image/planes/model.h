@@ -2,9 +2,9 @@
 /*
  * planes/model: the frequencies of 256 symbols, in few bytes. Pure.
  *
- * A frequency is coded by its level: 0 absent, 1..8 themselves, then four levels an octave up to
- * 2^10. The first symbol of the highest level has what is left to make the sum 2^10. Measured over
- * photographs, the levels lose 0.003 bits a symbol, and the small number of slots 0.012.
+ * A frequency is coded as a level: 0 absent, 1..8 the frequency itself, then four levels an octave
+ * up to 2^10. The first symbol of the highest level gets what is left of the sum 2^10. Measured
+ * over photographs, the levels lose 0.003 bits a symbol, and the small number of slots 0.012.
  */
 #ifndef PSTK_PLANES_MODEL_H
 #define PSTK_PLANES_MODEL_H
@@ -15,30 +15,30 @@
 #define PSTK__MODEL_MAX_SIZE                                                                       \
     386 /* bytes written at most: 3 nibbles a symbol and the end, rounded up */
 
-/* Order in which symbols are listed: as bytes, or as signed values 0, 1, -1, 2, -2, ... -128. */
+/* The order of symbols: as bytes, or as signed values 0, 1, -1, 2, -2, ... -128. */
 enum pstk__model_order { PSTK__MODEL_PLAIN = 0, PSTK__MODEL_SIGNED = 1 };
 
-/* The symbols that have a frequency are in order, and take their slots in the same order. */
+/* Only symbols with a frequency, listed in that order. They take their slots in the same order. */
 struct pstk__model {
     uint32_t order; /* enum pstk__model_order */
     uint32_t n;     /* symbols; 1..256 */
     uint8_t symbol[256];
-    uint8_t level[256];      /* of each of them */
-    uint16_t frequency[256]; /* of each of them; their sum is 2^10 */
+    uint8_t level[256];      /* of each of these symbols */
+    uint16_t frequency[256]; /* of each of these symbols; sums to 2^10 */
 };
 
-/* What stands for counts of symbols, at least one of which is not 0. */
+/* Fit a model to counts of symbols, at least one of which is not 0. */
 void pstk__model_fit(struct pstk__model *model, const uint32_t count[256],
                      enum pstk__model_order order);
-/* Write it; returns its bytes. */
+/* Write a model; returns its size in bytes. */
 uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk__model *model);
-/* Read one from [*at, end) and move *at past it. -1: damaged. */
+/* Read a model from [*at, end) and move *at past it. -1: damaged. */
 int pstk__model_read(struct pstk__model *model, const uint8_t **at, const uint8_t *end,
                      enum pstk__model_order order);
-/* Its symbols, for coding: those that have none are left with frequency 0. */
+/* Fill in the symbols for coding; absent ones have frequency 0. */
 void pstk__model_symbols(struct pstk__rans_symbol symbol[256], const struct pstk__model *model);
-/* Bits, times 256, that symbols of these counts take with a model of their own, the model
- * included: an estimate, by which contexts are joined. */
+/* Estimate the bits, times 256, that symbols of these counts take with a model of their own, the
+ * model included. Contexts are joined by it. */
 uint64_t pstk__model_cost(const uint32_t count[256]);
 
 #endif

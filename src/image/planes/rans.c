@@ -21,8 +21,8 @@ int pstk__rans_begin(struct pstk__rans_reader *reader, const struct pstk__rans_t
 }
 
 /*
- * Refilled without a branch: whether a state runs low is a coin toss. A state is at least
- * 1 * 2^(16 - 10) after its step, so one word brings it back to 2^16 or more.
+ * Refills without a branch, because whether a state is low is unpredictable. After its step a state
+ * is at least 1 * 2^(16 - 10), so one word brings it back to 2^16 or more.
  */
 int pstk__rans_run(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table, uint32_t n)
 {

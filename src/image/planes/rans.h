@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planes/rans: the entropy coder of planes: static range asymmetric numeral systems (J. Duda, 2013,
- * arXiv:1311.2540), byte symbols, many interleaved states over one stream of 16-bit words (as in
+ * arXiv:1311.2540) of byte symbols. Many interleaved states share one stream of 16-bit words (as in
  * F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). Pure.
  *
- * Tables have 2^10 slots; a symbol of frequency f has f of them. States are 32 bits, at least 2^16.
- * A run's symbols are coded in groups of n_lanes, each lane one of them (the last group may lack
- * some). In a group lane j takes symbol 4 (j mod n/4) + j / (n/4), n = n_lanes: four vectors' lanes
- * side by side are then four bytes of one 32-bit word. A lane whose state falls below 2^16 takes
- * the next word, lanes in order.
+ * A table has 2^10 slots; a symbol of frequency f has f of them. States are 32 bits, at least 2^16.
+ * The symbols of a run are coded in groups of n_lanes, one for each lane; the last group may be
+ * incomplete. In a group, lane j takes symbol 4 (j mod n/4) + j / (n/4), n = n_lanes: so the lanes
+ * of four vectors, side by side, are the four bytes of a 32-bit word. A lane whose state falls
+ * below 2^16 takes the next word, in the order of the lanes.
  */
 #ifndef PSTK_PLANES_RANS_H
 #define PSTK_PLANES_RANS_H
@@ -17,39 +17,40 @@
 
 #define PSTK__RANS_BITS 10
 #define PSTK__RANS_ONE (1u << PSTK__RANS_BITS)
-#define PSTK__RANS_LOW (1u << 16) /* the least state, and that in which coding begins and ends */
+#define PSTK__RANS_LOW (1u << 16) /* the least state; coding begins and ends in it */
 #define PSTK__RANS_LANES 64       /* of a wide coder */
-#define PSTK__RANS_FEW_LANES 4    /* where 64 states would weigh more than the symbols */
+#define PSTK__RANS_FEW_LANES 4    /* for few symbols, where 64 states would take too much space */
 
 /* A decoding table: for each slot symbol | frequency << 8 | (slot - the symbol's first) << 20.
- * Tables lie one after the other; filling one may write 15 slots after it. */
+ * Tables are adjacent; filling one may write 15 slots after it. */
 struct pstk__rans_table {
     uint32_t slot[PSTK__RANS_ONE];
 };
 #define PSTK__RANS_TABLE_SLACK 64 /* bytes after the last table */
 
-/* A strip being decoded. Invariant: begin <= at <= end <= limit, end - at even. */
+/* A strip being decoded. Invariant: begin <= at <= end <= limit, and end - at is even. */
 struct pstk__rans_reader {
     uint32_t state[PSTK__RANS_LANES];
     uint32_t n_lanes;
     const uint8_t *at;
     const uint8_t *end;
-    const uint8_t *limit; /* end of readable memory: vectors look ahead. begin: end */
+    const uint8_t *limit; /* end of readable memory, because vectors read ahead; begin sets it to
+                             end */
     const struct pstk__rans_table *tables;
 };
 
-/* Begin: n_lanes states (u32), then the words, are in [data, data + size). -1: too short, or odd.
- */
+/* Begin with data[0, size): n_lanes states (u32), then the words. -1: too short, or odd. */
 int pstk__rans_begin(struct pstk__rans_reader *reader, const struct pstk__rans_table *tables,
                      uint32_t n_lanes, const uint8_t *data, uint64_t size);
-/* Decode a run of n symbols, each by the table of its number; every number is below the tables'
- * count. -1: the words are used up. Plain C, the reference, of any number of lanes. */
+/* Decode a run of n symbols, each by the table whose number is in `table`; every number is below
+ * the number of tables. -1: there are no more words. Plain C, the reference, for any number of
+ * lanes. */
 int pstk__rans_run(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                    uint32_t n);
-/* 0 when exactly all was used and every lane is back where coding began, else -1. */
+/* Return 0 when all words were used and every lane is back where coding began, else -1. */
 int pstk__rans_end(const struct pstk__rans_reader *reader);
 
-/* One symbol to be coded. */
+/* A symbol to code. */
 struct pstk__rans_symbol {
     uint64_t reciprocal; /* 2^42 / frequency, rounded up */
     uint16_t frequency;  /* 1..2^10 */
@@ -65,9 +66,9 @@ struct pstk__rans_writer {
 
 void pstk__rans_write_begin(struct pstk__rans_writer *writer, uint32_t n_lanes, uint8_t *end);
 /*
- * Code one symbol of a lane. 2 bytes of room are needed below `at`. The division is a product: x <
- * f 2^22 after the first step, the reciprocal is m = (2^42 + e) / f with e < f <= 2^10, so x m <
- * 2^64 and x e < 2^42: (x m) >> 42 is x / f rounded down.
+ * Code one symbol of a lane. Needs 2 bytes of room below `at`. A product replaces the division.
+ * After the first step x < f 2^22, and the reciprocal is m = (2^42 + e) / f with e < f <= 2^10. So
+ * x m < 2^64 and x e < 2^42, and (x m) >> 42 is x / f rounded down.
  */
 static inline void pstk__rans_put(struct pstk__rans_writer *writer, uint32_t lane,
                                   const struct pstk__rans_symbol *symbol)
@@ -81,7 +82,7 @@ static inline void pstk__rans_put(struct pstk__rans_writer *writer, uint32_t lan
     const uint32_t q = (uint32_t)(x * symbol->reciprocal >> 42);
     writer->state[lane] = (q << PSTK__RANS_BITS) + (x - q * f) + symbol->first;
 }
-/* Write the states: 4 * n_lanes bytes of room. `at` is then where the strip begins. */
+/* Write the states, which take 4 * n_lanes bytes of room. The strip then begins at `at`. */
 void pstk__rans_write_end(struct pstk__rans_writer *writer);
 
 #endif

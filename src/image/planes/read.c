@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* Kernels may write a vector beyond the end of what they fill. */
+/* Kernels may write a vector past the end of their output. */
 #define SLACK 64
-#define WIDEST 63 /* values of a block */
+#define WIDEST 63 /* most values of a block */
 
 static int bad(struct pstk_error *err, const char *what)
 {
@@ -18,7 +18,8 @@ static int bad(struct pstk_error *err, const char *what)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* A bit a context: 1, its table is that of the one before; then the tables' models. */
+/* Read the models. One bit for each context comes first: 1, if it shares the table of the context
+ * before. */
 static int read_models(struct pstk__planes_reader *reader)
 {
     const uint8_t *joined = reader->header.models, *at = joined + PSTK__PLANES_JOINED_SIZE;
@@ -52,13 +53,14 @@ static void lay_out_tables(struct pstk__planes_reader *reader)
 }
 
 /*
- * Memory: of two strips, for each of max_blocks blocks: 8 bytes of map, 2 of DC, 63 values, 2 * 63
- * of wide ones; of the strip under way a count, 2 * 63 symbols (wide values have two each, DCs and
- * map bytes fewer) and as many numbers of tables; a row entry for each row of blocks, 4 components
- * of at most 4 rows a MCU row each, and a strip has at least a block for each of them.
+ * Memory: two strips, with 8 bytes of map, 2 of DC, 63 values and 2 * 63 of wide values for each
+ * block; for the strip being decoded a count, 2 * 63 symbols (two for a wide value, fewer for DCs
+ * and map bytes) and as many table numbers for each block; an entry for each row of blocks: 4
+ * components have at most 4 rows each in an MCU row, and a strip has at least a block for each of
+ * them.
  */
 #define BYTES_PER_BLOCK (2 * (8 + 2 + WIDEST + 2 * WIDEST) + 1 + 2 * 2 * WIDEST)
-#define PIECES 16 /* allocations, each aligned, with slack */
+#define PIECES 16 /* allocations, each aligned and with slack */
 
 static int strip_memory(struct pstk__strip *strip, uint64_t blocks, uint64_t rows,
                         struct pstk__arena *arena)
@@ -94,7 +96,7 @@ static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *ar
 
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height)
 {
-    /* A MCU row has at most 4 components of 4 rows of (width / 8, rounded up to a factor). */
+    /* An MCU row has at most 4 components of 4 rows of (width / 8, rounded up to a factor). */
     const uint64_t row = 16 * ((uint64_t)max_width / 8 + 4);
     const uint64_t all = row * ((uint64_t)max_height / 8 + 1);
     uint64_t blocks = row > PSTK__PLANES_STRIP_BLOCKS ? row : PSTK__PLANES_STRIP_BLOCKS;
@@ -134,7 +136,7 @@ int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint
 
 /* ---- a strip -------------------------------------------------------------------------------- */
 
-/* What the functions below share: blocks [0, n_luma) are of the first component. */
+/* A strip being decoded. Blocks [0, n_luma) are of the first component. */
 struct decoding {
     struct pstk__planes_reader *r;
     struct pstk__strip *s;
@@ -148,7 +150,7 @@ static int run(struct decoding *decoding, uint8_t *out, uint32_t n)
     return decoding->r->kernels->run(&decoding->rans, out, decoding->r->numbers, n);
 }
 
-/* Numbers of the tables of a run with one symbol a block. */
+/* Set the table numbers of a run with one symbol a block. */
 static void number_blocks(struct decoding *decoding, uint32_t context)
 {
     const uint8_t *table = decoding->r->table;
@@ -165,7 +167,7 @@ static int decode_counts(struct decoding *decoding)
     return decoding->r->kernels->most(decoding->r->counts, decoding->n_blocks) <= 8 ? 0 : -1;
 }
 
-/* Map bytes come block after block. Returns how many values there are. */
+/* Decode the maps, whose bytes come block after block. Returns the number of values. */
 static int64_t decode_maps(struct decoding *decoding)
 {
     struct pstk__planes_reader *reader = decoding->r;
@@ -210,7 +212,8 @@ static int decode_values(struct decoding *decoding, int64_t n)
     return run(decoding, (uint8_t *)decoding->s->values, (uint32_t)n);
 }
 
-/* Differences back to DCs, a row after the other: the first of a row adds to that above it. */
+/* Sum differences to DCs, one row after another; the first DC of a row is relative to that above
+ * it. */
 static void sum_dc(struct decoding *decoding, const uint8_t *high, const uint8_t *low)
 {
     const struct pstk__planes_header *h = &decoding->r->header;
@@ -230,7 +233,7 @@ static void sum_dc(struct decoding *decoding, const uint8_t *high, const uint8_t
 static int decode_dc(struct decoding *decoding)
 {
     struct pstk__planes_reader *reader = decoding->r;
-    uint8_t *high = reader->bytes, *low = reader->counts; /* the counts are of no more use */
+    uint8_t *high = reader->bytes, *low = reader->counts; /* the counts are not needed any more */
     number_blocks(decoding, PSTK__CONTEXT_DC_HIGH);
     if (run(decoding, high, decoding->n_blocks) < 0)
         return -1;
@@ -247,7 +250,8 @@ static int decode_dc(struct decoding *decoding)
     return 0;
 }
 
-/* Where each row has its first wide value; how many the luma has, and all. */
+/* Set the index of each row's first wide value, and the number of wide values in the luma and in
+ * all. */
 static void find_wide(struct decoding *decoding, uint32_t *n_luma, uint32_t *n)
 {
     struct pstk__strip_row *row = decoding->s->rows;
@@ -285,7 +289,7 @@ static int decode_wide(struct decoding *decoding)
     return 0;
 }
 
-/* A run says how many symbols the next ones have. */
+/* Decode the runs in order: each determines how many symbols the next ones have. */
 static int decode_runs(struct decoding *decoding)
 {
     if (decode_counts(decoding) < 0 || decode_values(decoding, decode_maps(decoding)) < 0 ||
@@ -318,7 +322,7 @@ static int decode_strip(struct pstk__planes_reader *reader, struct pstk__strip *
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Strip `number`, decoded. NULL: it is damaged. */
+/* Return strip `number`, decoded. NULL: it is damaged. */
 static struct pstk__strip *get_strip(struct pstk__planes_reader *reader, uint32_t number,
                                      struct pstk_error *err)
 {

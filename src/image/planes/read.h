@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/read: strips of planes, decoded as they are needed, and handed out as rows of blocks.
- * Hostile bytes give EBADMSG: every strip must use up exactly its own, and end in the state in
- * which coding began. That does not replace a checksum: the record has one.
+ * planes/read: decodes strips of planes as they are needed, and passes them on as rows of blocks.
+ * Hostile bytes give EBADMSG: every strip must use exactly its own bytes, and end in the state in
+ * which coding began. That does not replace a checksum, which the record has.
  */
 #ifndef PSTK_PLANES_READ_H
 #define PSTK_PLANES_READ_H
@@ -21,42 +21,44 @@ struct pstk__strip_row {
 
 /* A decoded strip. */
 struct pstk__strip {
-    uint32_t number; /* UINT32_MAX: none */
+    uint32_t number; /* UINT32_MAX: no strip */
     uint64_t *maps;  /* by block: components, rows, columns */
     int16_t *dc;
     int8_t *values; /* 64 readable bytes after the last */
     int16_t *wide;
-    struct pstk__strip_row *rows; /* components' rows, one after the other, and one more */
+    struct pstk__strip_row *rows; /* rows of all components, one after another, and one more */
 };
 
 struct pstk__planes_reader {
     struct pstk__planes_header header;
     const struct pstk__planes_kernels *kernels;
     struct pstk__rans_table *tables; /* arena */
-    uint8_t table[PSTK__N_CONTEXTS]; /* of each context */
+    uint8_t table[PSTK__N_CONTEXTS]; /* number of the table of each context */
     uint8_t value_tables[2][9][64];  /* by chroma, count, zigzag place */
     uint8_t map_tables[2][8];        /* by chroma, byte */
-    uint64_t *offsets;               /* of the strips; arena */
-    struct pstk__strip strips[2];    /* strip s is kept in strips[s % 2]: a row of the next one is
-                                        asked for before this one's last (upsampling looks ahead) */
-    uint8_t *counts;                 /* scratch for a strip; arena */
+    uint64_t *offsets;               /* of the strips, and the end; arena */
+    struct pstk__strip strips[2]; /* strip s is in strips[s % 2]: upsampling asks for a row of the
+                                     next strip before the last row of this one */
+    uint8_t *counts;              /* scratch for one strip; arena */
     uint8_t *bytes;
-    uint8_t *numbers; /* of tables */
+    uint8_t *numbers; /* table numbers */
 };
 
-/* Begin with a field's bytes, which are borrowed. Memory from the arena: give it back by resetting.
- * EBADMSG (also when the image is not of the size that info says), ENOTSUP, ENOMEM. */
+/* Open a field's bytes, which are borrowed. Takes memory from the arena; give it back by resetting.
+ * EBADMSG (also when the image's size is not that of info), ENOTSUP, ENOMEM. */
 int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint64_t size,
                       const struct pstk__image_info *info,
                       const struct pstk__planes_kernels *kernels, struct pstk__arena *arena,
                       struct pstk_error *err);
-/* The `row` of a struct pstk__block_source whose user is a reader: columns [first, first + n). */
+/* Return columns [first, first + n) of a row of blocks: the `row` of a struct pstk__block_source
+ * whose user is a reader. */
 int pstk__planes_row(void *user, uint32_t component, uint32_t row, uint32_t first, uint32_t n,
                      struct pstk__block_row *out, struct pstk_error *err);
-/* Expand all coefficients of component c to `blocks` (rows * stride * 64, natural order). */
+/* Expand all coefficients of all components to blocks[c] (rows * stride * 64, natural order). */
 int pstk__planes_expand(struct pstk__planes_reader *reader, int16_t *const blocks[4],
                         struct pstk_error *err);
-/* Bytes of arena that open takes at most for images of up to these sides. Derived in a comment. */
+/* Return the most bytes of arena that open takes for images up to these sides. Derived in a
+ * comment. */
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/write: all strips' symbols with their contexts, then tables, then the coding. The symbols
- * of the whole image are kept: some 80 bytes a block, in addition to the 128 of its coefficients.
+ * planes/write: collects the symbols of all strips with their contexts, chooses the tables, then
+ * codes. It keeps the symbols of the whole image: some 80 bytes a block, in addition to the 128 of
+ * its coefficients.
  */
 #include "image/planes/write.h"
 
@@ -14,21 +15,21 @@
 
 enum run_name { COUNTS, MAPS, VALUES, DC_HIGH, DC_LOW, WIDE_HIGH, WIDE_LOW, N_RUNS };
 
-/* Symbols that a block gives at most: a count, 8 map bytes, 63 values, 2 of the DC, and 2 for each
- * wide value. */
+/* Most symbols of a block: a count, 8 map bytes, 63 values, 2 of the DC, and 2 for each wide
+ * value. */
 #define BLOCK_SYMBOLS (1 + 8 + 63 + 2 + 2 * 63)
-#define SLACK 128 /* kernels may write as many bytes after what they fill */
+#define SLACK 128 /* bytes that kernels may write past their output */
 
-/* Few symbols: the states of 64 lanes would be a fiftieth of them and more. */
+/* With fewer symbols than this the states of 64 lanes would take a fiftieth of the size or more. */
 #define FEW_SYMBOLS 8192
-/* A strip is closed when it has as many blocks: below, its 128 bytes of idle state and its seven
- * unfilled groups cost more than what a crop saves by not decoding it. */
+/* A strip is closed at this number of blocks. With fewer, its 128 bytes of idle state and seven
+ * incomplete groups would cost more than a crop saves by not decoding it. */
 #define STRIP_BLOCKS 1536
-/* A value rarer than this in its context is coded as a wide one: the least frequency that a table
- * has would take more from all others than that costs. */
+/* A value rarer than 1 / RARE in its context is coded as a wide value: the least frequency of a
+ * table would cost the other symbols more than that. */
 #define RARE 4096
 
-/* One run of a strip: symbols and their contexts, in order. */
+/* One run of a strip: its symbols and their contexts, in order. */
 struct run {
     uint8_t *symbol;
     uint8_t *context;
@@ -37,7 +38,7 @@ struct run {
 
 struct strip {
     struct run runs[N_RUNS];
-    int16_t *values; /* as many as runs[VALUES] */
+    int16_t *values; /* as many as runs[VALUES] has */
 };
 
 struct work {
@@ -49,20 +50,19 @@ struct work {
     uint64_t *maps;                           /* arena; of a row of blocks */
     uint8_t value_contexts[2][9][64];         /* by chroma, count, zigzag place */
     uint8_t map_contexts[2][8];               /* by chroma, byte */
-    uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values: -128 where they are coded as wide ones
-                                               */
+    uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values; -128: coded as a wide value */
     uint32_t count[PSTK__N_CONTEXTS][256];
     uint32_t joined[PSTK__N_CONTEXTS][256];                  /* by table */
     uint8_t table[PSTK__N_CONTEXTS];                         /* of each context */
     struct pstk__model models[PSTK__N_CONTEXTS];             /* by table */
     struct pstk__rans_symbol symbols[PSTK__N_CONTEXTS][256]; /* by table */
-    uint8_t *coded;                                          /* arena: a coded strip, at its end */
+    uint8_t *coded; /* arena; the coded strip is at its end */
     uint64_t coded_room;
 };
 
 /* ---- coefficients to symbols ---------------------------------------------------------------- */
 
-/* The map bytes of a row's blocks, which `counts` says how many they are of each. */
+/* Append the map bytes of a row's blocks, counts[b] for block b. */
 static void take_maps(struct work *work, struct strip *strip, const uint8_t *counts, uint32_t n,
                       uint32_t chroma)
 {
@@ -91,7 +91,7 @@ static void take_dcs(struct strip *strip, const int16_t *blocks, uint32_t n, int
     }
 }
 
-/* A row of blocks, all but the symbols of its values. */
+/* Append a row of blocks, except the symbols of its values. */
 static void take_row(struct work *work, struct strip *strip, const int16_t *blocks, uint32_t n,
                      int16_t before, uint32_t chroma)
 {
@@ -110,8 +110,8 @@ static void take_row(struct work *work, struct strip *strip, const int16_t *bloc
     take_dcs(strip, blocks, n, before, chroma);
 }
 
-/* The DC of a row's first block is coded against the first of the row above, of a strip's first one
- * against 0. */
+/* Append a strip. The DC of a row's first block is relative to the first one of the row above; in
+ * the first row of a strip, to 0. */
 static void take_strip(struct work *work, uint32_t strip)
 {
     for (uint32_t c = 0; c < work->header.frame.n_components; c++) {
@@ -149,7 +149,7 @@ static uint32_t is_chroma(uint32_t value_context)
 
 /* ---- which values are wide ------------------------------------------------------------------ */
 
-/* Count the values that are not wide by their contexts, and mark those that are rare. */
+/* Count the values that are not wide by context, and mark the rare ones. */
 static void find_rare(struct work *work)
 {
     for (uint32_t k = 0; k < work->header.n_strips; k++) {
@@ -196,8 +196,8 @@ static void count_symbols(struct work *work)
 struct joiner {
     uint32_t n;                           /* tables so far */
     uint32_t first[PSTK__N_CONTEXTS];     /* context */
-    uint64_t cost[PSTK__N_CONTEXTS];      /* of each alone */
-    uint64_t with_next[PSTK__N_CONTEXTS]; /* of each and the next, joined */
+    uint64_t cost[PSTK__N_CONTEXTS];      /* of each table alone */
+    uint64_t with_next[PSTK__N_CONTEXTS]; /* of each table and the next, joined */
 };
 
 static uint64_t cost_of_both(const uint32_t a[256], const uint32_t b[256])
@@ -208,7 +208,7 @@ static uint64_t cost_of_both(const uint32_t a[256], const uint32_t b[256])
     return pstk__model_cost(sum);
 }
 
-/* Join table i and the next. */
+/* Join table i and the next one. */
 static void join(struct work *work, struct joiner *joiner, uint32_t i)
 {
     for (uint32_t s = 0; s < 256; s++)
@@ -227,7 +227,8 @@ static void join(struct work *work, struct joiner *joiner, uint32_t i)
         joiner->with_next[i] = cost_of_both(work->joined[i], work->joined[i + 1]);
 }
 
-/* The table that is best joined to the next; j->n: none, each join would cost bits. */
+/* Return the table that gains most when joined with the next. joiner->n: none, every join would
+ * cost bits. */
 static uint32_t best_join(const struct joiner *joiner)
 {
     uint32_t best = joiner->n;
@@ -243,7 +244,7 @@ static uint32_t best_join(const struct joiner *joiner)
     return best;
 }
 
-/* Join neighbouring contexts as long as that saves: tables cost bytes and time. A context without
+/* Join neighbouring contexts as long as it saves: tables cost bytes and time. A context without
  * symbols joins for nothing. */
 static void choose_tables(struct work *work)
 {
@@ -269,7 +270,7 @@ static void choose_tables(struct work *work)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* The bits that say which contexts share a table; then the tables. */
+/* Bytes for the bits that mark shared tables, and for the tables. */
 #define MODELS_SIZE (PSTK__PLANES_JOINED_SIZE + PSTK__N_CONTEXTS * PSTK__MODEL_MAX_SIZE)
 
 static uint32_t write_models(const struct work *work, uint8_t *out)
@@ -285,7 +286,7 @@ static uint32_t write_models(const struct work *work, uint8_t *out)
     return size;
 }
 
-/* From the last symbol to the first: decoding goes the other way. */
+/* Code a run from the last symbol to the first, because decoding goes the other way. */
 static void write_run(const struct work *work, struct pstk__rans_writer *writer,
                       const struct run *run)
 {
@@ -302,7 +303,7 @@ static void write_run(const struct work *work, struct pstk__rans_writer *writer,
     }
 }
 
-/* Code a strip; it lies in [*at, *at + size). */
+/* Code a strip to [*at, *at + size); returns size. */
 static uint32_t write_strip(struct work *work, uint32_t strip, const uint8_t **at)
 {
     struct pstk__rans_writer writer;
@@ -314,13 +315,13 @@ static uint32_t write_strip(struct work *work, uint32_t strip, const uint8_t **a
     return (uint32_t)(work->coded + work->coded_room - writer.at);
 }
 
-/* What is left of the room for the field. */
+/* Room left for the field. */
 struct output {
     uint8_t *at;
     uint64_t room;
 };
 
-/* -1: there is no room. data NULL: leave it to be filled. */
+/* Append bytes; with data NULL, leave room to fill in. -1: there is not enough room. */
 static int put(struct output *output, const void *data, uint64_t size)
 {
     if (size > output->room)
@@ -356,8 +357,8 @@ static int write_all(struct work *work, struct output *output)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-/* With n strips the image has fewer than (n + 1/2) STRIP_BLOCKS blocks, so one of more than a MCU
- * row has less than 3 STRIP_BLOCKS: within what the format allows. */
+/* With n strips the image has fewer than (n + 1/2) STRIP_BLOCKS blocks, so a strip of more than one
+ * MCU row has fewer than 3 STRIP_BLOCKS: within the format's limit. */
 static void choose_strips(struct pstk__planes_header *h)
 {
     const uint32_t rows = pstk__planes_mcu_rows(&h->frame);
@@ -368,7 +369,7 @@ static void choose_strips(struct pstk__planes_header *h)
     h->n_strips = (rows + h->strip_height - 1) / h->strip_height;
 }
 
-/* Most symbols a block has in each run. */
+/* Most symbols of a block in each run. */
 static const uint8_t per_block[N_RUNS] = {1, 8, 63, 1, 1, 63, 63};
 
 static uint64_t strip_blocks(const struct pstk__planes_header *h)
@@ -376,11 +377,11 @@ static uint64_t strip_blocks(const struct pstk__planes_header *h)
     return (uint64_t)h->strip_height * pstk__planes_mcu_row_blocks(&h->frame);
 }
 
-/* Bytes of arena that a piece of n bytes takes, with its slack. */
+/* Bytes of arena for a piece of n bytes, slack included. */
 #define PIECE(n) (((n) + SLACK + 63) & ~63ull)
 
-/* What get_memory takes apart from the work: of each strip the runs and the values; a row's maps; a
- * coded strip, each symbol of which is at most a word. */
+/* Return the bytes that get_memory takes: runs and values of each strip, the maps of a row, and a
+ * coded strip, whose symbols take at most a word each. */
 static uint64_t memory_of(const struct pstk__planes_header *h)
 {
     const uint64_t blocks = strip_blocks(h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * planes/write: an image's coefficients as planes. For packing. Deterministic: the same image
- * and skeleton give the same bytes on every machine.
+ * planes/write: writes an image's coefficients as planes. For packing. Deterministic: the same
+ * image and skeleton give the same bytes on every machine.
  */
 #ifndef PSTK_PLANES_WRITE_H
 #define PSTK_PLANES_WRITE_H
@@ -10,7 +10,7 @@
 #include "image/jpeg/coefficients.h"
 #include "image/planes/kernels.h"
 
-/* What goes into the record apart from the coefficients. */
+/* What the record needs in addition to the coefficients. */
 struct pstk__planes_source {
     const struct pstk__planes_kernels *kernels; /* NULL: the best; all give the same bytes */
     const struct pstk__jpeg_image *image; /* frame, blocks, orientation, rebuild, parameters */
@@ -18,11 +18,11 @@ struct pstk__planes_source {
     uint64_t skeleton_size;               /* of the frame */
 };
 
-/* Write to out[0, capacity). Returns the size; 0 when it would be more than capacity; or ENOMEM.
- * Memory from the arena, given back. */
+/* Write to out[0, capacity). Returns the size; 0 when it would exceed capacity; or ENOMEM. Takes
+ * memory from the arena and gives it back. */
 int64_t pstk__planes_write(const struct pstk__planes_source *source, uint8_t *out,
                            uint64_t capacity, struct pstk__arena *arena, struct pstk_error *err);
-/* Bytes of arena that a write takes at most. */
+/* Return the most bytes of arena that a write takes. */
 uint64_t pstk__planes_write_scratch(const struct pstk__jpeg_frame *f);
 
 #endif

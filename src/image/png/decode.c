@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PNG by libpng, the pixels of Pillow 12: gray and palette expanded, no gamma, of 16-bit samples
- * the high byte; alpha and tRNS are kept as alpha or dropped, never blended. 16-bit gray without
- * alpha is refused: Pillow reads it as integers, which its convert() clips at 255 or scales,
- * depending on the version.
+ * png/decode: decodes PNG by libpng, to the pixels of Pillow 12. Gray and palette are expanded,
+ * gamma is ignored, and 16-bit samples keep their high byte. Alpha and tRNS become alpha or are
+ * dropped; nothing is blended. 16-bit gray without alpha is refused: Pillow reads it as integers,
+ * which its convert() clips at 255 or scales, depending on the version.
  *
- * Any damage is an error except a palette that is too short and a tRNS chunk that is odd in a way
- * that Pillow reads: every chunk's CRC is checked (Pillow passes over those of image data), and so
- * is everything that libpng calls a warning or a benign error. Chunks that do not bear on the
- * pixels are read for their CRC only. What follows IEND is not looked at.
+ * Any damage is an error, except a palette that is too short and an odd tRNS chunk that Pillow
+ * accepts. That covers every chunk's CRC (Pillow ignores those of image data), and everything that
+ * libpng reports as a warning or a benign error. Of chunks that do not affect the pixels only the
+ * CRC is read. Bytes after IEND are not read.
  */
 #include "image/png/decode.h"
 
@@ -27,22 +27,22 @@
 #define IHDR_END 33          /* signature, then length, name, 13 bytes and CRC of IHDR */
 #define MAX_SIDE 0x7fffffffu /* the format's limit */
 
-/* A coded image; of IHDR_END bytes or more. */
+/* A coded image, of at least IHDR_END bytes. */
 struct file {
     const uint8_t *data;
     uint64_t size;
 };
 
-/* One image being decoded; on the stack of png_decode. */
+/* An image being decoded; on the stack of png_decode. */
 struct reader {
     struct file file;
     uint64_t at; /* <= file.size */
     struct pstk__arena *arena;
-    png_structp png; /* in the arena, as is everything of libpng's */
+    png_structp png; /* in the arena, as all memory of libpng */
     png_infop info;
-    uint32_t row_channels; /* of the rows that libpng gives: the sink's, or 3 for a sink of 1, or 1
-                              where they are a palette's indices */
-    uint32_t has_palette;  /* 1: they are */
+    uint32_t row_channels; /* channels of libpng's rows: the sink's; 3 for colour and a sink of 1; 1
+                              for palette indices */
+    uint32_t has_palette;  /* 1: rows are palette indices */
     uint32_t has_key;      /* 1: pixels of this colour have alpha 0 */
     uint8_t key[3];
     uint8_t colors[256][4]; /* by index, in the sink's channels */
@@ -51,7 +51,7 @@ struct reader {
     jmp_buf escape;
 };
 
-/* What one call decodes. */
+/* The arguments of a decode. */
 struct request {
     const struct pstk__image_info *info;
     const struct pstk__box *box;
@@ -65,7 +65,7 @@ static uint32_t read_be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* CRC-32 (reflected 0xedb88320) of a few bytes; those of the image data are libpng's to check. */
+/* CRC-32 (reflected 0xedb88320) of a few bytes; libpng checks those of the image data. */
 static uint32_t crc32_of(const uint8_t *p, uint32_t n)
 {
     uint32_t crc = 0xffffffffu;
@@ -77,8 +77,8 @@ static uint32_t crc32_of(const uint8_t *p, uint32_t n)
     return ~crc;
 }
 
-/* The first chunk of this name at *at or after it and before one named `end`, and its bytes in
- * *length; moves *at past it. NULL: there is none. */
+/* Find the first chunk of this name from *at on, before any chunk named `end`. Returns its bytes,
+ * sets *length and moves *at past it. NULL: there is none. */
 static const uint8_t *find_chunk(const struct file *file, const char *name, const char *end,
                                  uint64_t *at, uint32_t *length)
 {
@@ -94,7 +94,7 @@ static const uint8_t *find_chunk(const struct file *file, const char *name, cons
     return NULL;
 }
 
-/* Orientation of the eXIf chunk before the image data, 1 when there is none. */
+/* Return the orientation in the eXIf chunk before the image data, 1 when there is none. */
 static uint32_t find_orientation(const uint8_t *data, uint64_t size)
 {
     uint64_t at = IHDR_END;
@@ -158,7 +158,7 @@ static png_voidp get_memory(png_structp png, png_alloc_size_t size)
 
 static void free_memory(png_structp png, png_voidp p)
 {
-    (void)png; /* the arena is reset after the image */
+    (void)png; /* resetting the arena frees it */
     (void)p;
 }
 
@@ -193,14 +193,15 @@ static void begin_image(struct reader *reader, const struct request *request)
         png_error(png, "out of memory");
     png_set_read_fn(png, reader, read_bytes);
     png_set_benign_errors(png, 0);
-    png_set_user_limits(png, info->width, info->height); /* a larger one is refused unread */
-    /* all but IHDR, PLTE, tRNS, IDAT and IEND; then tRNS, which is read here in Pillow's way */
+    png_set_user_limits(png, info->width, info->height); /* libpng refuses a larger image unread */
+    /* skip all chunks except IHDR, PLTE, tRNS, IDAT and IEND; then also tRNS, which this file reads
+     * as Pillow does */
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, (png_const_bytep) "tRNS", 1);
     png_read_info(png, reader->info);
 }
 
-/* The tRNS chunk that counts: as in Pillow the last one, wherever it is, and none may be shorter
+/* Find the tRNS chunk that applies: the last one, wherever it is, as in Pillow. None may be shorter
  * than `least` bytes. NULL: there is none. */
 static const uint8_t *find_transparency(const struct reader *reader, uint32_t least,
                                         uint32_t *length)
@@ -216,7 +217,7 @@ static const uint8_t *find_transparency(const struct reader *reader, uint32_t le
     return last;
 }
 
-/* The place of the 0 in a chunk of 255s with a single 0, else `length`. Pillow looks for it by a
+/* Return the index of the 0 in a chunk of 255s with a single 0, else `length`. Pillow finds it by a
  * regular expression whose end also matches before a newline (10). */
 static uint32_t find_single_zero(const uint8_t *chunk, uint32_t length)
 {
@@ -230,8 +231,9 @@ static uint32_t find_single_zero(const uint8_t *chunk, uint32_t length)
     return n_others ? length : zero;
 }
 
-/* Alpha of a palette's entries, also of those past its end; 255 past the end of the chunk. A chunk
- * that has more than 256 is refused by Pillow too, unless it says that one entry is transparent. */
+/* Set the alpha of all palette entries, also of missing ones; 255 after the end of the chunk.
+ * Pillow, too, refuses a chunk of more than 256 bytes, unless it makes a single entry
+ * transparent. */
 static void choose_palette_alpha(struct reader *reader)
 {
     uint32_t length = 0;
@@ -247,7 +249,7 @@ static void choose_palette_alpha(struct reader *reader)
         reader->colors[i][3] = chunk[i];
 }
 
-/* libpng gives indices then. Those past the end of the palette are black, as in Pillow 12. */
+/* Let libpng return indices. Those past the end of the palette are black, as in Pillow 12. */
 static void choose_palette(struct reader *reader, uint32_t channels)
 {
     png_color *palette = NULL;
@@ -268,10 +270,10 @@ static void choose_palette(struct reader *reader, uint32_t channels)
 }
 
 /*
- * Alpha of an image that has neither a palette nor alpha of its own: its tRNS chunk has a key, the
- * one colour that is transparent. As in Pillow the key is compared, in its low bytes, with the
- * 8-bit pixels: so a key of 2, 4 or 16 bits seldom matches as the format means it. Of gray of 1 bit
- * any key but 0 means white.
+ * Choose the alpha of an image that has neither palette nor alpha. Its tRNS chunk holds a key, the
+ * one transparent colour. As in Pillow, the low bytes of the key are compared with the 8-bit
+ * pixels, so a key of 2, 4 or 16 bits rarely matches as the format defines it. For 1-bit gray any
+ * key except 0 means white.
  */
 static void choose_alpha(struct reader *reader, uint32_t color)
 {
@@ -299,7 +301,7 @@ static void choose_output(struct reader *reader, uint32_t channels)
     reader->row_channels = channels == 1 && (color & PNG_COLOR_MASK_COLOR) ? 3 : channels;
     if (png_get_bit_depth(png, reader->info) == 16)
         png_set_strip_16(png);
-    png_set_expand(png); /* gray of fewer than 8 bits to 8 */
+    png_set_expand(png); /* expand gray of fewer than 8 bits */
     if (!(color & PNG_COLOR_MASK_COLOR) && channels != 1)
         png_set_gray_to_rgb(png);
     if ((color & PNG_COLOR_MASK_ALPHA) && channels != 4)
@@ -308,7 +310,7 @@ static void choose_output(struct reader *reader, uint32_t channels)
         choose_alpha(reader, color);
 }
 
-/* Indices to colours, in place: the last first, since colours take more room. */
+/* Replace indices by colours, in place: from the last to the first, because colours are longer. */
 static inline void expand_palette(const struct reader *reader, uint8_t *row, uint32_t n,
                                   uint32_t channels)
 {
@@ -316,7 +318,7 @@ static inline void expand_palette(const struct reader *reader, uint8_t *row, uin
         memcpy(row + (size_t)x * channels, reader->colors[row[x]], channels);
 }
 
-/* Pixels as choose_output has them, to the sink's channels, in place. */
+/* Convert pixels from choose_output's form to the sink's channels, in place. */
 static void convert_pixels(const struct reader *reader, uint8_t *row, const struct request *request)
 {
     const uint32_t n = request->box->width, channels = request->sink->channels;
@@ -345,7 +347,7 @@ static void *get_rows(struct reader *reader, uint64_t size)
     return rows;
 }
 
-/* Bytes that a row takes, as libpng gives it and as the sink gets it. */
+/* Return the bytes of a row: of libpng's form or the sink's, whichever is longer. */
 static uint64_t row_size(const struct reader *reader, const struct request *request)
 {
     const uint32_t channels = request->sink->channels;
@@ -367,7 +369,7 @@ static void decode_plain(struct reader *reader, const struct request *request)
     }
 }
 
-/* Seven passes over the whole image, of which each but the last fills some pixels of some rows. */
+/* Decode the whole image in seven passes; each except the last fills some pixels of some rows. */
 static void decode_interlaced(struct reader *reader, const struct request *request, int n_passes)
 {
     const struct pstk__box *box = request->box;
@@ -382,12 +384,12 @@ static void decode_interlaced(struct reader *reader, const struct request *reque
     request->sink->rows(request->sink->user, first, stride, box->height);
 }
 
-/* setjmp is in a function of its own with nothing but pointers alive across it. */
+/* setjmp has a function of its own, in which only pointers live across it. */
 static int decode_guarded(struct reader *reader, const struct request *request)
 {
     if (setjmp(reader->escape))
         return -1;
-    /* on_error twice: a warning (a wrong CRC of a chunk that is passed over) is an error too */
+    /* on_error twice: a warning (such as a wrong CRC of a skipped chunk) is an error too */
     reader->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_error,
                                            reader, get_memory, free_memory);
     if (!reader->png) {
@@ -412,7 +414,7 @@ static int decode_guarded(struct reader *reader, const struct request *request)
     return 0;
 }
 
-/* The arena is the state. */
+/* Use the arena as the state. */
 static int png_open(void **out, struct pstk__arena *arena, uint32_t variant, struct pstk_error *err)
 {
     (void)variant;
@@ -447,10 +449,10 @@ static int png_decode(void *state, const struct pstk__coded *image, const struct
 }
 
 /*
- * Bytes that an image of w x h pixels takes: interlaced, the whole of it in RGBA; libpng's two row
- * buffers and zlib's limits hold for any: up to 8 bytes a pixel, rounded up to 8 pixels, and 64
- * more; our row; libpng's structs, zlib's state and window (7 and 32 KiB), and libpng's read buffer
- * for one chunk and inflate's tables: below 128 KiB.
+ * Bytes for an image of w x h pixels. If interlaced, all of it in RGBA. For every image libpng's
+ * two row buffers within zlib's limits: up to 8 bytes a pixel, rounded up to 8 pixels, and 64 more;
+ * our row; and less than 128 KiB for libpng's structs, zlib's state and window (7 and 32 KiB),
+ * libpng's read buffer for one chunk and inflate's tables.
  */
 static uint64_t png_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
