@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from test_command import COMMANDS, PENSTOCK, Skip, expect, main, run
+from test_command import COMMANDS, PENSTOCK, Skip, expect, main, run, run_json
 
 PAGES = os.path.join(os.path.dirname(PENSTOCK), "pages")
 TESTS = []
@@ -153,6 +153,22 @@ def bash_completes_folders(world):
     expect(sorted(done.stdout.decode().splitlines()), ["a data set", "another"])
 
 
+@test
+def bash_completes_what_an_operand_is(world):
+    folder = world.fresh("operands")
+    os.makedirs(os.path.join(folder, "folder"))
+    with open(os.path.join(folder, "file"), "w"):
+        pass
+    for command in COMMANDS:
+        expected = ["file", "folder"] if command == "doctor" else ["folder"]
+        expect(sorted(complete("penstock", command, "f", cwd=folder)), expected, command)
+    fields = [field["name"] for field in run_json("info", world.data)["fields"]]
+    expect(complete(PENSTOCK, "get", world.data, ""), [])
+    expect(complete(PENSTOCK, "get", world.data, "3", ""), fields)
+    expect(complete(PENSTOCK, "get", world.data, "3", "j"), ["jpg"])
+    expect(complete(PENSTOCK, "get", folder, "3", ""), [])
+
+
 # ---- zsh and fish -------------------------------------------------------------------------------
 
 @test
@@ -162,14 +178,15 @@ def zsh_is_given_every_option_and_value(world):
     cases = dict(re.findall(r"^(\w+)\)\n    _arguments \\\n(.*?)^    ;;$", text, re.M | re.S))
     expect(list(cases), COMMANDS)
     for command, case in cases.items():
-        found = {}
+        found, operands = {}, []
         for line in case.strip("\n").split("\n"):
             words = shlex.split(line.rstrip("\\"))  # a quote left open is an error
             expect(len(words), 1, line)
             spec = words[0].replace("\\:", "\0")
             match = re.fullmatch(r"(?:\(-\w --[\w-]+\)\{-\w\+?,)?--([\w-]+)(=?)\}?\[(?:[^\]\\]|\\.)+\]"
                                  r"(?::[^:]+:(?:\(([\w ]+)\)|_files| ))?", spec)
-            if spec.startswith("*:"):
+            if re.match(r"[*\d]:", spec):
+                operands.append(spec.rpartition(":")[2])
                 continue
             assert match, line
             expect(bool(match[2]), spec.count(":") == 2, line)
@@ -177,13 +194,16 @@ def zsh_is_given_every_option_and_value(world):
         del found["help"]
         expect(found, {name: (value is not None, words_of(value))
                        for name, value in options_of(command).items()}, command)
+        expect(operands, {"get": ["_files -/", " ", "_penstock_fields"], "doctor": ["_files"]}.get(
+            command, ["_files -/"]), command)
 
 
 @test
 def fish_is_given_every_option_and_value(world):
     found = {command: {} for command in COMMANDS}
     offered = []
-    for line in page("penstock.fish").splitlines():
+    text = re.sub("^function .*?^end\n", "", page("penstock.fish"), flags=re.M | re.S)
+    for line in text.splitlines():
         if line.startswith("#"):
             continue
         words = shlex.split(line.replace("\\'", "'\"'\"'"))
@@ -197,6 +217,36 @@ def fish_is_given_every_option_and_value(world):
     expect(sorted(offered), sorted(COMMANDS + ["help"]))
     expect(found, {command: {name: (value is not None, words_of(value))
                              for name, value in options_of(command).items()} for command in COMMANDS})
+    assert "'__fish_seen_subcommand_from doctor' -F\n" in text
+    places = re.findall(r"_from get; and test \(count \(commandline -opc\)\) -eq (\d)' -a '\((\w+)\)'$", text, re.M)
+    expect(places, [("2", "__fish_complete_directories"), ("4", "__penstock_fields")])
+
+
+def offered_by_fish(world, line, **kwargs):
+    """What fish offers for the last word of a line."""
+    folder = world.path("fish")
+    script = "source %s; complete -C %s" % (shlex.quote(os.path.join(PAGES, "penstock.fish")), shlex.quote(line))
+    done = subprocess.run(["fish", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder,
+                               "PATH": os.path.dirname(PENSTOCK) + ":" + os.environ["PATH"]}, timeout=60, **kwargs)
+    expect(done.stderr, "")
+    return [offer.split("\t")[0] for offer in done.stdout.splitlines()]
+
+
+@test
+def fish_completes_what_an_operand_is(world):
+    if not shutil.which("fish"):
+        raise Skip("fish is not installed")
+    folder = world.fresh("operands")
+    os.makedirs(os.path.join(folder, "folder"))
+    with open(os.path.join(folder, "file"), "w"):
+        pass
+    expect(offered_by_fish(world, "penstock verify f", cwd=folder), ["folder/"])
+    expect(sorted(offered_by_fish(world, "penstock doctor f", cwd=folder)), ["file", "folder/"])
+    expect(offered_by_fish(world, "penstock get f", cwd=folder), ["folder/"])
+    fields = [field["name"] for field in run_json("info", world.data)["fields"]]
+    expect(offered_by_fish(world, "penstock get %s " % world.data), [])
+    expect(sorted(offered_by_fish(world, "penstock get %s 3 " % world.data)), sorted(fields))
 
 
 @test

@@ -39,6 +39,24 @@ static void put_options(FILE *file, const struct command *command)
     fputs("\" ;;\n", file);
 }
 
+static const char *const offers[] = {[PAGES_FOLDER] = "_penstock_paths -d",
+                                     [PAGES_PATH] = "_penstock_paths -f",
+                                     [PAGES_NUMBER] = ":",
+                                     [PAGES_FIELD] = "_penstock_fields"};
+
+/* The operands that are no folder. Commands with operands of several kinds take no option before
+ * them: the number of the word is enough. */
+static void put_operands(FILE *file, const struct command *command)
+{
+    enum pages_operand kinds[PAGES_OPERANDS];
+    const size_t n = pages_operands(command, kinds);
+    for (size_t i = 0; i < n; i++)
+        if (pages_is_mixed(command))
+            fprintf(file, "    \"%s %zu\") %s ;;\n", command->name, i + 2, offers[kinds[i]]);
+        else if (kinds[i] != PAGES_FOLDER)
+            fprintf(file, "    \"%s \"*) %s ;;\n", command->name, offers[kinds[i]]);
+}
+
 void write_bash(FILE *file)
 {
     fputs("# SPDX-License-Identifier: Apache-2.0\n"
@@ -47,6 +65,13 @@ void write_bash(FILE *file)
           "{\n"
           "    compopt -o filenames 2>/dev/null\n"
           "    mapfile -t COMPREPLY < <(compgen \"$1\" -- \"$word\")\n"
+          "}\n"
+          "\n"
+          "_penstock_fields()\n"
+          "{\n"
+          "    local data=${COMP_WORDS[2]/#\\~\\//$HOME/}\n"
+          "    COMPREPLY=($(compgen -W \"$(\"${COMP_WORDS[0]}\" info -- \"$data\" 2>/dev/null |\n"
+          "        " PAGES_FIELD_NAMES ")\" -- \"$word\"))\n"
           "}\n"
           "\n"
           "_penstock()\n"
@@ -89,9 +114,14 @@ void write_bash(FILE *file)
           "    esac\n"
           "    if [[ $word == -* ]]; then\n"
           "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n"
-          "    else\n"
-          "        _penstock_paths -d\n"
+          "        return\n"
           "    fi\n"
+          "    case \"$command $COMP_CWORD\" in\n",
+          file);
+    for (size_t i = 0; commands[i]; i++)
+        put_operands(file, commands[i]);
+    fputs("    *) _penstock_paths -d ;;\n"
+          "    esac\n"
           "}\n"
           "\n"
           "complete -F _penstock penstock\n",

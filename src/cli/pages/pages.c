@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "../command.h"
 #include "../option.h"
 
 const char *pages_words(const struct option_row *row, char text[PAGES_WORDS_SIZE])
@@ -31,6 +32,30 @@ size_t pages_clause(const struct option_row *row)
 int pages_is_file(const struct option_row *row)
 {
     return row->value && strcmp(row->value, "FILE") == 0;
+}
+
+size_t pages_operands(const struct command *command, enum pages_operand kinds[PAGES_OPERANDS])
+{
+    size_t n = 0;
+    for (const char *word = command->operands; *word && n < PAGES_OPERANDS; n++) {
+        const size_t length = strcspn(word, " ");
+        kinds[n] = strncmp(word, "[PATH]", length) == 0  ? PAGES_PATH
+                   : strncmp(word, "ID", length) == 0    ? PAGES_NUMBER
+                   : strncmp(word, "FIELD", length) == 0 ? PAGES_FIELD
+                                                         : PAGES_FOLDER;
+        word += length + strspn(word + length, " ");
+    }
+    return n;
+}
+
+int pages_is_mixed(const struct command *command)
+{
+    enum pages_operand kinds[PAGES_OPERANDS];
+    const size_t n = pages_operands(command, kinds);
+    for (size_t i = 1; i < n; i++)
+        if (kinds[i] != kinds[0])
+            return 1;
+    return 0;
 }
 
 /* Returns 0, or -1 after a message. */

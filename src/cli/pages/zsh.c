@@ -44,11 +44,33 @@ static void put_option(FILE *file, const struct option_row *row)
     fputs("' \\\n", file);
 }
 
+static const char *const offers[] = {[PAGES_FOLDER] = "folder:_files -/",
+                                     [PAGES_PATH] = "path:_files",
+                                     [PAGES_NUMBER] = "number: ",
+                                     [PAGES_FIELD] = "field:_penstock_fields"};
+
+static void put_operands(FILE *file, const struct command *command)
+{
+    enum pages_operand kinds[PAGES_OPERANDS];
+    const size_t n = pages_operands(command, kinds);
+    if (!pages_is_mixed(command))
+        fprintf(file, "        '*:%s'\n", offers[kinds[0]]);
+    for (size_t i = 0; i < n && pages_is_mixed(command); i++)
+        fprintf(file, "        '%zu:%s'%s\n", i + 1, offers[kinds[i]], i + 1 < n ? " \\" : "");
+}
+
 void write_zsh(FILE *file)
 {
     fputs("#compdef penstock\n"
           "# SPDX-License-Identifier: Apache-2.0\n"
           "# Completion of penstock's command lines in zsh.\n"
+          "_penstock_fields() {\n"
+          "    local -a fields\n"
+          "    fields=(${(f)\"$($program info -- ${~${(Q)words[2]}} 2>/dev/null |\n"
+          "        " PAGES_FIELD_NAMES ")\"})\n"
+          "    compadd -a fields\n"
+          "}\n"
+          "local program=${(Q)words[1]}\n"
           "local -a commands\n"
           "commands=(\n",
           file);
@@ -76,10 +98,9 @@ void write_zsh(FILE *file)
         for (const struct option_row *row = commands[i]->options; row->text; row++)
             if (row->name)
                 put_option(file, row);
-        fputs("        '(-h --help)'{-h,--help}'[print help]' \\\n"
-              "        '*:folder:_files -/'\n"
-              "    ;;\n",
-              file);
+        fputs("        '(-h --help)'{-h,--help}'[print help]' \\\n", file);
+        put_operands(file, commands[i]);
+        fputs("    ;;\n", file);
     }
     fputs("esac\n", file);
 }
