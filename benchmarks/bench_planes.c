@@ -31,7 +31,7 @@ struct stored {
 
 /* Bytes of all fields by section, and symbols by run. */
 struct totals {
-    uint64_t head, sizes, models, strips, states, skeleton;
+    uint64_t head, list, models, padding, strips, states, skeleton;
     uint64_t blocks, map_bytes, values, wide;
     uint64_t n_strips, n_tables, n_few_lanes;
 };
@@ -181,11 +181,15 @@ static void count_image(struct bench *b, const struct stored *s)
     struct totals *t = &b->totals;
     open_reader(b, s, PSTK_KERNELS_AUTO, &r);
     const struct pstk__planes_header *h = &r.header;
-    const uint64_t sizes = 4ull * h->n_strips;
-    t->head += (uint64_t)(h->strip_sizes - s->field);
-    t->sizes += sizes;
+    const uint64_t list = PSTK__PLANES_ENTRY_SIZE * (uint64_t)h->n_strips;
+    uint64_t strips = 0;
+    for (uint32_t i = 0; i < h->n_strips; i++)
+        strips += pstk__planes_entry_read(h, i).size;
+    t->head += (uint64_t)(h->models - s->field) - list;
+    t->list += list;
     t->models += h->models_size;
-    t->strips += h->strips_size;
+    t->padding += (uint64_t)(h->skeleton - h->models) - h->models_size - strips;
+    t->strips += strips;
     t->states += 4ull * h->n_lanes * h->n_strips;
     t->skeleton += h->skeleton_size;
     t->n_strips += h->n_strips;
@@ -298,7 +302,7 @@ static void print_sizes(const struct bench *b)
     const struct totals *t = &b->totals;
     const double n = b->n_images, blocks = (double)t->blocks;
     const double sum =
-        (double)(t->head + t->sizes + t->models + t->strips + t->skeleton) / 100; /* a percent */
+        (double)(t->head + t->list + t->models + t->padding + t->strips + t->skeleton) / 100;
     printf("%u files, %.0f bytes a file; %u stored, %u of them as equivalents\n", b->n_files,
            (double)b->all_bytes / b->n_files, b->n_images, b->n_equivalent);
     for (uint32_t i = 0; i < 16 && b->reasons[i].n > 0; i++)
@@ -310,8 +314,9 @@ static void print_sizes(const struct bench *b)
         const char *name;
         uint64_t bytes;
     } rows[] = {{"head", t->head},
-                {"sizes of strips", t->sizes},
+                {"list of strips", t->list},
                 {"models", t->models},
+                {"zero bytes between", t->padding},
                 {"strips: symbols", t->strips - t->states},
                 {"strips: states", t->states},
                 {"skeleton", t->skeleton}};

@@ -3,7 +3,8 @@
  * fuzz_planes: fields of coefficient planes. The first byte of an input says what the others are:
  *   even  a field;
  *   odd   a recipe, from which a valid field is written: seed (2), width, height, colour, factors
- *         (2), kind; then what is done to its strips, 3 bytes each: place (2), and what is added.
+ *         (2), kind; then what is done to it, 3 bytes each: place (2), its highest bit 1 for the
+ *         parts before the strips, and what is added.
  * Every variant must say the same of it: results, coefficients, pixels of a box and of the whole.
  * No input may crash, hang, leave the arena used, need more than the stated scratch, or fail with a
  * code outside the contract.
@@ -225,9 +226,11 @@ static void check_recipe(const uint8_t *data, size_t size)
     uint8_t *field = field_write(&image, 20, &field_size);
     require(field != NULL && pstk__planes_header_read(&h, field, field_size, NULL) == 0);
     keep_field(field, field_size);
-    uint8_t *strips = field + (h.strips - field);
-    for (size_t i = RECIPE; i + 3 <= size; i += 3)
-        strips[(data[i] | (uint32_t)data[i + 1] << 8) % h.strips_size] += data[i + 2];
+    const uint64_t head = (uint64_t)(h.strips - field);
+    for (size_t i = RECIPE; i + 3 <= size; i += 3) {
+        const uint32_t place = data[i] | (data[i + 1] & 127u) << 8;
+        field[data[i + 1] & 128 ? place % head : head + place % h.strips_size] += data[i + 2];
+    }
     check_field(field, field_size);
     free(field);
     field_image_close(&image);

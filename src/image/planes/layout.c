@@ -73,6 +73,35 @@ void pstk__planes_strip_rows(const struct pstk__planes_header *h, uint32_t strip
     *end = rows - *begin < height ? rows : *begin + height;
 }
 
+uint32_t pstk__planes_strip_blocks(const struct pstk__planes_header *h, uint32_t strip,
+                                   uint32_t *n_luma)
+{
+    uint32_t n = 0;
+    for (uint32_t c = 0; c < h->frame.n_components; c++) {
+        uint32_t begin, end;
+        pstk__planes_strip_rows(h, strip, c, &begin, &end);
+        n += (end - begin) * h->frame.component[c].stride;
+        *n_luma = c == 0 ? n : *n_luma;
+    }
+    return n;
+}
+
+/* ---- the list of strips --------------------------------------------------------------------- */
+
+struct pstk__planes_entry pstk__planes_entry_read(const struct pstk__planes_header *h,
+                                                  uint32_t strip)
+{
+    const uint8_t *p = h->list + PSTK__PLANES_ENTRY_SIZE * (size_t)strip;
+    return (struct pstk__planes_entry){.size = pstk__get32(p), .n_values = pstk__get32(p + 4)};
+}
+
+void pstk__planes_entry_write(uint8_t *list, uint32_t strip, struct pstk__planes_entry entry)
+{
+    uint8_t *p = list + PSTK__PLANES_ENTRY_SIZE * (size_t)strip;
+    pstk__put32(p, entry.size);
+    pstk__put32(p + 4, entry.n_values);
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 static int bad(struct pstk_error *err, const char *what)
@@ -80,9 +109,9 @@ static int bad(struct pstk_error *err, const char *what)
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "planes: %s", what);
 }
 
-/* Bytes not yet read. */
+/* Bytes not yet taken, and where the field begins. */
 struct rest {
-    const uint8_t *at;
+    const uint8_t *begin, *at;
     uint64_t size;
 };
 
@@ -96,7 +125,18 @@ static const uint8_t *take(struct rest *rest, uint64_t n)
     return p;
 }
 
-/* Read a quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
+/* Take the zero bytes up to a multiple of 4 in the field. -1: others are there, or none. */
+static int take_padding(struct rest *rest)
+{
+    const uint64_t n = -(uint64_t)(rest->at - rest->begin) & 3;
+    const uint8_t *p = take(rest, n);
+    uint32_t other = 0;
+    for (uint64_t i = 0; p && i < n; i++)
+        other |= p[i];
+    return p && other == 0 ? 0 : -1;
+}
+
+/* A quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
 static int read_quant(uint16_t quant[64], struct rest *rest)
 {
     const uint8_t *wide = take(rest, 1);
@@ -110,17 +150,21 @@ static int read_quant(uint16_t quant[64], struct rest *rest)
     return 0;
 }
 
-static int read_components(struct pstk__planes_header *h, uint32_t n_quant, struct rest *rest,
-                           struct pstk_error *err)
+static int read_quants(struct pstk__jpeg_frame *f, const uint8_t *components, uint32_t n_quant,
+                       struct rest *rest, struct pstk_error *err)
 {
-    struct pstk__jpeg_frame *f = &h->frame;
     uint16_t quant[4][64];
-    const uint8_t *p = take(rest, 4 * f->n_components);
-    if (!p)
-        return bad(err, "shorter than its header");
     for (uint32_t i = 0; i < n_quant; i++)
         if (read_quant(quant[i], rest) < 0)
             return bad(err, "bad quantisation table");
+    for (uint32_t i = 0; i < f->n_components; i++)
+        memcpy(f->component[i].quant, quant[components[4 * i + 2]], sizeof quant[0]);
+    return 0;
+}
+
+static int read_components(struct pstk__jpeg_frame *f, const uint8_t *p, uint32_t n_quant,
+                           struct pstk_error *err)
+{
     for (uint32_t i = 0; i < f->n_components; i++, p += 4) {
         struct pstk__jpeg_component *component = &f->component[i];
         component->id = p[0];
@@ -130,7 +174,6 @@ static int read_components(struct pstk__planes_header *h, uint32_t n_quant, stru
             return bad(err, "sampling factor that is not 1 to 4");
         if (p[2] >= n_quant || p[3] != 0)
             return bad(err, "component without a quantisation table");
-        memcpy(component->quant, quant[p[2]], sizeof component->quant);
     }
     pstk__jpeg_frame_layout(f);
     return 0;
@@ -149,31 +192,62 @@ static int check_strips(const struct pstk__planes_header *h, struct pstk_error *
     return 0;
 }
 
+/* No strip has more values than its blocks can have: that bounds a reader's memory, too. */
+static int read_list(struct pstk__planes_header *h, struct rest *rest, struct pstk_error *err)
+{
+    h->list = take(rest, PSTK__PLANES_ENTRY_SIZE * (uint64_t)h->n_strips);
+    if (!h->list)
+        return bad(err, "shorter than its list of strips");
+    for (uint32_t i = 0; i < h->n_strips; i++) {
+        const struct pstk__planes_entry entry = pstk__planes_entry_read(h, i);
+        uint32_t n_luma;
+        if (entry.n_values >
+            (uint64_t)PSTK__PLANES_MOST_VALUES * pstk__planes_strip_blocks(h, i, &n_luma))
+            return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                              "planes: strip %u of %u has more values than its blocks can have", i,
+                              h->n_strips);
+        h->strips_size += pstk__planes_padded(entry.size);
+    }
+    return 0;
+}
+
 static int read_sections(struct pstk__planes_header *h, const uint8_t *p, struct rest *rest,
                          struct pstk_error *err)
 {
-    uint64_t sum = 0;
     h->models_size = pstk__get32(p + 20);
     h->skeleton_size = pstk__get32(p + 24);
     h->skeleton_plain_size = pstk__get32(p + 28);
-    h->strip_sizes = take(rest, 4ull * h->n_strips);
-    if (!h->strip_sizes)
-        return bad(err, "shorter than its list of strips");
-    for (uint32_t i = 0; i < h->n_strips; i++)
-        sum += pstk__get32(h->strip_sizes + 4 * (size_t)i);
-    h->strips_size = sum;
     h->models = take(rest, h->models_size);
-    h->strips = h->models ? take(rest, sum) : NULL;
+    if (h->models && take_padding(rest) < 0)
+        return bad(err, "bytes that are not zero after its models");
+    h->strips = h->models ? take(rest, h->strips_size) : NULL;
     h->skeleton = h->strips ? take(rest, h->skeleton_size) : NULL;
     if (!h->skeleton || rest->size != 0)
         return bad(err, "sizes in its header do not add up to its own size");
     return 0;
 }
 
+/* The parts after the header, in their order. */
+static int read_parts(struct pstk__planes_header *h, const uint8_t *p, struct rest *rest,
+                      struct pstk_error *err)
+{
+    const uint8_t *components = take(rest, 4 * h->frame.n_components);
+    if (!components)
+        return bad(err, "shorter than its header");
+    int rc = read_components(&h->frame, components, p[9], err);
+    if (rc == 0)
+        rc = check_strips(h, err);
+    if (rc == 0)
+        rc = read_list(h, rest, err);
+    if (rc == 0)
+        rc = read_quants(&h->frame, components, p[9], rest, err);
+    return rc < 0 ? rc : read_sections(h, p, rest, err);
+}
+
 int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, uint64_t size,
                              struct pstk_error *err)
 {
-    struct rest rest = {.at = data, .size = size};
+    struct rest rest = {.begin = data, .at = data, .size = size};
     const uint8_t *p = take(&rest, PSTK__PLANES_HEADER_SIZE);
 
     memset(h, 0, sizeof *h);
@@ -201,10 +275,7 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
         h->rebuild > PSTK__JPEG_REBUILD_LIBRARY || p[9] < 1 || p[9] > 4 || p[11] != 0 ||
         (h->n_lanes != 4 && h->n_lanes != 64))
         return bad(err, "impossible header");
-    int rc = read_components(h, p[9], &rest, err);
-    if (rc == 0)
-        rc = check_strips(h, err);
-    return rc < 0 ? rc : read_sections(h, p, &rest, err);
+    return read_parts(h, p, &rest, err);
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -224,11 +295,39 @@ static uint32_t write_quant(uint8_t *out, const uint16_t quant[64])
     return 1 + (64u << wide);
 }
 
-uint32_t pstk__planes_header_write(uint8_t *out, const struct pstk__planes_header *h)
+/* Number the different quantisation tables in the order of the components: each component's number,
+ * and the first component of each table. Returns how many there are. */
+static uint32_t number_quants(const struct pstk__jpeg_frame *f, uint8_t number[4], uint8_t owner[4])
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n_components; i++) {
+        uint32_t q = 0;
+        while (q < n && memcmp(f->component[i].quant, f->component[owner[q]].quant,
+                               sizeof f->component[i].quant) != 0)
+            q++;
+        number[i] = (uint8_t)q;
+        if (q == n)
+            owner[n++] = (uint8_t)i;
+    }
+    return n;
+}
+
+uint32_t pstk__planes_quant_write(uint8_t out[PSTK__PLANES_MAX_QUANT],
+                                  const struct pstk__jpeg_frame *f)
+{
+    uint8_t number[4], owner[4];
+    const uint32_t n = number_quants(f, number, owner);
+    uint32_t size = 0;
+    for (uint32_t i = 0; i < n; i++)
+        size += write_quant(out + size, f->component[owner[i]].quant);
+    return size;
+}
+
+uint32_t pstk__planes_header_write(uint8_t out[PSTK__PLANES_MAX_HEAD],
+                                   const struct pstk__planes_header *h)
 {
     const struct pstk__jpeg_frame *f = &h->frame;
-    uint8_t *p = out + PSTK__PLANES_HEADER_SIZE, *quants = p + 4 * f->n_components;
-    uint32_t n_quant = 0, owner[4] = {0};
+    uint8_t *p = out + PSTK__PLANES_HEADER_SIZE, number[4], owner[4];
 
     memset(out, 0, PSTK__PLANES_HEADER_SIZE);
     out[0] = PSTK__PLANES_VERSION;
@@ -238,6 +337,7 @@ uint32_t pstk__planes_header_write(uint8_t *out, const struct pstk__planes_heade
     pstk__put16(out + 4, (uint16_t)f->width);
     pstk__put16(out + 6, (uint16_t)f->height);
     out[8] = (uint8_t)h->rebuild;
+    out[9] = (uint8_t)number_quants(f, number, owner);
     out[10] = (uint8_t)h->n_lanes;
     pstk__put32(out + 12, h->parameters);
     pstk__put16(out + 16, (uint16_t)h->strip_height);
@@ -247,19 +347,10 @@ uint32_t pstk__planes_header_write(uint8_t *out, const struct pstk__planes_heade
     pstk__put32(out + 28, (uint32_t)h->skeleton_plain_size);
     for (uint32_t i = 0; i < f->n_components; i++, p += 4) {
         const struct pstk__jpeg_component *component = &f->component[i];
-        uint32_t q = 0;
-        while (q < n_quant &&
-               memcmp(component->quant, f->component[owner[q]].quant, sizeof component->quant) != 0)
-            q++;
-        if (q == n_quant) {
-            owner[n_quant++] = i;
-            quants += write_quant(quants, component->quant);
-        }
         p[0] = component->id;
         p[1] = (uint8_t)(component->h | component->v << 4);
-        p[2] = (uint8_t)q;
+        p[2] = number[i];
         p[3] = 0;
     }
-    out[9] = (uint8_t)n_quant;
-    return (uint32_t)(quants - out);
+    return (uint32_t)(p - out);
 }

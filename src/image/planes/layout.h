@@ -23,7 +23,7 @@
 
 #include <penstock/types.h>
 
-#define PSTK__PLANES_VERSION 1
+#define PSTK__PLANES_VERSION 2
 #define PSTK__PLANES_HEADER_SIZE 32 /* bytes before the components */
 #define PSTK__PLANES_WIDE (-128)    /* a value that stands for the next wide value */
 
@@ -73,23 +73,46 @@ struct pstk__planes_header {
     uint32_t n_lanes;      /* of the rANS coder: 4 or 64 */
     uint32_t strip_height; /* MCU rows of a strip; the last strip may have fewer */
     uint32_t n_strips;
-    const uint8_t *strip_sizes; /* n_strips u32 */
-    const uint8_t *models;
+    const uint8_t *list;   /* of the strips; n_strips entries */
+    const uint8_t *models; /* zero bytes follow, up to a multiple of 4 in the field */
     uint64_t models_size;
-    const uint8_t *strips;
-    uint64_t strips_size;
+    const uint8_t *strips;   /* each followed by zero bytes up to a multiple of 4 */
+    uint64_t strips_size;    /* these zero bytes included */
     const uint8_t *skeleton; /* one zstd frame */
     uint64_t skeleton_size;
     uint64_t skeleton_plain_size;
 };
 
-/* Parse the header and check all of it, sizes against `size`. EBADMSG, ENOTSUP. */
+/* An entry of the list of strips. */
+struct pstk__planes_entry {
+    uint32_t size;     /* bytes of the strip, without the zero bytes after it */
+    uint32_t n_values; /* AC coefficients that are not 0; at most 63 for each of its blocks */
+};
+#define PSTK__PLANES_ENTRY_SIZE 8
+
+struct pstk__planes_entry pstk__planes_entry_read(const struct pstk__planes_header *h,
+                                                  uint32_t strip);
+void pstk__planes_entry_write(uint8_t *list, uint32_t strip, struct pstk__planes_entry entry);
+
+/* Bytes with the zero bytes after them. */
+static inline uint64_t pstk__planes_padded(uint64_t size)
+{
+    return (size + 3) & ~3ull;
+}
+
+/* Read and check everything that the header and the list of strips say, sizes against `size`. The
+ * zero bytes after a strip are checked where it is decoded. EBADMSG, ENOTSUP. */
 int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, uint64_t size,
                              struct pstk_error *err);
-/* Write a header and its quantisation tables to `out`, which has room for PSTK__PLANES_MAX_HEAD
- * bytes; returns their size. The caller writes the strips' sizes after them. */
-#define PSTK__PLANES_MAX_HEAD (PSTK__PLANES_HEADER_SIZE + 16 + 4 * 129)
-uint32_t pstk__planes_header_write(uint8_t *out, const struct pstk__planes_header *h);
+/* Write the header and the components to `out`; returns their size. The sizes come from the parsed
+ * form; the list of strips follows, then the quantisation tables. */
+#define PSTK__PLANES_MAX_HEAD (PSTK__PLANES_HEADER_SIZE + 16)
+uint32_t pstk__planes_header_write(uint8_t out[PSTK__PLANES_MAX_HEAD],
+                                   const struct pstk__planes_header *h);
+/* Write each different quantisation table of the components once; returns their size. */
+#define PSTK__PLANES_MAX_QUANT (4 * 129)
+uint32_t pstk__planes_quant_write(uint8_t out[PSTK__PLANES_MAX_QUANT],
+                                  const struct pstk__jpeg_frame *f);
 
 /* Return the MCU rows of an image, and the blocks of all components in one of them. */
 uint32_t pstk__planes_mcu_rows(const struct pstk__jpeg_frame *f);
@@ -100,5 +123,9 @@ uint32_t pstk__planes_mcu_row_blocks(const struct pstk__jpeg_frame *f);
 /* Set rows [*begin, *end) of blocks of component c in a strip. */
 void pstk__planes_strip_rows(const struct pstk__planes_header *h, uint32_t strip, uint32_t c,
                              uint32_t *begin, uint32_t *end);
+/* Blocks of all components in a strip; *n_luma: those of the first one. */
+uint32_t pstk__planes_strip_blocks(const struct pstk__planes_header *h, uint32_t strip,
+                                   uint32_t *n_luma);
+#define PSTK__PLANES_MOST_VALUES 63 /* of a block */
 
 #endif

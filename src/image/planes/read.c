@@ -9,7 +9,7 @@
 
 /* Kernels may write a vector past the end of their output. */
 #define SLACK 64
-#define WIDEST 63 /* most values of a block */
+#define WIDEST PSTK__PLANES_MOST_VALUES
 
 static int bad(struct pstk_error *err, const char *what)
 {
@@ -52,51 +52,79 @@ static void lay_out_tables(struct pstk__planes_reader *reader)
     }
 }
 
-/*
- * Memory: two strips, with 8 bytes of map, 2 of DC, 63 values and 2 * 63 of wide values for each
- * block; for the strip being decoded a count, 2 * 63 symbols (two for a wide value, fewer for DCs
- * and map bytes) and as many table numbers for each block; an entry for each row of blocks: 4
- * components have at most 4 rows each in an MCU row, and a strip has at least a block for each of
- * them.
- */
-#define BYTES_PER_BLOCK (2 * (8 + 2 + WIDEST + 2 * WIDEST) + 1 + 2 * 2 * WIDEST)
-#define PIECES 16 /* allocations, each aligned and with slack */
+/* The most that a strip of an image has. */
+struct most {
+    uint64_t blocks, rows, values;
+};
 
-static int strip_memory(struct pstk__strip *strip, uint64_t blocks, uint64_t rows,
+static struct most most_of(const struct pstk__planes_header *h)
+{
+    struct most most = {0};
+    uint32_t n_luma;
+    most.blocks = pstk__planes_strip_blocks(h, 0, &n_luma); /* the last one is no higher */
+    for (uint32_t c = 0; c < h->frame.n_components; c++) {
+        uint32_t begin, end;
+        pstk__planes_strip_rows(h, 0, c, &begin, &end);
+        most.rows += end - begin;
+    }
+    for (uint32_t i = 0; i < h->n_strips; i++) {
+        const uint32_t n = pstk__planes_entry_read(h, i).n_values;
+        most.values = n > most.values ? n : most.values;
+    }
+    return most;
+}
+
+static uint64_t max64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * Memory: of two strips, for each block 8 bytes of map and 2 of DC, for each value 1 byte and 2,
+ * since each may be wide, and an entry for each row of blocks; of the strip under way a count for
+ * each block, the symbols of the longest run (8 map bytes a block, a value each, or both bytes of
+ * wide values), and a run's numbers of tables.
+ */
+static int strip_memory(struct pstk__strip *strip, const struct most *most,
                         struct pstk__arena *arena)
 {
     strip->number = UINT32_MAX;
-    strip->maps = pstk__arena_get(arena, blocks * sizeof *strip->maps);
-    strip->dc = pstk__arena_get(arena, blocks * sizeof *strip->dc);
-    strip->values = pstk__arena_get(arena, blocks * WIDEST + SLACK);
-    strip->wide = pstk__arena_get(arena, blocks * WIDEST * sizeof *strip->wide);
-    strip->rows = pstk__arena_get(arena, (rows + 1) * sizeof *strip->rows);
+    strip->maps = pstk__arena_get(arena, most->blocks * sizeof *strip->maps);
+    strip->dc = pstk__arena_get(arena, most->blocks * sizeof *strip->dc);
+    strip->values = pstk__arena_get(arena, most->values + SLACK);
+    strip->wide = pstk__arena_get(arena, most->values * sizeof *strip->wide);
+    strip->rows = pstk__arena_get(arena, (most->rows + 1) * sizeof *strip->rows);
     return strip->maps && strip->dc && strip->values && strip->wide && strip->rows ? 0 : -1;
 }
 
 static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *arena)
 {
     const struct pstk__planes_header *h = &reader->header;
-    const uint64_t blocks = (uint64_t)h->strip_height * pstk__planes_mcu_row_blocks(&h->frame);
-    const uint64_t rows = 16ull * h->strip_height;
+    const struct most most = most_of(h);
     reader->tables =
         pstk__arena_get(arena, PSTK__N_CONTEXTS * sizeof *reader->tables + PSTK__RANS_TABLE_SLACK);
     reader->offsets = pstk__arena_get(arena, (h->n_strips + 1ull) * sizeof *reader->offsets);
-    reader->counts = pstk__arena_get(arena, blocks + SLACK);
-    reader->bytes = pstk__arena_get(arena, blocks * 2 * WIDEST + 2 * SLACK);
-    reader->numbers = pstk__arena_get(arena, blocks * 2 * WIDEST + SLACK);
+    reader->counts = pstk__arena_get(arena, most.blocks + SLACK);
+    reader->bytes = pstk__arena_get(arena, max64(8 * most.blocks, 2 * most.values + SLACK) + SLACK);
+    reader->numbers = pstk__arena_get(arena, max64(8 * most.blocks, most.values) + SLACK);
     if (!reader->tables || !reader->offsets || !reader->counts || !reader->bytes ||
         !reader->numbers)
         return -1;
     for (uint32_t i = 0; i < 2; i++)
-        if (strip_memory(&reader->strips[i], blocks, rows, arena) < 0)
+        if (strip_memory(&reader->strips[i], &most, arena) < 0)
             return -1;
     return 0;
 }
 
+/* The same for each of max_blocks blocks, of 63 values; the arena's alignment and slack for each of
+ * 15 pieces. */
+#define BYTES_PER_BLOCK (2 * (8 + 2 + WIDEST + 2 * WIDEST) + 1 + 2 * WIDEST + WIDEST)
+#define PIECES 15
+
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height)
 {
-    /* An MCU row has at most 4 components of 4 rows of (width / 8, rounded up to a factor). */
+    /* A MCU row has at most 4 components of 4 rows of (width / 8, rounded up to a factor). The
+     * header's check keeps values to 63 a block. */
     const uint64_t row = 16 * ((uint64_t)max_width / 8 + 4);
     const uint64_t all = row * ((uint64_t)max_height / 8 + 1);
     uint64_t blocks = row > PSTK__PLANES_STRIP_BLOCKS ? row : PSTK__PLANES_STRIP_BLOCKS;
@@ -130,7 +158,8 @@ int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint
     reader->offsets[0] = 0;
     for (uint32_t i = 0; i < reader->header.n_strips; i++)
         reader->offsets[i + 1] =
-            reader->offsets[i] + pstk__get32(reader->header.strip_sizes + 4 * (size_t)i);
+            reader->offsets[i] +
+            pstk__planes_padded(pstk__planes_entry_read(&reader->header, i).size);
     return 0;
 }
 
@@ -142,7 +171,7 @@ struct decoding {
     struct pstk__strip *s;
     struct pstk__rans_reader rans;
     uint32_t n_luma, n_blocks;
-    uint32_t n_luma_values;
+    uint32_t n_luma_values, n_values; /* n_values: as the list of strips says */
 };
 
 static int run(struct decoding *decoding, uint8_t *out, uint32_t n)
@@ -167,8 +196,8 @@ static int decode_counts(struct decoding *decoding)
     return decoding->r->kernels->most(decoding->r->counts, decoding->n_blocks) <= 8 ? 0 : -1;
 }
 
-/* Decode the maps, whose bytes come block after block. Returns the number of values. */
-static int64_t decode_maps(struct decoding *decoding)
+/* Map bytes come block after block. There is room for as many values as the list of strips says. */
+static int decode_maps(struct decoding *decoding)
 {
     struct pstk__planes_reader *reader = decoding->r;
     const struct pstk__planes_kernels *k = reader->kernels;
@@ -195,21 +224,19 @@ static int64_t decode_maps(struct decoding *decoding)
     }
     *row = (struct pstk__strip_row){.block = block, .value = value};
     decoding->n_luma_values = h->frame.n_components == 1 ? value : decoding->n_luma_values;
-    return all & 1 ? -1 : (int64_t)value;
+    return (all & 1) || value != decoding->n_values ? -1 : 0;
 }
 
-static int decode_values(struct decoding *decoding, int64_t n)
+static int decode_values(struct decoding *decoding)
 {
     struct pstk__planes_reader *reader = decoding->r;
     const uint64_t *maps = decoding->s->maps;
-    if (n < 0)
-        return -1;
     reader->kernels->value_tables(reader->numbers, maps, reader->counts, decoding->n_luma,
                                   reader->value_tables[0]);
     reader->kernels->value_tables(reader->numbers + decoding->n_luma_values,
                                   maps + decoding->n_luma, reader->counts + decoding->n_luma,
                                   decoding->n_blocks - decoding->n_luma, reader->value_tables[1]);
-    return run(decoding, (uint8_t *)decoding->s->values, (uint32_t)n);
+    return run(decoding, (uint8_t *)decoding->s->values, decoding->n_values);
 }
 
 /* Sum differences to DCs, one row after another; the first DC of a row is relative to that above
@@ -292,30 +319,36 @@ static int decode_wide(struct decoding *decoding)
 /* Decode the runs in order: each determines how many symbols the next ones have. */
 static int decode_runs(struct decoding *decoding)
 {
-    if (decode_counts(decoding) < 0 || decode_values(decoding, decode_maps(decoding)) < 0 ||
+    if (decode_counts(decoding) < 0 || decode_maps(decoding) < 0 || decode_values(decoding) < 0 ||
         decode_dc(decoding) < 0 || decode_wide(decoding) < 0)
         return -1;
     return pstk__rans_end(&decoding->rans);
 }
 
+/* The zero bytes after a strip; at most 3. */
+static int has_zeros(const uint8_t *at, const uint8_t *end)
+{
+    uint32_t other = 0;
+    for (; at < end; at++)
+        other |= *at;
+    return other == 0;
+}
+
 static int decode_strip(struct pstk__planes_reader *reader, struct pstk__strip *strip,
                         uint32_t number)
 {
-    struct decoding decoding = {.r = reader, .s = strip};
     const struct pstk__planes_header *h = &reader->header;
-    for (uint32_t c = 0; c < h->frame.n_components; c++) {
-        uint32_t begin, end;
-        pstk__planes_strip_rows(h, number, c, &begin, &end);
-        decoding.n_blocks += (end - begin) * h->frame.component[c].stride;
-        decoding.n_luma = c == 0 ? decoding.n_blocks : decoding.n_luma;
-    }
+    const struct pstk__planes_entry entry = pstk__planes_entry_read(h, number);
+    struct decoding decoding = {.r = reader, .s = strip, .n_values = entry.n_values};
+    const uint8_t *data = h->strips + reader->offsets[number];
+    decoding.n_blocks = pstk__planes_strip_blocks(h, number, &decoding.n_luma);
     strip->number = number;
-    int rc = pstk__rans_begin(&decoding.rans, reader->tables, h->n_lanes,
-                              h->strips + reader->offsets[number],
-                              reader->offsets[number + 1] - reader->offsets[number]);
+    int rc = pstk__rans_begin(&decoding.rans, reader->tables, h->n_lanes, data, entry.size);
     decoding.rans.limit = h->skeleton + h->skeleton_size;
     if (rc == 0)
         rc = decode_runs(&decoding);
+    if (rc == 0 && !has_zeros(data + entry.size, h->strips + reader->offsets[number + 1]))
+        rc = -1;
     strip->number = rc == 0 ? number : UINT32_MAX;
     return rc;
 }

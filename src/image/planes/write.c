@@ -317,7 +317,7 @@ static uint32_t write_strip(struct work *work, uint32_t strip, const uint8_t **a
 
 /* Room left for the field. */
 struct output {
-    uint8_t *at;
+    uint8_t *begin, *at;
     uint64_t room;
 };
 
@@ -333,26 +333,45 @@ static int put(struct output *output, const void *data, uint64_t size)
     return 0;
 }
 
-static int write_all(struct work *work, struct output *output)
+/* Zero bytes up to a multiple of 4 in the field. */
+static int put_padding(struct output *output)
 {
-    uint8_t head[PSTK__PLANES_MAX_HEAD], models[MODELS_SIZE];
+    static const uint8_t zeros[3];
+    return put(output, zeros, -(uint64_t)(output->at - output->begin) & 3);
+}
+
+/* Everything before the strips; *list: room for the list of strips. */
+static int write_head(struct work *work, struct output *output, uint8_t **list)
+{
+    uint8_t head[PSTK__PLANES_MAX_HEAD], quant[PSTK__PLANES_MAX_QUANT], models[MODELS_SIZE];
     struct pstk__planes_header *h = &work->header;
     h->models_size = write_models(work, models);
     h->skeleton_size = work->source->skeleton_size;
     h->skeleton_plain_size = work->source->image->skeleton_size;
     if (put(output, head, pstk__planes_header_write(head, h)) < 0)
         return -1;
-    uint8_t *sizes = output->at;
-    if (put(output, NULL, 4ull * h->n_strips) < 0 || put(output, models, h->models_size) < 0)
+    *list = output->at;
+    if (put(output, NULL, PSTK__PLANES_ENTRY_SIZE * (uint64_t)h->n_strips) < 0 ||
+        put(output, quant, pstk__planes_quant_write(quant, &h->frame)) < 0 ||
+        put(output, models, h->models_size) < 0)
         return -1;
-    for (uint32_t s = 0; s < h->n_strips; s++) {
+    return put_padding(output);
+}
+
+static int write_all(struct work *work, struct output *output)
+{
+    uint8_t *list;
+    if (write_head(work, output, &list) < 0)
+        return -1;
+    for (uint32_t s = 0; s < work->header.n_strips; s++) {
         const uint8_t *strip;
-        const uint32_t size = write_strip(work, s, &strip);
-        pstk__put32(sizes + 4 * (size_t)s, size);
-        if (put(output, strip, size) < 0)
+        const struct pstk__planes_entry entry = {.size = write_strip(work, s, &strip),
+                                                 .n_values = work->strips[s].runs[VALUES].n};
+        pstk__planes_entry_write(list, s, entry);
+        if (put(output, strip, entry.size) < 0 || put_padding(output) < 0)
             return -1;
     }
-    return put(output, work->source->skeleton, h->skeleton_size);
+    return put(output, work->source->skeleton, work->header.skeleton_size);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -466,7 +485,8 @@ int64_t pstk__planes_write(const struct pstk__planes_source *source, uint8_t *ou
 {
     const struct pstk__jpeg_image *image = source->image;
     const size_t mark = arena->used;
-    struct output output = {.at = out, .room = capacity < UINT32_MAX ? capacity : UINT32_MAX};
+    struct output output = {
+        .begin = out, .at = out, .room = capacity < UINT32_MAX ? capacity : UINT32_MAX};
     struct work *work = pstk__arena_get(arena, sizeof *work);
     int rc = -1;
     if (work) {

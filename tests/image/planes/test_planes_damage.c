@@ -150,7 +150,7 @@ TEST(an_impossible_header_is_refused)
         uint8_t at, value;
         int result;
     } changes[] = {
-        {0, 0, PSTK_ENOTSUP},     {0, 2, PSTK_ENOTSUP},  {1, 0, PSTK_EBADMSG},
+        {0, 1, PSTK_ENOTSUP},     {0, 3, PSTK_ENOTSUP},  {1, 0, PSTK_EBADMSG},
         {1, 1, PSTK_EBADMSG},     {1, 2, PSTK_EBADMSG},  {1, 4, PSTK_EBADMSG},
         {1, 255, PSTK_EBADMSG},   {2, 0, PSTK_EBADMSG},  {2, 1, PSTK_EBADMSG},
         {2, 4, PSTK_EBADMSG},     {2, 6, PSTK_EBADMSG},  {3, 0, PSTK_EBADMSG},
@@ -179,7 +179,7 @@ TEST(an_impossible_header_is_refused)
 /* A huge image in few bytes: as many strips as it must have do not fit. */
 TEST(a_huge_image_in_a_few_bytes_fails_without_memory)
 {
-    uint8_t field[100] = {1, 1, 1, 1};
+    uint8_t field[100] = {2, 1, 1, 1};
     struct pstk__planes_reader r;
     struct pstk__arena arena = {.base = NULL};
     const struct pstk__image_info info = {.width = 65535, .height = 65535};
@@ -206,16 +206,17 @@ static int read_head(const struct pstk__planes_header *h, uint32_t n_quant, cons
                      uint32_t quant_size)
 {
     struct pstk__planes_header back;
-    uint8_t head[PSTK__PLANES_MAX_HEAD];
-    uint32_t size = pstk__planes_header_write(head, h);
-    if (quant != NULL)
-        size = PSTK__PLANES_HEADER_SIZE + 4 * h->frame.n_components;
-    head[9] = quant != NULL ? (uint8_t)n_quant : head[9];
-    const uint64_t all = size + quant_size + 4ull * h->n_strips;
+    uint8_t head[PSTK__PLANES_MAX_HEAD], own[PSTK__PLANES_MAX_QUANT];
+    const uint32_t size = pstk__planes_header_write(head, h);
+    const uint64_t before = size + PSTK__PLANES_ENTRY_SIZE * (uint64_t)h->n_strips;
+    if (quant == NULL)
+        quant_size = pstk__planes_quant_write(own, &h->frame);
+    else
+        head[9] = (uint8_t)n_quant;
+    const uint64_t all = pstk__planes_padded(before + quant_size);
     uint8_t *field = calloc(1, all);
     memcpy(field, head, size);
-    if (quant != NULL)
-        memcpy(field + size, quant, quant_size);
+    memcpy(field + before, quant != NULL ? quant : own, quant_size);
     const int r = pstk__planes_header_read(&back, field, all, NULL);
     free(field);
     return r;
@@ -269,14 +270,15 @@ static int open_models(const struct field_subject *s, const uint8_t *models, uin
 {
     static struct field_reader reader;
     const uint64_t before = (uint64_t)(s->header.models - s->field);
-    const uint64_t behind = before + s->header.models_size;
-    uint8_t *field = malloc(s->size - s->header.models_size + size);
+    const uint64_t rest = s->size - (uint64_t)(s->header.strips - s->field);
+    const uint64_t padded = pstk__planes_padded(before + size);
+    uint8_t *field = calloc(1, padded + rest);
     memcpy(field, s->field, before);
     memcpy(field + before, models, size);
-    memcpy(field + before + size, s->field + behind, s->size - behind);
+    memcpy(field + padded, s->header.strips, rest);
     pstk__put32(field + 20, (uint32_t)size);
-    const int r = field_open(&reader, field, s->size - s->header.models_size + size,
-                             s->image.frame.width, s->image.frame.height, PSTK_KERNELS_C, NULL);
+    const int r = field_open(&reader, field, padded + rest, s->image.frame.width,
+                             s->image.frame.height, PSTK_KERNELS_C, NULL);
     field_close(&reader);
     free(field);
     return r;
@@ -338,10 +340,16 @@ static int read_certain(uint32_t count, uint32_t map_byte, uint32_t value, int16
     }
     h.frame.n_components = h.frame.component[0].h = h.frame.component[0].v = 1;
     h.models_size = models_size;
-    uint32_t size = pstk__planes_header_write(field, &h);
-    pstk__put32(field + size, 4 * 4);
-    memcpy(field + size + 4, models, models_size);
-    size += 4 + models_size;
+    const uint32_t list = pstk__planes_header_write(field, &h);
+    const struct pstk__planes_entry entry = {.size = 4 * 4,
+                                             .n_values = (uint32_t)__builtin_popcount(map_byte) *
+                                                         (count <= 8 ? count : 0)};
+    pstk__planes_entry_write(field + list, 0, entry);
+    uint32_t size = list + PSTK__PLANES_ENTRY_SIZE;
+    size += pstk__planes_quant_write(field + size, &h.frame);
+    memcpy(field + size, models, models_size);
+    for (size += models_size; size % 4 != 0; size++)
+        field[size] = 0;
     for (uint32_t i = 0; i < 4; i++, size += 4)
         pstk__put32(field + size, PSTK__RANS_LOW);
     int rc = field_open(&r, field, size, 8, 8, PSTK_KERNELS_AUTO, NULL);
@@ -406,28 +414,157 @@ TEST(the_decoder_tells_the_orientation_and_refuses_factors_that_do_not_divide)
     field_subject_close(&s);
 }
 
+/* A subject's field with another list of strips, as a decoder of the whole sees it. */
+static int judge_entry(const struct field_subject *s, uint32_t strip,
+                       struct pstk__planes_entry entry)
+{
+    uint8_t *other = malloc(s->size);
+    memcpy(other, s->field, s->size);
+    pstk__planes_entry_write(other + (s->header.list - s->field), strip, entry);
+    const struct verdict v = judge(other, s->size, &s->image);
+    free(other);
+    return v.result;
+}
+
+TEST(a_list_that_has_other_sizes_or_values_than_the_strips_is_damaged)
+{
+    static const uint32_t by[] = {1, 2, 3, 4, 8, 64, 1000, 1u << 16, 1u << 31};
+    struct field_subject s;
+    CHECK_EQ(field_subject_open(&s, &stripped), 0);
+    for (uint32_t i = 0; i < s.header.n_strips; i++) {
+        const struct pstk__planes_entry was = pstk__planes_entry_read(&s.header, i);
+        const uint32_t others[] = {0, UINT32_MAX, UINT32_MAX - 3, 1u << 31};
+        CHECK_EQ(judge_entry(&s, i, was), 0);
+        for (uint32_t k = 0; k < sizeof others / sizeof *others; k++) {
+            CHECK_EQ(judge_entry(&s, i, (struct pstk__planes_entry){others[k], was.n_values}),
+                     PSTK_EBADMSG);
+            CHECK_EQ(judge_entry(&s, i, (struct pstk__planes_entry){was.size, others[k]}),
+                     PSTK_EBADMSG);
+        }
+        for (uint32_t k = 0; k < sizeof by / sizeof *by; k++)
+            for (uint32_t sign = 0; sign < 2; sign++) {
+                const uint32_t add = sign ? 0u - by[k] : by[k];
+                const struct pstk__planes_entry size = {was.size + add, was.n_values};
+                const struct pstk__planes_entry values = {was.size, was.n_values + add};
+                CHECK_EQ(judge_entry(&s, i, size), PSTK_EBADMSG);
+                CHECK_EQ(judge_entry(&s, i, values), PSTK_EBADMSG);
+            }
+    }
+    field_subject_close(&s);
+}
+
+/* Before memory is taken: there is none. */
+TEST(more_values_than_the_blocks_can_have_are_refused_before_anything_is_decoded)
+{
+    struct field_subject s;
+    struct pstk__planes_reader r;
+    struct pstk__arena arena = {.base = NULL};
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(field_subject_open(&s, &stripped), 0);
+    const struct pstk__image_info info = {.width = stripped.width, .height = stripped.height};
+    uint8_t *list = s.field + (s.header.list - s.field);
+    for (uint32_t i = 0; i < s.header.n_strips; i++) {
+        uint32_t n_luma;
+        const struct pstk__planes_entry was = pstk__planes_entry_read(&s.header, i);
+        const uint32_t most = 63 * pstk__planes_strip_blocks(&s.header, i, &n_luma);
+        for (uint32_t more = 0; more < 2; more++) {
+            const struct pstk__planes_entry entry = {was.size, most + more};
+            pstk__planes_entry_write(list, i, entry);
+            CHECK_EQ(pstk__planes_open(&r, s.field, s.size, &info, &pstk__planes_kernels_c, &arena,
+                                       &err),
+                     more ? PSTK_EBADMSG : PSTK_ENOMEM);
+            CHECK(!more || strstr(err.message, "more values than its blocks can have") != NULL);
+        }
+        pstk__planes_entry_write(list, i, was);
+    }
+    field_subject_close(&s);
+}
+
+/* Each strip by its own number of values, not by the 63 a block that there may be. */
+TEST(a_reader_takes_the_memory_that_the_largest_strip_needs)
+{
+    static struct field_reader r;
+    for (uint32_t kind = 0; kind < N_FIELD_KINDS; kind++) {
+        struct field_spec spec = stripped;
+        struct field_subject s;
+        uint64_t values = 0, blocks = 0;
+        spec.kind = kind;
+        CHECK_EQ(field_subject_open(&s, &spec), 0);
+        const struct pstk__planes_header *h = &s.header;
+        for (uint32_t i = 0; i < h->n_strips; i++) {
+            uint32_t n_luma;
+            const uint32_t n = pstk__planes_entry_read(h, i).n_values;
+            const uint32_t n_blocks = pstk__planes_strip_blocks(h, i, &n_luma);
+            values = n > values ? n : values;
+            blocks = n_blocks > blocks ? n_blocks : blocks;
+        }
+        CHECK_EQ(field_open(&r, s.field, s.size, spec.width, spec.height, PSTK_KERNELS_C, NULL), 0);
+        const uint64_t fixed = PSTK__N_CONTEXTS * sizeof(struct pstk__rans_table) + 8192;
+        const uint64_t symbols = 8 * blocks > 3 * values ? 16 * blocks : 3 * values + 8 * blocks;
+        CHECK(r.arena.used >= 20 * blocks + 6 * values);
+        CHECK(r.arena.used <= fixed + 21 * blocks + 6 * values + symbols);
+        CHECK_EQ(field_expand(&r, NULL), 0);
+        field_close(&r);
+        field_subject_close(&s);
+    }
+}
+
+/* After the models and after the strips. */
+TEST(bytes_between_that_are_not_zero_are_damaged)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct field_spec spec = i ? field_draw_spec(90, 90) : stripped;
+        struct field_subject s;
+        CHECK_EQ(field_subject_open(&s, &spec), 0);
+        const struct pstk__planes_header *h = &s.header;
+        uint8_t *at = s.field + (h->models - s.field) + h->models_size;
+        for (uint32_t strip = 0; strip <= h->n_strips; strip++) {
+            for (; (at - s.field) % 4 != 0; at++, n++)
+                for (uint32_t bit = 0; bit < 8; bit++) {
+                    CHECK_EQ(*at, 0);
+                    *at = (uint8_t)(1u << bit);
+                    CHECK_EQ(judge(s.field, s.size, &s.image).result, PSTK_EBADMSG);
+                    *at = 0;
+                }
+            at += strip < h->n_strips ? pstk__planes_entry_read(h, strip).size : 0;
+        }
+        CHECK(at == h->skeleton);
+        field_subject_close(&s);
+    }
+    printf("# %u bytes between\n", n);
+    CHECK(n > 10);
+}
+
 /* The last one is lower than the others. */
 TEST(strips_in_each_others_place_are_damaged)
 {
     struct field_subject s;
     CHECK_EQ(field_subject_open(&s, &stripped), 0);
     const struct pstk__planes_header *h = &s.header;
-    const uint32_t n = h->n_strips, last = pstk__get32(h->strip_sizes + 4 * (n - 1));
+    const uint32_t n = h->n_strips;
+    const struct pstk__planes_entry last = pstk__planes_entry_read(h, n - 1);
+    const uint64_t last_size = pstk__planes_padded(last.size);
     CHECK(pstk__planes_mcu_rows(&h->frame) % h->strip_height != 0);
     uint8_t *other = malloc(s.size);
     memcpy(other, s.field, s.size);
-    uint8_t *sizes = other + (h->strip_sizes - s.field), *strips = other + (h->strips - s.field);
-    memmove(sizes + 4, h->strip_sizes, 4 * (n - 1));
-    pstk__put32(sizes, last);
-    memcpy(strips, h->strips + h->strips_size - last, last);
-    memcpy(strips + last, h->strips, h->strips_size - last);
+    uint8_t *list = other + (h->list - s.field), *strips = other + (h->strips - s.field);
+    memmove(list + PSTK__PLANES_ENTRY_SIZE, h->list, PSTK__PLANES_ENTRY_SIZE * (n - 1));
+    pstk__planes_entry_write(list, 0, last);
+    memcpy(strips, h->strips + h->strips_size - last_size, last_size);
+    memcpy(strips + last_size, h->strips, h->strips_size - last_size);
     CHECK_EQ(judge(other, s.size, &s.image).result, PSTK_EBADMSG);
-    /* and where a byte or a word of one is another's */
+    /* and where a byte or some words of one are another's */
     for (uint32_t i = 0; i + 1 < n; i++)
-        for (uint32_t by = 1; by <= 2; by++) {
+        for (uint32_t by = 1; by <= 4; by++) {
+            struct pstk__planes_entry a = pstk__planes_entry_read(h, i);
+            struct pstk__planes_entry b = pstk__planes_entry_read(h, i + 1);
+            a.size -= by;
+            b.size += by;
             memcpy(other, s.field, s.size);
-            pstk__put32(sizes + 4 * i, pstk__get32(sizes + 4 * i) - by);
-            pstk__put32(sizes + 4 * i + 4, pstk__get32(sizes + 4 * i + 4) + by);
+            pstk__planes_entry_write(list, i, a);
+            pstk__planes_entry_write(list, i + 1, b);
             CHECK_EQ(judge(other, s.size, &s.image).result, PSTK_EBADMSG);
         }
     free(other);
@@ -494,6 +631,10 @@ int main(void)
         CASE(models_that_are_not_one_for_each_table_are_damaged),
         CASE(a_count_above_8_and_a_map_that_has_the_dc_are_damaged),
         CASE(the_decoder_tells_the_orientation_and_refuses_factors_that_do_not_divide),
+        CASE(a_list_that_has_other_sizes_or_values_than_the_strips_is_damaged),
+        CASE(more_values_than_the_blocks_can_have_are_refused_before_anything_is_decoded),
+        CASE(a_reader_takes_the_memory_that_the_largest_strip_needs),
+        CASE(bytes_between_that_are_not_zero_are_damaged),
         CASE(strips_in_each_others_place_are_damaged),
         CASE(a_changed_bit_is_refused_or_seen_alike_by_every_variant),
         CASE(any_bytes_are_refused_or_seen_alike_by_every_variant),
