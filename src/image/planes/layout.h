@@ -45,6 +45,8 @@ enum pstk__planes_context {
 /* Bytes at the start of the models: one bit for each context, 1 if it shares the table of the
  * context before it. */
 #define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8)
+/* Tables of an image: those of two images fit the shared memory of a GPU's multiprocessor. */
+#define PSTK__PLANES_MAX_TABLES 24
 
 /* Return the context of a map byte, and of a value at place z (1..63) of the zigzag order in a
  * block with `count` map bytes (1..8). chroma: 0 or 1. */

@@ -127,11 +127,13 @@ static uint32_t log2_256(uint32_t x)
     return whole << 8 | log2_fraction[high >> 23 & 255];
 }
 
-/* A table costs its bytes (5 bits a symbol, measured) and the time to build it, which is that of
- * some 500 symbols. It is worth that if it saves more than 256 bits in addition to its bytes. */
+/* A table costs its bytes (5 bits a symbol, measured; its size in 16) and the time to build it,
+ * which is that of some 500 symbols; a table is worth it where it saves more than 256 bits in
+ * addition to its bytes.
+ */
 uint64_t pstk__model_cost(const uint32_t count[256])
 {
-    enum { TABLE = 16 + 256, SYMBOL = 5 };
+    enum { TABLE = 16 + 16 + 256, SYMBOL = 5 };
     uint64_t total = 0, bits = 0, n = 0;
     for (uint32_t s = 0; s < 256; s++) {
         if (count[s] == 0)
@@ -218,10 +220,18 @@ static uint32_t get(struct nibble_reader *reader)
     return nibble;
 }
 
-int pstk__model_read(struct pstk__model *model, const uint8_t **at, const uint8_t *end,
+/* 1 when nothing is left but a nibble of 0 that fills up the last byte. */
+static int is_at_end(const struct nibble_reader *reader)
+{
+    if (reader->n % 2)
+        return reader->at + 1 == reader->end && *reader->at >> 4 == 0;
+    return reader->at == reader->end;
+}
+
+int pstk__model_read(struct pstk__model *model, const uint8_t *data, uint32_t size,
                      enum pstk__model_order order)
 {
-    struct nibble_reader reader = {.at = *at, .end = end};
+    struct nibble_reader reader = {.at = data, .end = data + size};
     uint32_t level = FIRST_LEVEL, place = 0;
     struct sum sum = {0};
     model->order = order;
@@ -249,8 +259,7 @@ int pstk__model_read(struct pstk__model *model, const uint8_t **at, const uint8_
             return -1;
         add(&sum, model, symbol_at(place++, order), level);
     }
-    *at = reader.at + reader.n % 2;
-    return complete(model, &sum);
+    return is_at_end(&reader) ? complete(model, &sum) : -1;
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */

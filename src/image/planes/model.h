@@ -32,8 +32,8 @@ void pstk__model_fit(struct pstk__model *model, const uint32_t count[256],
                      enum pstk__model_order order);
 /* Write a model; returns its size in bytes. */
 uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk__model *model);
-/* Read a model from [*at, end) and move *at past it. -1: damaged. */
-int pstk__model_read(struct pstk__model *model, const uint8_t **at, const uint8_t *end,
+/* Read one that takes exactly these bytes. -1: damaged. */
+int pstk__model_read(struct pstk__model *model, const uint8_t *data, uint32_t size,
                      enum pstk__model_order order);
 /* Fill in the symbols for coding; absent ones have frequency 0. */
 void pstk__model_symbols(struct pstk__rans_symbol symbol[256], const struct pstk__model *model);

@@ -18,26 +18,57 @@ static int bad(struct pstk_error *err, const char *what)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Read the models. One bit for each context comes first: 1, if it shares the table of the context
- * before. */
-static int read_models(struct pstk__planes_reader *reader)
+/* Number the contexts' tables; a bit a context is 1 where its table is that of the one before.
+ * Returns how many tables there are; -1: the bits are damaged. */
+static int number_tables(struct pstk__planes_reader *reader)
 {
-    const uint8_t *joined = reader->header.models, *at = joined + PSTK__PLANES_JOINED_SIZE;
-    const uint8_t *end = joined + reader->header.models_size;
+    const uint8_t *joined = reader->header.models;
     uint32_t n = 0;
     if (reader->header.models_size < PSTK__PLANES_JOINED_SIZE || (joined[0] & 1) ||
         joined[PSTK__PLANES_JOINED_SIZE - 1] >> PSTK__N_CONTEXTS % 8)
         return -1;
     for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
-        struct pstk__model model;
-        if (!(joined[c / 8] >> c % 8 & 1)) {
-            if (pstk__model_read(&model, &at, end, pstk__planes_context_order(c)) < 0)
-                return -1;
-            reader->kernels->table(&reader->tables[n++], &model);
-        }
+        n += !(joined[c / 8] >> c % 8 & 1);
         reader->table[c] = (uint8_t)(n - 1);
     }
-    return at == end ? 0 : -1;
+    return (int)n;
+}
+
+/* The sizes of n tables, then their models. The sizes are all checked first: their tables may then
+ * be read in any order. */
+static int read_tables(struct pstk__planes_reader *reader, uint32_t n)
+{
+    const uint8_t *sizes = reader->header.models + PSTK__PLANES_JOINED_SIZE, *at = sizes + 2 * n;
+    uint64_t sum = PSTK__PLANES_JOINED_SIZE + 2 * (uint64_t)n;
+    if (sum > reader->header.models_size)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        sum += pstk__get16(sizes + 2 * i);
+    if (sum != reader->header.models_size)
+        return -1;
+    for (uint32_t c = 0, i = 0; i < n; i++) {
+        const uint32_t size = pstk__get16(sizes + 2 * i);
+        struct pstk__model model;
+        while (reader->table[c] != i)
+            c++;
+        if (pstk__model_read(&model, at, size, pstk__planes_context_order(c)) < 0)
+            return -1;
+        reader->kernels->table(&reader->tables[i], &model);
+        at += size;
+    }
+    return 0;
+}
+
+static int read_models(struct pstk__planes_reader *reader, struct pstk_error *err)
+{
+    const int n = number_tables(reader);
+    if (n > PSTK__PLANES_MAX_TABLES)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "planes: %d tables of frequencies; an image has at most %d", n,
+                          PSTK__PLANES_MAX_TABLES);
+    if (n < 0 || read_tables(reader, (uint32_t)n) < 0)
+        return bad(err, "bad tables of frequencies");
+    return 0;
 }
 
 static void lay_out_tables(struct pstk__planes_reader *reader)
@@ -101,8 +132,8 @@ static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *ar
 {
     const struct pstk__planes_header *h = &reader->header;
     const struct most most = most_of(h);
-    reader->tables =
-        pstk__arena_get(arena, PSTK__N_CONTEXTS * sizeof *reader->tables + PSTK__RANS_TABLE_SLACK);
+    reader->tables = pstk__arena_get(arena, PSTK__PLANES_MAX_TABLES * sizeof *reader->tables +
+                                                PSTK__RANS_TABLE_SLACK);
     reader->offsets = pstk__arena_get(arena, (h->n_strips + 1ull) * sizeof *reader->offsets);
     reader->counts = pstk__arena_get(arena, most.blocks + SLACK);
     reader->bytes = pstk__arena_get(arena, max64(8 * most.blocks, 2 * most.values + SLACK) + SLACK);
@@ -131,8 +162,8 @@ uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height)
     blocks = blocks < all ? blocks : all;
     const uint64_t rows = 16 * ((uint64_t)max_height / 8 + 1);
     return blocks * BYTES_PER_BLOCK + 2 * (rows + 1) * sizeof(struct pstk__strip_row) +
-           (rows + 1) * sizeof(uint64_t) + PSTK__N_CONTEXTS * sizeof(struct pstk__rans_table) +
-           PIECES * (64 + 2 * SLACK);
+           (rows + 1) * sizeof(uint64_t) +
+           PSTK__PLANES_MAX_TABLES * sizeof(struct pstk__rans_table) + PIECES * (64 + 2 * SLACK);
 }
 
 int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint64_t size,
@@ -152,8 +183,9 @@ int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint
     if (get_memory(reader, arena) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
                           "planes need more scratch memory than the image's size allows for");
-    if (read_models(reader) < 0)
-        return bad(err, "bad tables of frequencies");
+    rc = read_models(reader, err);
+    if (rc < 0)
+        return rc;
     lay_out_tables(reader);
     reader->offsets[0] = 0;
     for (uint32_t i = 0; i < reader->header.n_strips; i++)

@@ -52,11 +52,11 @@ struct work {
     uint8_t map_contexts[2][8];               /* by chroma, byte */
     uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values; -128: coded as a wide value */
     uint32_t count[PSTK__N_CONTEXTS][256];
-    uint32_t joined[PSTK__N_CONTEXTS][256];                  /* by table */
-    uint8_t table[PSTK__N_CONTEXTS];                         /* of each context */
-    struct pstk__model models[PSTK__N_CONTEXTS];             /* by table */
-    struct pstk__rans_symbol symbols[PSTK__N_CONTEXTS][256]; /* by table */
-    uint8_t *coded; /* arena; the coded strip is at its end */
+    uint32_t joined[PSTK__N_CONTEXTS][256];                         /* by table */
+    uint8_t table[PSTK__N_CONTEXTS];                                /* of each context */
+    struct pstk__model models[PSTK__PLANES_MAX_TABLES];             /* by table */
+    struct pstk__rans_symbol symbols[PSTK__PLANES_MAX_TABLES][256]; /* by table */
+    uint8_t *coded; /* arena: a coded strip, at its end */
     uint64_t coded_room;
 };
 
@@ -227,25 +227,25 @@ static void join(struct work *work, struct joiner *joiner, uint32_t i)
         joiner->with_next[i] = cost_of_both(work->joined[i], work->joined[i + 1]);
 }
 
-/* Return the table that gains most when joined with the next. joiner->n: none, every join would
- * cost bits. */
+/* What joining table i to the next saves; costs are below 2^63: 2^32 symbols of at most 32 bits,
+ * times 256, have 2^45. */
+static int64_t saving(const struct joiner *joiner, uint32_t i)
+{
+    return (int64_t)(joiner->cost[i] + joiner->cost[i + 1]) - (int64_t)joiner->with_next[i];
+}
+
+/* The table that is best joined to the next. */
 static uint32_t best_join(const struct joiner *joiner)
 {
-    uint32_t best = joiner->n;
-    uint64_t most = 0;
-    for (uint32_t i = 0; i + 1 < joiner->n; i++) {
-        const uint64_t apart = joiner->cost[i] + joiner->cost[i + 1];
-        if (apart < joiner->with_next[i] ||
-            (best != joiner->n && apart - joiner->with_next[i] <= most))
-            continue;
-        best = i;
-        most = apart - joiner->with_next[i];
-    }
+    uint32_t best = 0;
+    for (uint32_t i = 1; i + 1 < joiner->n; i++)
+        if (saving(joiner, i) > saving(joiner, best))
+            best = i;
     return best;
 }
 
-/* Join neighbouring contexts as long as it saves: tables cost bytes and time. A context without
- * symbols joins for nothing. */
+/* Join neighbouring contexts as long as that saves, and on, at the least cost, while there are too
+ * many: tables cost bytes and time. A context without symbols joins for nothing. */
 static void choose_tables(struct work *work)
 {
     struct joiner joiner = {.n = PSTK__N_CONTEXTS};
@@ -256,8 +256,12 @@ static void choose_tables(struct work *work)
         if (c + 1 < PSTK__N_CONTEXTS)
             joiner.with_next[c] = cost_of_both(work->joined[c], work->joined[c + 1]);
     }
-    for (uint32_t i; joiner.n > 1 && (i = best_join(&joiner)) != joiner.n;)
+    while (joiner.n > 1) {
+        const uint32_t i = best_join(&joiner);
+        if (joiner.n <= PSTK__PLANES_MAX_TABLES && saving(&joiner, i) < 0)
+            break;
         join(work, &joiner, i);
+    }
     for (uint32_t i = 0; i < joiner.n; i++) {
         const uint32_t end = i + 1 < joiner.n ? joiner.first[i + 1] : PSTK__N_CONTEXTS;
         for (uint32_t c = joiner.first[i]; c < end; c++)
@@ -270,20 +274,24 @@ static void choose_tables(struct work *work)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Bytes for the bits that mark shared tables, and for the tables. */
-#define MODELS_SIZE (PSTK__PLANES_JOINED_SIZE + PSTK__N_CONTEXTS * PSTK__MODEL_MAX_SIZE)
+/* The bits that say which contexts share a table; the tables' sizes; the tables. */
+#define MODELS_SIZE                                                                                \
+    (PSTK__PLANES_JOINED_SIZE + PSTK__PLANES_MAX_TABLES * (2 + PSTK__MODEL_MAX_SIZE))
 
-static uint32_t write_models(const struct work *work, uint8_t *out)
+static uint32_t write_models(const struct work *work, uint8_t out[MODELS_SIZE])
 {
-    uint32_t size = PSTK__PLANES_JOINED_SIZE;
+    const uint32_t n = work->table[PSTK__N_CONTEXTS - 1] + 1u;
+    uint8_t *sizes = out + PSTK__PLANES_JOINED_SIZE, *at = sizes + 2 * n;
     memset(out, 0, PSTK__PLANES_JOINED_SIZE);
-    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
-        if (c > 0 && work->table[c] == work->table[c - 1])
+    for (uint32_t c = 1; c < PSTK__N_CONTEXTS; c++)
+        if (work->table[c] == work->table[c - 1])
             out[c / 8] |= (uint8_t)(1u << c % 8);
-        else
-            size += pstk__model_write(out + size, &work->models[work->table[c]]);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t size = pstk__model_write(at, &work->models[i]);
+        pstk__put16(sizes + 2 * i, (uint16_t)size);
+        at += size;
     }
-    return size;
+    return (uint32_t)(at - out);
 }
 
 /* Code a run from the last symbol to the first, because decoding goes the other way. */

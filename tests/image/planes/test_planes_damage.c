@@ -263,8 +263,6 @@ TEST(strips_and_tables_that_cannot_be_are_refused_in_a_head_that_adds_up)
     CHECK_EQ(read_head(&wider, 1, NULL, 0), PSTK_EBADMSG);
 }
 
-#define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8) /* bytes before the models */
-
 /* What opening a subject's field gives when its models are these bytes. */
 static int open_models(const struct field_subject *s, const uint8_t *models, uint64_t size)
 {
@@ -286,7 +284,6 @@ static int open_models(const struct field_subject *s, const uint8_t *models, uin
 
 TEST(models_that_are_not_one_for_each_table_are_damaged)
 {
-    struct pstk__model first;
     struct field_subject s;
     uint8_t models[4096];
     CHECK_EQ(field_subject_open(&s, &small), 0);
@@ -301,64 +298,130 @@ TEST(models_that_are_not_one_for_each_table_are_damaged)
     models[PSTK__PLANES_JOINED_SIZE - 1] ^= 0x80; /* of a context that there is not */
     CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
     models[PSTK__PLANES_JOINED_SIZE - 1] ^= 0x80;
-    const uint8_t *at =
-        models + PSTK__PLANES_JOINED_SIZE; /* the first context joined, without its model */
-    CHECK_EQ(pstk__model_read(&first, &at, models + n, PSTK__MODEL_PLAIN), 0);
-    models[0] |= 1;
-    const uint64_t left = n - (uint64_t)(at - models);
-    memmove(models + PSTK__PLANES_JOINED_SIZE, at, left);
-    CHECK_EQ(open_models(&s, models, PSTK__PLANES_JOINED_SIZE + left), PSTK_EBADMSG);
+    models[0] ^= 2; /* another context with a table, or one without, than there are tables */
+    CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
+    models[0] ^= 3; /* the first context joined */
+    CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
     field_subject_close(&s);
 }
 
-/* The field of a gray image of one block, each of whose tables has one symbol: the strip is the
- * states alone. What reading it gives; the block's coefficients. */
-static int read_certain(uint32_t count, uint32_t map_byte, uint32_t value, int16_t block[64])
+/* Each table by other sizes; with the sum of all as it was, too. */
+TEST(tables_of_other_sizes_than_listed_are_damaged)
 {
-    static const uint32_t begin[] = {PSTK__CONTEXT_COUNT, PSTK__CONTEXT_MAP, PSTK__CONTEXT_VALUE,
-                                     PSTK__CONTEXT_DC_HIGH};
-    const uint32_t symbols[] = {count, map_byte, value, 0};
+    static const uint16_t by[] = {1, 2, 3, 5, 100, 1000, 32768, 65535};
+    struct field_subject s;
+    uint8_t models[4096];
+    uint32_t n_tables = 0;
+    CHECK_EQ(field_subject_open(&s, &stripped), 0);
+    const uint64_t n = s.header.models_size;
+    CHECK(n <= sizeof models);
+    memcpy(models, s.header.models, n);
+    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++)
+        n_tables += !(models[c / 8] >> c % 8 & 1);
+    CHECK(n_tables >= 3);
+    for (uint32_t i = 0; i < n_tables; i++) {
+        uint8_t *size = models + PSTK__PLANES_JOINED_SIZE + 2 * i;
+        uint8_t *other = models + PSTK__PLANES_JOINED_SIZE + 2 * ((i + 1) % n_tables);
+        const uint16_t was = pstk__get16(size), other_was = pstk__get16(other);
+        CHECK_EQ(open_models(&s, models, n), 0);
+        for (uint32_t k = 0; k < sizeof by / sizeof *by; k++) {
+            pstk__put16(size, (uint16_t)(was + by[k]));
+            CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
+            pstk__put16(other, (uint16_t)(other_was - by[k]));
+            CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
+            pstk__put16(other, other_was);
+        }
+        pstk__put16(size, 0);
+        CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
+        pstk__put16(other, (uint16_t)(other_was + was));
+        CHECK_EQ(open_models(&s, models, n), PSTK_EBADMSG);
+        pstk__put16(other, other_was);
+        pstk__put16(size, was);
+    }
+    field_subject_close(&s);
+}
+
+/* Models of tables that have one symbol each: table i begins with context begin[i]. Returns their
+ * size. */
+static uint32_t write_certain(uint8_t *models, const uint32_t *begin, const uint32_t *symbols,
+                              uint32_t n)
+{
+    uint8_t *at = models + PSTK__PLANES_JOINED_SIZE + 2 * n;
+    memset(models, 0xff, PSTK__PLANES_JOINED_SIZE);
+    models[PSTK__PLANES_JOINED_SIZE - 1] = (1u << PSTK__N_CONTEXTS % 8) - 1;
+    for (uint32_t i = 0; i < n; i++) {
+        struct pstk__model m;
+        uint32_t counts[256] = {0};
+        counts[symbols[i]] = 1;
+        models[begin[i] / 8] &= (uint8_t) ~(1u << begin[i] % 8);
+        pstk__model_fit(&m, counts, pstk__planes_context_order(begin[i]));
+        const uint32_t size = pstk__model_write(at, &m);
+        pstk__put16(models + PSTK__PLANES_JOINED_SIZE + 2 * i, (uint16_t)size);
+        at += size;
+    }
+    return (uint32_t)(at - models);
+}
+
+/* What reading the field of a gray image of one block gives, with these models and this number of
+ * values; its strip is the states alone. The block's coefficients. */
+static int read_one_block(const uint8_t *models, uint32_t models_size, uint32_t n_values,
+                          int16_t block[64], struct pstk_error *err)
+{
     static struct field_reader r;
     struct pstk__planes_header h = {.frame = {.width = 8, .height = 8, .color = 1},
                                     .orientation = 1,
                                     .rebuild = 1,
                                     .n_lanes = 4,
                                     .strip_height = 1,
-                                    .n_strips = 1};
-    uint8_t models[PSTK__PLANES_JOINED_SIZE + 4 * PSTK__MODEL_MAX_SIZE],
-        field[PSTK__PLANES_MAX_HEAD + 2048];
-    uint32_t models_size = PSTK__PLANES_JOINED_SIZE;
-    memset(models, 0xff, models_size);
-    models[models_size - 1] = (1u << PSTK__N_CONTEXTS % 8) - 1;
-    for (uint32_t i = 0; i < 4; i++) {
-        struct pstk__model m;
-        uint32_t counts[256] = {0};
-        counts[symbols[i]] = 1;
-        models[begin[i] / 8] &= (uint8_t) ~(1u << begin[i] % 8);
-        pstk__model_fit(&m, counts, pstk__planes_context_order(begin[i]));
-        models_size += pstk__model_write(models + models_size, &m);
-    }
+                                    .n_strips = 1,
+                                    .models_size = models_size};
+    uint8_t field[PSTK__PLANES_MAX_HEAD + PSTK__PLANES_MAX_QUANT + 2048] = {0};
     h.frame.n_components = h.frame.component[0].h = h.frame.component[0].v = 1;
-    h.models_size = models_size;
     const uint32_t list = pstk__planes_header_write(field, &h);
-    const struct pstk__planes_entry entry = {.size = 4 * 4,
-                                             .n_values = (uint32_t)__builtin_popcount(map_byte) *
-                                                         (count <= 8 ? count : 0)};
+    const struct pstk__planes_entry entry = {.size = 4 * 4, .n_values = n_values};
     pstk__planes_entry_write(field + list, 0, entry);
     uint32_t size = list + PSTK__PLANES_ENTRY_SIZE;
     size += pstk__planes_quant_write(field + size, &h.frame);
     memcpy(field + size, models, models_size);
-    for (size += models_size; size % 4 != 0; size++)
-        field[size] = 0;
+    size = (uint32_t)pstk__planes_padded(size + models_size);
     for (uint32_t i = 0; i < 4; i++, size += 4)
         pstk__put32(field + size, PSTK__RANS_LOW);
-    int rc = field_open(&r, field, size, 8, 8, PSTK_KERNELS_AUTO, NULL);
+    int rc = field_open(&r, field, size, 8, 8, PSTK_KERNELS_AUTO, err);
     if (rc == 0)
-        rc = field_expand(&r, NULL);
+        rc = field_expand(&r, err);
     if (rc == 0)
         memcpy(block, r.blocks[0], 128);
     field_close(&r);
     return rc;
+}
+
+/* The block has this count, whose map bytes and values are all these. */
+static int read_certain(uint32_t count, uint32_t map_byte, uint32_t value, int16_t block[64])
+{
+    static const uint32_t begin[] = {PSTK__CONTEXT_COUNT, PSTK__CONTEXT_MAP, PSTK__CONTEXT_VALUE,
+                                     PSTK__CONTEXT_DC_HIGH};
+    const uint32_t symbols[] = {count, map_byte, value, 0};
+    const uint32_t n_values = (uint32_t)__builtin_popcount(map_byte) * (count <= 8 ? count : 0);
+    uint8_t models[1024];
+    const uint32_t size = write_certain(models, begin, symbols, 4);
+    return read_one_block(models, size, n_values > 63 ? 63 : n_values, block, NULL);
+}
+
+TEST(more_tables_than_an_image_may_have_are_refused_by_name)
+{
+    uint8_t models[1024];
+    uint32_t begin[PSTK__N_CONTEXTS], symbols[PSTK__N_CONTEXTS] = {0};
+    for (uint32_t n = 1; n <= PSTK__N_CONTEXTS; n++) {
+        struct pstk_error err;
+        char name[40];
+        int16_t block[64];
+        pstk_error_init(&err, sizeof err);
+        begin[n - 1] = n - 1;
+        const uint32_t size = write_certain(models, begin, symbols, n);
+        snprintf(name, sizeof name, "%u tables of frequencies", n);
+        CHECK_EQ(read_one_block(models, size, 0, block, &err), n <= 24 ? 0 : PSTK_EBADMSG);
+        CHECK(n <= 24 || strstr(err.message, name) != NULL);
+    }
 }
 
 TEST(a_count_above_8_and_a_map_that_has_the_dc_are_damaged)
@@ -500,7 +563,7 @@ TEST(a_reader_takes_the_memory_that_the_largest_strip_needs)
             blocks = n_blocks > blocks ? n_blocks : blocks;
         }
         CHECK_EQ(field_open(&r, s.field, s.size, spec.width, spec.height, PSTK_KERNELS_C, NULL), 0);
-        const uint64_t fixed = PSTK__N_CONTEXTS * sizeof(struct pstk__rans_table) + 8192;
+        const uint64_t fixed = PSTK__PLANES_MAX_TABLES * sizeof(struct pstk__rans_table) + 8192;
         const uint64_t symbols = 8 * blocks > 3 * values ? 16 * blocks : 3 * values + 8 * blocks;
         CHECK(r.arena.used >= 20 * blocks + 6 * values);
         CHECK(r.arena.used <= fixed + 21 * blocks + 6 * values + symbols);
@@ -629,6 +692,8 @@ int main(void)
         CASE(a_huge_image_in_a_few_bytes_fails_without_memory),
         CASE(strips_and_tables_that_cannot_be_are_refused_in_a_head_that_adds_up),
         CASE(models_that_are_not_one_for_each_table_are_damaged),
+        CASE(tables_of_other_sizes_than_listed_are_damaged),
+        CASE(more_tables_than_an_image_may_have_are_refused_by_name),
         CASE(a_count_above_8_and_a_map_that_has_the_dc_are_damaged),
         CASE(the_decoder_tells_the_orientation_and_refuses_factors_that_do_not_divide),
         CASE(a_list_that_has_other_sizes_or_values_than_the_strips_is_damaged),
