@@ -79,7 +79,7 @@ struct test_case {
 /* Sleep for a millisecond; 0 after a minute of them. */
 static inline int test_nap(uint32_t n_before)
 {
-    const struct timespec millisecond = {.tv_nsec = 1000000};
+    const struct timespec millisecond = {.tv_sec = 0, .tv_nsec = 1000000};
     nanosleep(&millisecond, NULL);
     return n_before < 60000;
 }
