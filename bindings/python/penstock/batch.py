@@ -205,7 +205,7 @@ def _moved(name: str, value: Any, device: Any, non_blocking: bool) -> Any:
 
 def _shape(value: Any) -> str:
     if isinstance(value, tensors.Ragged):
-        return f"ragged {_shape(value.data)} of {value.n_rows} rows"
+        return f"ragged {_shape(value.data)} of {tensors.counted_rows(value)}"
     dtype = str(getattr(value, "dtype", "?")).replace("torch.", "")
     return f"{dtype} {list(getattr(value, 'shape', []))}"
 
@@ -283,38 +283,70 @@ class TupleBatch(tuple[Any, ...], _Told):
 
 # ---- to what takes nested values apart: jax.jit, torch.utils._pytree ---------------------------------------
 
-_NODES: tuple[tuple[type, Callable[[Any], Any], Callable[[Any, Any], Any]], ...] = (
-    # Each type, how to take it apart into (values, rest), and how to make it of them.
-    (Batch, lambda batch: (tuple(batch.values()), tuple(batch.keys())),
-     lambda names, values: Batch(zip(names, values))),
-    (TupleBatch, lambda batch: (tuple(batch), None), lambda _nothing, values: TupleBatch(values)),
-    (tensors.Ragged, lambda ragged: ((ragged.data, ragged.offsets, ragged.device_offsets), None),
-     lambda _nothing, parts: tensors.Ragged(*parts)),
+
+class _Node(NamedTuple):
+    """A type that they take apart. key: how jax.tree_util and torch.utils._pytree name a way to a value."""
+
+    kind: type
+    key: str
+    names: Callable[[Any], tuple[Any, ...]]
+    values: Callable[[Any], tuple[Any, ...]]
+    together: Callable[[Any, Any], Any]  # of names and values
+
+
+_RAGGED = ("data", "offsets", "device_offsets")
+_NODES = (
+    _Node(Batch, "dict", lambda batch: tuple(batch.keys()), lambda batch: tuple(batch.values()),
+          lambda names, values: Batch(zip(names, values))),
+    _Node(TupleBatch, "sequence", lambda batch: tuple(range(len(batch))), tuple,
+          lambda _numbers, values: TupleBatch(values)),
+    _Node(tensors.Ragged, "attribute", lambda _ragged: _RAGGED,
+          lambda ragged: tuple(getattr(ragged, name) for name in _RAGGED),
+          lambda _names, values: tensors.Ragged(*values)),
 )
+
+
+def _with_keys(node: _Node, keys: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """What gives the values with the ways to them, and the names. keys: the framework's type of each key."""
+    key = keys[node.key]
+
+    def apart(value: Any) -> Any:
+        names = node.names(value)
+        return [(key(name), part) for name, part in zip(names, node.values(value))], names
+    return apart
 
 
 def register_jax() -> None:
     """Let jax.jit and others take our batches apart; those that they make have the tensors only."""
-    import jax
+    from jax import tree_util
+    keys = {"dict": tree_util.DictKey, "sequence": tree_util.SequenceKey, "attribute": tree_util.GetAttrKey}
     with contextlib.suppress(ValueError):  # they are registered already
-        for kind, apart, together in _NODES:
-            jax.tree_util.register_pytree_node(kind, apart, together)
+        for node in _NODES:
+            tree_util.register_pytree_with_keys(node.kind, _with_keys(node, keys), node.together, _apart(node))
 
 
 def register_torch() -> None:
-    """The same for torch.utils._pytree, on which torch.func relies."""
+    """The same for torch.utils._pytree, on which torch.func and torch.export rely."""
     from torch.utils import _pytree
     register = getattr(_pytree, "register_pytree_node", None)  # from PyTorch 2.2 on
     if register is None:
         return
+    keys = {"dict": getattr(_pytree, "MappingKey", None), "sequence": getattr(_pytree, "SequenceKey", None),
+            "attribute": getattr(_pytree, "GetAttrKey", None)}  # from 2.3 on
     with contextlib.suppress(ValueError):
-        for kind, apart, together in _NODES:
-            register(kind, apart, _values_first(together),
-                     serialized_type_name=f"{kind.__module__}.{kind.__qualname__}")
+        for node in _NODES:
+            ways = {"flatten_with_keys_fn": _with_keys(node, keys)} if keys["dict"] else {}
+            register(node.kind, _apart(node), _values_first(node.together),
+                     serialized_type_name=f"{node.kind.__module__}.{node.kind.__qualname__}",
+                     to_dumpable_context=list, from_dumpable_context=tuple, **ways)  # JSON has no tuples
+
+
+def _apart(node: _Node) -> Callable[[Any], Any]:
+    return lambda value: (node.values(value), node.names(value))
 
 
 def _values_first(together: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda values, rest: together(rest, values)
+    return lambda values, names: together(names, values)
 
 
 Maker = Callable[["list[Any]", BatchInfo], Any]

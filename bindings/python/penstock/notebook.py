@@ -15,7 +15,7 @@ from . import _c
 from .dtypes import DTYPE_NAMES
 from .outputs import KINDS, Output
 from .packing.schema import Field
-from .tensors import DL_CPU, Ragged, Tensor
+from .tensors import DL_CPU, Ragged, Tensor, counted_rows
 
 if TYPE_CHECKING:
     from .batch import BatchInfo
@@ -66,7 +66,7 @@ def _cells(name: Any, value: Any) -> tuple[Any, ...]:
     """One tensor of a batch, or whatever its user put there."""
     kind, data = type(value).__name__, value
     if isinstance(value, Ragged):
-        kind, data = f"ragged, {value.n_rows} rows", value.data
+        kind, data = f"ragged, {counted_rows(value)}", value.data
     shape = getattr(data, "shape", None)
     dtype = str(getattr(data, "dtype", "")).replace("torch.", "")
     return name, kind, dtype, "" if shape is None else list(shape), _device(data)

@@ -326,8 +326,8 @@ class Ragged:
         return (self.data[a:b] for a, b in zip(ends, ends[1:]))
 
     def __repr__(self) -> str:
-        dtype = str(self.data.dtype).replace("torch.", "")
-        return f"<penstock.Ragged {self.n_rows} rows, {dtype} {list(self.data.shape)}>"
+        dtype = str(getattr(self.data, "dtype", "?")).replace("torch.", "")
+        return f"<penstock.Ragged {counted_rows(self)}, {dtype} {list(getattr(self.data, 'shape', []))}>"
 
     def tolist(self) -> list[Any]:
         """Copies of all rows: bytes where data is of uint8, else lists of numbers."""
@@ -356,6 +356,12 @@ class Ragged:
         """Let a further stream use data and device_offsets: see penstock.record_stream."""
         streams.record_stream(self.data, stream)
         streams.record_stream(self.device_offsets, stream)
+
+
+def counted_rows(ragged: Ragged) -> str:
+    """"4 rows"; "? rows" where other things are in place of the arrays, as tree_map may put them there."""
+    shape = getattr(ragged.offsets, "shape", None)
+    return f"{shape[0] - 1 if shape else '?'} rows"
 
 
 def _numbers(offsets: Any) -> list[int]:
