@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contact sheet: what a training loop will see, as one picture."""
+"""A contact sheet: what a training loop will see, as one picture.
+
+The command `penstock show` cannot draw it: it knows data sets alone, with square crops of its own and no labels,
+while a loader has any operations and place, a Dataset has images of all sizes, and a batch has rows in memory.
+"""
 from __future__ import annotations
 
 import dataclasses
