@@ -386,6 +386,16 @@ class Words(unittest.TestCase):
         self.refused(TypeError, ["penstock.image(field, [op"], penstock.image, "jpg", transforms=[])
         self.refused(TypeError, ["did you mean 'dtype'?"], penstock.scalar, "cls", dtyp="int8")
 
+    def test_names_that_are_there_are_listed_up_to_twenty(self):
+        names = [f"a{i:02}" for i in range(64)]
+        path = os.path.join(sets.ROOT, "wide")
+        with penstock.Writer(path, dict.fromkeys(names, "uint8")) as writer:
+            self.refused(penstock.FieldError, ["; there are: a00, a01, ", ", a19 and 44 more"], writer.add,
+                         {**dict.fromkeys(names, 0), "?": 0})
+            writer.add(dict.fromkeys(names, 0))
+        with penstock.Dataset(path, names[:20]) as data:
+            self.assertRaisesRegex(penstock.SettingsError, "; there are: a00, a01, .*, a19$", data.get, 0, "?")
+
     def test_keywords_of_other_loaders(self):
         for keyword, part in (("transform", "outputs="), ("cache", "page cache"), ("prefetch", "n_slots="),
                               ("distributed", "rank='auto'"), ("num_workers", "n_threads="),

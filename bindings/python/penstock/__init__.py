@@ -62,7 +62,7 @@ __all__ += ops.__all__
 def _missing(name: str, asked_by: str | None) -> Exception:
     """What to raise for a name that is not here. asked_by: the module that wants it."""
     from .elsewhere import ADVICE
-    from .keywords import hint
+    from .hints import hint
     # `from penstock import ToTensor` would make another error of an AttributeError, without the advice.
     kind = ImportError if name in ADVICE and asked_by == "importlib._bootstrap" else AttributeError
     return kind(f"module 'penstock' has no attribute '{name}'{hint(name, __all__, ADVICE)}")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from . import _c, errors, streams, tensors
 from .elsewhere import BATCH_ATTRIBUTES
-from .keywords import Hints, near
+from .hints import Hints, near
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 

@@ -16,8 +16,8 @@ from ._optional import needed
 from .catalog import DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .errors import SettingsError
-from .keywords import explains
-from .packing.schema import Field, did_you_mean
+from .hints import explains, near_or_all
+from .packing.schema import Field
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 
@@ -166,7 +166,7 @@ class Dataset:
         for name in names:
             if name not in self._fields:
                 raise SettingsError(f"{self.path} has no field {name!r}"
-                                    + did_you_mean(str(name), self._fields))
+                                    + near_or_all(name, self._fields))
         if not names:
             raise SettingsError("fields is empty: name at least one; there are: " + ", ".join(self._fields))
         return names
@@ -188,7 +188,7 @@ class Dataset:
         """One field of a record; of the others nothing is read."""
         if field not in self._readers:
             raise SettingsError(f"no field {field!r} is read from {self.path}" +
-                                did_you_mean(str(field), self._names))
+                                near_or_all(field, self._names))
         return self._read(self._open(), self._sample_id(index), field)
 
     def _sample_id(self, index: Any) -> int:

@@ -30,7 +30,7 @@ from . import state, stats as statistics, streams, tensors
 from .elsewhere import LOADER_ATTRIBUTES
 from .errors import PenstockError, SettingsError
 from .handle import Handle
-from .keywords import Hints
+from .hints import Hints
 from .place import Coming, Pass, Place
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import SupportsIndex, Union
 
 from . import _c
 from .elsewhere import OP_KEYWORDS
-from .keywords import explains
+from .hints import explains
 
 __all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomFlip",
            "RandomHorizontalFlip", "RandomResizedCrop", "Resize"]

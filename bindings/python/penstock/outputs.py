@@ -18,7 +18,7 @@ from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
 from .elsewhere import ADVICE, IMAGE_KEYWORDS
 from .errors import SettingsError
-from .keywords import explained, hint, near
+from .hints import explained, hint, near
 from .ops import Normalize, Op
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]

@@ -15,7 +15,7 @@ from typing import Any
 from . import _c, paths
 from .elsewhere import LOADER_KEYWORDS
 from .errors import SettingsError
-from .keywords import explained, near
+from .hints import explained, near
 from .outputs import Output
 
 CHOICES: dict[str, dict[str, int]] = {

@@ -16,10 +16,9 @@ from ._optional import needed
 from .batch import BatchInfo
 from .dataset import Dataset, decoded
 from .errors import SettingsError
-from .keywords import explained
+from .hints import explained, near_or_all
 from .loader import Loader
 from .outputs import Output, image, scalar
-from .packing.schema import did_you_mean
 from .packing.values import as_numpy, is_array
 from .packing.writer import count
 
@@ -143,7 +142,7 @@ def _of_batch(batch: Any, field: str | None, n: int, layout: str | None) -> list
              if is_array(value) and len(value.shape) == 4 and _axes(value.shape)}
     if not found or (field is not None and field not in found):
         raise SettingsError("the batch has no images" + (f" named {field!r}" if field else "")
-                            + (did_you_mean(str(field), found) if found else ""))
+                            + (near_or_all(field, found) if found else ""))
     name = field or next(iter(found))
     n = min(n, int(getattr(batch, "n_valid", n)))
     nhwc = _is_nhwc(batch, name, found[name].shape, layout)
@@ -154,7 +153,7 @@ def _image_field(dataset: Dataset, wished: str | None) -> str:
     found = [name for name, field in dataset.schema.items() if field.kind == "image"]
     if wished is not None and wished not in found:
         raise SettingsError(f"{dataset.path} has no image field {wished!r}"
-                            + did_you_mean(str(wished), found))
+                            + near_or_all(wished, found))
     if not found:
         raise SettingsError(f"{dataset.path} has no image field: there is nothing to show")
     return wished or found[0]
@@ -165,7 +164,7 @@ def _label_field(dataset: Dataset, wished: str | None) -> str | None:
     found = [name for name, field in dataset.schema.items() if field.is_scalar and "int" in field.kind]
     if wished is not None and wished not in found:
         raise SettingsError(f"{dataset.path} has no integer field {wished!r}"
-                            + did_you_mean(str(wished), found))
+                            + near_or_all(wished, found))
     return wished or (found[0] if len(found) == 1 else None)
 
 
@@ -213,7 +212,7 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
     found = {name: output for name, output in loader.outputs.items() if output.kind == _c.OUTPUT_IMAGE}
     if not found or (field is not None and field not in found):
         raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
-                            + (did_you_mean(str(field), found) if found else ""))
+                            + (near_or_all(field, found) if found else ""))
     epoch, position = loader.cursor
     n_left = loader.n_batches_left
     if not n_left:

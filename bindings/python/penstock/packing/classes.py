@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import SettingsError
+from ..hints import near_or_all
 from .samples import failed, is_map_style, record_of
-from .schema import did_you_mean
 from .values import FieldError, plain_text
 
 __all__ = ["numbered"]
@@ -28,7 +28,7 @@ class _Numbers:
         record = dict(record_of(sample, self._fields))
         name = _name(record, self._field)
         if name not in self._numbers:
-            raise FieldError(self._field, f"{name!r} is no class name" + did_you_mean(name, self.classes))
+            raise FieldError(self._field, f"{name!r} is no class name" + near_or_all(name, self.classes))
         record[self._field] = self._numbers[name]
         return record
 
@@ -61,7 +61,7 @@ class _Stream(_Numbers):
 def _name(record: Mapping[str, Any], field: str) -> str:
     if field not in record:
         raise FieldError(field, "classes names this field, and the sample does not have it" +
-                         did_you_mean(field, map(str, record)))
+                         near_or_all(field, map(str, record)))
     name = plain_text(record[field])
     if not isinstance(name, str):
         raise FieldError(field, f"classes names this field, and it holds a {type(name).__name__}; must be text")

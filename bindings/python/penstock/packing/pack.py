@@ -36,7 +36,7 @@ from .. import _c, errors, paths
 from .._version import __version__
 from ..dataset import Dataset
 from ..errors import SettingsError
-from ..keywords import explained
+from ..hints import explained
 from ..progress import Progress
 from . import classes as class_numbers, folder, importers
 from .samples import (N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from .. import _c
 from ..dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from ..errors import SettingsError
-from ..keywords import near
+from ..hints import near_or_all
 
 __all__ = ["Field", "FieldLike", "Schema", "schema_of"]
 
@@ -46,12 +46,6 @@ def name_by_code(names: Mapping[str, int], code: int) -> str:
     return f"unknown ({code})"
 
 
-def did_you_mean(wrong: str, right: Iterable[str]) -> str:
-    """"; did you mean 'image'?", or "; there are: image, cls"."""
-    known = list(right)
-    return near(wrong, known) or "; there are: " + ", ".join(known)
-
-
 def _kind_name(kind: Any) -> str:
     """"image", "bytes", "utf8" or the name of a dtype."""
     try:
@@ -69,7 +63,7 @@ def _kind_name(kind: Any) -> str:
     found = parse(kind)
     if found is None:
         other = _OTHERS.get(name.lower())
-        hint = f"; say {other!r}" if other else ambiguous(kind) or did_you_mean(name, [*PLAIN_KINDS, *DTYPES])
+        hint = f"; say {other!r}" if other else ambiguous(kind) or near_or_all(name, [*PLAIN_KINDS, *DTYPES])
         raise SettingsError(f"{kind!r} is no kind of field{hint}")
     return found
 
@@ -108,7 +102,7 @@ class Field:
             put(self, "shape", self._checked_shape())
         codec = ("planes" if kind == "image" else "none") if self.codec is None else self.codec
         if not isinstance(codec, str) or codec not in CODECS:
-            raise SettingsError(f"{codec!r} is no codec" + did_you_mean(str(codec), CODECS))
+            raise SettingsError(f"{codec!r} is no codec" + near_or_all(codec, CODECS))
         if self.is_scalar and codec != "none":
             raise SettingsError(f"a scalar ({kind}) has no codec, {codec!r} was given")
         if codec == "planes" and kind != "image":

@@ -15,8 +15,8 @@ from typing import Any
 
 from .. import _c, errors, paths
 from ..errors import SettingsError
-from ..keywords import explained, explains
-from .schema import Field, Schema, did_you_mean, schema_of
+from ..hints import explained, explains, near_or_all
+from .schema import Field, Schema, schema_of
 from .values import FieldError, Pixels, encoder, has_palette, png_of
 
 __all__ = ["Field", "FieldError", "Writer", "merge"]
@@ -184,8 +184,7 @@ class Writer:
     def _refuse_names(self, given: Mapping[str, Any]) -> None:
         for name in given:
             if name not in self._encoders:
-                near = did_you_mean(str(name), self._encoders)
-                raise FieldError(str(name), "there is no such field" + near)
+                raise FieldError(str(name), "there is no such field" + near_or_all(name, self._encoders))
         missing = [name for name in self._encoders if name not in given]
         raise FieldError(missing[0], "the record has no value for it; every record has all fields: "
                          + ", ".join(self._encoders))

@@ -12,7 +12,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-__all__ = ["Hints", "explained", "explains", "hint", "near"]
+__all__ = ["Hints", "explained", "explains", "hint", "near", "near_or_all"]
+
+MAX_LISTED = 20  # names in a message
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -22,6 +24,13 @@ def near(wrong: Any, right: Iterable[str]) -> str:
     """"; did you mean 'drop'?" where one of them is like it, else ""."""
     found = difflib.get_close_matches(str(wrong), list(right), 1)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def near_or_all(wrong: Any, right: Iterable[str]) -> str:
+    """What `near` finds, else "; there are: image, cls"."""
+    known = list(right)
+    more = f" and {len(known) - MAX_LISTED:,} more" if len(known) > MAX_LISTED else ""
+    return near(wrong, known) or "; there are: " + ", ".join(known[:MAX_LISTED]) + more
 
 
 def hint(wrong: str, right: Iterable[str], advice: Mapping[str, str]) -> str:
