@@ -18,7 +18,6 @@
 
 #define N_PROBED 256           /* PNG files that are looked at for palettes */
 #define COUNTED_SAMPLES 100000 /* labels that are read at most */
-#define WIDTH 74               /* columns of a finding's text */
 
 static const char *const levels[] = {"ok", "note", "warning", "error"};
 
@@ -29,6 +28,8 @@ struct patient {
     const struct pstk_machine *machine;
     struct pstk_dataset *dataset;
     struct pstk_dataset_info info;
+    char labels_error[sizeof((struct pstk_error *)0)->message]; /* why labels were not read; or ""
+                                                                 */
 };
 
 static struct finding *find(struct checkup *checkup, const char *what, enum finding_level level,
@@ -74,7 +75,14 @@ static int on_bad_file(void *user, const struct pstk_error *bad)
     return 0;
 }
 
-static void look_at_files(struct patient *patient)
+/* Will `penstock verify` find it, too? */
+static int is_damage(const struct pstk_error *err)
+{
+    return err->code == PSTK_EBADMSG || err->code == PSTK_EIO || err->code == PSTK_ENOENT;
+}
+
+/* Returns how many cannot be used. */
+static uint64_t look_at_files(struct patient *patient)
 {
     struct bad_files bad = {.n = 0};
     char n[UNIT_SIZE];
@@ -87,16 +95,17 @@ static void look_at_files(struct patient *patient)
         struct finding *finding =
             find(patient->checkup, "shards", FINDING_ERROR, "%" PRIu64 " of %s cannot be used: %s",
                  bad.n, n, bad.first.message);
+        finding->is_damage = is_damage(&bad.first);
         advise(finding, bad.first.code == PSTK_EACCES
                             ? "make the files readable for this user (chmod a+r)"
-                            : "copy these files again from where they are whole, or pack again; "
-                              "`penstock verify` lists all damage");
+                            : "copy these files again from where they are whole, or pack again");
     }
     if (patient->info.n_shards > patient->machine->open_files)
         advise(find(patient->checkup, "open files", FINDING_NOTE,
                     "this process may open %" PRIu64 " files at once, fewer than there are shards",
                     patient->machine->open_files),
                "raise the limit (ulimit -n), or pack with a larger --shard-size");
+    return bad.n;
 }
 
 static int is_remote(const char *file_system)
@@ -114,16 +123,16 @@ static void look_at_storage(struct patient *patient)
     unit_bytes(memory, (double)machine->memory);
     if (patient->info.bytes < machine->memory) {
         find(patient->checkup, "storage", FINDING_OK,
-             "%s on %s; memory of %s can hold them all, so that later epochs need no disk", bytes,
-             system, memory);
+             "%s; memory of %s can hold them all, so that later epochs need no disk", bytes,
+             memory);
     } else if (machine->direct == 1) {
         find(patient->checkup, "storage", FINDING_OK,
-             "%s on %s, more than the memory of %s; direct I/O works", bytes, system, memory);
+             "%s, more than the memory of %s: read directly", bytes, memory);
     } else {
         advise(find(patient->checkup, "storage", FINDING_WARNING,
-                    "%s on %s, more than the memory of %s, and direct I/O is refused: each read "
-                    "passes the page cache",
-                    bytes, system, memory),
+                    "%s, more than the memory of %s, and without direct I/O each read passes the "
+                    "page cache",
+                    bytes, memory),
                "put the data on ext4 or xfs on a local disk");
     }
     if (is_remote(system))
@@ -161,14 +170,17 @@ static int read_batch(struct pstk_loader *loader, struct pstk_error *err)
     return r;
 }
 
-/* The first batch fails. A replacement is of the same shard: it helps where a record alone is bad.
- */
+/* The first batch fails, perhaps as the labels did. A replacement is of the same shard: it helps
+ * where a record alone is bad. */
 static void judge_batch(struct patient *patient, const struct pstk_error *err)
 {
+    const int is_same = strcmp(err->message, patient->labels_error) == 0;
     struct finding *finding =
-        find(patient->checkup, "loader", FINDING_ERROR, "the first batch fails: %s", err->message);
+        find(patient->checkup, "loader", FINDING_ERROR, "the first batch fails%s%s",
+             is_same ? " for the same reason as labels" : ": ", is_same ? "" : err->message);
+    finding->is_damage = is_damage(err);
     if (err->code == PSTK_EBADMSG) /* other messages say what to do */
-        advise(finding, "`penstock verify --decode` lists all damage; pack again%s",
+        advise(finding, "pack again%s",
                err->record == PSTK_NONE
                    ? ", or copy the damaged files again from where they are whole"
                    : ", or have bad samples replaced by others of their shard (--on-bad replace "
@@ -254,8 +266,9 @@ static void look_at_labels(struct patient *patient)
              "%s classes; `penstock info --counts` counts their samples",
              unit_count(n, patient->info.n_names));
     } else if (labels_count(&labels, patient->path, patient->dataset, &err) < 0) {
-        advise(find(patient->checkup, "labels", FINDING_ERROR, "cannot be read: %s", err.message),
-               "`penstock verify` lists all damage");
+        find(patient->checkup, "labels", FINDING_ERROR, "cannot be read: %s", err.message)
+            ->is_damage = is_damage(&err);
+        snprintf(patient->labels_error, sizeof patient->labels_error, "%s", err.message);
     } else {
         judge_counts(patient, &labels);
     }
@@ -348,14 +361,16 @@ static void look(struct patient *patient)
     else
         find(patient->checkup, "data set", FINDING_OK, "%s samples; %s",
              unit_count(n, info->n_samples), info->format);
-    look_at_files(patient);
+    const uint64_t n_bad = look_at_files(patient);
     look_at_storage(patient);
     if (info->n_samples == 0)
         return;
     look_at_records(patient);
-    look_at_labels(patient);
+    if (n_bad == 0) /* else those who read would only find the same files */
+        look_at_labels(patient);
     look_at_images(patient);
-    look_at_loader(patient);
+    if (n_bad == 0)
+        look_at_loader(patient);
 }
 
 /* A path that cannot be opened. Without a manifest it need not be a data set: a file, arrays that
@@ -399,28 +414,6 @@ int checkup_status(const struct checkup *checkup)
     return STATUS_OK;
 }
 
-/* Print a text in lines that begin at `indent`. */
-static void print_wrapped(const char *text, int indent)
-{
-    int column = 0;
-    while (*text) {
-        const int length = (int)strcspn(text, " ");
-        char word[FINDING_SIZE];
-        snprintf(word, sizeof word, "%.*s", length, text);
-        if (column && column + 1 + length > WIDTH - (indent - 17)) {
-            printf("\n%*s", indent, "");
-            column = 0;
-        } else if (column) {
-            putchar(' ');
-            column++;
-        }
-        text_print(stdout, word); /* a path, or what a file is called */
-        column += length;
-        text += length + strspn(text + length, " ");
-    }
-    putchar('\n');
-}
-
 void checkup_print(const struct checkup *checkup)
 {
     for (uint32_t i = 0; i < checkup->n; i++) {
@@ -430,11 +423,11 @@ void checkup_print(const struct checkup *checkup)
         snprintf(text, sizeof text, "%s%s%s", is_bad ? levels[finding->level] : "",
                  is_bad ? ": " : "", finding->text);
         printf("  %-14s ", finding->what);
-        print_wrapped(text, 17);
+        text_print_wrapped(stdout, text, 17);
         if (!finding->advice[0])
             continue;
         printf("  %-14s   ", "");
-        print_wrapped(finding->advice, 19);
+        text_print_wrapped(stdout, finding->advice, 19);
     }
 }
 

@@ -18,6 +18,7 @@ struct finding {
     enum finding_level level;
     char text[FINDING_SIZE];   /* what is so */
     char advice[FINDING_SIZE]; /* what to do; "": nothing */
+    int is_damage;             /* `penstock verify` lists all of it */
 };
 
 /* Two of each field of images, and eight: data set, shards, open files, two of storage, records,

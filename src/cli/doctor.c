@@ -13,10 +13,12 @@
 #include "command.h"
 #include "json.h"
 #include "message.h"
+#include "names.h"
 #include "options.h"
 #include "status.h"
 #include "text.h"
 #include "unit.h"
+#include "verdict.h"
 
 #define OPT_JSON 256
 #define WANTED_MEMLOCK (UINT64_C(64) << 20) /* bytes: what a loader registers by default */
@@ -27,15 +29,13 @@
 
 static const struct option_row table[] = {OPTION_JSON("print one JSON object"), OPTION_END};
 
-static const struct choice kernels[] = {{"plain C", PSTK_KERNELS_C},
-                                        {"AVX2", PSTK_KERNELS_AVX2},
-                                        {"AVX-512", PSTK_KERNELS_AVX512},
-                                        {NULL, 0}};
-
+/* As --kernels takes them. */
+#define FAST_KERNELS WORD_PSTK_KERNELS_AVX2 " or " WORD_PSTK_KERNELS_AVX512
 #if defined(__x86_64__)
-#define BUILT_KERNELS "plain C, AVX2 and AVX-512"
+#define BUILT_KERNELS                                                                              \
+    WORD_PSTK_KERNELS_C ", " WORD_PSTK_KERNELS_AVX2 " and " WORD_PSTK_KERNELS_AVX512
 #else
-#define BUILT_KERNELS "plain C alone"
+#define BUILT_KERNELS WORD_PSTK_KERNELS_C " alone"
 #endif
 
 struct gpu {
@@ -67,23 +67,23 @@ static const char *errno_text(int32_t result)
     return result < 0 ? strerror(-result) : "off";
 }
 
-static void print_system(const struct pstk_machine *machine)
+static void print_system(const struct pstk_machine *machine, unsigned lacks)
 {
     char text[160], bytes[UNIT_SIZE];
     printf("penstock %s on Linux %s, %s\n\n", pstk_version(), machine->kernel, machine->libjpeg);
     line("processor", machine->cpu);
     snprintf(text, sizeof text, "%s, the best of %s that runs here",
-             option_choice_name(kernels, machine->kernels), BUILT_KERNELS);
+             option_choice_name(names_kernels, machine->kernels), BUILT_KERNELS);
     line("kernels", text);
-    if (machine->kernels == PSTK_KERNELS_C)
-        remark("decoding and resizing are several times slower than with AVX2 or AVX-512");
+    if (lacks & LACK_KERNELS)
+        remark("decoding and resizing are several times slower than with " FAST_KERNELS);
     snprintf(text, sizeof text, "%u for this process, on %u NUMA node%s", machine->n_cores,
              machine->n_nodes, machine->n_nodes == 1 ? "" : "s");
     line("cores", text);
     if (machine->cpu_quota > 0) {
         snprintf(text, sizeof text, "the cgroup grants %.3g cores", machine->cpu_quota);
         line("CPU quota", text);
-        if (machine->cpu_quota < machine->n_cores)
+        if (lacks & LACK_QUOTA)
             remark("threads beyond it are stopped by the kernel: raise it to the cores there are "
                    "(cpu.max, --cpus)");
     } else {
@@ -94,10 +94,10 @@ static void print_system(const struct pstk_machine *machine)
     line("memory", unit_bytes(bytes, (double)machine->memory));
 }
 
-static void print_uring(const struct pstk_machine *machine)
+static void print_uring(const struct pstk_machine *machine, unsigned lacks)
 {
     char text[160];
-    if (machine->io_uring == 1) {
+    if (!(lacks & LACK_URING)) {
         line("io_uring", "works");
     } else {
         snprintf(text, sizeof text, "refused: %s", errno_text(machine->io_uring));
@@ -107,7 +107,7 @@ static void print_uring(const struct pstk_machine *machine)
         remark("permits io_uring_setup, io_uring_enter and io_uring_register");
         return;
     }
-    if (machine->fixed_buffers == 1) {
+    if (!(lacks & LACK_FIXED_BUFFERS)) {
         line("fixed buffers", "64 MiB can be registered");
     } else {
         snprintf(text, sizeof text, "not registered: %s", errno_text(machine->fixed_buffers));
@@ -116,7 +116,7 @@ static void print_uring(const struct pstk_machine *machine)
                    ? "each direct read maps its pages anew; raise RLIMIT_MEMLOCK, see below"
                    : "each direct read maps its pages anew; allow io_uring_register (seccomp)");
     }
-    if (machine->single_issuer == 1) {
+    if (!(lacks & LACK_SINGLE_ISSUER)) {
         line("single issuer", "works");
     } else {
         line("single issuer", "no");
@@ -125,7 +125,7 @@ static void print_uring(const struct pstk_machine *machine)
     }
 }
 
-static void print_limits(const struct pstk_machine *machine)
+static void print_limits(const struct pstk_machine *machine, unsigned lacks)
 {
     char text[160], bytes[UNIT_SIZE];
     if (machine->memlock == UINT64_MAX)
@@ -137,11 +137,11 @@ static void print_limits(const struct pstk_machine *machine)
             "ulimit -l unlimited, LimitMEMLOCK=infinity (systemd), --ulimit memlock=-1 (docker)");
     snprintf(text, sizeof text, "%" PRIu64, machine->open_files);
     line("open files", text);
-    if (machine->open_files < 1024)
+    if (lacks & LACK_OPEN_FILES)
         remark("few: shards are opened and closed more often; ulimit -n 4096");
 }
 
-static void print_path(const struct pstk_machine *machine, const char *path)
+static void print_path(const struct pstk_machine *machine, unsigned lacks, const char *path)
 {
     char text[300];
     snprintf(text, sizeof text, "%s (%s)", path,
@@ -154,6 +154,8 @@ static void print_path(const struct pstk_machine *machine, const char *path)
     } else {
         snprintf(text, sizeof text, "refused: %s", errno_text(machine->direct));
         line("direct I/O", text);
+    }
+    if (lacks & LACK_DIRECT) {
         remark(
             "reads go through the page cache: one copy more, and no matter while data fits into");
         remark("memory; for more than that, put data on ext4 or xfs on a local NVMe");
@@ -219,6 +221,11 @@ static void print_no_cuda(void)
         remark(advice);
 }
 
+static int has_few_lanes(const struct gpu *gpu)
+{
+    return gpu->device.pcie_width && gpu->device.pcie_width < gpu->device.pcie_width_max;
+}
+
 static void print_link(const struct gpu *gpu)
 {
     const struct pstk_device *device = &gpu->device;
@@ -233,7 +240,7 @@ static void print_link(const struct gpu *gpu)
         snprintf(text, sizeof text, "%s%s (now gen %u x%u)", device->bus_id, link,
                  device->pcie_generation, device->pcie_width);
     remark(text);
-    if (device->pcie_width && device->pcie_width < device->pcie_width_max)
+    if (has_few_lanes(gpu))
         remark("fewer lanes than it could have: another slot of the board would copy faster");
 }
 
@@ -334,17 +341,32 @@ struct doctor {
     struct pstk_machine machine;
     struct gpus gpus;
     struct checkup checkup;
+    unsigned lacks; /* set of enum lack */
+    struct verdict verdict;
 };
+
+static void judge(struct doctor *doctor)
+{
+    doctor->lacks = verdict_lacks(&doctor->machine, &doctor->checkup);
+    for (uint32_t i = 0; i < doctor->gpus.n; i++)
+        if (has_few_lanes(&doctor->gpus.gpu[i]))
+            doctor->lacks |= LACK_LANES;
+    doctor->verdict = verdict_of(&doctor->checkup, doctor->lacks);
+}
 
 static int print_text(const struct doctor *doctor)
 {
     const struct pstk_machine *machine = &doctor->machine;
-    print_system(machine);
-    print_uring(machine);
-    print_limits(machine);
-    print_path(machine, doctor->path);
-    checkup_print(&doctor->checkup);
+    print_system(machine, doctor->lacks);
+    print_uring(machine, doctor->lacks);
+    print_limits(machine, doctor->lacks);
+    print_path(machine, doctor->lacks, doctor->path);
     print_gpus(&doctor->gpus);
+    checkup_print(&doctor->checkup);
+    printf("\n  %-14s ", "verdict");
+    text_print_wrapped(stdout, doctor->verdict.text, 17);
+    if (doctor->verdict.next)
+        message_next(doctor->verdict.next, doctor->path);
     return message_finish(checkup_status(&doctor->checkup));
 }
 
@@ -358,7 +380,7 @@ static int print_json(const struct doctor *doctor)
     json_put_text(object, "kernel", machine->kernel);
     json_put_text(object, "libjpeg", machine->libjpeg);
     json_put_text(object, "cpu", machine->cpu);
-    json_put_text(object, "kernels", option_choice_name(kernels, machine->kernels));
+    json_put_text(object, "kernels", option_choice_name(names_kernels, machine->kernels));
     json_put_count(object, "cores", machine->n_cores);
     json_put_count(object, "usable_cores", machine->n_usable);
     json_put_count(object, "numa_nodes", machine->n_nodes);
@@ -382,6 +404,7 @@ static int print_json(const struct doctor *doctor)
     explain_absence(why, advice);
     json_put_text(object, "no_cuda", gpus->n ? NULL : why);
     checkup_put(&doctor->checkup, object);
+    json_put_text(object, "verdict", doctor->verdict.text);
     return json_print(object, checkup_status(&doctor->checkup));
 }
 
@@ -406,6 +429,7 @@ static int run(const struct command *self, int argc, char **argv)
         return status_refuse(&err, doctor.path);
     checkup(&doctor.checkup, doctor.path, &doctor.machine);
     doctor.gpus = look_at_gpus(doctor.machine.n_cuda_devices);
+    judge(&doctor);
     const int status = json ? print_json(&doctor) : print_text(&doctor);
     free(doctor.gpus.gpu);
     return status;
@@ -421,7 +445,8 @@ const struct command command_doctor = {
             "Where PATH is a data set, doctor looks at it, too: whether it can be opened, all its "
             "files are there with their sizes, and a loader gives a batch of it in this machine's "
             "memory; whether it has labels, masks that a loader would spoil, or JPEGs that decode "
-            "slowly. `penstock verify` reads all of it.\n"
+            "slowly. `penstock verify` reads all of it. The verdict at the end says where to look, "
+            "and what to do next.\n"
             "\n"
             "Of each GPU doctor also measures what plain copies do, which takes a moment and some "
             "of its memory.\n",

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RIGHT 91      /* last column of wrapped text */
+#define MAX_WORD 4096 /* bytes of one word there: a path */
+
 /* Bytes of the well-formed UTF-8 character at s, 0 where there is none. The terminating 0 is no
  * continuation byte, so that nothing after it is read. */
 static int length_of(const unsigned char *s)
@@ -55,6 +58,27 @@ void text_print(FILE *file, const char *text)
             fprintf(file, "\\x%02x", s[i]);
         s += n;
     }
+}
+
+void text_print_wrapped(FILE *file, const char *text, int indent)
+{
+    int column = 0;
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        char word[MAX_WORD];
+        snprintf(word, sizeof word, "%.*s", length, text);
+        if (column && column + 1 + length > RIGHT - indent) {
+            fprintf(file, "\n%*s", indent, "");
+            column = 0;
+        } else if (column) {
+            putc(' ', file);
+            column++;
+        }
+        text_print(file, word); /* a path, or what a file is called */
+        column += length;
+        text += length + strspn(text + length, " ");
+    }
+    putc('\n', file);
 }
 
 char *text_copy(const char *text)

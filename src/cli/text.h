@@ -13,6 +13,9 @@
 void text_print(FILE *file, const char *text);
 /* Return a copy of what text_print prints; owned, free(); NULL: out of memory. */
 char *text_copy(const char *text);
+/* Print text as text_print does, in lines of at most 91 columns, and a newline. The lines after the
+ * first begin at column `indent`, the first where the cursor is: it is there, too. */
+void text_print_wrapped(FILE *file, const char *text, int indent);
 /* Print one line of JSON with DEL and C1 as \u0080. In JSON only strings hold them, and mean the
  * same. */
 void text_print_json(FILE *file, const char *json);

@@ -5,6 +5,7 @@ usage: test_doctor.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
 """
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -48,14 +49,47 @@ def packed(world, name="doctored", *options):
 @test
 def doctor_tells_the_machine(world):
     told = run_json("doctor", world.root)
-    assert told["kernels"] in ("plain C", "AVX2", "AVX-512")
+    assert told["kernels"] in ("c", "avx2", "avx512")
+    run("bench", world.data, "--kernels", told["kernels"], "--epochs", "1", "--no-ceilings")
     assert told["cores"] >= 1 and told["memory_bytes"] > 0 and isinstance(told["io_uring"], bool)
     out, _ = run("doctor", world.root)
-    for part in ("processor", "kernels", "plain C", "cores", "io_uring", "direct I/O", "CUDA", world.root):
+    for part in ("processor", "kernels", told["kernels"], "cores", "io_uring", "direct I/O", "CUDA", world.root):
         assert part in out, part
     run("doctor", world.path("absent"), status=2)
     expect(run_json("doctor", world.root)["data_set"], None)
     expect(run_json("doctor", world.src)["data_set"], None)
+
+
+def verdict(path, **kwargs):
+    """(The verdict's text, the last line where that is the next step else None), as people and programs get it."""
+    text, _ = run("doctor", path, **kwargs)
+    found = re.search(r"\n\n  verdict        (.*(?:\n +.*)*)\n(?:(next: .*)\n)?\Z", text)
+    assert found, text
+    line = " ".join(found[1].split())
+    expect(run_json("doctor", path, **kwargs)["verdict"], line)
+    return line, found[2]
+
+
+@test
+def the_verdict_is_the_last_word(world):
+    src, out = packed(world)
+    told = run_json("doctor", out)
+    is_whole = (told["io_uring"] and told["fixed_buffers"] and told["single_issuer"] and told["kernels"] != "c" and
+                (told["cpu_quota"] or told["cores"]) >= told["cores"] and not told["devices"])
+    if is_whole:
+        expect(verdict(out), ("fine", "next: %s bench %s" % (PENSTOCK, out)))
+        expect(verdict(world.root)[1], None)
+    flat = world.fresh("flat-verdict")
+    run("pack", os.path.join(src, "a"), flat)
+    text, step = verdict(flat)
+    assert text.startswith("works, and could be better: see ") and text.endswith("labels") and step is None, text
+    few = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (512, 512))}
+    assert "open files" in verdict(world.root, **few)[0]
+    assert "open files" not in verdict(out, **few)[0]
+    os.truncate(os.path.join(out, "shard-000001.pstk"), 5000)
+    expect(verdict(out, status=1), ("not usable as it is: see shards", "next: %s verify %s" % (PENSTOCK, out)))
+    text, _ = run("doctor", out, status=1)
+    expect(text.count("shard-000001.pstk"), 1, text)
 
 
 @test
@@ -195,7 +229,9 @@ def a_label_that_cannot_be_read_is_an_error(world):
     found = findings(out, status=1)
     expect((level(found, "shards"), level(found, "labels"), level(found, "loader")), (["ok"], ["error"], ["error"]))
     for finding in found["labels"] + found["loader"]:
-        assert "`penstock verify" in finding["advice"] and "record 0" in finding["text"], finding
+        assert "record 0" in finding["text"] or "for the same reason" in finding["text"], finding
+    text, step = verdict(out, status=1)
+    expect((text, step), ("not usable as it is: see labels, loader", "next: %s verify %s" % (PENSTOCK, out)))
     assert "record 0" in run("verify", out, status=1)[1]
     # Replacements are advised where they help: with one bad record, but not with a bad index.
     bench = ("bench", out, "--on-bad", "replace", "--epochs", "1", "--no-ceilings")
@@ -204,8 +240,9 @@ def a_label_that_cannot_be_read_is_an_error(world):
     data[4096 + 20] ^= 255
     data[-20] ^= 255
     write(path, bytes(data))
-    (finding,) = findings(out, status=1)["loader"]
-    assert "index page" in finding["text"] and "--on-bad" not in finding["advice"], finding
+    found = findings(out, status=1)
+    assert "index page" in found["labels"][0]["text"], found
+    assert "--on-bad" not in found["loader"][0]["advice"], found
     run(*bench, status=1)
 
 
