@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/queue.h"
 #include "support/test.h"
 
@@ -221,10 +222,21 @@ TEST(no_wake_up_is_lost_between_two_threads)
     pstk__queue_close(b);
 }
 
+static _Atomic int is_waiting; /* 1: a thread has found a queue empty */
+
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+    atomic_store(&is_waiting, 1);
+    return __real_pthread_cond_wait(cond, mutex);
+}
+
 static void *push_later(void *user)
 {
     static int item;
     const struct timespec a_while = {.tv_nsec = 20000000};
+    WAIT_UNTIL(atomic_load(&is_waiting));
     nanosleep(&a_while, NULL);
     pstk__queue_push(user, &item);
     return NULL;
@@ -240,9 +252,12 @@ TEST(waiting_is_measured_and_not_waiting_is_not)
     CHECK(pstk__queue_pop(q, &waited) == &item);
     CHECK_EQ(waited, 0);
     pthread_t thread;
+    atomic_store(&is_waiting, 0);
+    const uint64_t start = pstk__clock_ns();
     CHECK_EQ(pthread_create(&thread, NULL, push_later, q), 0);
     CHECK(pstk__queue_pop(q, &waited));
-    CHECK(waited > 5000000);
+    CHECK(waited >= 20000000);
+    CHECK(waited <= pstk__clock_ns() - start);
     pthread_join(thread, NULL);
     pstk__queue_close(q);
 }

@@ -378,50 +378,102 @@ TEST(a_manifest_that_lies_is_found)
     fixture_close(&f);
 }
 
-static double now_seconds(void)
+#define MS 1000000ull      /* ns */
+#define MIB_NS (20 * MS)   /* that a MiB of a read takes */
+#define MOST_NS (100 * MS) /* without asking */
+#define STOP_NS (300 * MS) /* after which it shall stop */
+
+/*
+ * A slow disk, by a clock that reads move and nothing else, so that a busy machine is as good as an
+ * idle one. Where other threads than the caller's read, the clock waits for the caller, who may not
+ * have run since: before it was not asked for too long, and, once it said stop, until that has come
+ * so far that the threads are awaited.
+ */
+static struct {
+    _Atomic int is_on;
+    _Atomic uint64_t now, asked; /* ns of the clock; asked: when verify did so last */
+    _Atomic int is_stopping, is_awaiting;
+    _Atomic int is_late; /* 1: it was not asked, however long the clock waited */
+    pthread_t caller;
+} disk;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    const uint64_t now = atomic_load(&disk.now);
+    if (!atomic_load(&disk.is_on))
+        return __real_clock_gettime(clock, time);
+    *time = (struct timespec){(time_t)(now / 1000000000), (long)(now % 1000000000)};
+    return 0;
 }
 
-/* How long verify went without asking whether to stop, and whether it stopped then. */
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result)
+{
+    atomic_store(&disk.is_awaiting, 1);
+    return __real_pthread_join(thread, result);
+}
+
+/* The read takes its time, if it may: 1. */
+static int takes(uint64_t ns)
+{
+    uint64_t now = atomic_load(&disk.now);
+    const int may = atomic_load(&disk.is_stopping) ? atomic_load(&disk.is_awaiting)
+                                                   : now + ns - atomic_load(&disk.asked) < MOST_NS;
+    return (may || atomic_load(&disk.is_late) || pthread_equal(disk.caller, pthread_self())) &&
+           atomic_compare_exchange_strong(&disk.now, &now, now + ns);
+}
+
+static void read_slowly(size_t size)
+{
+    const uint64_t ns = size * MIB_NS >> 20;
+    for (uint32_t i = 0; !takes(ns); i++)
+        if (!test_patience(i))
+            atomic_store(&disk.is_late, 1);
+}
+
+/* How long verify went without asking whether to stop. */
 struct asking {
-    double last, longest;
-    double stop_at; /* seconds of the clock; 0: never */
+    uint64_t longest, stop_at; /* ns; stop_at: of the clock, 0: never */
 };
 
 static int ask(void *user, uint64_t n_done, uint64_t n_total)
 {
     struct asking *a = user;
-    double now = now_seconds();
+    const uint64_t now = atomic_load(&disk.now), passed = now - atomic_load(&disk.asked);
     (void)n_done, (void)n_total;
-    a->longest = now - a->last > a->longest ? now - a->last : a->longest;
-    a->last = now;
-    return a->stop_at > 0 && now >= a->stop_at;
+    if (atomic_load(&disk.is_stopping)) /* it was asked for the last time then */
+        return 1;
+    a->longest = passed > a->longest ? passed : a->longest;
+    if (a->stop_at && now >= a->stop_at)
+        atomic_store(&disk.is_stopping, 1);
+    atomic_store(&disk.asked, now);
+    return atomic_load(&disk.is_stopping);
 }
 
-/* One verify to its end, one that is stopped after 0.3 s: the longest that either went without
- * asking, and how long the stop took. 0, or -1. */
-static int time_stop(struct fixture *f, const char *path, uint32_t n_threads, double *longest,
-                     double *late)
+/* As pstk_verify, on the slow disk. */
+static int64_t verify_slowly(const char *path, uint32_t n_threads, struct asking *a)
 {
-    struct asking a = {.last = now_seconds()};
-    fault.read_ns = 20000000;
-    int64_t whole = pstk_verify(path, 0, n_threads, NULL, ask, &a, &f->err);
-    *longest = a.longest;
-    a = (struct asking){.last = now_seconds(), .stop_at = now_seconds() + 0.3};
-    int64_t stopped = pstk_verify(path, 0, n_threads, NULL, ask, &a, &f->err);
-    *late = now_seconds() - a.stop_at;
-    fault.read_ns = 0;
-    return whole == 0 && stopped == PSTK_ECANCELED ? 0 : -1;
+    disk.caller = pthread_self();
+    atomic_store(&disk.now, 1000 * MS);
+    atomic_store(&disk.asked, 1000 * MS);
+    atomic_store(&disk.is_stopping, 0);
+    atomic_store(&disk.is_awaiting, 0);
+    atomic_store(&disk.is_late, 0);
+    atomic_store(&disk.is_on, 1);
+    a->stop_at += a->stop_at ? 1000 * MS : 0;
+    fault.on_read = read_slowly;
+    const int64_t n_bad = pstk_verify(path, 0, n_threads, NULL, ask, a, NULL);
+    fault.on_read = NULL;
+    atomic_store(&disk.is_on, 0);
+    return n_bad;
 }
 
-/* A disk that takes 20 ms for each MiB: 40 MiB in one shard of 2 records, then of 40. The best of
- * 3, as other programs run here too. */
+/* 40 MiB in one shard of 2 records, then of 40. */
 TEST(verify_asks_whether_to_stop_every_100_ms_and_then_stops)
 {
-    const double most = TEST_BUILD ? 1 : 0.1; /* sanitizers slow the checksum of 20 MiB down */
     for (uint64_t n = 2; n <= 40; n += 38) {
         struct fixture f;
         struct pstk_writer_settings s;
@@ -430,13 +482,13 @@ TEST(verify_asks_whether_to_stop_every_100_ms_and_then_stops)
         fixture_settings(&s, path);
         CHECK_EQ(fixture_write(&s, 0, n, (40u << 20) / n, &f.err), 0);
         for (uint32_t n_threads = 1; n_threads < 4; n_threads += 2) {
-            double longest = most, late = most;
-            for (int i = 0; i < 3 && (longest >= most || late >= most); i++)
-                CHECK_EQ(time_stop(&f, path, n_threads, &longest, &late), 0);
-            printf("# %d records, %u threads: asked within %.0f ms, stopped after %.0f ms\n",
-                   (int)n, n_threads, longest * 1000, late * 1000);
-            CHECK(longest < most);
-            CHECK(late < most);
+            struct asking whole = {0, 0}, stopped = {0, STOP_NS};
+            CHECK_EQ(verify_slowly(path, n_threads, &whole), 0);
+            CHECK(atomic_load(&disk.now) >= 1000 * MS + 40 * MIB_NS);
+            CHECK(whole.longest < MOST_NS);
+            CHECK_EQ(verify_slowly(path, n_threads, &stopped), PSTK_ECANCELED);
+            CHECK(stopped.longest < MOST_NS);
+            CHECK(atomic_load(&disk.now) - atomic_load(&disk.asked) < MOST_NS);
         }
         fixture_close(&f);
     }

@@ -9,7 +9,7 @@
 #include "support/test.h"
 
 #include <pthread.h>
-#include <time.h>
+#include <stdatomic.h>
 
 /* ---- an interpreter, as far as capsules go --------------------------------------------------- */
 
@@ -19,10 +19,10 @@ struct capsule {
     void (*destructor)(void *capsule);
 };
 
-static int refuses;    /* 1: no capsule can be made */
-static int has_lock;   /* 1: the test has the interpreter's lock, 0: gave it up, or never had it */
-static int n_unlocked; /* times that the interpreter's lock was given up */
-static int n_wrong;    /* times that it was taken by another state, or a type was not one of ours */
+static int refuses;  /* 1: no capsule can be made */
+static int has_lock; /* 1: the test has the interpreter's lock, 0: gave it up, or never had it */
+static _Atomic int n_unlocked; /* times that the interpreter's lock was given up */
+static int n_wrong; /* times that it was taken by another state, or a type was not one of ours */
 static struct pstk_batch *released; /* by another thread */
 static char raised[256];
 
@@ -251,12 +251,6 @@ static void run_nothing(void *user)
     (void)user;
 }
 
-static void nap_ms(long ms)
-{
-    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
-}
-
 static void *release_on(void *stream)
 {
     pstk_release(&released, stream);
@@ -265,7 +259,7 @@ static void *release_on(void *stream)
 
 static void *let_later(void *stream)
 {
-    nap_ms(300);
+    WAIT_UNTIL(atomic_load(&n_unlocked) == 1);
     cuda_fake_let(stream);
     return NULL;
 }
@@ -293,7 +287,7 @@ TEST(a_deleter_that_waits_for_another_threads_release_gives_up_the_interpreters_
     for (int i = 0; i < 4; i++)
         CHECK_EQ(cuda_fake_enqueue(stream, run_nothing, &err, 1, NULL, 0), cudaSuccess);
     CHECK_EQ(pthread_create(&releaser, NULL, release_on, stream), 0);
-    nap_ms(100);
+    WAIT_UNTIL(cuda_fake_n_stuck(stream) == 1);
     n_unlocked = 0;
     has_lock = 1;
     CHECK_EQ(pthread_create(&waker, NULL, let_later, stream), 0);

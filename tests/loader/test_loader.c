@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -201,10 +202,8 @@ TEST(seek_to_where_it_is_keeps_what_is_prefetched)
     CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
     pstk_release(&b, NULL);
     /* The batch that was given, and one in each slot. */
-    for (int i = 0; i < 20000 && before.stage_workers.n_items < 4 * (1 + s.n_slots); i++) {
-        usleep(1000);
-        pstk_get_stats(loader, &before);
-    }
+    WAIT_UNTIL(pstk_get_stats(loader, &before) < 0 ||
+               before.stage_workers.n_items >= 4 * (1 + s.n_slots));
     CHECK_EQ(pstk_seek(loader, 0, 4, NULL), 0);
     usleep(50000);
     pstk_get_stats(loader, &after);
@@ -341,10 +340,12 @@ static void interrupt_handler(int signal)
     pstk_interrupt(interrupted);
 }
 
+static _Atomic int may_decode; /* 0: rows wait */
+
 static int slow_decode(void *user, const struct pstk_sample *sample, void *row, uint64_t size)
 {
     (void)user, (void)sample;
-    usleep(300000);
+    WAIT_UNTIL(atomic_load(&may_decode));
     memset(row, 0, size);
     return 0;
 }
@@ -372,6 +373,7 @@ TEST(timeout_and_interrupt_end_a_wait)
     setitimer(ITIMER_REAL, &t, NULL);
     CHECK_EQ(pstk_next(interrupted, &b, NULL, -1, NULL), PSTK_EINTR);
     sigaction(SIGALRM, &old, NULL);
+    atomic_store(&may_decode, 1);
     CHECK_EQ(pstk_next(interrupted, &b, NULL, -1, NULL), 1);
     pstk_release(&b, NULL);
     pstk_close(&interrupted);

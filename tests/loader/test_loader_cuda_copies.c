@@ -42,12 +42,11 @@ struct waker {
     _Atomic int now;
 };
 
-/* Lets the stream go when it is asked, or so late that nobody can have waited for less. */
+/* Lets the stream go when it is asked; in the end also where nobody came so far as to ask. */
 static void *let_go(void *user)
 {
     struct waker *w = user;
-    for (int i = 0; i < 5000 && !atomic_load(&w->now); i++)
-        nap_ms(1);
+    WAIT_UNTIL(atomic_load(&w->now));
     cuda_fake_let(w->stream);
     return NULL;
 }
@@ -76,7 +75,7 @@ TEST(next_without_time_waits_for_no_other_threads_call)
     w.stream = r.stream;
     CHECK_EQ(pthread_create(&waker, NULL, let_go, &w), 0);
     CHECK_EQ(pthread_create(&releaser, NULL, release_on, &r), 0);
-    nap_ms(100);
+    WAIT_UNTIL(cuda_fake_n_stuck(r.stream) == 1);
     CHECK(!atomic_load(&r.is_over));
     CHECK_EQ(pstk_next(loader, &b, other, 0, &err), PSTK_ETIMEDOUT);
     CHECK_EQ(err.code, PSTK_ETIMEDOUT);
@@ -121,7 +120,7 @@ TEST(next_without_time_settles_no_slot_while_another_thread_is_in_a_call)
     w.stream = r.stream;
     CHECK_EQ(pthread_create(&waker, NULL, let_go, &w), 0);
     CHECK_EQ(pthread_create(&releaser, NULL, release_on, &r), 0);
-    nap_ms(100);
+    WAIT_UNTIL(cuda_fake_n_stuck(r.stream) == 1);
     cuda_fake_capture_stream(NULL);
     CHECK(!atomic_load(&r.is_over));
     CHECK_EQ(pstk_next(loader, &b, other, 0, &err), PSTK_ETIMEDOUT);
@@ -146,30 +145,20 @@ TEST(next_without_time_settles_no_slot_while_another_thread_is_in_a_call)
 /* Once all slots are loaded, give one back and hold what is then copied there. 0: nothing is. */
 static int hold_a_load(struct pstk_loader *loader, struct pstk_batch **b, cudaStream_t stream)
 {
-    struct cuda_fake_stats before, now;
+    struct cuda_fake_stats now;
     struct pstk_stats stats = {.size = sizeof stats};
-    for (int i = 0; i < 5000 && stats.stage_uploader.n_items < 3; i++) {
-        nap_ms(1);
-        pstk_get_stats(loader, &stats);
-    }
-    nap_ms(20);
+    WAIT_UNTIL(pstk_get_stats(loader, &stats) < 0 || stats.stage_uploader.n_items >= 3);
     cuda_fake_hold_copies(1);
-    cuda_fake_stats(&before);
     pstk_release(b, stream);
-    now = before;
-    for (int i = 0; i < 5000 && now.n_copies == before.n_copies; i++) {
-        nap_ms(1);
-        cuda_fake_stats(&now);
-    }
-    nap_ms(20); /* for what else it queues */
-    return now.n_copies > before.n_copies;
+    WAIT_UNTIL((cuda_fake_stats(&now), now.n_at_engines > 0));
+    nap_ms(20); /* for what else it may queue */
+    return now.n_at_engines > 0;
 }
 
-/* The stream comes to its end, in seconds at most. */
+/* The stream comes to its end. */
 static int ends(cudaStream_t stream)
 {
-    for (int i = 0; i < 5000 && cudaStreamQuery(stream) == cudaErrorNotReady; i++)
-        nap_ms(1);
+    WAIT_UNTIL(cudaStreamQuery(stream) != cudaErrorNotReady);
     return cudaStreamQuery(stream) == cudaSuccess;
 }
 
@@ -334,7 +323,7 @@ TEST(a_small_copy_of_the_trainers_waits_for_4_MiB_of_ours_at_most)
     cuda_fake_reset();
     CHECK(hold_a_load(loader, &b, stream));
     CHECK_EQ(cudaMemcpyAsync(small, pinned, 64, cudaMemcpyHostToDevice, other), cudaSuccess);
-    nap_ms(20); /* until it has come to the engine */
+    WAIT_UNTIL((cuda_fake_stats(&stats), stats.most_ahead > 0)); /* it has come to the engine */
     cuda_fake_hold_copies(0);
     CHECK_EQ(cudaStreamSynchronize(other), cudaSuccess);
     cuda_fake_stats(&stats);

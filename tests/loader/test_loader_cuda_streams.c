@@ -590,7 +590,8 @@ TEST(batches_come_while_another_thread_parks_slots)
     struct pstk_batch *b;
     cudaStream_t stream;
     pthread_t thread;
-    int n = 0, n_refused = 0;
+    int n = 0;
+    uint32_t n_refused = 0; /* since the last batch */
     pthread_rwlock_init(&c.lock, NULL);
     cuda_fake_open(NULL);
     cudaSetDevice(0);
@@ -598,14 +599,15 @@ TEST(batches_come_while_another_thread_parks_slots)
     cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking);
     CHECK_EQ(pstk_open(&loader, &s, NULL), 0);
     CHECK_EQ(pthread_create(&thread, NULL, release_while_capturing, &c), 0);
-    while (n < 300 && n_refused < 1000000) {
+    while (n < 300 && test_patience(n_refused)) {
         pthread_rwlock_rdlock(&c.lock);
         const int r = pstk_next(loader, &b, stream, n % 2 ? MS : 0, NULL);
         if (r == 1 && (b = atomic_exchange(&c.batch, b)) != NULL)
             pstk_release(&b, stream);
         pthread_rwlock_unlock(&c.lock);
         n += r == 1;
-        n_refused += r == PSTK_ENOBUFS; /* all are parked, or the last one waits to be */
+        /* All are parked, or the last one waits to be. */
+        n_refused = r == PSTK_ENOBUFS ? n_refused + 1 : 0;
         if (r < 0 && r != PSTK_ENOBUFS && r != PSTK_ETIMEDOUT)
             break;
         sched_yield();

@@ -40,9 +40,9 @@ static struct {
     int always;                       /* 1: every call from the nth on fails */
     void (*before)(const void *user); /* not NULL: done once before the nth call, which succeeds */
     const void *user;
-    long read_ns;     /* that each MiB of a read takes: a slow disk; 0: as it is */
-    atomic_int left;  /* calls before the one that fails */
-    atomic_int fired; /* calls that failed */
+    void (*on_read)(size_t size); /* called before each read; NULL: nothing is */
+    atomic_int left;              /* calls before the one that fails */
+    atomic_int fired;             /* calls that failed */
 } fault;
 
 static inline void fault_arm(int kind, int n, int native)
@@ -108,12 +108,10 @@ void *__wrap_realloc(void *p, size_t size)
     return fault_due(FAULT_MEMORY) ? NULL : __real_realloc(p, size);
 }
 
-static void slow_down(int kind, size_t size)
+static void announce(int kind, size_t size)
 {
-    const struct timespec pause = {.tv_nsec =
-                                       (long)((double)size / (1 << 20) * (double)fault.read_ns)};
-    if (kind == FAULT_READ && fault.read_ns)
-        nanosleep(&pause, NULL);
+    if (kind == FAULT_READ && fault.on_read)
+        fault.on_read(size);
 }
 
 /* Both names: _FILE_OFFSET_BITS decides which of them a caller gets. */
@@ -122,7 +120,7 @@ static void slow_down(int kind, size_t size)
     ssize_t __wrap_##name(int fd, type data, size_t size, off_t offset);                           \
     ssize_t __wrap_##name(int fd, type data, size_t size, off_t offset)                            \
     {                                                                                              \
-        slow_down(kind, size);                                                                     \
+        announce(kind, size);                                                                      \
         return fault_due(kind) ? -1 : __real_##name(fd, data, size, offset);                       \
     }
 WRAP_IO(pwrite, const void *, FAULT_WRITE)

@@ -84,6 +84,12 @@ static inline int test_nap(uint32_t n_before)
     return n_before < 60000;
 }
 
+/* Between two tries of the same: pause once there were many; 0 after more than a minute. */
+static inline int test_patience(uint32_t n_before)
+{
+    return n_before < 1000 || test_nap(n_before - 1000);
+}
+
 /*
  * Wait for what other threads do. The limit is for a defect, which the CHECK after it reports; no
  * machine is so slow. A test never sleeps for a fixed time and then expects something to have

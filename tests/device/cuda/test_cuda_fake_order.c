@@ -366,11 +366,11 @@ static int kernel_overtakes(uint32_t one_queue)
     cudaStreamWaitEvent(waits, copied, 0);
     cuda_fake_enqueue(kernels, append, &first, sizeof first, NULL, 0);
     cudaError_t code = cudaErrorNotReady;
-    for (int i = 0; i < (one_queue ? 50 : 5000) && code == cudaErrorNotReady; i++) {
-        const struct timespec t = {0, 1000000};
-        nanosleep(&t, NULL);
-        code = cudaStreamQuery(kernels);
-    }
+    if (one_queue)
+        for (uint32_t i = 0; i < 50 && code == cudaErrorNotReady && test_nap(i); i++)
+            code = cudaStreamQuery(kernels);
+    else
+        WAIT_UNTIL((code = cudaStreamQuery(kernels)) != cudaErrorNotReady);
     cuda_fake_hold_copies(0);
     cudaStreamSynchronize(kernels);
     cudaStreamSynchronize(waits);
@@ -400,8 +400,7 @@ TEST(an_engine_does_one_copy_at_a_time)
     copy_in(d, p, SIZE, a);
     copy_in(d + SIZE, p + SIZE, SIZE, a); /* comes to the engine after the first */
     copy_in(d + 2 * SIZE, p + 2 * SIZE, 2 * SIZE, b);
-    const struct timespec t = {0, 50000000};
-    nanosleep(&t, NULL);
+    WAIT_UNTIL(stats().most_ahead > 0); /* both streams have come */
     cuda_fake_hold_copies(0);
     cudaStreamSynchronize(a);
     cudaStreamSynchronize(b);

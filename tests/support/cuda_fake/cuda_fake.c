@@ -52,8 +52,11 @@ void cuda_fake_open(const struct cuda_fake_config *config)
 static void live(struct cuda_fake_stats *out)
 {
     const struct cuda_fake__state *f = &cuda_fake__state;
-    for (uint32_t i = 0; i < CUDA_FAKE_DEVICES; i++)
+    for (uint32_t i = 0; i < CUDA_FAKE_DEVICES; i++) {
         out->devices[i].has_context = f->devices[i].has_context;
+        for (uint32_t k = 0; k < CUDA_FAKE__N_ENGINES; k++)
+            out->n_at_engines += f->devices[i].engines[k].n_bytes;
+    }
     for (const struct cuda_fake__range *r = f->ranges; r; r = r->next) {
         if (r->tried)
             continue;

@@ -88,6 +88,7 @@ struct cuda_fake_stats {
     /* alive now, whatever cuda_fake_reset says */
     uint32_t n_allocations, n_registrations, n_pinned, n_streams, n_events, n_modules;
     uint64_t n_pinned_bytes; /* registered or allocated pinned */
+    uint64_t n_at_engines;   /* bytes of copies that came to an engine and are not done */
     struct cuda_fake_device_stats devices[CUDA_FAKE_DEVICES];
     /* since open or the last reset */
     uint64_t n_calls;             /* all but those that only tell errors */
@@ -161,6 +162,8 @@ void cuda_fake_let(cudaStream_t stream);
  * does meanwhile.
  */
 void cuda_fake_pass(uint64_t ns);
+/* Calls that wait for room in the stream, of config.stream_depth, now. */
+uint32_t cuda_fake_n_stuck(cudaStream_t stream);
 /* Records of events that the stream has reached. */
 uint64_t cuda_fake_records(cudaStream_t stream);
 

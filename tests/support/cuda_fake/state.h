@@ -116,6 +116,7 @@ struct CUstream_st {
     uint64_t n_records;                /* of those that are done */
     enum cuda_fake__engine_kind queue; /* that its last copy or kernel went through */
     uint32_t held, ending, ended, joined, tried;
+    uint32_t n_stuck; /* calls that wait for room */
     uint64_t random;
     pthread_cond_t work;
     pthread_t thread;

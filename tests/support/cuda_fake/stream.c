@@ -261,11 +261,13 @@ static void follow_default(struct CUstream_st *s)
 }
 
 /* A stream takes some 1000 launches, then the next one waits for room. */
-static void wait_for_room(const struct CUstream_st *s)
+static void wait_for_room(struct CUstream_st *s)
 {
     const struct cuda_fake__state *f = &cuda_fake__state;
+    s->n_stuck++;
     while (f->config.stream_depth && s->n_enqueued - s->n_done >= f->config.stream_depth)
         pthread_cond_wait(&cuda_fake__state.progress, &cuda_fake__state.lock);
+    s->n_stuck--;
 }
 
 /*
@@ -511,6 +513,15 @@ void cuda_fake_pass(uint64_t ns)
     cuda_fake__enter();
     cuda_fake__state.clock_ns += ns;
     cuda_fake__leave();
+}
+
+uint32_t cuda_fake_n_stuck(cudaStream_t stream)
+{
+    cuda_fake__enter();
+    const struct CUstream_st *s = cuda_fake__stream(stream);
+    const uint32_t n = s ? s->n_stuck : 0;
+    cuda_fake__leave();
+    return n;
 }
 
 uint64_t cuda_fake_records(cudaStream_t stream)
