@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define PSTK_FORMAT_VERSION 1
+#define PSTK_FORMAT_VERSION 2
 #define PSTK_MAX_FIELDS 64
 #define PSTK_MAX_DIMS 8
 /* Bytes of a field name, with the terminating 0. */

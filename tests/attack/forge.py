@@ -123,7 +123,7 @@ class Forge:
         return pages, self.crc(crcs)
 
     def write_header(self, data_end, index_offset, n_pages, index_crc, lanes):
-        values = dict(zip(HEADER_NAMES, (b"PSTKSHRD", 1, 0, self.schema_crc, self.tag, len(self.records), data_end,
+        values = dict(zip(HEADER_NAMES, (b"PSTKSHRD", 2, 0, self.schema_crc, self.tag, len(self.records), data_end,
                                          index_offset, index_offset + n_pages * PAGE, n_pages, index_crc, 0, *lanes)))
         values.update(self.change_header)
         header = struct.pack(HEADER, *values.values()).ljust(PAGE - 4, b"\0")
@@ -147,7 +147,7 @@ class Forge:
                  "header_crc32c": f"{header_crc:08x}", "index_crc32c": f"{index_crc:08x}",
                  "dictionaries": list(range(len(dictionaries)))}
         n_all = n_bytes + sum(d["bytes"] for d in dictionaries)
-        return {"format": "penstock", "version": 1, "identity": total.text(self.schema_crc),
+        return {"format": "penstock", "version": 2, "identity": total.text(self.schema_crc),
                 "n_samples": len(self.records), "n_shards": 1, "bytes": n_all, "part": 0, "n_parts": 1,
                 "note": self.note, "fields": fields, "names": self.names, "dictionaries": dictionaries,
                 "shards": [shard]}

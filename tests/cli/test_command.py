@@ -523,18 +523,20 @@ def what_is_no_data_set_is_one_sentence_with_the_path_and_status_2(world):
 
 
 @test
-def a_newer_version_is_status_2_and_a_damaged_manifest_status_1(world):
-    out, _ = copy_of(world, "newer")
+def another_version_is_status_2_and_a_damaged_manifest_status_1(world):
+    out, _ = copy_of(world, "version")
     path = os.path.join(out, "manifest.json")
     with open(path, "rb") as f:
         text = f.read()
-    body = text[:-22].replace(b'"version":1', b'"version":2').replace(b'"version": 1', b'"version": 2')
-    assert body != text[:-22]
-    with open(path, "wb") as f:
-        f.write(body + b',"crc32c":"%08x"}\n' % crc32c(body))
-    for command in READERS:
-        _, err = run(command[0], out, *command[1:], status=2)
-        assert "version" in err and err.count("\n") == 1, err
+    for version, told in ((1, "manifest.json is of version 1; this library reads version 2 (pack it again)"),
+                          (3, "a newer penstock wrote it: its version is 3; this penstock reads version 2")):
+        body = text[:-22].replace(b'"version":2', b'"version":%d' % version)
+        assert body != text[:-22]
+        with open(path, "wb") as f:
+            f.write(body + b',"crc32c":"%08x"}\n' % crc32c(body))
+        for command in [*READERS, ["merge", world.fresh("never")]]:
+            _, err = run(command[0], out, *command[1:], status=2)
+            assert told in err and err.count("\n") == 1, err
     for damaged in (text[:-300], text[:100] + b"?" + text[101:], text + b" ", b""):
         with open(path, "wb") as f:
             f.write(damaged)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import struct
 import subprocess
 import sys
 
@@ -98,7 +99,7 @@ def a_sound_data_set_has_no_fault(world):
     found = findings(out)
     expect({what: level(found, what) for what in found},
            {what: ["ok"] for what in ("data set", "shards", "storage", "records", "labels", "images", "loader")})
-    assert "12 samples; pstk, version 1" in found["data set"][0]["text"]
+    assert "12 samples; pstk, version 2" in found["data set"][0]["text"]
     assert found["shards"][0]["text"].startswith("%d," % run_json("info", out)["n_shards"])
     text, err = run("doctor", out)
     expect(err, "")
@@ -189,15 +190,32 @@ def arrays_that_cannot_be_read_are_an_error(world):
 @test
 def a_data_set_that_cannot_be_opened_says_why(world):
     _, out = packed(world)
-    change_manifest(out, '"version":1', '"version":2')
+    change_manifest(out, '"version":2', '"version":3')
     (finding,) = findings(out, status=1)["data set"]
-    assert finding["level"] == "error" and "version is 2" in finding["text"], finding
+    assert finding["level"] == "error" and "version is 3" in finding["text"], finding
     _, out = packed(world)
     path = os.path.join(out, "manifest.json")
     write(path, read(path)[:-30])
     (finding,) = findings(out, status=1)["data set"]
     assert finding["level"] == "error" and "manifest.json" in finding["text"], finding
     assert "copy manifest.json again" in finding["advice"], finding
+
+
+@test
+def a_shard_of_version_1_is_refused_by_its_version(world):
+    _, out = packed(world)
+    path = os.path.join(out, "shard-000000.pstk")
+    data = bytearray(read(path))
+    data[8:12] = struct.pack("<I", 1)
+    data[4092:4096] = struct.pack("<I", crc32c(data[:4092]))
+    write(path, data)
+    wanted = "shard-000000.pstk is of version 1; this library reads version 2 (pack it again)"
+    for command, status in ((["get", out, 0, "jpg"], 2), (["bench", out, "--no-ceilings", "--epochs", "1"], 2),
+                            (["verify", out], 1)):
+        _, err = run(*command, status=status)
+        assert wanted in err, err
+    (finding,) = findings(out, status=1)["shards"]
+    assert finding["level"] == "error" and wanted in finding["text"], finding
 
 
 @test

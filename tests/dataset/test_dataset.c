@@ -367,7 +367,7 @@ TEST(info_fields_and_names_are_those_of_the_manifest)
     CHECK_EQ(info.n_shards, 2);
     CHECK_EQ(info.n_fields, 3);
     CHECK_EQ(info.n_names, 2);
-    CHECK_EQ(info.format_version, 1);
+    CHECK_EQ(info.format_version, PSTK_FORMAT_VERSION);
     CHECK_EQ(info.bytes, k.manifest.bytes);
     CHECK_EQ(strlen(info.identity), 32);
     CHECK_EQ(pstk_dataset_get_info(d, &little), 0);

@@ -562,6 +562,32 @@ class Words(unittest.TestCase):
         for path in (sets.scalars(), "train", "/nowhere/train"):
             self.assertEqual(paths.local(path), path)
 
+    def test_a_data_set_of_version_1_is_refused_by_its_version(self):
+        def crc(data):
+            return _c.lib.pstk_crc32c(0, bytes(data), len(data))
+
+        path = os.path.join(sets.ROOT, "version-1")
+        shutil.copytree(sets.scalars(), path)
+        shard = next(os.path.join(path, file) for file in sorted(os.listdir(path)) if file.endswith(".pstk"))
+        with open(shard, "r+b") as file:
+            header = bytearray(file.read(4092))
+            header[8] = 1
+            file.seek(0)
+            file.write(header + crc(header).to_bytes(4, "little"))
+        said = "is of version 1; this library reads version 2 (pack it again)"
+        self.refused(penstock.UnsupportedError, [os.path.basename(shard), said], lambda: penstock.Dataset(path)[0])
+        loader = penstock.Loader(path, batch_size=10, framework="dlpack")
+        with contextlib.closing(loader):
+            with self.assertRaisesRegex(penstock.UnsupportedError, re.escape(said)):
+                next(iter(loader))
+        manifest = os.path.join(path, "manifest.json")
+        with open(manifest, "r+b") as file:
+            body = file.read()[:-22].replace(b'"version":2', b'"version":1')
+            file.seek(0)
+            file.write(body + b',"crc32c":"%08x"}\n' % crc(body))
+        for use in (penstock.Dataset, lambda path: penstock.Loader(path, batch_size=10, framework="dlpack")):
+            self.refused(penstock.UnsupportedError, ["manifest.json " + said], use, path)
+
     def test_every_path_may_begin_with_a_tilde_and_is_none_of_another_machine(self):
         home = os.path.join(sets.ROOT, "home")
         shutil.copytree(sets.scalars(10), os.path.join(home, "train"))

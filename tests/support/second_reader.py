@@ -166,7 +166,7 @@ def load_manifest(directory):
     need(int(end[1], 16) == crc32c(raw[:-22]), "manifest.json: checksum")
     m = json.loads(raw.decode("utf-8"), object_pairs_hook=no_duplicates)
     need(m.get("format") == "penstock", "manifest.json: format", m.get("format"))
-    need(m.get("version") == 1, "manifest.json: version", m.get("version"))
+    need(m.get("version") == 2, "manifest.json: version", m.get("version"))
     check_keys("manifest.json", m,
                "format version identity n_samples n_shards bytes part n_parts note fields names "
                "dictionaries shards crc32c".split())
@@ -341,7 +341,7 @@ class Shard:
         self.need(magic == b"PSTKSHRD", "magic")
         self.need(crc == crc32c(b[:4092]), "header checksum")
         self.need("%08x" % crc == m["header_crc32c"], "header checksum in the manifest")
-        self.need(version == 1 and flags == 0 and zero == 0, "version or flags")
+        self.need(version == 2 and flags == 0 and zero == 0, "version or flags")
         self.need(not any(b[88:4092]), "header zeros")
         self.need(schema == self.data.schema_crc, "schema checksum")
         self.need(self.n == m["n_records"] and 1 <= self.n < 1 << 32, "n_records")

@@ -476,7 +476,7 @@ static void parse_files(struct parse *parse, const struct pstk__json_piece *dict
     parse_shards(parse, &s);
 }
 
-/* First of all: this version cannot know the meaning of a newer version's keys. */
+/* First of all: the keys of another version mean other things. */
 static void parse_version(struct parse *parse, json_t *top)
 {
     if (strcmp(get_text(parse, top, "format"), "penstock") != 0)
@@ -487,8 +487,13 @@ static void parse_version(struct parse *parse, json_t *top)
             parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
             "%s: a newer penstock wrote it: its version is %llu; this penstock reads version %d",
             parse->name, (unsigned long long)version, PSTK_FORMAT_VERSION);
+    else if (parse->code == 0 && version == 0)
+        fail_key(parse, "version", "is 0, which is not a version");
     else if (parse->code == 0 && version < PSTK_FORMAT_VERSION)
-        fail_key(parse, "version", "is %llu, which is not a version", (unsigned long long)version);
+        parse->code =
+            pstk__fail(parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                       "%s is of version %llu; this library reads version %d (pack it again)",
+                       parse->name, (unsigned long long)version, PSTK_FORMAT_VERSION);
 }
 
 /* Keys of the top object; the lists, which are parsed element by element, come last. */

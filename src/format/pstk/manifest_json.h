@@ -9,7 +9,7 @@
 #include "format/pstk/manifest.h"
 
 /* Parse a whole manifest into *m (whatever it held is lost; on failure it is empty). `name` is the
- * file's path, for messages. EBADMSG names what is wrong; ENOTSUP: intact, of a newer version. An
+ * file's path, for messages. EBADMSG names what is wrong; ENOTSUP: intact, of another version. An
  * empty data set (no shard) is a valid manifest. */
 int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t size,
                          const char *name, struct pstk_error *err);

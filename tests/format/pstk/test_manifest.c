@@ -150,14 +150,17 @@ TEST(every_flipped_bit_and_every_cut_is_found)
     free(text);
 }
 
-TEST(a_newer_version_is_named_before_its_keys_are_looked_at)
+TEST(another_version_is_named_before_its_keys_are_looked_at)
 {
     struct pstk_error err;
-    CHECK_EQ(parse_edited("\"version\":1", "\"version\":2,\"new\":[]", &err), PSTK_ENOTSUP);
+    CHECK_EQ(parse_edited("\"version\":2", "\"version\":3,\"new\":[]", &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message,
-                 "a newer penstock wrote it: its version is 2; this penstock reads version 1"));
+                 "a newer penstock wrote it: its version is 3; this penstock reads version 2"));
     CHECK(strstr(err.message, "manifest.json"));
-    CHECK_EQ(parse_edited("\"version\":1", "\"version\":0", &err), PSTK_EBADMSG);
+    CHECK_EQ(parse_edited("\"version\":2", "\"version\":1,\"old\":[]", &err), PSTK_ENOTSUP);
+    CHECK_STR(err.message,
+              "manifest.json is of version 1; this library reads version 2 (pack it again)");
+    CHECK_EQ(parse_edited("\"version\":2", "\"version\":0", &err), PSTK_EBADMSG);
     CHECK_EQ(parse_edited("\"penstock\"", "\"webdataset\"", &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "another program"));
 }
@@ -195,8 +198,8 @@ TEST(keys_count_by_what_they_say_and_once)
     CHECK_EQ(parse_edited("\"names\"", "\"n\\u0061mes\"", &err), 0);
     CHECK_EQ(parse_edited("\"names\"", "\"names\":[],\"n\\u0061mes\"", &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "the key names appears twice"));
-    CHECK_EQ(parse_edited("\"version\":1", "\"new\":[],\"version\":2", &err), PSTK_ENOTSUP);
-    CHECK_EQ(parse_edited("\"version\":1", "\"\":[],\"version\":1", &err), PSTK_EBADMSG);
+    CHECK_EQ(parse_edited("\"version\":2", "\"new\":[],\"version\":3", &err), PSTK_ENOTSUP);
+    CHECK_EQ(parse_edited("\"version\":2", "\"\":[],\"version\":2", &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "is unknown"));
 }
 
@@ -425,7 +428,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_manifest_comes_back_as_it_was_printed),
         CASE(every_flipped_bit_and_every_cut_is_found),
-        CASE(a_newer_version_is_named_before_its_keys_are_looked_at),
+        CASE(another_version_is_named_before_its_keys_are_looked_at),
         CASE(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed),
         CASE(keys_count_by_what_they_say_and_once),
         CASE(what_is_no_JSON_is_named_by_its_line),

@@ -43,7 +43,7 @@ static void add(struct text *t, const char *words)
     add_bytes(t, words, strlen(words));
 }
 
-#define HEAD "{\"format\":\"penstock\",\"version\":1,"
+#define HEAD "{\"format\":\"penstock\",\"version\":2,"
 #define FACTS                                                                                      \
     "\"identity\":\"0123456789abcdef0123456789abcdef\",\"n_samples\":%u,\"n_shards\":%u,"          \
     "\"bytes\":%llu,\"part\":0,\"n_parts\":1,\"note\":\"\","

@@ -56,18 +56,22 @@ TEST(every_flipped_bit_of_a_header_is_found)
     }
 }
 
-TEST(an_intact_newer_header_is_refused_by_its_version_and_flags)
+TEST(an_intact_header_of_another_version_or_with_flags_is_refused_by_them)
 {
     uint8_t b[4096];
     struct pstk__shard_header h = sample_header(), back;
     struct pstk_error err = {0};
     pstk__shard_header_encode(&h, b);
-    pstk__put32(b + 8, 2);
+    pstk__put32(b + 8, 3);
     seal_header(b);
     CHECK_EQ(pstk__shard_header_check(&back, b, "x.pstk", &err), PSTK_ENOTSUP);
     CHECK(strstr(err.message,
-                 "a newer penstock wrote it: its version is 2; this penstock reads version 1"));
+                 "a newer penstock wrote it: its version is 3; this penstock reads version 2"));
     pstk__put32(b + 8, 1);
+    seal_header(b);
+    CHECK_EQ(pstk__shard_header_check(&back, b, "x.pstk", &err), PSTK_ENOTSUP);
+    CHECK_STR(err.message, "x.pstk is of version 1; this library reads version 2 (pack it again)");
+    pstk__put32(b + 8, 2);
     pstk__put32(b + 12, 0x10);
     seal_header(b);
     CHECK_EQ(pstk__shard_header_check(&back, b, "x.pstk", &err), PSTK_ENOTSUP);
@@ -234,7 +238,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(a_header_comes_back_as_it_was_written),
         CASE(every_flipped_bit_of_a_header_is_found),
-        CASE(an_intact_newer_header_is_refused_by_its_version_and_flags),
+        CASE(an_intact_header_of_another_version_or_with_flags_is_refused_by_them),
         CASE(hostile_header_values_with_a_right_checksum_are_refused),
         CASE(a_shard_over_16_tib_cannot_be_derived),
         CASE(the_number_of_pages_is_records_by_509_rounded_up),
