@@ -42,7 +42,7 @@ static int open_source(struct pstk__pipeline *pipeline, struct pstk_error *err)
     if (r < 0)
         return r;
     pipeline->source = pstk__dataset_source(pipeline->dataset);
-    const uint64_t most = s->max_record_size ? s->max_record_size : PSTK__MAX_RECORD_SIZE;
+    const uint64_t most = s->max_record_size ? s->max_record_size : PSTK__MAX_VALUE_SIZE;
     if (pipeline->source->limits.max_size > most)
         return pstk__fail(
             err, PSTK_EFBIG, PSTK_STAGE_OPEN,

@@ -119,6 +119,7 @@ static int reserve_offset(struct pstk__shard_writer *writer, struct pstk_error *
 int pstk__shard_writer_add(struct pstk__shard_writer *writer, const struct pstk__field_view *views,
                            uint64_t size, struct pstk_error *err)
 {
+    static const uint8_t zeros[PSTK__RECORD_ALIGN];
     int r = reserve_offset(writer, err);
     if (r < 0)
         return r;
@@ -126,9 +127,14 @@ int pstk__shard_writer_add(struct pstk__shard_writer *writer, const struct pstk_
     writer->offsets[number] = position(writer);
     pstk__record_head(writer->schema, writer->tag, number, views, writer->head);
     r = append(writer, writer->head, writer->schema->head_size, err);
-    for (uint32_t i = 0; r == 0 && i < writer->schema->n_fields; i++)
-        if (writer->schema->entry[i] >= 0)
-            r = append(writer, views[i].data, views[i].stored_size, err);
+    for (uint32_t i = 0; r == 0 && i < writer->schema->n_fields; i++) {
+        if (writer->schema->entry[i] < 0)
+            continue;
+        const uint64_t stored = views[i].stored_size;
+        r = append(writer, views[i].data, stored, err);
+        if (r == 0)
+            r = append(writer, zeros, pstk__record_aligned(stored) - stored, err);
+    }
     if (r < 0)
         return r;
     pstk__identity_add(&writer->identity, writer->schema, views);

@@ -315,10 +315,7 @@ static int emit_record(struct pstk_writer *w, const struct pstk__field_view *vie
                        struct pstk_error *err)
 {
     const struct pstk__schema *schema = &w->manifest.schema;
-    uint64_t size = schema->head_size;
-    for (uint32_t i = 0; i < schema->n_fields; i++)
-        if (schema->entry[i] >= 0)
-            size += views[i].stored_size;
+    const uint64_t size = pstk__record_size(schema, views);
     int r = 0;
     if (!pstk__shard_writer_fits(&w->shards, size, w->shard_size)) {
         if (w->shards.fd >= 0)
@@ -579,10 +576,10 @@ static int check_record(const struct pstk_writer *w, struct candidate *candidate
     uint64_t size = schema->head_size;
     for (uint32_t i = 0; i < schema->n_fields; i++) {
         const uint64_t value_size = candidate->values[i].size;
-        if (value_size > PSTK__MAX_RECORD_SIZE)
+        if (value_size > PSTK__MAX_VALUE_SIZE)
             return fail_value(w, i, PSTK_EFBIG, err, "the value is 4 GiB or larger");
         candidate->plain_size += value_size;
-        size += schema->entry[i] >= 0 ? value_size : 0;
+        size += schema->entry[i] >= 0 ? pstk__record_aligned(value_size) : 0;
         if (size > PSTK__MAX_RECORD_SIZE)
             return fail_value(w, i, PSTK_EFBIG, err, "the record is 4 GiB or larger");
         int r = check_value(w, i, candidate, err);

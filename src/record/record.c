@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Where things lie in a record head and in an entry; FORMAT.md has the tables. */
 enum {
@@ -129,6 +130,7 @@ static const char *limit_broken(const struct pstk__record_limits *limits, uint32
 static void read_entry(struct pstk__field_view *v, const uint8_t *e)
 {
     v->data = NULL;
+    v->gap = 0;
     v->stored_size = pstk__get32(e + ENTRY_STORED_SIZE);
     v->plain_size = pstk__get32(e + ENTRY_PLAIN_SIZE);
     v->stored_crc = pstk__get32(e + ENTRY_STORED_CRC);
@@ -166,7 +168,8 @@ static void view_fixed(struct pstk__field_view *v, const struct pstk__schema *sc
     };
 }
 
-/* Views of all fields, each entry checked by itself; *end is where the last one ends. */
+/* Views of all fields, each entry checked by itself; *end is where the gap after the last one ends.
+ */
 static int view_fields(struct pstk__record *out, const struct pstk__record_limits *limits,
                        const struct pstk__record_place *place, const uint8_t *head, uint64_t *end,
                        struct pstk_error *err)
@@ -190,10 +193,10 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
             wrong = limit_broken(limits, i, v);
         if (wrong)
             return fail_entry(place, schema, i, v, wrong, err);
-        /* At most 64 sizes below 2^32 are added: no overflow. The offset is only used once the sum
+        /* At most 64 sizes up to 2^32 are added: no overflow. The offset is only used once the sum
          * was found to be the record's size, which fits 32 bits. */
         v->offset = (uint32_t)*end;
-        *end += v->stored_size;
+        *end += pstk__record_aligned(v->stored_size);
     }
     return 0;
 }
@@ -202,12 +205,12 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
 static int check_head(const struct pstk__schema *schema, const struct pstk__record_place *place,
                       const uint8_t *head, uint64_t available, struct pstk_error *err)
 {
-    if (place->size > UINT32_MAX || place->size < schema->head_size ||
+    if (place->size > PSTK__MAX_RECORD_SIZE || place->size < schema->head_size ||
         available < schema->head_size)
-        return fail_record(place, 0, place->size, err,
-                           "%llu of %llu bytes are present; a head has %u, a record at most 2^32-1",
-                           (unsigned long long)available, (unsigned long long)place->size,
-                           schema->head_size);
+        return fail_record(
+            place, 0, place->size, err,
+            "%llu of %llu bytes are present; a head has %u, a record at most 2^32-16",
+            (unsigned long long)available, (unsigned long long)place->size, schema->head_size);
     uint32_t crc = pstk__crc32c(0, head + HEAD_TAG, schema->head_size - HEAD_TAG);
     if (crc != pstk__get32(head + HEAD_CRC))
         return fail_record(place, 0, schema->head_size, err,
@@ -219,7 +222,25 @@ static int check_head(const struct pstk__schema *schema, const struct pstk__reco
                            "misplaced: this is record %llu of the shard with tag %08x, not %08x",
                            (unsigned long long)pstk__get64(head + HEAD_NUMBER),
                            pstk__get32(head + HEAD_TAG), place->tag);
+    if (!pstk__record_gap_is_zero(head + schema->head_size, schema->head_size - schema->fixed_end))
+        return fail_record(place, schema->fixed_end, schema->head_size - schema->fixed_end, err,
+                           "the head ends with %u bytes that must be zero and are not",
+                           schema->head_size - schema->fixed_end);
     return 0;
+}
+
+/* Point the fields to their data, as far as that was read. */
+static void view_data(struct pstk__record *record, const uint8_t *bytes, uint64_t available)
+{
+    for (uint32_t i = 0; i < record->schema->n_fields; i++) {
+        struct pstk__field_view *v = &record->fields[i];
+        const uint64_t end = (uint64_t)v->offset + v->stored_size;
+        if (v->checksum == PSTK__CHECKSUM_HEAD || end > available)
+            continue;
+        v->data = bytes + v->offset;
+        v->gap = (uint32_t)(pstk__record_aligned(end) - end);
+        v->gap = end + v->gap <= available ? v->gap : 0;
+    }
 }
 
 int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *schema,
@@ -249,13 +270,21 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
     if (end > limits->max_size)
         return fail_record(place, 0, place->size, err, "%llu bytes are over the limit of %llu",
                            (unsigned long long)end, (unsigned long long)limits->max_size);
-    for (uint32_t i = 0; i < schema->n_fields; i++) {
-        struct pstk__field_view *v = &out->fields[i];
-        if (v->checksum != PSTK__CHECKSUM_HEAD && (uint64_t)v->offset + v->stored_size <= available)
-            v->data = head + v->offset;
-    }
+    view_data(out, head, available);
     out->n_fields = schema->n_fields;
     return 0;
+}
+
+/* What follows field i is not zero. */
+static int __attribute__((cold, noinline))
+fail_gap(const struct pstk__record *record, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__field_view *v = &record->fields[i];
+    pstk__record_fail(record, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
+                      "the %u bytes after it must be zero and are not", v->gap);
+    pstk__fail_at(err, PSTK_EBADMSG, record->shard, record->number,
+                  record->file_offset + v->offset + v->stored_size, v->gap);
+    return PSTK_EBADMSG;
 }
 
 int pstk__record_check_field(const struct pstk__record *record, uint32_t i, struct pstk_error *err)
@@ -270,10 +299,18 @@ int pstk__record_check_field(const struct pstk__record *record, uint32_t i, stru
         return 0;
     uint32_t crc = pstk__crc32c(0, v->data, v->stored_size);
     if (crc == v->stored_crc)
-        return 0;
+        return pstk__field_gap_is_zero(v) ? 0 : fail_gap(record, i, err);
     return pstk__record_fail(record, i, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
                              "damaged: its checksum is %08x, the record head says %08x", crc,
                              v->stored_crc);
+}
+
+uint64_t pstk__record_size(const struct pstk__schema *schema, const struct pstk__field_view *views)
+{
+    uint64_t size = schema->head_size;
+    for (uint32_t i = 0; i < schema->n_fields; i++)
+        size += schema->entry[i] < 0 ? 0 : pstk__record_aligned(views[i].stored_size);
+    return size;
 }
 
 void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t number,
@@ -299,5 +336,6 @@ void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t
         pstk__put16(e + ENTRY_HEIGHT, v->height);
         pstk__put16(e + ENTRY_FLAGS, v->flags);
     }
+    memset(b + schema->fixed_end, 0, schema->head_size - schema->fixed_end);
     pstk__put32(b + HEAD_CRC, pstk__crc32c(0, b + HEAD_TAG, schema->head_size - HEAD_TAG));
 }

@@ -7,6 +7,7 @@
 #ifndef PSTK_RECORD_H
 #define PSTK_RECORD_H
 
+#include "base/little.h"
 #include "record/schema.h"
 
 /* The plain bytes are not those that were packed, but a standard JPEG file with the same
@@ -35,6 +36,7 @@ struct pstk__field_view {
     uint32_t checksum; /* enum pstk__checksum */
     uint16_t flags;    /* PSTK__FIELD_... */
     uint16_t kept;     /* enum pstk_kept; set by the encoders of pack alone */
+    uint32_t gap;      /* bytes after data that were read with it and must be zero */
 };
 
 /* A field whose values lie in a file of its own, one after the other. */
@@ -84,7 +86,21 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
 /* Where the stored bytes of field i lie: file, its name, and byte in it. */
 void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t *file,
                          const char **name, uint64_t *offset);
-/* Check the stored bytes of field i as its checksum kind requires. */
+/* 1 when the `gap` bytes before `end`, at most 16, are zero; 16 bytes before `end` can be read. */
+static inline int pstk__record_gap_is_zero(const uint8_t *end, uint32_t gap)
+{
+    const unsigned __int128 last =
+        (unsigned __int128)pstk__get64(end - 8) << 64 | pstk__get64(end - 16);
+    return gap == 0 || last >> (128 - 8 * gap) == 0;
+}
+
+/* The same of what follows a field's data. */
+static inline int pstk__field_gap_is_zero(const struct pstk__field_view *v)
+{
+    return v->gap == 0 || pstk__record_gap_is_zero(v->data + v->stored_size + v->gap, v->gap);
+}
+
+/* Check the stored bytes of field i as its checksum kind requires, and the gap after them. */
 int pstk__record_check_field(const struct pstk__record *record, uint32_t i, struct pstk_error *err);
 /* Name damage in field i of a record: shard, record, byte range of the field. Returns EBADMSG or
  * `code`.
@@ -93,6 +109,9 @@ int pstk__record_fail(const struct pstk__record *record, uint32_t i, int code, i
                       struct pstk_error *err, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 
+/* Bytes of a record whose fields are stored as `views` say: its fields with an entry begin one
+ * after another at multiples of PSTK__RECORD_ALIGN. */
+uint64_t pstk__record_size(const struct pstk__schema *schema, const struct pstk__field_view *views);
 /* Write a head of schema->head_size bytes. views[i].data of fixed fields: their bytes; the other
  * members as they are to be stored. */
 void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t number,

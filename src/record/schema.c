@@ -13,7 +13,6 @@
 #define LEVEL_MAX 22
 
 /* A value lies in one record, and that has at most 2^32-1 bytes. */
-#define VALUE_MAX 0xffffffffull
 
 static const char *const kind_names[] = {
     [PSTK_FIELD_BYTES] = "bytes",   [PSTK_FIELD_UTF8] = "utf8",       [PSTK_FIELD_IMAGE] = "image",
@@ -58,7 +57,7 @@ static uint64_t shape_size(const struct pstk_field *field)
     for (uint32_t d = 0; d < field->n_dims; d++) {
         if (field->shape[d] == 0)
             return 0;
-        if (field->shape[d] > VALUE_MAX / size)
+        if (field->shape[d] > PSTK__MAX_VALUE_SIZE / size)
             return UINT64_MAX;
         size *= field->shape[d];
     }
@@ -80,7 +79,7 @@ static int check_shape(const struct pstk_field *field, uint32_t i, struct pstk_e
                           "ndarray, 0 for the others",
                           i, field->name, field->n_dims, PSTK_MAX_DIMS);
     for (uint32_t d = 0; d < field->n_dims; d++)
-        if (field->shape[d] > VALUE_MAX)
+        if (field->shape[d] > PSTK__MAX_VALUE_SIZE)
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                               "fields[%u] \"%s\": shape[%u]: value is %llu; must be at most "
                               "2^32-1, the bytes of a record",
@@ -163,7 +162,7 @@ static uint32_t plain_size(const struct pstk_field *field)
     return field->kind == PSTK_FIELD_NDARRAY ? (uint32_t)shape_size(field) : 0;
 }
 
-/* At most 16 + 64 * 4096 bytes: far from overflow. */
+/* At most 16 + 64 * 4096 bytes and 15 of zeros: far from overflow. */
 static void derive_layout(struct pstk__schema *schema)
 {
     schema->n_entries = 0;
@@ -174,13 +173,14 @@ static void derive_layout(struct pstk__schema *schema)
             size <= PSTK__FIXED_MAX && schema->fields[i].codec == PSTK_CODEC_NONE ? size : 0;
         schema->entry[i] = schema->fixed_size[i] ? -1 : (int32_t)schema->n_entries++;
     }
-    schema->head_size = PSTK__RECORD_HEAD + schema->n_entries * PSTK__RECORD_ENTRY;
+    schema->fixed_end = PSTK__RECORD_HEAD + schema->n_entries * PSTK__RECORD_ENTRY;
     for (uint32_t i = 0; i < schema->n_fields; i++) {
         if (schema->fixed_size[i] == 0)
             continue;
-        schema->fixed_offset[i] = schema->head_size;
-        schema->head_size += schema->fixed_size[i];
+        schema->fixed_offset[i] = schema->fixed_end;
+        schema->fixed_end += schema->fixed_size[i];
     }
+    schema->head_size = (uint32_t)pstk__record_aligned(schema->fixed_end);
 }
 
 static uint32_t crc_text(uint32_t crc, const char *text)

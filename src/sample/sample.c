@@ -167,7 +167,8 @@ static int is_copied_at_once(const struct pstk__output *o, const struct pstk__fi
 static int write_lone_copy(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__field_view *v = work->view;
-    if (pstk__crc32c_copy(0, work->rows[i].data, v->data, v->plain_size) == v->stored_crc) {
+    if (pstk__crc32c_copy(0, work->rows[i].data, v->data, v->plain_size) == v->stored_crc &&
+        pstk__field_gap_is_zero(v)) {
         work->rows[i].size = v->plain_size;
         return 0;
     }

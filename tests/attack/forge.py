@@ -79,7 +79,7 @@ class Forge:
         self.dictionaries = list(dictionaries)
         self.names = ["a", "b", "c"]
         self.read = [reader.Field(f.manifest()) for f in fields]
-        self.head_size = 16 + sum(f.fixed_size if f.fixed else 24 for f in self.read)
+        self.head_size = reader.aligned(16 + sum(f.fixed_size if f.fixed else 24 for f in self.read))
         self.schema_crc = crc("".join(f.schema_line() for f in self.read).encode())
         self.tag = 0x5eed
         self.change_head = {}    # record: function(bytearray head), before its checksum
@@ -104,8 +104,8 @@ class Forge:
             words += [plain_size | plain_crc << 32, value.encoding | value.width << 16 | value.height << 32]
             f.count(stored_size, plain_size, reader.CODECS.get(value.codec, "none"),
                     reader.ENCODINGS.get(value.encoding, "none"), value.width, value.height, value.flags)
-            data += value.stored
-        head += fixed
+            data += value.stored.ljust(reader.aligned(len(value.stored)), b"\0")
+        head += fixed.ljust(self.head_size - len(head), b"\0")
         struct.pack_into("<IQ", head, 4, self.tag, k)
         if k in self.change_head:
             self.change_head[k](head)

@@ -251,7 +251,7 @@ def mutate_head(rng):
 
 def mutate_offsets(rng):
     """A function that changes a shard's offsets before the checksums of their pages."""
-    number, at, step = rng.choice(WIDE), rng.random(), rng.choice((-4096, -1, 1, 7, 1 << 31, 1 << 33))
+    number, at, step = rng.choice(WIDE), rng.random(), rng.choice((-4096, -16, -1, 1, 16, 1 << 31, 1 << 33))
 
     def change(offsets):
         i = int(at * len(offsets))

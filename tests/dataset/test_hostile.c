@@ -65,7 +65,7 @@ static void set_stats(struct pstk_field_stats *s, const struct trap *t)
 static uint8_t *make_shard(const struct trap *t, const struct pstk__schema *schema,
                            struct pstk__shard_header *h)
 {
-    const uint32_t record_size = schema->head_size + t->view.stored_size;
+    const uint64_t record_size = pstk__record_size(schema, &t->view);
     *h = (struct pstk__shard_header){.schema_crc = schema->crc, .tag = 7, .n_records = 1};
     h->data_end = PSTK__HEADER_SIZE + record_size;
     pstk__shard_header_derive(h, NULL);

@@ -259,13 +259,13 @@ TEST(behind_a_damaged_page_the_next_page_is_used)
     for (int64_t k = 0; k < 1200; k++)
         CHECK_EQ(pstk_writer_add(w, &(struct pstk_value){&k, 8}, 1, &f.err), 0);
     CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
-    /* 24 bytes a record: they end at byte 32896, so page 0 lies at 36864. */
+    /* 32 bytes a record: they end at byte 42496, so page 0 lies at 45056. */
     const char *shard = "shard-000000.pstk";
-    flip(path, shard, 36864 + 100, 1);
+    flip(path, shard, 45056 + 100, 1);
     CHECK_EQ(verify(t, path, 0, 1), 1);
     CHECK_EQ(t->bads[0].length, 4096);
     CHECK(strstr(t->bads[0].message, "records 0 to 508") != NULL);
-    flip(path, shard, 4096 + 24 * 1100 + 20, 1);
+    flip(path, shard, 4096 + 32 * 1100 + 20, 1);
     CHECK_EQ(verify(t, path, 0, 1), 2);
     CHECK_EQ(t->bads[1].record, 1100);
     free(t);

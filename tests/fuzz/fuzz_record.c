@@ -62,12 +62,25 @@ static void parse(const struct pstk__schema *s, const uint8_t *bytes, size_t siz
     for (uint32_t i = 0; code == 0 && i < N_FIELDS; i++) {
         const struct pstk__field_view *v = &r.fields[i];
         if (!v->data || v->data < bytes || v->data + v->stored_size > bytes + size ||
-            v->plain_size > MAX_PLAIN || v->width > 64 || v->height > 64)
+            v->data + v->stored_size + v->gap > bytes + size || v->plain_size > MAX_PLAIN ||
+            v->width > 64 || v->height > 64)
             abort();
-        pstk__record_check_field(&r, i, &err);
+        if (v->checksum != PSTK__CHECKSUM_HEAD && v->offset % PSTK__RECORD_ALIGN)
+            abort();
+        if (pstk__record_check_field(&r, i, &err) == 0 && !pstk__field_gap_is_zero(v))
+            abort();
         if (v->checksum != PSTK__CHECKSUM_HEAD)
             decode_field(&r, i);
     }
+}
+
+/* Give the entry of a field a stored size that takes `room` bytes, a multiple of 16, with its gap,
+ * which becomes zero. */
+static void fit(uint8_t *entry, uint8_t *field, uint32_t room)
+{
+    const uint32_t gap = room ? pstk__get32(entry) % PSTK__RECORD_ALIGN : 0;
+    pstk__put32(entry, room - gap);
+    memset(field + room - gap, 0, gap);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -84,12 +97,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(sealed, data, size);
     pstk__put32(sealed, pstk__crc32c(0, sealed + 4, s.head_size - 4));
     parse(&s, sealed, size);
-    /* Its entries' sizes made to fit, so that the bytes behind the head are reached. */
-    uint32_t rest = (uint32_t)(size - s.head_size), first = rest / 2;
-    pstk__put32(sealed + 16, first);
-    pstk__put32(sealed + 16 + 24, rest - first);
+    /* Its sizes made to fit, so that the bytes behind the head are reached, and the gaps zero. */
+    const uint32_t whole = (uint32_t)(size - s.head_size) / PSTK__RECORD_ALIGN * PSTK__RECORD_ALIGN;
+    const uint32_t second = whole / 2 / PSTK__RECORD_ALIGN * PSTK__RECORD_ALIGN;
+    fit(sealed + 16, sealed + s.head_size, second);
+    fit(sealed + 16 + PSTK__RECORD_ENTRY, sealed + s.head_size + second, whole - second);
+    memset(sealed + s.fixed_end, 0, s.head_size - s.fixed_end);
     pstk__put32(sealed, pstk__crc32c(0, sealed + 4, s.head_size - 4));
-    parse(&s, sealed, size);
+    parse(&s, sealed, s.head_size + whole);
     free(sealed);
     return 0;
 }

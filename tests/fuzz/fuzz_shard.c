@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define HEAD_SIZE 40
+#define HEAD_SIZE 48
 
 static void check_page(const struct pstk__shard_header *h, uint32_t page, const uint8_t *bytes)
 {
@@ -34,8 +34,8 @@ static void check_page(const struct pstk__shard_header *h, uint32_t page, const 
     for (uint64_t i = first; r == 0 && i < first + PSTK__PAGE_RECORDS && i < h->n_records; i++) {
         uint64_t offset, n;
         pstk__page_extent(bytes, i, &offset, &n);
-        if (offset < PSTK__HEADER_SIZE || n < HEAD_SIZE || n > PSTK__MAX_RECORD_SIZE ||
-            offset > h->data_end || n > h->data_end - offset)
+        if (offset % PSTK__RECORD_ALIGN || offset < PSTK__HEADER_SIZE || n < HEAD_SIZE ||
+            n > PSTK__MAX_RECORD_SIZE || offset > h->data_end || n > h->data_end - offset)
             abort();
     }
 }

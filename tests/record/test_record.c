@@ -11,6 +11,18 @@
 #define NUMBER 41
 #define AT 8192 /* of the record in its shard */
 
+/* Where the parts of the sample's record lie; what lies between them is zero. */
+enum {
+    FIXED = 16 + 2 * 24,
+    FIXED_END = FIXED + 4,
+    HEAD = 80,
+    IMAGE = HEAD,
+    IMAGE_END = IMAGE + 18,
+    TEXT = IMAGE + 32,
+    TEXT_END = TEXT + 5,
+    SIZE = TEXT + 16,
+};
+
 static const struct pstk_field sample_fields[] = {
     {.name = "img", .kind = PSTK_FIELD_IMAGE},
     {.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I32},
@@ -25,14 +37,20 @@ struct sample {
     struct pstk__field_view views[3];
     uint8_t pixels[18];
     uint8_t number[4];
-    uint8_t bytes[128];
+    uint8_t bytes[SIZE];
 };
 
 static void write_record(struct sample *s)
 {
     pstk__record_head(&s->schema, TAG, NUMBER, s->views, s->bytes);
-    memcpy(s->bytes + s->schema.head_size, s->pixels, 18);
-    memcpy(s->bytes + s->schema.head_size + 18, "hello", 5);
+    memcpy(s->bytes + IMAGE, s->pixels, 18);
+    memcpy(s->bytes + TEXT, "hello", 5);
+}
+
+/* Give an edited head a fitting checksum again. */
+static void seal(struct sample *s)
+{
+    pstk__put32(s->bytes, pstk__crc32c(0, s->bytes + 4, HEAD - 4));
 }
 
 static void make_sample(struct sample *s)
@@ -55,7 +73,7 @@ static void make_sample(struct sample *s)
     s->views[2] = (struct pstk__field_view){
         .stored_size = 5, .plain_size = 5, .stored_crc = crc, .plain_crc = crc};
     s->place = (struct pstk__record_place){
-        .shard = "x.pstk", .tag = TAG, .number = NUMBER, .file_offset = AT, .size = 68 + 23};
+        .shard = "x.pstk", .tag = TAG, .number = NUMBER, .file_offset = AT, .size = SIZE};
     s->limits = (struct pstk__record_limits){.max_size = 200,
                                              .max_stored = {18, 0, 5},
                                              .max_plain = {18, 0, 9},
@@ -76,18 +94,22 @@ TEST(a_record_comes_back_as_it_was_written)
     struct sample s;
     struct pstk__record r;
     make_sample(&s);
-    CHECK_EQ(s.schema.head_size, 68);
-    CHECK_EQ(parse(&s, 91, &r, NULL), 0);
+    CHECK_EQ(s.schema.fixed_end, FIXED_END);
+    CHECK_EQ(s.schema.head_size, HEAD);
+    CHECK_EQ(pstk__record_size(&s.schema, s.views), SIZE);
+    CHECK_EQ(parse(&s, SIZE, &r, NULL), 0);
     CHECK_EQ(r.n_fields, 3);
     CHECK_EQ(r.number, NUMBER);
     CHECK_EQ(r.file_offset, AT);
-    CHECK(r.fields[0].data == s.bytes + 68);
-    CHECK_EQ(r.fields[0].offset, 68);
+    CHECK(r.fields[0].data == s.bytes + IMAGE);
+    CHECK_EQ(r.fields[0].offset, IMAGE);
+    CHECK_EQ(r.fields[0].gap, TEXT - IMAGE_END);
+    CHECK_EQ(r.fields[2].gap, SIZE - TEXT_END);
     CHECK_EQ(r.fields[0].width, 3);
     CHECK_EQ(r.fields[0].height, 2);
     CHECK_EQ(r.fields[0].encoding, PSTK_ENCODING_PIXELS);
     CHECK_EQ(r.fields[0].checksum, PSTK__CHECKSUM_CRC32C);
-    CHECK(r.fields[1].checksum == PSTK__CHECKSUM_HEAD && r.fields[1].data == s.bytes + 64);
+    CHECK(r.fields[1].checksum == PSTK__CHECKSUM_HEAD && r.fields[1].data == s.bytes + FIXED);
     CHECK_EQ(pstk__get32(r.fields[1].data), 1234567);
     CHECK_EQ(r.fields[1].plain_size, 4);
     CHECK(memcmp(r.fields[2].data, "hello", 5) == 0);
@@ -100,12 +122,12 @@ TEST(the_head_alone_gives_the_fixed_fields_and_no_others)
     struct sample s;
     struct pstk__record r;
     make_sample(&s);
-    CHECK_EQ(parse(&s, 68, &r, NULL), 0);
+    CHECK_EQ(parse(&s, HEAD, &r, NULL), 0);
     CHECK(r.fields[0].data == NULL && r.fields[2].data == NULL);
-    CHECK_EQ(r.fields[2].offset, 86);
+    CHECK_EQ(r.fields[2].offset, TEXT);
     CHECK_EQ(pstk__get32(r.fields[1].data), 1234567);
     CHECK_EQ(pstk__record_check_field(&r, 0, NULL), PSTK_EINVAL);
-    CHECK_EQ(parse(&s, 67, &r, NULL), PSTK_EBADMSG);
+    CHECK_EQ(parse(&s, HEAD - 1, &r, NULL), PSTK_EBADMSG);
     CHECK_EQ(parse(&s, 0, &r, NULL), PSTK_EBADMSG);
 }
 
@@ -114,11 +136,11 @@ TEST(every_flipped_bit_of_a_record_is_found_and_its_place_named)
     struct sample s;
     struct pstk__record r;
     make_sample(&s);
-    for (uint32_t bit = 0; bit < 8 * 91; bit++) {
+    for (uint32_t bit = 0; bit < 8 * SIZE; bit++) {
         struct pstk_error err = {0};
         s.bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        int code = parse(&s, 91, &r, &err);
-        CHECK(bit / 8 < 68 ? code == PSTK_EBADMSG : code == 0);
+        int code = parse(&s, SIZE, &r, &err);
+        CHECK(bit / 8 < HEAD ? code == PSTK_EBADMSG : code == 0);
         for (uint32_t i = 0; code == 0 && i < 3; i++)
             code = pstk__record_check_field(&r, i, &err);
         CHECK_EQ(code, PSTK_EBADMSG);
@@ -137,11 +159,11 @@ TEST(a_record_of_another_number_or_shard_is_misplaced)
     struct pstk_error err = {0};
     make_sample(&s);
     s.place.number++;
-    CHECK_EQ(parse(&s, 91, &r, &err), PSTK_EBADMSG);
+    CHECK_EQ(parse(&s, SIZE, &r, &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "misplaced"));
     s.place.number--;
     s.place.tag++;
-    CHECK_EQ(parse(&s, 91, &r, &err), PSTK_EBADMSG);
+    CHECK_EQ(parse(&s, SIZE, &r, &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "misplaced"));
 }
 
@@ -152,11 +174,11 @@ static void break_size(struct sample *s)
 }
 static void break_small(struct sample *s)
 {
-    s->place.size = 67;
+    s->place.size = HEAD - 16;
 }
 static void break_large(struct sample *s)
 {
-    s->place.size = 1ull << 32;
+    s->place.size = PSTK__MAX_RECORD_SIZE + 16;
 }
 static void break_codec(struct sample *s)
 {
@@ -220,7 +242,7 @@ static void break_max_height(struct sample *s)
 }
 static void break_max_size(struct sample *s)
 {
-    s->limits.max_size = 90;
+    s->limits.max_size = SIZE - 1;
 }
 static void break_shorter(struct sample *s)
 {
@@ -228,9 +250,9 @@ static void break_shorter(struct sample *s)
 }
 static void break_overflow(struct sample *s)
 {
-    s->views[2].stored_size = s->views[2].plain_size = UINT32_MAX - 67;
+    s->views[2].stored_size = s->views[2].plain_size = UINT32_MAX - HEAD;
     s->limits.max_stored[2] = s->limits.max_plain[2] = UINT32_MAX;
-    s->place.size = (uint32_t)(68 + 18 + (uint64_t)s->views[2].stored_size);
+    s->place.size = (uint32_t)(TEXT + pstk__record_aligned(s->views[2].stored_size));
 }
 
 TEST(a_head_that_contradicts_itself_is_refused_though_its_checksum_is_right)
@@ -249,7 +271,7 @@ TEST(a_head_that_contradicts_itself_is_refused_though_its_checksum_is_right)
         make_sample(&s);
         breaks[i](&s);
         write_record(&s);
-        int code = parse(&s, 91, &r, &err);
+        int code = parse(&s, SIZE, &r, &err);
         if (code != PSTK_EBADMSG)
             printf("# break %zu\n", i);
         CHECK_EQ(code, PSTK_EBADMSG);
@@ -264,8 +286,53 @@ TEST(an_entrys_last_two_bytes_must_be_zero)
     struct pstk__record r;
     make_sample(&s);
     s.bytes[16 + 22] = 1;
-    pstk__put32(s.bytes, pstk__crc32c(0, s.bytes + 4, 64));
-    CHECK_EQ(parse(&s, 91, &r, NULL), PSTK_EBADMSG);
+    seal(&s);
+    CHECK_EQ(parse(&s, SIZE, &r, NULL), PSTK_EBADMSG);
+}
+
+TEST(gaps_must_be_zero_where_they_are_read)
+{
+    static const struct {
+        uint32_t from, to, field; /* field 99: the head */
+    } gaps[] = {{FIXED_END, HEAD, 99}, {IMAGE_END, TEXT, 0}, {TEXT_END, SIZE, 2}};
+    struct sample s;
+    struct pstk__record r;
+    struct pstk_error err = {0};
+    make_sample(&s);
+    for (size_t g = 0; g < 3; g++) {
+        for (uint32_t at = gaps[g].from; at < gaps[g].to; at++) {
+            s.bytes[at] = 0x80;
+            seal(&s);
+            if (gaps[g].field == 99) {
+                CHECK_EQ(parse(&s, SIZE, &r, &err), PSTK_EBADMSG);
+            } else {
+                CHECK_EQ(parse(&s, SIZE, &r, NULL), 0);
+                CHECK_EQ(pstk__record_check_field(&r, gaps[g].field, &err), PSTK_EBADMSG);
+                CHECK_EQ(pstk__record_check_field(&r, 2 - gaps[g].field, NULL), 0);
+            }
+            CHECK_EQ(err.offset, AT + gaps[g].from);
+            CHECK_EQ(err.length, gaps[g].to - gaps[g].from);
+            CHECK(strstr(err.message, "must be zero and are not"));
+            s.bytes[at] = 0;
+        }
+    }
+    s.bytes[SIZE - 1] = 1; /* not read: not refused */
+    CHECK_EQ(parse(&s, TEXT_END, &r, NULL), 0);
+    CHECK_EQ(r.fields[2].gap, 0);
+    CHECK_EQ(pstk__record_check_field(&r, 2, NULL), 0);
+}
+
+TEST(a_record_ends_where_its_last_gap_does)
+{
+    struct sample s;
+    struct pstk__record r;
+    struct pstk_error err = {0};
+    make_sample(&s);
+    for (uint64_t size = TEXT_END; size < SIZE; size++) {
+        s.place.size = size;
+        CHECK_EQ(parse(&s, size, &r, &err), PSTK_EBADMSG);
+        CHECK(strstr(err.message, "its fields end at byte"));
+    }
 }
 
 TEST(damage_names_field_shard_record_and_bytes)
@@ -274,12 +341,12 @@ TEST(damage_names_field_shard_record_and_bytes)
     struct pstk__record r;
     struct pstk_error err = {0};
     make_sample(&s);
-    CHECK_EQ(parse(&s, 91, &r, NULL), 0);
-    s.bytes[90] ^= 1;
+    CHECK_EQ(parse(&s, SIZE, &r, NULL), 0);
+    s.bytes[TEXT_END - 1] ^= 1;
     CHECK_EQ(pstk__record_check_field(&r, 2, &err), PSTK_EBADMSG);
-    CHECK_EQ(err.offset, AT + 86);
+    CHECK_EQ(err.offset, AT + TEXT);
     CHECK_EQ(err.length, 5);
-    CHECK(strstr(err.message, "x.pstk: record 41: field txt (bytes 8278 to 8282)"));
+    CHECK(strstr(err.message, "x.pstk: record 41: field txt (bytes 8304 to 8308)"));
     CHECK_EQ(pstk__record_fail(&r, 99, PSTK_EFBIG, PSTK_STAGE_DECODE, &err, "all %d", 7),
              PSTK_EFBIG);
     CHECK(strstr(err.message, "record 41: all 7"));
@@ -369,7 +436,8 @@ TEST(parsing_small_heads_is_timed)
     for (int round = 0; round < 20; round++) {
         uint64_t from = pstk__clock_ns();
         for (int i = 0; i < 10000; i++)
-            CHECK_EQ(pstk__record_parse(&r, &s.schema, &s.limits, &s.place, s.bytes, 91, NULL), 0);
+            CHECK_EQ(pstk__record_parse(&r, &s.schema, &s.limits, &s.place, s.bytes, SIZE, NULL),
+                     0);
         uint64_t ns = pstk__clock_ns() - from;
         best = ns < best ? ns : best;
     }
@@ -386,6 +454,8 @@ int main(void)
         CASE(a_record_of_another_number_or_shard_is_misplaced),
         CASE(a_head_that_contradicts_itself_is_refused_though_its_checksum_is_right),
         CASE(an_entrys_last_two_bytes_must_be_zero),
+        CASE(gaps_must_be_zero_where_they_are_read),
+        CASE(a_record_ends_where_its_last_gap_does),
         CASE(damage_names_field_shard_record_and_bytes),
         CASE(the_identity_is_that_of_format_md),
         CASE(runs_of_records_join_to_the_identity_of_the_whole_wherever_they_are_cut),

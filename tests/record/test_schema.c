@@ -19,7 +19,8 @@ TEST(fixed_fields_lie_behind_the_entries)
     struct pstk__schema s;
     CHECK_EQ(pstk__schema_init(&s, sample_fields, N_SAMPLE, NULL), 0);
     CHECK_EQ(s.n_entries, 3);
-    CHECK_EQ(s.head_size, 16 + 3 * 24 + 8 + 24);
+    CHECK_EQ(s.fixed_end, 16 + 3 * 24 + 8 + 24);
+    CHECK_EQ(s.head_size, 128);
     const int entries[] = {0, -1, -1, 1, 2};
     for (uint32_t i = 0; i < N_SAMPLE; i++)
         CHECK_EQ(s.entry[i], entries[i]);

@@ -479,7 +479,7 @@ static void check_damage(uint32_t field, const struct pstk_output *o, int compre
     CHECK_EQ(run_write(&r, &f, 1), 0);
     uint64_t at = f.source.schema.head_size;
     for (uint32_t i = 0; i < field; i++)
-        at += f.source.schema.entry[i] >= 0 ? f.views[i].stored_size : 0;
+        at += f.source.schema.entry[i] >= 0 ? pstk__record_aligned(f.views[i].stored_size) : 0;
     const uint32_t n = f.views[field].stored_size;
     for (uint32_t k = 0; k < n; k += 1 + n / 50) {
         f.bytes[at + k] ^= 0x10;

@@ -91,17 +91,16 @@ static inline int view_compress(struct fixture *f, uint32_t field)
 static inline int fixture_lay(struct fixture *f)
 {
     struct pstk__source *s = &f->source;
-    f->size = s->schema.head_size;
     for (uint32_t i = 0; i < N_FIELDS; i++) {
         s->limits.max_stored[i] = f->views[i].stored_size;
         s->limits.max_plain[i] = f->views[i].plain_size;
         s->limits.max_width[i] = f->views[i].width;
         s->limits.max_height[i] = f->views[i].height;
-        f->size += s->schema.entry[i] >= 0 ? f->views[i].stored_size : 0;
     }
+    f->size = pstk__record_size(&s->schema, f->views);
     s->limits.max_size = f->size;
     free(f->bytes);
-    f->bytes = malloc(f->size);
+    f->bytes = calloc(1, f->size);
     if (f->bytes == NULL)
         return -1;
     pstk__record_head(&s->schema, 77, 5, f->views, f->bytes);
@@ -110,7 +109,7 @@ static inline int fixture_lay(struct fixture *f)
         if (s->schema.entry[i] < 0)
             continue;
         memcpy(f->bytes + at, f->views[i].data, f->views[i].stored_size);
-        at += f->views[i].stored_size;
+        at += pstk__record_aligned(f->views[i].stored_size);
     }
     return 0;
 }

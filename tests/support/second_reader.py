@@ -19,6 +19,7 @@ import sys
 HEADER = PAGE = 4096
 PAGE_RECORDS = 509
 FIXED_MAX = 4096
+ALIGN = 16
 ELEMENT = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8,
            "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 CODECS = {0: "none", 1: "zstd", 2: "planes"}
@@ -29,6 +30,10 @@ MASK = (1 << 64) - 1
 
 class Damaged(Exception):
     pass
+
+
+def aligned(n):
+    return -(-n // ALIGN) * ALIGN
 
 
 def need(condition, *what):
@@ -264,7 +269,8 @@ class Data:
         self.schema_crc = crc32c("".join(f.schema_line() for f in self.fields).encode())
         self.entries = [f for f in self.fields if not f.fixed]
         self.entry_end = 16 + 24 * len(self.entries)
-        self.head_size = self.entry_end + sum(f.fixed_size for f in self.fields if f.fixed)
+        self.fixed_end = self.entry_end + sum(f.fixed_size for f in self.fields if f.fixed)
+        self.head_size = aligned(self.fixed_end)
         self.check_lists()
         self.dictionaries = [self.load_dictionary(d) for d in m["dictionaries"]]
         self.n_not_decompressed = 0
@@ -368,6 +374,7 @@ class Shard:
         self.need(self.offsets[-1] == self.data_end, "end of the last record")
         for a, b in zip(self.offsets, self.offsets[1:]):
             self.need(self.data.head_size <= b - a < 1 << 32, "record at", a, "has", b - a, "bytes")
+            self.need(a % ALIGN == 0 and b % ALIGN == 0, "record at", a, "is not aligned")
 
     def fields_of(self, k):
         """(field, entry or None, stored bytes) of record k, head checked."""
@@ -375,6 +382,7 @@ class Shard:
         crc, tag, number = struct.unpack_from("<IIQ", record)
         self.need(crc == crc32c(record[4:self.data.head_size]), "record", k, "head checksum")
         self.need(tag == self.tag and number == k, "record", k, "tag or number")
+        self.need(not any(record[self.data.fixed_end:self.data.head_size]), "record", k, "end of the head")
         at_entry, at_fixed, at_data = 16, self.data.entry_end, self.data.head_size
         for f in self.data.fields:
             if f.fixed:
@@ -383,8 +391,10 @@ class Shard:
                 continue
             entry = struct.unpack_from("<4I2B3H", record, at_entry)
             at_entry += 24
-            yield f, entry, record[at_data:at_data + entry[0]]
-            at_data += entry[0]
+            end = at_data + entry[0]
+            yield f, entry, record[at_data:end]
+            at_data = aligned(end)
+            self.need(not any(record[end:at_data]), "record", k, "gap after field", f.name)
         self.need(at_data == len(record), "record", k, "size")
 
     def plain(self, k, f, entry, stored):

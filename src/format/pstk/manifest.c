@@ -309,8 +309,8 @@ static int check_sums(const struct check *check)
 static int check_field(const struct check *check, uint32_t i)
 {
     const struct pstk_field_stats *stats = &check->m->stats[i];
-    if (stats->max_stored_size > PSTK__MAX_RECORD_SIZE ||
-        stats->max_plain_size > PSTK__MAX_RECORD_SIZE)
+    if (stats->max_stored_size > PSTK__MAX_VALUE_SIZE ||
+        stats->max_plain_size > PSTK__MAX_VALUE_SIZE)
         return WRONG(check, "fields[%u].max_stored or max_plain is over 2^32-1 bytes", i);
     if (stats->max_width > UINT16_MAX || stats->max_height > UINT16_MAX)
         return WRONG(check, "fields[%u].max_width or max_height is over 65535 pixels", i);
@@ -391,7 +391,7 @@ static uint64_t largest_plain(const struct pstk__manifest *m, uint32_t i, uint64
     default:
         /* Planes have none: coefficients that are all 0 take no bits, whatever their number. The
          * pixels bound them: max_pixels is checked before a file is rebuilt. */
-        return PSTK__MAX_RECORD_SIZE;
+        return PSTK__MAX_VALUE_SIZE;
     }
 }
 
@@ -403,7 +403,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits)
 {
     const uint64_t largest = largest_record(m);
-    uint64_t size = m->schema.head_size; /* + 64 values below 2^32: no overflow */
+    uint64_t size = m->schema.head_size; /* + 64 values up to 2^32: no overflow */
     for (uint32_t i = 0; i < m->schema.n_fields; i++) {
         const struct pstk_field_stats *stats = &m->stats[i];
         const int in_head = m->schema.entry[i] < 0;
@@ -413,7 +413,7 @@ void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_l
             least(stats->max_plain_size, largest_plain(m, i, limits->max_stored[i]));
         limits->max_width[i] = stats->max_width;
         limits->max_height[i] = stats->max_height;
-        size += in_head ? 0 : limits->max_stored[i];
+        size += in_head ? 0 : pstk__record_aligned(limits->max_stored[i]);
     }
     limits->max_size = least(size, largest);
 }

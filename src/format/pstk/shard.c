@@ -156,7 +156,7 @@ int pstk__shard_header_check(struct pstk__shard_header *h, const void *bytes, co
         .crc = pstk__get32(b + AT_CRC),
         .identity = {pstk__get64(b + AT_IDENTITY), pstk__get64(b + AT_IDENTITY + 8)},
     };
-    if (pstk__shard_header_derive(h, NULL) < 0)
+    if (h->data_end % PSTK__RECORD_ALIGN || pstk__shard_header_derive(h, NULL) < 0)
         return FAIL_BYTES(err, name, AT_N_RECORDS, 16,
                           "%s: the header is impossible: %llu records whose data end at byte %llu",
                           name, (unsigned long long)h->n_records, (unsigned long long)h->data_end);
@@ -232,10 +232,13 @@ static int check_offsets(const struct pstk__page_place *place, const uint8_t *b,
     uint64_t from = pstk__page_offset(b, 0);
     if (place->page == 0 ? from != PSTK__HEADER_SIZE : from < PSTK__HEADER_SIZE)
         return FAIL_PAGE(err, place, "begins its records at byte %llu", (unsigned long long)from);
+    if (from % PSTK__RECORD_ALIGN)
+        return FAIL_PAGE(err, place, "begins its records at byte %llu, which is not aligned",
+                         (unsigned long long)from);
     for (uint32_t i = 1; i <= n; i++) {
         uint64_t to = pstk__page_offset(b, i);
         if (to > place->data_end || to < from || to - from < place->head_size ||
-            to - from > PSTK__MAX_RECORD_SIZE)
+            to - from > PSTK__MAX_RECORD_SIZE || to % PSTK__RECORD_ALIGN)
             return FAIL_PAGE(err, place, "states that record %llu is the bytes [%llu, %llu)",
                              (unsigned long long)place->page * PSTK__PAGE_RECORDS + i - 1,
                              (unsigned long long)from, (unsigned long long)to);

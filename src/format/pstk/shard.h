@@ -21,7 +21,7 @@ struct pstk__shard_header {
     uint32_t schema_crc;
     uint32_t tag;          /* of this shard, repeated in its pages and records */
     uint64_t n_records;    /* 1 .. 2^32-1 */
-    uint64_t data_end;     /* bytes: end of the last record */
+    uint64_t data_end;     /* bytes: end of the last record; a multiple of 16 */
     uint64_t index_offset; /* bytes: of index page 0 */
     uint64_t file_size;    /* bytes */
     uint64_t n_pages;

@@ -5,7 +5,7 @@
 #include "base/little.h"
 #include "format/pstk/shard.h"
 
-#define HEAD 40 /* bytes of a record head in these tests */
+#define HEAD 48 /* bytes of a record head in these tests */
 
 static struct pstk__shard_header sample_header(void)
 {
@@ -13,7 +13,7 @@ static struct pstk__shard_header sample_header(void)
         .schema_crc = 0x12345678,
         .tag = pstk__shard_tag(0, 1, 0, 0),
         .n_records = 1000,
-        .data_end = 4096 + 1000 * 50,
+        .data_end = 4096 + 1000 * 64,
         .index_crc = 0xabcdef01,
         .identity = {5, (1ull << 61) - 2},
     };
@@ -36,9 +36,9 @@ TEST(a_header_comes_back_as_it_was_written)
 {
     uint8_t b[4096];
     struct pstk__shard_header h = sample_header(), back;
-    CHECK_EQ(h.index_offset, 57344);
+    CHECK_EQ(h.index_offset, 69632);
     CHECK_EQ(h.n_pages, 2);
-    CHECK_EQ(h.file_size, 57344 + 8192);
+    CHECK_EQ(h.file_size, 69632 + 8192);
     pstk__shard_header_encode(&h, b);
     CHECK_EQ(pstk__shard_header_check(&back, b, "x.pstk", NULL), 0);
     CHECK(memcmp(&h, &back, sizeof h) == 0);
@@ -88,9 +88,9 @@ TEST(hostile_header_values_with_a_right_checksum_are_refused)
         uint64_t value;
     } edits[] = {
         {24, 0},          {24, 1ull << 32}, {24, 1ull << 63},       {24, 1001 * 509}, {32, 4095},
-        {32, UINT64_MAX}, {32, 1ull << 45}, {40, 57344 + 4096},     {40, 0},          {48, 57344},
+        {32, UINT64_MAX}, {32, 1ull << 45}, {40, 69632 + 4096},     {40, 0},          {48, 69632},
         {48, 1ull << 63}, {56, 3},          {72, (1ull << 61) - 1}, {80, UINT64_MAX}, {68, 1},
-        {88, 1},          {4084, 1},
+        {88, 1},          {4084, 1},        {32, 68096 - 8},
     };
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         uint8_t b[4096];
@@ -126,14 +126,14 @@ TEST(the_number_of_pages_is_records_by_509_rounded_up)
     CHECK_EQ(pstk__shard_n_pages(0xffffffff), 8438050);
 }
 
-/* Page `page` of 1000 records of 50 bytes. */
+/* Page `page` of 1000 records of 64 bytes. */
 static struct pstk__page_place make_page(uint8_t *b, uint32_t page)
 {
     struct pstk__shard_header h = sample_header();
     uint64_t offsets[510];
     uint32_t n = page == 0 ? 509 : 491;
     for (uint32_t i = 0; i <= n; i++)
-        offsets[i] = 4096 + 50ull * (509 * page + i);
+        offsets[i] = 4096 + 64ull * (509 * page + i);
     pstk__page_encode(b, page, h.tag, n, offsets);
     return (struct pstk__page_place){.shard = "x.pstk",
                                      .tag = h.tag,
@@ -153,8 +153,8 @@ TEST(a_page_tells_the_extent_of_each_of_its_records)
         for (uint64_t r = 509 * p; r < (p ? 1000 : 509); r++) {
             uint64_t offset, size;
             pstk__page_extent(b, r, &offset, &size);
-            CHECK_EQ(offset, 4096 + 50 * r);
-            CHECK_EQ(size, 50);
+            CHECK_EQ(offset, 4096 + 64 * r);
+            CHECK_EQ(size, 64);
         }
     }
 }
@@ -170,7 +170,7 @@ TEST(every_flipped_bit_of_a_page_is_found_and_its_place_named)
         b[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     CHECK_STR(err.shard, "x.pstk");
-    CHECK_EQ(err.offset, 57344 + 4096);
+    CHECK_EQ(err.offset, 69632 + 4096);
     CHECK_EQ(err.length, 4096);
 }
 
@@ -187,8 +187,9 @@ TEST(hostile_offsets_with_a_right_checksum_are_refused)
         {5, UINT64_MAX},
         {5, 1ull << 63},
         {509, 1ull << 50},
-        {509, 4096 + 509 * 50 + 100000},
-        {5, 4096 + 300}, /* less than a head after it */
+        {509, 4096 + 509 * 64 + 100000},
+        {5, 4096 + 288}, /* less than a head after it */
+        {5, 4096 + 328}, /* not aligned */
     };
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         uint8_t b[4096];
