@@ -12,8 +12,6 @@
 #define LEVEL_MIN (-131072)
 #define LEVEL_MAX 22
 
-/* A value lies in one record, and that has at most 2^32-1 bytes. */
-
 static const char *const kind_names[] = {
     [PSTK_FIELD_BYTES] = "bytes",   [PSTK_FIELD_UTF8] = "utf8",       [PSTK_FIELD_IMAGE] = "image",
     [PSTK_FIELD_SCALAR] = "scalar", [PSTK_FIELD_NDARRAY] = "ndarray",
