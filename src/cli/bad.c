@@ -25,7 +25,7 @@ void bad_add(struct bad *bad, uint64_t number, const char *reason, const char *f
         formats_add(&bad->formats, format);
 }
 
-/* Print those that are images of another format, or the others. */
+/* Print the images of another format (has_format 1), or the other files (0). */
 static void print_files(const struct bad *bad, const struct tree *tree, int has_format)
 {
     for (uint64_t i = 0; i < bad->n; i++) {

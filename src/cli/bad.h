@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad: the files that a pack cannot take as images, and why. */
+/* bad: the files that pack cannot take as images, and the reasons. */
 #ifndef PSTK_CLI_BAD_H
 #define PSTK_CLI_BAD_H
 
@@ -8,25 +8,24 @@
 #include "tree.h"
 
 struct bad_file {
-    uint64_t number;    /* in tree.files */
+    uint64_t number;    /* index into tree.files */
     char *reason;       /* owned */
-    const char *format; /* an image of this format, which pack does not take; NULL: no image */
+    const char *format; /* the image format, which pack does not take; NULL: not an image */
 };
 
 /* Zeroed at the start. */
 struct bad {
-    struct bad_file *files; /* owned; room is the next power of two */
+    struct bad_file *files; /* owned; the capacity is the next power of two */
     uint64_t n;
-    struct formats formats; /* of those that have one */
+    struct formats formats; /* of the files that have one */
 };
 
-/* Note a file. `reason`: copies. `format`: static storage, or NULL. */
+/* Add a file. `reason` is copied. `format` is static storage or NULL. */
 void bad_add(struct bad *bad, uint64_t number, const char *reason, const char *format);
-/* Print all of them, of n_files that were looked at. */
+/* Print all of them. n_files is the number of files that were looked at. */
 void bad_print(const struct bad *bad, const struct tree *tree, uint64_t n_files);
-/* Put them into an object, as `skipped` (a list) and `skipped_formats` (counts). */
+/* Put `skipped` (a list) and `skipped_formats` (counts) into an object. */
 void bad_put(const struct bad *bad, const struct tree *tree, struct json_t *object);
-/* Free. */
 void bad_close(struct bad *bad);
 
 #endif

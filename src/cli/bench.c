@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench: the whole loader with a consumer that does nothing, or is busy for a while. */
+/* bench: run the whole loader with a consumer that does nothing, or that is busy for a while. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@
 #include "unit.h"
 
 #define DEFAULT_SECONDS 10
-#define CEILING_SECONDS 4 /* for all of them */
+#define CEILING_SECONDS 4 /* of all ceilings together */
 
 #define MAX_STEP_MS 60000
 
@@ -63,7 +63,7 @@ struct bench {
     struct consumer consumer;
     uint64_t n_epochs;   /* 0: no limit */
     double max_seconds;  /* 0: no limit */
-    uint64_t n_expected; /* batches, where n_epochs limits */
+    uint64_t n_expected; /* batches, when n_epochs is the limit */
     int json;
 };
 
@@ -90,7 +90,8 @@ static int set_option(struct bench *bench, int code, const char *value)
     }
 }
 
-/* Bytes of the valid rows, which lie at the start of the tensor; ragged: there are no others. */
+/* Return the bytes of the valid rows, which are at the start of the tensor. A ragged tensor has no
+ * other rows. */
 static uint64_t valid_size(const struct pstk_tensor *t, uint32_t n_valid)
 {
     if (t->offsets)
@@ -122,7 +123,7 @@ static int take(struct bench *bench, const struct pstk_batch *batch, struct pstk
     return 0;
 }
 
-/* One training step: 1, at the end of an epoch 0, or <0. */
+/* Run one training step. Returns 1, 0 at the end of an epoch, or a negative result. */
 static int step(struct bench *bench, struct pstk_error *err)
 {
     const struct consumer *consumer = &bench->consumer;
@@ -148,7 +149,7 @@ static void show_progress(struct bench *bench, double elapsed)
     progress_update(&bench->progress, part, bench->report.n_samples);
 }
 
-/* Returns 0, or an exit status. */
+/* Run until the limit. Returns 0, or an exit status. */
 static int consume(struct bench *bench)
 {
     struct pstk_error err;
@@ -172,13 +173,13 @@ static int consume(struct bench *bench)
     }
     if (r < 0)
         return status_refuse(&err, NULL);
-    /* On a device steps are only queued: the last ones shall be over, too. */
+    /* On a device steps are only queued. The time includes the last ones. */
     consumer_close(&bench->consumer);
     bench->report.seconds = unit_now() - start;
     return 0;
 }
 
-/* A run that would deliver nothing is refused, not reported as 0 samples/s. */
+/* Refuse a run that would deliver nothing, instead of reporting 0 samples/s. */
 static int check_length(struct bench *bench)
 {
     const struct pipeline *pipeline = &bench->pipeline;
@@ -278,7 +279,7 @@ static int run(const struct command *self, int argc, char **argv)
             return STATUS_USAGE;
     if (c < 0 || options_operands(&options, 1, 1, "DATA") < 0)
         return options.status;
-    if (b.n_epochs == 0 && b.max_seconds == 0) { /* a digest of a time would not repeat */
+    if (b.n_epochs == 0 && b.max_seconds == 0) { /* a digest of a timed run would not repeat */
         if (b.report.with_digest)
             b.n_epochs = 1;
         else

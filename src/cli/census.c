@@ -30,7 +30,7 @@ void census_put(const struct census *census, struct json_t *object)
     json_put_count(object, "pixels", census->n_pixels);
 }
 
-/* "3 as they came (1 JPEG, 2 PNG)". Returns its length. */
+/* Write "3 as they came (1 JPEG, 2 PNG)". Returns its length. */
 static size_t kept_text(const struct census *census, char *text, size_t size)
 {
     const uint64_t n = census->n_kept_jpeg + census->n_kept_png;

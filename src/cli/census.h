@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* census: how the images of a field are stored, counted, for people and for programs. */
+/* census: counts of how the images of a field are stored, for people and for programs. */
 #ifndef PSTK_CLI_CENSUS_H
 #define PSTK_CLI_CENSUS_H
 
@@ -9,18 +9,18 @@ struct json_t;
 
 struct census {
     uint64_t n_planes;
-    uint64_t n_exact;      /* of them: given back byte for byte */
-    uint64_t n_equivalent; /* of them: given back as an equivalent JPEG */
-    uint64_t n_kept_jpeg;  /* JPEG files stored as they came, or in zstd */
-    uint64_t n_kept_png;   /* PNG files, so stored */
+    uint64_t n_exact;      /* planes whose file comes back byte for byte */
+    uint64_t n_equivalent; /* planes whose file comes back as an equivalent JPEG */
+    uint64_t n_kept_jpeg;  /* JPEG files stored unchanged, or in zstd */
+    uint64_t n_kept_png;   /* PNG files stored unchanged, or in zstd */
     uint64_t n_pixels;
 };
 
 struct census census_of(const struct pstk_field_stats *stats);
 /* Put planes, exact, equivalent, kept, kept_jpeg, kept_png and pixels into an object. */
 void census_put(const struct census *census, struct json_t *object);
-/* One sentence without its end: "7 as planes (6 given back byte for byte, ...), 1 as it came
- * (1 PNG)". */
+/* Write one sentence without its full stop: "7 as planes (6 given back byte for byte, ...), 1 as it
+ * came (1 PNG)". Returns `text`. */
 #define CENSUS_SIZE 384
 const char *census_text(const struct census *census, char text[CENSUS_SIZE]);
 

@@ -21,7 +21,7 @@
 
 static const char *const levels[] = {"ok", "note", "warning", "error"};
 
-/* The data set being looked at. */
+/* The data set that is looked at. */
 struct patient {
     struct checkup *checkup;
     const char *path;
@@ -61,7 +61,7 @@ static void advise(struct finding *finding, const char *format, ...)
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
-/* What pstk_dataset_check found. */
+/* The bad files that pstk_dataset_check reports. */
 struct bad_files {
     uint64_t n;
     struct pstk_error first;
@@ -75,13 +75,13 @@ static int on_bad_file(void *user, const struct pstk_error *bad)
     return 0;
 }
 
-/* Will `penstock verify` find it, too? */
+/* Return 1 when `penstock verify` finds the error, too. */
 static int is_damage(const struct pstk_error *err)
 {
     return err->code == PSTK_EBADMSG || err->code == PSTK_EIO || err->code == PSTK_ENOENT;
 }
 
-/* Returns how many cannot be used. */
+/* Check the files. Returns the number of files that cannot be used. */
 static uint64_t look_at_files(struct patient *patient)
 {
     struct bad_files bad = {.n = 0};
@@ -160,7 +160,7 @@ static void look_at_records(struct patient *patient)
          unit_bytes(most, (double)largest));
 }
 
-/* The first batch of bench's defaults, as far as it comes. */
+/* Read the first batch with bench's defaults, as a trainer would. */
 static int read_batch(struct pstk_loader *loader, struct pstk_error *err)
 {
     struct pstk_batch *batch;
@@ -170,8 +170,8 @@ static int read_batch(struct pstk_loader *loader, struct pstk_error *err)
     return r;
 }
 
-/* The first batch fails, perhaps as the labels did. A replacement is of the same shard: it helps
- * where a record alone is bad. */
+/* Add a finding about a first batch that fails, perhaps for the same reason as the labels. A
+ * replacement comes from the same shard, so it helps only when a single record is bad. */
 static void judge_batch(struct patient *patient, const struct pstk_error *err)
 {
     const int is_same = strcmp(err->message, patient->labels_error) == 0;
@@ -221,7 +221,7 @@ static void look_at_loader(struct patient *patient)
          unit_bytes(scratch, (double)stats.scratch_memory));
 }
 
-/* ---- what is in them ------------------------------------------------------------------------- */
+/* ---- the contents of records ----------------------------------------------------------------- */
 
 static void judge_counts(struct patient *patient, const struct labels *labels)
 {
@@ -275,7 +275,7 @@ static void look_at_labels(struct patient *patient)
     labels_close(&labels);
 }
 
-/* How many of the PNG files of a field that are looked at have a palette. */
+/* Count PNG files with a palette, among *n_looked PNG files of a field. */
 static uint64_t count_palettes(struct patient *patient, uint32_t field, uint64_t *n_looked)
 {
     const uint64_t n = patient->info.n_samples, step = n / (4 * N_PROBED) + 1;
@@ -296,7 +296,7 @@ static uint64_t count_palettes(struct patient *patient, uint32_t field, uint64_t
     return n_palettes;
 }
 
-/* Does the name of an image field say that its values are class ids? */
+/* Return 1 when the name of an image field suggests that its values are class ids. */
 static int is_mask(const char *name)
 {
     return strstr(name, "mask") || strstr(name, "seg") || strstr(name, "annot");
@@ -366,15 +366,15 @@ static void look(struct patient *patient)
     if (info->n_samples == 0)
         return;
     look_at_records(patient);
-    if (n_bad == 0) /* else those who read would only find the same files */
+    if (n_bad == 0) /* else labels and loader would only fail on the same files */
         look_at_labels(patient);
     look_at_images(patient);
     if (n_bad == 0)
         look_at_loader(patient);
 }
 
-/* A path that cannot be opened. Without a manifest it need not be a data set: a file, arrays that
- * are not for loading, or a folder into which this user must not look. */
+/* Add a finding about a path that cannot be opened. Without a manifest it need not be a data set:
+ * it may be a file, arrays that are not for loading, or a folder that this user may not read. */
 static void judge_refusal(struct checkup *checkup, const char *path, const struct pstk_error *err)
 {
     const int is_other = err->code == PSTK_EACCES || err->code == PSTK_ENOTSUP;
@@ -394,7 +394,7 @@ void checkup(struct checkup *checkup, const char *path, const struct pstk_machin
     pstk_error_init(&err, sizeof err);
     const int r = pstk_dataset_open(&patient.dataset, path, &err);
     if (r == PSTK_ENOENT)
-        return; /* where data will lie, perhaps */
+        return; /* perhaps a folder for future data */
     checkup->is_data_set = 1;
     if (r < 0) {
         judge_refusal(checkup, path, &err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkup: what `doctor` finds in the data set at its path: can it be opened and read, does it fit
- * the loader's memory, and what in it makes loading slow or pictures wrong. */
+/* checkup: the findings of `doctor` about the data set at its path: whether it can be opened and
+ * read, whether it fits the loader's memory, and what in it makes loading slow or pictures
+ * wrong. */
 #ifndef PSTK_CLI_CHECKUP_H
 #define PSTK_CLI_CHECKUP_H
 
@@ -14,30 +15,30 @@ enum finding_level { FINDING_OK, FINDING_NOTE, FINDING_WARNING, FINDING_ERROR };
 #define FINDING_SIZE 600
 
 struct finding {
-    const char *what; /* "shards": what was looked at; static storage */
+    const char *what; /* what was looked at, for example "shards"; static storage */
     enum finding_level level;
-    char text[FINDING_SIZE];   /* what is so */
+    char text[FINDING_SIZE];   /* what was found */
     char advice[FINDING_SIZE]; /* what to do; "": nothing */
-    int is_damage;             /* `penstock verify` lists all of it */
+    int is_damage;             /* 1: `penstock verify` lists all of it */
 };
 
-/* Two of each field of images, and eight: data set, shards, open files, two of storage, records,
+/* Two of each image field, and eight more: data set, shards, open files, two of storage, records,
  * labels, loader. */
 #define CHECKUP_MAX (2 * PSTK_MAX_FIELDS + 8)
 
 /* Zeroed at the start. */
 struct checkup {
-    int is_data_set; /* 0: the path has none, and nothing was found */
+    int is_data_set; /* 0: the path is no data set, and there are no findings */
     uint32_t n;
     struct finding findings[CHECKUP_MAX];
 };
 
-/* Look at the path. `machine`: what pstk_get_machine says of it. */
+/* Look at the path. `machine` comes from pstk_get_machine. */
 void checkup(struct checkup *checkup, const char *path, const struct pstk_machine *machine);
-/* Return the exit status: that of damage where there is an error. */
+/* Return the exit status: STATUS_DAMAGED when there is an error. */
 int checkup_status(const struct checkup *checkup);
 void checkup_print(const struct checkup *checkup);
-/* Put `data_set`: null, or its findings. */
+/* Put the findings as `data_set`, or null when there is no data set. */
 void checkup_put(const struct checkup *checkup, struct json_t *object);
 
 #endif

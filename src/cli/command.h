@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command: what a subcommand is, and the exit statuses that scripts rely on. The command sees the
- * library through include/penstock/ alone.
+ * command: a subcommand, and the exit statuses that scripts rely on. The command uses the library
+ * through include/penstock/ only.
  */
 #ifndef PSTK_CLI_COMMAND_H
 #define PSTK_CLI_COMMAND_H
@@ -15,15 +15,15 @@ enum status {
 
 struct option_row;
 
-/* A subcommand. Texts are paragraphs with an empty line between them, of any length; a line that
- * begins with two blanks is printed as it is. */
+/* A subcommand. Each text consists of paragraphs of any length with an empty line between them. A
+ * line that begins with two blanks is printed unchanged. */
 struct command {
     const char *name;
     const char *summary;              /* one line, for the list of commands */
     const char *operands;             /* "SRC OUT" */
     const char *text;                 /* what it does */
     const struct option_row *options; /* ended by OPTION_END */
-    const char *examples;             /* command lines, with comments perhaps */
+    const char *examples;             /* command lines, possibly with comments */
     const char *exit_status;          /* "0 packed; 1 ..." */
     int (*run)(const struct command *self, int argc, char **argv); /* returns an exit status */
 };
@@ -38,7 +38,7 @@ extern const struct command command_bench;
 extern const struct command command_order;
 extern const struct command command_doctor;
 
-/* All of them, in the order in which a newcomer needs them; ended by NULL. */
+/* All commands, in the order in which a newcomer needs them; ended by NULL. */
 extern const struct command *const commands[];
 
 #endif

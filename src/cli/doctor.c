@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor: what this machine offers a loader; what is missing, what that costs, what to change. */
+/* doctor: what this machine offers a loader, what it lacks, what that costs, and what to change. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,15 +21,15 @@
 #include "verdict.h"
 
 #define OPT_JSON 256
-#define WANTED_MEMLOCK (UINT64_C(64) << 20) /* bytes: what a loader registers by default */
+#define WANTED_MEMLOCK (UINT64_C(64) << 20) /* bytes that a loader registers by default */
 
 #define COPY_SIZE (UINT64_C(32) << 20) /* bytes: 222 images of 224 x 224 pixels, one batch */
-#define COPY_SECONDS 0.8               /* of copies on all devices together ... */
-#define COPY_SECONDS_MIN 0.1           /* ... and on each at least */
+#define COPY_SECONDS 0.8               /* of copies on all devices together */
+#define COPY_SECONDS_MIN 0.1           /* and on each device at least */
 
 static const struct option_row table[] = {OPTION_JSON("print one JSON object"), OPTION_END};
 
-/* As --kernels takes them. */
+/* The names that --kernels takes. */
 #define FAST_KERNELS WORD_PSTK_KERNELS_AVX2 " or " WORD_PSTK_KERNELS_AVX512
 #if defined(__x86_64__)
 #define BUILT_KERNELS                                                                              \
@@ -41,7 +41,7 @@ static const struct option_row table[] = {OPTION_JSON("print one JSON object"), 
 struct gpu {
     struct pstk_device device;
     struct pstk_copy_rates rates;
-    char why[sizeof((struct pstk_error *)0)->message]; /* not measured, or "" */
+    char why[sizeof((struct pstk_error *)0)->message]; /* why the copies were not measured, or "" */
 };
 
 struct gpus {
@@ -49,11 +49,12 @@ struct gpus {
     struct gpu *gpu; /* owned */
 };
 
-/* One line, and below it what is missing: what it costs, what to change. */
+/* Print one fact as a line. Below it, remarks name what is missing, what that costs and what to
+ * change. */
 static void line(const char *what, const char *value)
 {
     printf("  %-14s ", what);
-    text_print(stdout, value); /* a path, or what a driver calls its device */
+    text_print(stdout, value); /* a path, or a device's name from a driver */
     putchar('\n');
 }
 
@@ -162,7 +163,7 @@ static void print_path(const struct pstk_machine *machine, unsigned lacks, const
     }
 }
 
-/* The link is asked for after the copies, for which it woke up. */
+/* Measure the copies, then read the link, which the copies have woken up. */
 static void look_at_gpu(struct gpu *gpu, int32_t index, double seconds)
 {
     struct pstk_error err;
@@ -193,8 +194,8 @@ static struct gpus look_at_gpus(int32_t n)
     return gpus;
 }
 
-/* Why there is no CUDA device: the library's sentence up to its first remark, and what it advises
- * after that; either may be empty. */
+/* Explain why there is no CUDA device, with the library's sentence up to its first remark, and the
+ * advice after that. Either may be empty. */
 static void explain_absence(char why[120], char advice[120])
 {
     struct pstk_device device = {.size = sizeof device};
@@ -335,7 +336,7 @@ static struct json_t *gpus_json(const struct gpus *gpus)
     return object;
 }
 
-/* All that was found out. */
+/* All results. */
 struct doctor {
     const char *path;
     struct pstk_machine machine;

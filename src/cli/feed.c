@@ -21,12 +21,12 @@
 
 #define SLOTS_PER_THREAD 8
 #define BUDGET (UINT64_C(256) << 20) /* bytes of files in memory */
-#define MAX_FILE UINT32_MAX          /* bytes: a record holds no more */
+#define MAX_FILE UINT32_MAX          /* bytes; a record holds no more */
 #define MAX_PIXELS 178956970         /* Pillow's limit, and the loader's default */
-#define OTHER_FILES 16               /* descriptors for all else: streams, writer, folders */
+#define OTHER_FILES 16               /* descriptors for everything else: streams, writer, folders */
 
-/* A file and what is known of it. `item` belongs to one thread at a time: to the worker that took
- * the file until that sets `done`, then to the writer's thread until it releases the file. */
+/* The state of a file. `item` belongs to one thread at a time: to the worker that took the file
+ * until that worker sets `done`, then to the writer's thread until it releases the file. */
 struct slot {
     struct feed_item item;
     uint64_t held; /* bytes of the budget; guarded by lock */
@@ -34,25 +34,27 @@ struct slot {
 };
 
 /*
- * Workers run work() and what it calls; the writer's thread runs the public functions. File i is in
- * slot i % n_slots, and a slot is empty below n_released and from n_taken on:
+ * Workers run work() and the functions that it calls; the writer's thread runs the public
+ * functions. File i is in slot i % n_slots. A slot is empty below n_released and from n_taken on:
+ *
  *   n_released <= n_next <= n_taken <= n_released + n_slots
- * held is at most BUDGET, except for file n_released and for what images grow by in conversion.
+ *
+ * held is at most BUDGET, except for file n_released and for the growth of images in conversion.
  */
 struct feed {
     /* Set before the workers run. */
     struct feed_config config;
-    uint64_t n, n_slots; /* files; files ahead at most */
+    uint64_t n, n_slots; /* files; files that may be ahead */
     struct slot *slots;  /* owned; n_slots */
     pthread_t *threads;  /* owned */
     int root_fd;         /* -1 when closed */
     uint32_t max_open;   /* files */
-    uint32_t n_threads;  /* started; writer's thread only */
+    uint32_t n_threads;  /* threads that run; writer's thread only */
 
-    pthread_mutex_t lock;                 /* guards all that follows, and held and done of slots */
-    pthread_cond_t room;                  /* workers wait: a slot or the budget */
-    pthread_cond_t filled;                /* the writer waits */
-    pthread_cond_t closed;                /* workers wait: max_open */
+    pthread_mutex_t lock;                 /* guards everything below, and held and done of slots */
+    pthread_cond_t room;                  /* workers wait for a slot or the budget */
+    pthread_cond_t filled;                /* the writer waits for a file */
+    pthread_cond_t closed;                /* workers wait for max_open */
     uint64_t n_taken, n_next, n_released; /* files; only the writer changes the last two */
     uint64_t held;                        /* bytes */
     uint32_t n_open;                      /* files */
@@ -65,7 +67,7 @@ static void bad(struct feed_item *item, const char *reason)
     snprintf(item->reason, sizeof item->reason, "%.*s", (int)sizeof item->reason - 1, reason);
 }
 
-/* What to do where a file cannot be read. */
+/* Return advice about a file that cannot be read. */
 static const char *advice_of(int native, char text[MESSAGE_ADVICE_SIZE])
 {
     switch (native) {
@@ -109,14 +111,14 @@ static void changed(struct feed_item *item)
              "changed while it was read; pack while nothing changes the folder");
 }
 
-/* Is the file itself there, as a link that leads to nothing? One that is gone was no such link. */
+/* Return 1 when the path is a symbolic link. A file that was removed meanwhile is none. */
 static int is_link(const struct feed *feed, const char *path)
 {
     struct stat st;
     return fstatat(feed->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* What is known of the file without opening it, its size above all. */
+/* Find the file's size, and what else is known without opening it. */
 static void look(const struct feed *feed, struct feed_item *item)
 {
     const char *path = feed->config.tree->files[item->number].path;
@@ -139,12 +141,12 @@ static void look(const struct feed *feed, struct feed_item *item)
         item->size = item->file_size = (uint64_t)st.st_size;
 }
 
-/* Returns a descriptor, or -1 with the reason given. */
+/* Open the item's file. Returns a descriptor, or -1 with the item's reason set. */
 static int open_file(const struct feed *feed, struct feed_item *item)
 {
     const char *path = feed->config.tree->files[item->number].path;
     struct stat st;
-    /* O_NONBLOCK: opening what became a named pipe must not wait for its writer */
+    /* O_NONBLOCK: opening a path that became a named pipe must not wait for its writer */
     int fd = openat(feed->root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         fail(item, "cannot be opened", errno);
@@ -183,7 +185,8 @@ static void read_file(int fd, struct feed_item *item)
     }
 }
 
-/* The image cannot be packed, says the library: is it the image? */
+/* Set the item's state after an error of the library: bad when the image is at fault, else
+ * failed. */
 static void judge(struct feed_item *item, const struct pstk_error *err)
 {
     int is_packed;
@@ -201,7 +204,7 @@ static void judge(struct feed_item *item, const struct pstk_error *err)
     snprintf(item->reason + n, sizeof item->reason - n, "%s", advice_of(-err->code, advice));
 }
 
-/* What is not converted is checked. Returns the bytes that the item's data grew to or shrank by. */
+/* Convert the image, or check it. Returns the change in the bytes of the item's data. */
 static int64_t use_image(const struct feed *feed, struct feed_item *item)
 {
     struct pstk_error err;
@@ -226,7 +229,8 @@ static int64_t use_image(const struct feed *feed, struct feed_item *item)
     return (int64_t)(size - before);
 }
 
-/* The bytes of file i in memory became more, or fewer. Worker that took it; holds no lock. */
+/* Add `more` (may be negative) to the bytes of file i in memory. Worker that took it; holds no
+ * lock. */
 static void hold_more(struct feed *feed, uint64_t i, int64_t more)
 {
     pthread_mutex_lock(&feed->lock);
@@ -237,8 +241,8 @@ static void hold_more(struct feed *feed, uint64_t i, int64_t more)
     pthread_mutex_unlock(&feed->lock);
 }
 
-/* Wait until `size` bytes of file i may be in memory. 0, or -1 when the feed stops. Worker that
- * took it; holds no lock. */
+/* Wait until `size` bytes of file i may be in memory. Returns 0, or -1 when the feed stops. Worker
+ * that took it; holds no lock. */
 static int hold(struct feed *feed, uint64_t i, uint64_t size)
 {
     pthread_mutex_lock(&feed->lock);
@@ -253,8 +257,8 @@ static int hold(struct feed *feed, uint64_t i, uint64_t size)
     return stop ? -1 : 0;
 }
 
-/* Open and read a file when fewer than max_open are open. Nobody waits for memory meanwhile, so
- * that each of them is closed soon. Worker; holds no lock. */
+/* Open and read a file, once fewer than max_open files are open. No worker waits for memory while
+ * its file is open, so each file is soon closed. Worker; holds no lock. */
 static void open_and_read(struct feed *feed, struct feed_item *item)
 {
     pthread_mutex_lock(&feed->lock);
@@ -273,7 +277,7 @@ static void open_and_read(struct feed *feed, struct feed_item *item)
     pthread_mutex_unlock(&feed->lock);
 }
 
-/* Make file i ready to be handed over. Worker that took it; holds no lock. */
+/* Make file i ready for the writer. Worker that took it; holds no lock. */
 static void fill(struct feed *feed, uint64_t i)
 {
     struct feed_item *item = &feed->slots[i % feed->n_slots].item;
@@ -281,14 +285,15 @@ static void fill(struct feed *feed, uint64_t i)
     item->number = feed->config.first + i;
     look(feed, item);
     if (item->state != FEED_IMAGE || hold(feed, i, item->size) < 0)
-        return; /* a feed that stops hands nothing over */
+        return; /* after a stop no file is handed over */
     open_and_read(feed, item);
     int64_t more = item->state == FEED_IMAGE ? use_image(feed, item) : 0;
     if (more)
         hold_more(feed, i, more);
 }
 
-/* What each worker runs, until no file is left or stop. It holds the lock except while it fills. */
+/* Fill slots, until no file is left or the feed stops. Every worker runs this; it holds the lock
+ * except while it fills. */
 static void *work(void *arg)
 {
     struct feed *feed = arg;
@@ -311,7 +316,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Start the threads; fewer than asked for will do. */
+/* Start the threads. Fewer than n_threads are enough; one is needed. */
 static int start(struct feed *feed, uint32_t n_threads)
 {
     int r = 0;
@@ -328,7 +333,7 @@ static int start(struct feed *feed, uint32_t n_threads)
     return STATUS_DAMAGED;
 }
 
-/* Files that may be open at once; the others of this process need some as well. */
+/* Return the number of files that may be open at once. The rest of the process needs some, too. */
 static uint32_t max_open(void)
 {
     struct rlimit limit;
@@ -395,7 +400,7 @@ void feed_release(struct feed *feed, struct feed_item *item)
     feed->held -= slot->held;
     slot->held = 0;
     feed->n_released++;
-    pthread_cond_broadcast(&feed->room); /* all: any of them may be the one that now has room */
+    pthread_cond_broadcast(&feed->room); /* all, because any of them may now have room */
     pthread_mutex_unlock(&feed->lock);
     item->data = NULL;
 }

@@ -6,8 +6,8 @@
 
 #include "message.h"
 
-#define MAX_SIDE 65535       /* pixels: what a record holds */
-#define QUALITY_OF_SHRUNK 90 /* where --max-side stands alone */
+#define MAX_SIDE 65535       /* pixels; a record holds no more */
+#define QUALITY_OF_SHRUNK 90 /* the quality with --max-side but without --quality */
 
 const struct choice form_jpegs[] = {
     {"planes", FORM_PLANES}, {"exact", FORM_EXACT}, {"keep", FORM_KEEP}, {NULL, 0}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * form: how pack stores images: which codec its fields get, what is done to an image before, and
- * the note of it in the manifest.
+ * form: how pack stores images: the codecs of its fields, the changes that an image goes through
+ * first, and the note in the manifest that records them.
  */
 #ifndef PSTK_CLI_FORM_H
 #define PSTK_CLI_FORM_H
@@ -14,7 +14,7 @@ enum { OPT_JPEG = 768, OPT_COMPRESS, OPT_PIXELS, OPT_MAX_SIDE, OPT_QUALITY };
 
 extern const struct choice form_jpegs[], form_compressions[];
 
-/* Rows for a table of options: how images are stored without loss ... */
+/* Rows for a table of options: how images are stored without loss, */
 #define FORM_OPTIONS                                                                               \
     {.name = "jpeg",                                                                               \
      .code = OPT_JPEG,                                                                             \
@@ -30,7 +30,7 @@ extern const struct choice form_jpegs[], form_compressions[];
         .values = form_compressions, .initial = "none",                                            \
         .text = "compress the field key, and with --pixels the pixels; LEVEL is 1 to 22"           \
     }
-/* ... and what loses some of them. */
+/* and the options that lose data. */
 #define FORM_LOSS_OPTIONS                                                                          \
     {.text = "with loss, which the note in the manifest records (`penstock info` prints it)"},     \
         {.name = "pixels",                                                                         \
@@ -58,19 +58,21 @@ enum form_jpeg { FORM_PLANES = 0, FORM_EXACT = 1, FORM_KEEP = 2 };
 /* Zeroed at the start. */
 struct form {
     uint32_t jpeg;               /* enum form_jpeg */
-    int has_jpeg;                /* it was asked for */
-    uint32_t codec, level;       /* of what --compress is for */
-    struct pstk_convert convert; /* no size: images stay what they are */
+    int has_jpeg;                /* 1: --jpeg was given */
+    uint32_t codec, level;       /* of the parts that --compress applies to */
+    struct pstk_convert convert; /* convert.size is 0 when images stay unchanged */
 };
 
-/* Take one of the options above. 0, or -1 after having said what is wrong. */
+/* Read one of the options above. Returns 0, or -1 after a message. */
 int form_set(struct form *form, int code, const char *value);
-/* After the last option: 0, or an exit status after having said which ones contradict. */
+/* Check the options together, after the last one. Returns 0, or an exit status after a message that
+ * names the options that contradict. */
 int form_check(struct form *form);
-/* Set codec and level of the field of images, and of a field of text. */
+/* Set codec and level of the image field, or of a text field. */
 void form_image_codec(const struct form *form, struct pstk_field *field);
 void form_text_codec(const struct form *form, struct pstk_field *field);
-/* The note: "penstock pack", then what is done to images as KEY=VALUE, each after a space. */
+/* Write the note: "penstock pack", then every change to images as KEY=VALUE after a space. Returns
+ * `text`. */
 const char *form_note(const struct form *form, char text[FORM_NOTE_SIZE]);
 
 #endif

@@ -13,7 +13,7 @@ void formats_add(struct formats *formats, const char *name)
         i++;
     formats->n++;
     if (i == FORMATS_MAX)
-        return; /* cannot be: there are fewer names */
+        return; /* cannot happen: there are fewer names */
     formats->n_names = i < formats->n_names ? formats->n_names : i + 1;
     formats->of[i].name = name;
     formats->of[i].n++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* formats: how many files have which of the image formats that pack does not take. */
+/* formats: counts of files by image format, for the formats that pack does not take. */
 #ifndef PSTK_CLI_FORMATS_H
 #define PSTK_CLI_FORMATS_H
 
@@ -13,14 +13,14 @@ struct formats {
     struct {
         const char *name; /* static storage */
         uint64_t n;
-    } of[FORMATS_MAX]; /* in the order in which they came */
+    } of[FORMATS_MAX]; /* in the order of their first files */
     uint32_t n_names;
     uint64_t n; /* files */
 };
 
 /* Count one file; `name` comes from pstk_image_format. */
 void formats_add(struct formats *formats, const char *name);
-/* "3 WebP, 1 BMP". Returns text. */
+/* Write "3 WebP, 1 BMP". Returns `text`. */
 const char *formats_text(const struct formats *formats, char text[FORMATS_TEXT]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* get: one field of one record, raw, to standard output. */
+/* get: write one field of one record, raw, to standard output. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 
 static const struct option_row table[] = {OPTION_END};
 
-/* A terminal would obey what is in the bytes: text is printed with them escaped, and what people
- * cannot read is refused. Returns an exit status. */
+/* Print a value on a terminal, which would obey control characters: text is printed with them
+ * escaped, and binary values are refused. Returns an exit status. */
 static int show_value(const struct pstk_field *field, const void *data, uint64_t size)
 {
     if (field->kind != PSTK_FIELD_UTF8)
@@ -43,7 +43,7 @@ static int write_value(const void *data, uint64_t size)
     return message_finish(STATUS_OK);
 }
 
-/* Number of the field of that name, or -1 after having said which there are. */
+/* Return the number of the field of that name, or -1 after a message that lists the fields. */
 static int find_field(const struct pstk_dataset *dataset, uint32_t n_fields, const char *name)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];

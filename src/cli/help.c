@@ -7,7 +7,7 @@
 #include "option.h"
 
 #define WIDTH 92  /* columns of a line */
-#define COLUMN 30 /* where the text of an option begins */
+#define COLUMN 30 /* the column where the text of an option begins */
 
 const char *help_value(const struct option_row *row, char text[HELP_VALUE_SIZE])
 {
@@ -31,7 +31,7 @@ const char *help_line(const char **text, size_t *length)
     return line;
 }
 
-/* Print words from `column` on, in lines that begin at `indent`; returns the column after them. */
+/* Print words from `column` on, in lines that begin at `indent`. Returns the column after them. */
 static int print_words(FILE *file, const char *text, size_t length, int indent, int column)
 {
     const char *end = text + length;
@@ -53,7 +53,7 @@ static int print_words(FILE *file, const char *text, size_t length, int indent, 
     return column;
 }
 
-/* Print a text: its paragraphs filled, and lines that begin with two blanks as they are. */
+/* Print a text: paragraphs filled, and lines that begin with two blanks unchanged. */
 static void print_text(FILE *file, const char *text)
 {
     const char *line;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info: what a data set holds, from its manifest. */
+/* info: print what a data set holds, from its manifest. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +19,10 @@
 #include "text.h"
 #include "unit.h"
 
-/* Samples that are counted by class without being asked: reading so many labels takes a moment. */
+/* Samples that are counted by class without --counts, because reading more labels takes a
+ * moment. */
 #define COUNTED_UNASKED 10000
-#define LISTED 20 /* files, where not all are asked for */
+#define LISTED 20 /* files without --all */
 
 enum { OPT_COUNTS = 256, OPT_KEPT, OPT_ALL, OPT_JSON };
 
@@ -44,17 +45,17 @@ struct info {
     struct pstk_dataset *dataset;
     struct pstk_dataset_info info;
     char *note;               /* owned; NULL: none */
-    struct pstk_error damage; /* code 0: none was seen */
+    struct pstk_error damage; /* code 0: none was found */
     struct labels labels;
     struct kept kept_images;
-    uint64_t n_listed;     /* kept JPEGs that were listed, or would have been */
+    uint64_t n_listed;     /* kept JPEGs, including those past the limit LISTED */
     struct json_t *listed; /* owned; NULL without --json and --kept */
 };
 
-/* The least encoding of images: NONE, below it, is that of other fields. */
+/* The lowest encoding of images. NONE, below it, is the encoding of other fields. */
 #define ENCODING_MIN (PSTK_ENCODING_NONE + 1)
 
-/* The counts n[value] that are not 0, of the values from `min` on. */
+/* Return an object of the counts n[value] that are not 0, for the values from `min` on. */
 static struct json_t *counts(const uint64_t *n, const struct choice *choices, uint32_t min)
 {
     struct json_t *object = json_make_object();
@@ -64,7 +65,7 @@ static struct json_t *counts(const uint64_t *n, const struct choice *choices, ui
     return object;
 }
 
-/* The note in the manifest, which says what was done to the images; owned; NULL: none. */
+/* Return the note in the manifest, which records what was done to the images; owned. NULL: none. */
 static char *read_note(const char *data)
 {
     char *path;
@@ -143,7 +144,7 @@ static int print_json(struct info *all)
     return json_print(object, all->damage.code ? STATUS_DAMAGED : STATUS_OK);
 }
 
-/* What is worth knowing of a field next to its kind. */
+/* Print facts about a field next to its kind. */
 static void print_details(const struct pstk_field *field, const struct pstk_field_stats *stats)
 {
     char n[UNIT_SIZE];
@@ -165,7 +166,7 @@ static void print_details(const struct pstk_field *field, const struct pstk_fiel
         printf("  up to %u x %u", stats->max_width, stats->max_height);
 }
 
-/* Of a field that is compressed: how far. */
+/* Print the ratio of stored to plain bytes of a compressed field. */
 static void print_ratio(const struct pstk_field_stats *stats)
 {
     if (!stats->plain_bytes ||
@@ -229,7 +230,7 @@ static void print_text(const struct info *all)
     labels_print(&all->labels, dataset, all->all);
 }
 
-/* The path of a sample's file, as pack stores it: owned; NULL: there is none. */
+/* Return the path of a sample's file, as pack stores it; owned. NULL: there is none. */
 static char *key_of(struct pstk_dataset *dataset, uint64_t id)
 {
     struct pstk_field field;
@@ -249,7 +250,7 @@ static char *key_of(struct pstk_dataset *dataset, uint64_t id)
     return key;
 }
 
-/* kept_find's on_jpeg. */
+/* List one kept JPEG; kept_find's on_jpeg. */
 static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
 {
     struct info *all = user;
@@ -274,7 +275,7 @@ static void list_kept(void *user, uint64_t id, uint32_t field, uint32_t reason)
     free(key);
 }
 
-/* Look for the files that stayed JPEGs; print them, or note them for print_json. */
+/* Find the files that stayed JPEGs; print them, or keep them for print_json. */
 static int find_kept(struct info *all, struct pstk_error *err)
 {
     char n[UNIT_SIZE];
@@ -296,21 +297,22 @@ static int find_kept(struct info *all, struct pstk_error *err)
     return 0;
 }
 
-/* The manifest is worth printing all the same. */
+/* Print and keep an error. The manifest's facts are printed all the same. */
 static void note_damage(struct info *all, const struct pstk_error *bad)
 {
     all->damage = *bad;
     message_error(bad, all->path);
 }
 
-/* pstk_dataset_check's on_bad: the first says enough. */
+/* Keep the first bad file and stop; pstk_dataset_check's on_bad. */
 static int on_bad_file(void *user, const struct pstk_error *bad)
 {
     note_damage(user, bad);
     return 1;
 }
 
-/* Count the samples of each class, where that was asked for, or takes a moment and can be done. */
+/* Count the samples of each class, with --counts, or when there are few labels and no damage was
+ * found. */
 static int count_labels(struct info *all, struct pstk_error *err)
 {
     if (!all->counts && (all->damage.code || all->info.n_samples > COUNTED_UNASKED))
@@ -331,7 +333,7 @@ static int finish_text(const struct info *all)
     return message_finish(code ? STATUS_DAMAGED : STATUS_OK);
 }
 
-/* Read what the options ask for of the records, then print. */
+/* Read the records that the options need, then print. */
 static int info(struct info *all)
 {
     struct pstk_error err;

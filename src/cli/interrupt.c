@@ -12,13 +12,13 @@
 #include "command.h"
 #include "message.h"
 
-/* A signal handler gets no argument: this is the one place with mutable globals. All three are
- * lock-free atomics, which is what a handler may touch. */
+/* A signal handler gets no argument, so these are the only mutable globals. All three are lock-free
+ * atomics, which a handler may use. */
 static _Atomic int seen;
 static _Atomic(struct pstk_loader *) attached;
 static _Atomic(const char *) words;
 
-/* The last one comes when a terminal is closed. */
+/* A closed terminal sends the last one. */
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void write_text(const char *text)
@@ -27,7 +27,8 @@ static void write_text(const char *text)
         return; /* nobody is left to read it */
 }
 
-/* Called by the handler, and by interrupt_at_once: only what a handler may call. */
+/* Print the last words and exit. The handler and interrupt_at_once call it, so it calls only
+ * functions that a handler may call. */
 static void end_at_once(const char *last_words, int number)
 {
     write_text("\npenstock: interrupted: ");
@@ -36,8 +37,8 @@ static void end_at_once(const char *last_words, int number)
     _exit(STATUS_SIGNAL + number);
 }
 
-/* The handler. Runs on the main thread, whatever that is doing and holding: it only touches the
- * three atomics, writes, and calls pstk_interrupt, which may be called from a handler. */
+/* The handler. It interrupts the main thread anywhere, even in a function that holds a lock. So it
+ * only uses the three atomics, writes, and calls pstk_interrupt, which a handler may call. */
 static void on_signal(int number)
 {
     atomic_store(&seen, number);
@@ -57,7 +58,8 @@ void interrupt_install(void)
         action.sa_handler = on_signal;
         sigemptyset(&action.sa_mask);
         action.sa_flags = (int)SA_RESETHAND; /* the second one kills */
-        /* A shell that runs us in the background has SIGINT ignored, nohup SIGHUP: leave it so. */
+        /* A shell ignores SIGINT for a command in the background, and nohup ignores SIGHUP: keep
+         * that. */
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
@@ -106,7 +108,7 @@ void interrupt_unblock(void)
 void interrupt_at_once(const char *last_words)
 {
     atomic_store(&words, last_words);
-    const int number = atomic_load(&seen); /* one that came before found no last words */
+    const int number = atomic_load(&seen); /* an earlier signal found no last words */
     if (last_words && number)
         end_at_once(last_words, number);
 }

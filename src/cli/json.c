@@ -26,7 +26,8 @@ static void set(json_t *object, const char *key, json_t *value)
         message_no_memory();
 }
 
-/* Text from a file system may be no UTF-8, which JSON cannot hold: its odd bytes become '?'. */
+/* Make a JSON string. Text from a file system may not be UTF-8, which JSON requires: invalid bytes
+ * become '?'. */
 static json_t *text_value(const char *text)
 {
     json_t *value = json_string(text);

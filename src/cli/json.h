@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json: the one JSON object that --json prints, on jansson. Objects and arrays are owned until put
- * into another one or printed. Out of memory ends the process: nothing here may drop a key.
+ * json: the one JSON object that --json prints, made with jansson. An object or array is owned by
+ * the caller until it is put into another one or printed. When memory runs out, the process ends,
+ * because a missing key would be a wrong answer.
  */
 #ifndef PSTK_CLI_JSON_H
 #define PSTK_CLI_JSON_H
@@ -12,7 +13,7 @@ struct json_t; /* jansson's */
 
 struct json_t *json_make_object(void);
 struct json_t *json_make_array(void);
-/* Put a value into an object. `key` and `text`: copies. */
+/* Put a value into an object. `key` and `text` are copied. */
 void json_put_text(struct json_t *object, const char *key, const char *text); /* NULL: null */
 void json_put_count(struct json_t *object, const char *key, uint64_t value);  /* PSTK_NONE: null */
 void json_put_real(struct json_t *object, const char *key, double value);     /* not finite: null */
@@ -23,14 +24,15 @@ void json_put(struct json_t *object, const char *key, struct json_t *takes);
 void json_append(struct json_t *array, struct json_t *takes);
 void json_append_text(struct json_t *array, const char *text);
 void json_append_count(struct json_t *array, uint64_t value);
-/* Print to standard output as one line, and free. Returns `status`, or STATUS_DAMAGED when it
- * could not be written. */
+/* Print as one line to standard output, then free. Returns `status`, or STATUS_DAMAGED when the
+ * write failed. */
 int json_print(struct json_t *takes, int status);
-/* Return the first element of an array, owned; the array is freed. */
+/* Return the first element of an array (owned) and free the array. */
 struct json_t *json_take_first(struct json_t *takes);
-/* Return a copy (free()) of a text of the object in a file, or NULL: there is no such text. */
+/* Return a copy of a string in the object that a file holds; free() it. NULL when there is no such
+ * string. */
 char *json_file_text(const char *path, const char *key);
-/* Free without printing; NULL is fine. */
+/* Free without printing. NULL is fine. */
 void json_drop(struct json_t *takes);
 
 #endif

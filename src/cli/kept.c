@@ -28,7 +28,7 @@ const char *kept_phrase(uint32_t reason)
     return reason < N_KEPT && phrases[reason] ? phrases[reason] : "for a reason of a newer version";
 }
 
-/* Why this image is a file still; 0: it is none. Or an error. */
+/* Find the reason why this image is still a file; 0: it is none. Returns 0 or a negative result. */
 static int find_reason(struct pstk_dataset *dataset, uint64_t id, uint32_t i, uint32_t *reason,
                        struct pstk_error *err)
 {
@@ -53,7 +53,7 @@ static int find_reason(struct pstk_dataset *dataset, uint64_t id, uint32_t i, ui
     return r;
 }
 
-/* All of one field, which is one of images. */
+/* Find the kept images of one image field. */
 static int find_in_field(struct kept *kept, struct pstk_dataset *dataset, uint32_t i, uint64_t n,
                          struct pstk_error *err)
 {

@@ -14,7 +14,7 @@
 #include "unit.h"
 
 #define BATCH 4096 /* labels */
-#define LISTED 20  /* classes, where not all are asked for */
+#define LISTED 20  /* classes without --all */
 
 static int is_integers(const struct pstk_field *field)
 {
@@ -36,8 +36,8 @@ int labels_field(const struct pstk_dataset *dataset)
     return n > 1 ? LABELS_SEVERAL : found;
 }
 
-/* A little-endian integer of `size` bytes; a negative one, which is no class, becomes a number
- * that is none either. */
+/* Return a little-endian integer of `size` bytes. A negative one, which is no class, becomes
+ * UINT64_MAX, which is no class either. */
 static uint64_t number_at(const uint8_t *data, uint32_t size, int is_signed)
 {
     uint64_t value = 0;

@@ -8,7 +8,8 @@
 
 uint32_t machine_n_cores(uint32_t most)
 {
-    /* Only up to where the library would have to start the CUDA driver, to count devices. */
+    /* A shorter struct ends before n_cuda_devices, so the library does not start the CUDA
+     * driver. */
     struct pstk_machine machine = {.size = offsetof(struct pstk_machine, n_cuda_devices)};
     if (pstk_get_machine(NULL, &machine, NULL) == 0 && machine.n_usable > 0)
         return machine.n_usable < most ? machine.n_usable : most;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main: the `penstock` command: finds the subcommand and runs it. */
+/* main: the `penstock` command. It finds the subcommand and runs it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,16 +50,16 @@ static int help_of(int argc, char **argv)
     return message_finish(STATUS_OK);
 }
 
-/* What the command starts with, whoever starts it. */
+/* Set up the process, whatever state it was started in. */
 static void settle(void)
 {
-    /* A standard stream that is closed would lend its number to the next file that is opened, and
-     * messages would be written into a shard. It is opened the wrong way round, so that printing
-     * there fails as before. */
+    /* The next file that is opened would get the number of a closed standard stream, and messages
+     * would be written into a shard. So such a stream is opened the wrong way round; a print to it
+     * still fails. */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-    /* Past the limit of `ulimit -f` a write shall fail, and be reported, instead of killing. */
+    /* A write past the limit of `ulimit -f` shall fail and be reported, not kill the process. */
     signal(SIGXFSZ, SIG_IGN);
 }
 

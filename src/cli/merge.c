@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge: parts that several packs wrote become one data set. */
+/* merge: join the parts that several packs wrote into one data set. */
 #include <stdio.h>
 
 #include <penstock/format.h>
@@ -66,7 +66,7 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return interrupt_seen();
 }
 
-/* The library was stopped by on_progress: nothing is left of the work. */
+/* Report that on_progress stopped the library. Nothing is left of the work. */
 static int say_stopped(const struct merge *merge)
 {
     message_say("interrupted: nothing was merged, %s %s; the parts are as they were", merge->out,

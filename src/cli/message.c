@@ -12,8 +12,8 @@
 #include "text.h"
 #include "unit.h"
 
-/* Names, notes and the library's messages quote what others wrote: every line goes through text.
- * It leaves in one piece, so that lines of several processes stay apart. */
+/* Print one line. Names, notes and the library's messages may quote any text, so every line is made
+ * safe first. It is one write, so that lines of several processes do not mix. */
 static void print(const char *format, va_list args)
 {
     char *line;
@@ -44,7 +44,7 @@ int message_usage(const char *format, ...)
     return STATUS_USAGE;
 }
 
-/* The soft limit of this process; RLIM_INFINITY: none that is known. */
+/* Return the soft limit of this process, or RLIM_INFINITY when it is not known. */
 static rlim_t limit_of(int resource)
 {
     struct rlimit limit;
@@ -67,7 +67,7 @@ const char *message_advice(int native, char text[MESSAGE_ADVICE_SIZE])
     return text;
 }
 
-/* The errno value of an error; 0 where `native` is a number of libjpeg's or CUDA's. */
+/* Return the errno value of an error; 0 when `native` is a number of libjpeg's or CUDA's. */
 static int errno_of(const struct pstk_error *err)
 {
     return err->stage == PSTK_STAGE_DECODE || err->stage == PSTK_STAGE_DEVICE ? 0 : err->native;
@@ -86,7 +86,7 @@ void message_error(const struct pstk_error *err, const char *path)
 
 void message_no_memory(void)
 {
-    fputs("penstock: out of memory\n", stderr); /* message_say would need some */
+    fputs("penstock: out of memory\n", stderr); /* message_say would need memory */
     exit(STATUS_DAMAGED);
 }
 

@@ -5,23 +5,23 @@
 
 #include <stdint.h>
 
-/* A name and the value that it stands for; tables end with a NULL name. */
+/* A name and its value. A table ends with a NULL name. */
 struct choice {
     const char *name;
     uint32_t value;
 };
 
 /*
- * One row of a command's table, the one source of what the parser takes and of what --help, the man
- * page and the shells' completions list. A row without a name is the heading of those below it.
+ * One row of a command's table. The parser, --help, the man page and the shells' completions all
+ * come from this table. A row without a name is the heading of the rows below it.
  */
 struct option_row {
     const char *name;            /* without dashes; NULL: a heading */
-    int code;                    /* what options_next returns; a letter is its short name, too */
-    const char *value;           /* what to call its value: "N"; FILE: a path; NULL: see values */
-    const struct choice *values; /* all that it can be, except `value`; both NULL: it takes none */
-    const char *initial;         /* its value where it is not given, for people; NULL: none */
-    const char *text;            /* what it does; NULL: the table has ended */
+    int code;                    /* the result of options_next; a letter is the short name, too */
+    const char *value;           /* the name of its value: "N"; FILE: a path; NULL: see values */
+    const struct choice *values; /* all its values, except `value`; both NULL: it takes none */
+    const char *initial;         /* its default value, for people; NULL: none */
+    const char *text;            /* what it does; NULL: the end of the table */
 };
 
 #define OPTION_END                                                                                 \
@@ -33,13 +33,13 @@ struct option_row {
         .name = "json", .code = OPT_JSON, .text = what                                             \
     }
 
-/* 1 when the row is an option that takes a value. */
+/* Return 1 when the row is an option that takes a value. */
 static inline int option_takes_value(const struct option_row *row)
 {
     return row->value || row->values;
 }
 
-/* The option's letter, 0: it has none. */
+/* Return the option's letter, or 0 when it has none. */
 static inline int option_letter(const struct option_row *row)
 {
     return row->code > ' ' && row->code <= '~' ? row->code : 0;

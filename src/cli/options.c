@@ -11,10 +11,11 @@
 #include "help.h"
 #include "message.h"
 
-#define MAX_NAMES 63 /* options of one command, --help aside */
-#define MAX_WORD 32  /* longer words are not guessed at */
+#define MAX_NAMES 63 /* options of one command, without --help */
+#define MAX_WORD 32  /* bytes; longer words get no guess */
 
-/* Edit distance with swaps of neighbours; both words shorter than MAX_WORD. */
+/* Return the edit distance, with swaps of neighbours as one edit. Both words are shorter than
+ * MAX_WORD. */
 static int distance(const char *a, const char *b)
 {
     int rows[3][MAX_WORD + 1];
@@ -46,7 +47,7 @@ const char *option_nearest(const char *text, const char *const *names)
     size_t length = strlen(text);
     int best = length <= 3   ? 1
                : length <= 6 ? 2
-                             : 3; /* more than a third wrong is no typing slip */
+                             : 3; /* a word with more edits is no typing error */
     if (length == 0 || length >= MAX_WORD)
         return NULL;
     for (; *names; names++) {
@@ -87,7 +88,7 @@ static int unknown_option(const struct options *options)
                          options->command->name, word, options->command->name);
 }
 
-/* What getopt_long reads. */
+/* The tables that getopt_long reads. */
 struct tables {
     struct option option[MAX_NAMES + 2];
     char letters[2 * MAX_NAMES + 3];
@@ -131,7 +132,7 @@ int options_next(struct options *options)
         return -1;
     }
     if (c == '?') {
-        /* optopt holds the code of a long option that was given a value it does not take */
+        /* optopt is the code of a long option that got a value but takes none */
         for (const struct option *option = tables.option; optopt && option->name; option++) {
             if (option->val == optopt && option->has_arg == no_argument) {
                 options->status =
@@ -172,7 +173,7 @@ int options_n_operands(const struct options *options)
     return options->argc - optind;
 }
 
-/* Read a decimal number at *text; moves *text past it. */
+/* Read a decimal number at *text and move *text past it. */
 static int read_count(const char **text, uint64_t *out)
 {
     char *end;
@@ -215,7 +216,7 @@ int option_count32(const char *option, const char *text, struct range range, uin
     return 0;
 }
 
-/* Shift of a size's suffix, -1 when it is none; moves *text past it. */
+/* Return the shift of a size's suffix, or -1 when it is none. Moves *text past it. */
 static int read_suffix(const char **text)
 {
     static const char letters[] = "KMGT";

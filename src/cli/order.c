@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* order: the sample ids of batches, without reading a record. */
+/* order: print the sample ids of batches, without reading a record. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ static void print_batch(struct json_t *batches, const uint64_t *ids, int64_t n)
         putchar('\n');
 }
 
-/* Returns 0, an exit status after a message, or -1: a signal came before the last batch. */
+/* Print the batches. Returns 0, an exit status after a message, or -1 when a signal came before the
+ * last batch. */
 static int print_batches(const struct pstk_order_settings *s, const struct pipeline *pipeline,
                          uint64_t n, struct json_t *batches)
 {

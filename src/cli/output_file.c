@@ -13,19 +13,20 @@
 #include "message.h"
 #include "status.h"
 
-#define MAX_LINKS 40    /* symbolic links in a row, as the kernel has it */
-#define MAX_PATH 4096   /* bytes of what a symbolic link holds */
+#define MAX_LINKS 40    /* symbolic links in a row, as in the kernel */
+#define MAX_PATH 4096   /* bytes of a symbolic link's target */
 #define MAX_TRIES 100   /* names for a temporary file */
 #define FD_LINK_SIZE 32 /* bytes of /proc/self/fd/N */
 
-/* Bytes of the folder in a path, the last slash included; 0: the current one. */
+/* Return the bytes of the folder in a path, with the last slash; 0: the current folder. */
 static int folder_size(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (int)(slash + 1 - path) : 0;
 }
 
-/* Return the path that the symbolic links lead to, also where nothing is there yet; owned. */
+/* Follow the symbolic links of a path. Returns the path they lead to, which need not exist;
+ * owned. */
 static char *followed(const char *path)
 {
     char *at = strdup(path);
@@ -45,8 +46,8 @@ static char *followed(const char *path)
     return at;
 }
 
-/* The stream's write: through EINTR and short writes, until a signal asks for the end. Returns 0 on
- * failure, as fopencookie wants it. */
+/* Write for the stream: retry after EINTR and short writes, until a signal asks for the end.
+ * Returns 0 on failure, as fopencookie requires. */
 static ssize_t write_bytes(void *cookie, const char *bytes, size_t size)
 {
     struct output_file *file = cookie;
@@ -88,24 +89,24 @@ static int open_straight(struct output_file *file)
     return file->fd < 0 ? refuse(file, errno) : 0;
 }
 
-/* The mode and owner of the file that is replaced, as far as this user may set them. */
+/* Set the mode and owner of the replaced file, as far as this user may. */
 static void take_mode(int fd, const struct stat *old)
 {
     int has_group =
         fchown(fd, old->st_uid, old->st_gid) == 0 || fchown(fd, (uid_t)-1, old->st_gid) == 0;
-    /* What the old group might do, another one may not. */
+    /* Another group does not get the old group's rights. */
     (void)fchmod(fd, old->st_mode & (has_group ? 0777 : 0707));
 }
 
-/* What leads to an open file that has no name. */
+/* Return the path of an open file that has no name. */
 static const char *fd_link(int fd, char text[FD_LINK_SIZE])
 {
     snprintf(text, FD_LINK_SIZE, "/proc/self/fd/%d", fd);
     return text;
 }
 
-/* Open a file without a name, so that a kill leaves nothing of it. Leaves fd -1 where the file
- * system has no such files, or where there is no /proc to name it by. */
+/* Open a file without a name, so that nothing is left after a kill. Leaves fd -1 when the file
+ * system has no such files, or when there is no /proc to link the file by. */
 static void open_nameless(struct output_file *file, const char *folder)
 {
     char text[FD_LINK_SIZE];
@@ -116,7 +117,7 @@ static void open_nameless(struct output_file *file, const char *folder)
     file->fd = -1;
 }
 
-/* Make a temporary name of the target's folder. */
+/* Set a temporary name in the target's folder. */
 static void set_temporary(struct output_file *file, int n)
 {
     free(file->temporary);
@@ -166,16 +167,16 @@ static int open_temporary(struct output_file *file)
     return native ? status_of_path(native) : 0;
 }
 
-/* Is the file that path leads to still to be found under the name `target`? One that was removed
- * while it is open (/dev/stdout of a shell) is not. */
+/* Return 1 when the open file still has the name `target`. A file that was removed while open
+ * (/dev/stdout of a shell) has not. */
 static int has_name(const char *target, const struct stat *file)
 {
     struct stat st;
     return lstat(target, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
-/* Open what the path names: a new file that gets its name in the end, or what is no regular file,
- * as it is. */
+/* Open the path: a new file that gets its name at the end, or directly a path that is not a regular
+ * file. */
 static int open_file(struct output_file *file)
 {
     struct stat st;
@@ -209,7 +210,8 @@ int output_file_open(struct output_file *file, const char *path)
     return status;
 }
 
-/* Flush and sync; what is on no medium cannot be synced. Returns 0, or an errno value. */
+/* Flush and sync. A file without a medium cannot be synced, which is no error. Returns 0, or an
+ * errno value. */
 static int flush(struct output_file *file)
 {
     if (fclose(file->stream) != 0 && !file->native)
@@ -226,8 +228,8 @@ static int link_as(int fd, const char *path)
     return linkat(AT_FDCWD, fd_link(fd, text), AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? errno : 0;
 }
 
-/* Give a file without a name its own, or, where another has that one, a temporary name for the
- * rename that replaces it. Returns 0, or an errno value. */
+/* Give a nameless file its name, or a temporary name when the name is taken; a rename then replaces
+ * the older file. Returns 0, or an errno value. */
 static int give_name(struct output_file *file, int fd)
 {
     int native = link_as(fd, file->target);
@@ -245,13 +247,13 @@ static int give_name(struct output_file *file, int fd)
 /* Close, and give the file its name. Returns 0, or an errno value. */
 static int finish(struct output_file *file)
 {
-    /* A file without a name is gone with its last descriptor. */
+    /* A file without a name ends with its last descriptor. */
     const int is_nameless = file->target && !file->temporary;
     const int held = is_nameless ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (is_nameless && held < 0 && !file->native)
         file->native = errno;
-    /* Some file systems report a failed write only here. Standard output is closed by
-     * message_finish. */
+    /* Some file systems report a failed write only at close. message_finish closes standard
+     * output. */
     if (file->fd != STDOUT_FILENO && close(file->fd) < 0 && errno != EINTR && !file->native)
         file->native = errno;
     if (!file->native && file->target && interrupt_seen())
@@ -265,7 +267,7 @@ static int finish(struct output_file *file)
     return file->native;
 }
 
-/* What is at the path after a failure. */
+/* Return a phrase for what is at the path after a failure. */
 static const char *outcome(const struct output_file *file)
 {
     return !file->target     ? "it was not written to its end"
@@ -278,12 +280,12 @@ int output_file_close(struct output_file *file, int status)
     char advice[MESSAGE_ADVICE_SIZE];
     const char *name = strcmp(file->path, "-") == 0 ? "standard output" : file->path;
     if (status && !file->native)
-        file->native = ECANCELED; /* the caller gave its message */
+        file->native = ECANCELED; /* the caller has printed a message */
     flush(file);
     finish(file);
     if (file->native && file->temporary)
         (void)unlink(
-            file->temporary); /* ours, by O_EXCL; one that cannot be removed does no harm */
+            file->temporary); /* ours, by O_EXCL; if it cannot be removed, it does no harm */
     if (file->native == EINTR && interrupt_seen()) {
         message_say("interrupted: %s: %s", name, outcome(file));
         status = interrupt_status();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack: a folder of images becomes a data set. */
+/* pack: make a data set from a folder of images. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,16 +88,16 @@ struct pack {
 
     struct tree tree;
     uint64_t first, n;          /* slice of tree.files */
-    struct pstk_writer *writer; /* NULL once given up */
+    struct pstk_writer *writer; /* NULL once aborted */
     struct feed *feed;
     struct bad bad;
     struct kept kept;
-    uint64_t bytes_in;   /* of the files packed */
-    uint64_t n_palettes; /* of the files packed: PNGs with a palette */
+    uint64_t bytes_in;   /* of the packed files */
+    uint64_t n_palettes; /* packed PNG files with a palette */
     double start;        /* seconds */
 };
 
-/* What is at OUT while nothing is packed there, to be put after "nothing was packed, ". */
+/* Return what is at OUT when nothing was packed, for use after "nothing was packed, ". */
 static const char *standing(const struct pack *pack)
 {
     return output_stands(pack->out) ? "and the data set there is as it was"
@@ -106,7 +106,7 @@ static const char *standing(const struct pack *pack)
 
 static int parse_part(struct pack *pack, const char *value)
 {
-    unsigned part, n_parts; /* of at most seven digits each: no overflow */
+    unsigned part, n_parts; /* each has at most seven digits: no overflow */
     char rest;
     if (strspn(value, "0123456789/") == strlen(value) &&
         sscanf(value, "%7u/%7u%c", &part, &n_parts, &rest) == 2 && part < n_parts &&
@@ -144,12 +144,12 @@ static int set_option(struct pack *pack, int code, const char *value)
     }
 }
 
-/* The writer's on_kept. */
+/* Count one kept image; the writer's on_kept. */
 static void note_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t kept)
 {
     struct pack *pack = user;
     (void)sample_id;
-    (void)field; /* there is one of images */
+    (void)field; /* there is one image field */
     if (kept < KEPT_ASKED)
         pack->kept.n[kept]++;
 }
@@ -198,7 +198,8 @@ static void note_bad(struct pack *pack, uint64_t number, const char *reason, con
         pstk_writer_abort(&pack->writer); /* only looks for more from here on; frees the disk */
 }
 
-/* A failure of the machine ends the pack, --skip-bad or not: the file may well be an image. */
+/* End the pack after a failure of the machine, even with --skip-bad, because the file may be an
+ * image. */
 static int refuse_failed(struct pack *pack, const struct feed_item *item)
 {
     pstk_writer_abort(&pack->writer);
@@ -212,7 +213,7 @@ static int refuse_failed(struct pack *pack, const struct feed_item *item)
 static int add(struct pack *pack, const struct feed_item *item)
 {
     const struct tree_file *file = &pack->tree.files[item->number];
-    int64_t cls = (int64_t)file->cls; /* little-endian on every machine that this builds for */
+    int64_t cls = (int64_t)file->cls; /* little-endian on every machine that penstock builds for */
     struct pstk_value values[3] = {{item->data, item->size}};
     struct pstk_error err;
     uint32_t n = 1;
@@ -272,7 +273,7 @@ static void warn_of_palettes(const struct pack *pack)
                     pack->n_palettes == 1 ? "has" : "have");
 }
 
-/* What came of it. */
+/* The results of a pack. */
 struct result {
     struct pstk_dataset_info info;
     struct pstk_field_stats images; /* of the field jpg */
@@ -351,7 +352,7 @@ static int report(struct pack *pack, double seconds)
         .info.size = sizeof result.info, .images.size = sizeof result.images, .seconds = seconds};
     pstk_error_init(&err, sizeof err);
     int r = pstk_dataset_open(&dataset, pack->out, &err);
-    /* An empty part is one to merge and nothing else. */
+    /* An empty part can only be merged, not opened. */
     if (r < 0 && !(r == PSTK_ENODATA && pack->n_parts > 1))
         return status_refuse(&err, pack->out);
     if (r == 0)

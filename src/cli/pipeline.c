@@ -14,7 +14,7 @@
 
 const struct choice pipeline_crops[] = {
     {"random", CROP_RANDOM}, {"center", CROP_CENTER}, {"none", CROP_NONE}, {NULL, 0}};
-/* Those that images can have. */
+/* The types that images can have. */
 const struct choice pipeline_dtypes[] = {
     CHOICE(PSTK_U8), CHOICE(PSTK_F16), CHOICE(PSTK_BF16), CHOICE(PSTK_F32), {NULL, 0}};
 
@@ -67,7 +67,7 @@ static int set_order(struct pipeline *pipeline, int code, const char *value)
     }
 }
 
-/* KIND, or KIND:INDEX where there can be several. */
+/* Read KIND, or KIND:INDEX where there can be several devices. */
 static int set_device(struct pipeline *pipeline, const char *value)
 {
     const size_t length = strcspn(value, ":");
@@ -119,7 +119,7 @@ int pipeline_set(struct pipeline *pipeline, int code, const char *value)
     }
 }
 
-/* The image field: `jpg`, or the first one there is. */
+/* Return the image field: `jpg`, or else the first one. -1: none. */
 static int find_image(const struct pipeline *pipeline)
 {
     int found = -1;
@@ -167,7 +167,7 @@ int pipeline_look(struct pipeline *pipeline, const char *path)
         uint64_t fits = pipeline->info.n_samples / pipeline->world;
         pipeline->batch_size = fits >= DEFAULT_BATCH ? DEFAULT_BATCH : fits ? (uint32_t)fits : 1;
     }
-    /* batch_size * world <= 2^48 */
+    /* batch_size * world is at most 2^48 */
     uint64_t global = (uint64_t)pipeline->batch_size * pipeline->world;
     if (__builtin_mul_overflow(global, pipeline->start_batch, &pipeline->position))
         return message_usage("--start-batch: value is %llu; must be a batch of the epoch",
@@ -195,7 +195,7 @@ static uint32_t build_ops(struct pipeline *pipeline)
     if (pipeline->crop == CROP_RANDOM) {
         pipeline->ops[n++] = pstk_random_resized_crop(pipeline->size, pipeline->size);
     } else if (pipeline->crop == CROP_CENTER) {
-        /* round(size * 256 / 224); * 8 / 7 never ends in one half */
+        /* round(size * 256 / 224); * 8 / 7 is never a half */
         pipeline->ops[n++] = pstk_resize_shorter((pipeline->size * 16 + 7) / 14);
         pipeline->ops[n++] = pstk_center_crop(pipeline->size, pipeline->size);
     } else {
@@ -208,7 +208,7 @@ static uint32_t build_ops(struct pipeline *pipeline)
     return n;
 }
 
-/* Pass a field through as it is. */
+/* Return an output that passes a field through unchanged. */
 static struct pstk_output plain_output(const struct pstk_field *field)
 {
     struct pstk_output o = {.field = field->name, .kind = PSTK_OUTPUT_BYTES};
@@ -285,7 +285,7 @@ int pipeline_open(const struct pipeline *pipeline, struct pstk_loader **out)
     struct pstk_device device = {.size = sizeof device};
     pstk_error_init(&err, sizeof err);
     if (pstk_get_device(pipeline->device, pipeline->device_index, &device, &err) < 0)
-        return status_refuse(&err, NULL); /* the path is not to blame */
+        return status_refuse(&err, NULL); /* the path is not at fault */
     interrupt_block();                    /* the loader's threads must not run our handler */
     int r = pstk_open(out, &pipeline->settings, &err);
     if (r == 0)

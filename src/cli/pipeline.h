@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pipeline: the pipeline options that bench, show and order share, and the settings of the loader
- * that they describe.
+ * pipeline: the pipeline options that bench, show and order share, and the loader's settings that
+ * result from them.
  */
 #ifndef PSTK_CLI_PIPELINE_H
 #define PSTK_CLI_PIPELINE_H
@@ -37,7 +37,7 @@ enum {
 
 extern const struct choice pipeline_crops[], pipeline_dtypes[];
 
-/* Rows for tables of options: what happens to an image ... */
+/* Rows for tables of options: what happens to an image, */
 #define PIPELINE_IMAGE_OPTIONS                                                                     \
     {.text = "what happens to an image"},                                                          \
         {.name = "size",                                                                           \
@@ -66,7 +66,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         .name = "layout", .code = OPT_LAYOUT, .values = names_layout, .initial = "nhwc",           \
         .text = "order of the dimensions"                                                          \
     }
-/* ... of which epoch ... */
+/* which seed and epoch, */
 #define PIPELINE_SEED_OPTIONS                                                                      \
     {.name = "seed",                                                                               \
      .code = OPT_SEED,                                                                             \
@@ -77,7 +77,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         .name = "epoch", .code = OPT_EPOCH, .value = "E", .initial = "0",                          \
         .text = "the epoch to begin with, from 0"                                                  \
     }
-/* ... in which order samples come ... */
+/* in which order samples come, */
 #define PIPELINE_ORDER_OPTIONS                                                                     \
     {.name = "batch-size",                                                                         \
      .code = OPT_BATCH_SIZE,                                                                       \
@@ -104,7 +104,7 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
         .name = "last", .code = OPT_LAST, .values = names_last_batch, .initial = "drop",           \
         .text = "what becomes of an incomplete last batch"                                         \
     }
-/* ... and how the machine is used. */
+/* and how the machine is used. */
 #define PIPELINE_RUN_OPTIONS                                                                       \
     {.text = "with what"},                                                                         \
         {.name = "threads",                                                                        \
@@ -146,9 +146,9 @@ extern const struct choice pipeline_crops[], pipeline_dtypes[];
 enum pipeline_crop { CROP_RANDOM = 0, CROP_CENTER = 1, CROP_NONE = 2 };
 
 struct pipeline {
-    /* as asked for; 0 = the default where it says so */
+    /* from the options; 0 is the default where the comment says so */
     const char *path;
-    uint32_t size;   /* pixels, of both sides */
+    uint32_t size;   /* pixels of each side */
     uint32_t crop;   /* enum pipeline_crop */
     double flip;     /* probability; negative: 0.5 for random crops, else 0 */
     uint32_t dtype;  /* enum pstk_dtype */
@@ -159,15 +159,15 @@ struct pipeline {
     uint32_t order, rank, world, last;
     uint32_t n_threads, n_slots; /* 0: the library chooses */
     uint32_t reader, io, device, kernels, bad_sample;
-    int32_t device_index; /* of the kind `device` */
+    int32_t device_index; /* index among the devices of the kind `device` */
 
-    /* found in the data set */
+    /* from the data set */
     struct pstk_dataset_info info;
     struct pstk_field fields[PSTK_MAX_FIELDS];
     int image_field; /* -1: none */
 
-    /* built from both; the pointers go into this struct, so it must not move */
-    uint64_t position; /* of start_batch */
+    /* built from both; these point into this struct, so it must not move */
+    uint64_t position; /* the loader's position at start_batch */
     struct pstk_op ops[4];
     struct pstk_output outputs[PSTK_MAX_FIELDS];
     uint32_t n_outputs;
@@ -175,16 +175,17 @@ struct pipeline {
 };
 
 void pipeline_init(struct pipeline *pipeline);
-/* Take one of the options above. 0, or -1 after having said what is wrong. */
+/* Read one of the options above. Returns 0, or -1 after a message. */
 int pipeline_set(struct pipeline *pipeline, int code, const char *value);
-/* Look into the data set; choose the batch size and the position. Returns 0 or an exit status. */
-int pipeline_look(struct pipeline *pipeline, const char *path);
-/* After look: the order that these options describe. */
-struct pstk_order_settings pipeline_order(const struct pipeline *pipeline);
-/* After look: build outputs (only the image, with `image_only`) and settings. Returns 0 or an exit
+/* Read the data set's fields, then choose the batch size and the position. Returns 0 or an exit
  * status. */
+int pipeline_look(struct pipeline *pipeline, const char *path);
+/* Return the order that the options describe. Call after pipeline_look. */
+struct pstk_order_settings pipeline_order(const struct pipeline *pipeline);
+/* Build the outputs (with `image_only`, the image alone) and the settings. Call after
+ * pipeline_look. Returns 0 or an exit status. */
 int pipeline_build(struct pipeline *pipeline, int image_only);
-/* Open the loader of p->settings, which Ctrl-C then wakes. Returns 0 or an exit status. */
+/* Open the loader with pipeline->settings; Ctrl-C then wakes it. Returns 0 or an exit status. */
 int pipeline_open(const struct pipeline *pipeline, struct pstk_loader **out);
 void pipeline_close(struct pstk_loader **loader);
 

@@ -37,7 +37,7 @@ void progress_begin(struct progress *progress, const char *doing, const char *wh
     progress->last = progress->start;
 }
 
-/* The line without its bar. Returns its length. */
+/* Write the line without its bar. Returns its length. */
 static int facts(const struct progress *progress, double part, uint64_t n_items, char *text,
                  size_t size)
 {

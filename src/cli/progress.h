@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress: how far a command is. On a terminal one line with a bar, rate and time left, redrawn
- * ten times a second at most; otherwise a quiet line every ten seconds. Standard error.
+ * progress: the progress of a command, on standard error. On a terminal it is one line with a bar,
+ * a rate and the time left, redrawn at most ten times a second; otherwise it is one line every ten
+ * seconds.
  */
 #ifndef PSTK_CLI_PROGRESS_H
 #define PSTK_CLI_PROGRESS_H
@@ -10,16 +11,17 @@
 
 struct progress {
     const char *doing; /* "packing" */
-    const char *what;  /* "images": what is counted */
+    const char *what;  /* what is counted, for example "images" */
     int terminal;
-    int drawn;          /* a line is on the screen */
+    int drawn;          /* 1: a line is on the screen */
     double start, last; /* seconds */
 };
 
 void progress_begin(struct progress *progress, const char *doing, const char *what);
-/* `part` in [0, 1] is done (negative: unknown); n_items of them so far. Cheap: call it often. */
+/* Show that `part` in [0, 1] of the work is done (negative: unknown), n_items so far. It is cheap,
+ * so call it often. */
 void progress_update(struct progress *progress, double part, uint64_t n_items);
-/* Take the line off the screen; to be called before anything else is printed. */
+/* Erase the line. Call before anything else is printed. */
 void progress_end(struct progress *progress);
 
 #endif

@@ -10,7 +10,7 @@
 #include "text.h"
 #include "unit.h"
 
-/* Fallbacks, for people. */
+/* Fallbacks, described for people. */
 static const struct choice steps[] = {
     {"io_uring is refused here, so threads read", PSTK_FALLBACK_NO_IO_URING},
     {"buffers are not registered (RLIMIT_MEMLOCK; see `penstock doctor`)",
@@ -28,27 +28,27 @@ static double per_second(const struct report *report, double n)
     return report->seconds > 0 ? n / report->seconds : 0;
 }
 
-/* Does the device have slots of its own? */
+/* Return 1 when the device has slots of its own. */
 static int on_device(const struct report *report)
 {
     return report->stats.n_device_slots > 0;
 }
 
-/* Bytes per second while copies to the device ran; 0: none was measured. */
+/* Return the bytes per second while copies to the device ran; 0: not measured. */
 static double copy_rate(const struct pstk_stats *stats)
 {
     return stats->copy_ns ? (double)stats->copy_bytes * 1e9 / (double)stats->copy_ns : 0;
 }
 
-/* Part of its time that the consumer's stream waited for batches, in percent; negative: not
- * measured. */
+/* Return the part of its time that the consumer's stream waited for batches, in percent; negative:
+ * not measured. */
 static double starved_percent(const struct pstk_stats *stats)
 {
     double all = (double)stats->stream_starved_ns + (double)stats->stream_used_ns;
     return all > 0 ? (double)stats->stream_starved_ns * 100 / all : -1;
 }
 
-/* A ceiling next to what was reached; measured 0 = not measured. */
+/* A ceiling and the rate that the run reached. measured is 0 when it was not measured. */
 struct ceiling {
     const char *name;  /* JSON */
     const char *title; /* people */
@@ -75,15 +75,16 @@ static void list_ceilings(const struct report *report, struct ceiling ceiling[N_
                                   ceilings->copy_bytes_per_second, copy_rate(&report->stats), 1};
 }
 
-/* How many times faster than libjpeg-turbo, which decodes the same images whole on as many threads:
- * a reference, for a loader that decodes less passes it. 0: not measured. */
+/* Return how many times faster this is than libjpeg-turbo, which decodes the same images whole on
+ * as many threads. It is a reference only, because a loader that decodes less is faster. 0: not
+ * measured. */
 static double reference_ratio(const struct report *report)
 {
     const double samples = report->ceilings.decode_samples_per_second;
     return samples > 0 ? per_second(report, (double)report->n_samples) / samples : 0;
 }
 
-/* The bottleneck, and what to change: one sentence. */
+/* Write one sentence about the bottleneck and what to change. */
 static void advise(const struct report *report, char *text, size_t size)
 {
     uint32_t n = report->stats.n_threads;
@@ -248,7 +249,7 @@ static void print_ceilings(const struct report *report)
     }
 }
 
-/* Print a sentence in lines of at most 66 letters, aligned with what stands above. */
+/* Print a sentence in lines of at most 66 columns, aligned with the text above it. */
 static void print_wrapped(const char *title, const char *text)
 {
     const int width = 66;

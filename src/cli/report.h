@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report: what a benchmark found, for people and as JSON. */
+/* report: the results of a benchmark, as text for people and as JSON. */
 #ifndef PSTK_CLI_REPORT_H
 #define PSTK_CLI_REPORT_H
 
@@ -8,15 +8,15 @@
 /* One run of bench. */
 struct report {
     const struct pipeline *pipeline;
-    uint64_t n_samples, n_batches; /* delivered */
-    uint64_t bytes_out;            /* of tensors, valid rows */
-    double seconds;                /* from the first next until the last step was over */
-    double step_ms;                /* of a step that was simulated; 0: none */
+    uint64_t n_samples, n_batches; /* that were delivered */
+    uint64_t bytes_out;            /* tensor bytes of valid rows */
+    double seconds;                /* from the first pstk_next to the end of the last step */
+    double step_ms;                /* milliseconds of a simulated step; 0: none */
     uint32_t digest;
     int with_digest;
     int with_ceilings;
     uint64_t rss_peak; /* bytes */
-    uint32_t n_usable; /* cores that this process may use, 0 = unknown */
+    uint32_t n_usable; /* cores that this process may use; 0: unknown */
     struct pstk_device device;
     struct pstk_stats stats;
     struct pstk_ceilings ceilings;

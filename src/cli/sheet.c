@@ -46,8 +46,8 @@ void sheet_put(struct sheet *sheet, uint64_t i, const void *pixels)
                (const unsigned char *)pixels + y * row, row);
 }
 
-/* Returns 0, or an exit status; only where libpng itself fails after a message: what a failed write
- * means is the output's to say. */
+/* Write the PNG file. Returns 0, or an exit status. It prints a message only when libpng itself
+ * fails, because output_file_close reports failed writes. */
 static int write_png(const struct sheet *sheet, const struct output_file *file)
 {
     png_image image;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show: what a trainer will see, through the loader itself, as a picture. */
+/* show: write what a trainer will see, through the loader itself, as a picture. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "text.h"
 
 #define MAX_IDS 65536
-#define DEFAULT_OUTPUT "penstock-show.png" /* a name of our own: replacing it loses nothing */
+#define DEFAULT_OUTPUT "penstock-show.png" /* our own name: replacing the file loses nothing */
 
 enum { OPT_IDS = 256, OPT_JSON };
 
@@ -50,7 +50,7 @@ static const struct option_row table[] = {
 struct show {
     struct pipeline pipeline;
     const char *ids_text;
-    const char *output; /* NULL: none, with --json alone */
+    const char *output; /* NULL: no picture, with --json alone */
     int json;
     uint64_t *ids; /* owned */
     uint64_t n_ids;
@@ -76,7 +76,7 @@ static int set_option(struct show *show, int code, const char *value)
     }
 }
 
-/* Read an id below n at *text; moves *text past it. */
+/* Read an id below n at *text and move *text past it. */
 static int read_id(const char **text, uint64_t n, uint64_t *out)
 {
     char digits[24];
@@ -157,7 +157,7 @@ static int put_picture(struct show *show, uint64_t i, const struct pstk_batch *b
     return 0;
 }
 
-/* Fetch ids one by one: batches of one row, in sequential order, so that position = id. */
+/* Fetch ids one by one, in batches of one row in sequential order, so that position = id. */
 static int fetch(struct show *show, struct pstk_loader *loader)
 {
     struct pstk_error err;
@@ -285,7 +285,7 @@ static int run(const struct command *self, int argc, char **argv)
     if (s.pipeline.dtype != PSTK_U8)
         return message_usage("--dtype: value is '%s'; must be u8 (a picture has 8-bit pixels)",
                              option_choice_name(pipeline_dtypes, s.pipeline.dtype));
-    s.pipeline.layout = PSTK_NHWC; /* a layout changes no pixel */
+    s.pipeline.layout = PSTK_NHWC; /* the layout changes no pixel */
     interrupt_install();
     int status = show(&s, options_operand(&options, 0));
     free(s.ids);

@@ -23,7 +23,7 @@ int status_of_code(int code)
     case PSTK_EINTR:
     case PSTK_ECANCELED:
         return interrupt_seen() ? interrupt_status() : STATUS_DAMAGED;
-    default: /* damaged data, a limit passed, or a machine out of memory or space */
+    default: /* damaged data, an exceeded limit, or a machine out of memory or space */
         return STATUS_DAMAGED;
     }
 }
@@ -46,7 +46,7 @@ int status_of_path(int native)
     case EROFS:
     case ETXTBSY:
         return STATUS_USAGE;
-    default: /* no room, no descriptors, no memory, a sick disk */
+    default: /* no space, no descriptors, no memory, a failing disk */
         return STATUS_DAMAGED;
     }
 }

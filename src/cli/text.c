@@ -5,14 +5,14 @@
 #include <string.h>
 
 #define RIGHT 91      /* last column of wrapped text */
-#define MAX_WORD 4096 /* bytes of one word there: a path */
+#define MAX_WORD 4096 /* bytes of one word of it: a path */
 
-/* Bytes of the well-formed UTF-8 character at s, 0 where there is none. The terminating 0 is no
- * continuation byte, so that nothing after it is read. */
+/* Return the bytes of the well-formed UTF-8 character at s, 0 when there is none. The terminating 0
+ * is no continuation byte, so nothing after it is read. */
 static int length_of(const unsigned char *s)
 {
     int n = *s < 0x80 ? 1 : *s < 0xC2 ? 0 : *s < 0xE0 ? 2 : *s < 0xF0 ? 3 : *s < 0xF5 ? 4 : 0;
-    /* The second byte shows overlong forms, surrogates, and what is beyond U+10FFFF. */
+    /* The second byte shows overlong forms, surrogates, and code points above U+10FFFF. */
     if ((*s == 0xE0 && s[1] < 0xA0) || (*s == 0xED && s[1] > 0x9F) || (*s == 0xF0 && s[1] < 0x90) ||
         (*s == 0xF4 && s[1] > 0x8F))
         return 0;
@@ -22,7 +22,7 @@ static int length_of(const unsigned char *s)
     return n;
 }
 
-/* C1 in UTF-8: U+0080 to U+009F. */
+/* Return 1 for C1 in UTF-8: U+0080 to U+009F. */
 static int is_c1(const unsigned char *s)
 {
     return s[0] == 0xC2 && s[1] >= 0x80 && s[1] < 0xA0;
@@ -74,7 +74,7 @@ void text_print_wrapped(FILE *file, const char *text, int indent)
             putc(' ', file);
             column++;
         }
-        text_print(file, word); /* a path, or what a file is called */
+        text_print(file, word); /* a path, or the name of a file */
         column += length;
         text += length + strspn(text + length, " ");
     }
@@ -107,7 +107,7 @@ void text_print_json(FILE *file, const char *json)
     }
 }
 
-/* 1: a command line takes the path without quotes. */
+/* Return 1 when a command line takes the path without quotes. */
 static int is_plain(const char *path)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -119,7 +119,7 @@ static int is_plain(const char *path)
     return path[0] != 0;
 }
 
-/* Is there anything in the path that must not be printed as it is? */
+/* Return 1 when the path has bytes that must not be printed unchanged. */
 static int has_odd_bytes(const char *path)
 {
     const unsigned char *s = (const unsigned char *)path;
@@ -131,7 +131,7 @@ static int has_odd_bytes(const char *path)
     return 0;
 }
 
-/* $'...': of the quotes of shells the one in which any byte has a printable form. */
+/* Print a path as $'...', the only quotes of shells in which every byte has a printable form. */
 static void print_escaped(FILE *file, const char *path)
 {
     const unsigned char *s = (const unsigned char *)path;
@@ -145,7 +145,7 @@ static void print_escaped(FILE *file, const char *path)
         if (whole)
             fwrite(s, 1, (size_t)n, file);
         for (int i = 0; i < n && !whole; i++)
-            fprintf(file, "\\%03o", s[i]); /* not \x1b: shells differ in where that ends */
+            fprintf(file, "\\%03o", s[i]); /* not \x1b, because shells differ in where that ends */
         s += n;
     }
     fputc('\'', file);

@@ -19,27 +19,28 @@
 #include "status.h"
 #include "text.h"
 
-#define MAX_DEPTH 64 /* folders in folders; each holds a descriptor while it is read */
+#define MAX_DEPTH 64 /* nested folders; each holds a descriptor while it is read */
 #define MAX_PATH 4096
 
-/* torchvision's IMG_EXTENSIONS: what it would try to open, so must be packed or named as bad. */
+/* torchvision's IMG_EXTENSIONS. It would open these files, so they must be packed or reported as
+ * bad. */
 static const char *const extensions[] = {".jpg", ".jpeg", ".png",  ".ppm", ".bmp",
                                          ".pgm", ".tif",  ".tiff", ".webp"};
 
-/* Extensions of other images. ImageFolder passes them over; pack does too, and reports them by the
- * format that their first bytes show. */
+/* Extensions of other images. ImageFolder skips them; pack does too, and reports them by the format
+ * of their first bytes. */
 static const char *const foreign_extensions[] = {".gif", ".avif", ".heic", ".heif", ".jp2", ".j2k",
                                                  ".jpx", ".jpf",  ".jxl",  ".jfif", ".pbm", ".pnm",
                                                  ".pam", ".exr",  ".psd",  ".dib"};
 
-/* A folder being read, and those it lies in. */
+/* A folder that is read, with the folders above it. */
 struct folder {
     const struct folder *parent;
     dev_t dev;
     ino_t ino;
     int depth;
     uint32_t cls;
-    char path[MAX_PATH]; /* relative to the root, "" for the root */
+    char path[MAX_PATH]; /* relative to the root; "" for the root */
 };
 
 static int ends_with(const char *name, const char *const *endings, size_t n_endings)
@@ -58,7 +59,7 @@ static int is_image(const char *name)
     return ends_with(name, extensions, sizeof extensions / sizeof *extensions);
 }
 
-/* Count a file that is not packed: by its format, where it is an image. */
+/* Count a file that is not packed. An image is counted by its format. */
 static void count_other(struct tree *tree, int folder_fd, const char *name)
 {
     char head[64];
@@ -105,7 +106,8 @@ static void take_file(struct tree *tree, int folder_fd, const struct folder *fol
         count_other(tree, folder_fd, name);
 }
 
-/* What a directory entry is: 'd', 'f' (or what cannot be looked at: packing it will say why). */
+/* Return the type of a directory entry: 'd', or 'f' for all others. If it cannot be read, packing
+ * reports why. */
 static int kind_of(int fd, const struct dirent *entry)
 {
     struct stat st;
@@ -139,7 +141,7 @@ static int is_loop(const struct folder *folder, const struct stat *st)
     return 0;
 }
 
-/* Scan the folder `name` inside f. */
+/* Scan the folder `name` inside `folder`. */
 static int scan_inner(struct tree *tree, int fd, const struct folder *folder, const char *name)
 {
     struct folder inner = {.parent = folder, .depth = folder->depth + 1, .cls = folder->cls};
@@ -170,7 +172,7 @@ static int scan_inner(struct tree *tree, int fd, const struct folder *folder, co
     return scan_folder(tree, inner_fd, &inner);
 }
 
-/* Scan an open folder and all below; takes fd. */
+/* Scan an open folder and everything below it. Takes fd. */
 static int scan_folder(struct tree *tree, int fd, struct folder *folder)
 {
     DIR *dir = fdopendir(fd);
@@ -211,8 +213,8 @@ static void add_class(struct tree *tree, const char *name)
     tree->n_classes++;
 }
 
-/* The folder's own images, and its subfolders as candidates for classes. Returns 0, or an errno
- * value. */
+/* Take the folder's own images, and its subfolders as candidates for classes. Returns 0, or an
+ * errno value. */
 static int list_classes(struct tree *tree, DIR *dir, const struct folder *root)
 {
     const int fd = dirfd(dir);
@@ -266,7 +268,7 @@ static void drop_classes(struct tree *tree)
     tree->n_classes = 0;
 }
 
-/* Read every class folder. The first n_top files are the root's own. */
+/* Read every class folder. The first n_top files are directly in the root. */
 static int scan_classes(struct tree *tree, int fd, struct folder *root, uint64_t n_top)
 {
     const char *empty = NULL, *what = "no images";
@@ -287,7 +289,7 @@ static int scan_classes(struct tree *tree, int fd, struct folder *root, uint64_t
         if (!text_is_utf8(tree->classes[c]))
             return message_usage("the folder %s has a name that is not UTF-8", tree->classes[c]);
     }
-    if (n_full == 0) { /* flat: its subfolders hold no images, so they are no classes */
+    if (n_full == 0) { /* flat: the subfolders have no images, so they are no classes */
         drop_classes(tree);
         return 0;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tree: the image files of a folder, in the order of torchvision.datasets.ImageFolder
- * (torchvision/datasets/folder.py: find_classes, make_dataset): classes sorted by name; in a class
- * its folders sorted by path, in a folder the files by name. All comparisons bytewise, which is
+ * (torchvision/datasets/folder.py: find_classes, make_dataset): classes are sorted by name, the
+ * folders of a class by path, the files of a folder by name. All comparisons are bytewise, which is
  * Python's order of UTF-8 text. A folder with images at its top and none below has no classes.
  */
 #ifndef PSTK_CLI_TREE_H
@@ -13,12 +13,12 @@
 #include "formats.h"
 
 struct tree_file {
-    char *path;           /* relative to the root, '/' between parts; owned */
-    uint32_t folder_size; /* bytes of path that are its folder, 0 at the root */
-    uint32_t cls;         /* number of its class, 0 where there are none */
+    char *path;           /* owned; relative to the root, with '/' between parts */
+    uint32_t folder_size; /* bytes of the folder in path; 0 at the root */
+    uint32_t cls;         /* class number; 0 when there are no classes */
 };
 
-/* Zeroed before scan; close takes it in any state. */
+/* Zeroed before tree_scan. tree_close takes it in any state. */
 struct tree {
     struct tree_file *files; /* owned, sorted */
     uint64_t n_files, n_room;
@@ -27,11 +27,11 @@ struct tree {
     struct formats foreign;      /* images that torchvision would not open, by their first bytes */
     uint64_t n_others;           /* other files whose extension is not an image's */
     uint64_t n_left_out;         /* images at the top of a folder that has classes */
-    uint64_t skip_dev, skip_ino; /* this directory is not looked into (the output) */
+    uint64_t skip_dev, skip_ino; /* the directory that is skipped (the output) */
 };
 
-/* Find the files below `root`; `out` (may not exist) is not looked into. Returns 0, or an exit
- * status after having said what is wrong. */
+/* Find the files below `root`, skipping `out` (which need not exist). Returns 0, or an exit status
+ * after a message. */
 int tree_scan(struct tree *tree, const char *root, const char *out);
 void tree_close(struct tree *tree);
 

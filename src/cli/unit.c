@@ -7,7 +7,7 @@
 
 const char *unit_count(char text[UNIT_SIZE], uint64_t n)
 {
-    char digits[24]; /* 2^64 has 20 digits, with 6 commas 26 < UNIT_SIZE */
+    char digits[24]; /* 2^64 has 20 digits; with 6 commas 26 bytes, less than UNIT_SIZE */
     int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n);
     int at = 0;
     for (int i = 0; i < length; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unit: numbers as people read them. All return a pointer into `text`. */
+/* unit: numbers as people read them. Functions that take `text` return it. */
 #ifndef PSTK_CLI_UNIT_H
 #define PSTK_CLI_UNIT_H
 
@@ -15,7 +15,7 @@ const char *unit_bytes(char text[UNIT_SIZE], double bytes);
 const char *unit_seconds(char text[UNIT_SIZE], double seconds);
 /* Always as a clock: "0:07", "1:23:45". */
 const char *unit_clock(char text[UNIT_SIZE], double seconds);
-/* Seconds of a steady clock. */
+/* Return the seconds of a monotonic clock. */
 double unit_now(void);
 
 #endif

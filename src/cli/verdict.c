@@ -27,7 +27,7 @@ unsigned verdict_lacks(const struct pstk_machine *machine, const struct checkup 
     return lacks;
 }
 
-/* Put a name into a list, once. */
+/* Append a name to a list, unless it is there already. */
 static void list(char *names, size_t size, const char *name)
 {
     const size_t n = strlen(names);
@@ -49,7 +49,7 @@ static void list_lacks(unsigned lacks, char *names, size_t size)
 {
     static const struct {
         unsigned lack;
-        const char *name; /* as doctor's page has it */
+        const char *name; /* as in doctor's output */
     } lines[] = {{LACK_KERNELS, "kernels"},
                  {LACK_QUOTA, "CPU quota"},
                  {LACK_URING, "io_uring"},

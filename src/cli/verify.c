@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify: read and check everything; name what is damaged. */
+/* verify: read and check everything, and name what is damaged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct option_row table[] = {
     OPTION_END};
 
 struct verify {
-    struct json_t *bad; /* owned, NULL without --json */
+    struct json_t *bad; /* owned; NULL without --json */
     uint64_t n_bad;
     struct progress progress;
 };
@@ -50,14 +50,14 @@ static void list(struct verify *verify, const struct pstk_error *bad)
     json_append(verify->bad, object);
 }
 
-/* The text after `start`, where it begins with that. */
+/* Return the text after `start` when it begins with that, or else the whole text. */
 static const char *after(const char *text, const char *start)
 {
     const size_t n = strlen(start);
     return strncmp(text, start, n) == 0 ? text + n : text;
 }
 
-/* The message without the shard and the record at its beginning. */
+/* Return the message without the shard and the record at its beginning. */
 static const char *reason_of(const struct pstk_error *bad)
 {
     char shard[sizeof bad->shard + 2], record[40];
@@ -70,8 +70,9 @@ static const char *reason_of(const struct pstk_error *bad)
     return text == rest ? rest : text + strspn(text, ": ");
 }
 
-/* "shard-000000.pstk, record 7, bytes 10 to 19: ", as far as the reason does not say it. A reason
- * that names the shard is about all of it: "cannot open shard-000000.pstk". */
+/* Print the place, as in "shard-000000.pstk, record 7, bytes 10 to 19: ", without the parts that
+ * the reason contains. A reason that names the shard is about the whole shard: "cannot open
+ * shard-000000.pstk". */
 static void print_place(const struct pstk_error *bad, const char *reason)
 {
     char *shard = text_copy(bad->shard), range[60];
@@ -100,7 +101,7 @@ static void print_place(const struct pstk_error *bad, const char *reason)
     free(shard);
 }
 
-/* One line: where first, then why. */
+/* Print one line: the place first, then the reason. */
 static void print(const struct pstk_error *bad)
 {
     const char *reason = reason_of(bad);
@@ -132,7 +133,7 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return 0;
 }
 
-/* What of the data set bears on the report; zeros when it cannot be opened. */
+/* Return what the report needs of the data set; zeros when it cannot be opened. */
 static struct pstk_dataset_info find_info(const char *path)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
@@ -182,14 +183,15 @@ static int verify(struct verify *v, const char *path, int decode, uint32_t n_thr
     double start = unit_now();
     pstk_error_init(&err, sizeof err);
     interrupt_install();
-    /* Nothing is written and nothing is left to clean up: no image is too large to stop at. */
+    /* Nothing is written, so nothing needs cleaning up and a signal may end the process at any
+     * image. */
     interrupt_at_once("no damage was found so far");
     progress_begin(&v->progress, "verifying", "samples");
     int64_t r = pstk_verify(path, decode, n_threads, on_bad, on_progress, v, &err);
     interrupt_at_once(NULL);
     progress_end(&v->progress);
     if (r == PSTK_EBADMSG || r == PSTK_EIO) {
-        /* so damaged that it cannot be read as a data set: one damaged place */
+        /* too damaged to be read as a data set: one damaged place */
         on_bad(v, &err);
         return report(v, path, unit_now() - start, decode);
     }

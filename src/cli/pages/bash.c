@@ -10,7 +10,8 @@ static void put_names(FILE *file)
         fprintf(file, "%s%s", i ? " " : "", commands[i]->name);
 }
 
-/* The values of the commands' options, one case each; those that can be anything are none. */
+/* Write one case for each option that takes a value, with the values to complete. An option that
+ * takes any value gets an empty case. */
 static void put_values(FILE *file, const struct command *command)
 {
     char words[PAGES_WORDS_SIZE];
@@ -44,8 +45,8 @@ static const char *const offers[] = {[PAGES_FOLDER] = "_penstock_paths -d",
                                      [PAGES_NUMBER] = ":",
                                      [PAGES_FIELD] = "_penstock_fields"};
 
-/* The operands that are no folder. Commands with operands of several kinds take no option before
- * them: the number of the word is enough. */
+/* Write one case for each operand that is not a folder. A command with operands of several kinds
+ * has no option before them, so the number of the word is enough. */
 static void put_operands(FILE *file, const struct command *command)
 {
     enum pages_operand kinds[PAGES_OPERANDS];

@@ -6,7 +6,7 @@
 #include "../command.h"
 #include "../option.h"
 
-/* Write text in single quotes. */
+/* Write a text in single quotes. */
 static void put(FILE *file, const char *text, size_t length)
 {
     fputc('\'', file);
@@ -39,7 +39,8 @@ static const char *const offers[] = {[PAGES_FOLDER] = "(__fish_complete_director
                                      [PAGES_NUMBER] = NULL,
                                      [PAGES_FIELD] = "(__penstock_fields)"};
 
-/* One line for operands of one kind; else one for each, by the number of the words before it. */
+/* Write one line for operands of one kind, or else one line for each operand, by the number of the
+ * words before it. */
 static void put_operands(FILE *file, const struct command *command)
 {
     enum pages_operand kinds[PAGES_OPERANDS];

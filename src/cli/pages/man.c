@@ -66,7 +66,7 @@ static const char tail[] =
     "penstock merge part0 part1 part2 part3 train\n"
     ".fi\n";
 
-/* Write text as roff takes it literally. A line must not begin with a dot or quote. */
+/* Write a text that roff prints literally. A line must not begin with a dot or quote. */
 static void put(FILE *file, const char *text, size_t length)
 {
     if (length && (*text == '.' || *text == '\''))
@@ -86,7 +86,7 @@ static void put_text(FILE *file, const char *text)
     put(file, text, strlen(text));
 }
 
-/* Paragraphs; lines that begin with two blanks as they are. */
+/* Write paragraphs; lines that begin with two blanks are unchanged. */
 static void put_paragraphs(FILE *file, const char *text)
 {
     const char *line;

@@ -58,7 +58,7 @@ int pages_is_mixed(const struct command *command)
     return 0;
 }
 
-/* Returns 0, or -1 after a message. */
+/* Write one file. Returns 0, or -1 after a message. */
 static int write_page(const char *path, void (*write)(FILE *file))
 {
     FILE *file = fopen(path, "w");

@@ -6,8 +6,8 @@
 #include "../command.h"
 #include "../option.h"
 
-/* Write text inside the single quotes of a specification, where brackets and colons have a meaning.
- */
+/* Write a text for use in the single quotes of a specification, where brackets and colons are
+ * special. */
 static void put(FILE *file, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
