@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bare_uring: the storage ceiling. A bare io_uring loop, nothing of penstock in it: what a file
- * gives for reads of a stated size, order and depth. One JSON line on standard output.
+ * bare_uring: measure the storage ceiling. A bare io_uring loop, without any code of penstock,
+ * reads a file with a given size, order and depth of reads. Prints one JSON line.
  *
  *   bare_uring FILE [--size BYTES] [--pattern random|sequential] [--depth N] [--io direct|buffered]
  *              [--seconds S] [--list FILE]
  *
- * --list: a text file, one read a line, "offset size" in bytes, instead of --size and --pattern.
+ * --list: a text file with one read in each line, "offset size" in bytes, instead of --size and
+ * --pattern.
  * bench_reader.c includes this file and names its own main.
  */
 #include <errno.h>

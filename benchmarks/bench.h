@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench: what the measuring programs share: loops over a loader, medians of interleaved runs, a
+ * bench: the shared parts of the benchmarks: loops over a loader, medians of interleaved runs, a
  * table with the ceiling next to each figure. Header only.
  */
 #ifndef PSTK_BENCH_H

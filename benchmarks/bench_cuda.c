@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_cuda: the loader with a GPU, each figure next to its ceiling:
+ * bench_cuda: measure the loader with a GPU, and print each figure next to its ceiling:
  *
- *   copies    of batches that cost nothing to make, against plain page-locked copies of their size
+ *   copies    batches that need no work on the host, against plain page-locked copies of their size
  *   kernels   bytes read and written, against copies on the device that read and write as many
- *   stream    the part of the time that it has no batch, with steps 1.5 times as long as a batch
- *             takes to make
+ *   stream    the share of the time in which the stream has no batch, with steps 1.5 times as long
+ *             as the loader takes for a batch
  *   images    JPEG files to the GPU, by threads, against libjpeg-turbo decoding them whole
  *
  *   bench_cuda [DATA] [--check] [--quick]
  *
- * DATA: what `penstock pack` made of JPEG files; without it files are made, in TMPDIR, and removed.
- * --check: status 1 where an aim is missed. --quick: a tenth of the time, to see that all runs.
- * Status 77 where there is no GPU.
+ * DATA: a data set that `penstock pack` made of JPEG files. Without it the program makes files in
+ * TMPDIR and removes them. --check: exit with status 1 if an aim is missed. --quick: take a tenth
+ * of the time, to see that everything runs. Status 77: this machine has no GPU.
  */
 #include "support/jpeg_writer.h"
 #include "support/sample_set.h"

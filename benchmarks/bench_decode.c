@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_decode: JPEG decoding, one core, each file three ways in turn: plain libjpeg-turbo, the
- * whole image (the ceiling of loaders that decode everything); the whole image through the decoder
- * table; the box of a random resized crop (8..100 % of the area, ratio 3/4..4/3). Medians over
- * turns, and ratios, as one JSON line; seconds are the thread's CPU time, so that a busy machine
- * disturbs them less. The consumer takes rows and does nothing.
+ * bench_decode: decode JPEGs on one core, each file in three ways, in turn: the whole image by
+ * plain libjpeg-turbo (the ceiling of loaders that decode everything); the whole image through the
+ * decoder table; the box of a random resized crop (8..100 % of the area, ratio 3/4..4/3). Prints
+ * medians over turns, and ratios, as one JSON line. Seconds are CPU time of the thread, which a
+ * busy machine disturbs less. The consumer takes rows and does nothing.
  *
- *   bench_decode [FOLDER] [TURNS]     without a folder: images that it makes itself
+ *   bench_decode [FOLDER] [TURNS]     without a folder: images that the program makes
  */
 #include "image/image.h"
 #include "image/jpeg/decode.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images end to end, compared with libjpeg-turbo decoding the same files whole on as many threads.
+ * bench_images: measure images end to end, compared with libjpeg-turbo, which decodes the same
+ * files whole on as many threads.
  *
  *   bench_images DATA [--seconds S] [--runs R] [--threads T]
  *
- * DATA: what `penstock pack` made of a folder of JPEGs. Work and ceiling take turns.
+ * DATA: a data set that `penstock pack` made of a folder of JPEGs. Work and ceiling take turns.
  */
 #include "bench.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Very many very small records: what open costs, and what the loader itself costs.
+ * bench_index: measure open, and the loader alone, with very many very small records.
  *
  *   bench_index DIR [--records N] [--seconds S] [--runs R]
  *
  * Makes (and keeps) DIR/labels: N (default 10^8) records of one i64 scalar in shards of 256 MiB.
- * Prints time and memory of open, the cost of a sample in sequential order (the loader alone: reads
- * coalesce, a row is 8 bytes) and in full random order, where most rows need an index page that the
- * cache of stated size no longer has.
+ * Prints the time and memory of open, and the cost of a sample in two orders. In sequential order
+ * it is the cost of the loader alone: reads coalesce, and a row is 8 bytes. In full random order
+ * most rows need an index page that the cache, whose size is printed, no longer holds.
  */
 #include "bench.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_kernels: the JPEG kernels of each variant, one core, in cache: nanoseconds a block for the
- * inverse DCT with all that belongs to it (expansion, dequantisation), by kind of block, and
- * nanoseconds for 64 pixels of upsampling and of colour. The variants take turns, so that the
- * ratios (to the C reference) come from one run. For comparison: libjpeg-turbo's inverse DCT,
- * from coefficients that lie unpacked in memory.
+ * bench_kernels: measure the JPEG kernels of each variant on one core, in cache. Prints nanoseconds
+ * for the inverse DCT of a block with expansion and dequantisation, by kind of block, and
+ * nanoseconds for 64 pixels of upsampling and of colour. The variants take turns, so the ratios to
+ * the C reference come from one run. For comparison it measures libjpeg-turbo's inverse DCT, from
+ * unpacked coefficients in memory.
  *
  *   bench_kernels [--runs R]
  */
@@ -15,7 +15,7 @@
 #include <jpeglib.h>
 
 #define N_BLOCKS 56u /* a row: 448 pixels, as crops of photographs have */
-#define N_ROWS 64u   /* of blocks, so that no branch can be learned by heart */
+#define N_ROWS 64u   /* of blocks: too many for a branch predictor to learn */
 #define WIDTH (8 * N_BLOCKS)
 #define STRIDE 512u
 #define N_VARIANTS 4u

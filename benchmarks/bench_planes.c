@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_planes: the JPEG files of a folder as coefficient planes, one core: what of them is stored
- * and why not the others, how many bytes and symbols that takes and where, and how long an image
- * takes by each variant: to open (header, tables), to decode all strips, to make all pixels; and to
- * pack, and to give back as a file. For comparison: libjpeg-turbo's decode of the whole file.
- * The variants take turns within a run, so that their ratios are those of one machine state.
+ * bench_planes: measure the JPEG files of a folder as coefficient planes, on one core. Prints how
+ * many files are stored as planes, and the reasons of the others; bytes and symbols, by part; and
+ * the time of an image by each variant: to open (header, tables), to decode all strips, to make all
+ * pixels, to pack, and to rebuild the file. For comparison it measures libjpeg-turbo's decode of
+ * the whole file. The variants take turns within a run, so their ratios are those of one state of
+ * the machine.
  *
  *   bench_planes FOLDER [--runs R] [--files N]
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_reader: what src/reader/reader.h costs compared with a bare io_uring loop. The same reads
- * through the bare loop, the io_uring backend and the pread pool, in turns within one process, so
- * that all meet the same machine; medians and ratios as one JSON line. Arguments: bare_uring.c;
- * --seconds is one turn.
+ * bench_reader: measure src/reader/reader.h against a bare io_uring loop. The bare loop, the
+ * io_uring backend and the pread pool do the same reads, in turn within one process, so all see the
+ * same state of the machine. Prints medians and ratios as one JSON line. The arguments are those of
+ * bare_uring.c;
+ * --seconds is the length of one turn.
  */
 #define BARE_URING_NO_MAIN
 #include "bare_uring.c"

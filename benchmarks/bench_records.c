@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records without pixels: what the reader, the checks and the hand-over cost.
+ * bench_records: measure reader, checks and hand-over with records that have no pixels.
  *
  *   bench_records DIR [--bytes N] [--records N] [--seconds S] [--runs R] [--threads T]
  *                 [--batch-size B]
  *
- * Makes (and keeps) DIR/tokens-N: records of N bytes (2048; u16 tokens) and a label, 1 GB of them
- * or as many as asked for, and measures, in turn, R times: full random order from the page cache
- * against memcpy and against bare reads; the same sequential; the loader with an output that
- * decodes nothing; and direct from the disk, against bare direct reads.
+ * Makes (and keeps) DIR/tokens-N: records of N bytes (2048; u16 tokens) and a label, 1 GB of them,
+ * or as many as --records asks for. Then it measures, in turn, R times: full random order from the
+ * page cache, against memcpy and bare reads; the same in sequential order; the loader with an
+ * output that decodes nothing; and direct reads from the disk, against bare direct reads.
  */
 #include "bench.h"
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_resize: the pixel kernels of each variant that this CPU runs, one core,
- * weights computed for every image: Pillow's bilinear resize to 224 x 224 of
- * RandomResizedCrop's crops of 500 x 375 images and of 256 x 256 ones, the
- * source in the cache (warm) or in memory (cold); its parts; the finish of rows
- * by dtype and layout. All figures are taken in turn, several times over:
- * medians. Of pixels with 1 and 4 channels one case of each; ratios are to 3
- * channels by the same variant. benchmarks/bench_resize_pillow.py measures Pillow on the same
- * crops.
+ * bench_resize: measure the pixel kernels of each variant that this CPU runs, on one core. The work
+ * is Pillow's bilinear resize to 224 x 224 of RandomResizedCrop's crops of 500 x 375 and 256 x 256
+ * images, with weights computed for every image, and the source in the cache (warm) or in memory
+ * (cold); the parts of that resize; and the finish of rows by dtype and layout. Prints medians of
+ * several turns. Pixels with 1 and 4 channels have one case each, with ratios to 3 channels by the
+ * same variant. benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
  */
 #include "bench.h"
 #include "augment/op.h"
@@ -15,7 +13,7 @@
 #define N_CROPS 64u
 #define SIDE 224u
 #define N_ROUNDS 15
-#define COLD_SIZE (256u << 20) /* of sources: beyond what a cache keeps between two uses */
+#define COLD_SIZE (256u << 20) /* of sources: more than a cache keeps between two uses */
 #define MAX_CASES 120
 
 struct source {

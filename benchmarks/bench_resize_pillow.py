@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pillow on the crops of bench_resize, one core.
+"""Measure Pillow on the crops of bench_resize, on one core.
 
-Usage: bench_resize_pillow.py BENCH_RESIZE; prints that program's report with, where a line is of
-resizes from the cache, how many times as fast as Pillow that is.
+usage: bench_resize_pillow.py BENCH_RESIZE
+
+Prints that program's report. Lines about resizes from the cache also have the speed as a multiple of
+Pillow's.
 """
 import os
 import statistics

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_stages: what a worker does to an image, one core, everything in memory: CRC32C of the
- * stored bytes, the box of a random resized crop decoded, resized to 224 x 224, flipped or not and
- * finished. The boxes and flips are the same in every run. One JSON line: microseconds an image,
- * and the CRC32C of all outputs, the same for every variant.
+ * bench_stages: do the work of a worker for an image, on one core, with everything in memory:
+ * compute the CRC32C of the stored bytes; decode the box of a random resized crop; resize it to 224
+ * x 224, flip it or not, and finish it. Boxes and flips are the same in every run. Prints one JSON
+ * line: microseconds for an image, and the CRC32C of all outputs, which is the same for every
+ * variant.
  *
  *   bench_stages FOLDER [--stored planes|jpeg|pixels] [--variant auto|c|avx2|avx512]
  *                [--output u8|f16] [--images N] [--turns T]
  *
- * FOLDER: JPEG files; of those, the first N, by name, that can be stored so. `pixels`: shrunk to
- * 256 x 256, undecoded RGB. u8 is NHWC, f16 is normalised and NCHW. The files are read, packed and
- * worked through once before measured() is entered: benchmarks/stages counts its instructions.
+ * FOLDER: JPEG files; the program takes the first N, by name, that can be stored in this form.
+ * `pixels`: RGB, resized to 256 x 256. u8 is NHWC; f16 is normalised and NCHW. The program reads,
+ * packs and processes the files once before it calls measured(), whose instructions
+ * benchmarks/stages counts.
  */
 #include "bench.h"
 #include "augment/op.h"

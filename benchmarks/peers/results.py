@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RESULTS.md, written from the JSON of a run."""
+"""Write RESULTS.md from the JSON of a run."""
 import statistics
 
 import rows
@@ -10,7 +10,7 @@ def spread(values):
 
 
 def figure(value):
-    """At most four digits are significant here."""
+    """Return a rate with at most four digits."""
     if value >= 1e6:
         return f"{value / 1e6:.2f} M"
     if value >= 1e4:
@@ -27,13 +27,13 @@ class Results:
         return self.found.get(name, {}).get("rates", [])
 
     def best_peer(self, table):
-        """The row of the quickest peer, by its median; None where none was measured."""
+        """Return the row of the fastest peer, by its median, or None if none was measured."""
         peers = [row for row in rows.ROWS
                  if row.table == table and row.kind == "peer" and self.rates(row.name)]
         return max(peers, key=lambda row: statistics.median(self.rates(row.name)), default=None)
 
     def ratio(self, name, reference):
-        """Median, least and greatest of the ratios within each round, or None."""
+        """Return median, least and most of the ratios within each round, or None."""
         if reference.startswith("best "):
             best = self.best_peer(reference.removeprefix("best "))
             reference = best.name if best else ""
@@ -76,7 +76,7 @@ def table_lines(results, name):
     return [f"## {table.title}", "", table.about, "",
             line("loader", f"{table.unit}, median", "least .. most", "/ best peer",
                  "stored, a sample"), "|---|---|---|---|---|",
-            *[row_line(results, row, name) for row in order], "", "How each was set:", "", *about,
+            *[row_line(results, row, name) for row in order], "", "Settings:", "", *about,
             ""]
 
 
@@ -94,7 +94,7 @@ def aim_lines(results):
                           "<= 0.95", "yes" if part <= 0.95 else "no"))
     if not lines:
         return []
-    return ["## Aims", "", "Ratios within each round: median, least and most.", "",
+    return ["## Aims", "", "Median, least and most of the ratios within each round.", "",
             line("ratio", "median", "least .. most", "aim", "met"), "|---|---|---|---|---|",
             *lines, ""]
 
@@ -107,14 +107,14 @@ def machine_lines(results):
         f"Python {m['python']}; load average before the run {m['load']}.",
         f"- {s['images']} images of {s['image_bytes'] / max(1, s['images']) / 1000:.0f} kB on "
         f"average ({s['image_source']}); {s['records']} records.",
-        f"- Rounds: {s['rounds']}; in each, every loader in turn, in a process of its own, for "
-        f"{s['seconds']:g} s after {s['warm']:g} s of warm-up. All on the same cores, all from "
-        "the page cache. penstock has no warm-up: its clock starts when its threads do.",
+        f"- {s['rounds']} rounds. In each round every loader runs once, in its own process, for "
+        f"{s['seconds']:g} s after {s['warm']:g} s of warm-up. All run on the same cores and read from "
+        "the page cache. penstock has no warm-up: its clock starts with its threads.",
         ""]
 
 
 def version_lines(results):
-    """One line an environment: what its peers were measured with."""
+    """Return one line for each environment, with the versions of its packages."""
     versions = {}
     for row in rows.ROWS:
         found = results.found.get(row.name, {}).get("versions")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows the tables have: each is one peer with one set of settings. A new row is one line."""
+"""The rows of the tables: each is one peer with one set of settings. A new row is one line."""
 import dataclasses
 
 RECORD_SIZE = 2048  # bytes
@@ -37,11 +37,11 @@ TABLES = {
         "JPEG files as they are", "images/s",
         "Random resized crop to 224 x 224, horizontal flip; batches of 64, uint8, HWC."),
     "small": Table(
-        "Files shrunk beforehand to a longer side of 512 pixels, quality 90", "images/s",
-        "The same crops, of images that lost pixels when they were packed."),
+        "Files packed with a longer side of 512 pixels, quality 90", "images/s",
+        "The same crops. Packing resized the images, with loss."),
     "raw": Table(
-        "Pixels decoded beforehand, shorter side 256", "images/s",
-        "The same crops, of uint8 pixels that were resized and stored when they were packed."),
+        "Files packed as pixels, shorter side 256", "images/s",
+        "The same crops. Packing decoded and resized the images, and stored uint8 pixels."),
     "records": Table(
         f"Records of {RECORD_SIZE} random bytes", "records/s",
         f"Batches of {RECORD_BATCH} records as uint8, from the page cache."),
@@ -53,7 +53,7 @@ KEEP = ["--jpeg", "keep"]
 
 
 def penstock(name, table, title, note, pack=(), bench=(), kind="penstock", **options):
-    """A row of penstock's: what is added to its pack and bench commands."""
+    """Return a row of penstock. pack, bench: options added to these commands."""
     what = "records" if table == "records" else "images"
     return Row(name, table, title, "penstock", "",
                {"pack": list(pack), "bench": ["--io", "buffered", *bench], **options}, note, kind,
@@ -88,16 +88,16 @@ ROWS = [
         choices=(1, 2, 4)),
     Row("dali-full", "jpeg", "DALI CPU, whole decode", "dali", "dali",
         {"decode": "full", "prefetch": 2},
-        "image, random_resized_crop; else the same, prefetch {prefetch}", choices=(1, 2, 4)),
+        "image, random_resized_crop; otherwise the same, prefetch {prefetch}", choices=(1, 2, 4)),
     Row("ffcv", "jpeg", "FFCV, the files' own bytes", "ffcv", "ffcv",
         {"write": "keep", "prefetch": 3},
         "a field that stores the JPEG as it is; its fast DCT and upsampling, area resize; "
         "os_cache, a thread for each core, {prefetch} batches ahead", choices=(2, 3, 6)),
     Row("tfdata", "jpeg", "tf.data, decode_and_crop_jpeg", "tfdata", "tf", {},
-        "its fast DCT, bilinear without antialias, the fastest it has; AUTOTUNE, a private pool "
-        "of a thread for each core, order of completion"),
+        "its fast DCT, bilinear without antialias, its fastest way; AUTOTUNE, a private pool with one "
+        "thread for each core, order of completion"),
     Row("tfdata-exact", "jpeg", "tf.data, exact DCT, antialias", "tfdata", "tf", {"exact": True},
-        "pixels of the quality that the others have; else the same"),
+        "the quality of the other loaders; otherwise the same"),
     Row("spdl", "jpeg", "SPDL", "spdl", "spdl", {"prefetch": 4},
         "FFmpeg decodes whole images; crop, bilinear scale and flip as its filters; a thread for "
         "each core, order of completion, {prefetch} batches ahead", choices=(2, 4, 8)),
@@ -108,12 +108,12 @@ ROWS = [
              pack=["--max-side", "512", "--quality", "90"]),
     Row("ffcv-512", "small", "FFCV", "ffcv", "ffcv",
         {"write": "jpg", "longer_side": 512, "quality": 90, "prefetch": 3},
-        "max_resolution 512, write_mode jpg; else as above, {prefetch} batches ahead",
+        "max_resolution 512, write_mode jpg; otherwise as above, {prefetch} batches ahead",
         choices=(2, 3, 6)),
     penstock("penstock-raw", "raw", "penstock", "`pack --pixels 256`", pack=["--pixels", "256"]),
     Row("ffcv-raw", "raw", "FFCV", "ffcv", "ffcv",
         {"write": "raw", "shorter_side": 256, "prefetch": 3},
-        "resized by Pillow, write_mode raw; else as above, {prefetch} batches ahead",
+        "resized by Pillow, write_mode raw; otherwise as above, {prefetch} batches ahead",
         choices=(2, 3, 6)),
     penstock("penstock-records", "records", "penstock", f"{FULL}, every checksum verified"),
     penstock("penstock-sequential", "records", "penstock, sequential", "`--order sequential`",
@@ -121,17 +121,17 @@ ROWS = [
     Row("penstock-python-records", "records", "penstock, Python package", "python", "torch",
         {"pack": [], "bench": []}, f"{FULL}, PyTorch tensors", kind="other", data="penstock_records"),
     Row("numpy", "records", "NumPy, fancy indexing of a memory map", "numpy", "array_record", {},
-        f"{FULL}; one thread, nothing checked, no loader at all", kind="ceiling"),
+        f"{FULL}; one thread, no checks, no loader", kind="ceiling"),
     Row("dataloader", "records", "PyTorch DataLoader over a memory map", "dataloader", "torch",
         {"prefetch": 4}, f"{FULL}; __getitems__ takes whole batches; a worker for each core, "
-        "prefetch {prefetch}, nothing checked", choices=(2, 4, 8)),
+        "prefetch {prefetch}, no checks", choices=(2, 4, 8)),
     Row("array-record", "records", "ArrayRecord, batch read", "array_record", "array_record",
         {"shards": 1, "prefetch": 16},
         f"{FULL}; one file, group_size 1, uncompressed; a read of {{prefetch}} batches in flight "
         "for each core", choices=(1, 4, 16)),
     Row("grain", "records", "ArrayRecord through Grain", "array_record", "array_record",
         {"shards": 64, "grain": True, "prefetch": 16},
-        f"{FULL}; 64 files, as single reads want them small; a thread for each core, "
+        f"{FULL}; 64 files, because single reads are faster in small files; a thread for each core, "
         "prefetch {prefetch}", choices=(4, 16, 64)),
     Row("litdata", "records", "LitData, tokens loader", "litdata", "torch", {"prefetch": 4},
         "its shuffle: order of chunks (64 MB), and within each; a worker for each core, "
@@ -166,6 +166,6 @@ AIMS = [
     Aim("normalised f16 NCHW / uint8", "penstock-f16", "penstock", 0.95),
     Aim("validation / libjpeg-turbo, whole images x cores", "penstock-center", "libjpeg", 2),
     Aim("all workers / 1 worker", "penstock", "penstock-1", 1.9),
-    Aim("pixels decoded beforehand / FFCV", "penstock-raw", "ffcv-raw", 5),
+    Aim("files packed as pixels / FFCV", "penstock-raw", "ffcv-raw", 5),
     Aim("2 kB records / ArrayRecord's batch read", "penstock-records", "array-record", 5),
 ]
