@@ -98,7 +98,7 @@ class Records(Case):
         d = penstock.Dataset(self.path(), ["a", "x"])
         self.assertEqual(list(d[3]), ["a", "x"])
         self.assertEqual(list(penstock.Dataset(self.path(), "x")[3]), ["x"])
-        self.assert_says("no field 'y'", penstock.Dataset, self.path(), ["y"])
+        self.assert_says("value is 'y'; must be a field", penstock.Dataset, self.path(), ["y"])
         self.assert_says("did you mean 'im'", self.data.get, 0, "imm")
         self.assert_says("empty", penstock.Dataset, self.path(), [])
         self.assertIsInstance(self.assert_says("", penstock.Dataset, self.path("none")), FileNotFoundError)

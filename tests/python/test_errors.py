@@ -256,7 +256,7 @@ with penstock.Loader(sys.argv[1], batch_size=10, framework="dlpack", shuffle=Fal
         def on_bad_sample(error, other):
             told.append(data.stats().n_replacements)
             for forbidden in (lambda: data.seek(0), lambda: iter(data), lambda: next(batches)):
-                with self.assertRaisesRegex(PenstockError, "in the middle of a call"):
+                with self.assertRaisesRegex(PenstockError, "already in a call"):
                     forbidden()
             data.interrupt()
             if len(told) == 2:
@@ -338,7 +338,7 @@ try:
 except ImportError as error:
     print(error)
 """)
-        self.assertIn("no penstock of this version", done.stdout, done.stderr)
+        self.assertIn("not a penstock of this version", done.stdout, done.stderr)
 
     def test_what_is_not_there_is_no_attribute(self):
         with self.assertRaisesRegex(AttributeError, "no attribute 'nonsense'$"):
@@ -469,7 +469,7 @@ class Words(unittest.TestCase):
         for ops, part in (("Resize", "write penstock.Resize(...)"), (["Resiz"], "did you mean 'Resize'"),
                           ([penstock.RandomFlip], "write RandomFlip(...)"),
                           (penstock.RandomFlip, "write RandomFlip(...)"), ([Compose()], "takes the list"),
-                          (Compose(), "takes the list"), (None, "those are RandomResizedCrop"),
+                          (Compose(), "takes the list"), (None, "operation of penstock: RandomResizedCrop"),
                           ({penstock.RandomFlip()}, "in their order")):
             self.refused(TypeError, ["image", part], penstock.image, "jpg", ops)
         for layout, part in (("nchv", "did you mean 'nchw'"), ("NCHW", "did you mean 'nchw'"),
@@ -489,12 +489,12 @@ class Words(unittest.TestCase):
             writer.add(image=sets.pixels(0), n=1, x=[1, 2, 3], t=[1, 2])
         resize = [penstock.Resize((8, 8))]
         for output, part in (
-                (penstock.tensor("t"), "(None,), None where it differs: use penstock.ragged('t')"),
-                (penstock.tensor("n"), "is one number (int64): use penstock.scalar('n')"),
-                (penstock.scalar("image"), "of kind 'image': use penstock.image('image', [...])"),
-                (penstock.scalar("x"), "of shape (3,): use penstock.tensor('x')"),
-                (penstock.image("n", resize), "use penstock.scalar('n')"),
-                (penstock.ragged("n"), "use penstock.scalar('n')"),
+                (penstock.tensor("t"), "(None,) (None: variable); must be penstock.ragged('t')"),
+                (penstock.tensor("n"), "is one number (int64); must be penstock.scalar('n')"),
+                (penstock.scalar("image"), "of kind 'image'; must be penstock.image('image', [...])"),
+                (penstock.scalar("x"), "of shape (3,); must be penstock.tensor('x')"),
+                (penstock.image("n", resize), "must be penstock.scalar('n')"),
+                (penstock.ragged("n"), "must be penstock.scalar('n')"),
                 (penstock.scalar("n", "float64"), "fits float64; choose one that holds them all, or int64 and")):
             self.refused(penstock.SettingsError, [part], penstock.Loader, path, batch_size=1,
                          outputs=[output])
@@ -557,7 +557,7 @@ class Words(unittest.TestCase):
         manifest = os.path.join(sets.scalars(), "manifest.json")
         for path, part in (("s3://bucket/train", "copy the data to a local disk"), ("gs:/bucket", "local disk"),
                            ("file:///data/train", "give '/data/train'"), ("~no_such_user/train", "no_such_user"),
-                           (manifest, f"give its directory, {sets.scalars()!r}")):
+                           (manifest, f"directory (give {sets.scalars()!r})")):
             self.refused(penstock.SettingsError, [part], paths.local, path)
         for path in (sets.scalars(), "train", "/nowhere/train"):
             self.assertEqual(paths.local(path), path)
@@ -681,7 +681,7 @@ class Words(unittest.TestCase):
         self.assertEqual(chosen(False, []), "dlpack")
         self.assertEqual(chosen(True, ["jax", "numpy"], ["torch"]), "jax")
         self.assertEqual(chosen(True, ["numpy"], ["torch"]), "torch")
-        part = "framework='torch', 'cupy' or 'jax', or 'dlpack'"
+        part = "must be 'torch', 'cupy' or 'jax', or 'dlpack'"
         self.refused(penstock.SettingsError, [part], chosen, True, [])
         self.refused(penstock.SettingsError, ["NumPy cannot see"], settings.framework, "numpy", True)
 
@@ -710,7 +710,7 @@ class PassedOver(unittest.TestCase):
                           (mpi + "SIZE", {mpi + "RANK": "0", mpi + "SIZE": "2"}),
                           ("MV2_COMM_WORLD_SIZE", {"MV2_COMM_WORLD_RANK": "0", "MV2_COMM_WORLD_SIZE": "2"}),
                           ("PMI_SIZE", {"PMI_RANK": "0", "PMI_SIZE": "2"})):
-            for part in (name + " says that 2 processes", "rank='auto'", "rank=0, world=1"):
+            for part in (name + " reports 2 processes", "rank='auto'", "rank=0, world=1"):
                 self.assertIn(part, self.warned(**env))
 
     def test_a_batch_script_without_srun_is_warned_of_by_both_variables(self):

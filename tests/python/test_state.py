@@ -134,16 +134,16 @@ class Refused(unittest.TestCase):
             self.assertEqual(data.cursor, (0, 8))
 
     def test_states_that_do_not_fit_are_named(self):
-        own = "its data_set is 'abc', this loader's is '[0-9a-f]{32}'"
+        own = "data_set is 'abc', but this loader's is '[0-9a-f]{32}'"
         self.load(own, data_set="abc")
-        self.load("its seed is 12, this loader's is 11: open the loader with seed=12", seed=12)
-        self.load("its order is 'sequential', this loader's is 'full'", order="sequential")
-        self.load("its order_version is 2, this loader's is 1", order_version=2)
-        self.load("version 2, and this penstock knows up to 1: update", version=2)
-        self.load("past the 103 samples", position=104)
+        self.load("seed is 12, but this loader's is 11 \\(open the loader with seed=12\\)", seed=12)
+        self.load("order is 'sequential', but this loader's is 'full'", order="sequential")
+        self.load("order_version is 2, but this loader's is 1", order_version=2)
+        self.load("version is 2; must be at most 1 \\(update", version=2)
+        self.load("position is 104; must be at most 103", position=104)
         self.load("position is -1", position=-1)
         self.load("epoch is '1'", epoch="1")
-        self.load("not the state of a penstock", version=None)
+        self.load("must be a whole number, 0 or more", version=None)
         self.load("version is 0; must be at least 1", version=0)
         self.load("position is True", position=True)
 
@@ -152,7 +152,7 @@ class Refused(unittest.TestCase):
             whole = data.state_dict()
             for name in ("position", "seed", "data_set", "version"):
                 part = {key: value for key, value in whole.items() if key != name}
-                with self.assertRaisesRegex(penstock.SettingsError, f"it has no '{name}'"):
+                with self.assertRaisesRegex(penstock.SettingsError, f"value has no '{name}'"):
                     data.load_state_dict(part)
 
     def test_numbers_of_arrays_are_numbers(self):

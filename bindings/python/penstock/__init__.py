@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock: training samples from sharded record files to tensors, at the speed of the machine.
+"""penstock: a data loader that reads packed samples and hands out batches of tensors.
 
     import penstock
     from penstock import Normalize, RandomFlip, RandomResizedCrop
@@ -11,8 +11,8 @@
         for batch in loader.epoch(epoch):
             step(batch["image"], batch["label"])
 
-Only the standard library is needed; NumPy, PyTorch, JAX and CuPy are used where they are, and imported
-when a loader of theirs is opened.
+The package needs only the standard library. It uses NumPy, PyTorch, JAX and CuPy where they are installed,
+and imports them when a loader needs them.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
 
-# Loaded when they are asked for: a training loop needs none of them.
+# Loaded at first use: a training loop needs none of them.
 _LATER = {"Dataset": "dataset", "MissingPackageError": "_optional", "show": "sheet",
           **dict.fromkeys(("get_include", "get_library"), "installed"),
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
@@ -60,10 +60,10 @@ __all__ += ops.__all__
 
 
 def _missing(name: str, asked_by: str | None) -> Exception:
-    """What to raise for a name that is not here. asked_by: the module that wants it."""
+    """The exception for a name that the package lacks. asked_by: the module that imports it."""
     from .elsewhere import ADVICE
     from .hints import hint
-    # `from penstock import ToTensor` would make another error of an AttributeError, without the advice.
+    # `from penstock import ToTensor` turns an AttributeError into an ImportError without the advice.
     kind = ImportError if name in ADVICE and asked_by == "importlib._bootstrap" else AttributeError
     return kind(f"module 'penstock' has no attribute '{name}'{hint(name, __all__, ADVICE)}")
 

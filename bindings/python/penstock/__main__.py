@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m penstock`, and the `penstock` script of a wheel: become the command that is in the
-package, or else the installed one."""
+"""`python -m penstock`, and the `penstock` script of a wheel: run the command in the package, or else the
+installed one."""
 from __future__ import annotations
 
 import os

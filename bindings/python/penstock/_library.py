@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find and load libpenstock: where PENSTOCK_LIBRARY says, else beside this file, as a wheel has it,
-else where the system's loader finds it. Its version must be this package's."""
+"""Find and load libpenstock: the file that PENSTOCK_LIBRARY names, else the one next to this file (in a
+wheel), else the system's. Its version must be this package's."""
 from __future__ import annotations
 
 import ctypes
@@ -37,9 +37,9 @@ def _open() -> ctypes.CDLL:
         except OSError as error:
             tried.append(str(error))
     raise MissingLibraryError(
-        "libpenstock was not found: this package is of the sources alone; build one that has the library "
-        "(pip install . in the sources), or install the library (meson install -C build, then ldconfig), or "
-        f"set PENSTOCK_LIBRARY to the path of {NAME}. Tried: " + "; ".join(tried))
+        "libpenstock was not found: install the package with its library (pip install . in the sources), or "
+        "install the library (meson install -C build, then ldconfig), or set PENSTOCK_LIBRARY to the path of "
+        f"{NAME}. Tried: " + "; ".join(tried))
 
 
 def load(functions: Mapping[str, tuple[Any, list[Any]]]) -> ctypes.CDLL:
@@ -52,9 +52,9 @@ def load(functions: Mapping[str, tuple[Any, list[Any]]]) -> ctypes.CDLL:
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
     except AttributeError as error:
-        raise MissingLibraryError(f"{library._name} is no penstock of this version: {error}") from None
+        raise MissingLibraryError(f"{library._name} is not a penstock of this version: {error}") from None
     if version != __version__:
         raise MissingLibraryError(
-            f"{library._name} is penstock {version}, but this package is {__version__}: install both "
-            "of one version, or set PENSTOCK_LIBRARY")
+            f"{library._name} is penstock {version}, but this package is {__version__}: install library and "
+            "package of one version, or set PENSTOCK_LIBRARY")
     return library

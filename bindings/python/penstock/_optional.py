@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages that are used when they are there, and never imported before they are needed."""
+"""Optional packages, imported at first use."""
 from __future__ import annotations
 
 import importlib
@@ -13,7 +13,7 @@ __all__ = ["MissingPackageError"]
 
 
 class MissingPackageError(errors.PenstockError, ImportError):
-    """A package that this needs is not installed; the message names it as pip does."""
+    """An optional package is not installed; the message has the name for pip."""
 
 
 def needed(module: str, why: str, package: str | None = None) -> ModuleType:
@@ -26,8 +26,7 @@ def needed(module: str, why: str, package: str | None = None) -> ModuleType:
 
 
 def is_a(value: Any, module: str, *names: str) -> bool:
-    """Is the value of one of these classes? False where the module was never imported: then nobody has
-    one."""
+    """Return whether the value is of one of these classes. If the module was never imported, no value is."""
     loaded = sys.modules.get(module)
     if loaded is None:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a data set before a record is read: its numbers and its fields, from its manifest."""
+"""The numbers and fields of a data set, from its manifest, without reading a record."""
 from __future__ import annotations
 
 import dataclasses
@@ -16,20 +16,20 @@ _ENCODINGS = {name: code for name, code in _c.NAMES["encoding"].items() if code 
 
 @dataclasses.dataclass(frozen=True)
 class DatasetInfo:
-    """What is known of a whole data set. identity: a digest of schema and content, whatever the sharding."""
+    """The numbers of a whole data set. identity: a digest of schema and content, the same for any sharding."""
     n_samples: int
     n_shards: int
     bytes: int
     identity: str
     format_version: int
-    names: tuple[str, ...] = dataclasses.field(repr=False)  # of classes
+    names: tuple[str, ...] = dataclasses.field(repr=False)  # class names
     format: str = "pstk"
-    has_checksums: bool = True  # False: the format has none, so damaged content is not found
+    has_checksums: bool = True  # False: the format has none, so penstock cannot find damaged content
 
 
 @dataclasses.dataclass(frozen=True)
 class FieldInfo:
-    """A field, and what its values reach at most and sum to, in bytes (plain: decompressed) and pixels.
+    """A field, with the maxima and sums of its values in bytes (plain: decompressed) and pixels.
 
     encodings: numbers of records by "jpeg", "png", "pixels".
     """
@@ -52,8 +52,7 @@ class Catalog(NamedTuple):
 
 
 def opened(path: str | os.PathLike[str]) -> c_void_p:
-    """The library's data set; the caller closes it. Raises DataSetNotFoundError, CorruptRecordError and
-    others."""
+    """Open a data set; the caller closes the handle. Raises DataSetNotFoundError, CorruptRecordError and others."""
     handle, error = c_void_p(), errors.new()
     errors.check(_c.lib.pstk_dataset_open(byref(handle), os.fsencode(paths.local(path)), byref(error)), error)
     return handle
@@ -69,7 +68,7 @@ def _field(handle: c_void_p, number: int) -> FieldInfo:
 
 
 def of(handle: c_void_p) -> Catalog:
-    """What an open data set has."""
+    """Return the catalog of an open data set."""
     raw = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
     errors.check(_c.lib.pstk_dataset_get_info(handle, byref(raw)), errors.new())
     names = tuple((_c.lib.pstk_dataset_name(handle, i) or b"").decode() for i in range(raw.n_names))
@@ -79,7 +78,7 @@ def of(handle: c_void_p) -> Catalog:
 
 
 def read(path: str | os.PathLike[str]) -> Catalog:
-    """The same of the data set at a path. Raises as opened does."""
+    """Return the catalog of the data set at a path. Raises the errors of `opened`."""
     handle = opened(path)
     try:
         return of(handle)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of a data set by their number: for looking, evaluating, repacking, and for programs that need a
-map-style data set. Training is faster with penstock.Loader."""
+"""Records of a data set by their number, for inspection, evaluation, repacking, and for programs that need a
+map-style data set. penstock.Loader is faster for training."""
 from __future__ import annotations
 
 import ctypes
@@ -24,7 +24,7 @@ __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 # ctypes.string_at takes a C int for the size.
 _bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
     ("PyBytes_FromStringAndSize", ctypes.pythonapi))
-ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so that an image keeps its size
+ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so an image keeps its size
 
 
 class _Handle:
@@ -37,13 +37,13 @@ class _Handle:
 
     def __del__(self, _getpid: Any = os.getpid, _close: Any = _c.lib.pstk_dataset_close,
                 _byref: Any = byref) -> None:
-        # Defaults, as the globals may be gone when the interpreter ends. In a fork's child a lock of it may be
-        # held by a thread that is not there: it is left alone.
+        # Defaults, because the globals may be gone when the interpreter ends. In a child of fork, a thread of
+        # the parent may seem to hold one of its locks, so the child leaves it open.
         if self.pointer and self.owner == _getpid():
             _close(_byref(self.pointer))
 
     def read(self, sample_id: int, field: int) -> tuple[bytes, _c.ValueInfo]:
-        """One field's plain bytes, and what the record says of them."""
+        """Return the plain bytes of a field, and the record's description of them."""
         data, size, info = ctypes.c_void_p(), ctypes.c_uint64(), _c.ValueInfo(size=sizeof(_c.ValueInfo))
         error = errors.new()
         errors.check(_c.lib.pstk_dataset_get(self.pointer, sample_id, field, byref(data), byref(size),
@@ -69,7 +69,7 @@ def _numpy_dtype(kind: str) -> Any:
 
 
 def _array(data: bytes, dtype: Any, shape: Sequence[int]) -> Any:
-    """A NumPy array of its own memory, which may be written to."""
+    """Return a NumPy array with its own, writable memory."""
     import numpy
     return numpy.frombuffer(bytearray(data), dtype).reshape(shape)
 
@@ -105,8 +105,8 @@ def _decoder(field: Field) -> Callable[[bytes], Any]:
 
 
 def decoded(data: bytes) -> Any:
-    """The pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, as Pillow's. EXIF orientation
-    is not applied. Raises CorruptRecordError, UnsupportedError."""
+    """Return the pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. Ignores
+    the EXIF orientation. Raises CorruptRecordError, UnsupportedError."""
     needed("numpy", "decoding images")
     out, size = ctypes.c_void_p(), ctypes.c_uint64()
     width, height = ctypes.c_uint32(), ctypes.c_uint32()
@@ -123,20 +123,19 @@ def decoded(data: bytes) -> Any:
 # ---- the data set --------------------------------------------------------------------------------------
 
 
-@explains({"transform": "it gives what is stored: transform what you get, or take penstock.Loader"})
+@explains({"transform": "a Dataset returns the stored values: transform them yourself, or use penstock.Loader"})
 class Dataset:
     """The records of a data set: `dataset[i]` is a dict of record i's fields, read and checked.
 
-    bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays of their own memory
-    (bfloat16: of ml_dtypes where that is installed, else the bits as uint16). Images -> the bytes of the
-    JPEG or PNG file that was packed, or, with decode=True and for images stored as pixels, uint8 [height,
-    width, 3].
+    Types: bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their own memory
+    (bfloat16: the dtype of ml_dtypes if that is installed, else the bits as uint16). Images -> the bytes of the
+    JPEG or PNG file that was packed; with decode=True, and for images stored as pixels, uint8 [height, width, 3].
 
     path: the data set's directory. fields: read only these. decode: decode images, in full, as Pillow does.
 
-    It is a map-style data set for torch.utils.data.DataLoader, with any number of workers: it may be pickled
-    (it opens the data set again), used after fork, and by several threads at once. `dataset[10:20]`,
-    `dataset[::2]` are data sets of those records. Negative numbers count from the end, others beyond it
+    It is a map-style data set for torch.utils.data.DataLoader, with any number of workers. You may pickle it (it
+    opens the data set again), use it after fork, and use it in several threads at once. `dataset[10:20]` and
+    `dataset[::2]` are data sets of those records. Negative numbers count from the end; numbers out of range
     raise IndexError.
 
     Raises DataSetNotFoundError, CorruptRecordError (which names shard, record and byte range), SettingsError.
@@ -155,7 +154,7 @@ class Dataset:
         self._prepare()
 
     def _prepare(self) -> None:
-        """What is made from the rest: how to read each field."""
+        """Make the readers of the fields from the other attributes."""
         numbers = {name: i for i, name in enumerate(self._fields)}
         self._readers = {name: (numbers[name], _decoder(self._fields[name].field)) for name in self._names}
 
@@ -165,10 +164,10 @@ class Dataset:
         names = tuple(self._fields if fields is None else fields)
         for name in names:
             if name not in self._fields:
-                raise SettingsError(f"{self.path} has no field {name!r}"
+                raise SettingsError(f"fields: value is {name!r}; must be a field of {self.path}"
                                     + near_or_all(name, self._fields))
         if not names:
-            raise SettingsError("fields is empty: name at least one; there are: " + ", ".join(self._fields))
+            raise SettingsError("fields: value is empty; must name at least 1 of " + ", ".join(self._fields))
         return names
 
     # ---- records ---------------------------------------------------------------------------------------
@@ -177,7 +176,7 @@ class Dataset:
         return len(self._ids)
 
     def __getitem__(self, index: Any) -> Any:
-        """dict[str, Any] for a number, a Dataset for a slice."""
+        """Return a dict[str, Any] for a number, a Dataset for a slice."""
         if isinstance(index, slice):
             return self._part(self._ids[index])
         sample_id = self._sample_id(index)
@@ -185,22 +184,22 @@ class Dataset:
         return {name: self._read(handle, sample_id, name) for name in self._names}
 
     def get(self, index: int, field: str) -> Any:
-        """One field of a record; of the others nothing is read."""
+        """Return one field of a record, and read nothing else."""
         if field not in self._readers:
-            raise SettingsError(f"no field {field!r} is read from {self.path}" +
-                                near_or_all(field, self._names))
+            raise SettingsError(f"field: value is {field!r}; must be a field that this Dataset of {self.path} reads"
+                                + near_or_all(field, self._names))
         return self._read(self._open(), self._sample_id(index), field)
 
     def _sample_id(self, index: Any) -> int:
         try:
             i = operator.index(index)
         except TypeError:
-            raise TypeError(f"a record is asked for by a whole number or a slice, not by a "
-                            f"{type(index).__name__}") from None
+            raise TypeError(f"index: value is a {type(index).__name__}; must be a whole number or a slice") from None
         try:
             return self._ids[i]
         except IndexError:
-            raise IndexError(f"{index} is out of range: the data set has {len(self._ids)} records") from None
+            raise IndexError(f"index: value is {index}; out of range, the data set has {len(self._ids)} "
+                             "records") from None
 
     def _read(self, handle: _Handle, sample_id: int, name: str) -> Any:
         number, decode = self._readers[name]
@@ -230,10 +229,10 @@ class Dataset:
     # ---- opening and closing ---------------------------------------------------------------------------
 
     def _open(self) -> _Handle:
-        # No lock: two threads may both open it again, then one handle closes itself.
+        # No lock: if two threads both open it again, one handle closes itself.
         handle = self._handle
         if self._is_closed or handle is None:
-            raise SettingsError(f"this data set ({self.path}) was closed; open another")
+            raise SettingsError(f"the data set {self.path} is closed (open it again)")
         if handle.owner != os.getpid():
             self._handle = handle = self._opened_again()
         return handle
@@ -242,12 +241,12 @@ class Dataset:
         handle = _Handle(self.path)
         info = catalog.of(handle.pointer).info
         if info.identity != self._info.identity:
-            raise SettingsError(f"{self.path} was replaced since it was opened (identity "
-                                f"{self._info.identity}, now {info.identity}); open it anew")
+            raise SettingsError(f"the data set {self.path} was replaced after this Dataset opened it: its identity "
+                                f"was {self._info.identity}, and is {info.identity} (open it again)")
         return handle
 
     def close(self) -> None:
-        """Close the files, once calls under way have returned. Slices made before stay open."""
+        """Close the files, after calls in progress have returned. Slices that exist remain open."""
         self._is_closed = True
         self._handle = None
 
@@ -268,26 +267,26 @@ class Dataset:
         self._handle = None if self._is_closed else self._opened_again()
         self._prepare()
 
-    # ---- what is known ---------------------------------------------------------------------------------
+    # ---- description -----------------------------------------------------------------------------------
 
     @property
     def info(self) -> DatasetInfo:
-        """Of the whole data set, also where this is a slice of it."""
+        """The numbers of the whole data set, also for a slice of it."""
         return self._info
 
     @property
     def fields(self) -> dict[str, FieldInfo]:
-        """The fields that are read, in the order of the schema or as asked for."""
+        """The fields that this reads, in the order of the schema or of `fields`."""
         return {name: self._fields[name] for name in self._names}
 
     @property
     def schema(self) -> dict[str, Field]:
-        """As penstock.Writer takes it."""
+        """The schema, as penstock.Writer takes it."""
         return {name: self._fields[name].field for name in self._names}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Class names; () where the data set has none."""
+        """Class names; () if the data set has none."""
         return self._info.names
 
     def __repr__(self) -> str:

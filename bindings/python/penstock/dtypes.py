@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types of elements, by the names that NumPy and PyTorch have for them."""
+"""Types of elements, by the names that NumPy and PyTorch give them."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,8 +12,8 @@ __all__ = ["DTYPES", "DTYPE_NAMES", "Dtype", "ambiguous", "dtype_name", "parse"]
 
 @dataclasses.dataclass(frozen=True)
 class Dtype:
-    """code: enum pstk_dtype. size: bytes of one element. format: how `struct` calls it. precision: of a
-    floating-point type, bits of its significand: it holds every whole number up to 2**precision; else 0."""
+    """code: enum pstk_dtype. size: bytes of one element. format: the format of `struct`. precision: bits of the
+    significand of a floating-point type, which holds every whole number up to 2**precision; else 0."""
     code: int
     size: int
     format: str
@@ -42,9 +42,9 @@ _AMBIGUOUS = {"float": "'float32' or 'float64'", "int": "'int32' or 'int64'", "l
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name in "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16; of
-    what is no dtype, its text."""
-    inner = getattr(dtype, "dtype", None)  # of jax.numpy's; of NumPy's it is no dtype but what makes one
+    """Return the name in "float16", torch.float16, numpy.float16, numpy.dtype("float16"), jax.numpy.float16; for
+    other values their text."""
+    inner = getattr(dtype, "dtype", None)  # a dtype for jax.numpy's; a descriptor for NumPy's
     for owner, member in ((dtype, "name"), (inner, "name"), (dtype, "__name__")):
         found = getattr(owner, member, None)
         if isinstance(found, str):
@@ -53,8 +53,8 @@ def dtype_name(dtype: Any) -> str:
 
 
 def parse(dtype: Any) -> str | None:
-    """The name in DTYPES of a dtype of whatever library, of int (int64) or float (float64), or of a C name
-    ("u8", "bf16"). None: it is none of them."""
+    """Return the name in DTYPES of any library's dtype, of int (int64) or float (float64), or of a C name ("u8",
+    "bf16"); None for other values."""
     if dtype is int:
         return "int64"
     if dtype is float:
@@ -67,8 +67,8 @@ def parse(dtype: Any) -> str | None:
 
 
 def ambiguous(dtype: Any) -> str:
-    """What to say of a name that is no dtype because its size is not the same everywhere; else ""."""
+    """Return advice for a name that is not a dtype because its size differs between libraries; else ""."""
     name = dtype_name(dtype)
     if name not in _AMBIGUOUS:
         return ""
-    return f"; NumPy and PyTorch differ in the size of {name}: say {_AMBIGUOUS[name]}"
+    return f" (NumPy and PyTorch differ in the size of {name}: give {_AMBIGUOUS[name]})"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of torchvision and of other loaders that the package lacks, and what to write instead. Whoever asks
-for one of them reads it in the error. Tests run the code in backticks."""
+"""Names of torchvision and of other loaders that the package lacks, with the code to write instead. The error
+for such a name has the advice. Tests run the code in backticks."""
 from __future__ import annotations
 
 __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
@@ -9,8 +9,8 @@ __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", 
 # ---- names of the package ----------------------------------------------------------------------------------
 
 # `t` is torchvision.transforms.v2's operation of that name, `images` and `labels` are a batch's tensors.
-_TO_TENSOR = ("batches are tensors already; write what it does as penstock.image(field, [..., "
-              "Normalize()], layout='nchw'): Normalize divides by 255 and gives float32")
+_TO_TENSOR = ("batches are tensors already; write penstock.image(field, [..., Normalize()], layout='nchw'): "
+              "Normalize divides by 255 and gives float32")
 _NO_SUCH = "there is no such operation here: "
 _EACH_ROW = "`torch.stack([t(image) for image in images])`"
 _DRAWS = (_NO_SUCH + "apply torchvision.transforms.v2's to each image of a batch whose layout is 'nchw': "
@@ -22,9 +22,9 @@ _CUTMIX = (_NO_SUCH + "apply torchvision.transforms.v2's to a whole batch whose 
            "`t(images, labels)`")
 _MIXUP = _CUTMIX + "; it needs dtype='float32', as bytes cannot be mixed"
 _LIST = "penstock.image(field, [op, op, ...]) takes the list itself"
-_LOADER = "penstock.Loader is the whole loader; docs/coming-from.md has what became of its arguments"
-_WRITER = "write data sets by penstock.pack(data, path) or penstock.Writer(path, {name: kind})"
-_PACK = ("pack the files once, by the command `penstock pack FOLDER OUT` or by penstock.pack, and open "
+_LOADER = "penstock.Loader is the whole loader; docs/coming-from.md translates the arguments"
+_WRITER = "write data sets with penstock.pack(data, path) or penstock.Writer(path, {name: kind})"
+_PACK = ("pack the files once, with the command `penstock pack FOLDER OUT` or with penstock.pack, and open "
          "penstock.Loader(OUT)")
 
 ADVICE = {
@@ -38,7 +38,7 @@ ADVICE = {
                      "RandomAdjustSharpness", "RandomAutocontrast", "RandomEqualize", "AutoAugment",
                      "RandAugment", "TrivialAugmentWide", "AugMix", "RandomPhotometricDistort",
                      "RandomChannelPermutation", "JPEG"), _DRAWS),
-    # These draw nothing; GaussianNoise draws for every element.
+    # These make no random choice; GaussianNoise makes one for every element.
     **dict.fromkeys(("Pad", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "
                "random choices, with each image: " + _EACH_ROW),
@@ -64,31 +64,31 @@ ADVICE = {
 # ---- keywords ----------------------------------------------------------------------------------------------
 
 # Keywords of PyTorch's DataLoader and of others, for penstock.Loader.
-_PART = ("it goes over the whole data set, each sample once an epoch; pack the samples that are meant, with "
+_PART = ("a loader reads the whole data set, each sample once an epoch; pack the samples that you want, with "
          "data = penstock.Dataset(...): `penstock.pack(%s, path, schema=data.schema, names=data.names)`")
 _CHOSEN = _PART % "(data[i] for i in ids)"
 LOADER_KEYWORDS = {
-    "num_workers": "its threads are as many as there are cores; n_threads= sets another number",
+    "num_workers": "a loader starts one worker thread for each core; n_threads= sets another number",
     "pin_memory": "device='cuda' hands out batches on the GPU, copied from page-locked memory",
     "drop_last": "last_batch='drop' (the default), last_batch='short' or last_batch='pad'",
-    "prefetch_factor": "it reads ahead by itself; n_slots= is the number of batches in memory",
-    "persistent_workers": "its threads run until close()",
+    "prefetch_factor": "a loader reads ahead by itself; n_slots= is the number of batches in memory",
+    "persistent_workers": "the threads of a loader run until close()",
     "worker_init_fn": "there are no worker processes; seed= makes order and augmentation repeatable",
-    "collate_fn": "outputs= lists the tensors of a batch, and form= chooses how it is handed out",
+    "collate_fn": "outputs= lists the tensors of a batch, and form= chooses the class of a batch",
     "sampler": "shuffle=, rank= and world= choose the samples and their order",
-    "batch_sampler": "batch_size=, shuffle= and last_batch= choose what a batch is",
+    "batch_sampler": "batch_size=, shuffle= and last_batch= choose the samples of a batch",
     "generator": "seed= makes order and augmentation repeatable",
     "multiprocessing_context": "there are no worker processes",
     # Of others.
     **dict.fromkeys(("transform", "transforms", "pipeline", "pipelines"),
-                    "outputs= lists what is done, {name: penstock.image(field, [op, op, ...])}"),
+                    "outputs= lists the operations, {name: penstock.image(field, [op, op, ...])}"),
     **dict.fromkeys(("prefetch", "prefetch_batches", "batches_ahead", "predownload", "prefetch_queue_depth"),
-                    "it reads ahead by itself; n_slots= is the number of batches in memory"),
+                    "a loader reads ahead by itself; n_slots= is the number of batches in memory"),
     **dict.fromkeys(("cache", "os_cache", "cache_dir", "cache_limit"),
-                    "the page cache holds what fits into memory; io='direct' goes past it"),
+                    "the page cache holds the data that fits into memory; io='direct' reads without it"),
     **dict.fromkeys(("distributed", "num_replicas", "num_shards", "shard_id"),
                     "rank='auto' gives each process its part"),
-    **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of its threads"),
+    **dict.fromkeys(("workers", "num_threads"), "n_threads= is the number of worker threads"),
     "dataset": "path=, the directory of a data set, comes first",
     **dict.fromkeys(("subset", "indices", "sample_ids", "ids"), _CHOSEN),
     "filter": _PART % "(sample for sample in data if wanted(sample))",
@@ -99,20 +99,20 @@ IMAGE_KEYWORDS = dict.fromkeys(("transform", "transforms", "pipeline"),
 # Keywords of torchvision's operations that have one value here.
 OP_KEYWORDS = {
     "antialias": "leave it out; resizing always has antialiasing, as torchvision's of PIL images",
-    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default; there is no "
+    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default; penstock has no "
                      "other yet, so pack masks of class ids as arrays",
     "max_size": "leave it out; Resize((height, width)) bounds both sides",
-    "inplace": "leave it out; it makes no copy",
+    "inplace": "leave it out; the operation makes no copy",
 }
 
 # ---- attributes --------------------------------------------------------------------------------------------
 
-_AT_OPEN = "it is given when the loader is opened, and print(loader) shows it"
+_AT_OPEN = "it is an argument of penstock.Loader, and print(loader) shows it"
 _N_BATCHES = "`len(loader)` is the number of batches of an epoch"
 _N_SAMPLES = "`loader.n_samples` is the number of samples of the data set"
-_NO_SAMPLER = ("there is none: shuffle= and rank= are given when the loader is opened, and "
-               "`loader.set_epoch(0)` is its own")
-_NOT_COMPOSED = ("a loader is not composed of others: outputs= lists what is done when it is opened, and each "
+_NO_SAMPLER = ("a loader has no sampler: give shuffle= and rank= to penstock.Loader, and call "
+               "`loader.set_epoch(0)` on the loader itself")
+_NOT_COMPOSED = ("a loader is not composed of others: outputs= of penstock.Loader lists the operations, and each "
                  "`iter(loader)` is an epoch")
 _STATE = "`loader.state_dict()` and `loader.load_state_dict(state)`"
 
@@ -124,7 +124,7 @@ LOADER_ATTRIBUTES = {
     **dict.fromkeys(("num_samples", "total_samples", "size", "total_size"), _N_SAMPLES),
     **dict.fromkeys(("shuffle", "order", "seed", "last_batch", "device", "framework", "form"), _AT_OPEN),
     **dict.fromkeys(("rank", "world", "world_size"), "`loader.ranks.rank` and `loader.ranks.world`"),
-    **dict.fromkeys(("to", "cuda"), "open it with device='cuda', and its batches lie there"),
+    **dict.fromkeys(("to", "cuda"), "open it with device='cuda', and its batches are on the GPU"),
     **dict.fromkeys(("reset", "next_epoch"), "each `iter(loader)` begins the next epoch; `loader.seek(0)` "
                     "goes to any"),
     "next": "`next(iter(loader))`, or batches = iter(loader) and next(batches)",
@@ -135,7 +135,7 @@ LOADER_ATTRIBUTES = {
 }
 # Attributes of tensors and of other loaders' batches, for a batch.
 BATCH_ATTRIBUTES = {
-    **dict.fromkeys(("cuda", "pin_memory"), "open the loader with device='cuda', and batches lie on the GPU"),
+    **dict.fromkeys(("cuda", "pin_memory"), "open the loader with device='cuda', and batches are on the GPU"),
     "numpy": "open the loader with framework='numpy'",
     **dict.fromkeys(("shape", "dtype", "size"), "a batch has several tensors; each has its own"),
     **dict.fromkeys(("ids", "indices"), "batch.sample_ids has the numbers of its samples"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the library's errors become. The message is the library's own, and, where the system's word is all
-that it has, what to do."""
+"""Exceptions for the library's errors. The message is the library's; for some errors of the system, advice
+follows."""
 from __future__ import annotations
 
 import errno
@@ -12,9 +12,10 @@ from . import _c
 class PenstockError(Exception):
     """Any error of the library.
 
-    code: the name of its result ("PSTK_EBADMSG"); native: what kernel, libjpeg or CUDA said, or 0;
-    stage: where on the data path (enum pstk_stage). The rest is None where it does not apply: sample_id,
-    shard (file name), record (of the shard), offset and length (bytes of the shard), epoch, position.
+    code: the name of the result ("PSTK_EBADMSG"). native: the error code of kernel, libjpeg or CUDA, or 0.
+    stage: the place on the data path (enum pstk_stage). The others are None where they do not apply:
+    sample_id, shard (file name), record (number in the shard), offset and length (bytes of the shard), epoch,
+    position.
     """
 
     def __init__(self, message: str, error: _c.Error | None = None) -> None:
@@ -22,22 +23,22 @@ class PenstockError(Exception):
         self.code = "" if error is None else _c.lib.pstk_error_name(error.code).decode()
         self.native = 0 if error is None else int(error.native)
         self.stage = 0 if error is None else int(error.stage)
-        self.sample_id = _told(error, "sample_id")
-        self.record = _told(error, "record")
-        self.offset = _told(error, "offset")
-        self.length = _told(error, "length") if self.offset is not None else None
-        self.epoch = _told(error, "epoch")
-        self.position = _told(error, "position")
+        self.sample_id = _number(error, "sample_id")
+        self.record = _number(error, "record")
+        self.offset = _number(error, "offset")
+        self.length = _number(error, "length") if self.offset is not None else None
+        self.epoch = _number(error, "epoch")
+        self.position = _number(error, "position")
         self.shard = error.shard.decode(errors="replace") or None if error is not None else None
 
 
 class CorruptRecordError(PenstockError):
-    """Damaged data: shard, record, offset and length say where."""
+    """Damaged data, at shard, record, offset and length."""
 
 
 class SettingsError(PenstockError, ValueError):
-    """A setting that is wrong or does not fit the data set; the message names it. At open, but for a limit
-    that a sample is over, which is told in its turn: max_pixels, bytes_per_batch."""
+    """A setting is wrong or does not fit the data set; the message names it. Raised at open, except for a
+    limit that a sample exceeds (max_pixels, bytes_per_batch): that error comes with its batch."""
 
 
 class DataSetNotFoundError(PenstockError, FileNotFoundError):
@@ -45,27 +46,27 @@ class DataSetNotFoundError(PenstockError, FileNotFoundError):
 
 
 class DataSetExistsError(PenstockError, FileExistsError):
-    """There is a data set at this path; say overwrite, or take another path."""
+    """A data set exists at this path; pass overwrite=True, or choose another path."""
 
 
 class DataSetBusyError(PenstockError):
-    """Another writer has the data set."""
+    """Another writer is writing this data set."""
 
 
 class UnsupportedError(PenstockError):
-    """What this build or machine does not have: a device, a codec, a newer setting."""
+    """This build or machine lacks something: a device, a codec, a newer setting."""
 
 
 class OutOfMemoryError(PenstockError, MemoryError):
-    """Memory of the host or of a device; the message says which setting lowers the need."""
+    """Host or device have too little memory; the message names the setting that lowers the need."""
 
 
 class OutOfSlotsError(PenstockError):
-    """Every slot is held by batches that are still referenced."""
+    """Batches that are still referenced hold every slot."""
 
 
 class TimedOutError(PenstockError, TimeoutError):
-    """No batch within the timeout."""
+    """No batch came within the timeout."""
 
 
 class ForkedError(PenstockError):
@@ -73,7 +74,7 @@ class ForkedError(PenstockError):
 
 
 class InterruptedLoaderError(PenstockError):
-    """A wait was ended by interrupt()."""
+    """interrupt() ended a wait."""
 
 
 _CLASSES: dict[int, type[PenstockError]] = {
@@ -92,7 +93,7 @@ _CLASSES: dict[int, type[PenstockError]] = {
     _c.EINTR: InterruptedLoaderError,
 }
 
-# What to do where a result comes from the system, with its errno.
+# Advice for results that come from the system, by result and errno.
 _ADVICE = {
     (_c.ENOSPC, errno.ENOSPC): "free some space there, or write to another disk",
     (_c.ENOSPC, errno.EDQUOT): "free some of the quota, or write to another disk",
@@ -101,7 +102,7 @@ _ADVICE = {
 }
 
 
-def _told(error: _c.Error | None, member: str) -> int | None:
+def _number(error: _c.Error | None, member: str) -> int | None:
     if error is None:
         return None
     value = int(getattr(error, member))
@@ -109,14 +110,14 @@ def _told(error: _c.Error | None, member: str) -> int | None:
 
 
 def new() -> _c.Error:
-    """An error for a call to fill in."""
+    """Return an error for a call to fill in."""
     error = _c.Error()
     _c.lib.pstk_error_init(byref(error), sizeof(error))
     return error
 
 
 def of(error: _c.Error, code: int | None = None) -> PenstockError:
-    """The exception that says what `error` says; `code`: the call's result, where it left it empty."""
+    """Return the exception for `error`. code: the result of the call, for an error that it left empty."""
     if error.code == 0 and code is not None:
         error.code = code
     message = error.message.decode(errors="replace") or _c.lib.pstk_strerror(error.code).decode()
@@ -124,7 +125,7 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
     if advice is not None:
         message += ": " + advice
     kind = _CLASSES.get(error.code, PenstockError)
-    if error.code == _c.EFBIG and error.native:  # a limit of the system's
+    if error.code == _c.EFBIG and error.native:  # the system's limit
         kind = PenstockError
     made = kind(message, error)
     if isinstance(made, OSError):
@@ -133,7 +134,7 @@ def of(error: _c.Error, code: int | None = None) -> PenstockError:
 
 
 def check(result: int, error: _c.Error) -> int:
-    """Return what a call returned, raise where it is an error."""
+    """Return the result of a call; raise if it is an error."""
     if result < 0:
         raise of(error, result)
     return result

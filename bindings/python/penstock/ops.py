@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on images: torchvision's names, argument forms and defaults, and Pillow's pixels.
 
-An operation is a value: frozen, comparable, and it does nothing by itself; workers of the library apply the
-list that `penstock.image` is given. Sizes are (height, width) in pixels, an int is both.
+An operation is a value: frozen and comparable. The library's workers apply the list that you give to
+`penstock.image`. Sizes are (height, width) in pixels; an int means both.
 """
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _pixels(op: str, value: SupportsIndex) -> int:
 
 
 def _size(op: str, size: Size) -> tuple[int, int]:
-    """(height, width) of a size: an int, or a sequence of one or two."""
+    """Return (height, width) of a size: an int, or a sequence of one or two."""
     if isinstance(size, (str, bytes)):
         raise TypeError(f"{op}.size: value is {size!r}; must be an int or (height, width)")
     if not isinstance(size, Sequence):
@@ -65,17 +65,17 @@ class Op:
     __slots__ = ()
 
     def to_c(self) -> _c.Op:
-        """The operation as the library takes it."""
+        """Return the operation as the library takes it."""
         raise NotImplementedError
 
 
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomResizedCrop(Op):
-    """Cut out a random part, resize it to `size`, bilinear with antialiasing.
+    """Cut out a random part, and resize it to `size`, bilinear with antialiasing.
 
-    size: int or (height, width), pixels. scale: least and most share of the image's area. ratio: least and
-    most width / height. Draws as torchvision's does: ten tries, then a central crop.
+    size: int or (height, width), pixels. scale: smallest and largest share of the image's area. ratio: smallest
+    and largest width / height. As torchvision's, it tries ten times to draw a part, then takes a central crop.
     """
 
     size: Size
@@ -96,8 +96,8 @@ class RandomResizedCrop(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Resize(Op):
-    """Resize, bilinear with antialiasing: an int is the length that the shorter side gets, the aspect ratio
-    kept; (height, width) is exact."""
+    """Resize, bilinear with antialiasing. size: an int for the shorter side, which keeps the aspect ratio, or
+    (height, width)."""
 
     size: Size
 
@@ -137,7 +137,7 @@ class CenterCrop(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomFlip(Op):
-    """Flip left and right with probability p. torchvision calls it RandomHorizontalFlip; so may you."""
+    """Flip left and right with probability p. It is also called RandomHorizontalFlip, as in torchvision."""
 
     p: float = 0.5
 
@@ -161,8 +161,9 @@ RandomHorizontalFlip = RandomFlip
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Grayscale(Op):
-    """The luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones. Anywhere before
-    Normalize, which then takes as many numbers. Before a resize it is done first, as torchvision does."""
+    """Convert to the luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones. It may come
+    anywhere before Normalize, which then takes as many numbers. Before a resize it is applied first, as
+    torchvision does."""
 
     num_output_channels: int = 1
 
@@ -180,9 +181,11 @@ class Grayscale(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Normalize(Op):
-    """(x / 255 - mean) / std for each channel, in float32: ToTensor and Normalize in one. The last one of a
-    list; the images are float32, or what their dtype says, float16 or bfloat16. mean, std: as many numbers as
-    the images have channels, 1, 3 or 4. Without arguments ImageNet's mean and deviation of R, G, B."""
+    """Compute (x / 255 - mean) / std for each channel, in float32: ToTensor and Normalize in one.
+
+    It must be the last operation of a list. The images are float32, or float16 or bfloat16 by the output's
+    dtype. mean, std: a number for each channel, 1, 3 or 4. Default: ImageNet's mean and deviation of R, G, B.
+    """
 
     mean: Sequence[float] = IMAGENET_MEAN
     std: Sequence[float] = IMAGENET_STD
@@ -195,7 +198,7 @@ class Normalize(Op):
             raise ValueError(f"Normalize.std: value is {self.std}; must be above 0")
 
     def _n_channels(self) -> int:
-        """The numbers that mean has: as many as an image may have channels."""
+        """Return the length of mean: 1, 3 or 4, as an image may have channels."""
         try:
             n = len(self.mean)
         except TypeError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every batch has: outputs={"x": image("jpg", [...]), "y": scalar("cls")}.
+"""Outputs, the tensors of every batch: outputs={"x": image("jpg", [...]), "y": scalar("cls")}.
 
-An output is a value that describes one tensor of every batch. Outputs of Python functions do not exist: they
-would run one after the other under the interpreter's lock; write a pstk_decode_fn in C, or work on batches.
+An output is a value that describes one tensor of every batch. A Python function cannot be an output: the
+interpreter's lock would let only one run at a time. Write a pstk_decode_fn in C, or work on batches.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .ops import Normalize, Op
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
 
-# Memory order, and whether the tensor is handed out as [B, C, H, W] all the same.
+# Memory order, and whether the batch shows the tensor as [B, C, H, W] nevertheless.
 LAYOUTS = {**{name: (code, False) for name, code in _c.NAMES["layout"].items()},
            "channels_last": (_c.NHWC, True)}
 
@@ -32,7 +32,7 @@ KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR:
 
 
 def dtype_code(dtype: Any, what: str) -> int:
-    """enum pstk_dtype of a dtype of whatever library; None is 0, the library's choice."""
+    """Return the enum pstk_dtype of any library's dtype; 0, the library's choice, for None."""
     if dtype is None:
         return 0
     name = parse(dtype)
@@ -44,9 +44,9 @@ def dtype_code(dtype: Any, what: str) -> int:
 
 @dataclass(frozen=True)
 class Output:
-    """One tensor of every batch; made by image, scalar, tensor and ragged.
+    """One tensor of every batch. image, scalar, tensor and ragged make it.
 
-    field: of the data set. kind, dtype: enum pstk_output_kind and pstk_dtype, dtype 0 = the field's.
+    field: a field of the data set. kind, dtype: enum pstk_output_kind and pstk_dtype; dtype 0 is the field's.
     """
 
     field: str
@@ -74,7 +74,7 @@ class Output:
         return f"{KINDS[self.kind]}({', '.join(parts)})"
 
     def to_c(self, name: str) -> _c.Output:
-        """The output as the library takes it, under a name."""
+        """Return the output as the library takes it, with its name."""
         ops = (_c.Op * len(self.ops))(*(op.to_c() for op in self.ops))
         output = _c.Output(
             name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
@@ -106,15 +106,16 @@ def _whole(maker: str, name: str, value: Any, most: int) -> int:
 
 def _not_an_op(value: Any) -> TypeError:
     if isinstance(value, type) and issubclass(value, Op):
-        return TypeError(f"image: {value.__name__} is a class: write {value.__name__}(...)")
+        return TypeError(f"image.ops: value is the class {value.__name__}; must be an operation (write "
+                         f"{value.__name__}(...))")
     name = value if isinstance(value, str) else type(value).__name__
     written = {known: f"write penstock.{known}(...)" for known in (*_OPS, "RandomHorizontalFlip")}
-    instead = hint(name, _OPS, {**ADVICE, **written}) or "; those are " + ", ".join(_OPS)
-    return TypeError(f"image: {value!r} is no operation of penstock{instead}")
+    instead = hint(name, _OPS, {**ADVICE, **written}) or ": " + ", ".join(_OPS)
+    return TypeError(f"image.ops: value is {value!r}; must be an operation of penstock{instead}")
 
 
 def _ops(given: Any) -> tuple[Op, ...]:
-    """The operations of an image: a list of them, or one."""
+    """Return the operations of an image, from a list of them or a single one."""
     if isinstance(given, (Op, str, bytes)) or not isinstance(given, Iterable):
         given = (given,)
     if isinstance(given, (Mapping, Set)):
@@ -129,18 +130,22 @@ def _ops(given: Any) -> tuple[Op, ...]:
 @explained("penstock.image", IMAGE_KEYWORDS)
 def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nhwc",
           random_group: int = 0, exif_orientation: bool = False, channels: int = 3) -> Output:
-    """Decoded images of an image field: [B, H, W, C] of uint8, 0 to 255, or of float16, bfloat16, float32: 0
-    to 1 as ToTensor gives them, or what a Normalize at the end of ops makes of that.
+    """Decoded images of an image field: [B, H, W, C] of uint8, or of float16, bfloat16 or float32.
 
-    ops: operations in their order; they must fix the size. dtype: None: float32 where ops end in Normalize,
-    else uint8. layout: "nhwc" [B, H, W, C]; "nchw" [B, C, H, W];
-    "channels_last" [B, C, H, W] whose memory is NHWC, PyTorch's channels_last. random_group: outputs of one
-    group share their random draws: two pictures of a sample get the same crop and flip. exif_orientation:
-    turn JPEGs upright first. channels: what images are decoded to, as Pillow's convert does: 3, RGB; 1, gray
-    ("L"); 4, RGBA, with 255 where a file has no alpha.
+    uint8 has 0 to 255. Floats have 0 to 1, as ToTensor gives them, or the result of a Normalize at the end of
+    ops.
 
-    Not for masks: resizing is bilinear, which mixes class ids, and a palette's numbers become its colours.
-    Keep masks as arrays of one size (penstock.tensor) or as the bytes of their files (penstock.ragged).
+    ops: operations in their order; they must fix the size.
+    dtype: None is float32 if ops end in Normalize, else uint8.
+    layout: "nhwc" [B, H, W, C]; "nchw" [B, C, H, W]; "channels_last" [B, C, H, W] whose memory is NHWC, as
+    PyTorch's channels_last.
+    random_group: outputs of one group share their random choices: two pictures of a sample get the same crop
+    and flip.
+    exif_orientation: turn JPEGs upright first.
+    channels: decode as Pillow's convert does: 3, RGB; 1, gray ("L"); 4, RGBA, with alpha 255 if a file has none.
+
+    Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Keep masks as
+    arrays of one size (penstock.tensor) or as the bytes of their files (penstock.ragged).
     """
     field, found = _field_name(field, "image"), _ops(ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:
@@ -159,7 +164,7 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
 
 @explained("penstock.scalar", {})
 def scalar(field: str, dtype: Any = None) -> Output:
-    """A scalar field: [B]. dtype: any that every value of the field's dtype fits; None is the field's."""
+    """A scalar field: [B]. dtype: one that can hold every value of the field's dtype; None is the field's."""
     return Output(_field_name(field, "scalar"), _c.OUTPUT_SCALAR, dtype_code(dtype, "scalar"))
 
 
@@ -173,9 +178,9 @@ def tensor(field: str, dtype: Any = None) -> Output:
 def ragged(field: str, bytes_per_batch: int = 0) -> Output:
     """Values of varying length, end to end, as a penstock.Ragged with data and offsets [B + 1].
 
-    Of an array field whose first dimension alone is variable, data is [items, shape...] of its dtype (token
-    ids: [items]; boxes: [items, 4]). Of text, bytes, images and other arrays it is [bytes] of uint8, as
-    stored; arrays with several variable dimensions have their shape before their elements, a uint64 each.
+    For an array field whose only variable dimension is the first, data is [items, shape...] of its dtype (token
+    ids: [items]; boxes: [items, 4]). For text, bytes, images and other arrays it is [bytes] of uint8, as stored.
+    An array with several variable dimensions begins with its shape, a uint64 for each dimension.
     bytes_per_batch: room in each slot; 0 is batch_size times the largest value of the field.
     """
     size = _whole("ragged", "bytes_per_batch", bytes_per_batch, 2**64 - 1)
@@ -193,8 +198,8 @@ def _by_kind(info: FieldInfo) -> Output:
         return tensor(name)
     if field.kind == "image":
         raise SettingsError(
-            f"outputs: field '{name}' is an image, and a batch needs all its images of one size: "
-            f"write outputs={{'{name}': penstock.image('{name}', [penstock.RandomResizedCrop(224)]), ...}}")
+            f"outputs: value is '{name}', an image field; must have operations that give all images one size "
+            f"(write outputs={{'{name}': penstock.image('{name}', [penstock.RandomResizedCrop(224)]), ...}})")
     return ragged(name)
 
 
@@ -203,7 +208,7 @@ def _field(catalog: Catalog, name: str) -> FieldInfo:
         if field.name == name:
             return field
     names = [f.name for f in catalog.fields]
-    raise SettingsError(f"outputs: the data set has no field '{name}'; it has: {', '.join(names)}"
+    raise SettingsError(f"outputs: value is '{name}'; must be a field of the data set: {', '.join(names)}"
                         + near(name, names))
 
 
@@ -212,25 +217,25 @@ def _is_fixed(info: FieldInfo) -> bool:
 
 
 def _check_kind(output: Output, info: FieldInfo) -> None:
-    """Refuse an output that the field's kind does not have, and say which it has."""
+    """Refuse an output that does not fit the field's kind, and name the one that does."""
     name, field = info.name, info.field
     kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
              "ragged": not field.is_scalar}
     asked = KINDS.get(output.kind, "")
-    if kinds.get(asked, True):  # those of C callbacks take any field
+    if kinds.get(asked, True):  # outputs of C callbacks take any field
         return
     has = next(kind for kind, fits in kinds.items() if fits)
     if field.is_array:
-        what = f"an array of shape {field.shape}" + ("" if _is_fixed(info) else ", None where it differs")
+        what = f"an array of shape {field.shape}" + ("" if _is_fixed(info) else " (None: variable)")
     else:
         what = f"one number ({field.kind})" if field.is_scalar else f"of kind {field.kind!r}"
     more = ", [...]" if has == "image" else ""
-    raise SettingsError(f"outputs: penstock.{asked}('{name}') is not possible, as field '{name}' is {what}: "
-                        f"use penstock.{has}('{name}'{more})")
+    raise SettingsError(f"outputs: value is penstock.{asked}('{name}'), but field '{name}' is {what}; must be "
+                        f"penstock.{has}('{name}'{more})")
 
 
 def _one(catalog: Catalog, value: Output | str) -> Output:
-    """An output as it was given; a field's name is that field by its kind."""
+    """Return the given output, or for the name of a field the output that fits its kind."""
     if isinstance(value, Output):
         info = _field(catalog, value.field)
         _check_kind(value, info)
@@ -246,7 +251,7 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
 
 def _output_name(name: str) -> str:
     if not isinstance(name, str) or not name or "\0" in name:
-        raise SettingsError(f"outputs: value is {name!r} for a name; must be text that is not empty and has no NUL")
+        raise SettingsError(f"outputs: name is {name!r}; must be text that is not empty and has no NUL")
     return name
 
 
@@ -256,8 +261,8 @@ _C_DTYPE = re.compile(r"(?<![\w/'.-])(" + "|".join(_C_NAMES) + r")(?![\w/'-]|\.\
 
 
 def in_python(message: str, outputs: Mapping[str, Output]) -> str:
-    """What the library says of one of these outputs, "outputs[0].ops[1] (normalize): ...", by the names that
-    Python has. Other messages as they are."""
+    """Translate a message of the library about one of these outputs, "outputs[0].ops[1] (normalize): ...", into
+    Python's names. Return other messages unchanged."""
     match = re.match(r"outputs\[(\d+)\](?:\.ops\[(\d+)\](?: \([\w ]+\))?)?(?:\.(?=\w)|: ?| )", message)
     if match is None:
         return message
@@ -271,7 +276,7 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
 
 
 def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
-    """The outputs by their names. None: every field by its kind."""
+    """Return the outputs by their names. None: every field, as the output that fits its kind."""
     if outputs is None:
         outputs = [field.name for field in catalog.fields]
     if isinstance(outputs, Mapping):

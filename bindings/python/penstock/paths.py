@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths as users write them, made paths of this machine; what cannot be one is refused with what to write."""
+"""Turn a path that a user wrote into a path of this machine, or refuse it and say what to write."""
 from __future__ import annotations
 
 import os
@@ -11,18 +11,18 @@ __all__ = ["local"]
 
 
 def local(path: str | bytes | os.PathLike[str]) -> str:
-    """The path with the home directory in place of ~, as a shell has it. Everything in the package that takes
-    a path goes through here. Refuses the address of another machine, and the manifest where its directory is
-    meant. Raises TypeError, SettingsError."""
+    """Return the path with ~ replaced by the home directory, as in a shell. Every function of the package that
+    takes a path calls this. Refuse an address of another machine, and a manifest instead of its directory.
+    Raises TypeError, SettingsError."""
     try:
         name = os.fsdecode(path)
     except TypeError:
-        raise TypeError(f"path is a {type(path).__name__}: give the name of a directory") from None
+        raise TypeError(f"path: value is a {type(path).__name__}; must be the name of a directory") from None
     if "\0" in name:
-        raise SettingsError(f"path: {name!r} has a zero byte in it")
+        raise SettingsError(f"path: value is {name!r}; must have no zero byte")
     if os.path.isfile(name) and os.path.basename(name) == "manifest.json":
-        raise SettingsError(f"path: {name!r} is a data set's manifest: give its directory, "
-                            f"{os.path.dirname(name) or '.'!r}")
+        raise SettingsError(f"path: value is {name!r}, a manifest; must be the data set's directory (give "
+                            f"{os.path.dirname(name) or '.'!r})")
     if os.path.lexists(name):
         return name
     _check_address(name)
@@ -30,8 +30,8 @@ def local(path: str | bytes | os.PathLike[str]) -> str:
         return name
     home, found = name.partition("/")[0], os.path.expanduser(name)
     if found.startswith("~"):
-        raise SettingsError(f"path: {name!r}: there is no home directory of {home[1:] or 'this user'!r}: write "
-                            "it out")
+        raise SettingsError(f"path: value is {name!r}; {home[1:] or 'this user'!r} has no home directory (write "
+                            "the whole path)")
     return local(found)
 
 
@@ -40,6 +40,7 @@ def _check_address(name: str) -> None:
     if match is None:
         return
     if match[1].lower() == "file":
-        raise SettingsError(f"path: {name!r} is an address: give {re.sub('^[^/]*//*', '/', name)!r}")
-    raise SettingsError(f"path: {name!r} is on another machine: copy the data to a local disk first, or mount "
-                        "it here, and give that path")
+        raise SettingsError(f"path: value is {name!r}; must be a path, not an address (give "
+                            f"{re.sub('^[^/]*//*', '/', name)!r})")
+    raise SettingsError(f"path: value is {name!r}, on another machine; must be a path on this one (copy the data "
+                        "to a local disk, or mount it, and give that path)")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a penstock.Loader is: the cursor, and the passes over epochs.
+"""The place of a penstock.Loader: its cursor, and its passes over epochs.
 
-A signal's handler may raise between any two steps of Python. So the cursor moves in two steps, and a batch
-that was lost between them comes again.
+A signal handler may raise between any two instructions of Python. So the cursor moves in two steps, and a
+batch that was lost between them comes again.
 """
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Coming", "Pass", "Place"]
 
-# (thread, cursor): of a batch on its way from the library to the caller: who asked, and the cursor past it.
+# (thread, cursor) of a batch between the library and the caller: the thread that asked, and the cursor past it.
 Coming = tuple[int, tuple[int, int]]
 
 
 class Place:
-    """The cursor of a loader and its newest pass. Its handle's `turn` is held wherever nothing else is said.
+    """The cursor of a loader and its newest pass. Callers hold the handle's `turn`, unless noted.
 
     Invariants:
-    - `cursor` (epoch, position) is just past the last batch that the caller is known to have.
-    - `astray`: the library's cursor may be ahead of `cursor`; the next batch is asked for after a seek back.
-    - `coming`: the batch that was handed out last, until it arrived. Still there when its thread comes again,
-      the batch was lost on the way. Another thread's counts as arrived.
-    - `resume` is the place that was asked for last (open, seek, a loaded state): the next pass goes on there
-      as long as `cursor` has not left it. `start` is where the newest pass began.
-    - `number` is of the newest pass; earlier ones are over.
+    - `cursor` (epoch, position) is just past the last batch that certainly reached the caller.
+    - `astray`: the library's cursor may be ahead of `cursor`; the loader seeks back before the next batch.
+    - `coming`: the last batch that was handed out, until it reaches the caller. If it is still set when its
+      thread asks again, the batch was lost. The batch of another thread counts as received.
+    - `resume` is the last place that open, a seek or a loaded state set. The next pass begins there if `cursor`
+      has not left it. `start` is the place where the newest pass began.
+    - `number` is the number of the newest pass; earlier passes are over.
     - `asked`: set_epoch named the epoch of the next pass, even if nothing of it is left.
     """
 
@@ -50,17 +50,17 @@ class Place:
     # ---- any thread, holding nothing -----------------------------------------------------------------------
 
     def seen(self) -> tuple[int, int]:
-        """The cursor, as the calling thread knows it."""
+        """Return the cursor, as the calling thread knows it."""
         coming = self.coming
         return self.cursor if coming is None or coming[0] == threading.get_ident() else coming[1]
 
     def current_epoch(self) -> int:
-        """The epoch of the next batch; at the end of an epoch that a pass reached, still that epoch."""
+        """Return the epoch of the next batch. A pass that reached the end of its epoch is still in it."""
         epoch, position = self.seen()
         return epoch + (self.resume == (epoch, position) and not self.n_left(epoch, position))
 
     def n_left(self, epoch: int, position: int) -> int:
-        """Number of batches from a position to the end of its epoch."""
+        """Return the number of batches from a position to the end of its epoch."""
         order = _c.OrderSettings.from_buffer_copy(self._order)
         order.epoch = epoch
         return int(_c.lib.pstk_order_n_batches(byref(order), position))
@@ -68,7 +68,7 @@ class Place:
     # ---- moving --------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Find out what became of the batch that was handed out last."""
+        """Decide whether the last batch that was handed out reached its caller."""
         coming = self.coming
         if coming is None:
             return
@@ -79,7 +79,7 @@ class Place:
         self.coming = None
 
     def seek(self, epoch: int, position: int) -> None:
-        """Move the library, too. It refuses a place outside the data set before it moves."""
+        """Move the cursor and the library. The library refuses a place outside the data set before it moves."""
         error, before, self.astray = errors.new(), self.astray, True
         code = _c.lib.pstk_seek(self._handle.pointer, epoch, position, byref(error))
         if code < 0:
@@ -88,26 +88,26 @@ class Place:
         self.cursor, self.astray = (epoch, position), False
 
     def go(self, epoch: int, position: int) -> None:
-        """Begin anew at a place: earlier passes are over."""
+        """Begin anew at a place. Earlier passes are over."""
         self.seek(epoch, position)
         self.resume = self.start = self.cursor
         self.number += 1
         self.asked = False
 
     def ask(self, epoch: int) -> None:
-        """Make `epoch` the next pass: from its start, or from a place in it that was asked for and not used."""
+        """Make `epoch` the next pass, from its start, or from a place in it that was set and not used yet."""
         if self.cursor != self.resume or self.resume[0] != epoch:
             self.go(epoch, 0)
         self.asked = True
 
     def begin(self) -> tuple[int, int, int]:
-        """(number, epoch, batches) of a new pass, from the cursor."""
+        """Begin a pass at the cursor. Return its number, its epoch and its number of batches."""
         self.start, self.asked = self.cursor, False
         self.number += 1
         return self.number, self.cursor[0], self.n_left(*self.cursor)
 
     def begin_next(self) -> tuple[int, int, int]:
-        """The same; in the next epoch where this one was left early or is at its end."""
+        """Begin a pass; in the next epoch if the loop left this one early, or if it has ended."""
         left_early = self.cursor[1] > 0 and self.cursor != self.start
         if not self.asked and (left_early or not self.n_left(*self.cursor)):
             self.seek(self.cursor[0] + 1, 0)
@@ -115,7 +115,7 @@ class Place:
 
 
 class Pass(Iterator[Any]):
-    """One go over an epoch, or what is left of it. len() is the number of its batches."""
+    """One pass over an epoch, or over the rest of it. len() is the number of its batches."""
 
     def __init__(self, loader: Loader, number: int, epoch: int, n_batches: int) -> None:
         self._loader: Loader | None = loader
@@ -134,13 +134,13 @@ class Pass(Iterator[Any]):
         try:
             batch, coming = self._loader._next(self._number, self._epoch)
         except StopIteration as error:
-            raise RuntimeError("a function that was given to the loader raised StopIteration, which would end "
-                               "the loop as if the epoch were over") from error
+            raise RuntimeError("a callback of the loader raised StopIteration, which would end the loop as if the "
+                               "epoch were over") from error
         if coming is None:
             self._loader = None
             raise StopIteration
-        # No call from here on, after which a handler might raise. (Python 3.9 looks at signals between any
-        # two steps: there a batch may be lost on its last one.)
+        # No call follows, so no handler can raise. (Python 3.9 handles signals between any two instructions:
+        # there a batch may be lost on the last one.)
         if place.coming is coming:
             place.cursor, place.coming = coming[1], None
         return batch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far something has come: a bar on a terminal, else a line now and then. On stderr."""
+"""Progress on stderr: a bar on a terminal, else a line now and then."""
 from __future__ import annotations
 
 import os
@@ -23,7 +23,7 @@ def _spaced(n: int) -> str:
 
 
 class Progress:
-    """Shows n of `total` (None: not known). A context manager: what was drawn is gone at its end."""
+    """Shows n of `total` (None: unknown). A context manager: its end removes the bar."""
 
     def __init__(self, doing: str, what: str, total: int | None, shown: bool = True) -> None:
         self._doing, self._what, self._total = doing, what, total
@@ -51,7 +51,7 @@ class Progress:
         self._is_drawn = True
 
     def update(self, n: int) -> None:
-        """n are done. Cheap: most calls only look at the clock."""
+        """Show that n are done. Cheap: most calls only look at the clock."""
         now = time.monotonic()
         if not self._shown or now - self._last < (REDRAW_SECONDS if self._is_terminal else QUIET_SECONDS):
             return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of how many processes this one is: rank="auto".
+"""Find the rank of this process and the number of processes: rank="auto".
 
-Asked are torch.distributed where it is initialised, then the variables of the launchers, the innermost one
-first: torchrun inside of srun sets RANK, and SLURM_PROCID there is 0 in every process.
+torch.distributed answers first, if it is initialised. Then come the variables of the launchers, the innermost
+launcher first: torchrun inside of srun sets RANK, and there SLURM_PROCID is 0 in every process.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .errors import SettingsError
 
 
 class Ranks(NamedTuple):
-    """rank of world processes, local_rank of local_world on this machine; source: who said so."""
+    """rank of world processes, local_rank of local_world on this machine. source: the launcher, or "alone"."""
 
     rank: int = 0
     world: int = 1
@@ -27,10 +27,10 @@ class Ranks(NamedTuple):
 
 
 def _number(env: Mapping[str, str], name: str) -> int | None:
-    """None: it is not set, or empty. Raises SettingsError where it is no number."""
+    """Return a variable's number, or None if it is not set or empty. Raises SettingsError for other text."""
     text = env.get(name, "")
     if text and not re.fullmatch("[0-9]{1,9}", text):
-        raise SettingsError(f"rank: {name} is {text!r}; must be a whole number: {_GIVE}")
+        raise SettingsError(f"rank: {name} is {text!r}; must be a whole number ({_GIVE})")
     return int(text) if text else None
 
 
@@ -38,7 +38,7 @@ _GIVE = "set it as the launcher does, or give rank= and world="
 
 
 class _Names(NamedTuple):
-    """The variables of a launcher; "": it has none."""
+    """The variables of a launcher; "" for one that it does not have."""
 
     rank: str
     world: str
@@ -57,18 +57,19 @@ _LAUNCHERS = {
 
 
 def _of_world(env: Mapping[str, str], rank: str, world: str, most: int | None = None) -> tuple[int, int]:
-    """A rank and of how many: where there is only a rank, of `most` or as many as it shows that there are."""
+    """Return a rank and the number of ranks. If only a rank is set, there are `most` ranks, or at least as many
+    as that rank shows."""
     found, among = _number(env, rank) or 0, _number(env, world)
     if among == 0:
-        raise SettingsError(f"rank: {world} is 0; must be at least 1: {_GIVE}")
+        raise SettingsError(f"rank: {world} is 0; must be at least 1 ({_GIVE})")
     if among is not None and found >= among:
-        raise SettingsError(f"rank: {rank} is {found}, but {world} is {among}: ranks are 0 to {among - 1}; "
-                            + _GIVE)
+        raise SettingsError(f"rank: {rank} is {found}, but {world} is {among}; must be from 0 to {among - 1} "
+                            f"({_GIVE})")
     return found, among or max(most or 1, found + 1)
 
 
 def _half(env: Mapping[str, str], source: str) -> str | None:
-    """The one of the two variables that is missing where the other is set."""
+    """Return which of a launcher's two variables is missing while the other is set, or None."""
     names = _LAUNCHERS[source]
     found, among = _number(env, names.rank), _number(env, names.world)
     if (found is None) == (among is None):
@@ -78,8 +79,8 @@ def _half(env: Mapping[str, str], source: str) -> str | None:
     return names.rank if found is None else names.world
 
 
-def _told(env: Mapping[str, str], source: str) -> Ranks | None:
-    """What a launcher says; None: it says nothing, or not all."""
+def _ranks_of(env: Mapping[str, str], source: str) -> Ranks | None:
+    """Return the ranks that a launcher set, or None if it did not set both variables."""
     names = _LAUNCHERS[source]
     if _number(env, names.rank) is None or _number(env, names.world) is None:
         return None
@@ -88,17 +89,17 @@ def _told(env: Mapping[str, str], source: str) -> Ranks | None:
     most = _slurm_local_world(env) if names is _SRUN else None
     found = Ranks(*_of_world(env, names.rank, names.world),
                   *_of_world(env, names.local_rank, names.local_world, most), source)
-    told = any(name in env for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"))
-    if names is _TORCHRUN and found.world > 1 and not told:
-        # Kubeflow's and others': RANK counts machines there.
+    has_local = any(name in env for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"))
+    if names is _TORCHRUN and found.world > 1 and not has_local:
+        # Under Kubeflow and others RANK counts machines.
         raise SettingsError(
-            "rank: RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines and not "
-            "processes: start the processes by torchrun, or give rank= and world=")
+            "rank: RANK and WORLD_SIZE are set, but LOCAL_RANK is not, so they may count machines instead of "
+            "processes (start the processes with torchrun, or give rank= and world=)")
     return found
 
 
 def _slurm_local_world(env: Mapping[str, str]) -> int:
-    """Of SLURM_STEP_TASKS_PER_NODE, "8(x2),4", what this node has."""
+    """Return this node's number of tasks in SLURM_STEP_TASKS_PER_NODE, such as "8(x2),4"."""
     counts: list[int] = []
     for part in env.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
         match = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,9})\))?", part)
@@ -109,28 +110,28 @@ def _slurm_local_world(env: Mapping[str, str]) -> int:
 
 
 def _is_shell(env: Mapping[str, str]) -> bool:
-    """Is this a shell of a user's in an allocation, whose programs are no tasks of it?"""
+    """Return whether this is a user's shell in an allocation: its programs are not tasks of the allocation."""
     return env.get("SLURM_JOB_NAME") in ("bash", "interactive")
 
 
 def _unstarted(env: Mapping[str, str]) -> str | None:
-    """Of a SLURM batch script, which has several tasks but has not started this process as one of them: what
-    is the matter. Lacking srun, it would train one process on everything."""
+    """Return the message for a SLURM batch script that has several tasks, but started this process directly and
+    not with srun. It would train one process on everything. None: all is well."""
     rank, n_tasks = _number(env, _SRUN.rank), _number(env, "SLURM_NTASKS")
     if rank is None or _number(env, _SRUN.world) is not None or _is_shell(env) or (n_tasks or 1) < 2:
         return None
     return (f"{_SRUN.rank} is {rank} and SLURM_NTASKS is {n_tasks}, but {_SRUN.world} is not set: this process "
-            f"is the job's batch script and not one of {n_tasks} tasks: start it with srun and give "
-            "rank='auto', or give rank=0, world=1 where it is to get all samples alone")
+            f"is the job's batch script, not one of {n_tasks} tasks (start it with srun and give rank='auto'; or "
+            "give rank=0, world=1 if it should get all samples alone)")
 
 
 def _bound(ranks: Ranks) -> bool:
-    """Has the launcher given this process cores of its own? Then they are not divided once more."""
+    """Return whether the launcher gave this process its own cores, so that nobody divides them again."""
     return len(os.sched_getaffinity(0)) * ranks.local_world <= (os.cpu_count() or 1)
 
 
 def distributed() -> Any:
-    """torch.distributed where this process has initialised it, else None. Imports nothing."""
+    """Return torch.distributed if this process has initialised it, else None. Import nothing."""
     module = sys.modules.get("torch.distributed")
     if module is None or not module.is_available() or not module.is_initialized():
         return None
@@ -138,7 +139,8 @@ def distributed() -> Any:
 
 
 def _several(env: Mapping[str, str]) -> tuple[str, int]:
-    """Who says how many processes there are, be it that it cannot be known which of them this is."""
+    """Return the variable or library that has the number of processes, and the number, even if the rank of this
+    process is not known."""
     try:
         found = find(env)
         return (_LAUNCHERS[found.source].world if found.source in _LAUNCHERS else found.source), found.world
@@ -150,41 +152,42 @@ def _several(env: Mapping[str, str]) -> tuple[str, int]:
 
 
 def passed_over(env: Mapping[str, str] = os.environ) -> str | None:
-    """What to warn of where a loader was given no rank: that there are several processes, and that each of
-    them gets all samples. None: there is one process, as far as anybody says."""
+    """Return the warning for a loader without a rank where several processes run, because each of them gets all
+    samples. None: no launcher reports more than one process."""
     source, world = _several(env)
     if source == "nobody":
         with contextlib.suppress(SettingsError):
-            said = _unstarted(env)
-            return said and f"penstock: {said}"
+            problem = _unstarted(env)
+            return problem and f"penstock: {problem}"
     if world < 2:
         return None
-    return (f"penstock: {source} says that {world} processes run together, and this loader gives each of "
-            "them all samples: give rank='auto' for a part to each, or rank=0, world=1 where all is meant")
+    return (f"penstock: {source} reports {world} processes, and this loader gives each of them all samples (give "
+            "rank='auto' for a part each, or rank=0, world=1 if each should get all)")
 
 
 def find(env: Mapping[str, str] = os.environ) -> Ranks:
-    """Find out. One process where nobody says anything. Raises SettingsError where it cannot be known."""
+    """Return the ranks; one process if no launcher set anything. Raises SettingsError if a launcher set only
+    half of it."""
     torch = distributed()
     if torch is not None:
         local = _of_world(env, _TORCHRUN.local_rank, _TORCHRUN.local_world)
         return Ranks(torch.get_rank(), torch.get_world_size(), *local, "torch.distributed")
     for source in _LAUNCHERS:
-        found = _told(env, source)
+        found = _ranks_of(env, source)
         if found is not None:
             share = source != "torchrun" and found.local_world > 1 and _bound(found)
             return found._replace(local_rank=0, local_world=1) if share else found
-    # A batch script may set WORLD_SIZE for srun's processes: what only half says is asked last.
+    # A batch script may set WORLD_SIZE alone for srun's processes, so incomplete launchers come last.
     for source, names in _LAUNCHERS.items():
         missing = _half(env, source)
         if missing is not None:
             other = names.rank if missing == names.world else names.world
-            raise SettingsError(f"rank: {other} is {env[other]}, but {missing} is not set, so it cannot be "
-                                f"known which part is this process's: {_GIVE}")
+            raise SettingsError(f"rank: {other} is {env[other]}, but {missing} is not set; this process's part "
+                                f"follows from both ({_GIVE})")
     if _number(env, _TORCHRUN.local_rank):
-        raise SettingsError(f"rank: LOCAL_RANK is {env['LOCAL_RANK']}, but RANK and WORLD_SIZE are not set, "
-                            f"so it cannot be known which part is this process's: {_GIVE}")
-    said = _unstarted(env)
-    if said is not None:
-        raise SettingsError(f"rank: {said}")
+        raise SettingsError(f"rank: LOCAL_RANK is {env['LOCAL_RANK']}, but RANK and WORLD_SIZE are not set; this "
+                            f"process's part follows from them ({_GIVE})")
+    problem = _unstarted(env)
+    if problem is not None:
+        raise SettingsError(f"rank: {problem}")
     return Ranks()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader's keyword arguments, checked by name and made pstk_settings."""
+"""Check a loader's keyword arguments by name, and make pstk_settings of them."""
 from __future__ import annotations
 
 import importlib.util
@@ -23,7 +23,7 @@ CHOICES: dict[str, dict[str, int]] = {
     "reader": _c.NAMES["reader_kind"],
 }
 _LARGEST: dict[Any, int] = {c_uint32: 2**32 - 1, c_uint64: 2**64 - 1, c_int32: 2**31 - 1}
-_LEAST = {"batch_size": 1, "world": 1, "local_world": 1}  # of all others 0
+_LEAST = {"batch_size": 1, "world": 1, "local_world": 1}  # 0 for all others
 _SWITCHES = ("report_crops", "pin_threads", "measure_device", "nvtx")
 _TYPES: dict[str, Any] = {name: kind for name, kind, *_ in _c.Settings._fields_}
 
@@ -34,7 +34,7 @@ suggesting = explained("penstock.Loader", LOADER_KEYWORDS)
 
 
 def switch(name: str, value: Any) -> bool:
-    """True or False, NumPy's too."""
+    """Return a bool from True or False, also NumPy's."""
     try:
         known = value in (True, False)
     except (TypeError, ValueError):  # arrays of several
@@ -45,7 +45,7 @@ def switch(name: str, value: Any) -> bool:
 
 
 def integer(name: str, value: Any) -> int:
-    """A whole number that fits the C setting of that name."""
+    """Return a whole number that fits the C setting of that name."""
     if name in _SWITCHES:
         return int(switch(name, value))
     try:
@@ -68,7 +68,7 @@ def _check_ranks(numbers: Mapping[str, int]) -> None:
 
 
 def choice(name: str, value: Any) -> int:
-    """The number of a word."""
+    """Return the number of a word."""
     return CHOICES[name][_one_of(name, value, CHOICES[name])]
 
 
@@ -81,7 +81,7 @@ def _one_of(name: str, value: Any, known: Iterable[str]) -> str:
 
 
 def callback(name: str, value: Any, bad_sample: str) -> Any:
-    """What is called for each bad sample that was replaced, or None."""
+    """Return the function to call for each bad sample that was replaced, or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name}: value is {value!r}; must be a function of (error, id)")
     if value is not None and bad_sample == "error":
@@ -91,13 +91,13 @@ def callback(name: str, value: Any, bad_sample: str) -> Any:
 
 
 def seconds(name: str, value: Any) -> float | None:
-    """A time to wait; None: without end."""
+    """Return a time to wait; None for no limit."""
     if value is None:
         return None
     if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name}: value is {value!r}; must be a number of seconds, or None to wait without end")
+        raise TypeError(f"{name}: value is {value!r}; must be a number of seconds, or None for no limit")
     if not float(value) > 0:  # nor NaN
-        raise SettingsError(f"{name}: value is {value!r}; must be above 0 seconds, or None to wait without end")
+        raise SettingsError(f"{name}: value is {value!r}; must be above 0 seconds, or None for no limit")
     return float(value)
 
 
@@ -112,8 +112,8 @@ def _is_installed(name: str) -> bool:
 
 
 def framework(value: Any, on_device: bool) -> str:
-    """Whose tensors; "auto" is PyTorch where it is imported; else on a device CuPy or JAX where that is
-    imported, and PyTorch where it is installed; on the host NumPy where it is installed, else our own."""
+    """Return the framework of the tensors. "auto" is PyTorch if it is imported. Else, on a device, it is CuPy or
+    JAX if that is imported, or PyTorch if it is installed; on the host, NumPy if it is installed, or our own."""
     name = _one_of("framework", value, FRAMEWORKS)
     if name == "numpy" and on_device:
         raise SettingsError("framework: value is 'numpy'; must be 'torch', 'cupy' or 'jax' on a device: NumPy cannot "
@@ -129,37 +129,38 @@ def framework(value: Any, on_device: bool) -> str:
             return other
     if _is_installed("torch"):
         return "torch"
-    raise SettingsError("framework: PyTorch is not installed, and neither CuPy nor JAX is imported, so "
-                        "it is open whose tensors batches on a GPU should have: give framework='torch', "
-                        "'cupy' or 'jax', or 'dlpack' for penstock.Tensor, which any of them takes as it is")
+    raise SettingsError("framework: value is 'auto', but PyTorch is not installed, and neither CuPy nor JAX is "
+                        "imported; must be 'torch', 'cupy' or 'jax', or 'dlpack' for penstock.Tensor, which any of "
+                        "them takes")
 
 
 def form(value: Any, names: Iterable[str]) -> Any:
-    """What a batch is; names: of the outputs, which a dataclass has as attributes."""
+    """Return the form of batches. names: those of the outputs, which a dataclass has as attributes."""
     if isinstance(value, str) and value not in FORMS:
         raise SettingsError(f"form: value is {value!r}; must be 'dict', 'tuple', 'dataclass' or a dataclass"
                             + near(value, FORMS))
     wrong = [name for name in names if keyword.iskeyword(name)] if value == "dataclass" else []
     if wrong:
-        raise SettingsError(f"form: '{wrong[0]}' is a word of Python's and cannot be an attribute; name the "
-                            f"output otherwise, outputs={{'{wrong[0]}_': ...}}, or take form='dict'")
+        raise SettingsError(f"form: value is 'dataclass', but the output '{wrong[0]}' has the name of a Python "
+                            f"keyword, which cannot be an attribute (rename it, outputs={{'{wrong[0]}_': ...}}, or "
+                            "give form='dict')")
     return value
 
 
 def order(shuffle: Any, value: Any) -> str:
-    """The order's name, from either way to say it."""
+    """Return the order's name, from shuffle= or order=."""
     if shuffle is not None and shuffle not in (True, False):
         raise TypeError(f"shuffle: value is {shuffle!r}; must be True or False")
     if value is not None:
         choice("order", value)
-    said = None if shuffle is None else ("full" if shuffle else "sequential")
-    if said is not None and value is not None and said != value:
+    shuffled = None if shuffle is None else ("full" if shuffle else "sequential")
+    if shuffled is not None and value is not None and shuffled != value:
         raise SettingsError(f"shuffle: value is {shuffle!r}, and order is {value!r}; must agree (give one of them)")
-    return said or value or "full"
+    return shuffled or value or "full"
 
 
 def device(value: Any) -> tuple[int, int | None]:
-    """(enum pstk_device_kind, index or None) of "cpu", "cuda", "cuda:1" or a torch.device."""
+    """Return (enum pstk_device_kind, index or None) for "cpu", "cuda", "cuda:1" or a torch.device."""
     match = re.fullmatch(r"(cpu|host|cuda)(?::(\d{1,5}))?", str(value))
     if not match or (match[1] != "cuda" and match[2] not in (None, "0")):
         raise SettingsError(f"device: value is {value!r}; must be 'cpu', 'cuda' or 'cuda:1'")
@@ -170,7 +171,7 @@ def device(value: Any) -> tuple[int, int | None]:
 
 def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
          topology: str | os.PathLike[str] | None) -> _c.Settings:
-    """The settings as the library takes them; they keep alive what they point to."""
+    """Return the settings as the library takes them. They keep alive the objects that they point to."""
     _check_ranks(numbers)
     settings = _c.Settings()
     _c.lib.pstk_settings_init(byref(settings), sizeof(settings))

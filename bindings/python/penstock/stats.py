@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader did and what limits it: readable when printed, plain numbers otherwise."""
+"""Statistics of a loader: its counts and times, its bottleneck, and a report for people."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
@@ -18,22 +18,22 @@ READERS, KERNELS = _by_code("reader_kind"), _by_code("kernels")
 BOTTLENECKS, FALLBACKS = _by_code("bottleneck"), _by_code("fallback")
 
 ADVICE = {
-    "unknown": "too little time to say",
+    "unknown": "the loader has not run long enough",
     "storage": "the workers wait for reads; a faster disk, or enough memory to hold the data set in the page "
                "cache, would help",
     "decode": "the workers are busy all the time; more cores (n_threads), or smaller images in the data set, "
               "would help",
-    "copy": "batches wait for their way to the device; smaller images would help, or uint8 instead of "
-            "float32 arrays",
-    "consumer": "batches lie ready: the training step is what limits, not the loader",
-    "reader": "its thread is always busy with the cost of single records; larger records would help",
+    "copy": "batches wait for the copy to the device; smaller images would help, or uint8 instead of float32 "
+            "arrays",
+    "consumer": "batches are ready before the loop asks: the training step sets the pace",
+    "reader": "its thread is always busy with the work that each record costs; larger records would help",
 }
 
 
 @dataclass(frozen=True)
 class StageStats:
-    """One kind of thread since open, summed over its threads, in nanoseconds. n_items: of the reader, reads;
-    of the workers, rows; of uploader and consumer, batches."""
+    """Times of one kind of thread since open, summed over its threads, in nanoseconds. n_items counts reads of
+    the reader, rows of the workers, batches of uploader and consumer."""
 
     busy_ns: int
     starved_ns: int
@@ -44,11 +44,14 @@ class StageStats:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counts and times since open, with the C names (pstk_stats). n_samples, n_batches, n_replacements (bad
-    samples that others replaced) and n_palette_images: delivered; a batch delivered twice counts twice.
-    bottleneck: what keeps the loader from being faster, one of the keys of stats.ADVICE. fallbacks: what this
-    machine refused, at open or later, among them no_io_uring (threads read) and no_single_issuer (the kernel
-    lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1)."""
+    """Counts and times since open, with the names of pstk_stats.
+
+    n_samples, n_batches, n_replacements (bad samples that were replaced) and n_palette_images count delivered
+    batches; a batch delivered twice counts twice. bottleneck: the stage that limits the loader, a key of
+    stats.ADVICE. fallbacks: what this machine refused, at open or later, for example no_io_uring (threads read)
+    and no_single_issuer (the kernel lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or
+    IORING_SETUP_DEFER_TASKRUN, of 6.1).
+    """
 
     reader: str
     direct: bool
@@ -89,20 +92,20 @@ class Stats:
 
     @property
     def advice(self) -> str:
-        """What `bottleneck` means and what to change, in a sentence."""
+        """A sentence: what `bottleneck` means and what to change."""
         return ADVICE[self.bottleneck]
 
     @property
     def starved(self) -> float:
-        """Share of its time, 0 to 1, that the loop waited for batches."""
+        """Share of its time, 0 to 1, in which the loop waited for batches."""
         all_ns = self.stage_consumer.busy_ns + self.stage_consumer.starved_ns
         return self.stage_consumer.starved_ns / all_ns if all_ns else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as a dict that JSON holds."""
-        told = asdict(self)
-        told["fallbacks"] = list(self.fallbacks)
-        return told
+        """Return all values as a dict for JSON."""
+        values = asdict(self)
+        values["fallbacks"] = list(self.fallbacks)
+        return values
 
     def __str__(self) -> str:
         lines = [f"{self.n_samples:,} samples in {self.n_batches:,} batches, "
@@ -151,19 +154,19 @@ def _row(name: str, stage: StageStats) -> str:
     return f"{name:<10}{stage.n_threads:>9}{shares}{stage.n_items:>14,}"
 
 
-def of(told: _c.Stats) -> Stats:
-    """The library's statistics as Python has them."""
+def of(found: _c.Stats) -> Stats:
+    """Return the library's statistics as a Stats."""
     values: dict[str, Any] = {}
     for name, kind, *_ in _c.Stats._fields_:
-        value = getattr(told, name)
+        value = getattr(found, name)
         if kind is _c.StageStats:
             value = StageStats(*(int(getattr(value, member)) for member in StageStats.__dataclass_fields__))
         values[name] = value
     del values["size"]
     for name in ("direct", "registered", "page_locked"):
         values[name] = bool(values[name])
-    values["reader"] = READERS.get(told.reader, "?")
-    values["kernels"] = KERNELS.get(told.kernels, "?")
-    values["bottleneck"] = BOTTLENECKS.get(told.bottleneck, "unknown")
-    values["fallbacks"] = tuple(name for bit, name in FALLBACKS.items() if told.fallbacks & bit)
+    values["reader"] = READERS.get(found.reader, "?")
+    values["kernels"] = KERNELS.get(found.kernels, "?")
+    values["bottleneck"] = BOTTLENECKS.get(found.bottleneck, "unknown")
+    values["fallbacks"] = tuple(name for bit, name in FALLBACKS.items() if found.fallbacks & bit)
     return Stats(**values)
