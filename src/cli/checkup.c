@@ -9,6 +9,7 @@
 
 #include "census.h"
 #include "command.h"
+#include "files.h"
 #include "json.h"
 #include "labels.h"
 #include "output.h"
@@ -86,25 +87,27 @@ static uint64_t look_at_files(struct patient *patient)
 {
     struct bad_files bad = {.n = 0};
     char n[UNIT_SIZE];
+    const char *what = strcmp(files_noun(&patient->info), "file") == 0 ? "files" : "shards";
     pstk_dataset_check(patient->dataset, on_bad_file, &bad, NULL);
-    unit_count(n, patient->info.n_shards);
+    unit_count(n, files_count(&patient->info));
     if (bad.n == 0) {
-        find(patient->checkup, "shards", FINDING_OK,
+        find(patient->checkup, what, FINDING_OK,
              "%s, readable, with the sizes that the data set says", n);
     } else {
         struct finding *finding =
-            find(patient->checkup, "shards", FINDING_ERROR, "%" PRIu64 " of %s cannot be used: %s",
+            find(patient->checkup, what, FINDING_ERROR, "%" PRIu64 " of %s cannot be used: %s",
                  bad.n, n, bad.first.message);
         finding->is_damage = is_damage(&bad.first);
         advise(finding, bad.first.code == PSTK_EACCES
                             ? "make the files readable for this user (chmod a+r)"
                             : "copy these files again from where they are whole, or pack again");
     }
-    if (patient->info.n_shards > patient->machine->open_files)
+    if (files_count(&patient->info) > patient->machine->open_files)
         advise(find(patient->checkup, "open files", FINDING_NOTE,
-                    "this process may open %" PRIu64 " files at once, fewer than there are shards",
-                    patient->machine->open_files),
-               "raise the limit (ulimit -n), or pack with a larger --shard-size");
+                    "this process may open %" PRIu64 " files at once, fewer than there are %s",
+                    patient->machine->open_files, what),
+               "raise the limit (ulimit -n)%s",
+               patient->info.n_shards > 1 ? ", or pack with a larger --shard-size" : "");
     return bad.n;
 }
 

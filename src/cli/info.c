@@ -9,6 +9,7 @@
 
 #include "census.h"
 #include "command.h"
+#include "files.h"
 #include "json.h"
 #include "kept.h"
 #include "labels.h"
@@ -206,14 +207,15 @@ static void print_text(const struct info *all)
 {
     const struct pstk_dataset_info *info = &all->info;
     const struct pstk_dataset *dataset = all->dataset;
-    char n[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
+    char n[UNIT_SIZE], bytes[UNIT_SIZE];
     text_print(stdout, all->path);
     printf("\n  samples   %s\n", unit_count(n, info->n_samples));
     if (info->n_names)
         printf("  classes   %s%s\n", unit_count(n, info->n_names),
                all->labels.n || labels_field(dataset) < 0 ? ""
                                                           : " (--counts counts their samples)");
-    printf("  shards    %s\n", unit_count(shards, info->n_shards));
+    printf("  %ss%*s %s\n", files_noun(info), 8 - (int)strlen(files_noun(info)), "",
+           unit_count(n, files_count(info)));
     printf("  bytes     %s\n", unit_bytes(bytes, (double)info->bytes));
     print_line("identity", info->identity);
     if (!info->has_checksums)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "files.h"
 #include "json.h"
 #include "message.h"
 #include "names.h"
@@ -136,12 +137,11 @@ static void advise(const struct report *report, char *text, size_t size)
 static void print_head(const struct report *report)
 {
     const struct pipeline *pipeline = report->pipeline;
-    char n[UNIT_SIZE], shards[UNIT_SIZE], bytes[UNIT_SIZE];
+    char n[UNIT_SIZE], files[FILES_SIZE], bytes[UNIT_SIZE];
     text_print(stdout, pipeline->path);
-    printf(": %s sample%s, %s in %s shard%s\n", unit_count(n, pipeline->info.n_samples),
+    printf(": %s sample%s, %s in %s\n", unit_count(n, pipeline->info.n_samples),
            pipeline->info.n_samples == 1 ? "" : "s",
-           unit_bytes(bytes, (double)pipeline->info.bytes),
-           unit_count(shards, pipeline->info.n_shards), pipeline->info.n_shards == 1 ? "" : "s");
+           unit_bytes(bytes, (double)pipeline->info.bytes), files_text(&pipeline->info, files));
     if (pipeline->image_field >= 0)
         printf("%s crop to %u x %u, %s %s, ", option_choice_name(pipeline_crops, pipeline->crop),
                pipeline->size, pipeline->size, option_choice_name(names_dtype, pipeline->dtype),

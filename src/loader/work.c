@@ -95,6 +95,7 @@ struct tries {
     uint64_t id, record, first, n_others; /* the shard is [first, first + n_others] */
     uint64_t steps[PSTK__ATTEMPTS];       /* from the record on, in [1, n_others], all different */
     uint32_t n, most;                     /* tried so far; to be tried */
+    uint64_t n_shards;                    /* of the data set */
 };
 
 static void tries_init(struct tries *tries, const struct pstk__source *source, uint64_t id)
@@ -105,6 +106,7 @@ static void tries_init(struct tries *tries, const struct pstk__source *source, u
     tries->n = 0;
     source->format->locate(source, id, &at);
     tries->record = at.record;
+    tries->n_shards = source->n_shards;
     pstk__source_range(source, at.shard, &tries->first, &n);
     tries->n_others = n - 1;
     tries->most = tries->n_others < PSTK__ATTEMPTS ? (uint32_t)tries->n_others : PSTK__ATTEMPTS;
@@ -132,15 +134,16 @@ static uint64_t tries_next(struct tries *tries)
 static int none_replaces(const struct tries *tries, struct pstk_error *bad)
 {
     char why[128];
+    const char *all = tries->n_shards == 1 ? "the data set" : "its shard"; /* arrays have none */
     if (tries->n_others == 0)
-        snprintf(why, sizeof why, "its shard has no other sample");
+        snprintf(why, sizeof why, "%s has no other sample", all);
     else if (tries->n_others == 1)
-        snprintf(why, sizeof why, "the only other sample of its shard is bad too");
+        snprintf(why, sizeof why, "the only other sample of %s is bad too", all);
     else if (tries->most == tries->n_others)
-        snprintf(why, sizeof why, "all %u other samples of its shard are bad too", tries->most);
+        snprintf(why, sizeof why, "all %u other samples of %s are bad too", tries->most, all);
     else
-        snprintf(why, sizeof why, "%u other samples of its shard were tried, and are bad too",
-                 tries->most);
+        snprintf(why, sizeof why, "%u other samples of %s were tried, and are bad too", tries->most,
+                 all);
     const size_t n = strlen(bad->message);
     snprintf(bad->message + n, sizeof bad->message - n, "; no sample can replace it: %s", why);
     return bad->code;

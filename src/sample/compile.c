@@ -271,10 +271,12 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
             i, PSTK_EINVAL,
             ".bytes_per_batch: value is %llu; the largest value of field '%s' alone has %llu bytes",
             (unsigned long long)wanted, field_of(p, i)->name, (unsigned long long)most);
-    if (wanted > MAX_BUDGET || most > MAX_BUDGET / p->batch_size)
+    if (wanted > MAX_BUDGET)
+        return FAIL(i, PSTK_EFBIG, ".bytes_per_batch: value is %llu; must be at most %llu",
+                    (unsigned long long)wanted, MAX_BUDGET);
+    if (most > MAX_BUDGET / p->batch_size) /* slots are made for it, whatever the budget is */
         return FAIL(i, PSTK_EFBIG,
-                    ": a batch of %u rows of up to %llu bytes is too large; lower batch_size or "
-                    "bytes_per_batch",
+                    ": a batch of %u rows of up to %llu bytes is too large; lower batch_size",
                     p->batch_size, (unsigned long long)most);
     o->budget = wanted != 0 ? wanted : p->batch_size * most;
     o->shape[0] = (int64_t)(o->budget / o->item_size);

@@ -175,6 +175,9 @@ def arrays_that_cannot_be_read_are_an_error(world):
     os.makedirs(out)
     for name in "ab":
         numpy.save(os.path.join(out, name + ".npy"), numpy.arange(100))
+    assert findings(out)["files"][0]["text"].startswith("2,")
+    assert "\n  files     2\n" in run("info", out)[0]
+    assert " in 2 files\n" in run("bench", out, "--epochs", "1", "--no-ceilings")[0]
     (finding,) = findings(out)["labels"]
     assert finding["level"] == "note" and "several fields hold integers" in finding["text"], finding
     assert "call it cls" in finding["advice"], finding

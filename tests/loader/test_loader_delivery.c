@@ -303,7 +303,8 @@ TEST(in_the_callback_the_loader_can_be_looked_at_but_neither_moved_nor_closed)
 }
 
 /* The error of sample `id` of a data set of n samples in one shard, or its replacement. */
-static uint64_t replacement_in(uint64_t n, struct rule rule, uint64_t id, char message[768])
+static uint64_t replacement_in(uint64_t n, uint64_t shard_size, struct rule rule, uint64_t id,
+                               char message[768])
 {
     char small[4200];
     struct pstk_output o = output_of(&rule);
@@ -315,7 +316,7 @@ static uint64_t replacement_in(uint64_t n, struct rule rule, uint64_t id, char m
     uint64_t other = PSTK_NONE;
     pstk_error_init(&err, sizeof err);
     sample_set_path(small, sizeof small);
-    sample_set_make(small, n, 1 << 20, PSTK_CODEC_NONE);
+    sample_set_make(small, n, shard_size, PSTK_CODEC_NONE);
     s.path = small;
     s.batch_size = 1;
     s.position = id;
@@ -334,24 +335,30 @@ TEST(the_one_good_sample_of_a_small_shard_replaces_all_others)
     char message[768];
     for (uint64_t id = 0; id < 9; id++) {
         const struct rule rule = {.good = (id + 4) % 9};
-        CHECK_EQ(replacement_in(9, rule, id, message), rule.good);
+        CHECK_EQ(replacement_in(9, 1 << 20, rule, id, message), rule.good);
     }
 }
 
 TEST(a_bad_sample_that_none_can_replace_says_why)
 {
     const struct {
-        uint64_t n;
+        uint64_t n, shard_size;
         const char *why;
-    } cases[] = {{1, "; no sample can replace it: its shard has no other sample"},
-                 {2, "; no sample can replace it: the only other sample of its shard is bad too"},
-                 {4, "; no sample can replace it: all 3 other samples of its shard are bad too"},
-                 {20, "; no sample can replace it: 8 other samples of its shard were tried, and "
-                      "are bad too"}};
+    } cases[] = {
+        {1, 1 << 20, "; no sample can replace it: the data set has no other sample"},
+        {2, 1 << 20,
+         "; no sample can replace it: the only other sample of the data set is bad too"},
+        {4, 1 << 20, "; no sample can replace it: all 3 other samples of the data set are bad too"},
+        {20, 1 << 20,
+         "; no sample can replace it: 8 other samples of the data set were tried, and "
+         "are bad too"},
+        {400, 1 << 16,
+         "; no sample can replace it: 8 other samples of its shard were tried, and "
+         "are bad too"}};
     const struct rule rule = {.none_good = 1};
     for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char message[768];
-        CHECK_EQ(replacement_in(cases[i].n, rule, 0, message), PSTK_NONE);
+        CHECK_EQ(replacement_in(cases[i].n, cases[i].shard_size, rule, 0, message), PSTK_NONE);
         const char *end = strchr(message, ';');
         CHECK(end && strstr(message, "returned -74 for sample 0"));
         CHECK_STR(end, cases[i].why);
