@@ -124,19 +124,19 @@ static void look(const struct feed *feed, struct feed_item *item)
     const char *path = feed->config.tree->files[item->number].path;
     struct stat st;
     if (!text_is_utf8(path))
-        bad(item, "has a name that is not UTF-8");
+        bad(item, "a name that is not UTF-8");
     else if (fstatat(feed->root_fd, path, &st, 0) < 0) {
         const int native = errno;
         if ((native == ENOENT || native == ELOOP || native == ENOTDIR) && is_link(feed, path))
-            bad(item, "is a link to a file that is not there");
+            bad(item, "a link to a file that is not there");
         else
             fail(item, "cannot be looked at", native);
     } else if (!S_ISREG(st.st_mode))
-        bad(item, "is no regular file");
+        bad(item, "no regular file");
     else if (st.st_size == 0)
-        bad(item, "is empty");
+        bad(item, "an empty file");
     else if (st.st_size > MAX_FILE)
-        bad(item, "is larger than 4 GiB");
+        bad(item, "larger than 4 GiB");
     else
         item->size = item->file_size = (uint64_t)st.st_size;
 }

@@ -55,11 +55,10 @@ int form_check(struct form *form)
 {
     struct pstk_convert *convert = &form->convert;
     if (convert->shorter_side && (form->has_jpeg || convert->max_side || convert->quality))
-        return message_usage(
-            "--pixels: stores no JPEGs; must be without %s (leave one of them out)",
-            form->has_jpeg      ? "--jpeg"
-            : convert->max_side ? "--max-side"
-                                : "--quality");
+        return message_usage("--pixels stores no JPEGs; must be without %s (leave one of them out)",
+                             form->has_jpeg      ? "--jpeg"
+                             : convert->max_side ? "--max-side"
+                                                 : "--quality");
     if (convert->shorter_side || convert->max_side || convert->quality)
         convert->size = sizeof *convert;
     return 0;

@@ -45,7 +45,7 @@ static uint32_t n_open_files(const struct pstk__source *source)
 int pstk_dataset_open(struct pstk_dataset **out, const char *path, struct pstk_error *err)
 {
     if (!out)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
     struct pstk_dataset *dataset = calloc(1, sizeof *dataset);
     if (!dataset)
@@ -432,7 +432,7 @@ int pstk_dataset_get(struct pstk_dataset *dataset, uint64_t sample_id, uint32_t 
                      uint64_t *size, struct pstk_value_info *info, struct pstk_error *err)
 {
     if (!dataset || !data || !size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ, "%s: is NULL",
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ, "%s is NULL",
                           !dataset ? "d"
                           : !data  ? "data"
                                    : "size");
@@ -446,8 +446,7 @@ int pstk_dataset_look(struct pstk_dataset *dataset, uint64_t sample_id, uint32_t
                       struct pstk_value_info *info, struct pstk_error *err)
 {
     if (!dataset || !info)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ, "%s: is NULL",
-                          !dataset ? "d" : "info");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ, "%s is NULL", !dataset ? "d" : "info");
     const struct wanted wanted = {.info = info};
     return fetch(dataset, sample_id, field, &wanted, err);
 }
@@ -457,7 +456,7 @@ int64_t pstk_dataset_check(struct pstk_dataset *dataset, pstk_verify_fn on_bad, 
 {
     int64_t n_bad = 0;
     if (!dataset)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "d: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "d is NULL");
     for (uint64_t i = 0; i < dataset->source->n_files; i++) {
         struct pstk__file file;
         struct pstk_error bad;

@@ -394,7 +394,7 @@ int64_t pstk_verify(const char *path, int decode, uint32_t n_threads, pstk_verif
 {
     if (!path || !*path)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "path: is empty; must be the path of a data set");
+                          "path: value is empty; must be the path of a data set");
     const struct pstk__verify_request verify_request = {.store = pstk__store_of(path),
                                                         .path = path,
                                                         .decode = decode != 0,

@@ -86,7 +86,7 @@ int pstk__source_open(struct pstk__source **out, const char *path, struct pstk_e
     *out = NULL;
     if (!path || !path[0])
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "path: is not set; must be the path of a data set");
+                          "path: value is empty; must be the path of a data set");
     const struct pstk__store *store = pstk__store_of(path);
     const struct pstk__format *format;
     const int rc = pstk__format_find(&format, store, path, err);

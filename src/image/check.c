@@ -56,7 +56,7 @@ int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint3
     struct pstk__image_info info;
 
     if (!data)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE, "data: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE, "data is NULL");
     int r = pstk__image_probe(data, size, max_pixels ? max_pixels : PSTK__MAX_PIXELS, &info, err);
     if (r < 0)
         return r;

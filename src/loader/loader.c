@@ -248,7 +248,7 @@ static void loader_free(struct pstk_loader *loader)
 int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct pstk_error *err)
 {
     if (!out)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
     struct pstk_settings settings = {0};
     int r = pstk__settings_copy(&settings, s, err);
@@ -285,7 +285,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
 static int usable(const struct pstk_loader *loader, struct pstk_error *err)
 {
     if (!loader)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "loader: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "loader is NULL");
     if (loader->owner != (int)getpid())
         return pstk__fail(err, PSTK_EPERM, PSTK_STAGE_CONSUMER,
                           "this loader was opened before fork: open one in the child, or start the "
@@ -300,7 +300,7 @@ static int may_move(const struct pstk_loader *loader, const char *function, stru
     int r = usable(loader, err);
     if (r == 0 && atomic_load_explicit(&loader->reporting, memory_order_relaxed))
         return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_CONSUMER,
-                          "%s: was called from on_bad_sample, where the loader cannot move: call "
+                          "%s was called from on_bad_sample, where the loader cannot move: call "
                           "it after pstk_next has returned",
                           function);
     return r;
@@ -329,7 +329,7 @@ int pstk_next(struct pstk_loader *loader, struct pstk_batch **batch, void *strea
               int64_t timeout_ns, struct pstk_error *err)
 {
     if (!batch)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "batch: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "batch is NULL");
     *batch = NULL;
     int r = may_move(loader, "pstk_next", err);
     if (r < 0)
@@ -373,7 +373,7 @@ static const struct pstk__slot *slot_of(const struct pstk_batch *batch, struct p
 {
     const struct pstk__slot *slot = (const struct pstk__slot *)(const void *)batch;
     if (!batch)
-        pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "batch: is NULL");
+        pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "batch is NULL");
     else if (slot->pool->owner != (int)getpid())
         pstk__fail(err, PSTK_EPERM, PSTK_STAGE_CONSUMER, "this batch was leased before fork");
     else
@@ -415,7 +415,7 @@ int pstk_batch_read(const struct pstk_batch *batch, uint32_t tensor, void *to, u
 int pstk_stream_open(struct pstk_loader *loader, void **stream, struct pstk_error *err)
 {
     if (!stream)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "stream: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "stream is NULL");
     *stream = NULL;
     int r = usable(loader, err);
     if (r < 0)

@@ -28,7 +28,7 @@ int pstk_share_open(struct pstk_share **out, struct pstk_batch **batch, void *st
                     struct pstk_error *err)
 {
     if (!out || !batch || !*batch)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s: is NULL",
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s is NULL",
                           out ? "batch" : "out");
     *out = NULL;
     const struct pstk__slots *pool = ((struct pstk__slot *)(void *)*batch)->pool;
@@ -59,7 +59,7 @@ void pstk_share_ref(struct pstk_share *share)
 int pstk_share_use(struct pstk_share *share, void *stream, struct pstk_error *err)
 {
     if (!share)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "share: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "share is NULL");
     struct pstk__slot *slot = (struct pstk__slot *)(void *)share->batch;
     int r = slot->pool->device_ops->check_shared(slot->pool->device, stream, err);
     if (r == 0)
@@ -113,7 +113,7 @@ int pstk_share_tensor(struct pstk_share *share, uint32_t tensor, struct DLManage
                       struct pstk_error *err)
 {
     if (!share || !out)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s: is NULL",
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_CONSUMER, "%s is NULL",
                           share ? "out" : "share");
     *out = NULL;
     if (tensor >= share->batch->n_tensors)

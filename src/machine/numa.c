@@ -190,7 +190,7 @@ static int list_places(struct pstk__numa *n, struct pstk_error *err)
     }
     if (n->n_places == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "topology: has no processor with local memory");
+                          "the topology has no processor with local memory");
     qsort(n->places, n->n_places, sizeof n->places[0], compare_by_node);
     n->n_cores = number_cores(n);
     return 0;

@@ -10,8 +10,7 @@ int pstk_image_kept(const void *data, uint64_t size, int32_t codec_level, uint32
     struct pstk__planes_encoder *encoder;
     struct pstk__planes_file file;
     if ((!data && size) || !kept)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "%s: is NULL",
-                          kept ? "data" : "kept");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "%s is NULL", kept ? "data" : "kept");
     *kept = PSTK_KEPT_NOT_JPEG;
     if (pstk__signature_find(data, size, NULL) != PSTK__SIGNATURE_JPEG)
         return 0;

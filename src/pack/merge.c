@@ -76,7 +76,7 @@ static int load_parts(struct merge *merge, const char *const *paths, struct pstk
     for (uint32_t i = 0; i < merge->n_parts; i++) {
         if (!paths[i] || !*paths[i])
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "parts[%u]: is empty; must be the path of a part", i);
+                              "parts[%u]: value is empty; must be the path of a part", i);
         struct part *part = &merge->parts[i];
         part->path = paths[i];
         int r = pstk__manifest_load(&part->manifest, &pstk__store_local, part->path, err);
@@ -241,7 +241,7 @@ static int read_header(struct pstk__shard_header *h, const char *path, const str
         return pstk__fail_errno(err, (int)-n, PSTK_STAGE_SHARD, "%s: cannot be read", path);
     if (n < (int64_t)sizeof bytes || size < 0 || (uint64_t)size != shard->bytes)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                          "%s: has %lld bytes, its manifest says %llu; verify the part", path,
+                          "%s has %lld bytes, its manifest says %llu; verify the part", path,
                           (long long)size, (unsigned long long)shard->bytes);
     int r = pstk__shard_header_check(h, bytes, path, err);
     if (r < 0)
@@ -249,7 +249,7 @@ static int read_header(struct pstk__shard_header *h, const char *path, const str
     if (h->crc != shard->header_crc || h->n_records != shard->n_records ||
         h->file_size != shard->bytes || h->schema_crc != part->manifest.schema.crc)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                          "%s: is not the shard that its manifest lists; verify the part", path);
+                          "%s is not the shard that its manifest lists; verify the part", path);
     return 0;
 }
 
@@ -352,7 +352,7 @@ static int load_dictionary(const char *directory,
     free(*bytes);
     *bytes = NULL;
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                      "%s: is not the dictionary that its manifest lists; verify the part", path);
+                      "%s is not the dictionary that its manifest lists; verify the part", path);
 }
 
 /* 1: a previous part has the same dictionary, *found is its number. Compares bytes, not only
@@ -502,7 +502,7 @@ static int check_parts(const char *const *parts, uint32_t n_parts, struct pstk_e
 {
     return parts && n_parts ? 0
                             : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                                         "parts: is empty; must name the parts");
+                                         "parts: value is empty; must name the parts");
 }
 
 int pstk__merge_into(struct pstk__staging *staging, const struct pstk__manifest *like,
@@ -534,7 +534,7 @@ int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *o
         return r;
     if (!out || !*out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "out: is empty; must be the path of a directory");
+                          "out: value is empty; must be the path of a directory");
     r = prepare(&merge, parts, out, err);
     if (r == 0)
         r = pstk__staging_open(&staging, out, overwrite, err);

@@ -133,11 +133,10 @@ static int list_old(struct pstk__staging *staging, struct pstk_error *err)
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
     if (pstk__manifest_load(&m, &pstk__store_local, staging->path, &why) < 0)
-        return pstk__fail(
-            err, PSTK_EEXIST, PSTK_STAGE_WRITE,
-            "%s: holds a data set whose manifest cannot be read, so its files are not "
-            "known: remove the directory yourself, or choose another (%s)",
-            staging->path, why.message);
+        return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
+                          "%s holds a data set whose manifest cannot be read, so its files are not "
+                          "known: remove the directory yourself, or choose another (%s)",
+                          staging->path, why.message);
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < m.n_shards; i++)
         r = pstk__file_names_add(&staging->old_names, m.shards[i].file);
@@ -247,7 +246,7 @@ static int refuse(struct pstk__staging *staging, int locked, struct pstk_error *
         (void)clear_leftovers(staging, locked, NULL); /* the next writer removes the rest */
     /* The bindings look for "set overwrite" in this message and replace it by their own words. */
     return pstk__fail(err, PSTK_EEXIST, PSTK_STAGE_WRITE,
-                      "%s: holds a data set already; set overwrite to replace it, or choose "
+                      "%s holds a data set already; set overwrite to replace it, or choose "
                       "another directory",
                       staging->path);
 }
@@ -281,7 +280,7 @@ static int take_over(struct pstk__staging *staging, int overwrite, int locked,
     if (!contents.manifest && contents.foreign[0])
         return pstk__fail(
             err, PSTK_EEXIST, PSTK_STAGE_WRITE,
-            "%s: is not empty and not a data set (it holds %.200s); choose another directory",
+            "%s is not empty and not a data set (it holds %.200s); choose another directory",
             staging->path, contents.foreign);
     staging->generation = contents.content ? contents.generation + 1 : 0;
     return 0;

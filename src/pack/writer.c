@@ -133,7 +133,7 @@ static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err
 {
     if (!s->path || !*s->path)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "path: is empty; must be the path of a directory");
+                          "path: value is empty; must be the path of a directory");
     if (!s->fields)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields: value is NULL; must be an array of n_fields fields");
@@ -175,7 +175,7 @@ static int copy_schema(struct pstk__schema *schema, const struct pstk_writer_set
     for (uint32_t i = 0; r == 0 && i < s->n_fields; i++, from += s->field_size)
         if (copy_sized(&fields[i], sizeof *fields, from, s->field_size) < 0)
             r = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                           "fields[%u]: has members that this version does not know", i);
+                           "fields[%u] has members that this version does not know", i);
     if (r == 0)
         r = pstk__schema_init(schema, fields, s->n_fields, err);
     free(fields);
@@ -227,10 +227,10 @@ int pstk_writer_open(struct pstk_writer **out, const struct pstk_writer_settings
 {
     struct pstk_writer_settings s;
     if (!out)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "out is NULL");
     *out = NULL;
     if (!settings)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "settings: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "settings is NULL");
     if (settings->size < offsetof(struct pstk_writer_settings, note))
         return invalid(err, "size", settings->size,
                        "as pstk_writer_settings_init sets it (call that first)");
@@ -495,7 +495,7 @@ static int close_block(struct pstk_writer *w, struct pstk_error *err)
 static int fail_closed(struct pstk_error *err)
 {
     return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                      "w: is NULL; this writer was already committed or aborted: open another");
+                      "w is NULL; this writer was already committed or aborted: open another");
 }
 
 static int fail_value(const struct pstk_writer *w, uint32_t i, int code, struct pstk_error *err,
@@ -589,7 +589,7 @@ static int check_record(const struct pstk_writer *w, struct candidate *candidate
     return w->n_samples < PSTK__MAX_SAMPLES
                ? 0
                : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,
-                            "%s: has 2^40 records, the most that a data set may have",
+                            "%s has 2^40 records, the most that a data set may have",
                             w->staging.path);
 }
 
@@ -622,7 +622,7 @@ static int check_call(const struct pstk_writer *w, const struct candidate *candi
     if (!w)
         return fail_closed(err);
     if (!candidate->values)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "values: is NULL");
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "values is NULL");
     if (w->failed)
         return pstk__fail(err, w->failed, PSTK_STAGE_WRITE,
                           "%s: writing failed before; only abort may follow", w->staging.path);

@@ -85,7 +85,7 @@ static int check_shape(const struct pstk_field *field, uint32_t i, struct pstk_e
     if (is_array && shape_size(field) == UINT64_MAX)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "fields[%u] \"%s\": shape: has more than the 2^32-1 bytes that a record may have", i,
+            "fields[%u] \"%s\": shape has more than the 2^32-1 bytes that a record may have", i,
             field->name);
     return 0;
 }
@@ -99,7 +99,7 @@ static int check_codec(const struct pstk_field *field, uint32_t i, struct pstk_e
                           i, field->name, field->codec, pstk__codec_name(field->codec));
     if (field->kind == PSTK_FIELD_SCALAR && field->codec != PSTK_CODEC_NONE)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "fields[%u] \"%s\": codec: is set; must be none for a scalar", i,
+                          "fields[%u] \"%s\": codec is set; must be none for a scalar", i,
                           field->name);
     if (field->codec == PSTK_CODEC_PLANES && field->kind != PSTK_FIELD_IMAGE)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,

@@ -54,7 +54,7 @@ static const char *check_utf8(const void *data, uint64_t size, char text[160])
     uint64_t end = pstk__utf8_end(data, size);
     if (end == size)
         return NULL;
-    snprintf(text, 160, "is not UTF-8 at byte %" PRIu64, end);
+    snprintf(text, 160, "not UTF-8 at byte %" PRIu64, end);
     return text;
 }
 
@@ -77,23 +77,23 @@ static const char *check_shaped(const struct pstk_field *field, const void *data
 {
     uint64_t shape[PSTK_MAX_DIMS], head = field->n_dims * sizeof(uint64_t);
     if (size < head) {
-        snprintf(text, 160, "has %" PRIu64 " bytes, too few for its shape of %u dimensions", size,
+        snprintf(text, 160, "%" PRIu64 " bytes, too few for its shape of %u dimensions", size,
                  field->n_dims);
         return text;
     }
     memcpy(shape, data, head);
     for (uint32_t i = 0; i < field->n_dims; i++) {
         if (field->shape[i] && field->shape[i] != shape[i]) {
-            snprintf(text, 160, "has %" PRIu64 " as dimension %u, the schema has %" PRIu64,
-                     shape[i], i, field->shape[i]);
+            snprintf(text, 160, "dimension %u is %" PRIu64 ", the schema has %" PRIu64, i, shape[i],
+                     field->shape[i]);
             return text;
         }
     }
     uint64_t expected = array_size(field, shape);
     if (expected == size - head)
         return NULL;
-    snprintf(text, 160, "has %" PRIu64 " bytes of elements, but its shape needs %" PRIu64,
-             size - head, expected);
+    snprintf(text, 160, "%" PRIu64 " bytes of elements, but its shape needs %" PRIu64, size - head,
+             expected);
     return text;
 }
 
@@ -108,7 +108,7 @@ static const char *check_ndarray(const struct pstk_field *field, const void *dat
     uint64_t unit = array_size(field, NULL);
     if (n_variable == 1 ? unit != 0 && size % unit == 0 : size == unit)
         return NULL;
-    snprintf(text, 160, "has %" PRIu64 " bytes, not %s%" PRIu64, size,
+    snprintf(text, 160, "%" PRIu64 " bytes, not %s%" PRIu64, size,
              n_variable ? "a multiple of " : "", unit);
     return text;
 }
@@ -124,8 +124,8 @@ const char *pstk__value_check(const struct pstk_field *field, const void *data, 
     case PSTK_FIELD_SCALAR:
         if (size == pstk_dtype_size(field->dtype))
             return NULL;
-        snprintf(text, 160, "has %" PRIu64 " bytes; a %s has %u", size,
-                 pstk_dtype_name(field->dtype), pstk_dtype_size(field->dtype));
+        snprintf(text, 160, "%" PRIu64 " bytes; a %s has %u", size, pstk_dtype_name(field->dtype),
+                 pstk_dtype_size(field->dtype));
         return text;
     default:
         return NULL;

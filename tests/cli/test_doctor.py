@@ -185,7 +185,7 @@ def arrays_that_cannot_be_read_are_an_error(world):
     expect(level(findings(out), "labels"), ["ok"])
     os.truncate(os.path.join(out, "a.npy"), 500)
     (finding,) = findings(out, status=1)["data set"]
-    assert finding["level"] == "error" and "a.npy: is cut short" in finding["text"], finding
+    assert finding["level"] == "error" and "a.npy is cut short" in finding["text"], finding
     (finding,) = findings(os.path.join(out, "a.npy"))["data set"]
     assert finding["level"] == "note" and "is a file" in finding["text"], finding
 

@@ -456,9 +456,9 @@ TEST(parts_that_do_not_go_with_the_writer_are_refused)
     const char *out = fixture_path(&f, "out");
     CHECK_EQ(pstk_writer_commit_parts(&w, parts, 2, &f.err), PSTK_EINVAL);
     for (int k = 0; k < 6; k++) {
-        static const char *const wanted[] = {"fields, codecs",  "records were added",
-                                             "parts: is empty", "part 1 of 2 is missing",
-                                             "part 0 of 3",     "writing failed before"};
+        static const char *const wanted[] = {"fields, codecs",        "records were added",
+                                             "parts: value is empty", "part 1 of 2 is missing",
+                                             "part 0 of 3",           "writing failed before"};
         part_settings(&s, out, 0, k == 4 ? 3 : 1);
         s.n_fields = k == 0 ? FIXTURE_FIELDS - 1 : FIXTURE_FIELDS;
         CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);

@@ -108,7 +108,7 @@ class FolderTest(Case):
     def test_bad_images_are_named_or_skipped(self):
         folder = self.make("bad", {"a/1.jpg": image_file(0), "a/2.jpg": image_file(1)[:-400], "a/3.jpg": b"",
                                    "b/4.jpg": image_file(2), "b/5.jpg": WEBP})
-        error = self.assert_says(["a/2.jpg", "a/3.jpg: is empty", "b/5.jpg", "1 WebP", "JPEG or PNG", "skip_bad=True"],
+        error = self.assert_says(["a/2.jpg", "a/3.jpg: an empty file", "b/5.jpg", "1 WebP", "JPEG or PNG", "skip_bad=True"],
                                  self.pack, folder, self.path("out"))
         self.assertIsInstance(error, penstock.PackError)
         self.assertIsNone(error.sample)
@@ -116,7 +116,7 @@ class FolderTest(Case):
         self.assertEqual(self.left(), ["bad"])
         data, said = self.assert_same(folder, "--skip-bad", skip_bad=True)
         self.assertEqual([sample["key"] for sample in data], ["a/1.jpg", "b/4.jpg"])
-        self.assertIn("  a/3.jpg: is empty\n", said)
+        self.assertIn("  a/3.jpg: an empty file\n", said)
 
     def test_palettes_are_warned_of(self):
         folder = self.make("masks", {"1.png": sets.png(3)})

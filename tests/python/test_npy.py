@@ -399,7 +399,7 @@ class Changed(Arrays):
                     self.assertTrue(same_bytes(batch["x"], self.arrays["x"][rows]))
                     n += 1
             self.assertGreaterEqual(n, 25)  # more where they were read before the cut
-            words = ("x.npy: was changed or replaced since the data set was opened: "
+            words = ("x.npy was changed or replaced since the data set was opened: "
                      "it has 1000128 bytes, and had 1204128")
             self.assertIn(words, str(caught.exception))
             self.assertEqual(caught.exception.sample_id, 10 * n)
@@ -408,7 +408,7 @@ class Changed(Arrays):
         file = os.path.join(self.data, "x.npy")
         same, short = np.zeros_like(self.arrays["x"]), self.arrays["x"][:-1]
         for array, words in ((same, ["its time of change differs"]), (short, ["has 1200128 bytes, and had 1204128"])):
-            words = ["x.npy: was changed or replaced since the data set was opened", "open the data set again", *words]
+            words = ["x.npy was changed or replaced since the data set was opened", "open the data set again", *words]
             np.save(file, self.arrays["x"])
             with penstock.Dataset(self.data) as data:
                 time.sleep(0.01)

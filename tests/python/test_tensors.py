@@ -380,7 +380,7 @@ class Content(unittest.TestCase):
             all_free(self, batches)
 
     def test_a_capsule_that_cannot_be_made_is_an_error(self):
-        with self.assertRaisesRegex(penstock.SettingsError, "batch: is NULL"):
+        with self.assertRaisesRegex(penstock.SettingsError, "batch is NULL"):
             tensors.Share(ctypes.POINTER(_c.Batch)())
         with scalars(framework="dlpack") as loader:
             tensor = next(iter(loader))["i"]

@@ -264,7 +264,7 @@ class Loader(Hints):
         # The library has read the manifest by itself, and perhaps another one.
         if catalog.read(path).info.identity != self._catalog.info.identity:
             self.close()
-            raise errors.DataSetNotFoundError(f"{path}: was replaced while it was being opened: open it again")
+            raise errors.DataSetNotFoundError(f"{path} was replaced while it was being opened: open it again")
 
     def _stream_of(self, stream: Any) -> Callable[[], int | None] | None:
         """What names the stream for each batch; None: it is the loader's own."""
@@ -357,7 +357,7 @@ class Loader(Hints):
         found = Dataset(self._path)
         if found.info.identity != self._catalog.info.identity:
             found.close()
-            raise errors.DataSetNotFoundError(f"{self._path}: was replaced after the loader opened it: open "
+            raise errors.DataSetNotFoundError(f"{self._path} was replaced after the loader opened it: open "
                                               "the loader again")
         return found
 

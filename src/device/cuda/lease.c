@@ -66,7 +66,7 @@ static int check_capture(const struct pstk__cuda *d, cudaStream_t stream, struct
         return r < 0 ? fail_stream(d, code, err) : 0;
     return pstk__fail(
         err, PSTK_EINVAL, PSTK_STAGE_CONSUMER,
-        "stream: is being captured into a graph%s: take batches, wait for them, read them and "
+        "stream is being captured into a graph%s: take batches, wait for them, read them and "
         "record their use outside captures",
         code == cudaSuccess ? "" : ", or is the default stream, which waits for one that is");
 }

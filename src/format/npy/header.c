@@ -205,12 +205,12 @@ static void read_dtype(struct walk *walk, const struct facts *facts,
     const char *type = facts->descr + (strchr("<>|=", facts->descr[0]) ? 1 : 0);
     if (!facts->descr[0])
         FAIL(walk, PSTK_ENOTSUP,
-             "%s: holds an array of records (a structured dtype); save each of its fields to a "
+             "%s holds an array of records (a structured dtype); save each of its fields to a "
              "file of its own: numpy.save('FIELD.npy', array['FIELD'])",
              walk->name);
     else if (type[0] == 'O')
         FAIL(walk, PSTK_ENOTSUP,
-             "%s: holds an array of Python objects (a pickle), which penstock never loads: save "
+             "%s holds an array of Python objects (a pickle), which penstock never loads: save "
              "numbers, or pack the data with penstock.Writer",
              walk->name);
     npy_header->dtype = 0;
@@ -268,7 +268,7 @@ static void read_sizes(struct walk *walk, const struct facts *facts,
     if (walk->code == 0 &&
         (facts->shape[0] > ROWS_MAX || facts->shape[0] > FILE_MAX / npy_header->row_size))
         FAIL(walk, PSTK_EFBIG,
-             "%s: has %llu rows of %llu bytes; must be at most 2^40 rows and 16 TiB: split the "
+             "%s has %llu rows of %llu bytes; must be at most 2^40 rows and 16 TiB: split the "
              "array",
              walk->name, (unsigned long long)facts->shape[0],
              (unsigned long long)npy_header->row_size);
@@ -280,7 +280,7 @@ static uint32_t read_preamble(struct walk *walk, const uint8_t *b, uint64_t size
     static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
     const int is_npy = size >= 10 && memcmp(b, magic, sizeof magic) == 0;
     if (!is_npy)
-        FAIL(walk, PSTK_EBADMSG, "%s: is %s; write it with numpy.save", walk->name,
+        FAIL(walk, PSTK_EBADMSG, "%s is %s; write it with numpy.save", walk->name,
              size > 0 && b[0] == 0x80 ? "a pickle, which penstock never loads"
              : size > 1 && b[0] == 'P' && b[1] == 'K'
                  ? "an archive (.npz), not an array"
@@ -299,7 +299,7 @@ static uint32_t read_preamble(struct walk *walk, const uint8_t *b, uint64_t size
              "or save each field of a structured dtype to a file of its own",
              walk->name, n);
     else if (size < before + n || n == 0)
-        FAIL(walk, PSTK_EBADMSG, "%s: is cut short: it ends within its head; write it again",
+        FAIL(walk, PSTK_EBADMSG, "%s is cut short: it ends within its head; write it again",
              walk->name);
     walk->at = (const char *)b + before;
     walk->end = walk->at + n;

@@ -146,12 +146,12 @@ static int open_array(const struct pstk__source *source, struct array *array,
         return rc;
     if (array->size < array->header.end)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%s: is cut short: it has %" PRIu64 " bytes; its array needs %" PRIu64
+                          "%s is cut short: it has %" PRIu64 " bytes; its array needs %" PRIu64
                           ": write it again",
                           path, array->size, array->header.end);
     if (array->size > array->header.end)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
-                          "%s: has %" PRIu64
+                          "%s has %" PRIu64
                           " bytes after its array; must hold one array only: write it again",
                           path, array->size - array->header.end);
     return 0;
@@ -366,11 +366,11 @@ static int npy_file_check(const struct pstk__source *source, uint32_t number,
         return 0;
     if (size == array->size)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                          "%s: was changed or replaced since the data set was opened (its time of "
+                          "%s was changed or replaced since the data set was opened (its time of "
                           "change differs): open the data set again",
                           array->name);
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                      "%s: was changed or replaced since the data set was opened: it has %" PRIu64
+                      "%s was changed or replaced since the data set was opened: it has %" PRIu64
                       " bytes, and had %" PRIu64 ": open the data set again",
                       array->name, size, array->size);
 }

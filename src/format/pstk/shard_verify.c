@@ -366,7 +366,7 @@ static int check_image(struct pstk__shard_verifier *verifier, const struct pstk_
     }
     const struct pstk__image_decoder *decoder = pstk__image_decoder(field_view->encoding);
     if (!decoder)
-        return tell_field(verifier, record, i, "has encoding %u, which no decoder knows",
+        return tell_field(verifier, record, i, "encoding %u, which no decoder knows",
                           field_view->encoding);
     pstk_error_init(&why, sizeof why);
     if (decoder->probe(plain, field_view->plain_size, PSTK__MAX_PIXELS, &info, &why) < 0)
@@ -641,16 +641,15 @@ static int compare_header(struct pstk__shard_verifier *verifier, const struct ps
 {
     const struct pstk__manifest_shard *shard = verifier->shard;
     if (h->schema_crc != verifier->input->manifest->schema.crc)
-        return tell_bytes(verifier, PSTK_EBADMSG, 16, 4, "has another schema (%08x, not %08x)",
+        return tell_bytes(verifier, PSTK_EBADMSG, 16, 4, "another schema (%08x, not %08x)",
                           h->schema_crc, verifier->input->manifest->schema.crc);
     if (h->n_records != shard->n_records)
         return tell_bytes(verifier, PSTK_EBADMSG, 24, 8,
-                          "has %" PRIu64 " records, the manifest says %" PRIu64, h->n_records,
+                          "%" PRIu64 " records, the manifest says %" PRIu64, h->n_records,
                           shard->n_records);
     if (h->file_size != shard->bytes)
         return tell_bytes(verifier, PSTK_EBADMSG, 48, 8,
-                          "has %" PRIu64
-                          " bytes according to its header, the manifest says %" PRIu64,
+                          "%" PRIu64 " bytes according to its header, the manifest says %" PRIu64,
                           h->file_size, shard->bytes);
     if (h->crc != shard->header_crc || h->index_crc != shard->index_crc)
         return tell_bytes(

@@ -124,7 +124,7 @@ def from_torch(path: str) -> Any:
             return Columns({str(i): tensor for i, tensor in enumerate(loaded)}, path)
     if isinstance(loaded, list):
         return loaded
-    raise SettingsError(f"{path}: holds a {type(loaded).__name__}: give tensors of one length, or a list of "
+    raise SettingsError(f"{path} holds a {type(loaded).__name__}: give tensors of one length, or a list of "
                         "samples")
 
 
