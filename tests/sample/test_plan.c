@@ -40,6 +40,23 @@ struct wrong {
     const char *says;
 };
 
+/* Outputs 'lab' and this one are refused as it says. */
+static void check_wrong(const struct fixture *f, size_t i, const struct wrong *wrong)
+{
+    const struct pstk_output outputs[2] = {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR},
+                                           wrong->output};
+    const struct pstk_settings s = settings_of(outputs, 2);
+    struct pstk_error err;
+    struct pstk__plan *plan = (void *)&err;
+    pstk_error_init(&err, sizeof err);
+    const int rc = pstk__plan_open(&plan, &s, &f->source, &err);
+    if (rc != wrong->code || strstr(err.message, wrong->says) == NULL)
+        printf("# %zu: %d %s\n", i, rc, err.message);
+    CHECK_EQ(rc, wrong->code);
+    CHECK(strstr(err.message, wrong->says) != NULL);
+    CHECK(plan == NULL && err.code == rc && err.stage == PSTK_STAGE_OPEN);
+}
+
 TEST(wrong_outputs_are_refused_with_the_setting_named)
 {
     const struct pstk_op crop[] = {pstk_center_crop(8, 8)}, shorter[] = {pstk_resize_shorter(8)};
@@ -127,20 +144,8 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
     };
     struct fixture f;
     CHECK_EQ(small_open(&f), 0);
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        struct pstk_output outputs[2] = {{.field = "lab", .kind = PSTK_OUTPUT_SCALAR}};
-        outputs[1] = list[i].output;
-        const struct pstk_settings s = settings_of(outputs, 2);
-        struct pstk_error err;
-        struct pstk__plan *plan = (void *)&err;
-        pstk_error_init(&err, sizeof err);
-        const int rc = pstk__plan_open(&plan, &s, &f.source, &err);
-        if (rc != list[i].code || strstr(err.message, list[i].says) == NULL)
-            printf("# %zu: %d %s\n", i, rc, err.message);
-        CHECK_EQ(rc, list[i].code);
-        CHECK(strstr(err.message, list[i].says) != NULL);
-        CHECK(plan == NULL && err.code == rc && err.stage == PSTK_STAGE_OPEN);
-    }
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        check_wrong(&f, i, &list[i]);
     fixture_close(&f);
 }
 
