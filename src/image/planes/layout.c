@@ -109,7 +109,7 @@ static int bad(struct pstk_error *err, const char *what)
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "planes: %s", what);
 }
 
-/* Bytes not yet taken, and where the field begins. */
+/* Bytes not yet read, and the start of the field. */
 struct rest {
     const uint8_t *begin, *at;
     uint64_t size;
@@ -125,7 +125,7 @@ static const uint8_t *take(struct rest *rest, uint64_t n)
     return p;
 }
 
-/* Take the zero bytes up to a multiple of 4 in the field. -1: others are there, or none. */
+/* Take the zero bytes up to a multiple of 4 in the field. -1: a byte is missing or not zero. */
 static int take_padding(struct rest *rest)
 {
     const uint64_t n = -(uint64_t)(rest->at - rest->begin) & 3;
@@ -136,7 +136,7 @@ static int take_padding(struct rest *rest)
     return p && other == 0 ? 0 : -1;
 }
 
-/* A quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
+/* Read a quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
 static int read_quant(uint16_t quant[64], struct rest *rest)
 {
     const uint8_t *wide = take(rest, 1);
@@ -192,7 +192,8 @@ static int check_strips(const struct pstk__planes_header *h, struct pstk_error *
     return 0;
 }
 
-/* No strip has more values than its blocks can have: that bounds a reader's memory, too. */
+/* Read the list of strips. No strip may have more values than its blocks can have, which also
+ * bounds a reader's memory. */
 static int read_list(struct pstk__planes_header *h, struct rest *rest, struct pstk_error *err)
 {
     h->list = take(rest, PSTK__PLANES_ENTRY_SIZE * (uint64_t)h->n_strips);
@@ -227,7 +228,7 @@ static int read_sections(struct pstk__planes_header *h, const uint8_t *p, struct
     return 0;
 }
 
-/* The parts after the header, in their order. */
+/* Read the parts after the header, in their order. */
 static int read_parts(struct pstk__planes_header *h, const uint8_t *p, struct rest *rest,
                       struct pstk_error *err)
 {
@@ -295,8 +296,8 @@ static uint32_t write_quant(uint8_t *out, const uint16_t quant[64])
     return 1 + (64u << wide);
 }
 
-/* Number the different quantisation tables in the order of the components: each component's number,
- * and the first component of each table. Returns how many there are. */
+/* Number the different quantisation tables in the order of the components: `number` by component,
+ * `owner` (the first component with the table) by table. Returns the number of tables. */
 static uint32_t number_quants(const struct pstk__jpeg_frame *f, uint8_t number[4], uint8_t owner[4])
 {
     uint32_t n = 0;

@@ -45,7 +45,8 @@ enum pstk__planes_context {
 /* Bytes at the start of the models: one bit for each context, 1 if it shares the table of the
  * context before it. */
 #define PSTK__PLANES_JOINED_SIZE ((PSTK__N_CONTEXTS + 7) / 8)
-/* Tables of an image: those of two images fit the shared memory of a GPU's multiprocessor. */
+/* Tables of an image, at most; the tables of two images fit the shared memory of a GPU's
+ * multiprocessor. */
 #define PSTK__PLANES_MAX_TABLES 24
 
 /* Return the context of a map byte, and of a value at place z (1..63) of the zigzag order in a
@@ -96,18 +97,18 @@ struct pstk__planes_entry pstk__planes_entry_read(const struct pstk__planes_head
                                                   uint32_t strip);
 void pstk__planes_entry_write(uint8_t *list, uint32_t strip, struct pstk__planes_entry entry);
 
-/* Bytes with the zero bytes after them. */
+/* Return the size with the zero bytes after it. */
 static inline uint64_t pstk__planes_padded(uint64_t size)
 {
     return (size + 3) & ~3ull;
 }
 
-/* Read and check everything that the header and the list of strips say, sizes against `size`. The
- * zero bytes after a strip are checked where it is decoded. EBADMSG, ENOTSUP. */
+/* Parse and check the header and the list of strips, sizes against `size`. Decoding a strip checks
+ * the zero bytes after it. EBADMSG, ENOTSUP. */
 int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, uint64_t size,
                              struct pstk_error *err);
-/* Write the header and the components to `out`; returns their size. The sizes come from the parsed
- * form; the list of strips follows, then the quantisation tables. */
+/* Write the header and the components to `out`, with the sizes in `h`; returns their size. The
+ * caller writes the list of strips and the quantisation tables after them. */
 #define PSTK__PLANES_MAX_HEAD (PSTK__PLANES_HEADER_SIZE + 16)
 uint32_t pstk__planes_header_write(uint8_t out[PSTK__PLANES_MAX_HEAD],
                                    const struct pstk__planes_header *h);
@@ -125,7 +126,7 @@ uint32_t pstk__planes_mcu_row_blocks(const struct pstk__jpeg_frame *f);
 /* Set rows [*begin, *end) of blocks of component c in a strip. */
 void pstk__planes_strip_rows(const struct pstk__planes_header *h, uint32_t strip, uint32_t c,
                              uint32_t *begin, uint32_t *end);
-/* Blocks of all components in a strip; *n_luma: those of the first one. */
+/* Return the blocks of all components in a strip. *n_luma: the blocks of the first component. */
 uint32_t pstk__planes_strip_blocks(const struct pstk__planes_header *h, uint32_t strip,
                                    uint32_t *n_luma);
 #define PSTK__PLANES_MOST_VALUES 63 /* of a block */

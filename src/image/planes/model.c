@@ -127,10 +127,9 @@ static uint32_t log2_256(uint32_t x)
     return whole << 8 | log2_fraction[high >> 23 & 255];
 }
 
-/* A table costs its bytes (5 bits a symbol, measured; its size in 16) and the time to build it,
- * which is that of some 500 symbols; a table is worth it where it saves more than 256 bits in
- * addition to its bytes.
- */
+/* Cost of a table: its bytes (5 bits a symbol, measured; its size in 16) and the time to build it,
+ * which equals that of some 500 symbols. It is worth that if it saves more than 256 bits in
+ * addition to its bytes. */
 uint64_t pstk__model_cost(const uint32_t count[256])
 {
     enum { TABLE = 16 + 16 + 256, SYMBOL = 5 };
@@ -220,7 +219,7 @@ static uint32_t get(struct nibble_reader *reader)
     return nibble;
 }
 
-/* 1 when nothing is left but a nibble of 0 that fills up the last byte. */
+/* Return 1 at the end of the bytes, where a last nibble of 0 may fill up the last byte. */
 static int is_at_end(const struct nibble_reader *reader)
 {
     if (reader->n % 2)

@@ -32,7 +32,7 @@ void pstk__model_fit(struct pstk__model *model, const uint32_t count[256],
                      enum pstk__model_order order);
 /* Write a model; returns its size in bytes. */
 uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk__model *model);
-/* Read one that takes exactly these bytes. -1: damaged. */
+/* Read a model that takes exactly these bytes. -1: damaged. */
 int pstk__model_read(struct pstk__model *model, const uint8_t *data, uint32_t size,
                      enum pstk__model_order order);
 /* Fill in the symbols for coding; absent ones have frequency 0. */

@@ -18,8 +18,8 @@ static int bad(struct pstk_error *err, const char *what)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Number the contexts' tables; a bit a context is 1 where its table is that of the one before.
- * Returns how many tables there are; -1: the bits are damaged. */
+/* Set the table number of each context. There is one bit for each context: 1, if it shares the
+ * table of the context before. Returns the number of tables, or -1: the bits are damaged. */
 static int number_tables(struct pstk__planes_reader *reader)
 {
     const uint8_t *joined = reader->header.models;
@@ -34,7 +34,7 @@ static int number_tables(struct pstk__planes_reader *reader)
     return (int)n;
 }
 
-/* The sizes of n tables, then their models. The sizes are all checked first: their tables may then
+/* Read the sizes of n tables, then their models. All sizes are checked first, so the tables could
  * be read in any order. */
 static int read_tables(struct pstk__planes_reader *reader, uint32_t n)
 {
@@ -83,7 +83,7 @@ static void lay_out_tables(struct pstk__planes_reader *reader)
     }
 }
 
-/* The most that a strip of an image has. */
+/* The maxima over the strips of an image. */
 struct most {
     uint64_t blocks, rows, values;
 };
@@ -92,7 +92,7 @@ static struct most most_of(const struct pstk__planes_header *h)
 {
     struct most most = {0};
     uint32_t n_luma;
-    most.blocks = pstk__planes_strip_blocks(h, 0, &n_luma); /* the last one is no higher */
+    most.blocks = pstk__planes_strip_blocks(h, 0, &n_luma); /* only the last strip may be lower */
     for (uint32_t c = 0; c < h->frame.n_components; c++) {
         uint32_t begin, end;
         pstk__planes_strip_rows(h, 0, c, &begin, &end);
@@ -111,10 +111,10 @@ static uint64_t max64(uint64_t a, uint64_t b)
 }
 
 /*
- * Memory: of two strips, for each block 8 bytes of map and 2 of DC, for each value 1 byte and 2,
- * since each may be wide, and an entry for each row of blocks; of the strip under way a count for
- * each block, the symbols of the longest run (8 map bytes a block, a value each, or both bytes of
- * wide values), and a run's numbers of tables.
+ * Memory: two strips, with 8 bytes of map and 2 of DC for each block, 1 byte and 2 for each value
+ * (any may be wide), and an entry for each row of blocks; for the strip being decoded a count for
+ * each block, the symbols of the longest run (8 map bytes for each block, one for each value, or
+ * two for each wide value), and the table numbers of a run.
  */
 static int strip_memory(struct pstk__strip *strip, const struct most *most,
                         struct pstk__arena *arena)
@@ -147,15 +147,15 @@ static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *ar
     return 0;
 }
 
-/* The same for each of max_blocks blocks, of 63 values; the arena's alignment and slack for each of
- * 15 pieces. */
+/* The same for each block, with 63 values; the arena's alignment and slack for each of 15
+ * pieces. */
 #define BYTES_PER_BLOCK (2 * (8 + 2 + WIDEST + 2 * WIDEST) + 1 + 2 * WIDEST + WIDEST)
 #define PIECES 15
 
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height)
 {
-    /* A MCU row has at most 4 components of 4 rows of (width / 8, rounded up to a factor). The
-     * header's check keeps values to 63 a block. */
+    /* An MCU row has at most 4 components of 4 rows of (width / 8, rounded up to a factor). The
+     * header's check limits values to 63 a block. */
     const uint64_t row = 16 * ((uint64_t)max_width / 8 + 4);
     const uint64_t all = row * ((uint64_t)max_height / 8 + 1);
     uint64_t blocks = row > PSTK__PLANES_STRIP_BLOCKS ? row : PSTK__PLANES_STRIP_BLOCKS;
@@ -203,7 +203,7 @@ struct decoding {
     struct pstk__strip *s;
     struct pstk__rans_reader rans;
     uint32_t n_luma, n_blocks;
-    uint32_t n_luma_values, n_values; /* n_values: as the list of strips says */
+    uint32_t n_luma_values, n_values; /* n_values: from the list of strips */
 };
 
 static int run(struct decoding *decoding, uint8_t *out, uint32_t n)
@@ -228,7 +228,8 @@ static int decode_counts(struct decoding *decoding)
     return decoding->r->kernels->most(decoding->r->counts, decoding->n_blocks) <= 8 ? 0 : -1;
 }
 
-/* Map bytes come block after block. There is room for as many values as the list of strips says. */
+/* Decode the maps, whose bytes come block after block. There is memory for the number of values in
+ * the list of strips. */
 static int decode_maps(struct decoding *decoding)
 {
     struct pstk__planes_reader *reader = decoding->r;
@@ -357,7 +358,7 @@ static int decode_runs(struct decoding *decoding)
     return pstk__rans_end(&decoding->rans);
 }
 
-/* The zero bytes after a strip; at most 3. */
+/* Return 1 when the bytes after a strip, at most 3, are zero. */
 static int has_zeros(const uint8_t *at, const uint8_t *end)
 {
     uint32_t other = 0;

@@ -36,10 +36,10 @@ struct pstk__planes_reader {
     uint8_t table[PSTK__N_CONTEXTS]; /* number of the table of each context */
     uint8_t value_tables[2][9][64];  /* by chroma, count, zigzag place */
     uint8_t map_tables[2][8];        /* by chroma, byte */
-    uint64_t *offsets;               /* of the strips among themselves; arena */
-    struct pstk__strip strips[2];    /* strip s is kept in strips[s % 2]: a row of the next one is
-                                        asked for before this one's last (upsampling looks ahead) */
-    uint8_t *counts;                 /* scratch for a strip; arena */
+    uint64_t *offsets;               /* of the strips from the first one, and the end; arena */
+    struct pstk__strip strips[2]; /* strip s is in strips[s % 2]: upsampling asks for a row of the
+                                     next strip before the last row of this one */
+    uint8_t *counts;              /* scratch for one strip; arena */
     uint8_t *bytes;
     uint8_t *numbers; /* table numbers */
 };

@@ -56,7 +56,7 @@ struct work {
     uint8_t table[PSTK__N_CONTEXTS];                                /* of each context */
     struct pstk__model models[PSTK__PLANES_MAX_TABLES];             /* by table */
     struct pstk__rans_symbol symbols[PSTK__PLANES_MAX_TABLES][256]; /* by table */
-    uint8_t *coded; /* arena: a coded strip, at its end */
+    uint8_t *coded; /* arena; the coded strip is at its end */
     uint64_t coded_room;
 };
 
@@ -227,14 +227,14 @@ static void join(struct work *work, struct joiner *joiner, uint32_t i)
         joiner->with_next[i] = cost_of_both(work->joined[i], work->joined[i + 1]);
 }
 
-/* What joining table i to the next saves; costs are below 2^63: 2^32 symbols of at most 32 bits,
- * times 256, have 2^45. */
+/* Return the cost that joining table i to the next saves. Costs are below 2^63: 2^32 symbols of at
+ * most 32 bits, times 256, cost 2^45. */
 static int64_t saving(const struct joiner *joiner, uint32_t i)
 {
     return (int64_t)(joiner->cost[i] + joiner->cost[i + 1]) - (int64_t)joiner->with_next[i];
 }
 
-/* The table that is best joined to the next. */
+/* Return the table that gains most when joined to the next. */
 static uint32_t best_join(const struct joiner *joiner)
 {
     uint32_t best = 0;
@@ -244,8 +244,8 @@ static uint32_t best_join(const struct joiner *joiner)
     return best;
 }
 
-/* Join neighbouring contexts as long as that saves, and on, at the least cost, while there are too
- * many: tables cost bytes and time. A context without symbols joins for nothing. */
+/* Join neighbouring contexts as long as it saves, because tables cost bytes and time, and further
+ * at the least cost while there are too many. A context without symbols joins for nothing. */
 static void choose_tables(struct work *work)
 {
     struct joiner joiner = {.n = PSTK__N_CONTEXTS};
@@ -274,7 +274,7 @@ static void choose_tables(struct work *work)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* The bits that say which contexts share a table; the tables' sizes; the tables. */
+/* Bytes for the bits that mark shared tables, the sizes of the tables, and the tables. */
 #define MODELS_SIZE                                                                                \
     (PSTK__PLANES_JOINED_SIZE + PSTK__PLANES_MAX_TABLES * (2 + PSTK__MODEL_MAX_SIZE))
 
@@ -341,14 +341,15 @@ static int put(struct output *output, const void *data, uint64_t size)
     return 0;
 }
 
-/* Zero bytes up to a multiple of 4 in the field. */
+/* Write zero bytes up to a multiple of 4 in the field. */
 static int put_padding(struct output *output)
 {
     static const uint8_t zeros[3];
     return put(output, zeros, -(uint64_t)(output->at - output->begin) & 3);
 }
 
-/* Everything before the strips; *list: room for the list of strips. */
+/* Write everything before the strips. *list: the place of the list of strips, which the caller
+ * fills in. */
 static int write_head(struct work *work, struct output *output, uint8_t **list)
 {
     uint8_t head[PSTK__PLANES_MAX_HEAD], quant[PSTK__PLANES_MAX_QUANT], models[MODELS_SIZE];
