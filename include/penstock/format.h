@@ -335,6 +335,13 @@ struct pstk_value_info {
     uint32_t equivalent;
     /* bytes, as stored */
     uint64_t stored_size;
+    /* samples of a pixel, by the file's header; 1 for a palette; images only, else 0 */
+    uint32_t channels;
+    /* bits of a sample, in the same way */
+    uint32_t bit_depth;
+    /* 1: samples are numbers of a palette's colours, as often in a mask; else 0 */
+    uint32_t has_palette;
+    uint32_t reserved;
 };
 
 /* Open a data set for reading single records. Returns owned. The first read from a shard opens it.

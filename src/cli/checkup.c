@@ -286,14 +286,10 @@ static uint64_t count_palettes(struct patient *patient, uint32_t field, uint64_t
     *n_looked = 0;
     for (uint64_t id = 0; id < n && *n_looked < N_PROBED; id += step) {
         struct pstk_value_info info = {.size = sizeof info};
-        uint64_t size;
-        void *data;
         if (pstk_dataset_look(patient->dataset, id, field, &info, NULL) < 0 ||
-            info.encoding != PSTK_ENCODING_PNG ||
-            pstk_dataset_get(patient->dataset, id, field, &data, &size, NULL, NULL) < 0)
+            info.encoding != PSTK_ENCODING_PNG)
             continue;
-        n_palettes += pstk_image_is_palette(data, size) != 0;
-        pstk_free(data);
+        n_palettes += info.has_palette;
         (*n_looked)++;
     }
     return n_palettes;

@@ -362,6 +362,9 @@ static void fill_info(const struct pstk__field_view *v, struct pstk_value_info *
         .codec = v->codec,
         .equivalent = (v->flags & PSTK__FIELD_EQUIVALENT) != 0,
         .stored_size = v->stored_size,
+        .channels = v->channels,
+        .bit_depth = v->bit_depth,
+        .has_palette = (v->flags & PSTK__FIELD_PALETTE) != 0,
     };
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
 }

@@ -161,7 +161,7 @@ static int encode_planes(struct pstk__field_view *v, struct pstk__planes_encoder
     if (file.equivalent) {
         v->plain_size = (uint32_t)file.plain_size;
         v->plain_crc = pstk__crc32c(0, file.plain, file.plain_size);
-        v->flags = PSTK__FIELD_EQUIVALENT;
+        v->flags |= PSTK__FIELD_EQUIVALENT;
     }
     memcpy(output->at, file.stored, file.stored_size);
     put_stored(v, output, file.stored_size, PSTK_CODEC_PLANES);
@@ -178,7 +178,6 @@ static int encode_value(struct pstk__field_view *v, const struct pstk_field *fie
     v->stored_crc = v->plain_crc;
     v->stored_size = v->plain_size;
     v->codec = PSTK_CODEC_NONE;
-    v->flags = 0;
     v->kept = 0;
     if (v->plain_size == 0)
         return 0;

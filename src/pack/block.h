@@ -39,8 +39,7 @@ struct pstk__encoders {
 /* Make room for one more record with `size` bytes of values. On failure nothing changes. */
 int pstk__block_reserve(struct pstk__block *b, const struct pstk__schema *schema, uint64_t size,
                         struct pstk_error *err);
-/* Append a record, after reserve. `values`: copies. `views`: copies encoding, width and height of
- * each field. */
+/* Append a record after reserve; views: of each field, what is known of an image; copies. */
 void pstk__block_add(struct pstk__block *b, const struct pstk__schema *schema,
                      const struct pstk_value *values, const struct pstk__field_view *views);
 int pstk__block_full(const struct pstk__block *b);

@@ -32,7 +32,6 @@
 #define HELD_MAX (64u << 20)       /* bytes of records held for training */
 #define SMALL_VALUE (16u << 10)    /* mean bytes of values that are too large for a dictionary */
 #define MAX_THREADS 1024
-#define MAX_SIDE 65535 /* pixels; the record head has 16 bits for a side */
 
 /* Bytes counted for a held value in addition to its own. A constant, so that every machine decides
  * the same. */
@@ -511,7 +510,7 @@ static int check_pixels(const struct pstk_writer *w, uint32_t i, const struct ps
     uint64_t n = (uint64_t)pixels->width * pixels->height;
     if (pixels->width == 0 || pixels->height == 0)
         return fail_value(w, i, PSTK_EINVAL, err, "the image has no pixels");
-    if (pixels->width > MAX_SIDE || pixels->height > MAX_SIDE || n > PSTK__MAX_PIXELS)
+    if (pixels->width > PSTK__MAX_SIDE || pixels->height > PSTK__MAX_SIDE || n > PSTK__MAX_PIXELS)
         return fail_value(
             w, i, PSTK_EFBIG, err,
             "the image has a side of more than 65535 pixels, or more than 178956970 pixels in all");
@@ -528,7 +527,7 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
     int r = pstk__image_probe(value->data, value->size, PSTK__MAX_PIXELS, info, &why);
     if (r < 0) /* an unsupported file is treated as a damaged one: the record is refused */
         return fail_value(w, i, r == PSTK_EFBIG ? r : PSTK_EBADMSG, err, why.message);
-    if (info->width > MAX_SIDE || info->height > MAX_SIDE)
+    if (info->width > PSTK__MAX_SIDE || info->height > PSTK__MAX_SIDE)
         return fail_value(w, i, PSTK_EFBIG, err, "the image has a side of more than 65535 pixels");
     return 0;
 }
@@ -562,8 +561,11 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
     const int r =
         is_pixels ? check_pixels(w, i, value, &info, err) : probe_image(w, i, value, &info, err);
     view->encoding = (uint8_t)info.encoding;
-    view->width = (uint16_t)info.width;
-    view->height = (uint16_t)info.height;
+    view->channels = info.channels;
+    view->bit_depth = info.bit_depth;
+    view->width = info.width;
+    view->height = info.height;
+    view->flags = info.has_palette ? PSTK__FIELD_PALETTE : 0;
     return r;
 }
 
@@ -679,8 +681,12 @@ int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *value
                            uint32_t n_values, uint32_t field, uint32_t height, uint32_t width,
                            struct pstk_error *err)
 {
-    const struct pstk__image_info pixels = {
-        .encoding = PSTK_ENCODING_PIXELS, .width = width, .height = height, .orientation = 1};
+    const struct pstk__image_info pixels = {.encoding = PSTK_ENCODING_PIXELS,
+                                            .width = width,
+                                            .height = height,
+                                            .orientation = 1,
+                                            .channels = 3,
+                                            .bit_depth = 8};
     struct candidate candidate = {.values = values, .pixels = &pixels, .pixels_field = field};
     return add(w, &candidate, n_values, err);
 }

@@ -21,10 +21,24 @@ enum {
     ENTRY_PLAIN_CRC = 12,
     ENTRY_CODEC = 16,
     ENTRY_ENCODING = 17,
-    ENTRY_WIDTH = 18,
-    ENTRY_HEIGHT = 20,
-    ENTRY_FLAGS = 22,
+    ENTRY_CHANNELS = 18,
+    ENTRY_BIT_DEPTH = 19,
+    ENTRY_WIDTH = 20,
+    ENTRY_HEIGHT = 24,
+    ENTRY_FLAGS = 28,
+    ENTRY_ZERO = 30,
 };
+
+/* Bit depths of a PNG by its channels, a bit 1 << depth each (PNG 3, 11.2.1); [0]: of a palette. */
+static const uint32_t png_depths[] = {1 << 1 | 1 << 2 | 1 << 4 | 1 << 8,
+                                      1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 16, 1 << 8 | 1 << 16,
+                                      1 << 8 | 1 << 16, 1 << 8 | 1 << 16};
+
+const char *pstk__encoding_name(uint32_t encoding)
+{
+    static const char *const names[] = {"none", "jpeg", "png", "pixels"};
+    return encoding < sizeof names / sizeof names[0] ? names[encoding] : "?";
+}
 
 /* Damage in bytes [from, from + length) of the record at `p`. Cold, so that parsing stays short. */
 static int __attribute__((cold, noinline, format(printf, 5, 6)))
@@ -84,6 +98,67 @@ void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t
                          : record->file_offset + record->fields[i].offset;
 }
 
+/* Static storage, as for all that is wrong with an entry. */
+static const char *encoding_wrong(uint32_t encoding)
+{
+#define RESERVED(number, name)                                                                     \
+    case number:                                                                                   \
+        return "it has encoding " #number " (" name "), which this library does not decode";
+    switch (encoding) {
+        RESERVED(4, "webp")
+        RESERVED(5, "tiff")
+        RESERVED(6, "bmp")
+        RESERVED(7, "gif")
+        RESERVED(8, "avif")
+        RESERVED(9, "jxl")
+    case PSTK_ENCODING_NONE:
+        return "it is an image without an encoding";
+    default:
+        return "its image encoding is unknown; reading it needs a newer penstock";
+    }
+#undef RESERVED
+}
+
+/* Can an image of a known encoding have these channels, bits and palette? */
+static int samples_ok(const struct pstk__field_view *v)
+{
+    const int has_palette = (v->flags & PSTK__FIELD_PALETTE) != 0;
+    switch (v->encoding) {
+    case PSTK_ENCODING_JPEG:
+        return v->bit_depth == 8 && (v->channels == 1 || v->channels == 3 || v->channels == 4);
+    case PSTK_ENCODING_PNG:
+        return v->channels >= 1 && v->channels <= (has_palette ? 1 : 4) && v->bit_depth <= 16 &&
+               png_depths[has_palette ? 0 : v->channels] >> v->bit_depth & 1;
+    default: /* pixels */
+        return v->bit_depth == 8 && v->channels == 3;
+    }
+}
+
+/* Check what an entry says of an image. Returns what is wrong, or NULL. */
+static const char *image_wrong(const struct pstk__field_view *v)
+{
+    if (v->encoding < PSTK_ENCODING_JPEG || v->encoding > PSTK_ENCODING_PIXELS)
+        return encoding_wrong(v->encoding);
+    if (v->width == 0 || v->height == 0)
+        return "it is an image without width or height";
+    if (v->width > PSTK__MAX_SIDE || v->height > PSTK__MAX_SIDE)
+        return "it has a side of more than 65535 pixels, which this library does not decode";
+    if (!samples_ok(v))
+        return "its encoding has no such channels, bits or palette; reading it may need a newer "
+               "penstock";
+    /* Below 2^16 * 2^16 * 3: no overflow in 64 bits. */
+    if (v->encoding == PSTK_ENCODING_PIXELS && v->plain_size != 3ull * v->width * v->height)
+        return "its size is not width x height x 3 bytes";
+    return NULL;
+}
+
+/* The flags that an entry of this codec and encoding may have. */
+static uint32_t flags_known(const struct pstk__field_view *v)
+{
+    return (v->codec == PSTK_CODEC_PLANES ? PSTK__FIELD_EQUIVALENT : 0u) |
+           (v->encoding == PSTK_ENCODING_PNG ? PSTK__FIELD_PALETTE : 0u);
+}
+
 /* Check an entry by itself: known codec and encoding, and sizes that fit them and the schema.
  * Returns what is wrong, or NULL. */
 static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
@@ -99,20 +174,14 @@ static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
         return "it is stored as planes, but its field is not";
     if (v->codec == PSTK_CODEC_PLANES && v->encoding != PSTK_ENCODING_JPEG)
         return "it is stored as planes, but is not a JPEG";
-    if (v->flags & ~(v->codec == PSTK_CODEC_PLANES ? PSTK__FIELD_EQUIVALENT : 0u))
-        return "it has flags that its codec does not have; reading it may need a newer penstock";
-    if (field->kind != PSTK_FIELD_IMAGE)
-        return v->encoding || v->width || v->height
-                   ? "it is not an image, but has an encoding, a width or a height"
-                   : NULL;
-    if (v->encoding < PSTK_ENCODING_JPEG || v->encoding > PSTK_ENCODING_PIXELS)
-        return "its image encoding is unknown; reading it needs a newer penstock";
-    if (v->width == 0 || v->height == 0)
-        return "it is an image without width or height";
-    /* Below 2^16 * 2^16 * 3: no overflow in 64 bits. */
-    if (v->encoding == PSTK_ENCODING_PIXELS && v->plain_size != 3ull * v->width * v->height)
-        return "its size is not width x height x 3 bytes";
-    return NULL;
+    if (v->flags & ~flags_known(v))
+        return "it has flags that its codec or encoding does not have; reading it may need a newer "
+               "penstock";
+    if (field->kind == PSTK_FIELD_IMAGE)
+        return image_wrong(v);
+    return v->encoding || v->channels || v->bit_depth || v->width || v->height
+               ? "it is not an image, but has an encoding, channels, bits, a width or a height"
+               : NULL;
 }
 
 static const char *limit_broken(const struct pstk__record_limits *limits, uint32_t i,
@@ -137,8 +206,10 @@ static void read_entry(struct pstk__field_view *v, const uint8_t *e)
     v->plain_crc = pstk__get32(e + ENTRY_PLAIN_CRC);
     v->codec = e[ENTRY_CODEC];
     v->encoding = e[ENTRY_ENCODING];
-    v->width = pstk__get16(e + ENTRY_WIDTH);
-    v->height = pstk__get16(e + ENTRY_HEIGHT);
+    v->channels = e[ENTRY_CHANNELS];
+    v->bit_depth = e[ENTRY_BIT_DEPTH];
+    v->width = pstk__get32(e + ENTRY_WIDTH);
+    v->height = pstk__get32(e + ENTRY_HEIGHT);
     v->flags = pstk__get16(e + ENTRY_FLAGS);
     v->checksum = PSTK__CHECKSUM_CRC32C;
 }
@@ -150,9 +221,10 @@ fail_entry(const struct pstk__record_place *place, const struct pstk__schema *sc
     return fail_record(place, PSTK__RECORD_HEAD + (uint64_t)schema->entry[i] * PSTK__RECORD_ENTRY,
                        PSTK__RECORD_ENTRY, err,
                        "the entry of field %s is wrong: %s (stored %u, plain %u bytes, codec %s, "
-                       "encoding %u, %u x %u)",
+                       "encoding %u, %u x %u, %u channels of %u bits, flags %x)",
                        schema->fields[i].name, what, v->stored_size, v->plain_size,
-                       pstk__codec_name(v->codec), v->encoding, v->width, v->height);
+                       pstk__codec_name(v->codec), v->encoding, v->width, v->height, v->channels,
+                       v->bit_depth, v->flags);
 }
 
 /* Head fields are final: the head's checksum covers them. */
@@ -189,6 +261,8 @@ static int view_fields(struct pstk__record *out, const struct pstk__record_limit
             pstk__codec_known(v->codec)
                 ? entry_wrong(schema, i, v)
                 : "this version does not know its codec; reading it needs a newer penstock";
+        if (!wrong && pstk__get16(e + ENTRY_ZERO))
+            wrong = "its last two bytes must be zero and are not";
         if (!wrong)
             wrong = limit_broken(limits, i, v);
         if (wrong)
@@ -238,8 +312,8 @@ static void view_data(struct pstk__record *record, const uint8_t *bytes, uint64_
         if (v->checksum == PSTK__CHECKSUM_HEAD || end > available)
             continue;
         v->data = bytes + v->offset;
-        v->gap = (uint32_t)(pstk__record_aligned(end) - end);
-        v->gap = end + v->gap <= available ? v->gap : 0;
+        const uint64_t next = pstk__record_aligned(end);
+        v->gap = next <= available ? (uint16_t)(next - end) : 0;
     }
 }
 
@@ -332,9 +406,12 @@ void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t
         pstk__put32(e + ENTRY_PLAIN_CRC, v->plain_crc);
         e[ENTRY_CODEC] = v->codec;
         e[ENTRY_ENCODING] = v->encoding;
-        pstk__put16(e + ENTRY_WIDTH, v->width);
-        pstk__put16(e + ENTRY_HEIGHT, v->height);
+        e[ENTRY_CHANNELS] = v->channels;
+        e[ENTRY_BIT_DEPTH] = v->bit_depth;
+        pstk__put32(e + ENTRY_WIDTH, v->width);
+        pstk__put32(e + ENTRY_HEIGHT, v->height);
         pstk__put16(e + ENTRY_FLAGS, v->flags);
+        pstk__put16(e + ENTRY_ZERO, 0);
     }
     memset(b + schema->fixed_end, 0, schema->head_size - schema->fixed_end);
     pstk__put32(b + HEAD_CRC, pstk__crc32c(0, b + HEAD_TAG, schema->head_size - HEAD_TAG));

@@ -10,9 +10,14 @@
 #include "base/little.h"
 #include "record/schema.h"
 
-/* The plain bytes are not those that were packed, but a standard JPEG file with the same
- * coefficients and markers. */
-#define PSTK__FIELD_EQUIVALENT 1u
+/* Flags of an entry. */
+enum pstk__field_flag {
+    /* The plain bytes are not those that were packed, but a standard JPEG file with the same
+     * coefficients and markers. */
+    PSTK__FIELD_EQUIVALENT = 1,
+    PSTK__FIELD_PALETTE = 2, /* the samples are numbers of a palette's colours */
+    PSTK__FIELD_DAMAGED = 4, /* reserved: refused */
+};
 
 /* Which checksum covers the stored bytes of a field. */
 enum pstk__checksum {
@@ -28,15 +33,17 @@ struct pstk__field_view {
     uint32_t plain_size;  /* bytes after decompression */
     uint32_t stored_crc;
     uint32_t plain_crc;
-    uint8_t codec;    /* enum pstk_codec */
-    uint8_t encoding; /* enum pstk_encoding */
-    uint16_t width;   /* pixels; images only */
-    uint16_t height;
+    uint8_t codec;     /* enum pstk_codec */
+    uint8_t encoding;  /* enum pstk_encoding */
+    uint8_t channels;  /* of the stored image, as its header says; images only */
+    uint8_t bit_depth; /* of a sample, in the same way */
+    uint32_t width;    /* pixels; images only */
+    uint32_t height;
     uint32_t offset;   /* from the record's start */
-    uint32_t checksum; /* enum pstk__checksum */
-    uint16_t flags;    /* PSTK__FIELD_... */
+    uint16_t checksum; /* enum pstk__checksum */
+    uint16_t flags;    /* enum pstk__field_flag */
     uint16_t kept;     /* enum pstk_kept; set by the encoders of pack alone */
-    uint32_t gap;      /* bytes after data that were read with it and must be zero */
+    uint16_t gap;      /* bytes after data that were read with it and must be zero */
 };
 
 /* A field whose values lie in a file of its own, one after the other. */
@@ -123,7 +130,11 @@ struct pstk__identity {
     uint64_t lane[2]; /* < 2^61 - 1 */
     uint64_t n;       /* records */
 };
-/* Append one record: views with plain_size, plain_crc, encoding; fixed ones with data. */
+/* "jpeg", ..., of the encodings that the library decodes; else "?". */
+const char *pstk__encoding_name(uint32_t encoding);
+
+/* Append one record: views with plain_size, plain_crc, what is known of images; fixed ones with
+ * data. */
 void pstk__identity_add(struct pstk__identity *id, const struct pstk__schema *schema,
                         const struct pstk__field_view *views);
 /* a = a followed by b. */

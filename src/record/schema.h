@@ -7,10 +7,11 @@
 
 #define PSTK__FIXED_MAX 4096                /* bytes of an ndarray that still lies in the head */
 #define PSTK__RECORD_HEAD 16                /* bytes before the entries */
-#define PSTK__RECORD_ENTRY 24               /* bytes of one entry */
+#define PSTK__RECORD_ENTRY 32               /* bytes of one entry */
 #define PSTK__RECORD_ALIGN 16               /* bytes: of records, heads and fields with an entry */
 #define PSTK__MAX_RECORD_SIZE 0xfffffff0ull /* bytes of a record: a multiple of that below 2^32 */
 #define PSTK__MAX_VALUE_SIZE 0xffffffffull  /* bytes of a value */
+#define PSTK__MAX_SIDE 65535                /* pixels of an image that decoders take */
 
 /* Derived members follow from `fields`; pstk__schema_init computes them. */
 struct pstk__schema {

@@ -15,7 +15,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import second_reader as reader  # noqa: E402  the identity, and a reader of what honest writers wrote
 
 PAGE = reader.PAGE
-ENTRY = "<4I2B3H"
 HEADER = "<8sIIIIQQQQQIIQQ"
 HEADER_NAMES = ("magic", "version", "flags", "schema", "tag", "n", "data_end", "index_offset", "size", "n_pages",
                 "index_crc", "zero", "lane0", "lane1")
@@ -38,9 +37,11 @@ class Checksum:
 class Value:
     """One field of one record. Fixed fields have only `stored`."""
 
-    def __init__(self, stored, plain_size=None, plain_crc=None, codec=0, encoding=0, width=0, height=0, flags=0):
+    def __init__(self, stored, plain_size=None, plain_crc=None, codec=0, encoding=0, channels=0, bit_depth=0, width=0,
+                 height=0, flags=0, zero=0):
         self.stored, self.plain_size, self.plain_crc = bytes(stored), plain_size, plain_crc
-        self.codec, self.encoding, self.width, self.height, self.flags = codec, encoding, width, height, flags
+        self.codec, self.encoding, self.channels, self.bit_depth = codec, encoding, channels, bit_depth
+        self.width, self.height, self.flags, self.zero = width, height, flags, zero
         self.stored_size = None  # None: the true one
 
     def copy(self, **changes):
@@ -79,7 +80,7 @@ class Forge:
         self.dictionaries = list(dictionaries)
         self.names = ["a", "b", "c"]
         self.read = [reader.Field(f.manifest()) for f in fields]
-        self.head_size = reader.aligned(16 + sum(f.fixed_size if f.fixed else 24 for f in self.read))
+        self.head_size = reader.aligned(16 + sum(f.fixed_size if f.fixed else reader.ENTRY_SIZE for f in self.read))
         self.schema_crc = crc("".join(f.schema_line() for f in self.read).encode())
         self.tag = 0x5eed
         self.change_head = {}    # record: function(bytearray head), before its checksum
@@ -99,9 +100,10 @@ class Forge:
             plain_size = len(value.stored) if value.plain_size is None else value.plain_size
             plain_crc = crc if value.plain_crc is None else value.plain_crc
             stored_size = len(value.stored) if value.stored_size is None else value.stored_size
-            head += struct.pack(ENTRY, stored_size & 0xFFFFFFFF, plain_size & 0xFFFFFFFF, crc, plain_crc, value.codec,
-                                value.encoding, value.width, value.height, value.flags)
-            words += [plain_size | plain_crc << 32, value.encoding | value.width << 16 | value.height << 32]
+            entry = (stored_size & 0xFFFFFFFF, plain_size & 0xFFFFFFFF, crc, plain_crc, value.codec, value.encoding,
+                     value.channels, value.bit_depth, value.width, value.height, value.flags, value.zero)
+            head += struct.pack(reader.ENTRY, *entry)
+            words += reader.entry_words(entry)
             f.count(stored_size, plain_size, reader.CODECS.get(value.codec, "none"),
                     reader.ENCODINGS.get(value.encoding, "none"), value.width, value.height, value.flags)
             data += value.stored.ljust(reader.aligned(len(value.stored)), b"\0")
@@ -199,7 +201,7 @@ def values_of(folder):
                 if entry is None:
                     values.append(Value(stored))
                     continue
-                _, plain_size, _, plain_crc, codec, encoding, width, height, flags = entry
-                values.append(Value(stored, plain_size, plain_crc, codec, encoding, width, height, flags))
+                _, plain_size, _, plain_crc, *others = entry
+                values.append(Value(stored, plain_size, plain_crc, *others))
             records.append(values)
     return fields, records, [(m["field"], bytes(d)) for m, d in zip(data.m["dictionaries"], data.dictionaries)]

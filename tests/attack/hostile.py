@@ -53,10 +53,12 @@ def file_records(args, crc):
         data = path.read_bytes()
         if data[:8] == b"\x89PNG\r\n\x1a\n":
             width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
-            image = forge.Value(data, encoding=2, width=width, height=height)
+            channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(data[25], 0)
+            image = forge.Value(data, encoding=2, channels=channels, bit_depth=data[24], width=width, height=height,
+                                flags=forge.reader.PALETTE if data[25] == 3 else 0)
         else:
-            width, height = forge.reader.jpeg_size(data) or (1, 1)
-            image = forge.Value(data, encoding=1, width=width, height=height)
+            width, height, channels, bit_depth = forge.reader.jpeg_frame(data) or (1, 1, 3, 8)
+            image = forge.Value(data, encoding=1, channels=channels, bit_depth=bit_depth, width=width, height=height)
         records += [[image, label, key]] * 3
     return fields, records, dictionaries
 

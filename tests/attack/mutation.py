@@ -217,11 +217,13 @@ def mutate_shape(rng, value, donors):
 
 def mutate_entry(rng, value, donors):
     """One number of the entry."""
-    name = rng.choice(("plain_size", "plain_crc", "stored_size", "codec", "encoding", "width", "height", "flags"))
+    name = rng.choice(("plain_size", "plain_crc", "stored_size", "codec", "encoding", "channels", "bit_depth", "width",
+                       "height", "flags", "zero"))
     if name in ("plain_size", "stored_size") and rng.random() < 0.9:  # the others are refused before anything is read
         size = len(value.stored) if value.plain_size is None else value.plain_size
         return value.copy(**{name: max(0, rng.choice((0, 1, size - 1, size + 1, 2 * size, size + 65536)))})
-    most = {"codec": 0xff, "encoding": 0xff, "width": 0xffff, "height": 0xffff, "flags": 0xffff}.get(name, 0xffffffff)
+    most = {"codec": 0xff, "encoding": 0xff, "channels": 0xff, "bit_depth": 0xff, "flags": 0xffff,
+            "zero": 0xffff}.get(name, 0xffffffff)
     return value.copy(**{name: rng.choice(NUMBERS) & most})
 
 

@@ -9,6 +9,7 @@
 #include "base/crc32c.h"
 #include "support/fixture.h"
 #include "format/pstk/manifest_json.h"
+#include "image/image.h"
 #include "record/record.h"
 #include "format/pstk/shard.h"
 
@@ -27,7 +28,8 @@
 /* What its one field says of itself. */
 struct trap {
     struct pstk_field field;
-    struct pstk__field_view view; /* data, sizes, encoding, width, height, codec; CRCs follow */
+    struct pstk__field_view view; /* data, sizes, encoding, width, height, codec; CRCs follow, and
+                                     channels and bit depth, 3 and 8, where an image has none */
     struct pstk_field_stats lies; /* where not 0: maxima of the manifest */
     const void *data;             /* borrowed; the stored bytes */
 };
@@ -94,6 +96,10 @@ static void make(const char *dir, struct trap *t)
     if (pstk__schema_init(&m.schema, &t->field, 1, &err) < 0)
         abort();
     t->view.stored_crc = pstk__crc32c(0, t->data, t->view.stored_size);
+    if (t->view.encoding && !t->view.channels)
+        t->view.channels = 3;
+    if (t->view.encoding && !t->view.bit_depth)
+        t->view.bit_depth = 8;
     uint8_t *bytes = make_shard(t, &m.schema, &h);
     write_file(dir, name, bytes, h.file_size);
     free(bytes);
@@ -149,8 +155,8 @@ static struct trap zero_image(uint32_t encoding, uint32_t width, uint32_t height
     const uint64_t plain_size = 3ull * width * height;
     struct trap t = {.field = {.name = "img", .kind = PSTK_FIELD_IMAGE, .codec = PSTK_CODEC_ZSTD}};
     t.view.encoding = (uint8_t)encoding;
-    t.view.width = (uint16_t)width;
-    t.view.height = (uint16_t)height;
+    t.view.width = width;
+    t.view.height = height;
     t.view.codec = PSTK_CODEC_ZSTD;
     t.view.plain_size = (uint32_t)plain_size;
     t.data = zero_frame(plain_size, &t.view.stored_size);
@@ -370,7 +376,7 @@ static struct trap lying_file(uint32_t encoding, uint32_t side, uint32_t recorde
     put_be(jpeg + 94, side, 2); /* of its SOF segment, which begins at byte 89 */
     put_be(jpeg + 96, side, 2);
     t.view.encoding = (uint8_t)encoding;
-    t.view.width = t.view.height = (uint16_t)recorded;
+    t.view.width = t.view.height = recorded;
     t.view.stored_size = t.view.plain_size = is_png ? sizeof png : sizeof jpeg;
     t.view.plain_crc = pstk__crc32c(0, t.data, t.view.stored_size);
     return t;
@@ -406,6 +412,50 @@ TEST(a_file_whose_header_is_huge_is_refused_whatever_its_record_says)
         fixture_close(&f);
     }
     CHECK_EQ(n_over, 0);
+}
+
+static int tell_message(void *user, const struct pstk_error *bad)
+{
+    snprintf(user, sizeof bad->message, "%s", bad->message);
+    return 0;
+}
+
+TEST(verify_compares_what_an_entry_says_of_samples_with_the_images_header)
+{
+    static const struct {
+        const void *data;
+        uint32_t size;
+        uint8_t channels, bit_depth, flags;
+    } said[] = {{tiny_jpeg, sizeof tiny_jpeg, 3, 8, 0},
+                {tiny_png, sizeof tiny_png, 4, 8, 0},
+                {tiny_png, sizeof tiny_png, 3, 16, 0},
+                {tiny_png, sizeof tiny_png, 1, 8, PSTK__FIELD_PALETTE}};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        for (int is_true = 0; is_true < 2; is_true++) {
+            struct fixture f;
+            struct pstk__image_info info;
+            char told[sizeof f.err.message] = "";
+            CHECK_EQ(pstk__image_probe(said[i].data, said[i].size, 1u << 20, &info, NULL), 0);
+            CHECK_EQ(info.channels, info.encoding == PSTK_ENCODING_JPEG ? 1 : 3);
+            CHECK(info.bit_depth == 8 && !info.has_palette);
+            struct trap t = {.field = {.name = "img", .kind = PSTK_FIELD_IMAGE},
+                             .view = {.stored_size = said[i].size,
+                                      .plain_size = said[i].size,
+                                      .plain_crc = pstk__crc32c(0, said[i].data, said[i].size),
+                                      .encoding = (uint8_t)info.encoding,
+                                      .channels = is_true ? info.channels : said[i].channels,
+                                      .bit_depth = is_true ? info.bit_depth : said[i].bit_depth,
+                                      .width = info.width,
+                                      .height = info.height,
+                                      .flags = is_true ? 0 : said[i].flags},
+                             .data = said[i].data};
+            fixture_open(&f);
+            make(f.dir, &t);
+            CHECK_EQ(pstk_verify(f.dir, 0, 1, tell_message, NULL, told, &f.err), !is_true);
+            CHECK(is_true || strstr(told, "channels of 8 bits, its record says"));
+            fixture_close(&f);
+        }
+    }
 }
 
 TEST(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed)
@@ -447,7 +497,7 @@ TEST(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold)
         struct trap t = {.field = {.name = "img", .kind = PSTK_FIELD_IMAGE, .codec = codecs[i]},
                          .lies = {.max_stored_size = UINT32_MAX,
                                   .max_plain_size = UINT32_MAX,
-                                  .max_width = 65535},
+                                  .max_width = UINT32_MAX},
                          .data = pixels};
         t.view.encoding = PSTK_ENCODING_PIXELS;
         t.view.width = t.view.height = 16;
@@ -548,6 +598,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(an_image_over_max_pixels_is_refused_before_it_is_decompressed),
         CASE(a_file_whose_header_is_huge_is_refused_whatever_its_record_says),
+        CASE(verify_compares_what_an_entry_says_of_samples_with_the_images_header),
         CASE(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed),
         CASE(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold),
         CASE(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it),

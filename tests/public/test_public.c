@@ -331,11 +331,13 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
     CHECK(size == 15 && memcmp(data, "record number 7", 15) == 0);
     CHECK_EQ(value.encoding, PSTK_ENCODING_NONE);
     CHECK(value.width == 0 && value.height == 0 && value.stored_size > 0);
+    CHECK(value.channels == 0 && value.bit_depth == 0 && value.has_palette == 0);
     pstk_free(data);
     data = NULL;
     CHECK_EQ(pstk_dataset_get(dataset, 7, FIELD_IMG, &data, &size, &value, &err), 0);
     CHECK_EQ(value.encoding, PSTK_ENCODING_PIXELS);
     CHECK(value.width == SIDE && value.height == SIDE && size == 3 * SIDE * SIDE);
+    CHECK(value.channels == 3 && value.bit_depth == 8 && value.has_palette == 0);
     pstk_free(data);
     pstk_free(NULL);
     CHECK(pstk_dataset_get(dataset, N_SAMPLES, FIELD_IMG, &data, &size, NULL, &err) < 0);

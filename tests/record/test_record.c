@@ -13,9 +13,9 @@
 
 /* Where the parts of the sample's record lie; what lies between them is zero. */
 enum {
-    FIXED = 16 + 2 * 24,
+    FIXED = 16 + 2 * 32,
     FIXED_END = FIXED + 4,
-    HEAD = 80,
+    HEAD = 96,
     IMAGE = HEAD,
     IMAGE_END = IMAGE + 18,
     TEXT = IMAGE + 32,
@@ -66,6 +66,8 @@ static void make_sample(struct sample *s)
                                             .stored_crc = crc,
                                             .plain_crc = crc,
                                             .encoding = PSTK_ENCODING_PIXELS,
+                                            .channels = 3,
+                                            .bit_depth = 8,
                                             .width = 3,
                                             .height = 2};
     s->views[1] = (struct pstk__field_view){.data = s->number, .checksum = PSTK__CHECKSUM_HEAD};
@@ -210,7 +212,41 @@ static void break_no_encoding(struct sample *s)
 }
 static void break_encoding(struct sample *s)
 {
-    s->views[0].encoding = 4;
+    s->views[0].encoding = 10;
+}
+static void break_text_channels(struct sample *s)
+{
+    s->views[2].channels = 1;
+}
+static void break_text_depth(struct sample *s)
+{
+    s->views[2].bit_depth = 8;
+}
+static void break_channels(struct sample *s)
+{
+    s->views[0].channels = 1;
+}
+static void break_depth(struct sample *s)
+{
+    s->views[0].bit_depth = 16;
+}
+static void break_flags(struct sample *s)
+{
+    s->views[0].flags = PSTK__FIELD_DAMAGED;
+}
+static void break_palette(struct sample *s)
+{
+    s->views[0].flags = PSTK__FIELD_PALETTE;
+}
+static void break_side(struct sample *s)
+{
+    s->views[0].width = s->limits.max_width[0] = 65536;
+}
+static void break_overflow_of_pixels(struct sample *s)
+{
+    s->views[0].width = s->views[0].height = UINT32_MAX;
+    s->limits.max_width[0] = s->limits.max_height[0] = UINT32_MAX;
+    s->views[0].plain_size = s->views[0].stored_size = (uint32_t)(3ull * UINT32_MAX * UINT32_MAX);
 }
 static void break_no_width(struct sample *s)
 {
@@ -258,11 +294,35 @@ static void break_overflow(struct sample *s)
 TEST(a_head_that_contradicts_itself_is_refused_though_its_checksum_is_right)
 {
     void (*const breaks[])(struct sample *) = {
-        break_size,      break_small,     break_large,         break_codec,      break_planes,
-        break_plain,     break_plain_crc, break_text_encoding, break_text_width, break_no_encoding,
-        break_encoding,  break_no_width,  break_no_height,     break_pixels,     break_stored,
-        break_max_plain, break_max_width, break_max_height,    break_max_size,   break_shorter,
+        break_size,
+        break_small,
+        break_large,
+        break_codec,
+        break_planes,
+        break_plain,
+        break_plain_crc,
+        break_text_encoding,
+        break_text_width,
+        break_no_encoding,
+        break_encoding,
+        break_no_width,
+        break_no_height,
+        break_pixels,
+        break_stored,
+        break_max_plain,
+        break_max_width,
+        break_max_height,
+        break_max_size,
+        break_shorter,
         break_overflow,
+        break_text_channels,
+        break_text_depth,
+        break_channels,
+        break_depth,
+        break_flags,
+        break_palette,
+        break_side,
+        break_overflow_of_pixels,
     };
     for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
         struct sample s;
@@ -285,7 +345,7 @@ TEST(an_entrys_last_two_bytes_must_be_zero)
     struct sample s;
     struct pstk__record r;
     make_sample(&s);
-    s.bytes[16 + 22] = 1;
+    s.bytes[16 + 30] = 1;
     seal(&s);
     CHECK_EQ(parse(&s, SIZE, &r, NULL), PSTK_EBADMSG);
 }
@@ -346,7 +406,7 @@ TEST(damage_names_field_shard_record_and_bytes)
     CHECK_EQ(pstk__record_check_field(&r, 2, &err), PSTK_EBADMSG);
     CHECK_EQ(err.offset, AT + TEXT);
     CHECK_EQ(err.length, 5);
-    CHECK(strstr(err.message, "x.pstk: record 41: field txt (bytes 8304 to 8308)"));
+    CHECK(strstr(err.message, "x.pstk: record 41: field txt (bytes 8320 to 8324)"));
     CHECK_EQ(pstk__record_fail(&r, 99, PSTK_EFBIG, PSTK_STAGE_DECODE, &err, "all %d", 7),
              PSTK_EFBIG);
     CHECK(strstr(err.message, "record 41: all 7"));
@@ -360,14 +420,16 @@ static void identity_by_the_book(uint64_t lane[2], const struct sample *s)
     const unsigned __int128 p = ((unsigned __int128)1 << 61) - 1;
     const struct pstk__field_view *image = &s->views[0];
     const uint64_t words[] = {18 | (uint64_t)image->plain_crc << 32,
-                              3 | (uint64_t)image->width << 16 | (uint64_t)image->height << 32,
+                              3 | 3 << 8 | 8 << 16,
+                              3 | 2ull << 32,
                               4,
                               1234567,
                               5 | (uint64_t)s->views[2].plain_crc << 32,
+                              0,
                               0};
     for (int l = 0; l < 2; l++) {
         uint64_t h = c[l];
-        for (int i = 0; i < 6; i++)
+        for (int i = 0; i < 8; i++)
             h = pstk__mix64(h ^ words[i]) + c[l];
         lane[l] = (uint64_t)(((unsigned __int128)lane[l] * (base[l] % p) + h % p + 1) % p);
     }
@@ -407,6 +469,76 @@ TEST(runs_of_records_join_to_the_identity_of_the_whole_wherever_they_are_cut)
         }
         pstk__identity_join(&a, &b);
         CHECK(memcmp(&a, &whole, sizeof a) == 0);
+    }
+}
+
+TEST(the_identity_depends_on_what_the_entry_says_of_an_image)
+{
+    struct sample s;
+    struct pstk__identity ids[6];
+    for (uint32_t i = 0; i < 6; i++) {
+        make_sample(&s);
+        struct pstk__field_view *v = &s.views[0];
+        v->channels = i == 1 ? 4 : v->channels;
+        v->bit_depth = i == 2 ? 16 : v->bit_depth;
+        v->flags = i == 3 ? PSTK__FIELD_PALETTE : 0;
+        v->width = i == 4 ? 3 + (1u << 16) : v->width;
+        v->height = i == 5 ? 3 : v->height;
+        ids[i] = (struct pstk__identity){.n = 0};
+        pstk__identity_add(&ids[i], &s.schema, s.views);
+        for (uint32_t k = 0; k < i; k++)
+            CHECK(ids[k].lane[0] != ids[i].lane[0] && ids[k].lane[1] != ids[i].lane[1]);
+    }
+}
+
+TEST(an_entry_says_which_samples_its_image_has)
+{
+    static const struct {
+        uint8_t encoding, channels, bit_depth, flags;
+    } right[] = {{1, 1, 8, 0}, {1, 3, 8, 0},  {1, 4, 8, 0}, {2, 1, 1, 0}, {2, 1, 16, 0},
+                 {2, 2, 8, 0}, {2, 3, 16, 0}, {2, 4, 8, 0}, {2, 1, 4, 2}, {3, 3, 8, 0}},
+      wrong[] = {{1, 2, 8, 0},  {1, 3, 16, 0}, {1, 0, 8, 0}, {1, 3, 8, 2}, {2, 0, 8, 0},
+                 {2, 5, 8, 0},  {2, 3, 4, 0},  {2, 1, 3, 0}, {2, 1, 0, 0}, {2, 1, 255, 0},
+                 {2, 1, 16, 2}, {2, 3, 8, 2},  {2, 3, 8, 4}, {2, 3, 8, 8}, {3, 1, 8, 0},
+                 {3, 3, 16, 0}, {3, 3, 8, 2}};
+    const size_t n_right = sizeof right / sizeof right[0],
+                 n = n_right + sizeof wrong / sizeof wrong[0];
+    for (size_t i = 0; i < n; i++) {
+        struct sample s;
+        struct pstk__record r;
+        make_sample(&s);
+        struct pstk__field_view *v = &s.views[0];
+        v->encoding = i < n_right ? right[i].encoding : wrong[i - n_right].encoding;
+        v->channels = i < n_right ? right[i].channels : wrong[i - n_right].channels;
+        v->bit_depth = i < n_right ? right[i].bit_depth : wrong[i - n_right].bit_depth;
+        v->flags = i < n_right ? right[i].flags : wrong[i - n_right].flags;
+        write_record(&s);
+        CHECK_EQ(parse(&s, SIZE, &r, NULL), i < n_right ? 0 : PSTK_EBADMSG);
+        if (i < n_right)
+            CHECK(r.fields[0].channels == v->channels && r.fields[0].bit_depth == v->bit_depth &&
+                  r.fields[0].flags == v->flags);
+    }
+}
+
+TEST(a_reserved_encoding_is_refused_by_its_name)
+{
+    static const char *const names[] = {"webp", "tiff", "bmp", "gif", "avif", "jxl"};
+    for (uint32_t i = 0; i < 6; i++) {
+        struct sample s;
+        struct pstk__record r;
+        struct pstk_error err = {0};
+        char want[64];
+        make_sample(&s);
+        s.views[0].encoding = (uint8_t)(4 + i);
+        write_record(&s);
+        CHECK_EQ(parse(&s, SIZE, &r, &err), PSTK_EBADMSG);
+        snprintf(want, sizeof want, "encoding %u (%s), which this library does not decode", 4 + i,
+                 names[i]);
+        CHECK(strstr(err.message, want));
+        s.views[0].encoding = 10;
+        write_record(&s);
+        CHECK_EQ(parse(&s, SIZE, &r, &err), PSTK_EBADMSG);
+        CHECK(strstr(err.message, "its image encoding is unknown; reading it needs a newer"));
     }
 }
 
@@ -460,6 +592,9 @@ int main(void)
         CASE(the_identity_is_that_of_format_md),
         CASE(runs_of_records_join_to_the_identity_of_the_whole_wherever_they_are_cut),
         CASE(the_identity_depends_on_order_and_content),
+        CASE(the_identity_depends_on_what_the_entry_says_of_an_image),
+        CASE(an_entry_says_which_samples_its_image_has),
+        CASE(a_reserved_encoding_is_refused_by_its_name),
         CASE(parsing_small_heads_is_timed),
     };
     return RUN_CASES(cases);

@@ -19,14 +19,14 @@ TEST(fixed_fields_lie_behind_the_entries)
     struct pstk__schema s;
     CHECK_EQ(pstk__schema_init(&s, sample_fields, N_SAMPLE, NULL), 0);
     CHECK_EQ(s.n_entries, 3);
-    CHECK_EQ(s.fixed_end, 16 + 3 * 24 + 8 + 24);
-    CHECK_EQ(s.head_size, 128);
+    CHECK_EQ(s.fixed_end, 16 + 3 * 32 + 8 + 24);
+    CHECK_EQ(s.head_size, 144);
     const int entries[] = {0, -1, -1, 1, 2};
     for (uint32_t i = 0; i < N_SAMPLE; i++)
         CHECK_EQ(s.entry[i], entries[i]);
-    CHECK_EQ(s.fixed_offset[1], 88);
+    CHECK_EQ(s.fixed_offset[1], 112);
     CHECK_EQ(s.fixed_size[1], 8);
-    CHECK_EQ(s.fixed_offset[2], 96);
+    CHECK_EQ(s.fixed_offset[2], 120);
     CHECK_EQ(s.fixed_size[2], 24);
     CHECK_EQ(s.fixed_size[0], 0);
 }

@@ -124,8 +124,10 @@ static inline int fixture_open(struct fixture *f, const void *img, uint64_t size
         big[i] = (uint16_t)(i * 7);
     view_set(&f->views[IMG], img, size);
     f->views[IMG].encoding = (uint8_t)encoding;
-    f->views[IMG].width = (uint16_t)width;
-    f->views[IMG].height = (uint16_t)height;
+    f->views[IMG].channels = 3;
+    f->views[IMG].bit_depth = 8;
+    f->views[IMG].width = width;
+    f->views[IMG].height = height;
     view_set(&f->views[TEXT], text, sizeof text - 1);
     view_set(&f->views[LAB], &label, sizeof label);
     view_set(&f->views[HALF], &half, sizeof half);

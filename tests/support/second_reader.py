@@ -23,8 +23,16 @@ ALIGN = 16
 ELEMENT = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8,
            "f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 CODECS = {0: "none", 1: "zstd", 2: "planes"}
-EQUIVALENT = 1  # entry flag
-ENCODINGS = {0: "none", 1: "jpeg", 2: "png", 3: "pixels"}
+ENTRY = "<4I4B2I2H"
+ENTRY_SIZE = struct.calcsize(ENTRY)
+EQUIVALENT, PALETTE = 1, 2  # entry flags
+ENCODINGS = {0: "none", 1: "jpeg", 2: "png", 3: "pixels"}  # 4 to 9 are reserved
+# (channels, has palette): bit depths that an image of an encoding can have
+SAMPLES = {0: {(0, False): (0,)},
+           1: {(1, False): (8,), (3, False): (8,), (4, False): (8,)},
+           2: {(1, False): (1, 2, 4, 8, 16), (2, False): (8, 16), (3, False): (8, 16), (4, False): (8, 16),
+               (1, True): (1, 2, 4, 8)},
+           3: {(3, False): (8,)}}
 MASK = (1 << 64) - 1
 
 
@@ -109,6 +117,12 @@ def fixed_words(data):
     for i in range(0, len(data), 8):
         words.append(int.from_bytes(data[i:i + 8].ljust(8, b"\0"), "little"))
     return words
+
+
+def entry_words(entry):
+    _, plain_size, _, plain_crc, _, encoding, channels, depth, w, h, flags, _ = entry
+    return [plain_size | plain_crc << 32,
+            encoding | channels << 8 | depth << 16 | bool(flags & PALETTE) << 24, w | h << 32]
 
 
 # ---- zstd, where there is one ----------------------------------------------------------------
@@ -268,7 +282,7 @@ class Data:
         need(names and len(set(names)) == len(names), "field names", names)
         self.schema_crc = crc32c("".join(f.schema_line() for f in self.fields).encode())
         self.entries = [f for f in self.fields if not f.fixed]
-        self.entry_end = 16 + 24 * len(self.entries)
+        self.entry_end = 16 + ENTRY_SIZE * len(self.entries)
         self.fixed_end = self.entry_end + sum(f.fixed_size for f in self.fields if f.fixed)
         self.head_size = aligned(self.fixed_end)
         self.check_lists()
@@ -389,8 +403,8 @@ class Shard:
                 yield f, None, record[at_fixed:at_fixed + f.fixed_size]
                 at_fixed += f.fixed_size
                 continue
-            entry = struct.unpack_from("<4I2B3H", record, at_entry)
-            at_entry += 24
+            entry = struct.unpack_from(ENTRY, record, at_entry)
+            at_entry += ENTRY_SIZE
             end = at_data + entry[0]
             yield f, entry, record[at_data:end]
             at_data = aligned(end)
@@ -401,13 +415,16 @@ class Shard:
         """Plain bytes of a field, checked; None where they cannot be had here."""
         if entry is None:
             return stored
-        stored_size, plain_size, stored_crc, plain_crc, codec, encoding, w, h, flags = entry
+        stored_size, plain_size, stored_crc, plain_crc, codec, encoding, channels, depth, w, h, flags, zero = entry
         where = "record %d field %s" % (k, f.name)
         self.need(len(stored) == stored_size, where, "stored size")
         self.need(crc32c(stored) == stored_crc, where, "stored checksum")
         self.need(codec in CODECS and encoding in ENCODINGS, where, "entry")
         self.need(codec == 0 or f.codec == CODECS[codec], where, "codec", codec)
-        self.need(flags in ((0, EQUIVALENT) if codec == 2 else (0,)), where, "flags", flags)
+        self.need(flags & ~((codec == 2 and EQUIVALENT) | (encoding == 2 and PALETTE)) == 0 and zero == 0,
+                  where, "flags", flags, zero)
+        self.need(depth in SAMPLES[encoding].get((channels, bool(flags & PALETTE)), ()), where, "channels", channels,
+                  "bit depth", depth)
         self.need(codec != 2 or encoding == 1, where, "planes of encoding", encoding)
         self.need((encoding != 0) == (f.kind == "image"), where, "encoding", encoding)
         self.need((w != 0 and h != 0) if encoding else (w == h == 0), where, "width and height")
@@ -423,16 +440,19 @@ class Shard:
         return plain
 
     def check_image(self, k, f, entry, plain):
-        encoding, w, h = entry[5:8]
+        encoding, channels, depth, w, h, flags = entry[5:11]
         where = "record %d field %s" % (k, f.name)
         if encoding == 3:
             self.need(len(plain) == w * h * 3, where, "pixels")
         elif encoding == 2:
             self.need(plain[:8] == b"\x89PNG\r\n\x1a\n", where, "PNG signature")
             self.need(struct.unpack_from(">II", plain, 16) == (w, h), where, "PNG size")
+            colour = {(1, False): 0, (3, False): 2, (1, True): 3, (2, False): 4, (4, False): 6}
+            self.need(tuple(plain[24:26]) == (depth, colour[channels, bool(flags & PALETTE)]), where, "PNG samples")
         else:
             self.need(plain[:2] == b"\xff\xd8", where, "JPEG signature")
-            self.need(jpeg_size(plain) == (w, h), where, "JPEG size", jpeg_size(plain))
+            found = jpeg_frame(plain)
+            self.need(found == (w, h, channels, depth), where, "JPEG frame", found)
 
     def verify(self):
         identity = Identity()
@@ -448,9 +468,9 @@ class Shard:
                     continue
                 if plain is not None and entry[5]:
                     self.check_image(k, f, entry, plain)
-                words += [entry[1] | entry[3] << 32, entry[5] | entry[6] << 16 | entry[7] << 32]
-                f.count(entry[0], entry[1], CODECS[entry[4]], ENCODINGS[entry[5]], entry[6],
-                        entry[7], entry[8])
+                words += entry_words(entry)
+                f.count(entry[0], entry[1], CODECS[entry[4]], ENCODINGS[entry[5]], entry[8],
+                        entry[9], entry[10])
             identity.add(words)
         self.need(identity.lanes == self.lanes, "identity lanes")
         return identity
@@ -463,9 +483,10 @@ class Shard:
                 return plain
 
 
-def jpeg_size(data):
+def jpeg_frame(data):
+    """(width, height, components, bits)"""
     at = 2
-    while at + 9 <= len(data):
+    while at + 10 <= len(data):
         if data[at] != 0xFF:
             return None
         marker = data[at + 1]
@@ -473,8 +494,8 @@ def jpeg_size(data):
             at += 1
             continue
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            h, w = struct.unpack_from(">HH", data, at + 5)
-            return w, h
+            depth, h, w, n = struct.unpack_from(">BHHB", data, at + 4)
+            return w, h, n, depth
         at += 2 + struct.unpack_from(">H", data, at + 2)[0]
     return None
 

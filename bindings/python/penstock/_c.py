@@ -345,6 +345,10 @@ class ValueInfo(Structure):
         ("codec", c_uint32),
         ("equivalent", c_uint32),
         ("stored_size", c_uint64),
+        ("channels", c_uint32),
+        ("bit_depth", c_uint32),
+        ("has_palette", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 

@@ -74,7 +74,9 @@ void pstk__identity_add(struct pstk__identity *id, const struct pstk__schema *sc
             continue;
         }
         take(h, v->plain_size | (uint64_t)v->plain_crc << 32);
-        take(h, v->encoding | (uint64_t)v->width << 16 | (uint64_t)v->height << 32);
+        take(h, v->encoding | (uint64_t)v->channels << 8 | (uint64_t)v->bit_depth << 16 |
+                    (uint64_t)((v->flags & PSTK__FIELD_PALETTE) != 0) << 24);
+        take(h, v->width | (uint64_t)v->height << 32);
     }
     for (int l = 0; l < 2; l++)
         id->lane[l] = plus(times(id->lane[l], lane_base[l]), plus(reduce(h[l]), 1));

@@ -312,8 +312,6 @@ static int check_field(const struct check *check, uint32_t i)
     if (stats->max_stored_size > PSTK__MAX_VALUE_SIZE ||
         stats->max_plain_size > PSTK__MAX_VALUE_SIZE)
         return WRONG(check, "fields[%u].max_stored or max_plain is over 2^32-1 bytes", i);
-    if (stats->max_width > UINT16_MAX || stats->max_height > UINT16_MAX)
-        return WRONG(check, "fields[%u].max_width or max_height is over 65535 pixels", i);
     /* Sums over all records: bounded, so that merge can add the sums of parts. */
     const uint64_t n = check->m->n_samples;
     if (stats->stored_bytes > SUM_MAX || stats->plain_bytes > SUM_MAX ||
@@ -411,8 +409,8 @@ void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_l
         limits->max_stored[i] = least(stats->max_stored_size, most);
         limits->max_plain[i] =
             least(stats->max_plain_size, largest_plain(m, i, limits->max_stored[i]));
-        limits->max_width[i] = stats->max_width;
-        limits->max_height[i] = stats->max_height;
+        limits->max_width[i] = (uint32_t)least(stats->max_width, PSTK__MAX_SIDE);
+        limits->max_height[i] = (uint32_t)least(stats->max_height, PSTK__MAX_SIDE);
         size += in_head ? 0 : pstk__record_aligned(limits->max_stored[i]);
     }
     limits->max_size = least(size, largest);

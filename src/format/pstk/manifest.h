@@ -75,7 +75,8 @@ int pstk__manifest_set_note(struct pstk__manifest *m, const char *note, struct p
 int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
                          struct pstk_error *err);
 /* Limits of its records: its maxima, or, where these are more than its shards can hold, what the
- * shards can hold. So memory that is sized by them is never more than the files warrant. */
+ * shards can hold, or decoders take. So memory that is sized by them is never more than the files
+ * warrant. */
 void pstk__manifest_limits(const struct pstk__manifest *m, struct pstk__record_limits *limits);
 /* Fail with "NAME: the manifest: ..."; returns code. */
 int pstk__manifest_wrong(const char *name, int code, struct pstk_error *err, const char *fmt, ...)

@@ -40,14 +40,8 @@
 _Static_assert(sizeof TAIL_BEFORE - 1 + 8 + sizeof TAIL_AFTER - 1 == PSTK__MANIFEST_TAIL,
                "FORMAT.md");
 
-static const char *const encoding_names[] = {"none", "jpeg", "png", "pixels"};
-#define N_ENCODINGS (sizeof encoding_names / sizeof encoding_names[0])
+#define N_ENCODINGS (PSTK_ENCODING_PIXELS + 1)
 #define N_CODECS 3
-
-static const char *encoding_name(uint32_t encoding)
-{
-    return encoding < N_ENCODINGS ? encoding_names[encoding] : "?";
-}
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
@@ -315,10 +309,10 @@ static void parse_field_stats(struct parse *parse, json_t *object, const struct 
     stats->stored_bytes = get_number(parse, object, "stored_bytes", INT64_MAX);
     stats->plain_bytes = get_number(parse, object, "plain_bytes", INT64_MAX);
     if (field->kind == PSTK_FIELD_IMAGE) {
-        stats->max_width = (uint32_t)get_number(parse, object, "max_width", UINT16_MAX);
-        stats->max_height = (uint32_t)get_number(parse, object, "max_height", UINT16_MAX);
+        stats->max_width = (uint32_t)get_number(parse, object, "max_width", UINT32_MAX);
+        stats->max_height = (uint32_t)get_number(parse, object, "max_height", UINT32_MAX);
     }
-    parse_counts(parse, object, "encodings", stats->n_encoding, encoding_name, N_ENCODINGS);
+    parse_counts(parse, object, "encodings", stats->n_encoding, pstk__encoding_name, N_ENCODINGS);
     parse_counts(parse, object, "codecs", stats->n_codec, pstk__codec_name, N_CODECS);
     if (field->codec == PSTK_CODEC_PLANES)
         stats->n_equivalent = get_number(parse, object, "equivalent", INT64_MAX);
@@ -748,7 +742,7 @@ static void print_field(struct text *text, const struct pstk_field *field,
     if (field->kind == PSTK_FIELD_IMAGE)
         text_print(text, ",\"max_width\":%u,\"max_height\":%u", stats->max_width,
                    stats->max_height);
-    print_counts(text, "encodings", stats->n_encoding, encoding_name, N_ENCODINGS);
+    print_counts(text, "encodings", stats->n_encoding, pstk__encoding_name, N_ENCODINGS);
     print_counts(text, "codecs", stats->n_codec, pstk__codec_name, N_CODECS);
     if (field->codec == PSTK_CODEC_PLANES)
         text_print(text, ",\"equivalent\":%llu", (unsigned long long)stats->n_equivalent);

@@ -349,6 +349,17 @@ static int decode_image(struct pstk__shard_verifier *verifier, const struct pstk
     return result < 0 ? result : 0;
 }
 
+/* The image's header has other samples than its entry says. */
+static int tell_samples(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
+                        uint32_t i, const struct pstk__image_info *info)
+{
+    const struct pstk__field_view *v = &record->fields[i];
+    return tell_field(
+        verifier, record, i, "the image has %u channels of %u bits%s, its record says %u of %u%s",
+        info->channels, info->bit_depth, info->has_palette ? " and a palette" : "", v->channels,
+        v->bit_depth, v->flags & PSTK__FIELD_PALETTE ? " and a palette" : "");
+}
+
 /* The image's own header against the record's entry, then the image itself if asked for. */
 static int check_image(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
                        uint32_t i, const void *plain, struct pstk_error *err)
@@ -374,6 +385,9 @@ static int check_image(struct pstk__shard_verifier *verifier, const struct pstk_
     if (info.width != field_view->width || info.height != field_view->height)
         return tell_field(verifier, record, i, "the image has %ux%u pixels, its record says %ux%u",
                           info.width, info.height, field_view->width, field_view->height);
+    if (info.channels != field_view->channels || info.bit_depth != field_view->bit_depth ||
+        info.has_palette != ((field_view->flags & PSTK__FIELD_PALETTE) != 0))
+        return tell_samples(verifier, record, i, &info);
     if (field_view->codec == PSTK_CODEC_PLANES) {
         const uint32_t orientation = info.orientation;
         if (pstk__image_planes.probe(field_view->data, field_view->stored_size, PSTK__MAX_PIXELS,

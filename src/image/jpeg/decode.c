@@ -230,7 +230,9 @@ static int jpeg_probe(const void *data, uint64_t size, uint64_t max_pixels,
         *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_JPEG,
                                           .width = h.width,
                                           .height = h.height,
-                                          .orientation = h.orientation};
+                                          .orientation = h.orientation,
+                                          .channels = (uint8_t)h.n_components,
+                                          .bit_depth = 8};
     return r;
 }
 

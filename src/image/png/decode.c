@@ -23,7 +23,8 @@
 #include <string.h>
 
 #define SIGNATURE_SIZE 8
-#define COLOR_TYPE_AT 25     /* in IHDR, the first chunk: PNG 3, 11.2.1 */
+#define BIT_DEPTH_AT 24 /* in IHDR, the first chunk: PNG 3, 11.2.1 */
+#define COLOR_TYPE_AT 25
 #define IHDR_END 33          /* signature, then length, name, 13 bytes and CRC of IHDR */
 #define MAX_SIDE 0x7fffffffu /* the format's limit */
 
@@ -104,6 +105,27 @@ static uint32_t find_orientation(const uint8_t *data, uint64_t size)
     return exif ? pstk__exif_orientation(exif, length) : 1;
 }
 
+/* Samples of a pixel; 0: no PNG has this colour type with this bit depth (PNG 3, 11.2.1). */
+static uint32_t channels_of(uint32_t bit_depth, uint32_t color_type)
+{
+    const int is_whole = bit_depth == 8 || bit_depth == 16;
+    const int is_part = bit_depth == 1 || bit_depth == 2 || bit_depth == 4;
+    switch (color_type) {
+    case PNG_COLOR_TYPE_GRAY:
+        return is_whole || is_part;
+    case PNG_COLOR_TYPE_PALETTE:
+        return bit_depth == 8 || is_part;
+    case PNG_COLOR_TYPE_GRAY_ALPHA:
+        return is_whole ? 2 : 0;
+    case PNG_COLOR_TYPE_RGB:
+        return is_whole ? 3 : 0;
+    case PNG_COLOR_TYPE_RGB_ALPHA:
+        return is_whole ? 4 : 0;
+    default:
+        return 0;
+    }
+}
+
 static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
                      struct pstk__image_info *info, struct pstk_error *err)
 {
@@ -116,17 +138,25 @@ static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
     uint32_t width = read_be32(p + 16), height = read_be32(p + 20);
     if (width > MAX_SIDE || height > MAX_SIDE)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "PNG header with a negative size");
-    if (p[24] == 16 && p[25] == PNG_COLOR_TYPE_GRAY)
+    if (p[BIT_DEPTH_AT] == 16 && p[COLOR_TYPE_AT] == PNG_COLOR_TYPE_GRAY)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
                           "PNG with 16-bit gray is not supported, because programs disagree on its "
                           "RGB values; convert it to 8 bits");
+    const uint32_t channels = channels_of(p[BIT_DEPTH_AT], p[COLOR_TYPE_AT]);
+    if (channels == 0)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "PNG header with colour type %u of %u bits, which no PNG has",
+                          p[COLOR_TYPE_AT], p[BIT_DEPTH_AT]);
     int r = pstk__image_check_size("PNG", width, height, max_pixels, err);
     if (r < 0)
         return r;
     *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_PNG,
                                       .width = width,
                                       .height = height,
-                                      .orientation = find_orientation(p, size)};
+                                      .orientation = find_orientation(p, size),
+                                      .channels = (uint8_t)channels,
+                                      .bit_depth = p[BIT_DEPTH_AT],
+                                      .has_palette = p[COLOR_TYPE_AT] == PNG_COLOR_TYPE_PALETTE};
     return 0;
 }
 

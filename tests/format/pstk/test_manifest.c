@@ -265,7 +265,7 @@ TEST(each_wrong_key_is_named)
         {"\"shape\":[0,4]", "\"shape\":[1,1,1,1,1,1,1,1,1]", "shape"},
         {"\"shape\":[0,4]", "\"shape\":[-1]", "shape"},
         {"\"shape\":[0,4]", "\"shape\":[9223372036854775807]", "shape"},
-        {"\"max_width\":640", "\"max_width\":65536", "fields[0].max_width"},
+        {"\"max_width\":640", "\"max_width\":4294967296", "fields[0].max_width"},
         {",\"max_width\":640", "", "fields[0].max_width is missing"},
         {"\"max_stored\":1000", "\"max_stored\":4294967296", "fields[0].max_stored"},
         {"\"jpeg\":5", "\"jpeg\":0", "jpeg"},

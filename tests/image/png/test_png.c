@@ -330,6 +330,32 @@ TEST(sizes_over_the_limit_are_refused_by_the_header)
     subject_close(&s);
 }
 
+TEST(the_header_says_which_samples_a_file_has)
+{
+    static const uint32_t channels[] = {1, 0, 3, 1, 2, 0, 4}; /* by colour type */
+    static const uint32_t depths[] = {0x10116, 0, 0x10100, 0x116, 0x10100, 0, 0x10100};
+    struct subject s;
+    struct pstk__image_info info;
+    CHECK_EQ(subject_open(&s, &plain), 0);
+    for (uint32_t color = 0; color < 8; color++)
+        for (uint32_t depth = 0; depth < 20; depth++) {
+            s.file[24] = (uint8_t)depth;
+            s.file[25] = (uint8_t)color;
+            put_be32(s.file + 29, crc_of(s.file + 12, 17));
+            const int is_right = color < 7 && depths[color] >> depth & 1;
+            const int is_clipped = color == PNG_COLOR_TYPE_GRAY && depth == 16;
+            CHECK_EQ(pstk__image_probe(s.file, s.size, PSTK__MAX_PIXELS, &info, &s.err),
+                     is_clipped ? PSTK_ENOTSUP
+                     : is_right ? 0
+                                : PSTK_EBADMSG);
+            CHECK(!is_right || is_clipped ||
+                  (info.channels == channels[color] && info.bit_depth == depth &&
+                   info.has_palette == (color == PNG_COLOR_TYPE_PALETTE)));
+            CHECK(is_right || strstr(s.err.message, "which no PNG has"));
+        }
+    subject_close(&s);
+}
+
 TEST(an_arena_that_is_too_small_is_an_error_at_any_size)
 {
     struct png_spec spec = plain;
@@ -535,6 +561,7 @@ int main(void)
         CASE(sizes_over_the_limit_are_refused_by_the_header),
         CASE(an_arena_that_is_too_small_is_an_error_at_any_size),
         CASE(pixels_of_the_key_are_transparent_as_in_pillow),
+        CASE(the_header_says_which_samples_a_file_has),
         CASE(a_large_interlaced_image_takes_no_more_than_was_promised),
         CASE(a_key_that_is_cut_short_is_damage_where_alpha_is_asked_for),
         CASE(an_odd_trns_chunk_of_a_palette_gives_the_alpha_of_pillow),
