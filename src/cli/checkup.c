@@ -182,7 +182,7 @@ static void judge_batch(struct patient *patient, const struct pstk_error *err)
         find(patient->checkup, "loader", FINDING_ERROR, "the first batch fails%s%s",
              is_same ? " for the same reason as labels" : ": ", is_same ? "" : err->message);
     finding->is_damage = is_damage(err);
-    if (err->code == PSTK_EBADMSG) /* other messages say what to do */
+    if (err->code == PSTK_EBADMSG) /* other messages contain advice */
         advise(finding, "pack again%s",
                err->record == PSTK_NONE
                    ? ", or copy the damaged files again from where they are whole"

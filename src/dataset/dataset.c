@@ -33,9 +33,9 @@ const struct pstk__source *pstk__dataset_source(const struct pstk_dataset *datas
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-/* Files kept open: those of one sample at least, as far as a quarter of the limit of open files
- * allows: a loader in the same process takes half. With fewer, reading samples in turn would open a
- * file for every value. */
+/* Return the number of files kept open: at least those of one sample, but at most a quarter of the
+ * limit of open files, because a loader in the same process takes half. With fewer, reading samples
+ * in turn would open a file for every value. */
 static uint32_t n_open_files(const struct pstk__source *source)
 {
     const uint32_t n = pstk__source_n_extents(source, PSTK__ALL_FIELDS);
@@ -84,7 +84,7 @@ void pstk_free(void *data)
     free(data);
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 int pstk_dataset_get_info(const struct pstk_dataset *dataset, struct pstk_dataset_info *info)
 {

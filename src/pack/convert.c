@@ -54,7 +54,7 @@ void pstk__convert_size(const struct pstk_convert *how, uint32_t *width, uint32_
     }
 }
 
-/* ---- what was asked for --------------------------------------------------------------------- */
+/* ---- settings ------------------------------------------------------------------------------- */
 
 static int invalid(struct pstk_error *err, const char *why)
 {
