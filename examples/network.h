@@ -25,7 +25,7 @@ constexpr int SIDE = 32, N_INPUTS = 3 * SIDE * SIDE, N_HIDDEN = 256;
 constexpr int WARP = 32, BLOCK = 256;
 constexpr float MOMENTUM = 0.9f;
 
-// ---- calls that may fail, things that are given back -------------------------------------------
+// ---- calls that may fail, objects that are freed -----------------------------------------------
 
 inline void check(cudaError_t result, const char *call)
 {
@@ -41,8 +41,8 @@ inline void check(cublasStatus_t result, const char *call)
 #endif
 #define CHECK(call) check(call, #call)
 
-// After an error or Ctrl-C the device may still be using it. The call that broke the device has
-// already reported what fails here.
+// After an error or Ctrl-C the device may still use the object. If this call fails, the call that
+// broke the device has already reported it.
 template <auto give_back> struct GiveBack {
     template <typename T> void operator()(T *thing) const
     {

@@ -12,8 +12,8 @@
 //   network.learn(...)        kernels in that stream, on the batch's device pointers
 //   the loop's next turn      releases the batch; its memory is reused once the stream gets there
 //
-// So the program runs ahead of the device, and nothing in the loop waits for it: the loss is summed
-// on the device, copied now and then by the stream, and looked at one report later.
+// So the program runs ahead of the device, and nothing in the loop waits for it. The device sums
+// the loss, the stream copies it now and then, and the program reads it one report later.
 #include "network.h"
 
 #include <penstock/format.h>
@@ -38,7 +38,7 @@ namespace
 constexpr int STEPS_PER_REPORT = 200;                // and one at the end of each epoch
 constexpr int MAX_ROWS = 65536, MAX_CLASSES = 32767; // a product of sizes is an int
 
-// ---- how it goes -------------------------------------------------------------------------------
+// ---- progress ----------------------------------------------------------------------------------
 
 class Report
 {
@@ -50,8 +50,8 @@ class Report
     {
         CHECK(cudaMemsetAsync(totals.get(), 0, sizeof(Totals), stream));
     }
-    // After n_steps of the epoch, n_images since the last time: print what was fetched then, and
-    // have the stream fetch what there is now.
+    // Call after n_steps of the epoch, and n_images since the last call. Print the totals that the
+    // last call fetched, and let the stream fetch the present ones.
     void next(const pstk_stats &now, int epoch, int n_steps, int n_images)
     {
         print();
@@ -103,8 +103,8 @@ struct Options {
     float rate = 0.005f;
 };
 
-// Ctrl-C while there is one of these ends the training; once more, and it kills. A loader that
-// waits is woken; one that never has to wait is not, hence the flag.
+// While one of these exists, Ctrl-C ends the training, and a second Ctrl-C kills the program. The
+// handler wakes a loader that waits. It also sets a flag, for a loader that never has to wait.
 class Interruptible
 {
   public:

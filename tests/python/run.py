@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs unittest files and tells TAP. usage: run.py FILE... [-k WORD]
+"""Run unittest files and print TAP. usage: run.py FILE... [-k WORD]
 
-With -k only the tests whose names have WORD. What raises unittest.SkipTest is a skip with its reason, also
-when it is raised while a file is imported. Exit status 1: something failed.
+With -k, run only the tests whose names have WORD. A test or a file that raises unittest.SkipTest is a skip with its
+reason. Exit status 1: something failed.
 """
 import importlib.util
 import pathlib
