@@ -171,7 +171,8 @@ class Files(Case):
         view = pickle.loads(pickle.dumps(importers.ParquetFiles([self.path("a.parquet")])))
         self.assertEqual([view[i]["n"] for i in (49, 0, 7, 6)], [49, 0, 7, 6])
         parquet.write_table(table.select(["n"]), self.path("some/2.parquet"))
-        self.assert_says(["2.parquet", "other columns"], quiet, self.path("some"), self.path("no"))
+        words = ["2.parquet: columns are n; must be those of", "0.parquet: n, t"]
+        self.assert_says(words, quiet, self.path("some"), self.path("no"))
         parquet.write_table(pa.table({"n": [1, None]}), self.path("none.parquet"))
         self.assert_says("NoneType", quiet, self.path("none.parquet"), self.path("no"))
 
@@ -259,11 +260,12 @@ class Files(Case):
     def test_class_names_that_cannot_be_numbered(self):
         rows = [{"x": i, "animal": "cat"} for i in range(3)] + [{"x": 3, "animal": 7}]
         for words, source, more in (
-            (["sample 3", "animal", "holds a int", "must be text"], rows, {}),
+            (["sample 3", "animal", "value is of type int; must be text"], rows, {}),
             (["sample 0", "did you mean 'animal'"], rows, {"classes": "animals"}),
-            (["sample 0", "'cat' is no class name", "did you mean 'cats'"], rows, {"names": ["cats"]}),
+            (["sample 0", "value is 'cat'; must be one of the class names; did you mean 'cats'"], rows,
+             {"names": ["cats"]}),
             (["names: value is None", "iterable"], iter(rows), {}),
-            (["names", "twice"], rows, {"names": ["cat", "cat"]}),
+            (["names: value has 'cat' twice"], rows, {"names": ["cat", "cat"]}),
         ):
             error = self.assert_says(words, quiet, source, self.path("no"), **{"classes": "animal", **more})
             self.assertIsInstance(error, penstock.PenstockError)
@@ -274,7 +276,7 @@ class Files(Case):
             importers.field_names(["a b", "c/d", "é", "ok.1"]),
             {"a b": "a_b", "c/d": "c_d", "é": "_", "ok.1": "ok.1"},
         )
-        self.assert_says("same field name", importers.field_names, ["a b", "a/b"])
+        self.assert_says("columns: names are a b, a/b; must differ", importers.field_names, ["a b", "a/b"])
 
 
 class Columns(Case):
@@ -310,7 +312,7 @@ class Columns(Case):
             datasets.DatasetDict({"train": one}).save_to_disk(self.path("saved"))
         self.assertEqual(len(quiet(self.path("saved"), self.path("again"))), 3)
         two = datasets.DatasetDict({"train": one, "test": one})
-        said = self.assert_says("has several splits", quiet, two, self.path("no"))
+        said = self.assert_says("value has 2 splits; must have 1", quiet, two, self.path("no"))
         self.assertIn("dataset['train'], dataset['test']", str(said))
         self.assert_says("no splits", quiet, datasets.DatasetDict(), self.path("no"))
 

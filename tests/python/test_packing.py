@@ -259,7 +259,7 @@ class Parallel(Case):
         with open(self.path("file"), "w"):
             pass
         self.assert_says("file", quiet, Untouched(), self.path("file"))
-        self.assert_says("nothing to pack", quiet, Source(0), self.path())
+        self.assert_says("dataset: value has no samples", quiet, Source(0), self.path())
         self.assertEqual(self.left(), ["file"])
 
     def test_torch_data_sets(self):
@@ -354,7 +354,7 @@ class Forms(Case):
         for samples, words in [
             ([{"x": None}], ["field x", "sample 0", "NoneType"]),
             ([{"x": 1}, {"x": "a"}], ["sample 0", "has int, sample 1", "has str"]),
-            ([{"x": 1}, {"x": 1}, {"y": 1}], ["differ in their fields", "has x, sample 2", "has y"]),
+            ([{"x": 1}, {"x": 1}, {"y": 1}], ["fields: ", "has x, sample 2", "has y; must be the same"]),
             ([{"x": np.zeros(2)}, {"x": np.zeros((2, 2))}],
              ["field x", "sample 1", "2 dimensions", "declare"]),
             ([{"x": np.zeros(2, "i4")}, {"x": np.zeros(2)}], ["field x", "has int32, sample 1", "float64"]),
@@ -376,7 +376,7 @@ class Forms(Case):
             inferred_schema([{"x": 1}, {"x": "a"}], [3, 90])
 
     def test_what_is_no_data_set(self):
-        for source, words in ((np.array(5), "without dimensions"), (5, "int cannot be packed")):
+        for source, words in ((np.array(5), "without dimensions"), (5, "dataset: value is of type int; must be")):
             self.assertIsInstance(self.assert_says(words, quiet, source, self.path()), TypeError)
         with unittest.mock.patch.dict(sys.modules, {"numpy": None}):
             error = self.assert_says("pip install numpy", quiet, [{"x": [1, 2]}], self.path())
@@ -446,11 +446,11 @@ class Forms(Case):
             self.assert_says(
                 ["sample 20", "disk on fire"], quiet, numbers(20, True), self.path("b"), schema=schema
             )
-            self.assert_says("nothing to pack", quiet, numbers(0), self.path("b"), schema=schema)
-        self.assert_says("num_workers is 2", quiet, numbers(3), self.path("b"), num_workers=2)
+            self.assert_says("value has no samples", quiet, numbers(0), self.path("b"), schema=schema)
+        self.assert_says("num_workers: value is 2; must be 0", quiet, numbers(3), self.path("b"), num_workers=2)
         for wrong in (5, None):
             self.assertIsInstance(
-                self.assert_says("cannot be packed", quiet, wrong, self.path("b")), TypeError
+                self.assert_says("dataset: value is ", quiet, wrong, self.path("b")), TypeError
             )
         self.assertEqual(self.left(), ["data"])
 

@@ -231,7 +231,7 @@ class Show(Case):
             ([self.path()], dict(colums=2), "did you mean 'columns'?"),
             ([self.path()], dict(nrow=2), "penstock.show has no argument 'nrow': columns="),
             ([self.path(), 4, [1]], {}, "takes source, n by position"),
-            ([self.path(), 0], {}, "n is 0"),
+            ([self.path(), 0], {}, "n: value is 0; must be"),
             ([{"x": np.zeros((1, 2, 2, 3))}], dict(ids=[1]), "path or a Dataset"),
             ([5], {}, "int cannot be shown"),
         ]:

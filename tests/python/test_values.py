@@ -79,7 +79,7 @@ class WholeNumbers(Case):
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout.count("rounding is meant"), 2, done.stderr)
-        self.assertEqual(done.stdout.count("give a flat list"), 5, done.stdout)  # of the other sign
+        self.assertEqual(done.stdout.count("must be a flat list"), 5, done.stdout)  # of the other sign
 
     def test_a_mixed_column_is_packed_by_its_schema(self):
         samples = [{"n": 0.5}] * 8 + [{"n": 2**53 + 1}]
@@ -111,7 +111,8 @@ class Broken:
 
 class SingleNumbers(Case):
     def refused(self, kind, value, *words):
-        error = self.assert_says(["field x", f"holds {kind}", *words], encode, kind, value)
+        words = ["field x: value is", "must be one ", f"number for {kind}", *words]
+        error = self.assert_says(words, encode, kind, value)
         self.assertIsInstance(error, FieldError)
 
     def test_arrays_are_not_taken_for_numbers(self):
@@ -204,7 +205,8 @@ class Dtypes(Case):
 
     def test_fields_that_do_not_fit_the_library_are_refused(self):
         for arguments, words in (
-                ((bytes, None, "zstd", 2**40), "level"), ((bytes, None, ["zstd"]), "no codec"),
-                (("uint8", (2**64 + 1,)), "dimension"), ((3.5,), "no kind"), (([],), "no kind")):
+                ((bytes, None, "zstd", 2**40), "level: value is 1099511627776; must be"),
+                ((bytes, None, ["zstd"]), "codec: value is ['zstd']; must be one of none, zstd, planes"),
+                (("uint8", (2**64 + 1,)), "dimension"), ((3.5,), "kind: value is"), (([],), "kind: value is")):
             error = self.assert_says(words, penstock.Field, *arguments)
             self.assertIsInstance(error, penstock.SettingsError)

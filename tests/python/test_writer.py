@@ -65,7 +65,7 @@ class Schemas(unittest.TestCase):
             ({"x": "imge"}, ["x", "did you mean 'image'"]),
             ({"x": ("uint8", (-3,))}, ["x", "-3"]),
             ({"x": ("uint8", ())}, ["x", "1 to 8"]),
-            ({"x": ("image", (3,))}, ["x", "no shape"]),
+            ({"x": ("image", (3,))}, ["field x: shape: value is (3,); must be None"]),
             ({"a b": "int8"}, ["a b"]),
             ({}, ["0 fields"]),
             ({"x": ("uint8",)}, ["x", "(dtype, shape)"]),
@@ -206,7 +206,7 @@ class Values(Case):
             [sys.executable, "-c", code, self.path()], capture_output=True, text=True, check=False
         )
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("field x: holds int16", done.stdout)
+        self.assertIn("field x: value is of type list; must be of numbers for int16", done.stdout)
         self.assertIn("pip install numpy", done.stdout)
         self.assertIn("{'y': 0.5}", done.stdout)
         self.assertEqual([r["x"].tolist() for r in penstock.Dataset(self.path())], [[1, -2], [3]])
@@ -320,7 +320,7 @@ class Endings(Case):
         self.assertEqual(self.assert_says(["already", "overwrite=True"], write, 2).code, "PSTK_EEXIST")
         write(3, overwrite=True)
         self.assertEqual(penstock.Dataset(self.path())[0]["x"], 3)
-        self.assert_says("range", write, 300, overwrite=True)
+        self.assert_says("must be from -128 to 127", write, 300, overwrite=True)
         self.assertEqual(penstock.Dataset(self.path())[0]["x"], 3)
 
     def test_a_manifest_of_another_program_is_no_data_set_to_replace(self):

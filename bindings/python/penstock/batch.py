@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a loader hands out: tensors, as a dict, a tuple or a dataclass, and what the batch tells of itself.
+"""What a loader hands out: tensors, as a dict, a tuple or a dataclass, with a record of where they are from.
 
-Every form has these beside its tensors: epoch, position, next_position, index, n_valid, sample_ids,
+Every form has these in addition to its tensors: epoch, position, next_position, index, n_valid, sample_ids,
 replacements, crops, record_stream and to; a dataclass of the user's has all but `to` in its attribute `info`.
 What other libraries make of a batch has the tensors only, except where they call its `to`.
 """
@@ -43,7 +43,7 @@ class ImageOutput(NamedTuple):
 
 
 class BatchInfo:
-    """What a batch tells of itself. It holds no slot, but on a device, where record_stream needs it.
+    """Where a batch is from. It holds no slot, except on a device, where record_stream needs it.
 
     epoch, index: of the batch. position: of its first sample over all ranks; next_position: the cursor to
     save once the batch is used. n_valid: rows that are samples.
@@ -123,7 +123,7 @@ def _unpickle(*values: Any) -> BatchInfo:
     return info
 
 
-class _Told(Hints):
+class _Form(Hints):
     """The attributes that every form of a batch has. `info` is None in what others made of a batch."""
 
     _hints = BATCH_ATTRIBUTES
@@ -135,20 +135,20 @@ class _Told(Hints):
         return super()._hint(name)
 
     @property
-    def _told(self) -> BatchInfo:
+    def _known(self) -> BatchInfo:
         if self.info is None:
-            raise AttributeError("only batches as they come from a loader tell epoch, position, sample_ids "
+            raise AttributeError("only batches as they come from a loader have epoch, position, sample_ids "
                                  "and the like; this one was made from another")
         return self.info
 
-    epoch = property(lambda self: self._told.epoch, doc="Epoch.")
-    position = property(lambda self: self._told.position, doc="Of the first sample over all ranks.")
-    next_position = property(lambda self: self._told.next_position, doc="The cursor behind the batch.")
-    index = property(lambda self: self._told.index, doc="Number of the batch in its epoch.")
-    n_valid = property(lambda self: self._told.n_valid, doc="Rows that are samples.")
-    sample_ids = property(lambda self: self._told.sample_ids, doc=BatchInfo.sample_ids.__doc__)
-    replacements = property(lambda self: self._told.replacements, doc=BatchInfo.replacements.__doc__)
-    crops = property(lambda self: self._told.crops, doc=BatchInfo.crops.__doc__)
+    epoch = property(lambda self: self._known.epoch, doc="Epoch.")
+    position = property(lambda self: self._known.position, doc="Of the first sample over all ranks.")
+    next_position = property(lambda self: self._known.next_position, doc="The cursor just past the batch.")
+    index = property(lambda self: self._known.index, doc="Number of the batch in its epoch.")
+    n_valid = property(lambda self: self._known.n_valid, doc="Rows that are samples.")
+    sample_ids = property(lambda self: self._known.sample_ids, doc=BatchInfo.sample_ids.__doc__)
+    replacements = property(lambda self: self._known.replacements, doc=BatchInfo.replacements.__doc__)
+    crops = property(lambda self: self._known.crops, doc=BatchInfo.crops.__doc__)
 
     def record_stream(self, stream: Any) -> None:
         """Let a further stream use all tensors of the batch: see penstock.record_stream."""
@@ -210,7 +210,7 @@ def _shape(value: Any) -> str:
     return f"{dtype} {list(getattr(value, 'shape', []))}"
 
 
-class Batch(dict[str, Any], _Told):
+class Batch(dict[str, Any], _Form):
     """The tensors of a batch by their names.
 
     Iterating, and with it unpacking, gives the tensors in the order of the outputs: `for x, y in loader`.
@@ -267,7 +267,7 @@ class Batch(dict[str, Any], _Told):
         return f"<penstock.Batch {{{parts}}}" + (f" {self.info}>" if self.info else ">")
 
 
-class TupleBatch(tuple[Any, ...], _Told):
+class TupleBatch(tuple[Any, ...], _Form):
     """The tensors of a batch in the order of the outputs."""
 
     def _parts(self) -> dict[str, Any]:
@@ -366,7 +366,7 @@ def _tuple_maker(found: list[Any], info: BatchInfo) -> Any:
     return batch
 
 
-class _Made(_Told):
+class _Made(_Form):
     """The base of dataclasses that are made here, which pickle cannot find by their name."""
 
     def _parts(self) -> dict[str, Any]:
@@ -410,8 +410,8 @@ def _dataclass_maker(cls: type, names: tuple[str, ...]) -> Maker:
         raise errors.SettingsError(f"form: {cls.__name__} needs {', '.join(unfilled)}, and no output has that "
                                    "name: give the field a default, or an output of its name")
     if "info" not in fields and not getattr(cls, "__dictoffset__", 0):
-        raise errors.SettingsError(f"form: {cls.__name__} has slots and none for what the batch tells of "
-                                   "itself: add the field `info: object = None`")
+        raise errors.SettingsError(f"form: {cls.__name__} has slots and none for the batch's info: add "
+                                   "the field `info: object = None`")
 
     def make(found: list[Any], info: BatchInfo) -> Any:
         batch = cls(**dict(zip(names, found)), **({"info": info} if needs_info else {}))
@@ -420,12 +420,12 @@ def _dataclass_maker(cls: type, names: tuple[str, ...]) -> Maker:
     return make
 
 
-def told_by(batch: Any) -> BatchInfo:
-    """What a batch tells of itself. TypeError: it is none as it came from a loader."""
+def info_of(batch: Any) -> BatchInfo:
+    """Where a batch is from. TypeError: it is none as it came from a loader."""
     info = batch if isinstance(batch, BatchInfo) else getattr(batch, "info", None)
     if not isinstance(info, BatchInfo):
-        raise TypeError(f"a {type(batch).__name__} does not tell where it is from: give the batch as it came "
-                        "from the loader, not what was made of it")
+        raise TypeError(f"after: value is of type {type(batch).__name__}, without info; must be a batch as "
+                        "it came from the loader, not what was made of it")
     return info
 
 
@@ -450,12 +450,12 @@ def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> 
     """What all batches have in common, from one of them."""
     found = []
     for index, (name, output) in enumerate(outputs.items()):
-        told = batch.tensors[index]
-        shape, strides = tuple(told.shape[:told.n_dims]), tuple(told.strides[:told.n_dims])
+        given = batch.tensors[index]
+        shape, strides = tuple(given.shape[:given.n_dims]), tuple(given.strides[:given.n_dims])
         turned = output.layout == "channels_last"
         if turned:
             shape, strides = (tuple(values[i] for i in (0, 3, 1, 2)) for values in (shape, strides))
-        ragged = told.kind in (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED)
-        found.append(tensors.Layout(name, told.dtype, shape, strides, _c.lib.pstk_dtype_size(told.dtype),
+        ragged = given.kind in (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED)
+        found.append(tensors.Layout(name, given.dtype, shape, strides, _c.lib.pstk_dtype_size(given.dtype),
                                     ragged, not turned, device))
     return tuple(found)

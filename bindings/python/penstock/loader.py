@@ -100,9 +100,9 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
         found = ranks.find()
     elif rank is None and world is None:
         found = ranks.Ranks()
-        told = ranks.passed_over()
-        if told is not None:
-            warnings.warn(told, stacklevel=4)  # to who opens the loader
+        warning = ranks.passed_over()
+        if warning is not None:
+            warnings.warn(warning, stacklevel=4)  # to who opens the loader
     else:
         if rank is None:
             raise SettingsError(f"rank: value is None, and world is {world}; must be given, or every process "
@@ -363,7 +363,7 @@ class Loader(Hints):
 
     @property
     def n_batches_left(self) -> int:
-        """Number of batches behind the cursor in its epoch."""
+        """Number of batches from the cursor to the end of its epoch."""
         return self._place.n_left(*self.cursor)
 
     @property
@@ -388,12 +388,12 @@ class Loader(Hints):
 
     @property
     def cursor(self) -> tuple[int, int]:
-        """(epoch, position) behind the batch that was handed out last."""
+        """(epoch, position) just past the batch that was handed out last."""
         return self._place.seen()
 
     @property
     def current_epoch(self) -> int:
-        """The epoch that the next batch is of; behind the last batch of one, until it is asked for more, still
+        """The epoch that the next batch is of; after the last batch of one, until it is asked for more, still
         that one."""
         return self._place.current_epoch()
 
@@ -518,12 +518,12 @@ class Loader(Hints):
     # ---- state -------------------------------------------------------------------------------------------
 
     def state_dict(self, after: Any = None) -> dict[str, Any]:
-        """Where the loader is, as a dict that JSON holds (see penstock.state): behind the batch that was
-        handed out last, or behind the batch `after`."""
+        """Where the loader is, as a dict that JSON holds (see penstock.state): just past the batch that was
+        handed out last, or past the batch `after`."""
         epoch, position = self.cursor
         if after is not None:
-            told = batches.told_by(after)
-            epoch, position = told.epoch, told.next_position
+            info = batches.info_of(after)
+            epoch, position = info.epoch, info.next_position
         return {"version": state.VERSION, "epoch": epoch, "position": position, "seed": self._numbers["seed"],
                 "order": self._order, "order_version": _c.ORDER_VERSION,
                 "data_set": self._catalog.info.identity, "n_samples": self.n_samples,

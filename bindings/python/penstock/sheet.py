@@ -218,7 +218,7 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
     if not n_left:
         epoch, position, n_left = epoch + 1, 0, len(loader)
     ranks, said = loader.ranks, loader.state_dict()
-    n = min(n, n_left * loader.batch_size)  # last_batch="drop" leaves out what comes behind
+    n = min(n, n_left * loader.batch_size)  # last_batch="drop" leaves out what comes after
     with Dataset(loader.path) as dataset:
         label, names = _label_field(dataset, label), dataset.names
         outputs = _outputs(found[field or next(iter(found))], label)
@@ -249,7 +249,7 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
          columns: int | None = None, layout: str | None = None) -> Any:
     """A contact sheet as a PIL image, which a notebook shows by itself and .save("sheet.png") keeps.
 
-    source: a Loader: the samples behind the batch that it handed out last, where a pass that was begun and
+    source: a Loader: the samples after the batch that it handed out last, where a pass that was begun and
         load_state_dict(state_dict()) go on; at the end of an epoch, those of the next. Cropped and flipped as
         they will be, before Normalize. The loader does not move: a second one reads them. (A new `for` after
         one that was left early begins the next epoch, which is not what is shown.) The path of a data set:

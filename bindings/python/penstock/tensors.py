@@ -76,7 +76,7 @@ class Share:
         try:
             self._capsule = _capsule_share(byref(batch), stream, None)
         except RuntimeError:
-            self._capsule = _told(_capsule_share, byref(batch), stream)
+            self._capsule = _again(_capsule_share, byref(batch), stream)
         self.pointer = c_void_p(_capsule_pointer(self._capsule, b"penstock.share"))
         self.stream = stream
 
@@ -85,7 +85,7 @@ class Share:
         return _share_batch(self.pointer)
 
 
-def _told(make: Callable[..., Any], *arguments: Any) -> Any:
+def _again(make: Callable[..., Any], *arguments: Any) -> Any:
     """Call once more what has failed, for the library's own error."""
     error = errors.new()
     try:
@@ -119,14 +119,14 @@ def _capsule_of(tensor: Tensor) -> Any:
     try:
         capsule = _capsule_tensor(tensor.share.pointer, tensor.index, None)
     except RuntimeError:
-        capsule = _told(_capsule_tensor, tensor.share.pointer, tensor.index)
+        capsule = _again(_capsule_tensor, tensor.share.pointer, tensor.index)
     if tensor.patched:
         _patch(_capsule_pointer(capsule, b"dltensor"), tensor)
     return capsule
 
 
 def _patch(pointer: int, tensor: Tensor) -> None:
-    """Where not the whole tensor is meant, or not in its own order, or the offsets beside it."""
+    """Where not the whole tensor is meant, or not in its own order, or its offsets."""
     dl = _DLTensor.from_address(pointer)  # the first member
     dl.data = tensor.address
     dl.n_dims = len(tensor.shape)
@@ -262,7 +262,7 @@ class Tensor:
         return cast(form, self.shape).tolist() if self.nbytes else []
 
     def read(self, stream: int | None = None) -> bytes:
-        """Copy to the host, in memory order; waits for it. stream: of a device: the copy comes behind what is
+        """Copy to the host, in memory order; waits for it. stream: of a device: the copy comes after what is
         in it; None is the stream that the batch was taken on."""
         if self.device[0] == DL_CPU:
             return self.memoryview().tobytes()
@@ -381,21 +381,21 @@ def find(share: Share, layouts: tuple[Layout, ...], n_valid: int) -> list[Any]:
     found: list[Any] = []
     whole = n_valid == batch.n_rows
     for index, layout in enumerate(layouts):
-        told = batch.tensors[index]
-        tensor = Tensor(share, index, layout, told.data)
+        given = batch.tensors[index]
+        tensor = Tensor(share, index, layout, given.data)
         if layout.ragged:
-            found.append(_find_ragged(tensor, told, n_valid))
+            found.append(_find_ragged(tensor, given, n_valid))
         else:
             found.append(tensor if whole else tensor.cut(n_valid))
     return found
 
 
-def _find_ragged(tensor: Tensor, told: Any, n_valid: int) -> Ragged:
-    tensor.cut(told.shape[0])
-    offsets = _offsets(tensor, told.offsets, n_valid, (DL_CPU, 0))
-    if not told.device_offsets:
+def _find_ragged(tensor: Tensor, given: Any, n_valid: int) -> Ragged:
+    tensor.cut(given.shape[0])
+    offsets = _offsets(tensor, given.offsets, n_valid, (DL_CPU, 0))
+    if not given.device_offsets:
         return Ragged(tensor, offsets, offsets)
-    return Ragged(tensor, offsets, _offsets(tensor, told.device_offsets, n_valid, tensor.device))
+    return Ragged(tensor, offsets, _offsets(tensor, given.device_offsets, n_valid, tensor.device))
 
 
 def _offsets(tensor: Tensor, at: Any, n_valid: int, device: tuple[int, int]) -> Tensor:

@@ -21,14 +21,16 @@ class _Numbers:
         self._field, self._fields = field, fields
         self._numbers = {name: i for i, name in enumerate(names)}
         if len(self._numbers) != len(self.classes):
-            raise SettingsError("names: some class name is there twice; must be there once")
+            twice = next(name for i, name in enumerate(names) if self._numbers[name] != i)
+            raise SettingsError(f"names: value has {twice!r} twice; must have each class name once")
 
     def of(self, sample: Any) -> dict[str, Any]:
         """The record of a sample, with the number in place of the name. Raises FieldError."""
         record = dict(record_of(sample, self._fields))
         name = _name(record, self._field)
         if name not in self._numbers:
-            raise FieldError(self._field, f"{name!r} is no class name" + near_or_all(name, self.classes))
+            raise FieldError(self._field, f"value is {name!r}; must be one of the class names"
+                             + near_or_all(name, self.classes))
         record[self._field] = self._numbers[name]
         return record
 
@@ -60,11 +62,12 @@ class _Stream(_Numbers):
 
 def _name(record: Mapping[str, Any], field: str) -> str:
     if field not in record:
-        raise FieldError(field, "classes names this field, and the sample does not have it" +
-                         near_or_all(field, map(str, record)))
+        raise FieldError(field, "the sample has no value; must have one, since classes names this field"
+                         + near_or_all(field, map(str, record)))
     name = plain_text(record[field])
     if not isinstance(name, str):
-        raise FieldError(field, f"classes names this field, and it holds a {type(name).__name__}; must be text")
+        raise FieldError(field, f"value is of type {type(name).__name__}; must be text, since classes names "
+                                "this field")
     return name
 
 

@@ -30,18 +30,18 @@ def field_names(columns: Sequence[Any]) -> dict[Any, str]:
     """A field's name for each column: other characters than a field's become _. Raises SettingsError."""
     names = {column: re.sub(r"[^A-Za-z0-9_.-]", "_", str(column))[:63] or "_" for column in columns}
     if len(set(names.values())) != len(names):
-        raise SettingsError("of these columns some would have the same field name: "
-                            + ", ".join(map(str, columns)))
+        raise SettingsError(f"columns: names are {', '.join(map(str, columns))}; must differ also where _ "
+                            "replaces characters other than letters, digits, _ . - (rename some)")
     return names
 
 
 def _common_length(lengths: Mapping[Any, int], where: str) -> int:
     if not lengths:
-        raise SettingsError(f"{where} has no arrays")
+        raise SettingsError(f"{where}: value has no arrays; must have at least 1")
     if len(set(lengths.values())) != 1:
-        told = ", ".join(f"{name}: {n}" for name, n in lengths.items())
-        raise SettingsError(f"{where}: the arrays have different lengths ({told}); a record takes a row of "
-                            "each")
+        found = ", ".join(f"{name}: {n}" for name, n in lengths.items())
+        raise SettingsError(f"{where}: the arrays have different lengths ({found}); must have one length, "
+                            "since a record takes a row of each")
     return next(iter(lengths.values()))
 
 
@@ -64,10 +64,11 @@ class Columns:
         for name, column in columns.items():
             has_rows = hasattr(column, "__len__") and getattr(column, "shape", None) != ()
             if not has_rows or isinstance(column, (str, bytes)):
-                raise SettingsError(f"{where}: {name} is a {type(column).__name__} without rows: leave it "
-                                    "out")
+                raise SettingsError(f"{where}: {name} is of type {type(column).__name__}, without rows; must "
+                                    "have rows (leave it out)")
             if str(getattr(column, "dtype", "")) == "object":
-                raise SettingsError(f"{where}: {name} is an array of Python objects: give numbers or text")
+                raise SettingsError(f"{where}: {name} is an array of Python objects; must be of numbers or "
+                                    "text")
         self._n = _common_length({name: len(column) for name, column in columns.items()}, where)
 
     def __len__(self) -> int:
@@ -124,8 +125,8 @@ def from_torch(path: str) -> Any:
             return Columns({str(i): tensor for i, tensor in enumerate(loaded)}, path)
     if isinstance(loaded, list):
         return loaded
-    raise SettingsError(f"{path} holds a {type(loaded).__name__}: give tensors of one length, or a list of "
-                        "samples")
+    raise SettingsError(f"{path}: value is of type {type(loaded).__name__}; must be tensors of one length, "
+                        "or a list of samples")
 
 
 # ---- files that are opened again in each process ----------------------------------------------------
@@ -256,8 +257,8 @@ class ParquetFiles:
         for i, path in enumerate(self._paths):
             file = self._file(i)
             if columns is not None and file.schema_arrow.names != columns:
-                raise SettingsError(f"{path} has other columns than {self._paths[0]}: "
-                                    f"{', '.join(file.schema_arrow.names)}")
+                raise SettingsError(f"{path}: columns are {', '.join(file.schema_arrow.names)}; must be "
+                                    f"those of {self._paths[0]}: {', '.join(columns)}")
             columns = file.schema_arrow.names
             for group in range(file.num_row_groups):
                 self._places.append((i, group))
@@ -327,9 +328,8 @@ def _hugging_face_from_disk(path: str) -> Any:
 def _only_split(splits: Mapping[str, Any], where: str, written: str) -> Any:
     """Of a dict of splits the one that it has. written: how one of them is written, with {}."""
     if len(splits) != 1:
-        raise SettingsError(f"{where} has {'several' if splits else 'no'} splits"
-                            + (": pack one of them: " if splits else "")
-                            + ", ".join(written.format(name) for name in splits))
+        one = f" (pack one of them: {', '.join(written.format(name) for name in splits)})" if splits else ""
+        raise SettingsError(f"{where}: value has {len(splits)} splits; must have 1{one}")
     return next(iter(splits.values()))
 
 
@@ -362,14 +362,13 @@ def _opened_path(path: str) -> Any:
         raise FileNotFoundError(2, "there is no such file to pack", path)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in _SUFFIXES:
-        raise SettingsError(f"{path}: files that end in {suffix or 'nothing'} cannot be packed; there are: "
-                            + ", ".join(_SUFFIXES))
+        raise SettingsError(f"{path}: suffix is {suffix or 'empty'}; must be one of {', '.join(_SUFFIXES)}")
     return _SUFFIXES[suffix](path)
 
 
 def opened(source: Any) -> Any:
-    """What pack takes, made map-style where it is a path, a dict of columns, or Hugging Face's; else as it
-    is. An ImageFolder has no samples here: the command packs it."""
+    """Open what pack takes. A path, a dict of columns, or a data set of Hugging Face's becomes map-style;
+    others are as they are. An ImageFolder has no samples here: the command packs it."""
     if isinstance(source, (str, os.PathLike)):
         return _opened_path(paths.local(source))
     if is_a(source, "datasets", "DatasetDict", "IterableDatasetDict"):
@@ -378,11 +377,13 @@ def opened(source: Any) -> Any:
         return HuggingFaceDataset(source)
     if is_a(source, "pandas", "DataFrame"):
         if not source.columns.is_unique:
-            raise SettingsError("the DataFrame has several columns of one name: rename them")
+            raise SettingsError("the DataFrame: value has several columns of one name; must have different "
+                                "names (rename them)")
         return Columns(dict(source.items()), "the DataFrame")
     if isinstance(source, Mapping):
         if not all(is_array(v) or isinstance(v, (list, tuple)) for v in source.values()):
-            raise TypeError("a dict is packed as columns: give arrays, tensors or lists of one length")
+            raise TypeError("the dict: a value is no column; must be arrays, tensors or lists of one length, "
+                            "as a dict is packed as columns")
         return Columns(source)
     return _by_position(source)
 

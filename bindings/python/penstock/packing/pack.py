@@ -5,7 +5,7 @@
            +-- process 1: samples [n/k, 2n/k) - part 1 ---+-- commit: hard links -- data set
            +-- ...
 
-The parts lie beside the data set, in a directory `.NAME.parts-XXXXXXXX` of each pack's own, while they are
+The parts lie next to the data set, in a directory `.NAME.parts-XXXXXXXX` of each pack's own, while they are
 made. A writer holds the data set's own directory from before the first sample until it commits the parts
 there, so that two packs cannot meet; it is also what refuses a path before any work.
 """
@@ -39,7 +39,7 @@ from ..errors import SettingsError
 from ..hints import explained
 from ..progress import Progress
 from . import classes as class_numbers, folder, importers
-from .samples import (N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
+from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
                       failed, inferred_schema, is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
 from .writer import Writer, count
@@ -107,7 +107,7 @@ def _schema_and_rest(source: Any, given: Schema | None) -> tuple[dict[str, Field
     samples = _numbered(source)
     first = list(itertools.islice(samples, N_LOOKED_AT))
     if not first:
-        raise SettingsError("there is nothing to pack: the iterable gave no samples")
+        raise SettingsError(NO_SAMPLES)
     return _inferred(first), itertools.chain(first, samples)
 
 
@@ -132,7 +132,7 @@ def _pack_here(samples: Iterator[tuple[int, Any]], open_writer: functools.partia
             n += 1
             progress.update(n)
         if n == 0:
-            raise SettingsError("there is nothing to pack: the iterable gave no samples")
+            raise SettingsError(NO_SAMPLES)
     return writer.n_palette_images
 
 
@@ -254,14 +254,14 @@ class _Crew:
             for pipe in wait(list(open_pipes), REPORT_SECONDS):
                 i = open_pipes[pipe]
                 try:
-                    told = self._jobs[i][1].recv()
+                    report = self._jobs[i][1].recv()
                 except EOFError:
                     self._refuse_death(i)
-                if told[0] == "error":
-                    _raise(*told[1:])
-                at[i] = told[1]
-                if told[0] == "done":
-                    n_palettes += told[2]
+                if report[0] == "error":
+                    _raise(*report[1:])
+                at[i] = report[1]
+                if report[0] == "done":
+                    n_palettes += report[2]
                     del open_pipes[pipe]
             progress.update(sum(at))
         for process in self._started:
@@ -323,7 +323,7 @@ def _remove_leftovers(parent: str, name: str) -> None:
 
 @contextlib.contextmanager
 def _parts_directory(path: str) -> Iterator[str]:
-    """A directory beside the data set, on its file system, for hard links."""
+    """A directory next to the data set, on its file system, for hard links."""
     parent, name = os.path.split(path)
     _remove_leftovers(parent, name)
     with contextlib.ExitStack() as stack:
@@ -334,9 +334,8 @@ def _parts_directory(path: str) -> Iterator[str]:
                 with open(os.path.join(directory, MARKER), "x", encoding="utf-8") as file:
                     file.write("Parts that penstock.pack makes; those of a killed one go with the next.\n")
         except OSError as error:
-            raise errors.PenstockError(f"{path}: packing with several processes needs a directory beside it, "
-                                       f"which cannot be made: {error}; num_workers=0 does without") \
-                from error
+            raise errors.PenstockError(f"{path}: several processes need a directory next to it, which cannot "
+                                       f"be made: {error} (num_workers=0 needs none)") from error
         yield directory
 
 
@@ -357,8 +356,9 @@ def _pack_parallel(source: Any, path: str, open_writer: functools.partial[Writer
 def _n_workers(wished: int | None, source: Any) -> int:
     if not is_map_style(source):
         if wished not in (None, 0, 1):
-            raise SettingsError(f"num_workers is {wished}, but samples of an iterable can only be had one "
-                                "after the other: leave it out, or give a map-style data set (len and [i])")
+            raise SettingsError(f"num_workers: value is {wished}; must be 0 or left out for an iterable, "
+                                "whose samples come one after the other (or give a map-style data set, with "
+                                "len and [i])")
         return 0
     n = len(source)
     if wished is None:
@@ -388,8 +388,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         threads.
     schema: {name: field}, see penstock.Field; a tuple's (or list's) members take its names in order. None:
         found out from up to 8 samples: images (PIL, uint8 of height x width x 3, bytes of JPEG and PNG files),
-        bytes, text, numbers, arrays, of which dimensions that differ are variable; tuples of an image and a
-        number get the names image and cls, others "0", "1", ...
+        bytes, text, numbers, arrays, whose dimensions are variable where they differ; tuples of an image and
+        a number get the names image and cls, others "0", "1", ...
     names: class names to keep; None: those that the data set has as `classes`.
     classes: the name of a field of text that holds class names. They become class numbers (int64), and the data
         set keeps the names. A number is a name's place in `names`; without `names`, in the sorted names of all
@@ -405,14 +405,14 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     A folder of images takes num_workers, overwrite, shard_size, progress and skip_bad, and no other setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
-    Images of which the original file is at hand are best given as its bytes (with torchvision:
+    Give an image as the bytes of its original file, where there is one (with torchvision:
     ImageFolder(root, loader=lambda p: open(p, "rb").read())): a decoded image is stored as pixels.
 
     Images with a palette (PNG files, PIL images of mode P) are often masks, whose class ids a loader's images
     do not keep: a warning at the end gives their number.
 
     Raises PackError, which names the sample, and what penstock.Writer raises. After an error and after Ctrl-C
-    nothing is left behind; a data set that was to be replaced is as it was.
+    nothing of it remains; a data set that was to be replaced is as it was.
     """
     source = importers.opened(dataset)
     if isinstance(source, folder.ImageFolder):
@@ -456,7 +456,7 @@ def _note(dataset: Any) -> str:
 
 def _check_context(context: str) -> None:
     if context not in multiprocessing.get_all_start_methods():
-        raise SettingsError(f"context is {context!r}: give one of "
+        raise SettingsError(f"context: value is {context!r}; must be one of "
                             + ", ".join(multiprocessing.get_all_start_methods()))
 
 

@@ -17,6 +17,7 @@ from .values import as_numpy, is_array, is_image_file, is_pil_image, plain_text
 
 N_LOOKED_AT = 8  # samples that the schema is found out from: enough to see which dimensions differ
 
+NO_SAMPLES = "dataset: value has no samples; must have at least 1 to pack"
 # Of WebDataset's samples: where it read them; and suffixes whose files its decode() makes one value of, or a
 # structure of several.
 BOOKKEEPING = ("__url__", "__local_path__")
@@ -53,19 +54,22 @@ def is_map_style(source: Any) -> bool:
 def check_source(source: Any) -> None:
     """Refuse what is no data set. Raises TypeError, SettingsError."""
     if is_a(source, "torch.utils.data", "DataLoader"):
-        raise TypeError("this is a DataLoader, whose items are batches: give its data set (loader.dataset)")
+        raise TypeError("dataset: value is a DataLoader, whose items are batches; must be its data set "
+                        "(loader.dataset)")
     if is_a(source, "pyarrow", "Table"):
-        raise TypeError("an Arrow table cannot be packed as it is: give table.to_pylist() or "
-                        "table.to_pandas()")
+        raise TypeError("dataset: value is an Arrow table; must be rows or a DataFrame of pandas "
+                        "(table.to_pylist() or table.to_pandas())")
     if is_a(source, "polars", "DataFrame"):
-        raise TypeError("a frame of Polars cannot be packed as it is: give frame.to_dicts()")
+        raise TypeError("dataset: value is a DataFrame of Polars; must be rows (frame.to_dicts())")
     if is_array(source) and tuple(getattr(source, "shape", (1,))) == ():
-        raise TypeError("an array without dimensions cannot be packed: its first dimension is the samples'")
+        raise TypeError("dataset: value is an array without dimensions; must have samples in its first "
+                        "dimension")
     if isinstance(source, (str, bytes)) or not (is_map_style(source) or isinstance(source, Iterable)):
-        raise TypeError(f"a {type(source).__name__} cannot be packed: give a map-style data set (len and "
-                        "[i]), an iterable of dicts or tuples, a dict of arrays, or the path of a file")
+        raise TypeError(f"dataset: value is of type {type(source).__name__}; must be a map-style data set "
+                        "(len and [i]), an iterable of dicts or tuples, a dict of arrays, or the path of a "
+                        "file")
     if is_map_style(source) and len(source) == 0:
-        raise SettingsError("there is nothing to pack: the data set has no samples")
+        raise SettingsError(NO_SAMPLES)
 
 
 # ---- from samples to records -------------------------------------------------------------------------
@@ -140,7 +144,7 @@ def record_of(sample: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
         names = _tuple_names(values) if isinstance(sample, (tuple, list)) else (
             ("image",) if _is_image(sample) else ("data",))
     if len(values) != len(names):
-        raise SchemaError(f"the sample has {len(values)} values, the schema {len(names)} fields: "
+        raise SchemaError(f"the sample has {len(values)} values; must have {len(names)}, one for each field: "
                           + ", ".join(names) + (_LIST if isinstance(sample, list) else ""))
     return dict(zip(names, values))
 
@@ -158,10 +162,10 @@ class _Where:
     def __call__(self, i: int) -> str:
         return f"sample {self._numbers[i]}" if self._numbers else f"sample {i} of those looked at"
 
-    def differ(self, told: Sequence[Any]) -> str:
-        """"sample 0 has x, sample 3 has y": the first, and the first that is another. told: of each."""
-        other = next(i for i, what in enumerate(told) if what != told[0])
-        return f"{self(0)} has {told[0]}, {self(other)} has {told[other]}"
+    def differ(self, found: Sequence[Any]) -> str:
+        """"sample 0 has x, sample 3 has y": the first, and the first that differs. found: what each has."""
+        other = next(i for i, what in enumerate(found) if what != found[0])
+        return f"{self(0)} has {found[0]}, {self(other)} has {found[other]}"
 
 
 def _not_numbers(name: str, array: Any, where: str) -> SchemaError:
@@ -178,7 +182,7 @@ def _not_numbers(name: str, array: Any, where: str) -> SchemaError:
         kind, advice = str(array.dtype), "give numbers, such as x.astype('int64')"
     elif array.dtype.kind == "c":
         kind, advice = str(array.dtype), "give x.real and x.imag, a field each"
-    return SchemaError(f"field {name}: {where} has an array of {kind}, but arrays hold numbers: {advice}")
+    return SchemaError(f"field {name}: {where} has an array of {kind}; must be of numbers ({advice})")
 
 
 def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
@@ -194,10 +198,10 @@ def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
         kinds = dict.fromkeys(typed, "float64")
     kind = kinds[typed[0]]
     if len(set(kinds.values())) > 1 or len({a.ndim for a in arrays}) > 1:
-        told = [kinds.get(i, kind) for i in range(len(values))] if len(set(kinds.values())) > 1 else \
+        found = [kinds.get(i, kind) for i in range(len(values))] if len(set(kinds.values())) > 1 else \
             [f"{a.ndim} dimensions" for a in arrays]
-        raise SchemaError(f"field {name}: {where.differ(told)}; make them the same, or declare it, such as "
-                          f"schema={{{name!r}: ('float32', (None,)), ...}}")
+        raise SchemaError(f"field {name}: {where.differ(found)}; must be the same in all samples (or declare "
+                          f"it, such as schema={{{name!r}: ('float32', (None,)), ...}})")
     if arrays[0].ndim == 0:
         return Field(kind)
     sides = zip(*(a.shape for a in arrays))
@@ -205,7 +209,7 @@ def _array_field(name: str, values: Sequence[Any], where: _Where) -> Field:
     return Field(kind, shape)
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     """A value in a message."""
     if isinstance(value, (bytes, bytearray)):
         return f"bytes that begin {bytes(value[:8])!r}"
@@ -217,9 +221,9 @@ def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where
     """One bad file must not make bytes of all."""
     other = are.index(False)
     return SchemaError(
-        f"field {name}: {where(are.index(True))} has an image, {where(other)} none that is known (JPEG, PNG, "
-        f"PIL, uint8 of height x width x 3), but {_told(values[other])}; mend it or leave it out, or declare "
-        f"what the field is, such as schema={{{name!r}: 'bytes', ...}}")
+        f"field {name}: {where(are.index(True))} has an image, {where(other)} has {_shown(values[other])}; "
+        "must be images in all samples: JPEG, PNG, PIL, uint8 of height x width x 3 (mend it or leave it "
+        f"out, or declare what the field is, such as schema={{{name!r}: 'bytes', ...}})")
 
 
 def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
@@ -246,11 +250,12 @@ def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
         except (SettingsError, ValueError) as error:
             if isinstance(error, SchemaError):
                 raise
-            raise SchemaError(f"field {name}: {where(0)}: these arrays cannot be stored: {error}") from error
+            raise SchemaError(f"field {name}: {where(0)} has an array that no field holds: "
+                              f"{error}") from error
     kinds = [type(v).__name__ for v in values]
-    said = where.differ(kinds) if len(set(kinds)) > 1 else f"{where(0)} has {_told(values[0])}"
-    raise SchemaError(f"field {name}: {said}, which cannot be stored: give images, bytes, text, numbers or "
-                      "arrays, the same kind in every sample")
+    said = where.differ(kinds) if len(set(kinds)) > 1 else f"{where(0)} has {_shown(values[0])}"
+    raise SchemaError(f"field {name}: {said}; must be images, bytes, text, numbers or arrays, the same kind "
+                      "in every sample")
 
 
 def _check_names(records: Sequence[Mapping[str, Any]], where: _Where) -> None:
@@ -258,14 +263,14 @@ def _check_names(records: Sequence[Mapping[str, Any]], where: _Where) -> None:
     names = set(records[0])
     if all(set(record) == names for record in records):
         return
-    told = [", ".join(map(str, record)) or "none" for record in records]
-    hint = "; give every sample all of them, or declare the schema"
+    found = [", ".join(map(str, record)) or "none" for record in records]
+    hint = " (give every sample all of them, or declare the schema)"
     if all(str(name).isdigit() for record in records for name in record):
         hint = _LIST
     elif any(list(record) == ["0", "1"] for record in records):
-        hint = ("; fields 0 and 1 are of a tuple whose first member is no image that is known: mend it or "
-                "leave it out")
-    raise SchemaError(f"the samples differ in their fields: {where.differ(told)}{hint}")
+        hint = ("; fields 0 and 1 are of a tuple whose first member is no image that is known (mend it or "
+                "leave it out)")
+    raise SchemaError(f"fields: {where.differ(found)}; must be the same in all samples{hint}")
 
 
 def inferred_schema(records: Sequence[Mapping[str, Any]],
@@ -284,7 +289,7 @@ def known_schema(source: Any) -> dict[str, Field] | None:
 
 
 def class_names(source: Any) -> list[str] | None:
-    """Class names as torchvision's data sets (`classes`) and ours (`names`) tell them."""
+    """Class names of torchvision's data sets, which have them as `classes`, and of ours (`names`)."""
     found = source.names if isinstance(source, Dataset) else getattr(source, "classes", None)
     if isinstance(found, (list, tuple)) and found and all(isinstance(name, str) for name in found):
         return list(found)

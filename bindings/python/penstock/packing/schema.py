@@ -19,7 +19,7 @@ from typing import Any, Union
 from .. import _c
 from ..dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from ..errors import SettingsError
-from ..hints import near_or_all
+from ..hints import near
 
 __all__ = ["Field", "FieldLike", "Schema", "schema_of"]
 
@@ -33,7 +33,7 @@ _OTHERS = {
     **dict.fromkeys(("jpg", "jpeg", "png", "img", "pil", "rgb_image"), "image"),
     **dict.fromkeys(("binary", "blob", "raw", "bytearray"), "bytes"),
 }
-_PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # beside those of dtypes
+_PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # in addition to those of dtypes
 _NUMPY_TEXTS = {"S": "bytes", "U": "utf8"}  # by numpy.dtype's kind
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,63}\Z")
 
@@ -63,8 +63,9 @@ def _kind_name(kind: Any) -> str:
     found = parse(kind)
     if found is None:
         other = _OTHERS.get(name.lower())
-        hint = f"; say {other!r}" if other else ambiguous(kind) or near_or_all(name, [*PLAIN_KINDS, *DTYPES])
-        raise SettingsError(f"{kind!r} is no kind of field{hint}")
+        known = [*PLAIN_KINDS, *DTYPES]
+        hint = f" (write {other!r})" if other else ambiguous(kind) or near(name, known)
+        raise SettingsError(f"kind: value is {kind!r}; must be one of {', '.join(known)}{hint}")
     return found
 
 
@@ -73,7 +74,8 @@ def _dimension(value: Any) -> int | None:
         return None
     if isinstance(value, int) and 0 < value < 2**63:
         return value
-    raise SettingsError(f"{value!r} is no dimension: give a positive number, or None where it differs")
+    raise SettingsError(f"shape: a dimension is {value!r}; must be a positive whole number, or None where it "
+                        "differs from record to record")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,11 +85,13 @@ class Field:
     kind: "image", "bytes", "utf8", or a dtype: its name, a NumPy or torch dtype, int, float.
     shape: of an array; None in it: this dimension differs from record to record. Without it a dtype is a
         scalar.
-    codec: how values are stored. "planes" (images, the default for them): JPEGs' coefficients out of their
-        Huffman code, without loss, for fast decoding; pixels and PNGs stay as they are. "zstd", with a
-        dictionary where values are small. "none".
+    codec: how values are stored. "planes" (images, the default for them): re-encodes JPEG coefficients,
+        without loss, in a code that decodes several times faster; pixels and PNGs are kept as they are.
+        "zstd", with a dictionary where values are small. "none".
     level: of zstd (0: 3); planes: 1 stores the few JPEGs that cannot be given back byte for byte as they
-    came. Raises SettingsError.
+        came.
+
+    Raises SettingsError.
     """
     kind: Any
     shape: Sequence[int | None] | None = None
@@ -102,23 +106,24 @@ class Field:
             put(self, "shape", self._checked_shape())
         codec = ("planes" if kind == "image" else "none") if self.codec is None else self.codec
         if not isinstance(codec, str) or codec not in CODECS:
-            raise SettingsError(f"{codec!r} is no codec" + near_or_all(codec, CODECS))
+            raise SettingsError(f"codec: value is {codec!r}; must be one of {', '.join(CODECS)}"
+                                + near(codec, CODECS))
         if self.is_scalar and codec != "none":
-            raise SettingsError(f"a scalar ({kind}) has no codec, {codec!r} was given")
+            raise SettingsError(f"codec: value is {codec!r}; must be 'none' for a scalar ({kind})")
         if codec == "planes" and kind != "image":
-            raise SettingsError(f"codec 'planes' is for images, this field is {kind}: use 'zstd'")
+            raise SettingsError(f"codec: value is 'planes'; must be 'zstd' or 'none' for a field of {kind}")
         put(self, "codec", codec)
         if not isinstance(self.level, int) or not -2**31 <= self.level < 2**31:
-            raise SettingsError(f"level is {self.level!r}: give a whole number, such as 3")
+            raise SettingsError(f"level: value is {self.level!r}; must be a whole number, such as 3")
 
     def _checked_shape(self) -> tuple[int | None, ...]:
         if self.kind in PLAIN_KINDS:
-            raise SettingsError(f"a field of kind {self.kind!r} has no shape, {self.shape!r} was given")
+            raise SettingsError(f"shape: value is {self.shape!r}; must be None for a field of {self.kind}")
         given = (self.shape,) if isinstance(self.shape, int) else self.shape
         shape = tuple(_dimension(n) for n in given or ())
         if not 1 <= len(shape) <= _c.MAX_DIMS:
-            raise SettingsError(f"shape is {self.shape!r}: an array has 1 to {_c.MAX_DIMS} dimensions; for a "
-                                "scalar leave it out")
+            raise SettingsError(f"shape: value is {self.shape!r}; must have 1 to {_c.MAX_DIMS} dimensions "
+                                "(for a scalar leave it out)")
         return shape
 
     @property
@@ -175,7 +180,7 @@ def _field_of(value: FieldLike) -> Field:
         return value
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
-            raise SettingsError(f"{value!r} is no field: give (dtype, shape), such as ('uint16', (1024,))")
+            raise SettingsError(f"value is {value!r}; must be (dtype, shape), such as ('uint16', (1024,))")
         return Field(value[0], value[1])
     return Field(value)
 
@@ -183,14 +188,15 @@ def _field_of(value: FieldLike) -> Field:
 def schema_of(given: Any) -> dict[str, Field]:
     """Check a schema and write it out: {name: Field}. Raises SettingsError, which names the field."""
     if not isinstance(given, Mapping):
-        raise SettingsError(f"the schema is a {type(given).__name__}: give a dict, such as "
+        raise SettingsError(f"schema: value is of type {type(given).__name__}; must be a dict, such as "
                             "{'image': 'image', 'cls': 'int64'}")
     if not 1 <= len(given) <= _c.MAX_FIELDS:
-        raise SettingsError(f"the schema has {len(given)} fields: a record has 1 to {_c.MAX_FIELDS}")
+        raise SettingsError(f"schema: value has {len(given)} fields; must have 1 to {_c.MAX_FIELDS}")
     made = {}
     for name, value in given.items():
         if not isinstance(name, str) or not _NAME.match(name):
-            raise SettingsError(f"{name!r} is no name of a field: give 1 to 63 of letters, digits, _ . -")
+            raise SettingsError(f"schema: value has a field named {name!r}; must have names of 1 to 63 "
+                                "letters, digits, _ . -")
         try:
             made[name] = _field_of(value)
         except SettingsError as error:

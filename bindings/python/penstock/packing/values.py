@@ -74,11 +74,12 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "__array__") or hasattr(value, "__dlpack__")
 
 
-def _kind_of(value: Any) -> str:
-    kind = type(value).__name__
+def _what(value: Any) -> str:
+    """How a message begins that refuses it."""
+    what = f"value is of type {type(value).__name__}"
     if is_array(value) and hasattr(value, "shape"):
-        return f"{kind} of {getattr(value, 'dtype', '?')} and shape {tuple(value.shape)}"
-    return kind
+        what += f" ({getattr(value, 'dtype', '?')}, shape {tuple(value.shape)})"
+    return what
 
 
 def plain_text(value: Any) -> Any:
@@ -132,9 +133,10 @@ def _refused(name: str, field: Field, value: Any) -> FieldError:
     """Of a field of single numbers, a value that is none."""
     advice = ""
     if _has_shape(value):
-        advice = ": give one number, such as x.item() or x[0], or declare an array field, " \
-                 f"({field.kind!r}, {tuple(value.shape)})"
-    return FieldError(name, f"holds {field.kind}, a {_kind_of(value)} was given{advice}")
+        advice = " (give x.item() or x[0], or declare an array field, " \
+                 f"({field.kind!r}, {tuple(value.shape)}))"
+    number = "number" if DTYPES[field.kind].precision else "whole number"
+    return FieldError(name, f"{_what(value)}; must be one {number} for {field.kind}{advice}")
 
 
 def _single(name: str, field: Field, value: Any) -> Any:
@@ -156,9 +158,9 @@ def _inexact(name: str, field: Field, number: int) -> FieldError:
     fitting = next((kind for kind in ("int64", "uint64") if _fits(kind, number)), None)
     advice = f"declare the field as {fitting!r}, or " if fitting else ""
     most = 1 << DTYPES[field.kind].precision
-    return FieldError(name, f"{number} is a whole number that {field.kind} would change (it holds all of "
-                            f"them up to {most}): {advice}make a float of it first, by float(x) or "
-                            "x.astype(float), where rounding is meant")
+    return FieldError(name, f"value is {number}; must be a whole number that {field.kind} holds exactly, as "
+                            f"it holds all up to {most} ({advice}where rounding is meant, give float(x) or "
+                            "x.astype(float))")
 
 
 def _fits(kind: str, number: int) -> bool:
@@ -184,7 +186,7 @@ def _integer_encoder(name: str, field: Field) -> Encoder:
         except (TypeError, ValueError):
             raise _refused(name, field, value) from None
         if not low <= number <= high:
-            raise FieldError(name, f"{number} is out of the range of {field.kind}, {low} to {high}")
+            raise FieldError(name, f"value is {number}; must be from {low} to {high} for {field.kind}")
         return pack(number)
 
     return encode
@@ -201,7 +203,7 @@ def _float_encoder(name: str, field: Field) -> Encoder:
             data = pack(float(number))
             whole = operator.index(number) if hasattr(number, "__index__") else 0
         except (OverflowError, struct.error):
-            raise FieldError(name, f"{value} is out of the range of {field.kind}") from None
+            raise FieldError(name, f"value is {value}; must be in the range of {field.kind}") from None
         except (TypeError, ValueError):
             raise _refused(name, field, value) from None
         if not _is_exact(whole, precision):
@@ -231,8 +233,8 @@ def _bytes_encoder(name: str, field: Field) -> Encoder:
     def encode(value: Any) -> bytes:
         data = _as_bytes(value)
         if data is None:
-            advice = "; encode it, or declare the field as 'utf8'" if isinstance(value, str) else ""
-            raise FieldError(name, f"holds bytes, a {_kind_of(value)} was given{advice}")
+            advice = " (encode it, or declare the field as 'utf8')" if isinstance(value, str) else ""
+            raise FieldError(name, f"{_what(value)}; must be bytes{advice}")
         return data
 
     return encode
@@ -242,11 +244,12 @@ def _text_encoder(name: str, field: Field) -> Encoder:
     def encode(value: Any) -> bytes:
         value = plain_text(value)
         if not isinstance(value, str):
-            raise FieldError(name, f"holds text, a {_kind_of(value)} was given")
+            raise FieldError(name, f"{_what(value)}; must be text")
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise FieldError(name, f"this text cannot be written as UTF-8: {error}") from None
+            raise FieldError(name, f"value is {value[:40]!r}; must be text that UTF-8 can hold "
+                                   f"({error})") from None
 
     return encode
 
@@ -255,32 +258,30 @@ def _text_encoder(name: str, field: Field) -> Encoder:
 
 
 # Pillow's modes of bytes, which its convert makes RGB without clipping. Alpha is left out, as from a PNG
-# file: the colours below stay as they are.
+# file: the colours below it are kept as they are.
 _PIL_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV")
 
 
 def _pil_pixels(name: str, image: Any) -> Pixels:
     if image.mode not in _PIL_MODES:
-        raise FieldError(name, f"holds images of 8 bits, a PIL image of mode {image.mode!r} was given, "
-                               "which Pillow clips or cannot convert: scale it to 0 to 255 and make it 'L' "
-                               "or 'RGB' first; or, to keep its numbers, declare an array field, such as "
-                               "('uint16', (None, None)), and give numpy.asarray(image)")
+        raise FieldError(name, f"value is a PIL image of mode {image.mode!r}, which Pillow clips or cannot "
+                               "convert; must be of 8 bits (scale it to 0 to 255 and make it 'L' or 'RGB'; "
+                               "or, to keep its numbers, declare an array field, such as ('uint16', (None, "
+                               "None)), and give numpy.asarray(image))")
     rgb = image if image.mode == "RGB" else image.convert("RGB")
     return Pixels(rgb.tobytes(), rgb.height, rgb.width)
 
 
 def _array_pixels(name: str, value: Any) -> Pixels:
     array = as_numpy(value)
-    given = _kind_of(value)
     if array.dtype.name != "uint8":
-        raise FieldError(name, f"holds images, a {given} was given: pixels are uint8, 0 to 255")
+        raise FieldError(name, f"{_what(value)}; must be pixels of uint8, 0 to 255")
     if is_tensor(value) and array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] != 3:
         array = array.transpose(1, 2, 0)  # torchvision's tensors are channels x height x width
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in (1, 3):
-        raise FieldError(name, f"holds images, a {given} was given: give height x width x 3, or height x "
-                               "width")
+        raise FieldError(name, f"{_what(value)}; must be pixels of height x width x 3, or height x width")
     import numpy
     if array.shape[2] == 1:
         array = numpy.repeat(array, 3, axis=2)
@@ -296,8 +297,8 @@ def _image_encoder(name: str, field: Field) -> Encoder:
             return _pil_pixels(name, value)
         if is_array(value):
             return _array_pixels(name, value)
-        raise FieldError(name, f"holds images, a {_kind_of(value)} was given: give the bytes of a JPEG or "
-                               "PNG file, a PIL image, or a uint8 array of height x width x 3")
+        raise FieldError(name, f"{_what(value)}; must be the bytes of a JPEG or PNG file, a PIL image, or a "
+                               "uint8 array of height x width x 3")
 
     return encode
 
@@ -331,13 +332,13 @@ def _cast_integers(name: str, field: Field, array: Any, dtype: Any) -> Any:
     if array.size:
         low, high = int(array.min()), int(array.max())
         if low < limits.min or high > limits.max:
-            raise FieldError(name, f"the array reaches from {low} to {high}, out of the range of "
-                                   f"{field.kind}, {limits.min} to {limits.max}")
+            raise FieldError(name, f"value is an array of numbers from {low} to {high}; must be of numbers "
+                                   f"from {limits.min} to {limits.max} for {field.kind}")
     return array.astype(dtype)
 
 
 def _check_integers(name: str, field: Field, array: Any) -> None:
-    """Does the field's type, a float, hold these integers as they are?"""
+    """Check that the field's type, a float, holds these integers as they are."""
     import numpy
     precision = DTYPES[field.kind].precision
     if not array.size or array.dtype.itemsize * 8 <= precision:
@@ -346,14 +347,14 @@ def _check_integers(name: str, field: Field, array: Any) -> None:
     if -most <= int(array.min()) and int(array.max()) <= most:
         return
     sizes = (numpy.abs(array.astype("i8")) if array.dtype.kind == "i" else array).astype("u8")
-    odd = sizes // numpy.maximum(sizes & (~sizes + numpy.uint64(1)), 1)  # without the zeros behind
+    odd = sizes // numpy.maximum(sizes & (~sizes + numpy.uint64(1)), 1)  # without the zeros at the end
     wrong = (odd >> numpy.uint64(precision)).astype(bool)
     if wrong.any():
         raise _inexact(name, field, int(array[wrong][0]))
 
 
 def _check_listed(name: str, field: Field, values: Any) -> None:
-    """Integers of a list, beside floats of which NumPy makes floats of all."""
+    """Check the integers of a list that has floats too: NumPy makes floats of all."""
     for value in values:
         if value.__class__ is float:
             continue
@@ -370,11 +371,15 @@ def _check_listed(name: str, field: Field, values: Any) -> None:
 
 
 def _check_whole_numbers(name: str, field: Field, value: Any, array: Any) -> None:
-    """Those of a value, and of the array that NumPy made of it, are in the field as they were."""
+    """Check that the field holds the integers of a value, of which NumPy made the array, as they are."""
     if array.dtype.kind in "iu":
         _check_integers(name, field, array)
     elif isinstance(value, (list, tuple)):
         _check_listed(name, field, value)
+
+
+def _out_of_range(name: str, field: Field) -> FieldError:
+    return FieldError(name, f"value has numbers that {field.kind} makes infinite; must be in its range")
 
 
 def _cast_floats(name: str, field: Field, array: Any, dtype: Any) -> Any:
@@ -383,7 +388,7 @@ def _cast_floats(name: str, field: Field, array: Any, dtype: Any) -> Any:
         made = array.astype(dtype)
     # A number too large for the type would silently become infinite.
     if not numpy.array_equal(numpy.isinf(made), numpy.isinf(array)):
-        raise FieldError(name, f"the array has numbers out of the range of {field.kind}")
+        raise _out_of_range(name, field)
     return made
 
 
@@ -392,7 +397,7 @@ def _to_bfloat16(name: str, field: Field, array: Any) -> Any:
     import numpy
     bits = numpy.ascontiguousarray(_cast_floats(name, field, array, numpy.dtype("<f4"))).view(numpy.uint32)
     if ((bits & 0x7fffffff >= 0x7f7f8000) & (bits & 0x7fffffff < 0x7f800000)).any():
-        raise FieldError(name, f"the array has numbers out of the range of {field.kind}")
+        raise _out_of_range(name, field)
     rounded = (bits + (0x7fff + (bits >> 16 & 1)).astype(numpy.uint32)) >> 16
     return numpy.where(bits & 0x7fffffff > 0x7f800000, 0x7fc0, rounded).astype("<u2")
 
@@ -409,8 +414,8 @@ def _cast(name: str, field: Field, array: Any) -> Any:
         return _to_bfloat16(name, field, array)
     dtype = numpy.dtype(field.kind).newbyteorder("<") if field.kind != "bfloat16" else None
     if dtype is None or kind not in "biuf" or (kind == "f" and dtype.kind != "f"):
-        raise FieldError(name, f"holds {field.kind}, an array of {array.dtype} was given; convert it first "
-                               "if that is meant")
+        raise FieldError(name, f"value is an array of {array.dtype}; must be of {field.kind} (convert it "
+                               "first, if that is meant)")
     if array.dtype == dtype:
         return array
     return _cast_floats(name, field, array, dtype) if dtype.kind == "f" else \
@@ -421,12 +426,12 @@ def _check_shape(name: str, field: Field, shape: tuple[int, ...]) -> None:
     wanted = field.shape or ()
     if len(shape) == len(wanted) and all(w in (None, n) for w, n in zip(wanted, shape)):
         return
-    told = f"holds arrays of shape {tuple(wanted)}, one of shape {shape} was given"
+    what = f"value is of shape {shape}; must be of shape {tuple(wanted)}"
     if len(shape) != len(wanted):
-        raise FieldError(name, f"{told}: all have the same number of dimensions")
+        raise FieldError(name, f"{what} (all records have the same number of dimensions)")
     free = tuple(n if n == w else None for n, w in zip(shape, wanted))
-    raise FieldError(name, f"{told}; where dimensions differ from record to record, declare "
-                           f"({field.kind!r}, {free})")
+    raise FieldError(name, f"{what} (where dimensions differ from record to record, declare "
+                           f"({field.kind!r}, {free}))")
 
 
 def _array_encoder(name: str, field: Field) -> Encoder:
@@ -450,7 +455,8 @@ def _array_encoder(name: str, field: Field) -> Encoder:
         try:
             array = as_numpy(value)
         except (TypeError, ValueError) as error:
-            raise FieldError(name, f"holds arrays, a {_kind_of(value)} was given: {error}") from None
+            raise FieldError(name, f"{_what(value)}; must be an array or a list of numbers "
+                                   f"({error})") from None
         if array.size == 0 and isinstance(value, (list, tuple)):
             array = array.astype(DTYPES[field.kind].format or "f4")  # an empty list has no type
         _check_shape(name, field, tuple(array.shape))
@@ -470,7 +476,7 @@ def _plain_array(name: str, field: Field, value: Any, is_shaped: bool) -> bytes:
         try:
             data = struct.pack(f"<{len(value)}{dtype.format}", *value)
         except (struct.error, OverflowError, TypeError) as error:
-            raise FieldError(name, f"holds {field.kind}: {error}") from None
+            raise FieldError(name, f"{_what(value)}; must be of numbers for {field.kind} ({error})") from None
         if dtype.precision:
             _check_listed(name, field, value)
         return data
@@ -480,8 +486,8 @@ def _plain_array(name: str, field: Field, value: Any, is_shaped: bool) -> bytes:
         view = None
     if view is None or view.itemsize != dtype.size or sys.byteorder != "little" or not view.c_contiguous \
             or view.format.lstrip("<=@").replace("l", "q").replace("L", "Q") != dtype.format:
-        raise FieldError(name, f"holds arrays of {field.kind}, a {_kind_of(value)} was given; without NumPy "
-                               "give a flat list, or an array.array of that type; or pip install numpy")
+        raise FieldError(name, f"{_what(value)}; must be a flat list or an array.array of {field.kind}, as "
+                               "NumPy is not installed (pip install numpy)")
     _check_shape(name, field, tuple(view.shape or ()))
     head = struct.pack(f"<{view.ndim}Q", *(view.shape or ())) if is_shaped else b""
     return head + view.tobytes()

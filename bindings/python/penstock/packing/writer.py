@@ -30,7 +30,7 @@ class _Value(ctypes.Structure):
 def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
     """A whole number within bounds. Raises SettingsError, which names the setting."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise SettingsError(f"{name} is {value!r}: give a whole number, {low} to {high}")
+        raise SettingsError(f"{name}: value is {value!r}; must be a whole number from {low} to {high}")
     return value
 
 
@@ -172,7 +172,8 @@ class Writer:
                 _check_image(name, made)
             if isinstance(made, Pixels):
                 if made.height < 1 or made.width < 1:
-                    raise FieldError(name, f"an image of {made.height} x {made.width} pixels")
+                    raise FieldError(name, f"value is an image of {made.height} x {made.width} pixels; must "
+                                       "have at least 1 row and 1 column")
                 if pixels_at is None:
                     pixels_at = i, made
                     made = made.data
@@ -186,7 +187,7 @@ class Writer:
             if name not in self._encoders:
                 raise FieldError(str(name), "there is no such field" + near_or_all(name, self._encoders))
         missing = [name for name in self._encoders if name not in given]
-        raise FieldError(missing[0], "the record has no value for it; every record has all fields: "
+        raise FieldError(missing[0], "the record has no value; must have one for every field: "
                          + ", ".join(self._encoders))
 
     @property
@@ -296,11 +297,11 @@ def _check_image(name: str, data: bytes) -> None:
 
 def _text(name: str, value: str) -> bytes:
     if not isinstance(value, str) or "\0" in value:
-        raise SettingsError(f"{name}: {value!r} is no text without zero characters")
+        raise SettingsError(f"{name}: value is {value!r}; must be text without NUL")
     try:
         return value.encode()
     except UnicodeEncodeError:
-        raise SettingsError(f"{name}: {value!r} cannot be written as UTF-8") from None
+        raise SettingsError(f"{name}: value is {value!r}; must be text that UTF-8 can hold") from None
 
 
 def _check_place(result: int, error: _c.Error) -> None:
