@@ -51,7 +51,7 @@ struct pstk__shard_verifier {
     struct pstk_error bad; /* the damage that is being reported */
 
     /* The shard at hand. */
-    const struct pstk__verify_sink *sink;
+    const struct pstk__crew_sink *sink;
     struct pstk__verify_found *found;
     const struct pstk__manifest_shard *shard;
     const struct pstk__dictionary *dictionary[PSTK_MAX_FIELDS]; /* by field */
@@ -69,7 +69,7 @@ struct pstk__shard_verifier {
 static int no_memory(struct pstk_error *err, uint64_t size)
 {
     return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_READ,
-                      "out of memory for %" PRIu64 " bytes of a record; lower n_threads", size);
+                      "out of memory for %" PRIu64 " bytes of a record", size);
 }
 
 static int grow(uint8_t **bytes, uint64_t *capacity, uint64_t size, struct pstk_error *err)
@@ -791,7 +791,7 @@ static int open_file(struct pstk__shard_verifier *verifier, struct pstk_error *e
 }
 
 int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t shard,
-                             const struct pstk__verify_sink *sink, struct pstk__verify_found *found,
+                             const struct pstk__crew_sink *sink, struct pstk__verify_found *found,
                              struct pstk_error *err)
 {
     memset(found, 0, sizeof *found);

@@ -7,6 +7,7 @@
 #define PSTK_SHARD_VERIFY_H
 
 #include "base/codec.h"
+#include "base/crew.h"
 #include "format/pstk/manifest.h"
 #include "record/record.h"
 #include "store/store.h"
@@ -23,15 +24,6 @@ struct pstk__verify_input {
     int decode;                             /* 1: decode every image in full */
 };
 
-/* Where results go. A non-zero result ends the shard with ECANCELED. */
-struct pstk__verify_sink {
-    int (*bad)(void *user, const struct pstk_error *bad); /* borrows */
-    /* n more records are done, perhaps 0. It is called often enough that a caller can stop soon:
-     * only the checksum, decompression or decoding of one value is not interrupted. */
-    int (*progress)(void *user, uint64_t n_records);
-    void *user;
-};
-
 /* What the intact records of a shard have. */
 struct pstk__verify_found {
     uint64_t n_bad;
@@ -44,10 +36,11 @@ struct pstk__shard_verifier;
 /* borrows input for its life. Returns owned. */
 int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
                               const struct pstk__verify_input *input, struct pstk_error *err);
-/* Check shard number `shard`. Damage goes to the sink. An error is ECANCELED, or a reason why it
+/* Check shard number `shard`. Damage and records go to the sink: only the checksum, decompression
+ * or decoding of one value is not interrupted by it. An error is ECANCELED, or a reason why it
  * cannot check (no memory, no file descriptor). */
 int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t shard,
-                             const struct pstk__verify_sink *sink, struct pstk__verify_found *found,
+                             const struct pstk__crew_sink *sink, struct pstk__verify_found *found,
                              struct pstk_error *err);
 /* NULL is fine. */
 void pstk__shard_verifier_close(struct pstk__shard_verifier *verifier);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Threads take whole shards, in order, at most two a thread ahead of the one being reported. The
- * findings of a thread wait in the slot of its shard. The caller's thread takes them out in the
- * order of the shards, and only that thread calls back. A thread whose slot is full waits until its
- * turn comes: memory stays bounded however much is damaged.
- */
+/* A crew's jobs are whole shards. What spans them, manifest and dictionaries, is checked before
+ * and after, on the caller's thread. */
 #include "format/pstk/shard_verify.h"
 
 #include "base/crc32c.h"
@@ -14,17 +10,11 @@
 #include "format/pstk/pstk.h"
 #include "format/pstk/tally.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SLOT_BADS 32 /* damaged places that wait in one slot */
-#define MAX_THREADS 1024
 
 /* The whole check. */
 struct verify {
@@ -159,270 +149,52 @@ static void close_input(struct verify *verify)
     pstk__manifest_free(&verify->manifest);
 }
 
-static void join(struct verify *verify, const struct pstk__verify_found *found)
+/* ---- shards: the crew's jobs ------------------------------------------------------------------
+ */
+
+static int open_shard_verifier(void *user, void **state, struct pstk_error *err)
 {
+    const struct verify *verify = user;
+    struct pstk__shard_verifier *verifier = NULL;
+    const int r = pstk__shard_verifier_open(&verifier, &verify->input, err);
+    *state = verifier;
+    return r;
+}
+
+static void close_shard_verifier(void *state)
+{
+    pstk__shard_verifier_close(state);
+}
+
+static int run_shard_verifier(void *state, uint64_t shard, const struct pstk__crew_sink *sink,
+                              void *result, struct pstk_error *err)
+{
+    return pstk__shard_verifier_run(state, (uint32_t)shard, sink, result, err);
+}
+
+static void join(void *user, const void *result)
+{
+    struct verify *verify = user;
+    const struct pstk__verify_found *found = result;
     verify->total.n_bad += found->n_bad;
     pstk__identity_join(&verify->total.identity, &found->identity);
     pstk__tally_join(verify->total.stats, found->stats, verify->manifest.schema.n_fields);
 }
 
-/* ---- one thread -------------------------------------------------------------------------------
- */
-
-static int verify_alone(struct verify *verify, struct pstk_error *err)
+static int verify_shards(struct verify *verify, uint32_t n_threads, struct pstk_error *err)
 {
-    const struct pstk__verify_sink sink = {
-        .bad = report_damage, .progress = report_progress, .user = verify};
-    struct pstk__verify_found *found = malloc(sizeof *found);
-    struct pstk__shard_verifier *shard = NULL;
-    int r = found ? 0 : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory");
-    if (r == 0)
-        r = pstk__shard_verifier_open(&shard, &verify->input, err);
-    for (uint32_t i = 0; r == 0 && i < verify->manifest.n_shards; i++) {
-        r = pstk__shard_verifier_run(shard, i, &sink, found, err);
-        if (r == 0)
-            join(verify, found);
-    }
-    pstk__shard_verifier_close(shard);
-    free(found);
-    return r;
-}
-
-/* ---- several threads ----------------------------------------------------------------------------
- */
-
-/* The findings in one shard, on their way to the caller. crew.lock guards all except found, which
- * belongs to the thread until done. */
-struct slot {
-    struct pstk_error bads[SLOT_BADS];
-    uint32_t n_bads;
-    int done;
-    int result;
-    struct pstk_error error; /* of result */
-    struct pstk__verify_found found;
-};
-
-struct crew {
-    struct verify *verify;
-    struct slot *slots; /* owned; shard i uses slots[i % n_slots] */
-    uint32_t n_slots;
-    uint32_t turn;       /* shard being reported; guarded by lock */
-    uint32_t next;       /* shard to be taken; turn <= next <= turn + n_slots; guarded by lock */
-    uint64_t n_progress; /* records done and not yet reported; guarded by lock */
-    int has_progress;    /* 1: a thread came some way, if not a record; guarded by lock */
-    int stop;            /* guarded by lock */
-    pthread_mutex_t lock;
-    pthread_cond_t room; /* turn, stop changed, or a slot's bads were taken */
-    pthread_cond_t news; /* a slot or n_progress changed */
-};
-
-struct member {
-    struct crew *crew;
-    struct slot *slot;                     /* of the shard at hand */
-    struct pstk__shard_verifier *verifier; /* owned */
-    pthread_t thread;
-    int running;
-};
-
-static int queue_bad(void *user, const struct pstk_error *bad)
-{
-    struct member *member = user;
-    struct crew *crew = member->crew;
-    pthread_mutex_lock(&crew->lock);
-    while (member->slot->n_bads == SLOT_BADS && !crew->stop)
-        pthread_cond_wait(&crew->room, &crew->lock);
-    int stop = crew->stop;
-    if (!stop)
-        member->slot->bads[member->slot->n_bads++] = *bad;
-    pthread_cond_signal(&crew->news);
-    pthread_mutex_unlock(&crew->lock);
-    return stop;
-}
-
-static int queue_progress(void *user, uint64_t n)
-{
-    struct member *member = user;
-    struct crew *crew = member->crew;
-    pthread_mutex_lock(&crew->lock);
-    int stop = crew->stop;
-    crew->n_progress += n;
-    crew->has_progress = 1;
-    pthread_cond_signal(&crew->news);
-    pthread_mutex_unlock(&crew->lock);
-    return stop;
-}
-
-static void *run_member(void *arg)
-{
-    struct member *member = arg;
-    struct crew *crew = member->crew;
-    const struct pstk__verify_sink sink = {
-        .bad = queue_bad, .progress = queue_progress, .user = member};
-    uint32_t n_shards = crew->verify->manifest.n_shards;
-    pthread_mutex_lock(&crew->lock);
-    for (;;) {
-        while (!crew->stop && crew->next < n_shards && crew->next - crew->turn >= crew->n_slots)
-            pthread_cond_wait(&crew->room, &crew->lock);
-        if (crew->stop || crew->next == n_shards)
-            break;
-        uint32_t shard = crew->next++;
-        member->slot = &crew->slots[shard % crew->n_slots];
-        pthread_mutex_unlock(&crew->lock);
-        pstk_error_init(&member->slot->error, sizeof member->slot->error);
-        int r = pstk__shard_verifier_run(member->verifier, shard, &sink, &member->slot->found,
-                                         &member->slot->error);
-        pthread_mutex_lock(&crew->lock);
-        member->slot->result = r;
-        member->slot->done = 1;
-        pthread_cond_signal(&crew->news);
-    }
-    pthread_mutex_unlock(&crew->lock);
-    return NULL;
-}
-
-/* Hand on the findings that wait in a slot. The caller holds the lock; callbacks run without it.
- */
-static int tell_slot(struct crew *crew, struct slot *slot, struct pstk_error *copy)
-{
-    uint32_t n = slot->n_bads;
-    int r = 0;
-    memcpy(copy, slot->bads, n * sizeof *copy);
-    slot->n_bads = 0;
-    pthread_cond_broadcast(&crew->room);
-    pthread_mutex_unlock(&crew->lock);
-    for (uint32_t i = 0; r == 0 && i < n; i++)
-        r = report_damage(crew->verify, &copy[i]);
-    pthread_mutex_lock(&crew->lock);
-    return r;
-}
-
-static int tell_crew_progress(struct crew *crew)
-{
-    uint64_t n = crew->n_progress;
-    crew->n_progress = 0;
-    crew->has_progress = 0;
-    pthread_mutex_unlock(&crew->lock);
-    int r = report_progress(crew->verify, n);
-    pthread_mutex_lock(&crew->lock);
-    return r;
-}
-
-/* Report one shard to its end. The lock is held. 1: its slot is done; 0: the caller said stop. */
-static int report_shard(struct crew *crew, struct slot *slot, struct pstk_error *copy)
-{
-    for (;;) {
-        int stop = 0;
-        if (slot->n_bads)
-            stop = tell_slot(crew, slot, copy);
-        else if (crew->has_progress)
-            stop = tell_crew_progress(crew);
-        else if (slot->done)
-            return 1;
-        else
-            pthread_cond_wait(&crew->news, &crew->lock);
-        if (stop)
-            return 0;
-    }
-}
-
-static int report(struct crew *crew, struct pstk_error *err)
-{
-    struct pstk_error *copy = malloc(SLOT_BADS * sizeof *copy);
-    int r = copy ? 0 : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory");
-    pthread_mutex_lock(&crew->lock);
-    for (uint32_t i = 0; r == 0 && i < crew->verify->manifest.n_shards; i++) {
-        struct slot *slot = &crew->slots[i % crew->n_slots];
-        if (!report_shard(crew, slot, copy))
-            r = canceled(err);
-        else if (slot->result < 0)
-            r = pstk__fail_copy(err, &slot->error);
-        else
-            join(crew->verify, &slot->found);
-        slot->done = 0;
-        crew->turn++;
-        pthread_cond_broadcast(&crew->room);
-    }
-    crew->stop = 1;
-    pthread_cond_broadcast(&crew->room);
-    pthread_mutex_unlock(&crew->lock);
-    free(copy);
-    return r;
-}
-
-/* The threads are the library's: a signal of the program must not be handled in one of them. */
-static int start_members(struct crew *crew, struct member *members, uint32_t n,
-                         struct pstk_error *err)
-{
-    sigset_t all, old;
-    int r = 0, native = 0;
-    for (uint32_t i = 0; r == 0 && i < n; i++) {
-        members[i].crew = crew;
-        r = pstk__shard_verifier_open(&members[i].verifier, &crew->verify->input, err);
-    }
-    sigfillset(&all);
-    if (r == 0 && pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
-        r = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "signals cannot be masked");
-    if (r < 0)
-        return r;
-    for (uint32_t i = 0; native == 0 && i < n; i++) {
-        native = pthread_create(&members[i].thread, NULL, run_member, &members[i]);
-        members[i].running = native == 0;
-        if (native == 0)
-            (void)pthread_setname_np(members[i].thread, "pstk-verify"); /* for people only */
-    }
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL); /* cannot fail: it succeeded above */
-    return native ? pstk__fail_errno(err, native, PSTK_STAGE_OPEN,
-                                     "cannot start a verify thread; lower n_threads")
-                  : 0;
-}
-
-static void stop_members(struct crew *crew, struct member *members, uint32_t n)
-{
-    pthread_mutex_lock(&crew->lock);
-    crew->stop = 1;
-    pthread_cond_broadcast(&crew->room);
-    pthread_mutex_unlock(&crew->lock);
-    for (uint32_t i = 0; i < n; i++) {
-        if (members[i].running)
-            pthread_join(members[i].thread, NULL);
-        pstk__shard_verifier_close(members[i].verifier);
-    }
-}
-
-static int run_crew(struct crew *crew, uint32_t n_threads, struct pstk_error *err)
-{
-    struct member *members = calloc(n_threads, sizeof *members);
-    crew->slots = calloc(crew->n_slots, sizeof *crew->slots);
-    int r = 0;
-    if (!members || !crew->slots)
-        r = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory; lower n_threads");
-    if (r == 0) {
-        r = start_members(crew, members, n_threads, err);
-        if (r == 0)
-            r = report(crew, err);
-        stop_members(crew, members, n_threads);
-    }
-    free(crew->slots);
-    free(members);
-    return r;
-}
-
-static int verify_together(struct verify *verify, uint32_t n_threads, struct pstk_error *err)
-{
-    struct crew crew = {.verify = verify, .n_slots = n_threads * 2};
-    if (pthread_mutex_init(&crew.lock, NULL) != 0)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "cannot make a lock");
-    int has_room = pthread_cond_init(&crew.room, NULL) == 0;
-    int has_news = pthread_cond_init(&crew.news, NULL) == 0;
-    int r = has_room && has_news
-                ? run_crew(&crew, n_threads, err)
-                : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "cannot make a condition variable");
-    if (has_news)
-        pthread_cond_destroy(&crew.news);
-    if (has_room)
-        pthread_cond_destroy(&crew.room);
-    pthread_mutex_destroy(&crew.lock);
-    return r;
+    const struct pstk__crew_work work = {.what = "verify",
+                                         .n_jobs = verify->manifest.n_shards,
+                                         .n_threads = n_threads,
+                                         .result_size = sizeof(struct pstk__verify_found),
+                                         .user = verify,
+                                         .open = open_shard_verifier,
+                                         .close = close_shard_verifier,
+                                         .run = run_shard_verifier,
+                                         .join = join,
+                                         .bad = report_damage,
+                                         .progress = report_progress};
+    return pstk__crew_run(&work, err);
 }
 
 /* ---- the manifest against what was found -------------------------------------------------------
@@ -479,15 +251,11 @@ static int compare_manifest(struct verify *verify, struct pstk_error *err)
 
 static int verify_all(struct verify *verify, uint32_t n_threads, struct pstk_error *err)
 {
-    uint32_t n_shards = verify->manifest.n_shards;
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < verify->manifest.n_dictionaries; i++)
         r = check_dictionary(verify, i, err);
-    if (r < 0)
-        return r;
-    n_threads = n_threads < n_shards ? n_threads : n_shards;
-    n_threads = n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
-    r = n_threads <= 1 ? verify_alone(verify, err) : verify_together(verify, n_threads, err);
+    if (r == 0)
+        r = verify_shards(verify, n_threads, err);
     /* Sums over damaged shards would only report the same damage again. */
     return r < 0 || verify->total.n_bad ? r : compare_manifest(verify, err);
 }
