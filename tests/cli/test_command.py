@@ -461,8 +461,8 @@ def merged_parts_are_the_single_pack(world):
 def start_slow_pack(world, out):
     process = subprocess.Popen([PENSTOCK, "pack", world.slow_source(), out, "--threads", "1"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    deadline = time.time() + 30
-    while time.time() < deadline and process.poll() is None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
         # The list of what the writer makes is there first, and alone is no leftover.
         made = [f for f in os.listdir(out) if f != ".tmp-writer"] if os.path.isdir(out) else []
         if any(os.path.getsize(os.path.join(out, f)) for f in made):
@@ -477,7 +477,7 @@ def ctrl_c_during_pack_leaves_no_data_set_and_says_so(world):
         out = world.fresh("stopped")
         process = start_slow_pack(world, out)
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=120)
         expect(process.returncode, status)
         assert b"interrupted" in err and err.count(b"\n") == 1, err
         left = os.listdir(out) if os.path.isdir(out) else []
@@ -489,7 +489,7 @@ def a_killed_pack_leaves_no_data_set_and_the_next_one_starts_over(world):
     out = world.fresh("killed")
     process = start_slow_pack(world, out)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     run("info", out, status=2)
     _, err = run("pack", world.src, out)
     assert "starting over" in err, err
@@ -716,7 +716,7 @@ def bench_reports_every_key(world):
     told = run_json("bench", world.data, "--epochs", 1, "--no-ceilings")
     expect((told["ceilings"], told["reference"]), (None, None))
     told = run_json("bench", world.data, "--seconds", 0.5, "--no-ceilings", "--size", 32)
-    assert 0.5 <= told["seconds"] < 30
+    assert 0.5 <= told["seconds"] < 60
     out, err = run("bench", world.data, "--epochs", 1, "--size", 32)
     for part in ("samples/s", "starved", "reader ", "memory ", "ceiling", "ratio", "  bottleneck "):
         assert part in out, part
@@ -728,11 +728,14 @@ def bench_reports_every_key(world):
 
 @test
 def a_step_on_the_host_keeps_the_caller_busy(world):
-    line = ["bench", world.data, "--epochs", 2, "--batch-size", 4, "--size", 16, "--no-ceilings",
-            "--step-ms", 80]
-    told = run_json(*line)
-    expect((told["device"], told["step_ms"], told["bottleneck"]), (None, 80, "consumer"))
-    assert told["seconds"] >= 12 * 0.08 and "--step-ms" in told["advice"], told
+    for step_ms in (80, 400, 2000):  # longer where the machine is too busy to be ahead of the step
+        line = ["bench", world.data, "--epochs", 2, "--batch-size", 4, "--size", 16, "--no-ceilings",
+                "--step-ms", step_ms]
+        told = run_json(*line)
+        if told["bottleneck"] == "consumer":
+            break
+    expect((told["device"], told["step_ms"], told["bottleneck"]), (None, step_ms, "consumer"))
+    assert told["seconds"] >= 12 * step_ms / 1000 and "--step-ms" in told["advice"], told
     assert "uploader" not in told["stages"]
     assert "device  " not in run(*line)[0]
 
@@ -752,12 +755,12 @@ def thread_names(pid):
 def bench_ends_cleanly_on_ctrl_c(world):
     process = subprocess.Popen([PENSTOCK, "bench", world.data, "--seconds", "60", "--size", "32"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(2000):
+    for _ in range(12000):
         if any(name.startswith("pstk-work") for name in thread_names(process.pid)):
             break
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     expect(process.returncode, 130)
     assert b"interrupted" in err and out == b""
 
@@ -808,7 +811,7 @@ def a_terminal_gets_a_bar_and_others_get_quiet(world):
             text += piece
     except OSError:
         pass
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     os.close(main)
     expect(process.returncode, 130)
     assert b"packing [" in text and b"images/s" in text.replace(b"images, ", b"images/s"), text
@@ -825,7 +828,7 @@ def a_closed_or_full_output_is_no_crash(world):
     process.stdout.close()
     process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=10) in (0, -signal.SIGPIPE)
+    assert process.wait(timeout=120) in (0, -signal.SIGPIPE)
     for args in (["info", world.data], ["get", world.data, 0, "jpg"], ["--help"],
                  ["info", world.data, "--json"]):
         with open("/dev/full", "wb") as full:

@@ -171,7 +171,7 @@ def a_full_disk_leaves_the_older_picture(world):
     script = ('mount -t tmpfs -o size=16k none "$1" || exit 77; echo older > "$1/sheet.png"; '
               '"$2" show "$3" --size 128 -o "$1/sheet.png"; s=$?; cat "$1/sheet.png"; ls -A "$1"; exit $s')
     done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", folder, PENSTOCK, world.data],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
     if done.returncode == 77 or b"unshare" in done.stderr:
         raise Skip("missing: the right to mount")
     expect(done.returncode, 1, done.stderr)
@@ -266,6 +266,32 @@ def a_folder_that_takes_no_file_keeps_its_picture(world):
     expect(read(path), b"older")
 
 
+def call_under_way(pid):
+    """The system call that a program waits in, with its arguments; "running", or "" where that is not to be read."""
+    try:
+        with open("/proc/%d/syscall" % pid) as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def catches(pid, number):
+    with open("/proc/%d/status" % pid) as file:
+        mask = next(line.split()[1] for line in file if line.startswith("SigCgt:"))
+    return int(mask, 16) >> (number - 1) & 1
+
+
+def wait_until_it_waits(pid):
+    """Until it catches SIGINT, and is in one and the same system call for a while."""
+    end, before = time.monotonic() + 120, None
+    while time.monotonic() < end:
+        call = call_under_way(pid)
+        if catches(pid, signal.SIGINT) and call != "running\n" and call == before:
+            return
+        before = call
+        time.sleep(1.0)
+
+
 @test
 def a_signal_before_the_end_leaves_the_older_picture(world):
     folder = world.fresh("stopped-picture")
@@ -279,9 +305,9 @@ def a_signal_before_the_end_leaves_the_older_picture(world):
     fifo = os.path.join(folder, "fifo")
     os.mkfifo(fifo)
     process = subprocess.Popen([PENSTOCK, "show", world.data, "-o", fifo], stderr=subprocess.PIPE)
-    time.sleep(1.0)
+    wait_until_it_waits(process.pid)
     process.send_signal(signal.SIGINT)  # nobody reads it
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=120)
     expect(process.returncode, 130)
     assert b"interrupted" in err and b"nothing was written" in err, err
 
@@ -307,7 +333,7 @@ def too_few_descriptors_end_the_pack_and_name_the_limit(world):
     for n in range(4, 12):
         out = world.fresh("many-data")
         done = subprocess.run([PENSTOCK, "pack", src, out, "--skip-bad", "--threads", "8"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120,
                               preexec_fn=limited(resource.RLIMIT_NOFILE, n))
         if done.returncode == 0:
             expect(run_json("info", out)["n_samples"], 4)
@@ -362,9 +388,9 @@ def a_file_that_is_removed_meanwhile_ends_the_pack(world):
     kept = read(last)
     try:
         names = ["%06d.jpg" % i for i in range(60, 4000)]
-        for name in names:
+        for name in reversed(names):  # it meets at least the last one
             os.rename(os.path.join(src, name), os.path.join(src, name + ".gone"))
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     finally:
         process.kill()
         for name in names:
@@ -461,7 +487,7 @@ def closed_standard_streams_do_not_end_in_a_shard(world):
             for fd in closed:
                 os.close(fd)
         done = subprocess.run([PENSTOCK, "pack", src, out, "--skip-bad"], preexec_fn=close_streams,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
         assert done.returncode == (1 if 1 in closed else 0), (closed, done)
         expect(run_json("verify", out)["n_bad"], 0, closed)
         expect(run_json("info", out)["identity"], run_json("info", good)["identity"])
@@ -532,7 +558,7 @@ def a_hangup_ends_pack_as_ctrl_c_does(world):
     out = world.fresh("hung")
     process = start_slow_pack(world, out)
     process.send_signal(signal.SIGHUP)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     expect(process.returncode, 128 + signal.SIGHUP)
     assert b"nothing was packed" in err, err
     assert not os.path.exists(out)
@@ -561,7 +587,7 @@ def a_reader_that_goes_away_ends_the_commands_that_make_nothing(world):
     def unread(*args):
         reader, writer = os.pipe()
         os.close(reader)
-        done = subprocess.run([PENSTOCK, *map(str, args)], stdout=writer, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run([PENSTOCK, *map(str, args)], stdout=writer, stderr=subprocess.PIPE, timeout=120)
         os.close(writer)
         return done.returncode, done.stderr
 
@@ -614,7 +640,7 @@ def hostile_set(world):
 def raw(*args, **kwargs):
     """Everything that a command prints, and its exit status."""
     done = subprocess.run([PENSTOCK, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=60, **kwargs)
+                          timeout=120, **kwargs)
     return done.stdout, done.returncode
 
 

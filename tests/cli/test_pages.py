@@ -46,7 +46,7 @@ def complete(*words, cwd=None):
     script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _penstock\n'
               'printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(PAGES, "penstock"), *words],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, timeout=60, check=True)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, timeout=120, check=True)
     expect(done.stderr, b"", words)
     return done.stdout.decode().split()
 
@@ -111,7 +111,7 @@ def groff_has_no_warning_about_the_man_page(world):
     if not shutil.which("groff"):
         raise Skip("groff is not installed")
     done = subprocess.run(["groff", "-man", "-ww", "-Tascii", os.path.join(PAGES, "penstock.1")],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=True)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=True)
     expect(done.stderr, b"")
     text = re.sub(rb"\x1b\[\d*m|.\x08", b"", done.stdout).decode()
     assert "printed as \\x1b" in text and "| jq '.devices[0]" in text, text
@@ -149,7 +149,7 @@ def bash_completes_folders(world):
     script = ('source "$1"; COMP_WORDS=(penstock info a); COMP_CWORD=2; _penstock\n'
               'printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(PAGES, "penstock")],
-                          stdout=subprocess.PIPE, cwd=folder, timeout=60, check=True)
+                          stdout=subprocess.PIPE, cwd=folder, timeout=120, check=True)
     expect(sorted(done.stdout.decode().splitlines()), ["a data set", "another"])
 
 
@@ -228,7 +228,7 @@ def offered_by_fish(world, line, **kwargs):
     script = "source %s; complete -C %s" % (shlex.quote(os.path.join(PAGES, "penstock.fish")), shlex.quote(line))
     done = subprocess.run(["fish", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                           env={**os.environ, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder,
-                               "PATH": os.path.dirname(PENSTOCK) + ":" + os.environ["PATH"]}, timeout=60, **kwargs)
+                               "PATH": os.path.dirname(PENSTOCK) + ":" + os.environ["PATH"]}, timeout=120, **kwargs)
     expect(done.stderr, "")
     return [offer.split("\t")[0] for offer in done.stdout.splitlines()]
 
@@ -253,14 +253,14 @@ def fish_completes_what_an_operand_is(world):
 def zsh_can_read_its_completion(world):
     if not shutil.which("zsh"):
         raise Skip("zsh is not installed")
-    subprocess.run(["zsh", "-n", os.path.join(PAGES, "_penstock")], timeout=60, check=True)
+    subprocess.run(["zsh", "-n", os.path.join(PAGES, "_penstock")], timeout=120, check=True)
 
 
 @test
 def fish_can_read_its_completion(world):
     if not shutil.which("fish"):
         raise Skip("fish is not installed")
-    subprocess.run(["fish", "--no-execute", os.path.join(PAGES, "penstock.fish")], timeout=60, check=True)
+    subprocess.run(["fish", "--no-execute", os.path.join(PAGES, "penstock.fish")], timeout=120, check=True)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,16 @@ def torch_or_skip():
     return torch
 
 
+def patiently(function, wrong):
+    """What it returns once it no longer raises `wrong`; the last try may raise it."""
+    for _ in range(500):
+        try:
+            return function()
+        except wrong:
+            pass
+    return function()
+
+
 def thread_names():
     """The names of this process's threads. A thread that was joined ends in the kernel after that, and stays in
     the list until then: it is left out by its flag PF_EXITING, see proc_pid_stat(5)."""

@@ -8,6 +8,9 @@ import penstock
 from penstock import _c
 
 
+GIVE_UP = 100  # seconds: for a test that fails, no machine is so slow
+
+
 @dataclasses.dataclass(frozen=True)
 class Held(penstock.Output):
     """Rows of one byte, 7. The library's workers wait in Python for `let`."""
@@ -19,7 +22,7 @@ class Held(penstock.Output):
 
     def to_c(self, name):
         def decode(_user, _sample, row, _size):
-            self.let.wait(20)
+            self.let.wait(GIVE_UP)
             ctypes.c_uint8.from_address(row).value = 7
             return 0
 

@@ -139,7 +139,7 @@ class Errors(unittest.TestCase):
         told = []
         with penstock.Loader(path, batch_size=100, framework="dlpack", shuffle=False, n_slots=8,
                              bad_sample="replace", on_bad_sample=lambda *bad: told.append(bad)) as data:
-            end = time.monotonic() + 10
+            end = time.monotonic() + 100
             while data.stats().stage_workers.n_items < 800 and time.monotonic() < end:
                 time.sleep(0.001)
             self.assertEqual((told, data.stats().n_replacements), ([], 0))

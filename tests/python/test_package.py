@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import shutil
-import statistics
 import struct
 import subprocess
 import sys
@@ -114,21 +113,19 @@ class SourceTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_import_is_quick_and_takes_no_framework_in(self) -> None:
-        """Less than 100 ms: the median of ten, of the process's own time, for tests run beside this one."""
-        code = ("import sys, time; start = time.process_time(); import penstock; "
-                "print(time.process_time() - start); "
+        """Few calls of functions, which no other program slows down: some 26,000, in 50 ms of an idle machine."""
+        code = ("import sys; n = [0]\n"
+                "def count(_frame, event, _argument): n[0] += event in ('call', 'c_call')\n"
+                "sys.setprofile(count); import penstock; sys.setprofile(None); print(n[0])\n"
                 "print([name for name in ('numpy', 'torch', 'jax', 'cupy', 'PIL') if name in sys.modules])")
-        times = []
         with tempfile.TemporaryDirectory() as folder:
             env = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "PYTHONPYCACHEPREFIX": folder}
             env.pop("PYTHONDONTWRITEBYTECODE", None)
-            for _ in range(11):
+            for _ in range(2):  # the first one compiles
                 out = subprocess.run([sys.executable, "-c", code], text=True, check=True, env=env,
                                      stdout=subprocess.PIPE).stdout.split("\n")
                 self.assertEqual(out[1], "[]")
-                times.append(float(out[0]))
-        times = times[1:]  # the first one compiles
-        self.assertLess(statistics.median(times), 0.1, times)
+        self.assertLess(int(out[0]), 52000)
 
     def test_headers_and_library_of_the_sources(self) -> None:
         """Without a wheel, the headers are those of the sources, and the library is the one that was loaded."""

@@ -230,7 +230,7 @@ class Parallel(Case):
 
     def test_after_sigkill_workers_end_and_the_next_pack_cleans_up(self):
         self.stopped(2, lambda p: p.kill())
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while True:  # the workers hold the lock until they are gone
             try:
                 self.check(quiet(Source(), self.path(), num_workers=2))

@@ -9,12 +9,10 @@ import sets
 FAKE = os.environ.get("PENSTOCK_FAKE_LIBRARY", "")
 
 BEGIN = """
-import contextlib, gc, time
+import contextlib, gc
 from ctypes import byref, c_void_p
 import penstock, sets
 from penstock import _c, streams
-
-SPIN = 0.3  # seconds of work on a stream
 
 def opened(path=sets.scalars(), **keywords):
     return penstock.Loader(path, batch_size=10, device="cuda", framework="dlpack", shuffle=False,
@@ -25,25 +23,38 @@ def stream_of(loader):
     assert _c.lib.pstk_stream_open(loader._handle.pointer, byref(found), None) == 0
     return found.value
 
-def spin(loader, stream):
-    assert _c.lib.pstk_stream_spin(loader._handle.pointer, stream, int(SPIN * 1e9), None) == 0
+@contextlib.contextmanager
+def held(stream):
+    "The stream's work does not go on meanwhile."
+    _c.lib.cuda_fake_set_held(c_void_p(stream), 1)
+    try:
+        yield
+    finally:
+        _c.lib.cuda_fake_set_held(c_void_p(stream), 0)
 
-def seconds_until_overwritten(batches):
-    "A slot was just given back: how long until the next batches can be read, one of which gets it."
-    start = time.monotonic()
-    for batch in [next(batches), next(batches)]:
-        batch["i"].read()
-    return time.monotonic() - start
+TIMEOUT = 0.25  # seconds that the loader waits for a batch
+LONG = 100  # seconds, for what must come: no machine is so slow
 
-def is_waited_for(use, **keywords):
-    "Does what comes into a side stream after use(batch, stream) keep the slot?"
-    with opened(**keywords) as loader:
+def take(batches, seconds):
+    "The next batch, or None where none comes within so long."
+    for _ in range(int(seconds / TIMEOUT)):
+        with contextlib.suppress(penstock.TimedOutError):
+            return next(batches)
+
+def is_waited_for(use, n_seconds=TIMEOUT, **keywords):
+    "Does what comes into a side stream after use(batch, stream) keep the slot? Else it is overwritten in time."
+    with opened(timeout=TIMEOUT, **keywords) as loader:
         side, batches = stream_of(loader), iter(loader)
-        batch = next(batches)
+        batch = take(batches, LONG)
+        other = take(batches, LONG)  # has the other slot
         kept = use(batch, side)
-        spin(loader, side)
-        del batch, kept
-        waited = seconds_until_overwritten(batches) > SPIN / 2
+        with held(side):
+            del batch, kept
+            third = take(batches, n_seconds)
+            waited = third is None
+        third = third or take(batches, LONG)  # once the stream goes on
+        third["i"].read()
+        del other, third
         _c.lib.pstk_stream_close(loader._handle.pointer, byref(c_void_p(side)))
     return waited
 
@@ -74,7 +85,7 @@ class Streams(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "same\n", ""), done.stdout)
 
     def test_a_slot_without_other_streams_is_overwritten_at_once(self):
-        self.on_fake("assert not is_waited_for(lambda batch, side: None)\n")
+        self.on_fake("assert not is_waited_for(lambda batch, side: None, LONG)\n")
 
     def test_a_stream_that_dlpack_exported_to_is_waited_for(self):
         self.on_fake('assert is_waited_for(lambda batch, side: batch["i"].__dlpack__(stream=side))\n')
@@ -244,7 +255,7 @@ def current_stream(device, out):
 streams.current_of_threads = lambda framework: current_stream
 assert is_waited_for(lambda batch, side: current.append(side))
 current.clear()
-assert not is_waited_for(lambda batch, side: None)
+assert not is_waited_for(lambda batch, side: None, LONG)
 """)
 
     def test_a_batch_that_was_moved_holds_no_slot(self):

@@ -353,7 +353,7 @@ class Endings(Case):
         w = penstock.Writer(self.path(), {"x": "int8"})
         child = os.fork()
         if child == 0:
-            signal.alarm(10)
+            signal.alarm(120)
             holder = threading.Thread(target=w._lock.acquire)  # of the parent, at work as it forked
             holder.start()
             holder.join()

@@ -3,6 +3,7 @@
  * cuda_fake/open: for programs that know nothing of the fake and are linked with it. Where the
  * environment has PENSTOCK_FAKE_CUDA, say "devices=2,delay_us=100,seed=3", they find these devices;
  * else a machine without a driver. A program that leaves hazards or leaks behind exits with 99.
+ * The Python package's tests hold streams: cuda_fake_set_held.
  */
 #include "cuda_fake.h"
 
@@ -70,6 +71,16 @@ __attribute__((constructor)) static void open_fake(void)
     cuda_fake_open(&w.config);
     if (w.poisoned >= 0)
         cuda_fake_poison(w.poisoned, cudaErrorLaunchFailure);
+}
+
+/* Of all the fake the one function that penstock_on_fake exports. */
+__attribute__((visibility("default"))) void cuda_fake_set_held(cudaStream_t stream, int held);
+void cuda_fake_set_held(cudaStream_t stream, int held)
+{
+    if (held)
+        cuda_fake_hold(stream);
+    else
+        cuda_fake_let(stream);
 }
 
 __attribute__((destructor)) static void close_fake(void)
