@@ -34,7 +34,7 @@ struct stored {
 struct totals {
     uint64_t head, list, models, padding, strips, states, skeleton;
     uint64_t blocks, map_bytes, values, wide;
-    uint64_t n_strips, n_tables, n_few_lanes;
+    uint64_t n_strips, n_tables, n_few_lanes, n_some_lanes;
 };
 
 struct reason {
@@ -196,6 +196,7 @@ static void count_image(struct bench *b, const struct stored *s)
     t->n_strips += h->n_strips;
     t->n_tables += r.table[PSTK__N_CONTEXTS - 1] + 1u;
     t->n_few_lanes += h->n_lanes == PSTK__RANS_FEW_LANES;
+    t->n_some_lanes += h->n_lanes == PSTK__RANS_SOME_LANES;
     for (uint32_t c = 0; c < h->frame.n_components; c++)
         for (uint32_t y = 0; y < h->frame.component[c].rows; y++) {
             struct pstk__block_row row;
@@ -324,9 +325,11 @@ static void print_sizes(const struct bench *b)
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++)
         printf("%-28s %12.1f %8.2f\n", rows[i].name, (double)rows[i].bytes / n,
                (double)rows[i].bytes / sum);
-    printf("%-28s %12.1f\n%-28s %12.1f\n%-28s %12.1f\n%-28s %12llu\n\n", "strips an image",
-           (double)t->n_strips / n, "tables an image", (double)t->n_tables / n, "blocks an image",
-           blocks / n, "images of 4 lanes", (unsigned long long)t->n_few_lanes);
+    printf("%-28s %12.1f\n%-28s %12.1f\n%-28s %12.1f\n", "strips an image", (double)t->n_strips / n,
+           "tables an image", (double)t->n_tables / n, "blocks an image", blocks / n);
+    printf("%-28s %12llu\n%-28s %12llu\n\n", "images of 4 lanes",
+           (unsigned long long)t->n_few_lanes, "images of 16 lanes",
+           (unsigned long long)t->n_some_lanes);
     printf("symbols a block: counts 1, maps %.3f, values %.3f, dc 2, wide 2 x %.4f: %.3f\n\n",
            (double)t->map_bytes / blocks, (double)t->values / blocks, (double)t->wide / blocks,
            3 + (double)(t->map_bytes + t->values + 2 * t->wide) / blocks);

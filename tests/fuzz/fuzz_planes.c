@@ -2,12 +2,11 @@
 /*
  * fuzz_planes: fields of coefficient planes. The first byte of an input says what the others are:
  *   even  a field;
- *   odd   a recipe, from which a valid field is written: seed (2), width, height, colour, factors
- *         (2), kind; then what is done to it, 3 bytes each: place (2), its highest bit 1 for the
- *         parts before the strips, and what is added.
- * Every variant must say the same of it: results, coefficients, pixels of a box and of the whole.
- * No input may crash, hang, leave the arena used, need more than the stated scratch, or fail with a
- * code outside the contract.
+ *   odd   a recipe, from which a valid field is written: seed (2), width, height, colour and lanes,
+ *         factors (2), kind; then what is done to it, 3 bytes each: place (2), its highest bit 1
+ * for the parts before the strips, and what is added. Every variant must say the same of it:
+ * results, coefficients, pixels of a box and of the whole. No input may crash, hang, leave the
+ * arena used, need more than the stated scratch, or fail with a code outside the contract.
  *
  * The corpus: recipe-* are recipes of each kind and colour, written by hand (printf). field-* are
  * what a recipe without damage gives, with an even byte before it: built with -DKEEP_FIELDS, this
@@ -210,6 +209,7 @@ static void keep_field(const uint8_t *field, uint64_t size)
 
 static void check_recipe(const uint8_t *data, size_t size)
 {
+    static const uint32_t lanes[] = {0, 4, 16, 64};
     const uint32_t most = data[7] / N_FIELD_KINDS % 8 == 7 ? 256 : 96; /* several strips: rarely */
     struct field_spec spec = {.width = 1 + data[2] % most, .height = 1 + data[3] % most};
     struct pstk__jpeg_image image;
@@ -217,6 +217,7 @@ static void check_recipe(const uint8_t *data, size_t size)
     uint64_t field_size;
     field_state = 88172645463325252ull + data[0] + 256u * data[1];
     spec.color = PSTK__JPEG_GRAY + data[4] % 5;
+    field_lanes = lanes[data[4] / 5 % 4];
     spec.kind = data[7] % N_FIELD_KINDS;
     for (uint32_t c = 0; c < 4; c++) {
         spec.h[c] = 1 + (data[5] >> 2 * c) % 4;

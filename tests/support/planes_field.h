@@ -38,6 +38,9 @@ struct field_spec {
 
 static uint64_t field_state = 88172645463325252ull;
 
+/* Lanes of the coder that fields are written with; 0: the writer chooses. */
+static uint32_t field_lanes;
+
 static uint32_t field_draw(uint32_t below)
 {
     field_state ^= field_state << 13;
@@ -159,8 +162,10 @@ static int64_t field_write_to(const struct pstk__jpeg_image *image, uint32_t ske
 {
     uint8_t skeleton[256];
     static struct pstk__arena arena;
-    const struct pstk__planes_source source = {
-        .image = image, .skeleton = skeleton, .skeleton_size = skeleton_size};
+    const struct pstk__planes_source source = {.n_lanes = field_lanes,
+                                               .image = image,
+                                               .skeleton = skeleton,
+                                               .skeleton_size = skeleton_size};
     for (uint32_t i = 0; i < skeleton_size; i++)
         skeleton[i] = (uint8_t)(i * 7 + 1);
     exact_arena_open(&arena, pstk__planes_write_scratch(&image->frame), fill);

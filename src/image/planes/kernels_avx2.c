@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* planes/kernels_avx2: the kernels with AVX2; 64 lanes are eight vectors. */
+/* Planes by AVX2: 64 lanes are eight vectors, 16 are two. */
 #include "image/planes/kernels.h"
 
 #include <penstock/penstock.h>
@@ -108,16 +108,14 @@ INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t 
     }
 }
 
-/* A group takes at most 128 bytes. While so many are readable, it is enough to check afterwards
- * that they belonged to the strip. */
-TARGET static int run_avx2(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
-                           uint32_t n)
+/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
+ * whether they were the strip's. */
+TARGET static int run_64(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
+                         uint32_t n)
 {
     const uint32_t *slots = reader->tables->slot;
     const uint8_t *at = reader->at;
     uint32_t i = 0;
-    if (reader->n_lanes != PSTK__RANS_LANES)
-        return pstk__rans_run(reader, out, table, n);
     __m256i x[2][4];
     for (int k = 0; k < 8; k++)
         x[k % 2][k / 2] = _mm256_loadu_si256((const __m256i *)(reader->state + 8 * k));
@@ -137,7 +135,79 @@ TARGET static int run_avx2(struct pstk__rans_reader *reader, uint8_t *out, const
     return pstk__rans_run(reader, out + i, table + i, n - i);
 }
 
-/* Append the bytes of `row` that eight bits of a map select. */
+/* The low bytes of 16 lanes in the order of their symbols. */
+INLINE __m128i symbols_of(const __m256i e[2])
+{
+    const __m256i low = _mm256_set1_epi32(0xff);
+    const __m256i pairs =
+        _mm256_packus_epi32(_mm256_and_si256(e[0], low), _mm256_and_si256(e[1], low));
+    /* lanes 0..3, 8..11, 4..7, 12..15 */
+    const __m128i bytes =
+        _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
+    return _mm_shuffle_epi8(bytes,
+                            _mm_setr_epi8(0, 8, 4, 12, 1, 9, 5, 13, 2, 10, 6, 14, 3, 11, 7, 15));
+}
+
+/* One group of 16 symbols; only the first n are there. Lanes 8 h .. + 7 are x[h]. Reads at most 32
+ * bytes of words. */
+INLINE void group_16(__m256i x[2], uint8_t *out, const uint8_t *table, uint32_t n,
+                     const uint32_t *slots, const uint8_t **at)
+{
+    const __m128i to_lanes = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m256i symbols[2] = {_mm256_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13),
+                                _mm256_setr_epi32(2, 6, 10, 14, 3, 7, 11, 15)};
+    const __m128i numbers = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)table), to_lanes);
+    __m256i e[2];
+    e[0] = look_up(x[0], _mm256_cvtepu8_epi32(numbers), 0, slots);
+    e[1] = look_up(x[1], _mm256_cvtepu8_epi32(_mm_srli_si128(numbers, 8)), 0, slots);
+    _mm_storeu_si128((__m128i *)out, symbols_of(e));
+    for (int h = 0; h < 2; h++) {
+        const __m256i active = n == 16 ? _mm256_set1_epi32(-1)
+                                       : _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), symbols[h]);
+        x[h] = advance(x[h], e[h], active, at);
+    }
+}
+
+/* As run_64, but that a group takes at most 32 bytes. */
+TARGET static int run_16(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
+                         uint32_t n)
+{
+    const uint32_t *slots = reader->tables->slot;
+    const uint8_t *at = reader->at;
+    uint32_t i = 0;
+    __m256i x[2];
+    for (int h = 0; h < 2; h++)
+        x[h] = _mm256_loadu_si256((const __m256i *)(reader->state + 8 * h));
+    for (; n - i >= 16 && reader->limit - at >= 32; i += 16)
+        group_16(x, out + i, table + i, 16, slots, &at);
+    if (n - i > 0 && n - i < 16 && reader->limit - at >= 32) {
+        uint8_t last[16] = {0};
+        memcpy(last, table + i, n - i);
+        group_16(x, out + i, last, n - i, slots, &at);
+        i = n;
+    }
+    for (int h = 0; h < 2; h++)
+        _mm256_storeu_si256((__m256i *)(reader->state + 8 * h), x[h]);
+    reader->at = at;
+    if (at > reader->end)
+        return -1;
+    return pstk__rans_run(reader, out + i, table + i, n - i);
+}
+
+TARGET static int run_avx2(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
+                           uint32_t n)
+{
+    switch (reader->n_lanes) {
+    case PSTK__RANS_LANES:
+        return run_64(reader, out, table, n);
+    case PSTK__RANS_SOME_LANES:
+        return run_16(reader, out, table, n);
+    default:
+        return pstk__rans_run(reader, out, table, n);
+    }
+}
+
+/* Eight places of a map. */
 INLINE uint8_t *compress_eight(uint8_t *out, const uint8_t *row, uint64_t map)
 {
     const __m128i places = _mm_loadl_epi64((const __m128i *)&places_of[map & 255]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* planes/kernels_avx512: the kernels with AVX-512; 64 lanes are four vectors, whose chains of
- * look-ups and products overlap. */
+/* Planes by AVX-512: 64 lanes are four vectors, whose chains of look-up and product overlap; 16 are
+ * one. */
 #include "image/jpeg/zigzag.h"
 #include "image/planes/kernels.h"
 
@@ -69,16 +69,14 @@ INLINE void group(__m512i x[4], uint8_t *out, __m512i numbers, uint32_t n, const
         x[v] = advance(x[v], e[v], (__mmask16)((1u << (n + 3 - (unsigned)v) / 4) - 1), at);
 }
 
-/* A group takes at most 128 bytes. While so many are readable, it is enough to check afterwards
- * that they belonged to the strip. */
-TARGET static int run_avx512(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
-                             uint32_t n)
+/* A group takes at most 128 bytes: as long as those are readable, it is enough to see afterwards
+ * whether they were the strip's. */
+TARGET static int run_64(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
+                         uint32_t n)
 {
     const uint32_t *slots = reader->tables->slot;
     const uint8_t *at = reader->at;
     uint32_t i = 0;
-    if (reader->n_lanes != PSTK__RANS_LANES)
-        return pstk__rans_run(reader, out, table, n);
     __m512i x[4];
     for (int v = 0; v < 4; v++)
         x[v] = _mm512_loadu_si512(reader->state + 16 * v);
@@ -95,6 +93,59 @@ TARGET static int run_avx512(struct pstk__rans_reader *reader, uint8_t *out, con
     if (at > reader->end)
         return -1;
     return pstk__rans_run(reader, out + i, table + i, n - i);
+}
+
+/* Bytes in the symbols' order as the lanes have them, and the other way. */
+INLINE __m128i transpose(__m128i bytes)
+{
+    return _mm_shuffle_epi8(bytes,
+                            _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+}
+
+/* One group of 16 symbols; only the active lanes' are there. Reads 32 bytes of words. */
+INLINE __m512i group_16(__m512i x, uint8_t *out, __m128i numbers, __mmask16 active,
+                        const uint32_t *slots, const uint8_t **at)
+{
+    const __m512i e = look_up(x, _mm512_cvtepu8_epi32(transpose(numbers)), 0, slots);
+    _mm_storeu_si128((__m128i *)out, transpose(_mm512_cvtepi32_epi8(e)));
+    return advance(x, e, active, at);
+}
+
+/* As run_64, but that a group takes at most 32 bytes. */
+TARGET static int run_16(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
+                         uint32_t n)
+{
+    const __m512i symbols = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const uint32_t *slots = reader->tables->slot;
+    const uint8_t *at = reader->at;
+    uint32_t i = 0;
+    __m512i x = _mm512_loadu_si512(reader->state);
+    for (; n - i >= 16 && reader->limit - at >= 32; i += 16)
+        x = group_16(x, out + i, _mm_loadu_si128((const __m128i *)(table + i)), 0xffff, slots, &at);
+    if (n - i > 0 && n - i < 16 && reader->limit - at >= 32) {
+        const __mmask16 there = (__mmask16)((1u << (n - i)) - 1);
+        const __mmask16 active = _mm512_cmplt_epu32_mask(symbols, _mm512_set1_epi32((int)(n - i)));
+        x = group_16(x, out + i, _mm_maskz_loadu_epi8(there, table + i), active, slots, &at);
+        i = n;
+    }
+    _mm512_storeu_si512(reader->state, x);
+    reader->at = at;
+    if (at > reader->end)
+        return -1;
+    return pstk__rans_run(reader, out + i, table + i, n - i);
+}
+
+TARGET static int run_avx512(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
+                             uint32_t n)
+{
+    switch (reader->n_lanes) {
+    case PSTK__RANS_LANES:
+        return run_64(reader, out, table, n);
+    case PSTK__RANS_SOME_LANES:
+        return run_16(reader, out, table, n);
+    default:
+        return pstk__rans_run(reader, out, table, n);
+    }
 }
 
 TARGET static void value_tables_avx512(uint8_t *out, const uint64_t *maps, const uint8_t *counts,

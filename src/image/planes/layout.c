@@ -274,7 +274,8 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
         return bad(err, "impossible number of components, colour or size");
     if (h->orientation < 1 || h->orientation > 8 || h->rebuild < PSTK__JPEG_REBUILD_SCANS ||
         h->rebuild > PSTK__JPEG_REBUILD_LIBRARY || p[9] < 1 || p[9] > 4 || p[11] != 0 ||
-        (h->n_lanes != 4 && h->n_lanes != 64))
+        (h->n_lanes != PSTK__RANS_FEW_LANES && h->n_lanes != PSTK__RANS_SOME_LANES &&
+         h->n_lanes != PSTK__RANS_LANES))
         return bad(err, "impossible header");
     return read_parts(h, p, &rest, err);
 }

@@ -73,8 +73,8 @@ struct pstk__planes_header {
     uint32_t orientation;  /* EXIF, 1..8 */
     uint32_t rebuild;      /* enum pstk__jpeg_rebuild: SCANS or LIBRARY */
     uint32_t parameters;   /* of the rebuild */
-    uint32_t n_lanes;      /* of the rANS coder: 4 or 64 */
-    uint32_t strip_height; /* MCU rows of a strip; the last strip may have fewer */
+    uint32_t n_lanes;      /* of the rANS coder: 4, 16 or 64 */
+    uint32_t strip_height; /* MCU rows of a strip; the last one may have fewer */
     uint32_t n_strips;
     const uint8_t *list;   /* of the strips; n_strips entries */
     const uint8_t *models; /* zero bytes follow, up to a multiple of 4 in the field */

@@ -4,11 +4,12 @@
  * arXiv:1311.2540) of byte symbols. Many interleaved states share one stream of 16-bit words (as in
  * F. Giesen, "Interleaved entropy coders", arXiv:1402.3392). Pure.
  *
- * A table has 2^10 slots; a symbol of frequency f has f of them. States are 32 bits, at least 2^16.
- * The symbols of a run are coded in groups of n_lanes, one for each lane; the last group may be
- * incomplete. In a group, lane j takes symbol 4 (j mod n/4) + j / (n/4), n = n_lanes: so the lanes
- * of four vectors, side by side, are the four bytes of a 32-bit word. A lane whose state falls
- * below 2^16 takes the next word, in the order of the lanes.
+ * Tables have 2^10 slots; a symbol of frequency f has f of them. States are 32 bits, at least 2^16.
+ * A run's symbols are coded in groups of n_lanes, each lane one of them (the last group may lack
+ * some). In a group lane j takes symbol 4 (j mod n/4) + j / (n/4), n = n_lanes: of 64, four
+ * vectors' lanes side by side are then four bytes of one 32-bit word; of 16, lanes are the symbols'
+ * transpose, as 4 x 4. A lane whose state falls below 2^16 takes
+ * the next word, lanes in order.
  */
 #ifndef PSTK_PLANES_RANS_H
 #define PSTK_PLANES_RANS_H
@@ -17,9 +18,11 @@
 
 #define PSTK__RANS_BITS 10
 #define PSTK__RANS_ONE (1u << PSTK__RANS_BITS)
-#define PSTK__RANS_LOW (1u << 16) /* the least state; coding begins and ends in it */
-#define PSTK__RANS_LANES 64       /* of a wide coder */
-#define PSTK__RANS_FEW_LANES 4    /* for few symbols, where 64 states would take too much space */
+#define PSTK__RANS_LOW (1u << 16) /* the least state, and that in which coding begins and ends */
+/* Lanes of a coder: 4, 16 or 64. Each has a state of 4 bytes, so the fewer symbols, the fewer. */
+#define PSTK__RANS_FEW_LANES 4
+#define PSTK__RANS_SOME_LANES 16
+#define PSTK__RANS_LANES 64
 
 /* A decoding table: for each slot symbol | frequency << 8 | (slot - the symbol's first) << 20.
  * Tables are adjacent; filling one may write 15 slots after it. */
@@ -42,9 +45,8 @@ struct pstk__rans_reader {
 /* Begin with data[0, size): n_lanes states (u32), then the words. -1: too short, or odd. */
 int pstk__rans_begin(struct pstk__rans_reader *reader, const struct pstk__rans_table *tables,
                      uint32_t n_lanes, const uint8_t *data, uint64_t size);
-/* Decode a run of n symbols, each by the table whose number is in `table`; every number is below
- * the number of tables. -1: there are no more words. Plain C, the reference, for any number of
- * lanes. */
+/* Decode a run of n symbols, each by the table of its number; every number is below the tables'
+ * count. -1: the words are used up. Plain C, the reference. */
 int pstk__rans_run(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                    uint32_t n);
 /* Return 0 when all words were used and every lane is back where coding began, else -1. */

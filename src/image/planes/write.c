@@ -20,10 +20,15 @@ enum run_name { COUNTS, MAPS, VALUES, DC_HIGH, DC_LOW, WIDE_HIGH, WIDE_LOW, N_RU
 #define BLOCK_SYMBOLS (1 + 8 + 63 + 2 + 2 * 63)
 #define SLACK 128 /* bytes that kernels may write past their output */
 
-/* With fewer symbols than this the states of 64 lanes would take a fiftieth of the size or more. */
-#define FEW_SYMBOLS 8192
-/* A strip is closed at this number of blocks. With fewer, its 128 bytes of idle state and seven
- * incomplete groups would cost more than a crop saves by not decoding it. */
+/*
+ * Strips of fewer symbols have 4 lanes, or 16. Measured (benchmarks/bench_lanes), 16 lanes take 36
+ * bytes a strip more than 4 and save 2.0 ns a symbol (AVX2: 1.5); 64 take 144 more than 16 and save
+ * 0.9 ns (AVX2: 0.3). Both numbers make that some 50 ns a byte.
+ */
+#define FEW_SYMBOLS 1024
+#define SOME_SYMBOLS 8192
+/* A strip is closed when it has as many blocks: below, its 128 bytes of idle state and its seven
+ * unfilled groups cost more than what a crop saves by not decoding it. */
 #define STRIP_BLOCKS 1536
 /* A value rarer than 1 / RARE in its context is coded as a wide value: the least frequency of a
  * table would cost the other symbols more than that. */
@@ -397,7 +402,20 @@ static void choose_strips(struct pstk__planes_header *h)
     h->n_strips = (rows + h->strip_height - 1) / h->strip_height;
 }
 
-/* Most symbols of a block in each run. */
+/* By the mean number of a strip's symbols. */
+static uint32_t choose_lanes(const struct work *work)
+{
+    const uint32_t n_strips = work->header.n_strips;
+    uint64_t n = 0;
+    for (uint32_t k = 0; k < n_strips; k++)
+        for (uint32_t i = 0; i < N_RUNS; i++)
+            n += work->strips[k].runs[i].n;
+    return n < (uint64_t)FEW_SYMBOLS * n_strips    ? PSTK__RANS_FEW_LANES
+           : n < (uint64_t)SOME_SYMBOLS * n_strips ? PSTK__RANS_SOME_LANES
+                                                   : PSTK__RANS_LANES;
+}
+
+/* Most symbols a block has in each run. */
 static const uint8_t per_block[N_RUNS] = {1, 8, 63, 1, 1, 63, 63};
 
 static uint64_t strip_blocks(const struct pstk__planes_header *h)
@@ -472,7 +490,6 @@ static void lay_out_contexts(struct work *work)
 
 static int write_image(struct work *work, struct output *output)
 {
-    uint64_t n = 0;
     lay_out_contexts(work);
     memset(work->count, 0, sizeof work->count);
     for (uint32_t k = 0; k < work->header.n_strips; k++)
@@ -482,10 +499,7 @@ static int write_image(struct work *work, struct output *output)
         take_values(work, &work->strips[k]);
     count_symbols(work);
     choose_tables(work);
-    for (uint32_t k = 0; k < work->header.n_strips; k++)
-        for (uint32_t i = 0; i < N_RUNS; i++)
-            n += work->strips[k].runs[i].n;
-    work->header.n_lanes = n < FEW_SYMBOLS ? PSTK__RANS_FEW_LANES : PSTK__RANS_LANES;
+    work->header.n_lanes = work->source->n_lanes ? work->source->n_lanes : choose_lanes(work);
     return write_all(work, output);
 }
 

@@ -13,6 +13,7 @@
 /* What the record needs in addition to the coefficients. */
 struct pstk__planes_source {
     const struct pstk__planes_kernels *kernels; /* NULL: the best; all give the same bytes */
+    uint32_t n_lanes; /* of the coder, for tests and benchmarks; 0: by the number of symbols */
     const struct pstk__jpeg_image *image; /* frame, blocks, orientation, rebuild, parameters */
     const void *skeleton;                 /* the image's, as one zstd frame */
     uint64_t skeleton_size;               /* of the frame */

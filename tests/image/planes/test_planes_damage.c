@@ -176,6 +176,20 @@ TEST(an_impossible_header_is_refused)
     field_subject_close(&s);
 }
 
+TEST(only_the_numbers_of_lanes_that_there_are_are_read)
+{
+    struct pstk__planes_header h;
+    struct field_subject s;
+    CHECK_EQ(field_subject_open(&s, &small), 0);
+    for (uint32_t n = 0; n < 256; n++) {
+        s.field[10] = (uint8_t)n;
+        CHECK_EQ(pstk__planes_header_read(&h, s.field, s.size, NULL),
+                 n == 4 || n == 16 || n == 64 ? 0 : PSTK_EBADMSG);
+        CHECK(n == s.header.n_lanes || judge(s.field, s.size, &s.image).result == PSTK_EBADMSG);
+    }
+    field_subject_close(&s);
+}
+
 /* A huge image in few bytes: as many strips as it must have do not fit. */
 TEST(a_huge_image_in_a_few_bytes_fails_without_memory)
 {
@@ -638,12 +652,15 @@ TEST(strips_in_each_others_place_are_damaged)
  * every variant sees the same, and that no damage to strips or models leaves the image whole. */
 TEST(a_changed_bit_is_refused_or_seen_alike_by_every_variant)
 {
+    static const uint32_t lanes[] = {4, 16, 64};
     uint32_t n_taken = 0, n = 0;
     for (uint32_t i = 0; i < 6; i++) {
         struct field_spec spec = field_draw_spec(60, 60);
         struct field_subject s;
         spec.kind = i % N_FIELD_KINDS;
+        field_lanes = lanes[i % 3];
         CHECK_EQ(field_subject_open(&s, &spec), 0);
+        field_lanes = 0;
         const uint64_t from = (uint64_t)(s.header.strips - s.field);
         for (uint64_t bit = draw(8); bit < 8 * s.size;
              bit += 1 + draw((uint32_t)(s.size / 64 + 8))) {
@@ -689,6 +706,7 @@ int main(void)
         CASE(a_field_that_was_cut_off_or_has_bytes_to_spare_is_damaged),
         CASE(a_changed_head_is_refused_or_leaves_the_coefficients_as_they_were),
         CASE(an_impossible_header_is_refused),
+        CASE(only_the_numbers_of_lanes_that_there_are_are_read),
         CASE(a_huge_image_in_a_few_bytes_fails_without_memory),
         CASE(strips_and_tables_that_cannot_be_are_refused_in_a_head_that_adds_up),
         CASE(models_that_are_not_one_for_each_table_are_damaged),
