@@ -351,6 +351,25 @@ def a_second_reader_agrees(world):
         expect(data.m["note"], told["note"])
 
 
+@test
+def a_second_reader_rebuilds_files_from_their_planes(world):
+    if not second_reader.ZSTD:
+        raise Skip("missing: a zstd for Python")
+    src = world.fresh("to-rebuild")
+    for i, kind in enumerate(["444", "422", "420", "gray"]):
+        for side in (20, 60, 120, 200):
+            write_picture(os.path.join(src, "%s-%d.jpg" % (kind, side)), kind, i, side + 30, side)
+    out, told = packed(world, src)
+    data = second_reader.Data(out, planes=True)
+    data.verify()
+    expect(data.n_not_decompressed, 0)
+    shards = [second_reader.Shard(data, m) for m in data.m["shards"]]
+    lanes = [stored[10] for shard in shards for k in range(shard.n)
+             for _, entry, stored in shard.fields_of(k) if entry and entry[4] == 2]
+    expect(len(lanes), told["images"]["planes"])
+    assert 16 in lanes and 64 in lanes, lanes
+
+
 def damage(path, at):
     data = bytearray(read(path))
     data[at] ^= 0x20

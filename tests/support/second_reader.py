@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second reader of the penstock record format, written from FORMAT.md and from nothing else.
 
-    second_reader.py DATA [--json]          check every byte; print what there is
+    second_reader.py DATA [--json] [--planes]   check every byte; print what there is
     second_reader.py DATA --get ID FIELD    that field's plain bytes to standard output
 
 Standard library only. Fields stored with zstd are decompressed where a zstd is to be had (a module,
-or libzstd through ctypes); otherwise, and where they are stored as planes, their stored checksum is
-what is checked, and the summary says so. Exit status: 0 whole, 1 damaged, 2 usage.
+or libzstd through ctypes), and files stored as planes are rebuilt with --planes (second_planes.py); otherwise their
+stored checksum is what is checked, and the summary says so. Exit status: 0 whole, 1 damaged, 2 usage.
 """
 import argparse
 import json
@@ -15,6 +15,8 @@ import os
 import re
 import struct
 import sys
+
+import second_planes
 
 HEADER = PAGE = 4096
 PAGE_RECORDS = 509
@@ -133,7 +135,8 @@ def find_zstd():
         from compression import zstd
 
         def decompress(data, dictionary, size):
-            return zstd.decompress(data, zstd.ZstdDict(dictionary) if dictionary else None)
+            is_raw = bool(dictionary) and dictionary[:4] != b"\x37\xa4\x30\xec"
+            return zstd.decompress(data, zstd.ZstdDict(dictionary, is_raw=is_raw) if dictionary else None)
         return decompress
     except ImportError:
         pass
@@ -274,8 +277,8 @@ class Field:
 # ---- shards ----------------------------------------------------------------------------------
 
 class Data:
-    def __init__(self, directory):
-        self.directory = directory
+    def __init__(self, directory, planes=False):
+        self.directory, self.planes = directory, planes
         m = self.m = load_manifest(directory)
         self.fields = [Field(f) for f in m["fields"]]
         names = [f.name for f in self.fields]
@@ -432,10 +435,14 @@ class Shard:
             self.need(plain_size == stored_size and plain_crc == stored_crc, where, "plain size")
             return stored
         self.need(codec == 2 or stored_size < plain_size, where, "compressed, yet larger")
-        if codec == 2 or not ZSTD:
+        plain = None
+        if codec == 2 and ZSTD and self.data.planes:
+            plain = second_planes.Planes(stored).rebuild(ZSTD)
+        elif codec == 1 and ZSTD:
+            plain = ZSTD(stored, self.dictionary.get(f.name), plain_size)
+        if plain is None:
             self.data.n_not_decompressed += 1
             return None
-        plain = ZSTD(stored, self.dictionary.get(f.name), plain_size)
         self.need(len(plain) == plain_size and crc32c(plain) == plain_crc, where, "plain checksum")
         return plain
 
@@ -515,9 +522,10 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--get", nargs=2, metavar=("ID", "FIELD"))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--planes", action="store_true", help="rebuild the files stored as planes; slow")
     args = parser.parse_args()
     try:
-        data = Data(args.data)
+        data = Data(args.data, args.planes)
         if args.get:
             sys.stdout.buffer.write(data.get(int(args.get[0]), args.get[1]))
             return 0
