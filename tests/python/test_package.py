@@ -102,6 +102,17 @@ class SourceTest(unittest.TestCase):
         assert wanted and said
         self.assertEqual(said[1], wanted[1])
 
+    def test_a_folder_of_its_name_hides_no_package(self) -> None:
+        """A folder penstock in the current one, such as a clone, is a package only where there is no other."""
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "penstock").mkdir()
+            code = "import penstock; print(penstock.__file__, hasattr(penstock, 'Loader'))"
+            command = sys.executable, "-S", "-c", code  # -S: without what is installed in this Python
+            here = {name: value for name, value in os.environ.items() if name == "PENSTOCK_LIBRARY"}
+            self.assertEqual(run(*command, cwd=pathlib.Path(folder)), "None False\n")
+            self.assertEqual(run(*command, cwd=pathlib.Path(folder), PYTHONPATH=str(PACKAGE.parent), **here),
+                             f"{PACKAGE / '__init__.py'} True\n")
+
     def test_types(self) -> None:
         """mypy --strict has nothing to say."""
         if importlib.util.find_spec("mypy") is None:
