@@ -314,7 +314,7 @@ class Columns(Case):
         two = datasets.DatasetDict({"train": one, "test": one})
         said = self.assert_says("value has 2 splits; must have 1", quiet, two, self.path("no"))
         self.assertIn("dataset['train'], dataset['test']", str(said))
-        self.assert_says("no splits", quiet, datasets.DatasetDict(), self.path("no"))
+        self.assert_says("value has 0 splits", quiet, datasets.DatasetDict(), self.path("no"))
 
     def test_arrays_of_text_are_refused_and_single_texts_taken(self):
         made = quiet([{"a": np.array(image_file()), "b": np.array("x"), "c": np.array(b"y")}], self.path("one"))

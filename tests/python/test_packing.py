@@ -174,8 +174,8 @@ class Parallel(Case):
         self.assertEqual(self.left(), sorted({name.split("/")[0] for name in stay} | {"data"}))
 
     def test_where_parts_cannot_be_made_the_way_without_is_named(self):
-        long = self.path("x" * 250)  # the directory beside it has a longer name
-        self.assert_says(["beside it", "too long", "num_workers=0"], quiet, Source(), long, num_workers=2)
+        long = self.path("x" * 250)  # the directory next to it has a longer name
+        self.assert_says(["next to it", "too long", "num_workers=0"], quiet, Source(), long, num_workers=2)
         self.assertEqual(self.left(), [])
         self.check(quiet(Source(), long, num_workers=0))
 
@@ -326,7 +326,8 @@ class Forms(Case):
         d = quiet([(1, [1, 2]), (2, [3])], self.path(), schema={"y": "uint8", "x": ("float32", (None,))})
         self.assertEqual([(r["y"], r["x"].tolist()) for r in d], [(1, [1, 2]), (2, [3])])
         self.assert_says(
-            ["sample 0", "2 values", "1 fields"], quiet, [(1, 2)], self.path("b"), schema={"y": "uint8"}
+            ["sample 0", "2 values", "must have 1, one for each field: y"], quiet, [(1, 2)], self.path("b"),
+            schema={"y": "uint8"},
         )
 
     def test_columns(self):
