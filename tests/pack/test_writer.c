@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/faults.h"
 #include "support/fixture.h"
+#include "record/schema.h"
 #include "record/value.h"
 
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 
 #define SMALL_SHARD (64u << 10)
+#define HEAD_SIZE 96 /* bytes; of the fixture's records: three entries and 8 bytes */
 
 TEST(bytes_do_not_depend_on_the_number_of_threads)
 {
@@ -151,6 +153,10 @@ TEST(refused_values_are_not_added)
     CHECK_EQ(pstk_writer_add(w, v, 4, &f.err), PSTK_EFBIG);
     v[2] = (struct pstk_value){"x", 0xffffffff}; /* with the head it is over the limit */
     CHECK_EQ(pstk_writer_add(w, v, 4, &f.err), PSTK_EFBIG);
+    v[2].size = PSTK__MAX_RECORD_SIZE - HEAD_SIZE - v[0].size - v[1].size; /* gaps, too */
+    CHECK(v[0].size % 16 + v[1].size % 16 > 0);
+    CHECK_EQ(pstk_writer_add(w, v, 4, &f.err), PSTK_EFBIG);
+    CHECK(strstr(f.err.message, "raw") != NULL);
     CHECK_EQ(pstk_writer_n_samples(w), 1);
     CHECK_EQ(pstk_writer_add(w, good, 4, &f.err), 0);
     CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);

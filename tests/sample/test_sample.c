@@ -465,7 +465,20 @@ TEST(what_a_decode_function_returns_is_told_with_the_sample)
 /* ---- damage ------------------------------------------------------------------------------------
  */
 
-/* The record with one byte of a field changed gives an error that names the field's place. */
+/* With the byte at `at` changed, the record gives an error that names `length` bytes from
+ * `from` on. */
+static void check_flip(struct run *r, struct fixture *f, uint64_t at, uint64_t from,
+                       uint32_t length)
+{
+    f->bytes[at] ^= 0x10;
+    CHECK_EQ(run_write(r, f, 1), PSTK_EBADMSG);
+    CHECK_STR(r->err.shard, SHARD);
+    CHECK(r->err.record == 5 && r->err.offset == 4096 + from && r->err.length == length);
+    CHECK(r->err.sample_id == 1 && r->err.stage == PSTK_STAGE_RECORD);
+    f->bytes[at] ^= 0x10;
+}
+
+/* A changed byte of a field, or of the gap after it. */
 static void check_damage(uint32_t field, const struct pstk_output *o, int compressed)
 {
     struct fixture f;
@@ -481,14 +494,10 @@ static void check_damage(uint32_t field, const struct pstk_output *o, int compre
     for (uint32_t i = 0; i < field; i++)
         at += f.source.schema.entry[i] >= 0 ? pstk__record_aligned(f.views[i].stored_size) : 0;
     const uint32_t n = f.views[field].stored_size;
-    for (uint32_t k = 0; k < n; k += 1 + n / 50) {
-        f.bytes[at + k] ^= 0x10;
-        CHECK_EQ(run_write(&r, &f, 1), PSTK_EBADMSG);
-        CHECK_STR(r.err.shard, SHARD);
-        CHECK(r.err.record == 5 && r.err.offset == 4096 + at && r.err.length == n);
-        CHECK(r.err.sample_id == 1 && r.err.stage == PSTK_STAGE_RECORD);
-        f.bytes[at + k] ^= 0x10;
-    }
+    for (uint32_t k = 0; k < n; k += 1 + n / 50)
+        check_flip(&r, &f, at + k, at, n);
+    for (uint64_t k = n; k < pstk__record_aligned(n); k++)
+        check_flip(&r, &f, at + k, at + n, (uint32_t)(pstk__record_aligned(n) - n));
     CHECK_EQ(run_write(&r, &f, 1), 0);
     run_close(&r);
     fixture_close(&f);
