@@ -168,7 +168,7 @@ INLINE void group_16(__m256i x[2], uint8_t *out, const uint8_t *table, uint32_t 
     }
 }
 
-/* As run_64, but that a group takes at most 32 bytes. */
+/* As run_64, except that a group takes at most 32 bytes. */
 TARGET static int run_16(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                          uint32_t n)
 {

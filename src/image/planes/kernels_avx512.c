@@ -111,7 +111,7 @@ INLINE __m512i group_16(__m512i x, uint8_t *out, __m128i numbers, __mmask16 acti
     return advance(x, e, active, at);
 }
 
-/* As run_64, but that a group takes at most 32 bytes. */
+/* As run_64, except that a group takes at most 32 bytes. */
 TARGET static int run_16(struct pstk__rans_reader *reader, uint8_t *out, const uint8_t *table,
                          uint32_t n)
 {
