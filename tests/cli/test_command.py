@@ -528,7 +528,8 @@ def another_version_is_status_2_and_a_damaged_manifest_status_1(world):
     path = os.path.join(out, "manifest.json")
     with open(path, "rb") as f:
         text = f.read()
-    for version, told in ((1, "manifest.json is of version 1; this library reads version 2 (pack it again)"),
+    for version, told in ((1, "manifest.json is of version 1; this library reads version 2 (pack again, to another "
+                              "directory)"),
                           (3, "a newer penstock wrote it: its version is 3; this penstock reads version 2")):
         body = text[:-22].replace(b'"version":2', b'"version":%d' % version)
         assert body != text[:-22]

@@ -212,7 +212,7 @@ def a_shard_of_version_1_is_refused_by_its_version(world):
     data[8:12] = struct.pack("<I", 1)
     data[4092:4096] = struct.pack("<I", crc32c(data[:4092]))
     write(path, data)
-    wanted = "shard-000000.pstk is of version 1; this library reads version 2 (pack it again)"
+    wanted = "shard-000000.pstk is of version 1; this library reads version 2 (pack again, to another directory)"
     for command, status in ((["get", out, 0, "jpg"], 2), (["bench", out, "--no-ceilings", "--epochs", "1"], 2),
                             (["verify", out], 1)):
         _, err = run(*command, status=status)

@@ -574,7 +574,7 @@ class Words(unittest.TestCase):
             header[8] = 1
             file.seek(0)
             file.write(header + crc(header).to_bytes(4, "little"))
-        said = "is of version 1; this library reads version 2 (pack it again)"
+        said = "is of version 1; this library reads version 2 (pack again, to another directory)"
         self.refused(penstock.UnsupportedError, [os.path.basename(shard), said], lambda: penstock.Dataset(path)[0])
         loader = penstock.Loader(path, batch_size=10, framework="dlpack")
         with contextlib.closing(loader):

@@ -43,7 +43,7 @@ def _row(cells: Iterable[Any], tag: str = "td") -> str:
 
 def _page(title: str, lines: Sequence[str], head: Sequence[str], rows: Iterable[Sequence[Any]],
           n_rows: int) -> str:
-    """rows: may be an iterator of any length, of which the first MAX_ROWS are taken."""
+    """rows: an iterator of any length; only its first MAX_ROWS are used."""
     parts = [f"<b>{_text(title)}</b>", *(f"<br>{_text(line)}" for line in lines),
              "<table><thead>", _row(head, "th"), "</thead><tbody>",
              *map(_row, itertools.islice(rows, MAX_ROWS))]

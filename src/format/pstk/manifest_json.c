@@ -484,10 +484,10 @@ static void parse_version(struct parse *parse, json_t *top)
     else if (parse->code == 0 && version == 0)
         fail_key(parse, "version", "is 0, which is not a version");
     else if (parse->code == 0 && version < PSTK_FORMAT_VERSION)
-        parse->code =
-            pstk__fail(parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                       "%s is of version %llu; this library reads version %d (pack it again)",
-                       parse->name, (unsigned long long)version, PSTK_FORMAT_VERSION);
+        parse->code = pstk__fail(parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                                 "%s is of version %llu; this library reads version %d (pack "
+                                 "again, to another directory)",
+                                 parse->name, (unsigned long long)version, PSTK_FORMAT_VERSION);
 }
 
 /* Keys of the top object; the lists, which are parsed element by element, come last. */

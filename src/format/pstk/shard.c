@@ -119,9 +119,10 @@ static int check_kind(const uint8_t *b, const char *name, struct pstk_error *err
         return FAIL_BYTES(err, name, AT_VERSION, 4,
                           "%s: the version in the header is 0, which is not a version", name);
     if (version < PSTK_FORMAT_VERSION)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_SHARD,
-                          "%s is of version %u; this library reads version %d (pack it again)",
-                          name, version, PSTK_FORMAT_VERSION);
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_SHARD,
+            "%s is of version %u; this library reads version %d (pack again, to another directory)",
+            name, version, PSTK_FORMAT_VERSION);
     uint32_t flags = pstk__get32(b + AT_FLAGS);
     if (flags != 0)
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_SHARD,

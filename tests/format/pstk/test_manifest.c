@@ -158,8 +158,8 @@ TEST(another_version_is_named_before_its_keys_are_looked_at)
                  "a newer penstock wrote it: its version is 3; this penstock reads version 2"));
     CHECK(strstr(err.message, "manifest.json"));
     CHECK_EQ(parse_edited("\"version\":2", "\"version\":1,\"old\":[]", &err), PSTK_ENOTSUP);
-    CHECK_STR(err.message,
-              "manifest.json is of version 1; this library reads version 2 (pack it again)");
+    CHECK_STR(err.message, "manifest.json is of version 1; this library reads version 2 (pack "
+                           "again, to another directory)");
     CHECK_EQ(parse_edited("\"version\":2", "\"version\":0", &err), PSTK_EBADMSG);
     CHECK_EQ(parse_edited("\"penstock\"", "\"webdataset\"", &err), PSTK_EBADMSG);
     CHECK(strstr(err.message, "another program"));

@@ -70,7 +70,9 @@ TEST(an_intact_header_of_another_version_or_with_flags_is_refused_by_them)
     pstk__put32(b + 8, 1);
     seal_header(b);
     CHECK_EQ(pstk__shard_header_check(&back, b, "x.pstk", &err), PSTK_ENOTSUP);
-    CHECK_STR(err.message, "x.pstk is of version 1; this library reads version 2 (pack it again)");
+    CHECK_STR(
+        err.message,
+        "x.pstk is of version 1; this library reads version 2 (pack again, to another directory)");
     pstk__put32(b + 8, 2);
     pstk__put32(b + 12, 0x10);
     seal_header(b);
