@@ -151,7 +151,7 @@ class Forge:
         n_all = n_bytes + sum(d["bytes"] for d in dictionaries)
         return {"format": "penstock", "version": 2, "identity": total.text(self.schema_crc),
                 "n_samples": len(self.records), "n_shards": 1, "bytes": n_all, "part": 0, "n_parts": 1,
-                "note": self.note, "fields": fields, "names": self.names, "dictionaries": dictionaries,
+                "note": self.note, "requires": [], "uses": [], "fields": fields, "names": self.names, "dictionaries": dictionaries,
                 "shards": [shard]}
 
     def write(self, folder):

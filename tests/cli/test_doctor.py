@@ -205,6 +205,26 @@ def a_data_set_that_cannot_be_opened_says_why(world):
 
 
 @test
+def a_feature_that_must_be_known_is_named_and_others_are_ignored(world):
+    _, out = packed(world)
+    before = run_json("info", out)
+    change_manifest(out, '"uses":[]', '"uses":["side-columns"],"extra":{"side-columns":{"file":["a",1]}}')
+    expect(run_json("info", out), before)
+    expect(run_json("verify", out)["n_bad"], 0)
+    merged = world.fresh("merged")
+    run("merge", out, merged)
+    with open(os.path.join(merged, "manifest.json"), encoding="utf-8") as f:
+        manifest = json.load(f)
+    assert "extra" not in manifest and manifest["uses"] == [], manifest
+    expect(run_json("info", merged)["identity"], before["identity"])
+    change_manifest(out, '"requires":[]', '"requires":["zebra"]')
+    _, err = run("info", out, status=2)
+    assert "manifest.json: the data set requires the feature zebra, which this version does not know" in err, err
+    (finding,) = findings(out, status=1)["data set"]
+    assert finding["level"] == "error" and "feature zebra" in finding["text"], finding
+
+
+@test
 def a_shard_of_version_1_is_refused_by_its_version(world):
     _, out = packed(world)
     path = os.path.join(out, "shard-000000.pstk")

@@ -167,9 +167,9 @@ ZSTD = find_zstd()
 # ---- manifest --------------------------------------------------------------------------------
 
 
-def check_keys(what, value, required):
+def check_keys(what, value, required, optional=()):
     need(isinstance(value, dict), what, "is no object")
-    missing, unknown = set(required) - set(value), set(value) - set(required)
+    missing, unknown = set(required) - set(value), set(value) - set(required) - set(optional)
     need(not missing, what, "lacks", sorted(missing))
     need(not unknown, what, "has unknown", sorted(unknown))
 
@@ -189,10 +189,23 @@ def load_manifest(directory):
     m = json.loads(raw.decode("utf-8"), object_pairs_hook=no_duplicates)
     need(m.get("format") == "penstock", "manifest.json: format", m.get("format"))
     need(m.get("version") == 2, "manifest.json: version", m.get("version"))
+    check_features(m)
     check_keys("manifest.json", m,
-               "format version identity n_samples n_shards bytes part n_parts note fields names "
-               "dictionaries shards crc32c".split())
+               "format version identity n_samples n_shards bytes part n_parts note requires uses fields names "
+               "dictionaries shards crc32c".split(), ["extra"])
+    need(isinstance(m.get("extra", {}), dict), "manifest.json: extra", m.get("extra"))
     return m
+
+
+def check_features(m):
+    names = []
+    for key in ("requires", "uses"):
+        need(isinstance(m.get(key), list) and len(m[key]) <= 64, "manifest.json:", key, m.get(key))
+        names += m[key]
+    for name in names:
+        need(isinstance(name, str) and re.fullmatch("[a-z0-9_-]{1,63}", name), "manifest.json: feature", name)
+    need(len(names) == len(set(names)), "manifest.json: a feature stands twice among", names)
+    need(not m["requires"], "manifest.json: requires", m["requires"])
 
 
 class Field:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Manifest from JSON and to JSON. A value is taken from jansson's tree only by the functions that
+ * Manifest from JSON. A value is taken from jansson's tree only by the functions that
  * check its type and range; every object's keys are exactly the ones that its table lists.
  *
  * The text is parsed value by value, a list element by element, so that jansson's tree is never
@@ -33,15 +33,12 @@
 /* Of the values that are parsed at once. A shard with dictionaries for all fields has the most: 6
  * colons, 5 and 63 commas, 2 brackets. */
 #define MAX_SEPARATORS 256
+#define MAX_FEATURES 64     /* names of a list of features */
+#define MAX_FEATURE_NAME 63 /* bytes */
 
-/* ,"crc32c":"xxxxxxxx"} and a newline: the file's last bytes. */
-#define TAIL_BEFORE ",\"crc32c\":\""
-#define TAIL_AFTER "\"}\n"
-_Static_assert(sizeof TAIL_BEFORE - 1 + 8 + sizeof TAIL_AFTER - 1 == PSTK__MANIFEST_TAIL,
+_Static_assert(sizeof PSTK__TAIL_BEFORE - 1 + 8 + sizeof PSTK__TAIL_AFTER - 1 ==
+                   PSTK__MANIFEST_TAIL,
                "FORMAT.md");
-
-#define N_ENCODINGS (PSTK_ENCODING_PIXELS + 1)
-#define N_CODECS 3
 
 /* ---- parsing --------------------------------------------------------------------------------- */
 
@@ -72,6 +69,12 @@ fail_key(struct parse *parse, const char *key, const char *fmt, ...)
     va_end(args);
     parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "the key %s%.64s %s",
                                        where, key, what);
+}
+
+static int fail_memory(const struct parse *parse)
+{
+    return pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s",
+                      parse->name);
 }
 
 /* Of the byte at `at`, from 1. */
@@ -105,8 +108,7 @@ static json_t *parse_piece(struct parse *parse, const struct pstk__json_piece *p
     if (value)
         return value;
     if (json_error_code(&why) == json_error_out_of_memory)
-        parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s",
-                                 parse->name);
+        parse->code = fail_memory(parse);
     else
         parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "line %d: %s",
                                            line_of(parse, piece->at) + why.line - 1, why.text);
@@ -246,7 +248,7 @@ static void parse_shape(struct parse *parse, json_t *object, struct pstk_field *
 static uint32_t parse_codec(struct parse *parse, json_t *object)
 {
     const char *name = get_text(parse, object, "codec");
-    for (uint32_t c = 0; c < N_CODECS; c++)
+    for (uint32_t c = 0; c < PSTK__N_CODECS; c++)
         if (strcmp(pstk__codec_name(c), name) == 0)
             return c;
     fail_key(parse, "codec", "is \"%.32s\", which this version does not know", name);
@@ -312,8 +314,9 @@ static void parse_field_stats(struct parse *parse, json_t *object, const struct 
         stats->max_width = (uint32_t)get_number(parse, object, "max_width", UINT32_MAX);
         stats->max_height = (uint32_t)get_number(parse, object, "max_height", UINT32_MAX);
     }
-    parse_counts(parse, object, "encodings", stats->n_encoding, pstk__encoding_name, N_ENCODINGS);
-    parse_counts(parse, object, "codecs", stats->n_codec, pstk__codec_name, N_CODECS);
+    parse_counts(parse, object, "encodings", stats->n_encoding, pstk__encoding_name,
+                 PSTK__N_ENCODINGS);
+    parse_counts(parse, object, "codecs", stats->n_codec, pstk__codec_name, PSTK__N_CODECS);
     if (field->codec == PSTK_CODEC_PLANES)
         stats->n_equivalent = get_number(parse, object, "equivalent", INT64_MAX);
 }
@@ -506,12 +509,16 @@ enum top_key {
     KEY_NAMES,
     KEY_DICTIONARIES,
     KEY_SHARDS,
+    KEY_REQUIRES,
+    KEY_USES,
+    KEY_EXTRA,
     N_TOP_KEYS,
 };
 
 static const char *const top_keys[N_TOP_KEYS] = {
-    "format",  "version", "identity", "n_samples", "n_shards", "bytes",        "part",
-    "n_parts", "note",    "crc32c",   "fields",    "names",    "dictionaries", "shards"};
+    "format",       "version", "identity", "n_samples", "n_shards", "bytes",
+    "part",         "n_parts", "note",     "crc32c",    "fields",   "names",
+    "dictionaries", "shards",  "requires", "uses",      "extra"};
 
 /* Where the values of the top object lie. */
 struct top {
@@ -560,9 +567,74 @@ static void put_values(struct parse *parse, const struct top *top, json_t *objec
             continue; /* whoever needs it names it */
         json_t *value = parse_piece(parse, &top->values[i]);
         if (value && json_object_set_new(object, top_keys[i], value) < 0)
-            parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
-                                     "no memory to parse %s", parse->name);
+            parse->code = fail_memory(parse);
     }
+}
+
+/* ---- features -------------------------------------------------------------------------------- */
+
+static int feature_name_ok(const char *name)
+{
+    const size_t n = strlen(name);
+    return n >= 1 && n <= MAX_FEATURE_NAME &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
+}
+
+/* Check the names of a list of features, each of which may be in one list once: `seen` has those of
+ * both. Returns owned; NULL after a failure. */
+static json_t *parse_features(struct parse *parse, const struct top *top, enum top_key key,
+                              json_t *seen)
+{
+    const char *list = top_keys[key];
+    if (!top->values[key].at)
+        fail_key(parse, list, "is missing");
+    json_t *names = parse_piece(parse, &top->values[key]);
+    if (names && (!json_is_array(names) || json_array_size(names) > MAX_FEATURES))
+        fail_key(parse, list, "must be a list of at most %d names", MAX_FEATURES);
+    for (size_t i = 0; parse->code == 0 && i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (!name || !feature_name_ok(name))
+            fail_key(parse, list,
+                     "has an element that is not 1 to %d of the characters a-z 0-9 _ -",
+                     MAX_FEATURE_NAME);
+        else if (json_object_get(seen, name))
+            fail_key(parse, list, "has the name %s, which is in these lists twice", name);
+        else if (json_object_set_new(seen, name, json_true()) < 0)
+            parse->code = fail_memory(parse);
+    }
+    return names;
+}
+
+/* After the version, and before any key that a feature might change the meaning of. No feature has
+ * a name yet: this library knows none, and needs none of those that a reader may ignore. */
+static void check_features(struct parse *parse, const struct top *top)
+{
+    json_t *seen = json_object();
+    if (!seen && parse->code == 0)
+        parse->code = fail_memory(parse);
+    json_t *required = parse_features(parse, top, KEY_REQUIRES, seen);
+    json_decref(parse_features(parse, top, KEY_USES, seen));
+    if (parse->code == 0 && json_array_size(required) > 0)
+        parse->code =
+            pstk__fail(parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                       "%s: the data set requires the feature %s, which this version does not "
+                       "know; reading it needs a newer penstock",
+                       parse->name, json_string_value(json_array_get(required, 0)));
+    json_decref(required);
+    json_decref(seen);
+}
+
+/* The keys under `extra` are for others. That it is an object is all that is checked. */
+static void check_extra(struct parse *parse, const struct pstk__json_piece *piece)
+{
+    struct pstk__json_walk walk;
+    struct pstk__json_piece key, value;
+    if (!piece->at || parse->code < 0)
+        return;
+    if (!pstk__json_walk_begin(&walk, piece->at, piece->at + piece->size, '{'))
+        fail_key(parse, "extra", "is not an object");
+    while (next(parse, &walk, &key, &value))
+        continue;
 }
 
 /* Everything except the lists. The check compares *n_samples, ... with the lists later. */
@@ -605,11 +677,12 @@ static void parse_top(struct parse *parse, uint64_t size)
     struct top top;
     json_t *object = json_object();
     if (!object)
-        parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s",
-                                 parse->name);
+        parse->code = fail_memory(parse);
     find_values(parse, &top, size);
     put_values(parse, &top, object, KEY_FORMAT, KEY_IDENTITY);
     parse_version(parse, object);
+    check_features(parse, &top);
+    check_extra(parse, &top.values[KEY_EXTRA]);
     if (top.unknown[0])
         fail_key(parse, top.unknown, "is unknown to this version");
     put_values(parse, &top, object, KEY_IDENTITY, KEY_FIELDS);
@@ -623,9 +696,9 @@ static int check_tail(const char *bytes, uint64_t size, const char *name, struct
     uint32_t said = 0;
     char hex[9] = "";
     const char *tail = bytes + size - PSTK__MANIFEST_TAIL;
-    const size_t before = sizeof TAIL_BEFORE - 1, after = sizeof TAIL_AFTER - 1;
-    int whole = size > PSTK__MANIFEST_TAIL && memcmp(tail, TAIL_BEFORE, before) == 0 &&
-                memcmp(tail + before + 8, TAIL_AFTER, after) == 0;
+    const size_t before = sizeof PSTK__TAIL_BEFORE - 1, after = sizeof PSTK__TAIL_AFTER - 1;
+    int whole = size > PSTK__MANIFEST_TAIL && memcmp(tail, PSTK__TAIL_BEFORE, before) == 0 &&
+                memcmp(tail + before + 8, PSTK__TAIL_AFTER, after) == 0;
     if (whole)
         memcpy(hex, tail + before, 8);
     if (!whole || parse_hex(hex, &said) < 0)
@@ -659,167 +732,10 @@ int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t s
     return parse.code;
 }
 
-/* ---- printing -------------------------------------------------------------------------------- */
-
-/* Text that grows. After `failed` (out of memory) nothing more is added. */
-struct text {
-    char *data; /* owned */
-    size_t size, capacity;
-    int failed;
-};
-
-static int text_add(const char *data, size_t size, void *user)
+int pstk__manifest_quote(const char *text, int (*take)(const char *, size_t, void *), void *user)
 {
-    struct text *text = user;
-    if (!text->failed && text->capacity - text->size < size) {
-        size_t capacity = 2 * text->capacity + size + 4096;
-        char *larger = realloc(text->data, capacity);
-        text->failed = !larger;
-        text->data = larger ? larger : text->data;
-        text->capacity = larger ? capacity : text->capacity;
-    }
-    if (text->failed)
-        return -1;
-    memcpy(text->data + text->size, data, size);
-    text->size += size;
-    return 0;
-}
-
-/* For what is known to be short: file and field names, numbers. */
-static void __attribute__((format(printf, 2, 3)))
-text_print(struct text *text, const char *fmt, ...)
-{
-    char line[512];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= sizeof line)
-        text->failed = 1;
-    else
-        text_add(line, (size_t)n, text);
-}
-
-/* Any UTF-8, quoted and escaped. */
-static void text_quote(struct text *text, const char *string)
-{
-    json_t *value = json_string(string);
-    if (!value || json_dump_callback(value, text_add, text, JSON_ENCODE_ANY) != 0)
-        text->failed = 1;
+    json_t *value = json_string(text);
+    const int r = value ? json_dump_callback(value, take, user, JSON_ENCODE_ANY) : -1;
     json_decref(value);
-}
-
-static void print_counts(struct text *text, const char *key, const uint64_t *counts,
-                         const char *(*name_of)(uint32_t), uint32_t n)
-{
-    const char *comma = "";
-    text_print(text, ",\"%s\":{", key);
-    for (uint32_t i = 0; i < n; i++) {
-        if (counts[i] == 0)
-            continue;
-        text_print(text, "%s\"%s\":%llu", comma, name_of(i), (unsigned long long)counts[i]);
-        comma = ",";
-    }
-    text_print(text, "}");
-}
-
-static void print_field(struct text *text, const struct pstk_field *field,
-                        const struct pstk_field_stats *stats)
-{
-    text_print(text, "{\"name\":\"%s\",\"kind\":\"%s\"", field->name,
-               pstk__field_kind_name(field->kind));
-    if (field->dtype)
-        text_print(text, ",\"dtype\":\"%s\"", pstk_dtype_name(field->dtype));
-    for (uint32_t d = 0; d < field->n_dims; d++)
-        text_print(text, "%s%llu%s", d ? "," : ",\"shape\":[", (unsigned long long)field->shape[d],
-                   d + 1 == field->n_dims ? "]" : "");
-    text_print(text, ",\"codec\":\"%s\",\"level\":%d", pstk__codec_name(field->codec),
-               field->codec_level);
-    text_print(
-        text, ",\"max_stored\":%llu,\"max_plain\":%llu,\"stored_bytes\":%llu,\"plain_bytes\":%llu",
-        (unsigned long long)stats->max_stored_size, (unsigned long long)stats->max_plain_size,
-        (unsigned long long)stats->stored_bytes, (unsigned long long)stats->plain_bytes);
-    if (field->kind == PSTK_FIELD_IMAGE)
-        text_print(text, ",\"max_width\":%u,\"max_height\":%u", stats->max_width,
-                   stats->max_height);
-    print_counts(text, "encodings", stats->n_encoding, pstk__encoding_name, N_ENCODINGS);
-    print_counts(text, "codecs", stats->n_codec, pstk__codec_name, N_CODECS);
-    if (field->codec == PSTK_CODEC_PLANES)
-        text_print(text, ",\"equivalent\":%llu", (unsigned long long)stats->n_equivalent);
-    text_print(text, "}");
-}
-
-static void print_shard(struct text *text, const struct pstk__manifest_shard *shard)
-{
-    text_print(text, "{\"file\":\"%s\",\"n_records\":%llu,\"bytes\":%llu", shard->file,
-               (unsigned long long)shard->n_records, (unsigned long long)shard->bytes);
-    text_print(text, ",\"header_crc32c\":\"%08x\",\"index_crc32c\":\"%08x\",\"dictionaries\":[",
-               shard->header_crc, shard->index_crc);
-    for (uint32_t i = 0; i < shard->n_dictionaries; i++)
-        text_print(text, i ? ",%u" : "%u", shard->dictionaries[i]);
-    text_print(text, "]}");
-}
-
-/* Where element i of a list begins: one line each. */
-static void print_line(struct text *text, uint64_t i)
-{
-    text_print(text, i ? ",\n  " : "\n  ");
-}
-
-static void print_lists(struct text *text, const struct pstk__manifest *m)
-{
-    text_print(text, ",\n\"fields\":[");
-    for (uint32_t i = 0; i < m->schema.n_fields; i++) {
-        print_line(text, i);
-        print_field(text, &m->schema.fields[i], &m->stats[i]);
-    }
-    text_print(text, "],\n\"names\":[");
-    for (uint64_t i = 0; i < m->names.n; i++) {
-        print_line(text, i);
-        text_quote(text, pstk__texts_get(&m->names, i));
-    }
-    text_print(text, "],\n\"dictionaries\":[");
-    for (uint32_t i = 0; i < m->n_dictionaries; i++) {
-        const struct pstk__manifest_dictionary *dictionary = &m->dictionaries[i];
-        print_line(text, i);
-        text_print(text, "{\"file\":\"%s\",\"field\":\"%s\",\"bytes\":%llu,\"crc32c\":\"%08x\"}",
-                   dictionary->file, m->schema.fields[dictionary->field].name,
-                   (unsigned long long)dictionary->bytes, dictionary->crc);
-    }
-    text_print(text, "],\n\"shards\":[");
-    for (uint32_t i = 0; i < m->n_shards; i++) {
-        print_line(text, i);
-        print_shard(text, &m->shards[i]);
-    }
-    text_print(text, "]");
-}
-
-int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t *size,
-                         struct pstk_error *err)
-{
-    *bytes = NULL;
-    *size = 0;
-    int r = pstk__manifest_check(m, "manifest to write", PSTK_EINVAL, err);
-    if (r < 0)
-        return r;
-    struct text text = {0};
-    text_print(&text, "{\"format\":\"penstock\",\n\"version\":%d,\n\"identity\":\"%s\"",
-               PSTK_FORMAT_VERSION, m->identity);
-    text_print(&text, ",\n\"n_samples\":%llu,\n\"n_shards\":%u,\n\"bytes\":%llu",
-               (unsigned long long)m->n_samples, m->n_shards, (unsigned long long)m->bytes);
-    text_print(&text, ",\n\"part\":%u,\n\"n_parts\":%u,\n\"note\":", m->part, m->n_parts);
-    text_quote(&text, m->note ? m->note : "");
-    print_lists(&text, m);
-    uint32_t crc = text.failed ? 0 : pstk__crc32c(0, text.data, text.size);
-    text_print(&text, TAIL_BEFORE "%08x" TAIL_AFTER, crc);
-    if (text.failed || text.size > PSTK__MANIFEST_MAX) {
-        free(text.data);
-        return text.failed ? pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE,
-                                        "no memory to print the manifest")
-                           : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,
-                                        "the manifest has over 256 MiB; use larger shards");
-    }
-    *bytes = text.data;
-    *size = text.size;
-    return 0;
+    return r;
 }

@@ -165,6 +165,73 @@ TEST(another_version_is_named_before_its_keys_are_looked_at)
     CHECK(strstr(err.message, "another program"));
 }
 
+TEST(a_required_feature_that_is_unknown_is_named_before_keys_are_looked_at)
+{
+    struct pstk_error err;
+    CHECK_EQ(parse_edited("\"requires\":[]", "\"requires\":[\"zebra\",\"ant\"],\"new\":[]", &err),
+             PSTK_ENOTSUP);
+    CHECK(strstr(err.message, "manifest.json: the data set requires the feature zebra, which this "
+                              "version does not know; reading it needs a newer penstock"));
+}
+
+TEST(features_that_may_be_ignored_and_what_is_under_extra_are)
+{
+    static const char *const right[] = {
+        "\"uses\":[\"side-columns\"]",
+        "\"uses\":[\"x_1\",\"0\",\"-\"],\"extra\":{\"x_1\":{\"a\":[1,{\"b\":null}]},\"\":7}",
+        "\"uses\":[\"a23456789012345678901234567890123456789012345678901234567890123\"]",
+        "\"extra\":{\"a\":1,\"a\":2},\"uses\":[]",
+        "\"uses\":[],\"extra\":{}",
+    };
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        struct pstk_error err;
+        const int r = parse_edited("\"uses\":[]", right[i], &err);
+        if (r < 0)
+            printf("# %zu: %s\n", i, err.message);
+        CHECK_EQ(r, 0);
+    }
+}
+
+TEST(lists_of_features_that_are_none_are_refused)
+{
+    static const struct {
+        const char *to, *names;
+    } edits[] = {
+        {"\"uses\":{}", "the key uses must be a list of at most 64 names"},
+        {"\"uses\":7", "the key uses must be a list"},
+        {"\"uses\":[7]", "the key uses has an element that is not 1 to 63"},
+        {"\"uses\":[\"\"]", "the key uses has an element that is not 1 to 63"},
+        {"\"uses\":[\"A\"]", "the key uses has an element that is not 1 to 63"},
+        {"\"uses\":[\"a b\"]", "the key uses has an element that is not 1 to 63"},
+        {"\"uses\":[\"a234567890123456789012345678901234567890123456789012345678901234\"]",
+         "the key uses has an element that is not 1 to 63"},
+        {"\"uses\":[\"a\",\"b\",\"a\"]", "the key uses has the name a, which is in these lists"},
+        {"\"uses\":[],\"extra\":[]", "the key extra is not an object"},
+        {"\"uses\":[],\"extra\":7", "the key extra is not an object"},
+        {"\"uses\":[],\"extra\":{\"a\"}", "a value, a comma or a bracket is missing here"},
+        {"\"uses\":[],\"extra\":{},\"extra\":{}", "the key extra appears twice"},
+        {"\"uses\":[],\"extras\":{}", "the key extras is unknown to this version"},
+    };
+    struct pstk_error err;
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        const int r = parse_edited("\"uses\":[]", edits[i].to, &err);
+        if (r == 0 || !strstr(err.message, edits[i].names))
+            printf("# %zu: %s\n", i, err.message);
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, edits[i].names));
+    }
+    CHECK_EQ(parse_edited("\"requires\":[],\n\"uses\":[]", "\"requires\":[\"a\"],\"uses\":[\"a\"]",
+                          &err),
+             PSTK_EBADMSG);
+    CHECK(strstr(err.message, "the key uses has the name a, which is in these lists twice"));
+    char many[1024] = "\"uses\":[\"a\"";
+    for (size_t i = 0, n = strlen(many); i < 64; i++)
+        n += (size_t)snprintf(many + n, sizeof many - n, ",\"a%zu\"", i);
+    strcat(many, "]");
+    CHECK_EQ(parse_edited("\"uses\":[]", many, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "must be a list of at most 64 names"));
+}
+
 TEST(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed)
 {
     static const struct {
@@ -206,7 +273,7 @@ TEST(keys_count_by_what_they_say_and_once)
 TEST(what_is_no_JSON_is_named_by_its_line)
 {
     static const char *const edits[][3] = {
-        {"\"names\":[", "\"names\":[,", "line 15"},
+        {"\"names\":[", "\"names\":[,", "line 17"},
         {"\"n_samples\":7,", "\"n_samples\":7", "line 5"},
         {"\"n_samples\":7,", "\"n_samples\",", "line 4"},
         {"\"n_samples\":7,", "\"n_samples\":,", "line 4"},
@@ -235,7 +302,7 @@ TEST(each_wrong_key_is_named)
     } edits[] = {
         {"\"n_samples\":7", "\"n_sample\":7", "n_sample"},
         {"\"n_samples\":7", "\"n_samples\":7,\"n_samples\":7", "n_samples"},
-        {"\"n_samples\":7", "\"n_samples\":7,\"extra\":1", "extra is unknown"},
+        {"\"n_samples\":7", "\"n_samples\":7,\"more\":1", "more is unknown"},
         {"\"n_samples\":7", "\"n_samples\":\"7\"", "n_samples must be a whole number"},
         {"\"n_samples\":7", "\"n_samples\":7.0", "n_samples must be a whole number"},
         {"\"n_samples\":7", "\"n_samples\":-7", "n_samples is -7"},
@@ -429,6 +496,9 @@ int main(void)
         CASE(a_manifest_comes_back_as_it_was_printed),
         CASE(every_flipped_bit_and_every_cut_is_found),
         CASE(another_version_is_named_before_its_keys_are_looked_at),
+        CASE(a_required_feature_that_is_unknown_is_named_before_keys_are_looked_at),
+        CASE(features_that_may_be_ignored_and_what_is_under_extra_are),
+        CASE(lists_of_features_that_are_none_are_refused),
         CASE(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed),
         CASE(keys_count_by_what_they_say_and_once),
         CASE(what_is_no_JSON_is_named_by_its_line),

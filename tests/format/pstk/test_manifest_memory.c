@@ -43,7 +43,7 @@ static void add(struct text *t, const char *words)
     add_bytes(t, words, strlen(words));
 }
 
-#define HEAD "{\"format\":\"penstock\",\"version\":2,"
+#define HEAD "{\"format\":\"penstock\",\"version\":2,\"requires\":[],\"uses\":[],"
 #define FACTS                                                                                      \
     "\"identity\":\"0123456789abcdef0123456789abcdef\",\"n_samples\":%u,\"n_shards\":%u,"          \
     "\"bytes\":%llu,\"part\":0,\"n_parts\":1,\"note\":\"\","
@@ -280,6 +280,11 @@ static void keys_of_no_version(struct text *t, size_t size)
     add(t, FIELDS NO_NAMES NO_DICTIONARIES "\"shards\":[]");
 }
 
+static void numbers_under_extra(struct text *t, size_t size)
+{
+    repeat_under(t, size, "\"extra\":{\"x\":[", "7,", "7]},");
+}
+
 static void dictionaries_that_are_not_there(struct text *t, size_t size)
 {
     add(t, HEAD);
@@ -316,6 +321,7 @@ static const struct manifest_kind kinds[] = {
     {"numbers under a number", numbers_under_a_number, 0},
     {"numbers under a key of no version", numbers_under_a_key_of_no_version, 0},
     {"keys of no version", keys_of_no_version, 0},
+    {"numbers under extra", numbers_under_extra, 1},
     {"dictionaries that are not there", dictionaries_that_are_not_there, 0},
 };
 
