@@ -551,7 +551,7 @@ class Words(unittest.TestCase):
 
     def test_kinds_of_other_libraries(self):
         for kind, part in (("str", "'utf8'"), ("String", "'utf8'"), ("text", "'utf8'"), ("jpg", "'image'")):
-            self.refused(penstock.SettingsError, [repr(kind), "write " + part], penstock.Field, kind)
+            self.refused(penstock.SettingsError, [repr(kind), f"(write {part})"], penstock.Field, kind)
 
     def test_paths_that_are_no_data_set(self):
         manifest = os.path.join(sets.scalars(), "manifest.json")
