@@ -45,7 +45,9 @@ static int planes_probe(const void *data, uint64_t size, uint64_t max_pixels,
         *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_JPEG,
                                           .width = h.frame.width,
                                           .height = h.frame.height,
-                                          .orientation = h.orientation};
+                                          .orientation = h.orientation,
+                                          .channels = (uint8_t)h.frame.n_components,
+                                          .bit_depth = 8};
     return rc;
 }
 
