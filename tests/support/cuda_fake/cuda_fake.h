@@ -157,9 +157,9 @@ void cuda_fake_hold(cudaStream_t stream);
 void cuda_fake_let(cudaStream_t stream);
 
 /*
- * With clock_by_hand the clock of events stands still but for this call, and for kernels that spin:
- * they take no time and move it by what they were to take. So times are exact, whatever the machine
- * does meanwhile.
+ * With clock_by_hand the clock of events moves only by this call, by kernels that spin, and by
+ * copies (copy_ns_per_kib, also within a device). Those take no time; they move the clock by the
+ * time that they should take. So times are exact, whatever the machine does meanwhile.
  */
 void cuda_fake_pass(uint64_t ns);
 /* Calls that wait for room in the stream, of config.stream_depth, now. */

@@ -42,11 +42,31 @@ void cuda_fake__queue_leave(struct cuda_fake__op *op)
     pthread_cond_broadcast(&cuda_fake__state.progress);
 }
 
+/* A copy takes its time: of the machine, or of the clock that is moved by hand. */
+static void take_time(const struct cuda_fake__op *op)
+{
+    struct cuda_fake__state *f = &cuda_fake__state;
+    const uint64_t ns = op->size * f->config.copy_ns_per_kib / 1024;
+    const struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    if (f->config.clock_by_hand) {
+        f->clock_ns += ns;
+        return;
+    }
+    if (ns == 0 || op->engine == CUDA_FAKE__NO_ENGINE)
+        return;
+    pthread_mutex_unlock(&f->lock);
+    nanosleep(&t, NULL);
+    pthread_mutex_lock(&f->lock);
+}
+
 void cuda_fake__engine_enter(const struct CUstream_st *s, const struct cuda_fake__op *op)
 {
     struct cuda_fake__state *f = &cuda_fake__state;
-    if (op->engine == CUDA_FAKE__NO_ENGINE)
+    if (op->engine == CUDA_FAKE__NO_ENGINE) {
+        if (op->kind == CUDA_FAKE__COPY)
+            take_time(op);
         return;
+    }
     struct cuda_fake__engine *e = &f->devices[s->device].engines[op->engine];
     const uint64_t place = e->n_come++;
     if (f->counts.most_ahead < e->n_bytes)
@@ -54,13 +74,7 @@ void cuda_fake__engine_enter(const struct CUstream_st *s, const struct cuda_fake
     e->n_bytes += op->size;
     while ((f->hold_copies && op->engine == CUDA_FAKE__TO_DEVICE) || e->n_gone < place)
         pthread_cond_wait(&f->progress, &f->lock);
-    const uint64_t ns = op->size * f->config.copy_ns_per_kib / 1024;
-    const struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    if (ns == 0)
-        return;
-    pthread_mutex_unlock(&f->lock);
-    nanosleep(&t, NULL);
-    pthread_mutex_lock(&f->lock);
+    take_time(op);
 }
 
 void cuda_fake__engine_leave(const struct CUstream_st *s, const struct cuda_fake__op *op)
