@@ -475,11 +475,12 @@ TEST(verify_of_arrays_calls_nobody_back_once_progress_has_stopped_it)
 }
 
 /* 150 rows of two files at 2 ms a read: 0.6 s on one thread. Three threads take one of its
- * three blocks each. The best of 3: other programs run here too. */
+ * three blocks each. Repeated while other programs make the machine late: a verify that reads by
+ * one thread is never faster with three. */
 TEST(verify_of_arrays_reads_by_as_many_threads_as_it_is_given)
 {
     uint64_t best[2] = {UINT64_MAX, UINT64_MAX};
-    for (uint32_t k = 0; k < 6; k++) {
+    for (uint32_t k = 0; k < 2 || (k < 60 && best[1] >= best[0] * 7 / 10); k++) {
         struct test_store t = test_store_make();
         t.delay_us = 2000;
         store = &t;
