@@ -147,6 +147,19 @@ struct pstk_writer_settings {
     pstk_kept_fn on_kept;
     /* passed to on_kept; the caller's */
     void *on_kept_user;
+
+    /* a part of unknown number: what an engine's task writes when nobody knows yet how many parts
+     * there will be, or in which order. 32 lower-case hex digits, the same in all parts of a pack:
+     * a random number, made by the program that drives it. With pack_id and without task the writer
+     * can only commit parts, and takes none of another pack; copies. default: NULL */
+    const char *pack_id;
+    /* the task's name within the pack, 1 to 200 of [A-Za-z0-9_.:=/-]; copies. part and n_parts are
+     * 0. default: NULL, not a part of unknown number */
+    const char *task;
+    /* number of the attempt at the task; the attempts at one task are different parts with the same
+     * records, and only one of them can be merged. default: 0 */
+    uint32_t attempt;
+    uint32_t reserved;
 };
 
 /* One value of a record: bytes in the form of the field's kind. */
@@ -185,14 +198,16 @@ PSTK_API int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err);
 /* Give up: remove the written files, free, null *w. NULL is fine. */
 PSTK_API void pstk_writer_abort(struct pstk_writer **w);
 
-/* Join parts 0 to n - 1 of n, of one schema and in any order, into the data set `out`. Shards are
- * hard-linked, or copied if the file system refuses links. Sample ids are those of a single pack;
- * the note is that of part 0. The parts stay, and may be removed afterwards. All pointers: borrows.
+/* Join parts 0 to n - 1 of n, of one schema and in any order, into the data set `out`; or parts of
+ * unknown number, whose order is that of the list. Shards are hard-linked, or copied if the file
+ * system refuses links. Sample ids are those of a single pack; the note is that of the first part.
+ * The parts stay, and may be removed afterwards. All pointers: borrows.
  * overwrite != 0: the last step replaces a data set at `out` and keeps other files there. Before
  * it, and after any failure before it, `out` is as it was.
  * EEXIST: `out` holds a data set, and overwrite is 0. EBUSY: a writer is at work there. EINVAL: the
- * parts do not belong together, or `out` is one of them, or holds files that a part's symbolic
- * links lead to. EBADMSG: a part is damaged, or changed meanwhile. */
+ * parts do not belong together (two attempts at one task do not, either), or `out` is one of them,
+ * or holds files that a part's symbolic links lead to. EBADMSG: a part is damaged, or changed
+ * meanwhile. */
 PSTK_API int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
                         struct pstk_error *err);
 
@@ -205,10 +220,34 @@ typedef int (*pstk_progress_fn)(void *user, uint64_t n_done, uint64_t n_total);
 PSTK_API int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *out,
                                 int overwrite, pstk_progress_fn on_progress, void *user,
                                 struct pstk_error *err);
+
+/* What pstk_merge_parts merges. Zero it and set size. */
+struct pstk_merge_settings {
+    /* sizeof(struct pstk_merge_settings), set by the caller */
+    uint32_t size;
+    uint32_t n_parts;
+    /* n_parts paths */
+    const char *const *parts;
+    /* the directory to make */
+    const char *out;
+    /* refuse parts that are not of this pack; 32 lower-case hex digits. default: NULL, of any */
+    const char *pack_id;
+    /* as in pstk_merge. default: 0 */
+    uint32_t overwrite;
+    uint32_t reserved;
+    /* as in pstk_merge_watched. default: NULL, for none */
+    pstk_progress_fn on_progress;
+    void *user;
+};
+
+/* Join parts as pstk_merge_watched does, and only those of one pack. borrows. */
+PSTK_API int pstk_merge_parts(const struct pstk_merge_settings *s, struct pstk_error *err);
 /* Commit parts, joined as by pstk_merge, in place of the writer's own records. A program that packs
  * in parts holds the data set's directory by such a writer until the whole is in it. The writer may
  * have no records; the parts have its fields and names. The note is the writer's, or else the first
- * part's. Frees and nulls *w, also on failure. EINVAL: the writer has records, or is a part. */
+ * part's. A writer with a task becomes that task's part. Frees and nulls *w, also on failure.
+ * EINVAL: the writer has records, or is a numbered part, or a part is of another pack than its
+ * pack_id. */
 PSTK_API int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts,
                                       uint32_t n_parts, struct pstk_error *err);
 

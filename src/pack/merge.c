@@ -10,6 +10,7 @@
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,9 @@ struct part {
 };
 
 struct merge {
-    struct part *parts; /* owned; sorted by part number */
+    struct part *parts; /* owned; sorted by part number, or as given */
     uint32_t n_parts;
+    const char *pack_id;            /* borrowed; that all parts must have, or "" */
     struct pstk__manifest manifest; /* of the merged data set */
     struct pstk__staging *staging;  /* borrowed */
     pstk_progress_fn on_progress;   /* NULL: not asked for */
@@ -56,6 +58,15 @@ static int watch_copy(void *user, uint64_t n_bytes)
 
 /* ---- do the parts belong together? ----------------------------------------------------------- */
 
+static int file_path(char path[MAX_PATH], const char *directory, const char *file,
+                     struct pstk_error *err)
+{
+    int n = snprintf(path, MAX_PATH, "%s/%s", directory, file);
+    return n > 0 && n < MAX_PATH ? 0
+                                 : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                                              "%s: the path is too long", directory);
+}
+
 /* Fail for a path without a manifest. It may be a data set of another format. */
 static int fail_foreign(const char *path, int code, struct pstk_error *err)
 {
@@ -66,6 +77,19 @@ static int fail_foreign(const char *path, int code, struct pstk_error *err)
                       "%s has the format %s, which has no parts; must be a data set that `penstock "
                       "pack --part` made",
                       path, format->name);
+}
+
+/* Explain a directory without a manifest in which a writer is at work, or was killed. */
+static int fail_unfinished(const char *path, int code, struct pstk_error *err)
+{
+    char journal[MAX_PATH];
+    if (file_path(journal, path, PSTK__JOURNAL_FILE, NULL) < 0 || access(journal, F_OK) < 0)
+        return fail_foreign(path, code, err);
+    return pstk__fail(
+        err, code, PSTK_STAGE_OPEN,
+        "%s has no manifest.json: its writer is at work or was killed; pack it again, "
+        "or leave it out if another attempt has its samples",
+        path);
 }
 
 static int load_parts(struct merge *merge, const char *const *paths, struct pstk_error *err)
@@ -81,7 +105,7 @@ static int load_parts(struct merge *merge, const char *const *paths, struct pstk
         part->path = paths[i];
         int r = pstk__manifest_load(&part->manifest, &pstk__store_local, part->path, err);
         if (r == PSTK_ENOENT)
-            return fail_foreign(part->path, r, err);
+            return fail_unfinished(part->path, r, err);
         if (r < 0)
             return r;
         part->dictionaries =
@@ -99,8 +123,70 @@ static int compare_parts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Compare parts in an array of pointers by task, then by place in the list. */
+static int compare_tasks(const void *a, const void *b)
+{
+    const struct part *x = *(const struct part *const *)a, *y = *(const struct part *const *)b;
+    const int order = strcmp(x->manifest.task.key, y->manifest.task.key);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Check that no task is there twice. The parts keep the order in which they were given. */
+static int check_attempts(const struct merge *merge, struct pstk_error *err)
+{
+    const struct part **sorted = calloc(merge->n_parts, sizeof *sorted);
+    if (!sorted)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "out of memory");
+    for (uint32_t i = 0; i < merge->n_parts; i++)
+        sorted[i] = &merge->parts[i];
+    qsort(sorted, merge->n_parts, sizeof *sorted, compare_tasks);
+    int r = 0;
+    for (uint32_t i = 1; r == 0 && i < merge->n_parts; i++) {
+        const struct part *a = sorted[i - 1], *b = sorted[i];
+        if (strcmp(a->manifest.task.key, b->manifest.task.key) == 0)
+            r = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                           "%s (attempt %u) and %s (attempt %u) are both of task %s: give one of "
+                           "them, once",
+                           a->path, a->manifest.task.attempt, b->path, b->manifest.task.attempt,
+                           a->manifest.task.key);
+    }
+    free(sorted);
+    return r;
+}
+
+/* Write what a part is, for messages. */
+static const char *describe(const struct part *part, char text[PSTK__TASK_TEXT])
+{
+    const struct pstk__manifest *m = &part->manifest;
+    if (m->n_parts)
+        snprintf(text, PSTK__TASK_TEXT, "part %u of %u", m->part, m->n_parts);
+    else
+        snprintf(text, PSTK__TASK_TEXT, "of the pack %s", m->task.pack_id);
+    return text;
+}
+
+/* Check that all parts are of one pack, and of the expected one. */
+static int check_pack(const struct merge *merge, struct pstk_error *err)
+{
+    const struct part *first = &merge->parts[0];
+    const char *pack_id = first->manifest.task.pack_id;
+    char a[PSTK__TASK_TEXT], b[PSTK__TASK_TEXT];
+    for (uint32_t i = 0; i < merge->n_parts; i++) {
+        const struct part *part = &merge->parts[i];
+        if (merge->pack_id[0] && strcmp(part->manifest.task.pack_id, merge->pack_id) != 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s is %s, not of the pack %s that is merged: leave it out",
+                              part->path, describe(part, a), merge->pack_id);
+        if (strcmp(part->manifest.task.pack_id, pack_id) != 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s is %s, %s is %s: they were not packed together", first->path,
+                              describe(first, a), part->path, describe(part, b));
+    }
+    return 0;
+}
+
 /* Sort the parts by number and check that they are 0 .. n - 1 of n. */
-static int check_complete(struct merge *merge, struct pstk_error *err)
+static int check_numbers(struct merge *merge, struct pstk_error *err)
 {
     for (uint32_t i = 0; i < merge->n_parts; i++) {
         const struct pstk__manifest *m = &merge->parts[i].manifest;
@@ -125,6 +211,16 @@ static int check_complete(struct merge *merge, struct pstk_error *err)
     return 0;
 }
 
+/* Check that the parts are those of one pack, and put them in order. */
+static int check_complete(struct merge *merge, struct pstk_error *err)
+{
+    int r = check_pack(merge, err);
+    if (r < 0)
+        return r;
+    return merge->parts[0].manifest.n_parts ? check_numbers(merge, err)
+                                            : check_attempts(merge, err);
+}
+
 static int check_same(const struct part *a, const struct part *b, struct pstk_error *err)
 {
     const struct pstk__manifest *x = &a->manifest, *y = &b->manifest;
@@ -146,15 +242,6 @@ static int check_same(const struct part *a, const struct part *b, struct pstk_er
 }
 
 /* ---- do the parts stay? ------------------------------------------------------------------- */
-
-static int file_path(char path[MAX_PATH], const char *directory, const char *file,
-                     struct pstk_error *err)
-{
-    int n = snprintf(path, MAX_PATH, "%s/%s", directory, file);
-    return n > 0 && n < MAX_PATH ? 0
-                                 : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                                              "%s: the path is too long", directory);
-}
 
 static int is_directory(const char *path, const struct stat *directory)
 {
@@ -302,7 +389,7 @@ static int new_name(const struct merge *merge, char name[PSTK__MAX_FILE_NAME + 1
                               suffix ? suffix : "", err);
 }
 
-/* Link a file under its own name, or with its part's number before it if that name is taken. */
+/* Link a file under its own name, or with its part's place before it if that name is taken. */
 static int link_file(struct merge *merge, const struct part *part, const char *file,
                      char name[PSTK__MAX_FILE_NAME + 1], struct pstk_error *err)
 {
@@ -314,7 +401,7 @@ static int link_file(struct merge *merge, const struct part *part, const char *f
         r = pstk__staging_link(merge->staging, from, name, err);
     if (r != PSTK_EEXIST)
         return r;
-    snprintf(prefix, sizeof prefix, "p%u-", part->manifest.part);
+    snprintf(prefix, sizeof prefix, "p%u-", (uint32_t)(part - merge->parts));
     r = new_name(merge, name, prefix, file, err);
     if (r == 0)
         r = pstk__staging_link(merge->staging, from, name, err);
@@ -448,13 +535,11 @@ static int begin_manifest(struct merge *merge, struct pstk_error *err)
     uint64_t n_samples = 0;
     for (uint32_t i = 0; i < merge->n_parts; i++)
         n_samples += merge->parts[i].manifest.n_samples;
-    if (n_samples == 0)
+    if (n_samples == 0 && merge->manifest.n_parts == 1)
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
             "%s and all other parts are empty; a data set must have at least one record",
             merge->parts[0].path);
-    merge->manifest.part = 0;
-    merge->manifest.n_parts = 1;
     for (uint32_t i = 0; i < merge->n_parts; i++)
         pstk__identity_join(&id, &merge->parts[i].identity);
     pstk__identity_text(&id, first->schema.crc, merge->manifest.identity);
@@ -506,13 +591,16 @@ static int check_parts(const char *const *parts, uint32_t n_parts, struct pstk_e
 }
 
 int pstk__merge_into(struct pstk__staging *staging, const struct pstk__manifest *like,
-                     const char *const *parts, uint32_t n_parts, struct pstk_error *err)
+                     const struct pstk__merge_list *list, struct pstk_error *err)
 {
-    struct merge merge = {.n_parts = n_parts, .staging = staging};
+    struct merge merge = {.n_parts = list->n,
+                          .pack_id = list->pack_id,
+                          .manifest = {.n_parts = like->n_parts, .task = like->task},
+                          .staging = staging};
     const struct part wanted = {.path = staging->path, .manifest = *like};
-    int r = check_parts(parts, n_parts, err);
+    int r = check_parts(list->paths, list->n, err);
     if (r == 0)
-        r = prepare(&merge, parts, staging->path, err);
+        r = prepare(&merge, list->paths, staging->path, err);
     if (r == 0)
         r = check_same(&wanted, &merge.parts[0], err);
     if (r == 0 && like->note)
@@ -523,21 +611,52 @@ int pstk__merge_into(struct pstk__staging *staging, const struct pstk__manifest 
     return r;
 }
 
-int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
-                       pstk_progress_fn on_progress, void *user, struct pstk_error *err)
+/* Read the caller's settings, who may have another version of the struct. */
+static int read_settings(struct pstk_merge_settings *s, const struct pstk_merge_settings *given,
+                         struct pstk_error *err)
 {
-    struct pstk__staging staging = {.dir = -1};
-    struct merge merge = {
-        .n_parts = n_parts, .staging = &staging, .on_progress = on_progress, .user = user};
-    int r = check_parts(parts, n_parts, err);
-    if (r < 0)
-        return r;
-    if (!out || !*out)
+    if (!given || given->size < offsetof(struct pstk_merge_settings, on_progress))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "size: value is %u; must be sizeof(struct pstk_merge_settings)",
+                          given ? given->size : 0);
+    memset(s, 0, sizeof *s);
+    memcpy(s, given, given->size < sizeof *s ? given->size : sizeof *s);
+    for (size_t i = sizeof *s; i < given->size; i++)
+        if (((const uint8_t *)given)[i])
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "size: value is %u; a setting is set that this version does not know",
+                              given->size);
+    s->pack_id = s->pack_id ? s->pack_id : "";
+    if (s->pack_id[0] && !pstk__pack_id_ok(s->pack_id))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "pack_id: value is '%.64s'; must be 32 lower-case hex digits",
+                          s->pack_id);
+    if (s->overwrite > 1 || s->reserved)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "%s: value is %u; must be 0%s",
+                          s->reserved ? "reserved" : "overwrite",
+                          s->reserved ? s->reserved : s->overwrite, s->reserved ? "" : " or 1");
+    if (!s->out || !*s->out)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "out: value is empty; must be the path of a directory");
-    r = prepare(&merge, parts, out, err);
+    return check_parts(s->parts, s->n_parts, err);
+}
+
+int pstk_merge_parts(const struct pstk_merge_settings *settings, struct pstk_error *err)
+{
+    struct pstk_merge_settings s;
+    int r = read_settings(&s, settings, err);
+    if (r < 0)
+        return r;
+    struct pstk__staging staging = {.dir = -1};
+    struct merge merge = {.n_parts = s.n_parts,
+                          .pack_id = s.pack_id,
+                          .manifest = {.n_parts = 1},
+                          .staging = &staging,
+                          .on_progress = s.on_progress,
+                          .user = s.user};
+    r = prepare(&merge, s.parts, s.out, err);
     if (r == 0)
-        r = pstk__staging_open(&staging, out, overwrite, err);
+        r = pstk__staging_open(&staging, s.out, (int)s.overwrite, err);
     staging.on_copy = watch_copy;
     staging.user = &merge;
     if (r == 0)
@@ -546,8 +665,21 @@ int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *o
     teardown(&merge);
     if (r == PSTK_ECANCELED)
         pstk__fail(err, r, PSTK_STAGE_CONSUMER,
-                   "the merge was stopped by its caller; %s and the parts are unchanged", out);
+                   "the merge was stopped by its caller; %s and the parts are unchanged", s.out);
     return r;
+}
+
+int pstk_merge_watched(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,
+                       pstk_progress_fn on_progress, void *user, struct pstk_error *err)
+{
+    const struct pstk_merge_settings s = {.size = sizeof s,
+                                          .parts = parts,
+                                          .n_parts = n_parts,
+                                          .out = out,
+                                          .overwrite = overwrite != 0,
+                                          .on_progress = on_progress,
+                                          .user = user};
+    return pstk_merge_parts(&s, err);
 }
 
 int pstk_merge(const char *const *parts, uint32_t n_parts, const char *out, int overwrite,

@@ -66,8 +66,9 @@ struct pstk_writer {
     uint32_t n_threads;
     uint32_t dictionary_size; /* bytes; 0: none */
     uint64_t shard_size;
-    uint64_t n_samples; /* records added */
-    uint64_t n_emitted; /* records written into shards, <= n_samples */
+    uint64_t n_samples;                   /* records added */
+    uint64_t n_emitted;                   /* records written into shards, <= n_samples */
+    char pack_id[PSTK__PACK_ID_SIZE + 1]; /* of the parts that this writer is to commit, or "" */
     pstk_kept_fn on_kept;
     void *on_kept_user;
     int failed; /* 0, or the error */
@@ -128,6 +129,30 @@ static int invalid(struct pstk_error *err, const char *name, uint64_t value, con
                       name, value, advice);
 }
 
+/* Check what makes a writer that of a task, or one that commits the parts of tasks. */
+static int check_task(const struct pstk_writer_settings *s, struct pstk_error *err)
+{
+    if (s->pack_id && !pstk__pack_id_ok(s->pack_id))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "pack_id: value is '%.64s'; must be 32 lower-case hex digits",
+                          s->pack_id);
+    if (s->pack_id && (s->part || s->n_parts > 1))
+        return invalid(err, "n_parts", s->n_parts,
+                       "0 with a pack_id, whose parts have a task in place of a number");
+    if (s->task && !s->pack_id)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "pack_id: value is NULL; must be the id of the pack that task %.64s is of", s->task);
+    if (s->task && !pstk__task_key_ok(s->task))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "task: value is '%.220s'; must be 1 to %d of the characters A-Z a-z 0-9 "
+                          "_ . : = / -",
+                          s->task, PSTK__TASK_KEY_MAX);
+    if (s->attempt && !s->task)
+        return invalid(err, "attempt", s->attempt, "0 without a task");
+    return s->reserved ? invalid(err, "reserved", s->reserved, "0") : 0;
+}
+
 static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err)
 {
     if (!s->path || !*s->path)
@@ -141,8 +166,11 @@ static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err
     if (s->field_size < offsetof(struct pstk_field, codec))
         return invalid(err, "field_size", s->field_size,
                        "as pstk_writer_settings_init sets it (call that first)");
-    s->n_parts = s->n_parts ? s->n_parts : 1;
-    if (s->part >= s->n_parts)
+    int r = check_task(s, err);
+    if (r < 0)
+        return r;
+    s->n_parts = s->task ? 0 : s->n_parts ? s->n_parts : 1;
+    if (s->part >= s->n_parts && !s->task)
         return invalid(err, "part", s->part, "below n_parts (parts count from 0)");
     s->n_threads = s->n_threads ? s->n_threads : 1;
     if (s->n_threads > MAX_THREADS)
@@ -198,6 +226,17 @@ static int is_encoded(const struct pstk__schema *schema)
     return 0;
 }
 
+/* Copy what check_task found to be right. */
+static void copy_task(struct pstk_writer *w, const struct pstk_writer_settings *s)
+{
+    struct pstk__task *task = &w->manifest.task;
+    if (s->pack_id)
+        memcpy(s->task ? task->pack_id : w->pack_id, s->pack_id, PSTK__PACK_ID_SIZE);
+    if (s->task)
+        memcpy(task->key, s->task, strlen(s->task));
+    task->attempt = s->attempt;
+}
+
 static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *s,
                       struct pstk_error *err)
 {
@@ -208,6 +247,7 @@ static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *
     w->on_kept_user = s->on_kept_user;
     m->part = s->part;
     m->n_parts = s->n_parts;
+    copy_task(w, s);
     int r = copy_schema(&m->schema, s, err);
     if (r == 0)
         r = pstk__manifest_set_note(m, s->note, err);
@@ -282,23 +322,35 @@ static uint32_t content_crc(const struct pstk__schema *schema, const struct pstk
     return crc;
 }
 
+/* Write the name of the next shard without its suffix, and what its tag has of the writer. Merge
+ * links the files of all parts into one directory. */
+static void name_shard(const struct pstk__manifest *m, char stem[64], char maker[PSTK__TASK_TEXT])
+{
+    const uint32_t sequence = m->n_shards;
+    snprintf(maker, PSTK__TASK_TEXT, "%u/%u", m->part, m->n_parts);
+    if (m->n_parts == 1)
+        snprintf(stem, 64, "shard-%06u", sequence);
+    else if (m->n_parts)
+        snprintf(stem, 64, "part-%05u-of-%05u-%06u", m->part, m->n_parts, sequence);
+    else
+        snprintf(stem, 64, "task-%016" PRIx64 "-%06u", pstk__task_hash(&m->task), sequence);
+    if (m->n_parts == 0)
+        pstk__task_text(&m->task, maker);
+}
+
 /* Begin a shard. `views`: of its first record. */
 static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *views,
                        struct pstk_error *err)
 {
-    char stem[64], name[PSTK__MAX_FILE_NAME + 1];
+    char stem[64], maker[PSTK__TASK_TEXT], name[PSTK__MAX_FILE_NAME + 1];
     const struct pstk__manifest *m = &w->manifest;
-    uint32_t sequence = m->n_shards;
-    if (m->n_parts == 1)
-        snprintf(stem, sizeof stem, "shard-%06u", sequence);
-    else /* merge links the files of all parts into one directory */
-        snprintf(stem, sizeof stem, "part-%05u-of-%05u-%06u", m->part, m->n_parts, sequence);
+    name_shard(m, stem, maker);
     int r = pstk__staging_name(&w->staging, name, sizeof name, stem, ".pstk", err);
     if (r < 0)
         return r;
     uint32_t content = content_crc(&m->schema, views);
-    return pstk__shard_writer_begin(&w->shards, name,
-                                    pstk__shard_tag(m->part, m->n_parts, sequence, content), err);
+    return pstk__shard_writer_begin(&w->shards, name, pstk__shard_tag(maker, m->n_shards, content),
+                                    err);
 }
 
 /* Report the images of a record that are stored as they came; `id` counts this writer's records. */
@@ -628,6 +680,10 @@ static int check_call(const struct pstk_writer *w, const struct candidate *candi
     if (w->failed)
         return pstk__fail(err, w->failed, PSTK_STAGE_WRITE,
                           "%s: writing failed before; only abort may follow", w->staging.path);
+    if (w->pack_id[0])
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "%s: this writer has a pack_id and no task, so it can only commit parts",
+                          w->staging.path);
     const struct pstk__schema *schema = &w->manifest.schema;
     if (n_values != schema->n_fields)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
@@ -730,7 +786,7 @@ static int check_failed(const struct pstk_writer *w, struct pstk_error *err)
 /* A part may be empty, but not a data set: it would replace one by nothing. */
 static int check_not_empty(const struct pstk_writer *w, struct pstk_error *err)
 {
-    return w->n_samples || w->manifest.n_parts > 1
+    return w->n_samples || w->manifest.n_parts != 1
                ? 0
                : pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
                             "%s: no record was added; a data set must have at least one",
@@ -750,7 +806,8 @@ int pstk_writer_commit(struct pstk_writer **w, struct pstk_error *err)
     return r;
 }
 
-/* Check that a writer can commit parts: it has no records, and is not a part itself. */
+/* Check that a writer can commit parts: it has no records and no number. One with a task can: its
+ * part is then made of them. */
 static int check_for_parts(const struct pstk_writer *w, struct pstk_error *err)
 {
     const struct pstk__manifest *m = &w->manifest;
@@ -759,7 +816,7 @@ static int check_for_parts(const struct pstk_writer *w, struct pstk_error *err)
             err, PSTK_EINVAL, PSTK_STAGE_WRITE,
             "%s: records were added to this writer; commit parts with a writer that has no records",
             w->staging.path);
-    if (m->n_parts != 1)
+    if (m->n_parts > 1)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
                           "%s: this writer is part %u of %u; commit parts with a writer that is "
                           "not a part: leave out part and n_parts",
@@ -776,7 +833,8 @@ int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts, u
     if (r == 0)
         r = check_for_parts(*w, err);
     if (r == 0)
-        r = pstk__merge_into(&(*w)->staging, &(*w)->manifest, parts, n_parts, err);
+        r = pstk__merge_into(&(*w)->staging, &(*w)->manifest,
+                             &(struct pstk__merge_list){parts, n_parts, (*w)->pack_id}, err);
     teardown(w);
     return r;
 }

@@ -210,7 +210,7 @@ static void make_shard(struct maker *k, uint32_t s, uint64_t first_id, uint32_t 
     uint8_t *bytes = calloc(1, 1 << 20);
     uint64_t offsets[601];
     struct pstk__shard_header h = {.schema_crc = k->schema.crc, .n_records = n};
-    h.tag = pstk__shard_tag(0, 1, s, 0);
+    h.tag = pstk__shard_tag("0/1", s, 0);
     k->bytes = bytes;
     k->n_gaps = 0;
     uint64_t at = PSTK__HEADER_SIZE;

@@ -373,6 +373,9 @@ TEST(parts_are_merged_to_the_data_set_of_a_single_pack)
         print_error(&err);
     CHECK_EQ(result, 0);
     CHECK_EQ(pstk_merge_watched(paths, 2, merged, 1, stop_at_once, NULL, &err), PSTK_ECANCELED);
+    const struct pstk_merge_settings settings = {
+        .size = sizeof settings, .parts = paths, .n_parts = 2, .out = merged, .pack_id = "7"};
+    CHECK_EQ(pstk_merge_parts(&settings, &err), PSTK_EINVAL);
     struct pstk_writer *writer = NULL;
     CHECK_EQ(pstk_writer_commit_parts(&writer, paths, 2, &err), PSTK_EINVAL);
     struct pstk_dataset_info infos[2];

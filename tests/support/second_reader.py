@@ -192,9 +192,19 @@ def load_manifest(directory):
     check_features(m)
     check_keys("manifest.json", m,
                "format version identity n_samples n_shards bytes part n_parts note requires uses fields names "
-               "dictionaries shards crc32c".split(), ["extra"])
+               "dictionaries shards crc32c".split() + ["pack", "task", "attempt"] * (m.get("n_parts") == 0), ["extra"])
+    check_part(m)
     need(isinstance(m.get("extra", {}), dict), "manifest.json: extra", m.get("extra"))
     return m
+
+
+def check_part(m):
+    part, n_parts = m["part"], m["n_parts"]
+    need(isinstance(part, int) and isinstance(n_parts, int) and 0 <= part < max(n_parts, 1), "manifest.json: part", part)
+    if n_parts == 0:
+        need(re.fullmatch("[0-9a-f]{32}", m["pack"]), "manifest.json: pack", m["pack"])
+        need(re.fullmatch("[A-Za-z0-9_.:=/-]{1,200}", m["task"]), "manifest.json: task", m["task"])
+        need(isinstance(m["attempt"], int) and 0 <= m["attempt"] < 1 << 32, "manifest.json: attempt", m["attempt"])
 
 
 def check_features(m):
@@ -320,7 +330,6 @@ class Data:
         need(m["n_samples"] == sum(s["n_records"] for s in m["shards"]), "manifest.json: n_samples")
         need(m["bytes"] == sum(x["bytes"] for x in m["shards"] + m["dictionaries"]),
              "manifest.json: bytes")
-        need(0 <= m["part"] < m["n_parts"], "manifest.json: part")
 
     def load_dictionary(self, d):
         with open(os.path.join(self.directory, d["file"]), "rb") as f:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * write_sample --merge OUT PART...: pstk_merge.
- * write_sample OUT [N_RECORDS [N_THREADS [SHARD_SIZE [PART N_PARTS]]]]: a data set that has every
- * kind of field, every codec, every shape of ndarray. The content is a pure function of the
+ * write_sample --task PACK TASK ATTEMPT OUT [N_RECORDS ...]: the same records as the part of a
+ * task. write_sample OUT [N_RECORDS [N_THREADS [SHARD_SIZE [PART N_PARTS]]]]: a data set that has
+ * every kind of field, every codec, every shape of ndarray. The content is a pure function of the
  * record's number, so that a second reader can be checked against the same function.
  */
 #include "support/tiny_images.h"
@@ -167,13 +168,21 @@ int main(int argc, char **argv)
     if (argc > 3 && strcmp(argv[1], "--merge") == 0)
         return merge(argv[2], argv + 3, (uint32_t)argc - 3);
     pstk_writer_settings_init(&s, sizeof s);
+    if (argc > 5 && strcmp(argv[1], "--task") == 0) {
+        s.pack_id = argv[2];
+        s.task = argv[3];
+        s.attempt = (uint32_t)number(argc, argv, 4, 0);
+        argc -= 4;
+        argv += 4;
+    }
     s.path = argv[1];
     s.fields = fields;
     s.n_fields = N_FIELDS;
     s.n_threads = (uint32_t)number(argc, argv, 3, 1);
     s.shard_size = number(argc, argv, 4, 256 << 10);
-    s.part = (uint32_t)number(argc, argv, 5, 0);
-    s.n_parts = (uint32_t)number(argc, argv, 6, 1);
+    const uint64_t part = number(argc, argv, 5, 0), n_parts = number(argc, argv, 6, 1);
+    s.part = s.task ? 0 : (uint32_t)part;
+    s.n_parts = s.task ? 0 : (uint32_t)n_parts;
     s.dictionary_size = 2048;
     s.note = "write_sample \"quoted\" \\ größe";
     s.names = names;
@@ -182,7 +191,7 @@ int main(int argc, char **argv)
     int r = pstk_writer_open(&w, &s, &err);
     /* Part i of n holds the records [N i / n, N (i + 1) / n): what a single pack would hold there.
      */
-    for (uint64_t k = n * s.part / s.n_parts; r == 0 && k < n * (s.part + 1) / s.n_parts; k++)
+    for (uint64_t k = n * part / n_parts; r == 0 && k < n * (part + 1) / n_parts; k++)
         r = add(w, k, &err);
     if (r == 0)
         r = pstk_writer_commit(&w, &err);

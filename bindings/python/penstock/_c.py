@@ -280,6 +280,10 @@ class WriterSettings(Structure):
         ("n_names", c_uint64),
         ("on_kept", KeptFn),
         ("on_kept_user", c_void_p),
+        ("pack_id", c_char_p),
+        ("task", c_char_p),
+        ("attempt", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -291,6 +295,20 @@ class Value(Structure):
 
 
 ProgressFn = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
+
+
+class MergeSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_parts", c_uint32),
+        ("parts", POINTER(c_char_p)),
+        ("out", c_char_p),
+        ("pack_id", c_char_p),
+        ("overwrite", c_uint32),
+        ("reserved", c_uint32),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+    ]
 
 
 class Convert(Structure):
@@ -689,6 +707,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_merge": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, c_int, POINTER(Error)]),
     "pstk_merge_watched": (c_int, [POINTER(c_char_p), c_uint32, c_char_p, c_int, ProgressFn, c_void_p,
                                    POINTER(Error)]),
+    "pstk_merge_parts": (c_int, [POINTER(MergeSettings), POINTER(Error)]),
     "pstk_writer_commit_parts": (c_int, [POINTER(c_void_p), POINTER(c_char_p), c_uint32, POINTER(Error)]),
     "pstk_image_check": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(c_uint32),
                                  POINTER(Error)]),

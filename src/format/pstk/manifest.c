@@ -331,6 +331,25 @@ static int check_field(const struct check *check, uint32_t i)
     return 0;
 }
 
+/* A part has a number or a task, and not both. */
+static int check_part(const struct check *check)
+{
+    const struct pstk__manifest *m = check->m;
+    if (m->part >= m->n_parts && (m->part || m->n_parts))
+        return WRONG(check, "part is %u of n_parts %u", m->part, m->n_parts);
+    if (m->n_parts)
+        return m->task.pack_id[0] || m->task.key[0] || m->task.attempt
+                   ? WRONG(check, "task belongs to parts of unknown number; part is %u of %u",
+                           m->part, m->n_parts)
+                   : 0;
+    if (!pstk__pack_id_ok(m->task.pack_id))
+        return WRONG(check, "pack must be 32 lower-case hex digits");
+    if (!pstk__task_key_ok(m->task.key))
+        return WRONG(check, "task must be 1 to %d of the characters A-Z a-z 0-9 _ . : = / -",
+                     PSTK__TASK_KEY_MAX);
+    return 0;
+}
+
 int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
                          struct pstk_error *err)
 {
@@ -338,8 +357,9 @@ int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int c
     int r = 0;
     if (strlen(m->identity) != 32 || strspn(m->identity, "0123456789abcdef") != 32)
         return WRONG(&check, "identity must be 32 lower-case hex digits");
-    if (m->n_parts < 1 || m->part >= m->n_parts)
-        return WRONG(&check, "part is %u of n_parts %u", m->part, m->n_parts);
+    r = check_part(&check);
+    if (r < 0)
+        return r;
     if (m->schema.n_fields < 1)
         return WRONG(&check, "fields is empty");
     for (uint32_t i = 0; i < m->n_dictionaries && r == 0; i++)

@@ -7,6 +7,7 @@
 #ifndef PSTK_MANIFEST_H
 #define PSTK_MANIFEST_H
 
+#include "format/pstk/task.h"
 #include "record/record.h"
 #include "base/texts.h"
 
@@ -38,9 +39,10 @@ struct pstk__manifest {
     struct pstk__schema schema;
     struct pstk_field_stats stats[PSTK_MAX_FIELDS]; /* maxima <= 2^32-1 */
     char identity[40];                              /* 32 hex digits */
-    uint32_t part, n_parts;                         /* part < n_parts */
-    char *note;                                     /* owned, UTF-8; NULL = "" */
-    struct pstk__texts names;                       /* class names, UTF-8 */
+    uint32_t part, n_parts;   /* part < n_parts; 0 of 0: a part of unknown number */
+    struct pstk__task task;   /* of a part of unknown number; else all zero */
+    char *note;               /* owned, UTF-8; NULL = "" */
+    struct pstk__texts names; /* class names, UTF-8 */
     struct pstk__manifest_dictionary *dictionaries; /* owned */
     uint32_t n_dictionaries, dictionary_capacity;
     struct pstk__manifest_shard *shards; /* owned */

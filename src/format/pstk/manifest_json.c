@@ -505,6 +505,9 @@ enum top_key {
     KEY_N_PARTS,
     KEY_NOTE,
     KEY_CRC32C,
+    KEY_PACK,
+    KEY_TASK,
+    KEY_ATTEMPT,
     KEY_FIELDS,
     KEY_NAMES,
     KEY_DICTIONARIES,
@@ -516,9 +519,9 @@ enum top_key {
 };
 
 static const char *const top_keys[N_TOP_KEYS] = {
-    "format",       "version", "identity", "n_samples", "n_shards", "bytes",
-    "part",         "n_parts", "note",     "crc32c",    "fields",   "names",
-    "dictionaries", "shards",  "requires", "uses",      "extra"};
+    "format",  "version",      "identity", "n_samples", "n_shards", "bytes",   "part",
+    "n_parts", "note",         "crc32c",   "pack",      "task",     "attempt", "fields",
+    "names",   "dictionaries", "shards",   "requires",  "uses",     "extra"};
 
 /* Where the values of the top object lie. */
 struct top {
@@ -637,6 +640,31 @@ static void check_extra(struct parse *parse, const struct pstk__json_piece *piec
         continue;
 }
 
+/* Copy a text of at most `size` - 1 bytes. */
+static void get_short(struct parse *parse, json_t *object, const char *key, char *text, size_t size)
+{
+    const char *value = get_text(parse, object, key);
+    if (strlen(value) >= size)
+        fail_key(parse, key, "is longer than %zu bytes", size - 1);
+    else
+        memcpy(text, value, strlen(value) + 1);
+}
+
+/* The keys of a part of unknown number, which other data sets do not have. */
+static void parse_task(struct parse *parse, json_t *object)
+{
+    struct pstk__task *task = &parse->m->task;
+    if (parse->m->n_parts == 0) {
+        get_short(parse, object, top_keys[KEY_PACK], task->pack_id, sizeof task->pack_id);
+        get_short(parse, object, top_keys[KEY_TASK], task->key, sizeof task->key);
+        task->attempt = (uint32_t)get_number(parse, object, top_keys[KEY_ATTEMPT], UINT32_MAX);
+        return;
+    }
+    for (uint32_t i = KEY_PACK; i <= KEY_ATTEMPT; i++)
+        if (json_object_get(object, top_keys[i]))
+            fail_key(parse, top_keys[i], "belongs to parts of unknown number (n_parts 0)");
+}
+
 /* Everything except the lists. The check compares *n_samples, ... with the lists later. */
 static void parse_facts(struct parse *parse, json_t *object)
 {
@@ -644,6 +672,7 @@ static void parse_facts(struct parse *parse, json_t *object)
     snprintf(m->identity, sizeof m->identity, "%s", get_text(parse, object, "identity"));
     m->part = (uint32_t)get_number(parse, object, "part", UINT32_MAX);
     m->n_parts = (uint32_t)get_number(parse, object, "n_parts", UINT32_MAX);
+    parse_task(parse, object);
     const char *note = get_text(parse, object, "note");
     if (parse->code == 0)
         parse->code = pstk__manifest_set_note(m, note, parse->err);

@@ -155,7 +155,11 @@ int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t 
                PSTK_FORMAT_VERSION, m->identity);
     text_print(&text, ",\n\"n_samples\":%llu,\n\"n_shards\":%u,\n\"bytes\":%llu",
                (unsigned long long)m->n_samples, m->n_shards, (unsigned long long)m->bytes);
-    text_print(&text, ",\n\"part\":%u,\n\"n_parts\":%u,\n\"note\":", m->part, m->n_parts);
+    text_print(&text, ",\n\"part\":%u,\n\"n_parts\":%u", m->part, m->n_parts);
+    if (m->n_parts == 0)
+        text_print(&text, ",\n\"pack\":\"%s\",\n\"task\":\"%s\",\n\"attempt\":%u", m->task.pack_id,
+                   m->task.key, m->task.attempt);
+    text_print(&text, ",\n\"note\":");
     text_quote(&text, m->note ? m->note : "");
     text_print(&text, ",\n\"requires\":[],\n\"uses\":[]");
     print_lists(&text, m);

@@ -6,6 +6,7 @@
 #include "base/little.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char magic[8] = {'P', 'S', 'T', 'K', 'S', 'H', 'R', 'D'};
 
@@ -42,12 +43,11 @@ uint64_t pstk__shard_n_pages(uint64_t n_records)
     return n_records / PSTK__PAGE_RECORDS + (n_records % PSTK__PAGE_RECORDS != 0);
 }
 
-uint32_t pstk__shard_tag(uint32_t part, uint32_t n_parts, uint64_t sequence, uint32_t content)
+uint32_t pstk__shard_tag(const char *maker, uint64_t sequence, uint32_t content)
 {
-    char text[80];
-    int n = snprintf(text, sizeof text, "%u/%u/%llu/%08x", part, n_parts,
-                     (unsigned long long)sequence, content);
-    return pstk__crc32c(0, text, (size_t)n);
+    char rest[40];
+    int n = snprintf(rest, sizeof rest, "/%llu/%08x", (unsigned long long)sequence, content);
+    return pstk__crc32c(pstk__crc32c(0, maker, strlen(maker)), rest, (size_t)n);
 }
 
 int pstk__shard_header_derive(struct pstk__shard_header *h, struct pstk_error *err)

@@ -32,10 +32,10 @@ struct pstk__shard_header {
 
 /* Index pages of a shard of so many records. */
 uint64_t pstk__shard_n_pages(uint64_t n_records);
-/* Tag of the shard number `sequence` (from 0) that the writer of part / n_parts makes. content: CRC
- * of its first record, so that a reader recognises a block of another data set's shard with the
- * same number. */
-uint32_t pstk__shard_tag(uint32_t part, uint32_t n_parts, uint64_t sequence, uint32_t content);
+/* Tag of the shard number `sequence` (from 0) of a writer. maker: the text of its part,
+ * "part/n_parts", or that of its task (pstk__task_text). content: CRC of its first record, so that
+ * a reader recognises a block of another data set's shard with the same number. */
+uint32_t pstk__shard_tag(const char *maker, uint64_t sequence, uint32_t content);
 /* Derive index_offset, n_pages and file_size from n_records and data_end. EFBIG: over 16 TiB. */
 int pstk__shard_header_derive(struct pstk__shard_header *h, struct pstk_error *err);
 /* Write 4096 bytes; sets h->crc and returns it. */

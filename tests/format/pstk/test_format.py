@@ -141,6 +141,38 @@ def parts_join_to_the_whole(directory):
     check_content(data, 90)
 
 
+def parts_of_tasks_join_in_the_order_of_the_list(directory):
+    whole = second_reader.Data(write(os.path.join(directory, "whole"), 90))
+    pack, keys = "0123456789abcdef" * 2, ["day=3/z", "a:1", "m"]
+    paths, tags = [], []
+    for i, key in enumerate(keys):
+        path = os.path.join(directory, "task%d" % i)
+        write("--task", pack, key, 7 * i, path, 90, 1, 64 << 10, i, 3)
+        part = second_reader.Data(path)
+        part.verify()
+        paths.append(path)
+        assert [part.m[k] for k in ("part", "n_parts", "pack", "task", "attempt")] == [0, 0, pack, key, 7 * i]
+        for number, m in enumerate(part.m["shards"]):
+            tags.append(second_reader.Shard(part, m).tag)
+            text = "%s/%s/%d/%d/%08x" % (pack, key, 7 * i, number, content_of_first(part, m))
+            assert tags[-1] == second_reader.crc32c(text.encode()), text
+    assert len(set(tags)) == len(tags) > 3, tags
+    merged = os.path.join(directory, "merged")
+    write("--merge", merged, *paths)
+    data = second_reader.Data(merged)
+    data.verify()
+    assert data.m["identity"] == whole.m["identity"] and data.m["n_parts"] == 1 and "task" not in data.m
+    check_content(data, 90)
+
+
+def content_of_first(data, m):
+    """What this writer's tags have of a shard's first record."""
+    crc = b""
+    for f, entry, stored in second_reader.Shard(data, m).fields_of(0):
+        crc += stored if entry is None else entry[3].to_bytes(4, "little")
+    return second_reader.crc32c(crc)
+
+
 def index_pages_continue_each_other(directory):
     data = second_reader.Data(write(os.path.join(directory, "pages"), 1100, 2, 64 << 20))
     assert [m["n_records"] for m in data.m["shards"]] == [1100]
@@ -165,6 +197,26 @@ def damage_is_refused(directory):
             f.write(good)
 
 
+def manifests_that_name_no_task_are_refused(directory):
+    path = os.path.join(directory, "task")
+    write("--task", "0123456789abcdef" * 2, "a", 3, path, 2)
+    file = os.path.join(path, "manifest.json")
+    with open(file, "rb") as f:
+        good = f.read()
+    for old, new in [(b'"n_parts":0', b'"n_parts":1'), (b'"part":0', b'"part":1'), (b'"task":"a"', b'"task":""'),
+                     (b'"task":"a"', b'"task":"a b"'), (b'"pack":"0', b'"pack":"A'), (b'"attempt":3', b'"attempt":-3'),
+                     (b'"task":"a",\n', b"")]:
+        assert good.count(old) == 1, old
+        bad = good.replace(old, new)[:-22]
+        with open(file, "wb") as f:
+            f.write(bad + b',"crc32c":"%08x"}\n' % second_reader.crc32c(bad))
+        for reader in ([sys.executable, second_reader.__file__, path], [WRITE_SAMPLE, "--merge", path + "-m", path]):
+            assert subprocess.run(reader, stderr=subprocess.DEVNULL).returncode == 1, (reader, old, new)
+    with open(file, "wb") as f:
+        f.write(good)
+    second_reader.Data(path).verify()
+
+
 def command_gives_a_field(directory):
     path = write(os.path.join(directory, "get"), 10)
     run = subprocess.run([sys.executable, second_reader.__file__, path, "--get",
@@ -173,8 +225,8 @@ def command_gives_a_field(directory):
 
 
 CASES = [every_kind_of_field_reads_back, bytes_do_not_depend_on_threads,
-         identity_is_of_the_content, parts_join_to_the_whole, index_pages_continue_each_other,
-         damage_is_refused, command_gives_a_field]
+         identity_is_of_the_content, parts_join_to_the_whole, parts_of_tasks_join_in_the_order_of_the_list,
+         index_pages_continue_each_other, manifests_that_name_no_task_are_refused, damage_is_refused, command_gives_a_field]
 
 
 def main():

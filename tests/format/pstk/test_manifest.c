@@ -295,6 +295,11 @@ TEST(what_is_no_JSON_is_named_by_its_line)
     }
 }
 
+/* What a part of unknown number has in place of the sample's part and n_parts. */
+#define TASK_PART(part)                                                                            \
+    "\"part\":" part ",\n\"n_parts\":0,\"pack\":\"00112233445566778899aabbccddeeff\","             \
+    "\"task\":\"a:/=b\",\"attempt\":4"
+
 TEST(each_wrong_key_is_named)
 {
     static const struct {
@@ -315,7 +320,12 @@ TEST(each_wrong_key_is_named)
         {"\"identity\":\"0", "\"identity\":\"G", "identity"},
         {"\"identity\":\"0", "\"identity\":\"00", "identity"},
         {"\"part\":1", "\"part\":3", "part is 3"},
-        {"\"n_parts\":3", "\"n_parts\":0", "n_parts 0"},
+        {"\"n_parts\":3", "\"n_parts\":1", "part is 1 of n_parts 1"},
+        {"\"n_parts\":3", "\"n_parts\":0", "pack is missing"},
+        {"\"n_parts\":3", "\"n_parts\":3,\"attempt\":0", "attempt belongs to parts of unknown"},
+        {"\"n_parts\":3", "\"n_parts\":3,\"pack\":null", "pack belongs to parts of unknown"},
+        {"\"n_parts\":3", "\"n_parts\":3,\"task\":\"a\"", "task belongs to parts of unknown"},
+        {"\"part\":1,\n\"n_parts\":3", TASK_PART("1"), "part is 1 of n_parts 0"},
         {"\"note\":\"", "\"note\":5,\"x\":\"", "x is unknown"},
         {"\"note\":\"", "\"note\":\"\\u0000", "line"},
         {"\"names\":[", "\"names\":[3,", "names"},
@@ -370,6 +380,76 @@ TEST(each_wrong_key_is_named)
         CHECK_EQ(r, PSTK_EBADMSG);
         CHECK(strstr(err.message, edits[i].names));
     }
+}
+
+/* Edit the sample's text into that of a part of unknown number, and then this of it. */
+static int parse_task(const char *from, const char *to, struct pstk_error *err)
+{
+    char text[512] = TASK_PART("0"), edited[512];
+    const char *at = strstr(text, from);
+    snprintf(edited, sizeof edited, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    return parse_edited("\"part\":1,\n\"n_parts\":3", edited, err);
+}
+
+TEST(each_wrong_key_of_a_part_of_unknown_number_is_named)
+{
+    static const struct {
+        const char *from, *to, *names;
+    } edits[] = {
+        {"\"pack\":\"0", "\"pack\":\"", "pack must be 32 lower-case hex digits"},
+        {"\"pack\":\"0", "\"pack\":\"A", "pack must be 32 lower-case hex digits"},
+        {"\"pack\":\"0", "\"pack\":\"00", "pack is longer than 32 bytes"},
+        {"\"00112233445566778899aabbccddeeff\"", "7", "pack must be a text"},
+        {"\"task\":\"a:/=b\"", "\"task\":\"\"", "task must be 1 to 200 of the characters"},
+        {"a:/=b", "a b", "task must be 1 to 200 of the characters"},
+        {"a:/=b", "\\\"", "task must be 1 to 200 of the characters"},
+        {"\"task\":\"a:/=b\"", "\"task\":[]", "task must be a text"},
+        {"\"task\":\"a:/=b\",", "", "task is missing"},
+        {",\"attempt\":4", "", "attempt is missing"},
+        {"\"attempt\":4", "\"attempt\":4294967296", "attempt is 4294967296; must be from 0 to"},
+        {"\"attempt\":4", "\"attempt\":-1", "attempt is -1"},
+        {"\"attempt\":4", "\"attempt\":\"4\"", "attempt must be a whole number"},
+        {"\"attempt\":4", "\"attempt\":4,\"attempt\":4", "the key attempt appears twice"},
+    };
+    struct pstk_error err;
+    char long_key[220] = "";
+    memset(long_key, 'k', 201);
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        const int r = parse_task(edits[i].from, edits[i].to, &err);
+        if (r != PSTK_EBADMSG || !strstr(err.message, edits[i].names))
+            printf("# edit %zu: %s\n", i, err.message);
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, edits[i].names));
+    }
+    CHECK_EQ(parse_task("a:/=b", long_key, &err), PSTK_EBADMSG);
+    CHECK(strstr(err.message, "task is longer than 200 bytes"));
+    CHECK_EQ(parse_task("a:/=b", long_key + 1, &err), 0);
+    CHECK_EQ(parse_task("\"attempt\":4", "\"attempt\":4294967295", &err), 0);
+}
+
+TEST(a_part_of_unknown_number_comes_back_as_it_was_printed)
+{
+    struct pstk__manifest m, back;
+    char *text = NULL, *again = NULL;
+    uint64_t size, size_again;
+    struct pstk_error err = {0};
+    CHECK_EQ(make_manifest(&m), 0);
+    m.task = (struct pstk__task){"00112233445566778899aabbccddeeff", "day=3/00042", 7};
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "task belongs to parts of unknown number; part is 1 of 3"));
+    m.part = m.n_parts = 0;
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), 0);
+    CHECK_EQ(pstk__manifest_parse(&back, text, size, "m", NULL), 0);
+    CHECK_EQ(back.n_parts, 0);
+    CHECK(memcmp(&back.task, &m.task, sizeof m.task) == 0);
+    CHECK_EQ(pstk__manifest_print(&back, &again, &size_again, NULL), 0);
+    CHECK(size == size_again && memcmp(text, again, size) == 0);
+    m.task.key[0] = 0;
+    free(text);
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), PSTK_EINVAL);
+    free(again);
+    pstk__manifest_free(&m);
+    pstk__manifest_free(&back);
 }
 
 TEST(every_key_of_every_object_is_required)
@@ -503,6 +583,8 @@ int main(void)
         CASE(keys_count_by_what_they_say_and_once),
         CASE(what_is_no_JSON_is_named_by_its_line),
         CASE(each_wrong_key_is_named),
+        CASE(each_wrong_key_of_a_part_of_unknown_number_is_named),
+        CASE(a_part_of_unknown_number_comes_back_as_it_was_printed),
         CASE(every_key_of_every_object_is_required),
         CASE(an_empty_data_set_has_a_manifest),
         CASE(what_breaks_an_invariant_is_not_printed),

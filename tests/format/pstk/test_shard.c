@@ -11,7 +11,7 @@ static struct pstk__shard_header sample_header(void)
 {
     struct pstk__shard_header h = {
         .schema_crc = 0x12345678,
-        .tag = pstk__shard_tag(0, 1, 0, 0),
+        .tag = pstk__shard_tag("0/1", 0, 0),
         .n_records = 1000,
         .data_end = 4096 + 1000 * 64,
         .index_crc = 0xabcdef01,
@@ -233,7 +233,7 @@ TEST(offsets_behind_the_last_record_must_be_zero)
 
 TEST(the_tag_is_the_checksum_of_part_n_parts_and_sequence)
 {
-    CHECK_EQ(pstk__shard_tag(3, 10, 12, 0xab), pstk__crc32c(0, "3/10/12/000000ab", 16));
+    CHECK_EQ(pstk__shard_tag("3/10", 12, 0xab), pstk__crc32c(0, "3/10/12/000000ab", 16));
 }
 
 int main(void)
