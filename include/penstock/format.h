@@ -170,6 +170,23 @@ struct pstk_value {
     uint64_t size;
 };
 
+/* Describes a value that is a decoded image: rows from top to bottom without padding, in them the
+ * channels of each pixel, one after another. */
+struct pstk_pixels {
+    /* sizeof(struct pstk_pixels), set by the caller, in each element of an array */
+    uint32_t size;
+    /* number of the image field that has the value */
+    uint32_t field;
+    /* pixels */
+    uint32_t height;
+    /* pixels */
+    uint32_t width;
+    /* 1 gray, 3 RGB, 4 RGBA */
+    uint32_t channels;
+    /* bits of a sample: 8, or 16 (u16, little-endian) */
+    uint32_t bit_depth;
+};
+
 /* Fill `s` with defaults. `size` is sizeof *s. */
 PSTK_API void pstk_writer_settings_init(struct pstk_writer_settings *s, uint32_t size);
 /* Begin a data set. Returns owned in *out; on failure *out is NULL. Until the commit the files have
@@ -177,15 +194,16 @@ PSTK_API void pstk_writer_settings_init(struct pstk_writer_settings *s, uint32_t
 PSTK_API int pstk_writer_open(struct pstk_writer **out, const struct pstk_writer_settings *s,
                               struct pstk_error *err);
 /* Append one record of n_values values, in schema order; copies. The writer probes images: a value
- * without the header of a JPEG or PNG file is EBADMSG, and the record is not added (for raw pixels
- * see pstk_writer_add_pixels). After any error except EBADMSG, EINVAL and EFBIG only
+ * without the header of a JPEG or PNG file is EBADMSG, and the record is not added (for decoded
+ * pixels see pstk_writer_add_pixels). After any error except EBADMSG, EINVAL and EFBIG only
  * pstk_writer_abort may follow. Thread: one at a time per writer, also below. */
 PSTK_API int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *values,
                              uint32_t n_values, struct pstk_error *err);
-/* The same for records whose field number `field` is decoded RGB, height x width x 3 bytes. */
+/* The same for records some of whose images are decoded: n_pixels elements describe those, each of
+ * another field. EINVAL: a value has not the size that its description gives. */
 PSTK_API int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
-                                    uint32_t n_values, uint32_t field, uint32_t height,
-                                    uint32_t width, struct pstk_error *err);
+                                    uint32_t n_values, const struct pstk_pixels *pixels,
+                                    uint32_t n_pixels, struct pstk_error *err);
 /* Return the number of files of a killed writer that open removed: this writer started over. */
 PSTK_API uint64_t pstk_writer_n_leftovers(const struct pstk_writer *w);
 /* Return the number of added records. */
@@ -349,10 +367,10 @@ struct pstk_field_stats {
     uint64_t stored_bytes;
     /* sum of all values decompressed */
     uint64_t plain_bytes;
-    /* records by enum pstk_encoding */
-    uint64_t n_encoding[8];
+    /* records by enum pstk_encoding; those of FORMAT.md that are reserved have room */
+    uint64_t n_encoding[16];
     /* records by enum pstk_codec */
-    uint64_t n_codec[4];
+    uint64_t n_codec[8];
     /* records with PLANES that give back another file than the added one, with the same
      * coefficients and markers */
     uint64_t n_equivalent;

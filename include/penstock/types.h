@@ -185,7 +185,7 @@ enum pstk_encoding {
     PSTK_ENCODING_JPEG = 1,
     /* a PNG file, as the writer got it */
     PSTK_ENCODING_PNG = 2,
-    /* decoded: height x width x 3 bytes, RGB, rows without padding */
+    /* decoded: gray, RGB or RGBA of 8 or 16 bits, rows without padding; see struct pstk_pixels */
     PSTK_ENCODING_PIXELS = 3,
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_grayscale: torchvision's Grayscale, by Pillow's luma, to one channel or three equal ones. */
-#include "augment/colour.h"
 #include "augment/op.h"
 
 #include "base/error.h"
+#include "image/channels.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void colour(const struct pstk_op *op, uint8_t *out, const uint8_t *in, ui
     if (channels == 1)
         memcpy(out, in, n_pixels);
     else
-        pstk__colour_convert(out, 1, in, channels, n_pixels);
+        pstk__channels_convert(out, 1, in, channels, n_pixels);
     for (uint32_t i = n_pixels; op->channels == 3 && i-- > 0;) /* backwards: in place */
         out[3 * (size_t)i] = out[3 * (size_t)i + 1] = out[3 * (size_t)i + 2] = out[i];
 }

@@ -118,8 +118,9 @@ const struct command command_get = {
     .operands = "DATA ID FIELD",
     .text = "Write one field of record ID (from 0) to standard output, raw: an image file as it "
             "was packed (or, where `penstock info` counts some, an equivalent JPEG: the same "
-            "coefficients and markers), decoded pixels as RGB rows, text without newline, scalars "
-            "and arrays little-endian. Get checks their checksums. On a terminal it prints text "
+            "coefficients and markers), decoded pixels as rows of gray, RGB or RGBA, text without "
+            "newline, scalars and arrays little-endian. Get checks their checksums. On a terminal "
+            "it prints text "
             "alone, with control characters as \\x1b.\n",
     .options = table,
     .examples = "penstock get train 1700 jpg > 1700.jpg\n"

@@ -229,10 +229,13 @@ static int add(struct pack *pack, const struct feed_item *item)
     if (pack->tree.n_classes)
         values[n++] = (struct pstk_value){&cls, sizeof cls};
     values[n++] = (struct pstk_value){file->path, strlen(file->path)};
-    const int is_pixels = item->is_converted && pack->form.convert.shorter_side;
-    int r = is_pixels ? pstk_writer_add_pixels(pack->writer, values, n, 0, item->height,
-                                               item->width, &err)
-                      : pstk_writer_add(pack->writer, values, n, &err);
+    const struct pstk_pixels pixels = {.size = sizeof pixels,
+                                       .height = item->height,
+                                       .width = item->width,
+                                       .channels = 3,
+                                       .bit_depth = 8};
+    const uint32_t n_pixels = item->is_converted && pack->form.convert.shorter_side;
+    int r = pstk_writer_add_pixels(pack->writer, values, n, &pixels, n_pixels, &err);
     if (r == PSTK_EBADMSG || r == PSTK_EINVAL || r == PSTK_EFBIG)
         note_bad(pack, item->number, err.message, NULL);
     else if (r < 0)

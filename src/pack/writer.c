@@ -13,6 +13,7 @@
 #include "pack/encode_pool.h"
 #include "base/error.h"
 #include "image/image.h"
+#include "image/pixels.h"
 #include "pack/merge.h"
 #include "pack/shard_writer.h"
 #include "format/pstk/tally.h"
@@ -566,8 +567,9 @@ static int check_pixels(const struct pstk_writer *w, uint32_t i, const struct ps
         return fail_value(
             w, i, PSTK_EFBIG, err,
             "the image has a side of more than 65535 pixels, or more than 178956970 pixels in all");
-    if (value->size != n * 3)
-        return fail_value(w, i, PSTK_EINVAL, err, "pixels must have height x width x 3 bytes");
+    if (value->size != n * pstk__pixels_size(pixels->channels, pixels->bit_depth))
+        return fail_value(w, i, PSTK_EINVAL, err,
+                          "pixels must have height x width x channels samples of bit_depth bits");
     return 0;
 }
 
@@ -586,14 +588,41 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
 
 /* A record that may still be refused: the caller's values, and the results of the checks. */
 struct candidate {
-    const struct pstk_value *values;       /* borrowed; one for each field */
-    const struct pstk__image_info *pixels; /* of the value that is pixels; NULL: all images are
-                                              files */
-    uint32_t pixels_field;                 /* field of that value */
+    const struct pstk_value *values;  /* borrowed; one for each field */
+    const struct pstk_pixels *pixels; /* borrowed; of the values that are pixels */
+    uint32_t n_pixels;
     struct pstk__field_view *views; /* one for each field; the checks fill in encoding, width and
                                        height */
     uint64_t plain_size;            /* bytes of all values; the checks fill it in */
 };
+
+/* Description n. The elements may be those of another version, shorter or longer. */
+static struct pstk_pixels pixels_at(const struct candidate *candidate, uint32_t n)
+{
+    struct pstk_pixels pixels = {0};
+    const uint32_t size = candidate->pixels->size;
+    memcpy(&pixels, (const uint8_t *)candidate->pixels + (uint64_t)n * size,
+           size < sizeof pixels ? size : sizeof pixels);
+    return pixels;
+}
+
+/* Find the description of the pixels that field i has. 0: it has none. */
+static int find_pixels(const struct candidate *candidate, uint32_t i, struct pstk__image_info *info)
+{
+    for (uint32_t n = 0; n < candidate->n_pixels; n++) {
+        const struct pstk_pixels pixels = pixels_at(candidate, n);
+        if (pixels.field != i)
+            continue;
+        *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_PIXELS,
+                                          .width = pixels.width,
+                                          .height = pixels.height,
+                                          .orientation = 1,
+                                          .channels = (uint8_t)pixels.channels,
+                                          .bit_depth = (uint8_t)pixels.bit_depth};
+        return 1;
+    }
+    return 0;
+}
 
 static int check_value(const struct pstk_writer *w, uint32_t i, const struct candidate *candidate,
                        struct pstk_error *err)
@@ -608,10 +637,9 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
         const char *what = pstk__value_check(field, value->data, value->size, text);
         return what ? fail_value(w, i, PSTK_EINVAL, err, what) : 0;
     }
-    const int is_pixels = candidate->pixels && i == candidate->pixels_field;
-    struct pstk__image_info info = is_pixels ? *candidate->pixels : (struct pstk__image_info){0};
-    const int r =
-        is_pixels ? check_pixels(w, i, value, &info, err) : probe_image(w, i, value, &info, err);
+    struct pstk__image_info info = {0};
+    const int r = find_pixels(candidate, i, &info) ? check_pixels(w, i, value, &info, err)
+                                                   : probe_image(w, i, value, &info, err);
     view->encoding = (uint8_t)info.encoding;
     view->channels = info.channels;
     view->bit_depth = info.bit_depth;
@@ -669,6 +697,44 @@ static int append(struct pstk_writer *w, const struct candidate *candidate, stru
     return pstk__block_full(w->block) ? close_block(w, err) : 0;
 }
 
+/* Check one description of pixels by itself. */
+static int check_description(const struct pstk__schema *schema, const struct pstk_pixels *pixels,
+                             struct pstk_error *err)
+{
+    if (pixels->field >= schema->n_fields || schema->fields[pixels->field].kind != PSTK_FIELD_IMAGE)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "field: value is %u; must be an image field", pixels->field);
+    if (pixels->channels != 1 && pixels->channels != 3 && pixels->channels != 4)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "channels: value is %u; must be 1, 3 or 4", pixels->channels);
+    if (pixels->bit_depth != 8 && pixels->bit_depth != 16)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                          "bit_depth: value is %u; must be 8 or 16", pixels->bit_depth);
+    return 0;
+}
+
+static int check_descriptions(const struct pstk__schema *schema, const struct candidate *candidate,
+                              struct pstk_error *err)
+{
+    uint64_t seen = 0; /* fields, a bit each: there are at most 64 */
+    if (!candidate->pixels || candidate->pixels->size < sizeof candidate->pixels->size)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "pixels is %s",
+                          candidate->pixels ? "without its size" : "NULL");
+    for (uint32_t n = 0; n < candidate->n_pixels; n++) {
+        const struct pstk_pixels pixels = pixels_at(candidate, n);
+        const int r = check_description(schema, &pixels, err);
+        if (r < 0)
+            return r;
+        if (seen >> pixels.field & 1)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
+                              "field: value is %u, which a description before it has; must be of "
+                              "another field",
+                              pixels.field);
+        seen |= UINT64_C(1) << pixels.field;
+    }
+    return 0;
+}
+
 /* Check the arguments of a call, and that the writer is not committed or failed. */
 static int check_call(const struct pstk_writer *w, const struct candidate *candidate,
                       uint32_t n_values, struct pstk_error *err)
@@ -689,11 +755,7 @@ static int check_call(const struct pstk_writer *w, const struct candidate *candi
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
                           "n_values: value is %u; must be %u, the number of fields", n_values,
                           schema->n_fields);
-    if (candidate->pixels && (candidate->pixels_field >= schema->n_fields ||
-                              schema->fields[candidate->pixels_field].kind != PSTK_FIELD_IMAGE))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                          "field: value is %u; must be an image field", candidate->pixels_field);
-    return 0;
+    return candidate->n_pixels ? check_descriptions(schema, candidate, err) : 0;
 }
 
 /* Fail the writer: an accepted record could not be added. The record was fine, so replace codes
@@ -734,16 +796,10 @@ int pstk_writer_add(struct pstk_writer *w, const struct pstk_value *values, uint
 }
 
 int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *values,
-                           uint32_t n_values, uint32_t field, uint32_t height, uint32_t width,
+                           uint32_t n_values, const struct pstk_pixels *pixels, uint32_t n_pixels,
                            struct pstk_error *err)
 {
-    const struct pstk__image_info pixels = {.encoding = PSTK_ENCODING_PIXELS,
-                                            .width = width,
-                                            .height = height,
-                                            .orientation = 1,
-                                            .channels = 3,
-                                            .bit_depth = 8};
-    struct candidate candidate = {.values = values, .pixels = &pixels, .pixels_field = field};
+    struct candidate candidate = {.values = values, .pixels = pixels, .n_pixels = n_pixels};
     return add(w, &candidate, n_values, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/little.h"
+#include "image/pixels.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,8 +130,8 @@ static int samples_ok(const struct pstk__field_view *v)
     case PSTK_ENCODING_PNG:
         return v->channels >= 1 && v->channels <= (has_palette ? 1 : 4) && v->bit_depth <= 16 &&
                png_depths[has_palette ? 0 : v->channels] >> v->bit_depth & 1;
-    default: /* pixels */
-        return v->bit_depth == 8 && v->channels == 3;
+    default:
+        return pstk__pixels_known(v->channels, v->bit_depth);
     }
 }
 
@@ -146,9 +147,11 @@ static const char *image_wrong(const struct pstk__field_view *v)
     if (!samples_ok(v))
         return "its encoding has no such channels, bits or palette; reading it may need a newer "
                "penstock";
-    /* Below 2^16 * 2^16 * 3: no overflow in 64 bits. */
-    if (v->encoding == PSTK_ENCODING_PIXELS && v->plain_size != 3ull * v->width * v->height)
-        return "its size is not width x height x 3 bytes";
+    /* Below 2^16 * 2^16 * 8: no overflow in 64 bits. */
+    if (v->encoding == PSTK_ENCODING_PIXELS &&
+        v->plain_size !=
+            (uint64_t)v->width * v->height * pstk__pixels_size(v->channels, v->bit_depth))
+        return "its size is not width x height x channels x bytes of a sample";
     return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/image_rows.h"
 
-#include "augment/colour.h"
+#include "image/channels.h"
 
 #include <string.h>
 
@@ -154,7 +154,7 @@ static const uint8_t *recolour(const struct pstk__recolour *c, const uint8_t *ro
         const struct pstk__pass *pass = &c->passes[k];
         uint8_t *out = c->rows + k * c->row_size;
         if (pass->what == PSTK__PASS_CONVERT)
-            pstk__colour_convert(out, pass->out.channels, row, pass->in.channels, n_pixels);
+            pstk__channels_convert(out, pass->out.channels, row, pass->in.channels, n_pixels);
         else
             pstk__op_entry(pass->op->kind)->colour(pass->op, out, row, n_pixels, pass->in.channels);
         row = out;

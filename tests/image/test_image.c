@@ -127,7 +127,7 @@ static void compare_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32
 TEST(decoded_pixels_come_out_as_they_are)
 {
     uint8_t pixels[5 * 4 * 3];
-    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 5, 4, 1};
+    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 5, 4, 1, 3, 8, 0};
     struct pstk_error err;
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)i;
@@ -156,7 +156,8 @@ TEST(decoded_pixels_come_out_as_they_are)
                  NULL, &(const struct pstk__coded){&pstk__image_pixels, pixels, 61, &info}, &all,
                  &sink, &err),
              PSTK_EBADMSG);
-    const struct pstk__image_info huge = {PSTK_ENCODING_PIXELS, UINT32_MAX, UINT32_MAX, 1};
+    const struct pstk__image_info huge = {
+        PSTK_ENCODING_PIXELS, UINT32_MAX, UINT32_MAX, 1, 4, 16, 0};
     CHECK_EQ(pstk__image_pixels.decode(
                  NULL, &(const struct pstk__coded){&pstk__image_pixels, pixels, 60, &huge}, &all,
                  &sink, &err),
@@ -171,7 +172,7 @@ TEST(decoded_pixels_come_out_in_1_and_4_channels)
     static const uint8_t gray[4] = {124, 255, 7, 76};
     static const uint8_t rgba[4 * 4] = {10, 200, 30, 255, 255, 255, 255, 255,
                                         7,  7,   7,  255, 255, 0,   0,   255};
-    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 2, 2, 1};
+    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 2, 2, 1, 3, 8, 0};
     const struct pstk__coded image = {&pstk__image_pixels, pixels, sizeof pixels, &info};
     struct pstk__image_state *state;
     struct pstk__arena arena;
@@ -189,6 +190,66 @@ TEST(decoded_pixels_come_out_in_1_and_4_channels)
         }
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
+}
+
+/* One pixel of each kind, of 8 bits and of 16, and what a sink of 1, 3 and 4 channels gets of it.
+ */
+TEST(pixels_of_1_3_and_4_channels_of_8_and_16_bits_come_out_in_1_3_and_4)
+{
+    static const struct {
+        uint8_t n, pixel[4], out[3][4];
+    } cases[] = {{1, {77}, {{77}, {77, 77, 77}, {77, 77, 77, 255}}},
+                 {3, {10, 200, 30}, {{124}, {10, 200, 30}, {10, 200, 30, 255}}},
+                 {4, {10, 200, 30, 9}, {{124}, {10, 200, 30}, {10, 200, 30, 9}}}};
+    struct pstk__image_state *state;
+    struct pstk__arena arena;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk__arena_open(&arena, pstk__image_pixels.scratch(3, 2, 6)), 0);
+    CHECK_EQ(pstk__image_state_open(&state, &arena, PSTK_KERNELS_AUTO, NULL), 0);
+    for (uint32_t i = 0; i < 18; i++) {
+        const uint32_t k = i % 3, sink_channels = (const uint32_t[]){1, 3, 4}[i / 3 % 3];
+        const uint32_t n = cases[k].n, bytes = 1 + i / 9;
+        const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 3, 2, 1, cases[k].n,
+                                              (uint8_t)(8 * bytes), 0};
+        uint8_t pixels[6 * 8], expected[2 * 4];
+        for (uint32_t j = 0; j < 6 * n * bytes; j++) /* the low bytes differ, and do not matter */
+            pixels[j] =
+                bytes == 2 && j % 2 == 0 ? (uint8_t)(91 * j) : cases[k].pixel[j / bytes % n];
+        for (uint32_t j = 0; j < 2 * sink_channels; j++)
+            expected[j] = cases[k].out[i / 3 % 3][j % sink_channels];
+        struct rows rows = {expected, 0, 2 * sink_channels, 0, 0};
+        const struct pstk__coded image = {&pstk__image_pixels, pixels, 6 * n * bytes, &info};
+        const struct pstk__row_sink sink = {compare_rows, &rows, sink_channels};
+        const int refused = n == 1 && bytes == 2;
+        CHECK_EQ(
+            pstk__image_decode(state, &image, &(const struct pstk__box){1, 0, 2, 2}, &sink, &err),
+            refused ? PSTK_ENOTSUP : 0);
+        CHECK(rows.n == (refused ? 0 : 2) && rows.n_different == 0 && arena.used == 0);
+        CHECK(!refused || strstr(err.message, "16-bit gray"));
+    }
+    pstk__image_state_close(state);
+    pstk__arena_close(&arena);
+}
+
+TEST(pixels_of_other_channels_and_bits_are_refused)
+{
+    static const uint8_t pixels[64];
+    const struct pstk__box all = {0, 0, 2, 2};
+    const struct pstk__row_sink sink = {.channels = 3};
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    for (uint32_t channels = 0; channels < 6; channels++)
+        for (uint32_t bits = 0; bits <= 32; bits += 4) {
+            const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 2, 2, 1, (uint8_t)channels,
+                                                  (uint8_t)bits,        0};
+            const struct pstk__coded image = {&pstk__image_pixels, pixels, channels * bits / 2,
+                                              &info};
+            if ((channels == 1 || channels == 3 || channels == 4) && (bits == 8 || bits == 16))
+                continue;
+            CHECK_EQ(pstk__image_pixels.decode(NULL, &image, &all, &sink, &err), PSTK_EBADMSG);
+            CHECK(strstr(err.message, "channels"));
+        }
 }
 
 TEST(a_gray_of_rgb_is_exact_and_keeps_every_gray_also_in_place)
@@ -235,7 +296,7 @@ TEST(other_channels_and_a_decoder_that_is_not_listed_are_refused)
             CHECK(strstr(err.message, "channels") != NULL);
         }
     }
-    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 5, 4, 1};
+    const struct pstk__image_info info = {PSTK_ENCODING_PIXELS, 5, 4, 1, 3, 8, 0};
     const struct pstk__coded image = {&other, pixels, 60, &info};
     CHECK_EQ(pstk__image_decode(state, &image, &all, &rgb, &err), PSTK_EINVAL);
     pstk__image_state_close(state);
@@ -462,6 +523,8 @@ int main(void)
         CASE(the_first_bytes_tell_the_encoding),
         CASE(decoded_pixels_come_out_as_they_are),
         CASE(decoded_pixels_come_out_in_1_and_4_channels),
+        CASE(pixels_of_1_3_and_4_channels_of_8_and_16_bits_come_out_in_1_3_and_4),
+        CASE(pixels_of_other_channels_and_bits_are_refused),
         CASE(a_gray_of_rgb_is_exact_and_keeps_every_gray_also_in_place),
         CASE(other_channels_and_a_decoder_that_is_not_listed_are_refused),
         CASE(a_box_outside_the_image_is_refused),

@@ -165,6 +165,15 @@ TEST(refused_values_are_not_added)
     fixture_close(&f);
 }
 
+/* Add a record whose image is RGB of 8 bits, or what `pixels` has instead. */
+static int add_pixels(struct pstk_writer *w, const struct pstk_value *v, struct pstk_pixels pixels)
+{
+    pixels.size = sizeof pixels;
+    pixels.channels = pixels.channels ? pixels.channels : 3;
+    pixels.bit_depth = pixels.bit_depth ? pixels.bit_depth : 8;
+    return pstk_writer_add_pixels(w, v, 4, &pixels, 1, NULL);
+}
+
 TEST(pixels_have_the_size_of_their_image)
 {
     struct fixture f;
@@ -176,15 +185,78 @@ TEST(pixels_have_the_size_of_their_image)
     fixture_settings(&s, fixture_path(&f, "d"));
     CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
     const struct pstk_value v[4] = {{rgb, sizeof rgb}, {"x", 1}, {"", 0}, {&id, 8}};
-    CHECK_EQ(pstk_writer_add_pixels(w, v, 4, 0, 7, 9, &f.err), 0);
-    CHECK_EQ(pstk_writer_add_pixels(w, v, 4, 0, 7, 8, &f.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_writer_add_pixels(w, v, 4, 0, 0, 9, &f.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_writer_add_pixels(w, v, 4, 0, 65536, 1, &f.err), PSTK_EFBIG);
-    CHECK_EQ(pstk_writer_add_pixels(w, v, 4, 0, 65535, 65535, &f.err), PSTK_EFBIG);
-    CHECK_EQ(pstk_writer_add_pixels(w, v, 4, 1, 7, 9, &f.err), PSTK_EINVAL);
-    CHECK_EQ(pstk_writer_add_pixels(w, v, 4, 9, 7, 9, &f.err), PSTK_EINVAL);
+    CHECK_EQ(add_pixels(w, v, (struct pstk_pixels){.height = 7, .width = 9}), 0);
+    CHECK_EQ(add_pixels(w, v, (struct pstk_pixels){.height = 7, .width = 8}), PSTK_EINVAL);
+    CHECK_EQ(add_pixels(w, v, (struct pstk_pixels){.height = 0, .width = 9}), PSTK_EINVAL);
+    CHECK_EQ(add_pixels(w, v, (struct pstk_pixels){.height = 65536, .width = 1}), PSTK_EFBIG);
+    CHECK_EQ(add_pixels(w, v, (struct pstk_pixels){.height = 65535, .width = 65535}), PSTK_EFBIG);
+    CHECK_EQ(add_pixels(w, v, (struct pstk_pixels){.field = 1, .height = 7, .width = 9}),
+             PSTK_EINVAL);
+    CHECK_EQ(add_pixels(w, v, (struct pstk_pixels){.field = 9, .height = 7, .width = 9}),
+             PSTK_EINVAL);
     CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
     CHECK_EQ(fixture_verify(s.path), 0);
+    fixture_close(&f);
+}
+
+TEST(several_images_of_a_record_are_pixels_of_any_channels_and_bits)
+{
+    static const struct pstk_field fields[] = {{.name = "a", .kind = PSTK_FIELD_IMAGE},
+                                               {.name = "b", .kind = PSTK_FIELD_IMAGE},
+                                               {.name = "c", .kind = PSTK_FIELD_IMAGE}};
+    static const uint32_t channels[] = {1, 3, 4};
+    struct fixture f;
+    struct pstk_writer_settings s;
+    struct pstk_writer *w;
+    struct pstk_dataset *d;
+    uint8_t samples[2 * 3 * 8];
+    fixture_open(&f);
+    fixture_settings(&s, fixture_path(&f, "d"));
+    s.fields = fields;
+    s.n_fields = 3;
+    for (uint32_t i = 0; i < sizeof samples; i++)
+        samples[i] = (uint8_t)(i * 7);
+    CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
+    for (uint32_t bits = 8; bits <= 16; bits += 8) {
+        struct pstk_pixels pixels[3];
+        struct pstk_value v[3];
+        for (uint32_t i = 0; i < 3; i++) {
+            pixels[2 - i] = (struct pstk_pixels){sizeof pixels[0], i, 2, 3, channels[i], bits};
+            v[i] = (struct pstk_value){samples, 6 * channels[i] * bits / 8};
+        }
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, pixels, 3, &f.err), 0);
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, pixels, 2, &f.err), PSTK_EBADMSG); /* no file */
+        pixels[1].field = 0;
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, pixels, 3, &f.err), PSTK_EINVAL);
+        CHECK(strstr(f.err.message, "another field"));
+        pixels[1] = (struct pstk_pixels){sizeof pixels[0], 1, 2, 3, 2, bits};
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, pixels, 3, &f.err), PSTK_EINVAL);
+        CHECK(strstr(f.err.message, "channels"));
+        pixels[1] = (struct pstk_pixels){sizeof pixels[0], 1, 2, 3, 3, 24 - bits};
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, pixels, 3, &f.err), PSTK_EINVAL);
+        pixels[1].bit_depth = 12;
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, pixels, 3, &f.err), PSTK_EINVAL);
+        CHECK(strstr(f.err.message, "bit_depth"));
+        pixels[0].size = 0;
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, pixels, 3, &f.err), PSTK_EINVAL);
+        CHECK_EQ(pstk_writer_add_pixels(w, v, 3, NULL, 3, &f.err), PSTK_EINVAL);
+    }
+    CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
+    CHECK_EQ(fixture_verify(s.path), 0);
+    CHECK_EQ(pstk_dataset_open(&d, s.path, &f.err), 0);
+    for (uint32_t i = 0; i < 6; i++) {
+        struct pstk_value_info info = {.size = sizeof info};
+        uint64_t size;
+        void *data;
+        CHECK_EQ(pstk_dataset_get(d, i / 3, i % 3, &data, &size, &info, &f.err), 0);
+        CHECK_EQ(info.encoding, PSTK_ENCODING_PIXELS);
+        CHECK(info.width == 3 && info.height == 2 && info.channels == channels[i % 3]);
+        CHECK_EQ(info.bit_depth, 8 + i / 3 * 8);
+        CHECK_EQ(size, 6 * info.channels * info.bit_depth / 8);
+        CHECK(memcmp(data, samples, size) == 0);
+        pstk_free(data);
+    }
+    pstk_dataset_close(&d);
     fixture_close(&f);
 }
 
@@ -766,6 +838,7 @@ int main(void)
         CASE(identity_does_not_depend_on_shards_or_dictionaries),
         CASE(refused_values_are_not_added),
         CASE(pixels_have_the_size_of_their_image),
+        CASE(several_images_of_a_record_are_pixels_of_any_channels_and_bits),
         CASE(wrong_settings_are_named),
         CASE(a_data_set_is_replaced_only_when_asked_and_as_a_whole),
         CASE(leftovers_are_removed_and_nothing_else),

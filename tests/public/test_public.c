@@ -196,7 +196,13 @@ static int add_records(struct pstk_writer *writer, uint32_t first, uint32_t end,
         int length = snprintf(text, sizeof text, "record number %u", i);
         const struct pstk_value values[N_FIELDS] = {
             {pixels, sizeof pixels}, {&class, 8}, {vector, 12}, {text, (uint64_t)length}};
-        int result = pstk_writer_add_pixels(writer, values, N_FIELDS, FIELD_IMG, SIDE, SIDE, err);
+        const struct pstk_pixels rgb = {.size = sizeof rgb,
+                                        .field = FIELD_IMG,
+                                        .height = SIDE,
+                                        .width = SIDE,
+                                        .channels = 3,
+                                        .bit_depth = 8};
+        int result = pstk_writer_add_pixels(writer, values, N_FIELDS, &rgb, 1, err);
         if (result < 0)
             return result;
     }

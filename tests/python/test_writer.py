@@ -243,25 +243,58 @@ class Images(Case):
                 w.add(x=value)
         d = penstock.Dataset(self.path())
         self.assertEqual([d[0]["x"], d[1]["x"], d[8]["x"]], [*files, files[0]])
-        wanted = [picture(4), picture(4)[::-1], picture(5)] + [np.repeat(gray[:, :, None], 3, 2)] * 3
-        for i, pixels in enumerate(wanted):
+        rgb = penstock.Dataset(self.path(), decode=True)
+        for i, pixels in enumerate([picture(4), picture(4)[::-1], picture(5), gray, gray, gray]):
             np.testing.assert_array_equal(d[i + 2]["x"], pixels)
+            wanted = pixels if pixels.ndim == 3 else np.repeat(gray[:, :, None], 3, 2)
+            np.testing.assert_array_equal(rgb[i + 2]["x"], wanted)
         self.assertEqual(d.fields["x"].encodings, {"jpeg": 2, "png": 1, "pixels": 6})
 
-    def test_a_second_image_of_pixels_becomes_a_png(self):
+    def test_all_images_of_a_record_may_be_pixels(self):
         with penstock.Writer(self.path(), {"a": "image", "b": "image", "c": "image"}) as w:
             w.add(a=image_file(), b=picture(1), c=picture(2, 7, 5))
-        record = penstock.Dataset(self.path(), decode=True)[0]
+        record = penstock.Dataset(self.path())[0]
         np.testing.assert_array_equal(record["b"], picture(1))
         np.testing.assert_array_equal(record["c"], picture(2, 7, 5))
-        self.assertTrue(penstock.Dataset(self.path())[0]["c"].startswith(b"\x89PNG"))
+
+    def test_pixels_of_1_3_and_4_channels_of_8_and_16_bits_come_back(self):
+        rng = np.random.default_rng(3)
+        shapes = [(7, 5), (7, 5, 1), (7, 5, 3), (7, 5, 4)]
+        arrays = [rng.integers(0, 2**bits, shape, f"u{bits // 8}") for shape in shapes for bits in (8, 16)]
+        swapped = arrays[5].astype(">u2")
+        with penstock.Writer(self.path(), {"x": "image"}) as w:
+            for array in [*arrays, swapped]:
+                w.add(x=array)
+        d, rgb = penstock.Dataset(self.path()), penstock.Dataset(self.path(), decode=True)
+        for i, array in enumerate([*arrays, arrays[5]]):
+            found = d[i]["x"]
+            self.assertEqual(found.dtype, array.dtype)
+            np.testing.assert_array_equal(found, array[:, :, 0] if array.shape[2:] == (1,) else array)
+            if array.dtype == "u2" and found.ndim == 2:
+                self.assertIsInstance(self.assert_says("16-bit gray", rgb.get, i, "x"), penstock.UnsupportedError)
+                continue
+            high = array if array.dtype == "u1" else (array >> 8).astype("u1")
+            high = high[:, :, None] if high.ndim == 2 else high
+            np.testing.assert_array_equal(rgb[i]["x"], np.broadcast_to(high[:, :, :3], (7, 5, 3)))
+
+    def test_pil_images_keep_gray_and_alpha(self):
+        image = optional("PIL.Image")
+        rgba = image.fromarray(np.dstack([picture(1), picture(2)[:, :, 0]]), "RGBA")
+        given = [rgba, rgba.convert("LA"), rgba.convert("L"), rgba.convert("1"), rgba.convert("CMYK")]
+        with penstock.Writer(self.path(), {"x": "image"}) as w:
+            for value in given:
+                w.add(x=value)
+        found = [record["x"] for record in penstock.Dataset(self.path())]
+        for array, value, mode in zip(found, given, ("RGBA", "RGBA", "L", "L", "RGB")):
+            np.testing.assert_array_equal(array, np.asarray(value.convert(mode)))
 
     def test_what_is_no_image_is_refused_and_the_rest_is_written(self):
         with penstock.Writer(self.path(), {"key": "utf8", "x": "image"}) as w:
             w.add(key="a", x=image_file())
             for wrong in [
                 "file.jpg",
-                np.zeros((4, 4, 4), np.uint8),
+                np.zeros((4, 4, 2), np.uint8),
+                np.zeros((4, 4, 3), np.int16),
                 np.zeros((4, 4, 3)),
                 np.zeros((0, 4, 3), np.uint8),
                 5,

@@ -500,7 +500,7 @@ TEST(an_entry_says_which_samples_its_image_has)
       wrong[] = {{1, 2, 8, 0},  {1, 3, 16, 0}, {1, 0, 8, 0}, {1, 3, 8, 2}, {2, 0, 8, 0},
                  {2, 5, 8, 0},  {2, 3, 4, 0},  {2, 1, 3, 0}, {2, 1, 0, 0}, {2, 1, 255, 0},
                  {2, 1, 16, 2}, {2, 3, 8, 2},  {2, 3, 8, 4}, {2, 3, 8, 8}, {3, 1, 8, 0},
-                 {3, 3, 16, 0}, {3, 3, 8, 2}};
+                 {3, 3, 16, 0}, {3, 3, 8, 2},  {3, 2, 8, 0}, {3, 3, 4, 0}, {3, 3, 0, 0}};
     const size_t n_right = sizeof right / sizeof right[0],
                  n = n_right + sizeof wrong / sizeof wrong[0];
     for (size_t i = 0; i < n; i++) {
@@ -518,6 +518,31 @@ TEST(an_entry_says_which_samples_its_image_has)
             CHECK(r.fields[0].channels == v->channels && r.fields[0].bit_depth == v->bit_depth &&
                   r.fields[0].flags == v->flags);
     }
+}
+
+TEST(pixels_have_the_bytes_of_their_channels_and_bits)
+{
+    for (uint32_t channels = 0; channels < 6; channels++)
+        for (uint32_t bits = 0; bits <= 32; bits += 4) {
+            const int is_right =
+                (channels == 1 || channels == 3 || channels == 4) && (bits == 8 || bits == 16);
+            const uint32_t pixel = is_right ? channels * bits / 8 : 1;
+            struct sample s;
+            struct pstk__record r;
+            make_sample(&s);
+            struct pstk__field_view *v = &s.views[0];
+            v->channels = (uint8_t)channels;
+            v->bit_depth = (uint8_t)bits;
+            v->height = 1;
+            v->width = (17 + pixel - 1) / pixel; /* 17 to 32 bytes: the record keeps its size */
+            v->stored_size = v->plain_size = v->width * pixel;
+            s.limits.max_width[0] = s.limits.max_stored[0] = s.limits.max_plain[0] = 32;
+            write_record(&s);
+            CHECK_EQ(parse(&s, SIZE, &r, NULL), is_right ? 0 : PSTK_EBADMSG);
+            v->stored_size = v->plain_size = v->plain_size + (v->plain_size < 32 ? 1 : -1u);
+            write_record(&s);
+            CHECK_EQ(parse(&s, SIZE, &r, NULL), PSTK_EBADMSG);
+        }
 }
 
 TEST(a_reserved_encoding_is_refused_by_its_name)
@@ -594,6 +619,7 @@ int main(void)
         CASE(the_identity_depends_on_order_and_content),
         CASE(the_identity_depends_on_what_the_entry_says_of_an_image),
         CASE(an_entry_says_which_samples_its_image_has),
+        CASE(pixels_have_the_bytes_of_their_channels_and_bits),
         CASE(a_reserved_encoding_is_refused_by_its_name),
         CASE(parsing_small_heads_is_timed),
     };

@@ -67,7 +67,9 @@ static inline int sample_set_add(struct pstk_writer *w, uint64_t i, struct pstk_
                              {tokens, sizeof tokens},
                              {boxes, i * 3 % 5 * sizeof boxes[0]},
                              {text, strlen(text)}};
-    return pstk_writer_add_pixels(w, v, 5, 0, height, width, err);
+    const struct pstk_pixels pixels_of = {
+        .size = sizeof pixels_of, .height = height, .width = width, .channels = 3, .bit_depth = 8};
+    return pstk_writer_add_pixels(w, v, 5, &pixels_of, 1, err);
 }
 
 /* Write n samples to `path`; exits with a message when that fails. */

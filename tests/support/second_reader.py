@@ -34,7 +34,7 @@ SAMPLES = {0: {(0, False): (0,)},
            1: {(1, False): (8,), (3, False): (8,), (4, False): (8,)},
            2: {(1, False): (1, 2, 4, 8, 16), (2, False): (8, 16), (3, False): (8, 16), (4, False): (8, 16),
                (1, True): (1, 2, 4, 8)},
-           3: {(3, False): (8,)}}
+           3: {(1, False): (8, 16), (3, False): (8, 16), (4, False): (8, 16)}}
 MASK = (1 << 64) - 1
 
 
@@ -472,7 +472,7 @@ class Shard:
         encoding, channels, depth, w, h, flags = entry[5:11]
         where = "record %d field %s" % (k, f.name)
         if encoding == 3:
-            self.need(len(plain) == w * h * 3, where, "pixels")
+            self.need(len(plain) == w * h * channels * depth // 8, where, "pixels")
         elif encoding == 2:
             self.need(plain[:8] == b"\x89PNG\r\n\x1a\n", where, "PNG signature")
             self.need(struct.unpack_from(">II", plain, 16) == (w, h), where, "PNG size")

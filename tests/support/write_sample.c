@@ -138,7 +138,9 @@ static int add(struct pstk_writer *w, uint64_t k, struct pstk_error *err)
     if (k % 4 != 2)
         return pstk_writer_add(w, v, N_FIELDS, err);
     v[0] = (struct pstk_value){r.pixels, sizeof r.pixels};
-    return pstk_writer_add_pixels(w, v, N_FIELDS, 0, 9, 7, err);
+    const struct pstk_pixels pixels = {
+        .size = sizeof pixels, .height = 9, .width = 7, .channels = 3, .bit_depth = 8};
+    return pstk_writer_add_pixels(w, v, N_FIELDS, &pixels, 1, err);
 }
 
 static uint64_t number(int argc, char **argv, int i, uint64_t otherwise)

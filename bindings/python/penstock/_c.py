@@ -294,6 +294,17 @@ class Value(Structure):
     ]
 
 
+class Pixels(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("field", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("channels", c_uint32),
+        ("bit_depth", c_uint32),
+    ]
+
+
 ProgressFn = CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64)
 
 
@@ -348,8 +359,8 @@ class FieldStats(Structure):
         ("max_plain_size", c_uint64),
         ("stored_bytes", c_uint64),
         ("plain_bytes", c_uint64),
-        ("n_encoding", c_uint64 * 8),
-        ("n_codec", c_uint64 * 4),
+        ("n_encoding", c_uint64 * 16),
+        ("n_codec", c_uint64 * 8),
         ("n_equivalent", c_uint64),
     ]
 
@@ -698,7 +709,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_writer_settings_init": (None, [POINTER(WriterSettings), c_uint32]),
     "pstk_writer_open": (c_int, [POINTER(c_void_p), POINTER(WriterSettings), POINTER(Error)]),
     "pstk_writer_add": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Error)]),
-    "pstk_writer_add_pixels": (c_int, [c_void_p, POINTER(Value), c_uint32, c_uint32, c_uint32, c_uint32,
+    "pstk_writer_add_pixels": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Pixels), c_uint32,
                                        POINTER(Error)]),
     "pstk_writer_n_leftovers": (c_uint64, [c_void_p]),
     "pstk_writer_n_samples": (c_uint64, [c_void_p]),

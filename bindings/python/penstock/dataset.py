@@ -104,6 +104,26 @@ def _decoder(field: Field) -> Callable[[bytes], Any]:
     return bytes
 
 
+def _pixels(data: bytes, info: _c.ValueInfo) -> Any:
+    """Return the array of a decoded image, as it is stored."""
+    needed("numpy", "reading pixels")
+    channels = () if info.channels == 1 else (info.channels,)
+    return _array(data, "<u2" if info.bit_depth == 16 else "u1", (info.height, info.width, *channels))
+
+
+def _as_rgb(pixels: Any) -> Any:
+    """Return uint8 [height, width, 3] of such an array, as a loader does. Raises UnsupportedError."""
+    import numpy
+    if pixels.dtype.itemsize == 2:
+        if pixels.ndim == 2:
+            raise errors.UnsupportedError("the image is 16-bit gray, for whose 8-bit values there is no common rule "
+                                          "(read it without decode=True, and convert it)")
+        pixels = (pixels >> 8).astype("u1")
+    if pixels.ndim == 2:
+        return numpy.repeat(pixels[:, :, None], 3, axis=2)
+    return numpy.ascontiguousarray(pixels[:, :, :3])
+
+
 def decoded(data: bytes) -> Any:
     """Return the pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. Ignores
     the EXIF orientation. Raises CorruptRecordError, UnsupportedError."""
@@ -129,7 +149,8 @@ class Dataset:
 
     Types: bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their own memory
     (bfloat16: the dtype of ml_dtypes if that is installed, else the bits as uint16). Images -> the bytes of the
-    JPEG or PNG file that was packed; with decode=True, and for images stored as pixels, uint8 [height, width, 3].
+    JPEG or PNG file that was packed; with decode=True uint8 [height, width, 3]. Images stored as pixels -> uint8 or
+    uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3].
 
     path: the data set's directory. fields: read only these. decode: decode images, in full, as Pillow does.
 
@@ -204,12 +225,12 @@ class Dataset:
     def _read(self, handle: _Handle, sample_id: int, name: str) -> Any:
         number, decode = self._readers[name]
         data, info = handle.read(sample_id, number)
-        if info.encoding == _c.ENCODING_PIXELS:
-            needed("numpy", "reading pixels")
-            return _array(data, "u1", (info.height, info.width, 3))
+        is_pixels = info.encoding == _c.ENCODING_PIXELS
+        if is_pixels and not self._decode:
+            return _pixels(data, info)
         if self._decode and info.encoding != _c.ENCODING_NONE:
             try:
-                return decoded(data)
+                return _as_rgb(_pixels(data, info)) if is_pixels else decoded(data)
             except errors.PenstockError as error:
                 error.args = (f"sample {sample_id}, field {name}: {error}",)
                 error.sample_id = sample_id

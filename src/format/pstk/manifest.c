@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "format/pstk/shard.h"
+#include "format/pstk/tally.h"
 #include "record/value.h"
 
 #include <errno.h>
@@ -319,10 +320,10 @@ static int check_field(const struct check *check, uint32_t i)
         stats->plain_bytes / (n ? n : 1) > stats->max_plain_size)
         return WRONG(check,
                      "fields[%u].stored_bytes or plain_bytes is more than its records can have", i);
-    for (uint32_t k = 0; k < 8; k++)
+    for (uint32_t k = 0; k < PSTK__N_ENCODINGS_ROOM; k++)
         if (stats->n_encoding[k] > check->m->n_samples)
             return WRONG(check, "fields[%u].encodings counts more records than there are", i);
-    for (uint32_t k = 0; k < 4; k++)
+    for (uint32_t k = 0; k < PSTK__N_CODECS_ROOM; k++)
         if (stats->n_codec[k] > check->m->n_samples)
             return WRONG(check, "fields[%u].codecs counts more records than there are", i);
     if (stats->n_equivalent > stats->n_codec[PSTK_CODEC_PLANES])

@@ -21,8 +21,8 @@ static void count(struct pstk_field_stats *stats, const struct pstk__field_view 
     stats->plain_bytes += plain;
     stats->max_width = max_u32(stats->max_width, v->width);
     stats->max_height = max_u32(stats->max_height, v->height);
-    stats->n_encoding[v->encoding & 7]++;
-    stats->n_codec[v->codec & 3]++;
+    stats->n_encoding[v->encoding % PSTK__N_ENCODINGS_ROOM]++;
+    stats->n_codec[v->codec % PSTK__N_CODECS_ROOM]++;
     stats->n_equivalent += v->flags & PSTK__FIELD_EQUIVALENT;
 }
 
@@ -50,9 +50,9 @@ void pstk__tally_join(struct pstk_field_stats *a, const struct pstk_field_stats 
             a[i].plain_bytes = UINT64_MAX;
         a[i].max_width = max_u32(a[i].max_width, b[i].max_width);
         a[i].max_height = max_u32(a[i].max_height, b[i].max_height);
-        for (uint32_t k = 0; k < 8; k++)
+        for (uint32_t k = 0; k < PSTK__N_ENCODINGS_ROOM; k++)
             a[i].n_encoding[k] += b[i].n_encoding[k];
-        for (uint32_t k = 0; k < 4; k++)
+        for (uint32_t k = 0; k < PSTK__N_CODECS_ROOM; k++)
             a[i].n_codec[k] += b[i].n_codec[k];
         a[i].n_equivalent += b[i].n_equivalent;
     }

@@ -6,6 +6,12 @@
 
 #include "record/record.h"
 
+/* Elements of those members of struct pstk_field_stats. */
+enum {
+    PSTK__N_ENCODINGS_ROOM = sizeof((struct pstk_field_stats *)0)->n_encoding / sizeof(uint64_t),
+    PSTK__N_CODECS_ROOM = sizeof((struct pstk_field_stats *)0)->n_codec / sizeof(uint64_t),
+};
+
 /* Count one record: views as stored; those in the head need only their sizes in the schema. */
 void pstk__tally_add(struct pstk_field_stats *stats, const struct pstk__schema *schema,
                      const struct pstk__field_view *views);

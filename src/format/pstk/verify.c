@@ -226,9 +226,9 @@ static int compare_field(struct verify *verify, uint32_t i)
         r = compare(verify, i, "max_width", a->max_width, b->max_width);
     if (r == 0 && is_image)
         r = compare(verify, i, "max_height", a->max_height, b->max_height);
-    for (uint32_t k = 0; r == 0 && k < 8; k++)
+    for (uint32_t k = 0; r == 0 && k < PSTK__N_ENCODINGS_ROOM; k++)
         r = compare(verify, i, "encodings", a->n_encoding[k], b->n_encoding[k]);
-    for (uint32_t k = 0; r == 0 && k < 4; k++)
+    for (uint32_t k = 0; r == 0 && k < PSTK__N_CODECS_ROOM; k++)
         r = compare(verify, i, "codecs", a->n_codec[k], b->n_codec[k]);
     if (r == 0 && is_image)
         r = compare(verify, i, "equivalent", a->n_equivalent, b->n_equivalent);

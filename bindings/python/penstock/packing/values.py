@@ -8,7 +8,6 @@ import operator
 import math
 import struct
 import sys
-import zlib
 from collections.abc import Callable
 from typing import Any, Union
 
@@ -43,10 +42,12 @@ def _field_error(message: str, field: str) -> FieldError:
 
 @dataclasses.dataclass(frozen=True)
 class Pixels:
-    """Decoded RGB pixels of height x width x 3 bytes, rows without padding."""
+    """A decoded image, gray, RGB or RGBA: rows without padding, of samples of 8 or 16 bits (little-endian)."""
     data: Encoded
     height: int
     width: int
+    channels: int
+    bit_depth: int
 
 
 # bytes, or a C-contiguous NumPy array whose memory is what is stored.
@@ -257,9 +258,10 @@ def _text_encoder(name: str, field: Field) -> Encoder:
 # ---- images ----------------------------------------------------------------------------------------
 
 
-# Pillow's modes of bytes, which its convert makes RGB without clipping. Alpha is left out, as from a PNG
-# file: the colours below it are kept as they are.
-_PIL_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV")
+# Pillow's modes of bytes, and the modes that hold their pixels without loss or, as for PNG files, in RGB. An
+# alpha is kept, with the colours below it as they are.
+_PIL_MODES = {"L": "L", "RGB": "RGB", "RGBA": "RGBA", "1": "L", "LA": "RGBA", "PA": "RGBA",
+              **dict.fromkeys(("P", "RGBX", "CMYK", "YCbCr", "HSV"), "RGB")}
 
 
 def _pil_pixels(name: str, image: Any) -> Pixels:
@@ -268,24 +270,26 @@ def _pil_pixels(name: str, image: Any) -> Pixels:
                                "convert; must be of 8 bits (scale it to 0 to 255 and make it 'L' or 'RGB'; "
                                "or, to keep its numbers, declare an array field, such as ('uint16', (None, "
                                "None)), and give numpy.asarray(image))")
-    rgb = image if image.mode == "RGB" else image.convert("RGB")
-    return Pixels(rgb.tobytes(), rgb.height, rgb.width)
+    mode = _PIL_MODES[image.mode]
+    made = image if image.mode == mode else image.convert(mode)
+    return Pixels(made.tobytes(), made.height, made.width, len(made.getbands()), 8)
 
 
 def _array_pixels(name: str, value: Any) -> Pixels:
     array = as_numpy(value)
-    if array.dtype.name != "uint8":
-        raise FieldError(name, f"{_what(value)}; must be pixels of uint8, 0 to 255")
-    if is_tensor(value) and array.ndim == 3 and array.shape[0] in (1, 3) and array.shape[2] != 3:
+    if array.dtype.name not in ("uint8", "uint16"):
+        raise FieldError(name, f"{_what(value)}; must be pixels of uint8, 0 to 255, or of uint16")
+    if is_tensor(value) and array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] != 3:
         array = array.transpose(1, 2, 0)  # torchvision's tensors are channels x height x width
     if array.ndim == 2:
         array = array[:, :, None]
-    if array.ndim != 3 or array.shape[2] not in (1, 3):
-        raise FieldError(name, f"{_what(value)}; must be pixels of height x width x 3, or height x width")
+    if array.ndim != 3 or array.shape[2] not in (1, 3, 4):
+        raise FieldError(name, f"{_what(value)}; must be pixels of height x width, or height x width x 1, 3 or 4 "
+                               "(gray, RGB, RGBA)")
     import numpy
-    if array.shape[2] == 1:
-        array = numpy.repeat(array, 3, axis=2)
-    return Pixels(numpy.ascontiguousarray(array), int(array.shape[0]), int(array.shape[1]))
+    height, width, channels = (int(n) for n in array.shape)
+    stored = numpy.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return Pixels(stored, height, width, channels, 8 * stored.itemsize)
 
 
 def _image_encoder(name: str, field: Field) -> Encoder:
@@ -308,19 +312,6 @@ def has_palette(value: Any, encoded: Any) -> bool:
     if is_pil_image(value):
         return value.mode in ("P", "PA")
     return isinstance(encoded, bytes) and bool(_c.lib.pstk_image_is_palette(encoded, len(encoded)))
-
-
-def png_of(pixels: Pixels) -> bytes:
-    """A PNG file of these pixels."""
-    data = pixels.data if isinstance(pixels.data, bytes) else pixels.data.tobytes()
-    row = 3 * pixels.width
-    rows = b"".join(b"\0" + data[i * row:(i + 1) * row] for i in range(pixels.height))
-    head = struct.pack(">IIBBBBB", pixels.width, pixels.height, 8, 2, 0, 0, 0)
-    made = b"\x89PNG\r\n\x1a\n"
-    for kind, content in ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b"")):
-        crc = zlib.crc32(kind + content)
-        made += struct.pack(">I", len(content)) + kind + content + struct.pack(">I", crc)
-    return made
 
 
 # ---- arrays ----------------------------------------------------------------------------------------

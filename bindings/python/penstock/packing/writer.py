@@ -17,7 +17,7 @@ from .. import _c, errors, paths
 from ..errors import SettingsError
 from ..hints import explained, explains, near_or_all
 from .schema import Field, Schema, schema_of
-from .values import FieldError, Pixels, encoder, has_palette, png_of
+from .values import FieldError, Pixels, encoder, has_palette
 
 __all__ = ["Field", "FieldError", "Writer", "merge"]
 
@@ -121,12 +121,12 @@ class Writer:
     def add(self, record: Mapping[str, Any] | None = None, /, **values: Any) -> None:
         """Append one record: a dict, or its values by name.
 
-        image: the bytes of a JPEG or PNG file, kept as they are; or a PIL image, or a uint8 array or tensor
-            of height x width x 3 (torch: also 3 x height x width) or height x width (gray): stored as RGB
-            pixels. One image of a record can be raw pixels, a further one is stored as PNG, without loss. Of
-            PIL images gray, palettes, CMYK, YCbCr and HSV become RGB, and alpha is left out, as of PNG files:
-            paste the image on a background first where one is meant. Modes of more than 8 bits ("I", "I;16",
-            "F") are refused.
+        image: the bytes of a JPEG or PNG file, kept as they are; or a PIL image, or a uint8 or uint16 array or
+            tensor of height x width (gray) or height x width x 1, 3 or 4 (gray, RGB, RGBA; torch: also with
+            the channels first): stored as those pixels. A loader's images are of 8 bits: they have the high
+            bytes of uint16, but of gray uint16 they are refused. Of PIL images palettes, CMYK, YCbCr and HSV
+            become RGB. Alpha is kept; a loader's RGB images leave it out: paste the image on a background
+            first where one is meant. Modes of more than 8 bits ("I", "I;16", "F") are refused.
         bytes, utf8: bytes-like; str.
         scalars: numbers of Python, NumPy or torch. arrays: NumPy, torch (any device), JAX, lists; of another
             type only where no integer changes and no float becomes an integer or infinite; floats are
@@ -136,7 +136,7 @@ class Writer:
         the record is not written, and others may follow.
         """
         given = {**record, **values} if record is not None else values
-        encoded, pixels_at = self._encode(given)
+        encoded, pixels = self._encode(given)
         with self._turn("add"):
             handle = self._checked("add")
             for value, made in zip(self._values, encoded):
@@ -144,28 +144,25 @@ class Writer:
                     value.data, value.size = made, len(made)
                 else:
                     value.data, value.size = made.ctypes.data, made.nbytes
-            self._append(handle, pixels_at)
+            self._append(handle, pixels)
             for i, name in self._images:
                 self.n_palette_images += has_palette(given[name], encoded[i])
 
-    def _append(self, handle: ctypes.c_void_p, pixels_at: tuple[int, Pixels] | None) -> None:
+    def _append(self, handle: ctypes.c_void_p, pixels: list[_c.Pixels]) -> None:
         error, n = self._error, len(self._values)
-        if pixels_at is None:
-            result = _c.lib.pstk_writer_add(handle, self._values_pointer, n, ctypes.byref(error))
-        else:
-            field, pixels = pixels_at
-            result = _c.lib.pstk_writer_add_pixels(handle, self._values_pointer, n, field, pixels.height,
-                                                   pixels.width, ctypes.byref(error))
+        described = (_c.Pixels * len(pixels))(*pixels) if pixels else None
+        result = _c.lib.pstk_writer_add_pixels(handle, self._values_pointer, n, described, len(pixels),
+                                               ctypes.byref(error))
         if result < 0:
             self._error = errors.new()
             raise errors.of(error, result)
 
-    def _encode(self, given: Mapping[str, Any]) -> tuple[list[Any], tuple[int, Pixels] | None]:
-        """What each field stores, in schema order, and which one is pixels."""
+    def _encode(self, given: Mapping[str, Any]) -> tuple[list[Any], list[_c.Pixels]]:
+        """What each field stores, in schema order, and the descriptions of those that are pixels."""
         if len(given) != len(self._encoders) or any(name not in given for name in self._encoders):
             self._refuse_names(given)
         encoded: list[Any] = []
-        pixels_at = None
+        pixels = []
         for i, (name, encode) in enumerate(self._encoders.items()):
             made = encode(given[name])
             if self._check_images and self.schema[name].kind == "image" and isinstance(made, bytes):
@@ -174,13 +171,11 @@ class Writer:
                 if made.height < 1 or made.width < 1:
                     raise FieldError(name, f"value is an image of {made.height} x {made.width} pixels; must "
                                        "have at least 1 row and 1 column")
-                if pixels_at is None:
-                    pixels_at = i, made
-                    made = made.data
-                else:
-                    made = png_of(made)
+                pixels.append(_c.Pixels(size=ctypes.sizeof(_c.Pixels), field=i, height=made.height,
+                                        width=made.width, channels=made.channels, bit_depth=made.bit_depth))
+                made = made.data
             encoded.append(made)
-        return encoded, pixels_at
+        return encoded, pixels
 
     def _refuse_names(self, given: Mapping[str, Any]) -> None:
         for name in given:

@@ -173,7 +173,9 @@ static inline int trainer_add(struct pstk_writer *w, uint64_t i, struct pstk_err
                                    {places, sizeof places},
                                    {bytes, sizeof bytes},
                                    {text, strlen(text)}};
-    return pstk_writer_add_pixels(w, v, 6, 0, height, width, err);
+    const struct pstk_pixels pixels_of = {
+        .size = sizeof pixels_of, .height = height, .width = width, .channels = 3, .bit_depth = 8};
+    return pstk_writer_add_pixels(w, v, 6, &pixels_of, 1, err);
 }
 
 /* Small images of varied size, and a field of every dtype that a device casts. */

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoded pixels of 1, 3 and 4 channels, of 8 and 16 bits, load as Pillow loads a PNG file of the same samples."""
+import io
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import unittest
+import zlib
+
+import penstock
+
+from data_fixture import Case, np, optional
+
+SECOND_READER = pathlib.Path(__file__).resolve().parents[1] / "support/second_reader.py"
+COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
+MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def png_of(array, colour=None, palette=b""):
+    """A PNG file of samples of 8 or 16 bits; Pillow writes no colours of 16 bits."""
+    array = array if array.ndim == 3 else array[:, :, None]
+    height, width, channels = array.shape
+    rows = b"".join(b"\0" + row.astype(array.dtype.newbyteorder(">")).tobytes() for row in array)
+    head = struct.pack(">2I5B", width, height, 8 * array.dtype.itemsize,
+                       COLOUR_TYPES[channels] if colour is None else colour, 0, 0, 0)
+    made = b"\x89PNG\r\n\x1a\n"
+    for kind, content in ((b"IHDR", head), (b"PLTE", palette), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+        if content or kind == b"IEND":
+            made += struct.pack(">I", len(content)) + kind + content
+            made += struct.pack(">I", zlib.crc32(kind + content))
+    return made
+
+
+def samples(channels, bits, height=37, width=52, seed=0):
+    shape = (height, width, channels) if channels > 1 else (height, width)
+    return np.random.default_rng(seed + channels + bits).integers(0, 2**bits, shape, f"u{bits // 8}")
+
+
+KINDS = [(1, 8), (3, 8), (3, 16), (4, 8), (4, 16)]  # 16-bit gray is refused, as of files
+
+
+class Loading(Case):
+    def rows(self, arrays, ops, channels, **options):
+        with penstock.Writer(self.path(), {"x": penstock.Field("image", codec="zstd")}, overwrite=True) as w:
+            for array in arrays:
+                w.add(x=array)
+        with penstock.Loader(self.path(), outputs={"x": penstock.image("x", ops, channels=channels)},
+                             batch_size=len(arrays), shuffle=False, form="dict", framework="numpy",
+                             copy=True, **options) as loader:
+            return next(iter(loader))["x"]
+
+    def test_all_kinds_are_pillows_in_all_channels(self):
+        image = optional("PIL.Image")
+        arrays = [samples(channels, bits) for channels, bits in KINDS]
+        for channels, mode in MODES.items():
+            for size in ((37, 52), (24, 31), (60, 70)):
+                found = self.rows(arrays, [penstock.Resize(size)], channels)
+                for row, array, kind in zip(found, arrays, KINDS):
+                    wanted = image.open(io.BytesIO(png_of(array))).convert(mode)
+                    wanted = np.asarray(wanted.resize(size[::-1], image.Resampling.BILINEAR))
+                    with self.subTest(kind=kind, channels=channels, size=size):
+                        np.testing.assert_array_equal(row, wanted.reshape(row.shape))
+
+    def test_a_crop_of_them_is_pillows(self):
+        image = optional("PIL.Image")
+        arrays = [samples(channels, bits) for channels, bits in KINDS]
+        for channels, mode in MODES.items():
+            found = self.rows(arrays, [penstock.CenterCrop((9, 11))], channels)
+            for row, array in zip(found, arrays):
+                wanted = image.open(io.BytesIO(png_of(array))).convert(mode).crop((20, 14, 31, 23))
+                np.testing.assert_array_equal(row, np.asarray(wanted).reshape(row.shape))
+
+    def test_gray_of_16_bits_is_refused_as_of_a_file(self):
+        array = samples(1, 16)
+        error = self.assert_says(["field x", "16-bit gray", "convert it to 8 bits"], self.rows, [array],
+                                 [penstock.Resize((8, 8))], 3)
+        self.assertIsInstance(error, penstock.UnsupportedError)
+        with penstock.Writer(self.path("file"), {"x": "image"}) as w:
+            self.assert_says("16-bit gray", w.add, x=png_of(array))
+            w.add(x=samples(1, 8))
+
+    def test_gray_of_16_bits_is_read_by_a_data_set_and_as_bytes(self):
+        array = samples(1, 16, 3, 4)
+        with penstock.Writer(self.path(), {"x": "image"}) as w:
+            w.add(x=array)
+        np.testing.assert_array_equal(penstock.Dataset(self.path())[0]["x"], array)
+        with penstock.Loader(self.path(), outputs={"x": penstock.ragged("x")}, batch_size=1,
+                             shuffle=False, form="dict", framework="numpy") as loader:
+            self.assertEqual(bytes(next(iter(loader))["x"][0]), array.tobytes())
+
+    def test_two_readers_verify_them(self):
+        for codec in ("none", "zstd", "planes"):
+            with penstock.Writer(self.path(codec), {"x": penstock.Field("image", codec=codec)}) as w:
+                for channels, bits in [*KINDS, (1, 16)]:
+                    w.add(x=samples(channels, bits))
+            subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", "--decode", self.path(codec)],
+                           check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([sys.executable, SECOND_READER, self.path(codec)], check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    unittest.main()
