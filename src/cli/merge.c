@@ -12,14 +12,19 @@
 #include "output.h"
 #include "progress.h"
 #include "status.h"
+#include "task.h"
 #include "unit.h"
 
-enum { OPT_OVERWRITE = 256, OPT_JSON };
+enum { OPT_OVERWRITE = 256, OPT_PACK_ID, OPT_JSON };
 
 static const struct option_row table[] = {
     {.name = "overwrite",
      .code = OPT_OVERWRITE,
      .text = "replace OUT if it is a data set; until the last step it is as it was"},
+    {.name = "pack-id",
+     .code = OPT_PACK_ID,
+     .value = "ID",
+     .text = "refuse parts that were not packed with this --pack-id"},
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
@@ -54,7 +59,7 @@ static int report(const char *out, uint32_t n_parts, double seconds, int json)
 }
 
 struct merge {
-    const char *out;
+    const char *out, *pack_id;
     int json, overwrite;
     struct progress progress;
 };
@@ -76,11 +81,19 @@ static int say_stopped(const struct merge *merge)
 
 static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
 {
+    const struct pstk_merge_settings settings = {.size = sizeof settings,
+                                                 .parts = parts,
+                                                 .n_parts = n_parts,
+                                                 .out = m->out,
+                                                 .pack_id = m->pack_id,
+                                                 .overwrite = (uint32_t)m->overwrite,
+                                                 .on_progress = on_progress,
+                                                 .user = m};
     struct pstk_error err;
     double start = unit_now();
     pstk_error_init(&err, sizeof err);
     progress_begin(&m->progress, "merging", "bytes");
-    int r = pstk_merge_watched(parts, n_parts, m->out, m->overwrite, on_progress, m, &err);
+    int r = pstk_merge_parts(&settings, &err);
     progress_end(&m->progress);
     if (r == PSTK_ECANCELED && interrupt_seen())
         return say_stopped(m);
@@ -100,7 +113,10 @@ static int run(const struct command *self, int argc, char **argv)
     struct merge m = {.json = 0};
     int c;
     while ((c = options_next(&options)) > 0)
-        *(c == OPT_JSON ? &m.json : &m.overwrite) = 1;
+        if (c == OPT_PACK_ID && task_set_pack_id(&m.pack_id, optarg) < 0)
+            return STATUS_USAGE;
+        else if (c != OPT_PACK_ID)
+            *(c == OPT_JSON ? &m.json : &m.overwrite) = 1;
     if (c < 0 || options_operands(&options, 2, 0, "PART... and OUT") < 0)
         return options.status;
     int n = options_n_operands(&options);
@@ -116,10 +132,11 @@ const struct command command_merge = {
     .operands = "PART... OUT",
     .text =
         "Join the parts that `penstock pack --part I/N` wrote, all N of them, into the data set "
-        "OUT. Merge links the shards and does not write them again (it copies them where the "
-        "file system refuses links). The sample ids are those of a single pack. The parts "
-        "stay, and may be removed afterwards. A merge that Ctrl-C stops leaves OUT and the "
-        "parts as they were.\n",
+        "OUT. Or join parts that `penstock pack --task` wrote, any number of them and in the order "
+        "given; merge refuses two attempts at one task, and parts of another pack. Merge links the "
+        "shards and does not write them again (it copies them where the file system refuses "
+        "links). The sample ids are those of a single pack. The parts stay, and may be removed "
+        "afterwards. A merge that Ctrl-C stops leaves OUT and the parts as they were.\n",
     .options = table,
     .examples = "penstock merge part0 part1 part2 part3 train\n",
     .exit_status = "0 merged; 1 a damaged part; 2 wrong usage, path, or parts that do not fit; "

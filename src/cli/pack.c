@@ -21,13 +21,24 @@
 #include "output.h"
 #include "progress.h"
 #include "status.h"
+#include "task.h"
 #include "tree.h"
 #include "unit.h"
 
 #define MAX_THREADS 1024
 #define MAX_PARTS 65536
 
-enum { OPT_SHARD_SIZE = 256, OPT_THREADS, OPT_PART, OPT_SKIP_BAD, OPT_OVERWRITE, OPT_JSON };
+enum {
+    OPT_SHARD_SIZE = 256,
+    OPT_THREADS,
+    OPT_PART,
+    OPT_PACK_ID,
+    OPT_TASK,
+    OPT_ATTEMPT,
+    OPT_SKIP_BAD,
+    OPT_OVERWRITE,
+    OPT_JSON
+};
 
 static const struct option_row table[] = {
     {.name = "shard-size",
@@ -45,6 +56,20 @@ static const struct option_row table[] = {
      .code = OPT_PART,
      .value = "I/N",
      .text = "pack slice I of N, I = 0 to N-1; `penstock merge` joins the slices"},
+    {.name = "task",
+     .code = OPT_TASK,
+     .value = "KEY",
+     .text = "pack all of SRC as the part of this task; `penstock merge` joins the parts of any "
+             "number of tasks, in the order in which it is given them"},
+    {.name = "pack-id",
+     .code = OPT_PACK_ID,
+     .value = "ID",
+     .text = "32 random hex digits, the same for all tasks of a pack"},
+    {.name = "attempt",
+     .code = OPT_ATTEMPT,
+     .value = "N",
+     .initial = "0",
+     .text = "number of this attempt at the task; merge takes only one attempt at each"},
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
@@ -83,6 +108,7 @@ struct pack {
     const char *src, *out;
     uint64_t shard_size;
     uint32_t n_threads, part, n_parts;
+    struct task task; /* its part has no number: part 0 of 1 of SRC */
     struct form form;
     int skip_bad, overwrite, json;
 
@@ -102,6 +128,12 @@ static const char *standing(const struct pack *pack)
 {
     return output_stands(pack->out) ? "and the data set there is as it was"
                                     : "and there is no data set";
+}
+
+/* 1: what is packed is to be merged, and may be empty. */
+static int is_part(const struct pack *pack)
+{
+    return pack->n_parts > 1 || pack->task.key;
 }
 
 static int parse_part(struct pack *pack, const char *value)
@@ -130,6 +162,14 @@ static int set_option(struct pack *pack, int code, const char *value)
         return option_count32("--threads", value, (struct range){0, MAX_THREADS}, &pack->n_threads);
     case OPT_PART:
         return parse_part(pack, value);
+    case OPT_PACK_ID:
+        return task_set_pack_id(&pack->task.pack_id, value);
+    case OPT_TASK:
+        pack->task.key = value;
+        return 0;
+    case OPT_ATTEMPT:
+        return option_count32("--attempt", value, (struct range){0, UINT32_MAX},
+                              &pack->task.attempt);
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;
         return 0;
@@ -175,6 +215,9 @@ static int open_writer(struct pack *pack)
     s.n_fields = n;
     s.part = pack->part;
     s.n_parts = pack->n_parts;
+    s.pack_id = pack->task.pack_id;
+    s.task = pack->task.key;
+    s.attempt = pack->task.attempt;
     s.n_threads = pack->n_threads;
     s.shard_size = pack->shard_size;
     s.overwrite = (uint32_t)pack->overwrite;
@@ -337,8 +380,11 @@ static int print_text(const struct pack *pack, const struct result *result)
            unit_seconds(time, seconds),
            unit_count(rate, (uint64_t)((double)info->n_samples / (seconds > 0 ? seconds : 1))));
     print_images(pack, result);
-    if (pack->n_parts > 1) {
-        printf("next: when all %u parts are packed, ", pack->n_parts);
+    if (is_part(pack)) {
+        if (pack->task.key)
+            printf("next: when all tasks have packed their parts, ");
+        else
+            printf("next: when all %u parts are packed, ", pack->n_parts);
         message_program();
         puts(" merge PART... OUT");
     } else {
@@ -356,7 +402,7 @@ static int report(struct pack *pack, double seconds)
     pstk_error_init(&err, sizeof err);
     int r = pstk_dataset_open(&dataset, pack->out, &err);
     /* An empty part can only be merged, not opened. */
-    if (r < 0 && !(r == PSTK_ENODATA && pack->n_parts > 1))
+    if (r < 0 && !(r == PSTK_ENODATA && is_part(pack)))
         return status_refuse(&err, pack->out);
     if (r == 0)
         r = pstk_dataset_get_info(dataset, &result.info);
@@ -386,7 +432,7 @@ static int finish(struct pack *pack)
         message_say("nothing was packed; repair or remove them, or skip them with --skip-bad");
         return STATUS_DAMAGED;
     }
-    if (pack->bad.n == pack->n && pack->n_parts == 1) {
+    if (pack->bad.n == pack->n && !is_part(pack)) {
         pstk_writer_abort(&pack->writer);
         message_say("nothing was packed: every image was skipped");
         return STATUS_DAMAGED;
@@ -470,6 +516,8 @@ static int run(const struct command *self, int argc, char **argv)
     if (c < 0 || options_operands(&options, 2, 2, "SRC and OUT") < 0)
         return options.status;
     int status = form_check(&p.form);
+    if (status == 0)
+        status = task_check(&p.task, p.n_parts);
     if (status)
         return status;
     p.src = options_operand(&options, 0);
@@ -494,7 +542,9 @@ const struct command command_pack = {
         "penstock pack imagenet/train train\n"
         "penstock pack photos out --skip-bad --shard-size 1G\n"
         "penstock pack imagenet/train train256 --pixels 256\n"
-        "penstock pack imagenet/train part3 --part 3/8    # on the fourth of eight machines\n",
+        "penstock pack imagenet/train part3 --part 3/8    # on the fourth of eight machines\n"
+        "penstock pack frames/day7 parts/day7 --task day7 --pack-id "
+        "0f6a2c3bd4e74d1c8b9a5e6f70819203\n",
     .exit_status = "0 packed; 1 unreadable images or a failing machine, nothing packed; 2 wrong "
                    "usage, path or permission; 130 Ctrl-C",
     .run = run,

@@ -211,6 +211,30 @@ def parts_of_planes_join_to_the_whole(world):
 
 
 @test
+def parts_of_tasks_join_in_the_order_given(world):
+    src = os.path.join(source(world)[0], "odd")
+    folders = [world.fresh("day%d" % i) for i in range(3)]
+    files = sorted(os.listdir(src))
+    for i, folder in enumerate(folders):
+        os.mkdir(folder)
+        for name in files[i::3]:
+            os.link(os.path.join(src, name), os.path.join(folder, name))
+    pack_id, parts = "0123456789abcdef" * 2, [world.fresh("task%d" % i) for i in range(4)]
+    for i, part in enumerate(parts):  # the last one is another attempt at the third task
+        told, _ = run("pack", folders[min(i, 2)], part, "--task", "day%d" % min(i, 2), "--pack-id", pack_id,
+                      "--attempt", i)
+        assert "next: when all tasks have packed their parts, " in told and " merge PART... OUT" in told, told
+    out = world.fresh("joined")
+    _, said = run("merge", *parts, out, status=2)
+    assert "task2 (attempt 2) and " in said and "task3 (attempt 3) are both of task day2" in said, said
+    _, said = run("merge", *parts[:3], out, "--pack-id", "f" * 32, status=2)
+    assert "not of the pack " + "f" * 32 in said, said
+    run("merge", parts[2], parts[0], parts[1], out, "--pack-id", pack_id)
+    run("verify", out)
+    expect(keys(out), files[2::3] + files[0::3] + files[1::3])
+
+
+@test
 def people_are_told_how_many(world):
     src, _ = source(world)
     out = world.fresh("told")
