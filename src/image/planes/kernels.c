@@ -18,6 +18,14 @@ static void value_tables_c(uint8_t *out, const uint64_t *maps, const uint8_t *co
             *out++ = tables[counts[b]][__builtin_ctzll(map)];
 }
 
+static uint32_t count_wide_c(const int8_t *values, uint32_t n)
+{
+    uint32_t wide = 0;
+    for (uint32_t i = 0; i < n; i++)
+        wide += values[i] == PSTK__PLANES_WIDE;
+    return wide;
+}
+
 uint32_t pstk__planes_take(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n)
 {
     int16_t *out = values;
@@ -39,6 +47,7 @@ const struct pstk__planes_kernels pstk__planes_kernels_c = {
     .run = pstk__rans_run,
     .value_tables = value_tables_c,
     .take = pstk__planes_take,
+    .count_wide = count_wide_c,
     PASSES,
 };
 

@@ -37,7 +37,7 @@ struct pstk__planes_kernels {
      * coefficients that are not 0 in zigzag order. Returns the number of these. May write 64 values
      * after the last. */
     uint32_t (*take)(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n);
-    /* Count the values that are -128. */
+    /* Count the values that are -128. May read 31 bytes after the last. */
     uint32_t (*count_wide)(const int8_t *values, uint32_t n);
     /* Count the bits set in n maps. */
     uint32_t (*count_bits)(const uint64_t *maps, uint32_t n);

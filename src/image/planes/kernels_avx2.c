@@ -257,11 +257,37 @@ TARGET static void value_tables_avx2(uint8_t *out, const uint64_t *maps, const u
     }
 }
 
+TARGET static uint32_t count_wide_avx2(const int8_t *values, uint32_t n)
+{
+    const __m256i wide = _mm256_set1_epi8(PSTK__PLANES_WIDE), zero = _mm256_setzero_si256();
+    __m256i sums = zero; /* in four parts */
+    uint32_t i = 0;
+    for (; n - i >= 64; i += 64) {
+        const __m256i a =
+            _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)(values + i)), wide);
+        const __m256i b =
+            _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)(values + i + 32)), wide);
+        const __m256i counts = _mm256_sub_epi8(zero, _mm256_add_epi8(a, b));
+        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(counts, zero));
+    }
+    const __m128i two =
+        _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    uint32_t sum = (uint32_t)(_mm_cvtsi128_si64(two) + _mm_extract_epi64(two, 1));
+    for (; i < n; i += 32) {
+        const __m256i is_wide =
+            _mm256_cmpeq_epi8(_mm256_loadu_si256((const __m256i *)(values + i)), wide);
+        const uint32_t there = n - i < 32 ? (1u << (n - i)) - 1 : UINT32_MAX;
+        sum += (uint32_t)__builtin_popcount((uint32_t)_mm256_movemask_epi8(is_wide) & there);
+    }
+    return sum;
+}
+
 const struct pstk__planes_kernels pstk__planes_kernels_avx2 = {
     .variant = PSTK_KERNELS_AVX2,
     .run = run_avx2,
     .value_tables = value_tables_avx2,
     .take = pstk__planes_take,
+    .count_wide = count_wide_avx2,
     PASSES,
 };
 

@@ -181,11 +181,24 @@ TARGET static uint32_t take_avx512(uint64_t *maps, int16_t *values, const int16_
     return (uint32_t)(out - values);
 }
 
+TARGET static uint32_t count_wide_avx512(const int8_t *values, uint32_t n)
+{
+    const __m512i wide = _mm512_set1_epi8(PSTK__PLANES_WIDE);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < n; i += 64) {
+        const __mmask64 there = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
+        const __m512i v = _mm512_maskz_loadu_epi8(there, values + i);
+        sum += (uint64_t)__builtin_popcountll(_mm512_cmpeq_epi8_mask(v, wide));
+    }
+    return (uint32_t)sum;
+}
+
 const struct pstk__planes_kernels pstk__planes_kernels_avx512 = {
     .variant = PSTK_KERNELS_AVX512,
     .run = run_avx512,
     .value_tables = value_tables_avx512,
     .take = take_avx512,
+    .count_wide = count_wide_avx512,
     PASSES,
 };
 

@@ -77,14 +77,6 @@ PASS_TARGET static uint32_t pass_maps(uint64_t *maps, const uint8_t **bytes, con
     return bits;
 }
 
-PASS_TARGET static uint32_t pass_count_wide(const int8_t *values, uint32_t n)
-{
-    uint32_t wide = 0;
-    for (uint32_t i = 0; i < n; i++)
-        wide += values[i] == PSTK__PLANES_WIDE;
-    return wide;
-}
-
 PASS_TARGET static uint32_t pass_count_bits(const uint64_t *maps, uint32_t n)
 {
     uint32_t bits = 0;
@@ -115,5 +107,4 @@ PASS_TARGET static void pass_sum_dc(int16_t *dc, const uint8_t *high, const uint
 
 #define PASSES                                                                                     \
     .table = pass_table, .most = pass_most, .map_tables = pass_map_tables, .maps = pass_maps,      \
-    .count_wide = pass_count_wide, .count_bits = pass_count_bits, .low_tables = pass_low_tables,   \
-    .sum_dc = pass_sum_dc
+    .count_bits = pass_count_bits, .low_tables = pass_low_tables, .sum_dc = pass_sum_dc
