@@ -44,6 +44,49 @@ enum pstk_field_kind {
     PSTK_FIELD_SCALAR = 4,
     /* elements of dtype, C order, little-endian */
     PSTK_FIELD_NDARRAY = 5,
+    /* An array with a meaning, of shape {0, 4}: boxes in an image, in a form of enum pstk_form */
+    PSTK_FIELD_BOXES = 7,
+    /* An array of shape {0, k, 3}: x, y and visibility (0 absent, 1 hidden, 2 visible) of k points;
+     * or {0, k, 2}: x and y */
+    PSTK_FIELD_KEYPOINTS = 8,
+    /* An array of shape {0, 2}: corners of polygons, x and y. Fields with `splits` say which belong
+     * together. */
+    PSTK_FIELD_POLYGONS = 9,
+    /* An array of U32, of shape {0}: masks as runs, COCO's uncompressed counts. They are lengths of
+     * runs of 0 and 1 in turn, 0 first, down the columns of an image. A field with `splits` says
+     * which belong to one mask; without it they are one mask. */
+    PSTK_FIELD_RLE = 10,
+    /* Lists; pstk_list_build makes their bytes, pstk_list_read takes them apart. Of texts: */
+    PSTK_FIELD_UTF8_LIST = 11,
+    /* of images, each with its encoding */
+    PSTK_FIELD_IMAGE_LIST = 12,
+    /* of bytes */
+    PSTK_FIELD_BYTES_LIST = 13,
+    /* of masks: PNG files of one channel, whose samples are class numbers; with a palette, too */
+    PSTK_FIELD_MASK_LIST = 14,
+};
+
+/* What the four numbers of a box are. */
+enum pstk_form {
+    /* the field has no boxes */
+    PSTK_FORM_NONE = 0,
+    /* left, top, right, bottom */
+    PSTK_FORM_XYXY = 1,
+    /* left, top, width, height */
+    PSTK_FORM_XYWH = 2,
+    /* x and y of the centre, width, height */
+    PSTK_FORM_CXCYWH = 3,
+};
+
+/* What coordinates count. (0, 0) is the outer corner of the top left pixel of the image as it is
+ * coded, before its EXIF orientation; x goes to the right, y down. So pixel centres lie at .5, and
+ * the bottom right corner is (width, height) or (1, 1). Nothing checks that they lie within. */
+enum pstk_coordinates {
+    /* the field has no coordinates */
+    PSTK_COORDINATES_NONE = 0,
+    PSTK_COORDINATES_PIXELS = 1,
+    /* fractions of the image's width and height; of a dtype that has fractions */
+    PSTK_COORDINATES_UNIT = 2,
 };
 
 /* How a field's bytes are stored. A value that would not shrink is stored with NONE. */
@@ -80,26 +123,42 @@ enum pstk_kept {
  * One field of the schema. The record head holds scalars, and ndarrays of fixed shape without codec
  * of at most 4096 bytes: to read them takes no other byte of the record. The size of an ndarray
  * with one variable dimension (0 in shape) gives its length. With several variable dimensions the
- * bytes begin with the shape, n_dims u64.
+ * bytes begin with the shape, n_dims u64. BOXES, KEYPOINTS, POLYGONS and RLE are such arrays, of
+ * the shapes that enum pstk_field_kind has.
  */
 struct pstk_field {
     /* [A-Za-z0-9_.-]+ */
     char name[PSTK_MAX_NAME];
     /* enum pstk_field_kind */
     uint32_t kind;
-    /* enum pstk_dtype; 0 except for SCALAR and NDARRAY */
+    /* enum pstk_dtype; 0 except for SCALAR and arrays */
     uint32_t dtype;
-    /* enum pstk_codec to try; SCALAR: NONE */
+    /* enum pstk_codec to try; SCALAR, IMAGE_LIST, MASK_LIST: NONE */
     uint32_t codec;
     /* ZSTD: level; 0: 3. PLANES: 1: store a JPEG with NONE if it cannot be rebuilt byte for byte;
      * 0: store its planes */
     int32_t codec_level;
-    /* NDARRAY: 1 to PSTK_MAX_DIMS; else 0 */
+    /* arrays: 1 to PSTK_MAX_DIMS; else 0 */
     uint32_t n_dims;
     /* must be 0 */
     uint32_t reserved;
     /* elements; 0: variable */
     uint64_t shape[PSTK_MAX_DIMS];
+
+    /* name of the IMAGE field that the values belong to: BOXES, KEYPOINTS, POLYGONS, RLE,
+     * MASK_LIST; else "" */
+    char of[PSTK_MAX_NAME];
+    /* name of an axis, [A-Za-z0-9_.-]+, or "". In a record, fields of one axis have equal numbers
+     * of rows, or of items. For lists, and for arrays whose first dimension alone is variable. */
+    char rows[PSTK_MAX_NAME];
+    /* name of an axis, or "". The values are lengths, which split the rows of that axis and add up
+     * to their number: how many points each polygon has, how many polygons each object. For
+     * NDARRAYs of integers of shape {0}; at most one for each axis. */
+    char splits[PSTK_MAX_NAME];
+    /* enum pstk_form; BOXES: not NONE; else NONE */
+    uint32_t form;
+    /* enum pstk_coordinates; BOXES, KEYPOINTS, POLYGONS: not NONE; else NONE */
+    uint32_t coordinates;
 };
 
 /* ---- writer -------------------------------------------------------------------------------- */
@@ -268,6 +327,42 @@ PSTK_API int pstk_merge_parts(const struct pstk_merge_settings *s, struct pstk_e
  * pack_id. */
 PSTK_API int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts,
                                       uint32_t n_parts, struct pstk_error *err);
+
+/* ---- lists --------------------------------------------------------------------------------- */
+
+/* One item of a value of a list field. */
+struct pstk_list_item {
+    /* borrows; of pstk_list_read: a place in the list */
+    const void *data;
+    /* bytes */
+    uint64_t size;
+    /* Images; 0 for others. pstk_list_build reads these from a file's header, unless encoding is
+     * PSTK_ENCODING_PIXELS. enum pstk_encoding */
+    uint32_t encoding;
+    /* pixels */
+    uint32_t width;
+    /* pixels */
+    uint32_t height;
+    /* samples of a pixel */
+    uint32_t channels;
+    /* bits of a sample */
+    uint32_t bit_depth;
+    /* 1: samples are numbers of a palette's colours */
+    uint32_t has_palette;
+};
+
+/* Make the value of a list field, for struct pstk_value, from its n items. `kind` is the field's.
+ * Returns owned bytes in *data (free with pstk_free), and their number in *size. items: borrows.
+ * EBADMSG: an image that cannot be read. EINVAL: a text that is not UTF-8, or an image that is not
+ * a mask. EFBIG, ENOMEM. */
+PSTK_API int pstk_list_build(uint32_t kind, const struct pstk_list_item *items, uint64_t n,
+                             void **data, uint64_t *size, struct pstk_error *err);
+/* Take the value of a list field apart, checked: return the number of its items, and fill the first
+ * n_items of `items` (NULL if n_items is 0), as far as there are so many. data: borrows; the items
+ * point into it. EBADMSG: it is not such a list. */
+PSTK_API int64_t pstk_list_read(uint32_t kind, const void *data, uint64_t size,
+                                struct pstk_list_item *items, uint64_t n_items,
+                                struct pstk_error *err);
 
 /* ---- images -------------------------------------------------------------------------------- */
 

@@ -17,6 +17,8 @@
 #include "pack/merge.h"
 #include "pack/shard_writer.h"
 #include "format/pstk/tally.h"
+#include "record/axes.h"
+#include "record/list.h"
 #include "record/value.h"
 
 #include <inttypes.h>
@@ -586,6 +588,28 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
     return 0;
 }
 
+/* Probe the images of a list whose heads were checked; the view gets their largest sides. */
+static int probe_list(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
+                      struct pstk__field_view *view, struct pstk_error *err)
+{
+    const uint32_t kind = w->manifest.schema.fields[i].kind;
+    struct pstk__list list;
+    struct pstk__field_view item;
+    char text[160], what[200];
+    const char *wrong = pstk__list_begin(&list, kind, value->data, value->size, text);
+    while (!wrong && list.i < list.n) {
+        wrong = pstk__list_next(&list, &item, text);
+        if (!wrong)
+            wrong = pstk__list_check_image(&item, text);
+    }
+    if (wrong) {
+        snprintf(what, sizeof what, "item %u: %s", list.i - 1, wrong);
+        return fail_value(w, i, PSTK_EBADMSG, err, what);
+    }
+    pstk__list_sides(kind, value->data, value->size, &view->width, &view->height);
+    return 0;
+}
+
 /* A record that may still be refused: the caller's values, and the results of the checks. */
 struct candidate {
     const struct pstk_value *values;  /* borrowed; one for each field */
@@ -635,7 +659,11 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
         return fail_value(w, i, PSTK_EINVAL, err, "data is NULL");
     if (field->kind != PSTK_FIELD_IMAGE) {
         const char *what = pstk__value_check(field, value->data, value->size, text);
-        return what ? fail_value(w, i, PSTK_EINVAL, err, what) : 0;
+        if (what)
+            return fail_value(w, i, PSTK_EINVAL, err, what);
+        return pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES
+                   ? probe_list(w, i, value, view, err)
+                   : 0;
     }
     struct pstk__image_info info = {0};
     const int r = find_pixels(candidate, i, &info) ? check_pixels(w, i, value, &info, err)
@@ -647,6 +675,24 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
     view->height = info.height;
     view->flags = info.has_palette ? PSTK__FIELD_PALETTE : 0;
     return r;
+}
+
+/* Check what the values have in common. */
+static int check_axes(const struct pstk_writer *w, const struct candidate *candidate,
+                      struct pstk_error *err)
+{
+    const struct pstk__schema *schema = &w->manifest.schema;
+    struct pstk__axes_value values[PSTK_MAX_FIELDS];
+    uint32_t field;
+    char text[320];
+    if (!schema->links.has_axes)
+        return 0;
+    for (uint32_t i = 0; i < schema->n_fields; i++)
+        values[i] =
+            (struct pstk__axes_value){candidate->values[i].data, candidate->values[i].size,
+                                      candidate->views[i].width, candidate->views[i].height};
+    const char *what = pstk__axes_check(schema, values, &field, text);
+    return what ? fail_value(w, field, PSTK_EINVAL, err, what) : 0;
 }
 
 /* Check all values and their sum. The record must fit uncompressed, so that its acceptance does not
@@ -668,6 +714,9 @@ static int check_record(const struct pstk_writer *w, struct candidate *candidate
         if (r < 0)
             return r;
     }
+    const int r = check_axes(w, candidate, err);
+    if (r < 0)
+        return r;
     return w->n_samples < PSTK__MAX_SAMPLES
                ? 0
                : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,

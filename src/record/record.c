@@ -162,6 +162,20 @@ static uint32_t flags_known(const struct pstk__field_view *v)
            (v->encoding == PSTK_ENCODING_PNG ? PSTK__FIELD_PALETTE : 0u);
 }
 
+const char *pstk__record_image_wrong(const struct pstk__field_view *v)
+{
+    return v->flags & ~flags_known(v) ? "it has flags that its encoding does not have"
+                                      : image_wrong(v);
+}
+
+/* Is there an encoding, or what only images have, in the entry of another field? Lists of images
+ * have the largest width and height of their items. */
+static int has_image_facts(const struct pstk__field_view *v, uint32_t kind)
+{
+    const int has_sides = (pstk__field_traits(kind) & PSTK__TRAIT_IMAGES) != 0;
+    return v->encoding || v->channels || v->bit_depth || (!has_sides && (v->width || v->height));
+}
+
 /* Check an entry by itself: known codec and encoding, and sizes that fit them and the schema.
  * Returns what is wrong, or NULL. */
 static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
@@ -182,7 +196,7 @@ static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
                "penstock";
     if (field->kind == PSTK_FIELD_IMAGE)
         return image_wrong(v);
-    return v->encoding || v->channels || v->bit_depth || v->width || v->height
+    return has_image_facts(v, field->kind)
                ? "it is not an image, but has an encoding, channels, bits, a width or a height"
                : NULL;
 }

@@ -12,41 +12,6 @@
 #define LEVEL_MIN (-131072)
 #define LEVEL_MAX 22
 
-static const char *const kind_names[] = {
-    [PSTK_FIELD_BYTES] = "bytes",   [PSTK_FIELD_UTF8] = "utf8",       [PSTK_FIELD_IMAGE] = "image",
-    [PSTK_FIELD_SCALAR] = "scalar", [PSTK_FIELD_NDARRAY] = "ndarray",
-};
-
-const char *pstk__field_kind_name(uint32_t kind)
-{
-    return kind >= PSTK_FIELD_BYTES && kind <= PSTK_FIELD_NDARRAY ? kind_names[kind] : "?";
-}
-
-uint32_t pstk__field_kind_parse(const char *name)
-{
-    for (uint32_t k = PSTK_FIELD_BYTES; k <= PSTK_FIELD_NDARRAY; k++)
-        if (strcmp(kind_names[k], name) == 0)
-            return k;
-    return 0;
-}
-
-static int name_char_ok(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == '-';
-}
-
-static int name_ok(const char name[PSTK_MAX_NAME])
-{
-    size_t n = strnlen(name, PSTK_MAX_NAME);
-    if (n == 0 || n == PSTK_MAX_NAME)
-        return 0;
-    for (size_t i = 0; i < n; i++)
-        if (!name_char_ok(name[i]))
-            return 0;
-    return 1;
-}
-
 /* Bytes of an ndarray of fixed shape; 0 when a dimension is variable; UINT64_MAX when it is too
  * large for a record. */
 static uint64_t shape_size(const struct pstk_field *field)
@@ -64,17 +29,17 @@ static uint64_t shape_size(const struct pstk_field *field)
 
 static int check_shape(const struct pstk_field *field, uint32_t i, struct pstk_error *err)
 {
-    uint32_t is_array = field->kind == PSTK_FIELD_NDARRAY;
+    uint32_t is_array = pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY;
     uint32_t has_dtype = is_array || field->kind == PSTK_FIELD_SCALAR;
     if (has_dtype ? pstk_dtype_size(field->dtype) == 0 : field->dtype != 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": dtype: value is %u with kind %s; must be one of enum "
-                          "pstk_dtype for scalar and ndarray, 0 for the others",
-                          i, field->name, field->dtype, kind_names[field->kind]);
+                          "pstk_dtype for scalars and arrays, 0 for the others",
+                          i, field->name, field->dtype, pstk__field_kind_name(field->kind));
     if (is_array ? field->n_dims < 1 || field->n_dims > PSTK_MAX_DIMS : field->n_dims != 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": n_dims: value is %u; must be from 1 to %d for "
-                          "ndarray, 0 for the others",
+                          "arrays, 0 for the others",
                           i, field->name, field->n_dims, PSTK_MAX_DIMS);
     for (uint32_t d = 0; d < field->n_dims; d++)
         if (field->shape[d] > PSTK__MAX_VALUE_SIZE)
@@ -97,10 +62,12 @@ static int check_codec(const struct pstk_field *field, uint32_t i, struct pstk_e
                           "fields[%u] \"%s\": codec: value is %u (%s); must be a codec that this "
                           "version supports",
                           i, field->name, field->codec, pstk__codec_name(field->codec));
-    if (field->kind == PSTK_FIELD_SCALAR && field->codec != PSTK_CODEC_NONE)
+    const uint32_t of_images = PSTK__TRAIT_LIST | PSTK__TRAIT_IMAGES;
+    const int is_list_of_images = (pstk__field_traits(field->kind) & of_images) == of_images;
+    if ((field->kind == PSTK_FIELD_SCALAR || is_list_of_images) && field->codec != PSTK_CODEC_NONE)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "fields[%u] \"%s\": codec is set; must be none for a scalar", i,
-                          field->name);
+                          "fields[%u] \"%s\": codec is set; must be none for a %s", i, field->name,
+                          is_list_of_images ? "list of images" : "scalar");
     if (field->codec == PSTK_CODEC_PLANES && field->kind != PSTK_FIELD_IMAGE)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u] \"%s\": codec: value is planes; must be none or zstd, "
@@ -121,12 +88,12 @@ static int check_codec(const struct pstk_field *field, uint32_t i, struct pstk_e
 
 static int check_field(const struct pstk_field *field, uint32_t i, struct pstk_error *err)
 {
-    if (!name_ok(field->name))
+    if (!pstk__attributes_name_ok(field->name))
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "fields[%u]: name: value is \"%.*s\"; must be 1 to %d of the characters "
                           "A-Z a-z 0-9 _ . -",
                           i, PSTK_MAX_NAME - 1, field->name, PSTK_MAX_NAME - 1);
-    if (field->kind < PSTK_FIELD_BYTES || field->kind > PSTK_FIELD_NDARRAY)
+    if (!pstk__field_kind_known(field->kind))
         return pstk__fail(
             err, PSTK_EINVAL, PSTK_STAGE_OPEN,
             "fields[%u] \"%s\": kind: value is %u; must be one of enum pstk_field_kind", i,
@@ -136,6 +103,8 @@ static int check_field(const struct pstk_field *field, uint32_t i, struct pstk_e
                           "fields[%u] \"%s\": reserved: value is %u; must be 0", i, field->name,
                           field->reserved);
     int r = check_shape(field, i, err);
+    if (r == 0)
+        r = pstk__attributes_check(field, i, err);
     return r < 0 ? r : check_codec(field, i, err);
 }
 
@@ -150,6 +119,11 @@ static void copy_field(struct pstk_field *to, const struct pstk_field *from)
     to->codec_level = from->codec_level;
     to->n_dims = from->n_dims;
     memcpy(to->shape, from->shape, from->n_dims * sizeof from->shape[0]);
+    memcpy(to->of, from->of, strnlen(from->of, PSTK_MAX_NAME - 1));
+    memcpy(to->rows, from->rows, strnlen(from->rows, PSTK_MAX_NAME - 1));
+    memcpy(to->splits, from->splits, strnlen(from->splits, PSTK_MAX_NAME - 1));
+    to->form = from->form;
+    to->coordinates = from->coordinates;
 }
 
 /* Bytes of each value of a field, 0 where they vary. check_shape has made sure that they fit. */
@@ -157,7 +131,7 @@ static uint32_t plain_size(const struct pstk_field *field)
 {
     if (field->kind == PSTK_FIELD_SCALAR)
         return pstk_dtype_size(field->dtype);
-    return field->kind == PSTK_FIELD_NDARRAY ? (uint32_t)shape_size(field) : 0;
+    return pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY ? (uint32_t)shape_size(field) : 0;
 }
 
 /* At most 16 + 64 * 4096 bytes and 15 of zeros: far from overflow. */
@@ -188,6 +162,7 @@ static uint32_t crc_text(uint32_t crc, const char *text)
 
 static uint32_t field_crc(uint32_t crc, const struct pstk_field *field)
 {
+    char attributes[PSTK__ATTRIBUTES_TEXT];
     crc = crc_text(crc_text(crc, field->name), " ");
     crc = crc_text(crc_text(crc, pstk__field_kind_name(field->kind)), " ");
     crc = crc_text(crc_text(crc, field->dtype ? pstk_dtype_name(field->dtype) : "-"), " ");
@@ -199,7 +174,8 @@ static uint32_t field_crc(uint32_t crc, const struct pstk_field *field)
         snprintf(text, sizeof text, d ? ",%llu" : "%llu", (unsigned long long)field->shape[d]);
         crc = crc_text(crc, text);
     }
-    return crc_text(crc, "\n");
+    pstk__attributes_text(field, attributes, sizeof attributes);
+    return crc_text(crc_text(crc, attributes), "\n");
 }
 
 int pstk__schema_init(struct pstk__schema *schema, const struct pstk_field *fields,
@@ -221,6 +197,9 @@ int pstk__schema_init(struct pstk__schema *schema, const struct pstk_field *fiel
         copy_field(&schema->fields[i], &fields[i]);
         schema->n_fields = i + 1;
     }
+    const int r = pstk__attributes_link(&schema->links, schema->fields, n_fields, err);
+    if (r < 0)
+        return r;
     derive_layout(schema);
     for (uint32_t i = 0; i < n_fields; i++)
         schema->crc = field_crc(schema->crc, &schema->fields[i]);

@@ -3,7 +3,7 @@
 #ifndef PSTK_SCHEMA_H
 #define PSTK_SCHEMA_H
 
-#include <penstock/format.h>
+#include "record/attributes.h"
 
 #define PSTK__FIXED_MAX 4096                /* bytes of an ndarray that still lies in the head */
 #define PSTK__RECORD_HEAD 16                /* bytes before the entries */
@@ -25,6 +25,7 @@ struct pstk__schema {
     uint32_t fixed_offset[PSTK_MAX_FIELDS]; /* from the head's start; 0 when not in the head */
     uint32_t fixed_size[PSTK_MAX_FIELDS];   /* bytes; 0 when not in the head */
     uint32_t plain_size[PSTK_MAX_FIELDS];   /* bytes of each value; 0 when they vary */
+    struct pstk__links links;               /* of fields among each other */
 };
 
 /* Bytes that so many take in a record: what follows them is aligned. size < 2^64 - 16. */
@@ -33,15 +34,13 @@ static inline uint64_t pstk__record_aligned(uint64_t size)
     return (size + PSTK__RECORD_ALIGN - 1) / PSTK__RECORD_ALIGN * PSTK__RECORD_ALIGN;
 }
 
-/* Check and copy the fields (names, kinds, dtypes, shapes, duplicates), derive the rest. */
+/* Check and copy the fields (names, kinds, dtypes, shapes, attributes, duplicates), derive the
+ * rest. */
 int pstk__schema_init(struct pstk__schema *schema, const struct pstk_field *fields,
                       uint32_t n_fields, struct pstk_error *err);
 /* Number of the field of that name, -1 when there is none. */
 int pstk__schema_find(const struct pstk__schema *schema, const char *name);
 /* Names of all fields, comma-separated, for messages. Always terminated. */
 void pstk__schema_names(const struct pstk__schema *schema, char *text, uint32_t size);
-/* "bytes", "utf8", ... , or "?"; and back, 0 when there is none. */
-const char *pstk__field_kind_name(uint32_t kind);
-uint32_t pstk__field_kind_parse(const char *name);
 
 #endif

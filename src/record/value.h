@@ -6,11 +6,9 @@
 
 #include <penstock/format.h>
 
-/* Size of scalars, shape of ndarrays, UTF-8 of utf8; bytes and images are always right. Returns
- * NULL, or what is wrong, as a phrase in `text`. */
+/* Size of scalars, shape of arrays, UTF-8 of utf8, items of lists; bytes and images are always
+ * right. Returns NULL, or what is wrong, as a phrase in `text`. */
 const char *pstk__value_check(const struct pstk_field *field, const void *data, uint64_t size,
                               char text[160]);
-/* Offset of the first byte that is not UTF-8; `size` when all of it is. */
-uint64_t pstk__utf8_end(const void *text, uint64_t size);
 
 #endif

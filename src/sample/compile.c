@@ -112,7 +112,7 @@ static int check_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_field *field = field_of(p, i);
-    if (field->kind != PSTK_FIELD_NDARRAY)
+    if (!(pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY))
         return wrong_kind(p, i, "a tensor", "ndarray", err);
     if (o->settings.dtype == 0)
         o->settings.dtype = field->dtype;
@@ -135,7 +135,7 @@ static int check_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     if (field_of(p, i)->kind == PSTK_FIELD_SCALAR)
-        return wrong_kind(p, i, "a bytes", "bytes, utf8, image or ndarray", err);
+        return wrong_kind(p, i, "a bytes", "any other than scalar", err);
     if (o->settings.dtype != 0 && o->settings.dtype != PSTK_U8)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or u8 for an output of bytes",
                     pstk_dtype_name(o->settings.dtype));
@@ -149,7 +149,7 @@ static int check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_field *field = field_of(p, i);
-    if (field->kind != PSTK_FIELD_NDARRAY)
+    if (!(pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY))
         return wrong_kind(p, i, "a ragged", "ndarray", err);
     uint32_t variable = 0; /* the last variable dimension, counted from 1 */
     for (uint32_t d = 0; d < field->n_dims; d++)

@@ -2,12 +2,15 @@
 /*
  * fuzz_record: any bytes as a record of a schema with one field of each kind, as they are and with
  * a right head checksum; then every field is checked and decoded, also where its checksum is wrong.
- * Views lie within the bytes, and nothing is larger than the limits.
+ * Views lie within the bytes, and nothing is larger than the limits. The bytes are a list of each
+ * kind, too, and the values of fields that share axes.
  */
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/little.h"
-#include "record/record.h"
+#include "record/axes.h"
+#include "record/list.h"
+#include "record/value.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +86,72 @@ static void fit(uint8_t *entry, uint8_t *field, uint32_t room)
     memset(field + room - gap, 0, gap);
 }
 
+/* Any bytes as a list: what is whole lies within them, and reads back as the same bytes. */
+static void read_list(uint32_t kind, const uint8_t *data, size_t size)
+{
+    struct pstk__list list;
+    struct pstk__field_view item;
+    char text[160];
+    if (pstk__list_check(kind, data, size, text))
+        return;
+    if (pstk__list_begin(&list, kind, data, size, text))
+        abort();
+    while (list.i < list.n) {
+        if (pstk__list_next(&list, &item, text) || item.data < data ||
+            item.data + item.plain_size > data + size)
+            abort();
+        if (item.encoding)
+            pstk__list_check_image(&item, text);
+    }
+    if (pstk__list_end(&list, text))
+        abort();
+}
+
+/* The bytes in three parts: lengths, runs and a list, which share axes. */
+static void check_axes(const uint8_t *data, size_t size)
+{
+    static const struct pstk_field shared[] = {
+        {.name = "img", .kind = PSTK_FIELD_IMAGE},
+        {.name = "len",
+         .kind = PSTK_FIELD_NDARRAY,
+         .dtype = PSTK_I8,
+         .n_dims = 1,
+         .rows = "o",
+         .splits = "r"},
+        {.name = "rle",
+         .kind = PSTK_FIELD_RLE,
+         .dtype = PSTK_U32,
+         .n_dims = 1,
+         .of = "img",
+         .rows = "r"},
+        {.name = "txt", .kind = PSTK_FIELD_BYTES_LIST, .rows = "o"},
+    };
+    const size_t n_lengths = size ? data[0] % 8 : 0, rest = size > 9 ? size - 9 : 0;
+    const size_t n_runs = rest / 8 * 4;
+    if (rest < 8)
+        return;
+    const struct pstk__axes_value values[] = {{NULL, 0, data[0], 3},
+                                              {data + 1, n_lengths, 0, 0},
+                                              {data + 9, n_runs, 0, 0},
+                                              {data + 9 + n_runs, rest - n_runs, 0, 0}};
+    struct pstk__schema s;
+    uint32_t field = 99;
+    char text[320];
+    if (pstk__schema_init(&s, shared, 4, NULL) < 0)
+        abort();
+    for (uint32_t i = 1; i < 4; i++)
+        if (pstk__value_check(&shared[i], values[i].data, values[i].size, text))
+            return;
+    if (pstk__axes_check(&s, values, &field, text) && (field > 3 || !text[0]))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct pstk__schema s;
+    for (uint32_t kind = PSTK_FIELD_UTF8_LIST; kind <= PSTK_FIELD_MASK_LIST; kind++)
+        read_list(kind, data, size);
+    check_axes(data, size);
     if (pstk__schema_init(&s, fields, N_FIELDS, NULL) < 0)
         abort();
     parse(&s, data, size);

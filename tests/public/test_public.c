@@ -130,6 +130,11 @@ TEST(enumerators_keep_their_numbers)
     CHECK(PSTK_ENCODING_PIXELS == 3);
     CHECK(PSTK_FIELD_BYTES == 1 && PSTK_FIELD_UTF8 == 2 && PSTK_FIELD_IMAGE == 3);
     CHECK(PSTK_FIELD_SCALAR == 4 && PSTK_FIELD_NDARRAY == 5);
+    CHECK(PSTK_FIELD_BOXES == 7 && PSTK_FIELD_KEYPOINTS == 8 && PSTK_FIELD_POLYGONS == 9);
+    CHECK(PSTK_FIELD_RLE == 10 && PSTK_FIELD_UTF8_LIST == 11 && PSTK_FIELD_IMAGE_LIST == 12);
+    CHECK(PSTK_FIELD_BYTES_LIST == 13 && PSTK_FIELD_MASK_LIST == 14);
+    CHECK(PSTK_FORM_XYXY == 1 && PSTK_FORM_XYWH == 2 && PSTK_FORM_CXCYWH == 3);
+    CHECK(PSTK_COORDINATES_PIXELS == 1 && PSTK_COORDINATES_UNIT == 2);
     CHECK(PSTK_CODEC_NONE == 0 && PSTK_CODEC_ZSTD == 1 && PSTK_CODEC_PLANES == 2);
     CHECK(PSTK_OUTPUT_IMAGE == 1 && PSTK_OUTPUT_SCALAR == 2 && PSTK_OUTPUT_TENSOR == 3);
     CHECK(PSTK_OUTPUT_BYTES == 4 && PSTK_OUTPUT_CALLBACK == 5 && PSTK_OUTPUT_RAGGED == 6);
@@ -158,6 +163,21 @@ TEST(crc32c_of_the_check_string_is_e3069283)
 }
 
 /* ---- format.h ------------------------------------------------------------------------------- */
+
+TEST(a_list_is_built_and_read)
+{
+    const struct pstk_list_item items[2] = {{.data = "one", .size = 3}, {.data = "", .size = 0}};
+    struct pstk_list_item back[2];
+    struct pstk_error err;
+    void *data;
+    uint64_t size;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk_list_build(PSTK_FIELD_UTF8_LIST, items, 2, &data, &size, &err), 0);
+    CHECK_EQ(pstk_list_read(PSTK_FIELD_UTF8_LIST, data, size, back, 2, &err), 2);
+    CHECK(back[0].size == 3 && memcmp(back[0].data, "one", 3) == 0 && back[1].size == 0);
+    CHECK_EQ(pstk_list_read(PSTK_FIELD_UTF8_LIST, data, size - 1, NULL, 0, &err), PSTK_EBADMSG);
+    pstk_free(data);
+}
 
 static const struct pstk_field fields[] = {
     {.name = "img", .kind = PSTK_FIELD_IMAGE},
@@ -751,6 +771,7 @@ int main(void)
         CASE(operations_are_plain_data),
         CASE(enumerators_keep_their_numbers),
         CASE(crc32c_of_the_check_string_is_e3069283),
+        CASE(a_list_is_built_and_read),
         CASE(a_data_set_is_written_and_exists_only_after_commit),
         CASE(a_record_that_is_no_image_is_refused_and_the_next_is_taken),
         CASE(an_image_is_checked_by_decoding_it),

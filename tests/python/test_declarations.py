@@ -315,11 +315,20 @@ class Words(unittest.TestCase):
                 writer.add(image=image, blob=b"", text="", i=0, x=[0, 1])
         manifest = json.loads(pathlib.Path(path, "manifest.json").read_text())
         fields = manifest["fields"]
-        self.assertEqual({field["kind"] for field in fields}, set(_c.NAMES["field_kind"]))
+        self.assertLess({field["kind"] for field in fields}, set(_c.NAMES["field_kind"]))
         self.assertEqual({field.get("codec", "none") for field in fields}, set(_c.NAMES["codec"]))
         text = json.dumps(manifest)
         for word, code in _c.NAMES["encoding"].items():
             self.assertEqual('"%s": 1' % word in text, code != _c.ENCODING_NONE, word)
+
+    @unittest.skipUnless(os.environ.get("PENSTOCK_WRITE_SAMPLE"), "missing: PENSTOCK_WRITE_SAMPLE")
+    def test_kinds_and_attributes_are_those_of_manifests(self):
+        path = os.path.join(sets.ROOT, "kinds")
+        subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], path, "3"], check=True)
+        fields = json.loads(pathlib.Path(path, "manifest.json").read_text())["fields"]
+        self.assertEqual({field["kind"] for field in fields}, set(_c.NAMES["field_kind"]))
+        for key in ("form", "coordinates"):
+            self.assertLess({field[key] for field in fields if key in field}, set(_c.NAMES[key]))
 
     @unittest.skipUnless(COMMAND, "PENSTOCK_COMMAND names no program")
     def test_the_command_takes_them(self):

@@ -79,7 +79,7 @@ TEST(each_wrong_field_is_refused_naming_it)
         {{.name = "a b", .kind = 1}, PSTK_EINVAL, "a b"},
         {{.name = "a/b", .kind = 1}, PSTK_EINVAL, "a/b"},
         {{.name = "a", .kind = 0}, PSTK_EINVAL, "kind: value is 0"},
-        {{.name = "a", .kind = 6}, PSTK_EINVAL, "kind: value is 6"},
+        {{.name = "a", .kind = 15}, PSTK_EINVAL, "kind: value is 15"},
         {{.name = "a", .kind = 1, .dtype = PSTK_U8}, PSTK_EINVAL, "dtype: value is 1"},
         {{.name = "a", .kind = 4}, PSTK_EINVAL, "dtype: value is 0"},
         {{.name = "a", .kind = 4, .dtype = 13}, PSTK_EINVAL, "dtype: value is 13"},
@@ -108,6 +108,142 @@ TEST(each_wrong_field_is_refused_naming_it)
         CHECK(strstr(err.message, "fields[0]"));
         CHECK(strstr(err.message, wrong[i].names));
     }
+}
+
+/* Fields with one thing wrong. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+#define BOXES(...)                                                                                 \
+    {                                                                                              \
+        .name = "a", .kind = PSTK_FIELD_BOXES, .dtype = PSTK_F32, .n_dims = 2, .shape = {0, 4},    \
+        .of = "jpg", .form = PSTK_FORM_XYWH, .coordinates = PSTK_COORDINATES_UNIT, __VA_ARGS__     \
+    }
+#define LENGTHS(...)                                                                               \
+    {                                                                                              \
+        .name = "a", .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_U32, .n_dims = 1, __VA_ARGS__       \
+    }
+
+TEST(each_wrong_attribute_is_refused_naming_it)
+{
+    static const struct {
+        struct pstk_field field;
+        const char *names;
+    } wrong[] = {
+        {BOXES(.of = ""), "of: value is"},
+        {BOXES(.of = "cls"), "of: value is \"cls\"; must be the name of a field of kind image"},
+        {BOXES(.of = "no"), "of: value is \"no\""},
+        {BOXES(.of = "a b"), "of: value is \"a b\""},
+        {BOXES(.form = 0), "form: value is 0"},
+        {BOXES(.form = 4), "form: value is 4"},
+        {BOXES(.coordinates = 0), "coordinates: value is 0"},
+        {BOXES(.coordinates = 3), "coordinates: value is 3"},
+        {BOXES(.shape = {0, 5}), "must be 0,4 for boxes"},
+        {BOXES(.shape = {2, 4}), "must be 0,4 for boxes"},
+        {BOXES(.n_dims = 1), "must be 0,4 for boxes"},
+        {BOXES(.dtype = PSTK_I32), "dtype: value is i32; must be f16"},
+        {BOXES(.rows = "a b"), "rows: value is \"a b\""},
+        {BOXES(.splits = "objects"), "splits: value is \"objects\""},
+        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .form = 0), "must be 0,k,3 or 0,k,2 for keypoints"},
+        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .form = 0, .n_dims = 3, .shape = {0, 0, 3}),
+         "must be 0,k,3"},
+        {BOXES(.kind = PSTK_FIELD_KEYPOINTS, .form = 0, .n_dims = 3, .shape = {0, 2, 4}),
+         "must be 0,k,3"},
+        {BOXES(.kind = PSTK_FIELD_KEYPOINTS), "form: value is 2"},
+        {BOXES(.kind = PSTK_FIELD_POLYGONS, .form = 0), "must be 0,2 for polygons"},
+        {BOXES(.kind = PSTK_FIELD_RLE, .form = 0), "coordinates: value is 2"},
+        {BOXES(.kind = PSTK_FIELD_RLE, .form = 0, .coordinates = 0), "must be 0 for rle"},
+        {BOXES(.kind = PSTK_FIELD_RLE, .form = 0, .coordinates = 0, .n_dims = 1),
+         "dtype: value is f32; must be u32"},
+        {LENGTHS(.of = "jpg"), "of: value is \"jpg\""},
+        {LENGTHS(.form = 1), "form: value is 1"},
+        {LENGTHS(.coordinates = 1), "coordinates: value is 1"},
+        {LENGTHS(.shape = {3}, .rows = "objects"), "rows: value is objects; must be left out"},
+        {LENGTHS(.n_dims = 2, .rows = "objects"), "rows: value is objects; must be left out"},
+        {LENGTHS(.shape = {3}, .splits = "objects"), "splits: value is \"objects\""},
+        {LENGTHS(.dtype = PSTK_F32, .splits = "objects"), "splits: value is \"objects\""},
+        {LENGTHS(.splits = "nothing"), "splits: value is \"nothing\"; must be the axis"},
+        {LENGTHS(.splits = "objects", .rows = "objects"), "must be the axis"},
+        {LENGTHS(.splits = "points"), "splits: value is points, which field parts splits"},
+        {{.name = "a", .kind = PSTK_FIELD_BYTES, .rows = "objects"}, "rows: value is objects"},
+        {{.name = "a", .kind = PSTK_FIELD_IMAGE_LIST, .codec = PSTK_CODEC_ZSTD}, "codec is set"},
+        {{.name = "a", .kind = PSTK_FIELD_MASK_LIST}, "of: value is"},
+        {{.name = "a", .kind = PSTK_FIELD_UTF8_LIST, .dtype = PSTK_U8}, "dtype: value is 1"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const struct pstk_field four[] = {
+            {.name = "jpg", .kind = PSTK_FIELD_IMAGE},
+            {.name = "cls", .kind = PSTK_FIELD_UTF8_LIST, .rows = "points"},
+            {.name = "parts",
+             .kind = PSTK_FIELD_NDARRAY,
+             .dtype = PSTK_U8,
+             .n_dims = 1,
+             .rows = "objects",
+             .splits = "points"},
+            wrong[i].field,
+        };
+        struct pstk__schema s;
+        struct pstk_error err;
+        pstk_error_init(&err, sizeof err);
+        CHECK_EQ(pstk__schema_init(&s, four, 4, &err), PSTK_EINVAL);
+        if (!strstr(err.message, "fields[3]") || !strstr(err.message, wrong[i].names))
+            printf("# %zu: %s\n", i, err.message);
+        CHECK(strstr(err.message, "fields[3]"));
+        CHECK(strstr(err.message, wrong[i].names));
+    }
+}
+
+#pragma GCC diagnostic pop
+
+TEST(attributes_are_in_the_text_of_the_crc_and_link_fields)
+{
+    static const char text[] =
+        "pts polygons f32 none 0,2 of=jpg rows=points coordinates=pixels\n"
+        "box boxes f16 zstd 0,4 of=jpg rows=objects form=cxcywh coordinates=unit\n"
+        "n ndarray u8 none 0 rows=objects splits=points\n"
+        "jpg image - none -\n"
+        "cap utf8_list - none - rows=objects\n";
+    static const struct pstk_field fields[] = {
+        {.name = "pts",
+         .kind = PSTK_FIELD_POLYGONS,
+         .dtype = PSTK_F32,
+         .n_dims = 2,
+         .shape = {0, 2},
+         .of = "jpg",
+         .rows = "points",
+         .coordinates = PSTK_COORDINATES_PIXELS},
+        {.name = "box",
+         .kind = PSTK_FIELD_BOXES,
+         .dtype = PSTK_F16,
+         .codec = PSTK_CODEC_ZSTD,
+         .n_dims = 2,
+         .shape = {0, 4},
+         .of = "jpg",
+         .rows = "objects",
+         .form = PSTK_FORM_CXCYWH,
+         .coordinates = PSTK_COORDINATES_UNIT},
+        {.name = "n",
+         .kind = PSTK_FIELD_NDARRAY,
+         .dtype = PSTK_U8,
+         .n_dims = 1,
+         .rows = "objects",
+         .splits = "points"},
+        {.name = "jpg", .kind = PSTK_FIELD_IMAGE},
+        {.name = "cap", .kind = PSTK_FIELD_UTF8_LIST, .rows = "objects"},
+    };
+    struct pstk__schema s;
+    CHECK_EQ(pstk__schema_init(&s, fields, 5, NULL), 0);
+    CHECK_EQ(s.crc, pstk__crc32c(0, text, sizeof text - 1));
+    const int32_t of[] = {3, 3, -1, -1, -1}, axis[] = {0, 1, 1, -1, 1};
+    const int32_t split[] = {-1, -1, 0, -1, -1}, split_by[] = {2, -1, -1, -1, -1};
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(s.links.of[i], of[i]);
+        CHECK_EQ(s.links.axis[i], axis[i]);
+        CHECK_EQ(s.links.split[i], split[i]);
+        CHECK_EQ(s.links.split_by[i], split_by[i]);
+    }
+    CHECK(s.links.has_axes);
+    CHECK_EQ(pstk__schema_init(&s, sample_fields, N_SAMPLE, NULL), 0);
+    CHECK(!s.links.has_axes);
 }
 
 TEST(a_name_without_end_and_a_name_given_twice_are_refused)
@@ -164,6 +300,8 @@ int main(void)
         CASE(the_crc_is_that_of_the_text_in_format_md),
         CASE(only_what_means_something_is_copied),
         CASE(each_wrong_field_is_refused_naming_it),
+        CASE(each_wrong_attribute_is_refused_naming_it),
+        CASE(attributes_are_in_the_text_of_the_crc_and_link_fields),
         CASE(a_name_without_end_and_a_name_given_twice_are_refused),
         CASE(the_number_of_fields_is_1_to_64),
         CASE(fields_are_found_by_name_and_listed),

@@ -35,6 +35,15 @@ SAMPLES = {0: {(0, False): (0,)},
            2: {(1, False): (1, 2, 4, 8, 16), (2, False): (8, 16), (3, False): (8, 16), (4, False): (8, 16),
                (1, True): (1, 2, 4, 8)},
            3: {(1, False): (8, 16), (3, False): (8, 16), (4, False): (8, 16)}}
+KINDS = "bytes utf8 image scalar ndarray boxes keypoints polygons rle utf8_list image_list bytes_list mask_list".split()
+LISTS = [k for k in KINDS if k.endswith("_list")]
+ARRAYS = ("ndarray", "boxes", "keypoints", "polygons", "rle")
+WITH_OF = ("boxes", "keypoints", "polygons", "rle", "mask_list")
+WITH_COORDINATES = ("boxes", "keypoints", "polygons")
+WITH_SIDES = ("image", "image_list", "mask_list")
+SHAPES = {"boxes": r"0,4", "keypoints": r"0,[1-9]\d*,[23]", "polygons": r"0,2", "rle": r"0"}
+ATTRIBUTES = ("of", "rows", "splits", "form", "coordinates")
+INTEGERS = {"u8": "B", "i8": "b", "u16": "H", "i16": "h", "u32": "I", "i32": "i", "u64": "Q", "i64": "q"}
 MASK = (1 << 64) - 1
 
 
@@ -221,13 +230,16 @@ def check_features(m):
 class Field:
     def __init__(self, m):
         self.kind = m.get("kind")
-        need(self.kind in ("bytes", "utf8", "image", "scalar", "ndarray"), "kind", self.kind)
-        has_dtype = self.kind in ("scalar", "ndarray")
+        need(self.kind in KINDS, "kind", self.kind)
+        has_dtype = self.kind == "scalar" or self.kind in ARRAYS
         check_keys("field", m, ["name", "kind", "codec", "level", "max_stored", "max_plain",
                                 "stored_bytes", "plain_bytes", "encodings", "codecs"]
-                   + ["dtype"] * has_dtype + ["shape"] * (self.kind == "ndarray")
-                   + ["max_width", "max_height"] * (self.kind == "image")
-                   + ["equivalent"] * (m.get("codec") == "planes"))
+                   + ["dtype"] * has_dtype + ["shape"] * (self.kind in ARRAYS)
+                   + ["max_width", "max_height"] * (self.kind in WITH_SIDES)
+                   + ["equivalent"] * (m.get("codec") == "planes")
+                   + ["of"] * (self.kind in WITH_OF) + ["form"] * (self.kind == "boxes")
+                   + ["coordinates"] * (self.kind in WITH_COORDINATES),
+                   ["rows"] * (self.kind in ARRAYS or self.kind in LISTS) + ["splits"] * (self.kind == "ndarray"))
         self.m, self.name, self.codec = m, m["name"], m["codec"]
         need(re.fullmatch(r"[A-Za-z0-9_.-]{1,63}", self.name), "field name", self.name)
         need(self.codec in CODECS.values(), "codec", self.codec)
@@ -235,10 +247,25 @@ class Field:
         self.shape = m.get("shape", [])
         need(not has_dtype or self.dtype in ELEMENT, "dtype", self.dtype)
         need(self.codec != "planes" or self.kind == "image", "planes of", self.kind)
+        need(self.codec == "none" or self.kind not in ("scalar", "image_list", "mask_list"), "codec of", self.kind)
+        self.of, self.rows, self.splits = m.get("of"), m.get("rows"), m.get("splits")
+        self.check_attributes()
         self.fixed_size = self.find_fixed_size()
         self.fixed = self.fixed_size is not None
         self.found = dict(max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0, encodings={},
                           codecs={}, max_width=0, max_height=0, equivalent=0)
+
+    def check_attributes(self):
+        m, shape = self.m, ",".join(str(n) for n in self.shape)
+        need(re.fullmatch(SHAPES.get(self.kind, ".*"), shape), self.name, "shape", shape)
+        need(self.kind != "rle" or self.dtype == "u32", self.name, "dtype", self.dtype)
+        need(m.get("form", "xyxy") in ("xyxy", "xywh", "cxcywh"), self.name, "form", m.get("form"))
+        need(m.get("coordinates", "unit") in ("pixels", "unit"), self.name, "coordinates")
+        need(m.get("coordinates") != "unit" or self.dtype not in INTEGERS, self.name, "coordinates of", self.dtype)
+        for name in (self.rows, self.splits):
+            need(name is None or re.fullmatch(r"[A-Za-z0-9_.-]{1,63}", name), self.name, "axis", name)
+        need(not self.rows or self.kind in LISTS or (self.shape[0] == 0 and 0 not in self.shape[1:]), self.name, "rows")
+        need(not self.splits or (self.shape == [0] and self.dtype in INTEGERS), self.name, "splits")
 
     def find_fixed_size(self):
         if self.kind == "scalar":
@@ -252,7 +279,8 @@ class Field:
 
     def schema_line(self):
         shape = ",".join(str(n) for n in self.shape) or "-"
-        return f"{self.name} {self.kind} {self.dtype} {self.codec} {shape}\n"
+        attributes = "".join(f" {key}={self.m[key]}" for key in ATTRIBUTES if key in self.m)
+        return f"{self.name} {self.kind} {self.dtype} {self.codec} {shape}{attributes}\n"
 
     def count(self, stored, plain, codec, encoding, width, height, flags=0):
         f = self.found
@@ -274,7 +302,9 @@ class Field:
     def check_value(self, data):
         if self.kind == "utf8":
             data.decode("utf-8")
-        if self.kind != "ndarray":
+        if self.kind in LISTS:
+            self.items(data)
+        if self.kind not in ARRAYS:
             return
         shape, element = list(self.shape), ELEMENT[self.dtype]
         n_variable = shape.count(0)
@@ -296,6 +326,39 @@ class Field:
             size *= n
         need(size == len(data), self.name, "has", len(data), "bytes, its shape", size)
 
+    def items(self, data):
+        """[(item's bytes, its head or None)] of a list."""
+        found = []
+        n, = struct.unpack_from("<I", data)
+        if self.kind in WITH_SIDES:
+            need(len(data) >= 16 + 16 * n and not any(data[4:16]), self.name, "heads")
+            heads = [struct.unpack_from("<I4B2I", data, 16 + 16 * i) for i in range(n)]
+            at = 16 + 16 * n
+        else:
+            heads, at = [(size,) for size in struct.unpack_from("<%dI" % n, data, 4)], 4 + 4 * n
+        for head in heads:
+            begin = aligned(at) if self.kind in WITH_SIDES else at
+            need(not any(data[at:begin]), self.name, "gap of a list")
+            at = begin + head[0]
+            need(at <= len(data), self.name, "items")
+            found.append((data[begin:at], head if len(head) > 1 else None))
+        need(at == len(data), self.name, "bytes after the last item")
+        for item, head in found:
+            if self.kind == "utf8_list":
+                item.decode("utf-8")
+        return found
+
+    def n_rows(self, data):
+        if self.kind in LISTS:
+            return struct.unpack_from("<I", data)[0]
+        unit = ELEMENT[self.dtype]
+        for n in self.shape[1:]:
+            unit *= n
+        return len(data) // unit
+
+    def integers(self, data):
+        return struct.unpack("<%d%s" % (len(data) // ELEMENT[self.dtype], INTEGERS[self.dtype]), data)
+
 
 # ---- shards ----------------------------------------------------------------------------------
 
@@ -312,6 +375,7 @@ class Data:
         self.fixed_end = self.entry_end + sum(f.fixed_size for f in self.fields if f.fixed)
         self.head_size = aligned(self.fixed_end)
         self.check_lists()
+        self.check_references()
         self.dictionaries = [self.load_dictionary(d) for d in m["dictionaries"]]
         self.n_not_decompressed = 0
 
@@ -330,6 +394,41 @@ class Data:
         need(m["n_samples"] == sum(s["n_records"] for s in m["shards"]), "manifest.json: n_samples")
         need(m["bytes"] == sum(x["bytes"] for x in m["shards"] + m["dictionaries"]),
              "manifest.json: bytes")
+
+    def check_references(self):
+        axes = {f.rows for f in self.fields if f.rows}
+        split = [f.splits for f in self.fields if f.splits]
+        need(len(set(split)) == len(split), "two fields split one axis of", split)
+        for f in self.fields:
+            need(f.of is None or f.of in [g.name for g in self.fields if g.kind == "image"], f.name, "of", f.of)
+            need(f.splits is None or (f.splits in axes and f.splits != f.rows), f.name, "splits", f.splits)
+
+    def check_axes(self, where, values, sides):
+        """What the fields of a record have in common. values: plain bytes by name, sides: of images."""
+        rows = {}
+        for f in self.fields:
+            if f.rows and values[f.name] is not None:
+                n = f.n_rows(values[f.name])
+                need(rows.setdefault(f.rows, n) == n, where, "field", f.name, "has", n, "rows, others", rows[f.rows])
+        for f in self.fields:
+            if not f.splits or values[f.name] is None:
+                continue
+            lengths = f.integers(values[f.name])
+            need(min(lengths, default=0) >= 0, where, "field", f.name, "has a negative length")
+            need(sum(lengths) == rows.get(f.splits, sum(lengths)), where, "field", f.name, "sums to", sum(lengths))
+        for f in self.fields:
+            if f.kind == "rle" and values[f.name] is not None:
+                self.check_runs(where, f, values, sides[f.of])
+
+    def check_runs(self, where, f, values, sides):
+        runs, lengths = f.integers(values[f.name]), None
+        for g in self.fields:
+            if g.splits and g.splits == f.rows:
+                lengths = g.integers(values[g.name]) if values[g.name] is not None else []
+        at = 0
+        for n in [len(runs)] if lengths is None else lengths:
+            need(n == 0 or sum(runs[at:at + n]) == sides[0] * sides[1], where, "field", f.name, "mask at run", at)
+            at += n
 
     def load_dictionary(self, d):
         with open(os.path.join(self.directory, d["file"]), "rb") as f:
@@ -452,7 +551,7 @@ class Shard:
                   "bit depth", depth)
         self.need(codec != 2 or encoding == 1, where, "planes of encoding", encoding)
         self.need((encoding != 0) == (f.kind == "image"), where, "encoding", encoding)
-        self.need((w != 0 and h != 0) if encoding else (w == h == 0), where, "width and height")
+        self.need((w != 0 and h != 0) if encoding else (w == h == 0 or f.kind in WITH_SIDES), where, "width and height")
         if codec == 0:
             self.need(plain_size == stored_size and plain_crc == stored_crc, where, "plain size")
             return stored
@@ -467,6 +566,17 @@ class Shard:
             return None
         self.need(len(plain) == plain_size and crc32c(plain) == plain_crc, where, "plain checksum")
         return plain
+
+    def check_items(self, k, f, entry, plain):
+        where, sides = "record %d field %s" % (k, f.name), [0, 0]
+        for item, (size, encoding, channels, depth, flags, w, h) in f.items(plain):
+            self.need(encoding in (1, 2, 3) and w and h, where, "item", encoding, w, h)
+            self.need(flags & ~(PALETTE if encoding == 2 else 0) == 0, where, "flags of an item", flags)
+            self.need(depth in SAMPLES[encoding].get((channels, bool(flags & PALETTE)), ()), where, "item's samples")
+            self.need(f.kind == "image_list" or (channels == 1 and encoding != 1), where, "item is no mask")
+            self.check_image(k, f, (0, 0, 0, 0, 0, encoding, channels, depth, w, h, flags), item)
+            sides = [max(sides[0], w), max(sides[1], h)]
+        self.need(sides == list(entry[8:10]), where, "largest item", sides)
 
     def check_image(self, k, f, entry, plain):
         encoding, channels, depth, w, h, flags = entry[5:11]
@@ -486,9 +596,10 @@ class Shard:
     def verify(self):
         identity = Identity()
         for k in range(self.n):
-            words = []
+            words, values, sides = [], {}, {}
             for f, entry, stored in self.fields_of(k):
-                plain = self.plain(k, f, entry, stored)
+                plain = values[f.name] = self.plain(k, f, entry, stored)
+                sides[f.name] = entry[8:10] if entry else None
                 if plain is not None:
                     f.check_value(plain)
                 if entry is None:
@@ -497,9 +608,12 @@ class Shard:
                     continue
                 if plain is not None and entry[5]:
                     self.check_image(k, f, entry, plain)
+                if plain is not None and f.kind in WITH_SIDES and f.kind in LISTS:
+                    self.check_items(k, f, entry, plain)
                 words += entry_words(entry)
                 f.count(entry[0], entry[1], CODECS[entry[4]], ENCODINGS[entry[5]], entry[8],
                         entry[9], entry[10])
+            self.data.check_axes("record %d" % k, values, sides)
             identity.add(words)
         self.need(identity.lanes == self.lanes, "identity lanes")
         return identity

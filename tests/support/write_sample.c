@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_FIELDS 16
+#define N_FIELDS 27
+#define MAX_OBJECTS 5
 #define TEXT_MAX 4096
 
 static const struct pstk_field fields[N_FIELDS] = {
@@ -52,6 +53,62 @@ static const struct pstk_field fields[N_FIELDS] = {
      .codec = PSTK_CODEC_ZSTD,
      .n_dims = 3,
      .shape = {0, 2, 0}},
+    {.name = "boxes",
+     .kind = PSTK_FIELD_BOXES,
+     .dtype = PSTK_F32,
+     .n_dims = 2,
+     .shape = {0, 4},
+     .of = "image",
+     .rows = "objects",
+     .form = PSTK_FORM_XYWH,
+     .coordinates = PSTK_COORDINATES_PIXELS},
+    {.name = "labels",
+     .kind = PSTK_FIELD_NDARRAY,
+     .dtype = PSTK_I64,
+     .n_dims = 1,
+     .rows = "objects"},
+    {.name = "keypoints",
+     .kind = PSTK_FIELD_KEYPOINTS,
+     .dtype = PSTK_F64,
+     .codec = PSTK_CODEC_ZSTD,
+     .n_dims = 3,
+     .shape = {0, 2, 3},
+     .of = "image",
+     .rows = "objects",
+     .coordinates = PSTK_COORDINATES_UNIT},
+    {.name = "points",
+     .kind = PSTK_FIELD_POLYGONS,
+     .dtype = PSTK_I16,
+     .codec = PSTK_CODEC_ZSTD,
+     .n_dims = 2,
+     .shape = {0, 2},
+     .of = "image",
+     .rows = "points",
+     .coordinates = PSTK_COORDINATES_PIXELS},
+    {.name = "object_points",
+     .kind = PSTK_FIELD_NDARRAY,
+     .dtype = PSTK_I8,
+     .codec = PSTK_CODEC_ZSTD,
+     .n_dims = 1,
+     .rows = "objects",
+     .splits = "points"},
+    {.name = "runs",
+     .kind = PSTK_FIELD_RLE,
+     .dtype = PSTK_U32,
+     .codec = PSTK_CODEC_ZSTD,
+     .n_dims = 1,
+     .of = "image_zstd",
+     .rows = "runs"},
+    {.name = "object_runs",
+     .kind = PSTK_FIELD_NDARRAY,
+     .dtype = PSTK_U64,
+     .n_dims = 1,
+     .rows = "objects",
+     .splits = "runs"},
+    {.name = "captions", .kind = PSTK_FIELD_UTF8_LIST, .codec = PSTK_CODEC_ZSTD, .rows = "objects"},
+    {.name = "pictures", .kind = PSTK_FIELD_IMAGE_LIST},
+    {.name = "blobs", .kind = PSTK_FIELD_BYTES_LIST},
+    {.name = "masks", .kind = PSTK_FIELD_MASK_LIST, .of = "image", .rows = "objects"},
 };
 
 /* Numerical Recipes' generator: 32 bits of state, and the same in Python in one line. */
@@ -66,6 +123,15 @@ struct record {
     uint8_t fixed[30], large[4800], squares[256];
     uint8_t pairs[64 * 8], grid[16 + 15 * 15], cube[24 + 7 * 2 * 5 * 2];
     uint8_t pixels[9 * 7 * 3];
+    /* of the objects */
+    float boxes[MAX_OBJECTS][4];
+    int64_t labels[MAX_OBJECTS];
+    double keypoints[MAX_OBJECTS][2][3];
+    int16_t points[MAX_OBJECTS * 3][2];
+    int8_t object_points[MAX_OBJECTS];
+    uint32_t runs[MAX_OBJECTS * 3];
+    uint64_t object_runs[MAX_OBJECTS];
+    uint64_t n_objects, n_points, n_runs;
 };
 
 static uint64_t write_text(char *text, uint64_t k)
@@ -97,6 +163,48 @@ static void fill(struct record *r, uint64_t k)
         r->pixels[i] = (uint8_t)(k + i * 5);
 }
 
+/* k % 6 objects; the first one has no runs, and so no mask. */
+static void fill_objects(struct record *r, uint64_t k)
+{
+    r->n_objects = k % (MAX_OBJECTS + 1);
+    r->n_points = r->n_runs = 0;
+    for (uint64_t i = 0; i < r->n_objects; i++) {
+        for (uint32_t d = 0; d < 4; d++)
+            r->boxes[i][d] = (float)(i + d) + 0.5f;
+        r->labels[i] = (int64_t)(k * i % 7);
+        for (uint32_t d = 0; d < 6; d++)
+            r->keypoints[i][d / 3][d % 3] = (double)(d % 3 == 2 ? k % 3 : 1) / (double)(1 + i);
+        r->object_points[i] = (int8_t)(i % 4);
+        for (uint64_t j = 0; j < i % 4; j++, r->n_points++)
+            r->points[r->n_points][0] = r->points[r->n_points][1] = (int16_t)(r->n_points - 2);
+        r->object_runs[i] = i ? 3 : 0;
+        for (uint32_t j = 0; i && j < 3; j++) /* of a PNG of 5 x 3 pixels */
+            r->runs[r->n_runs++] = j == 1 ? 13 : 1;
+    }
+}
+
+/* A list of n items: texts, bytes or images, by kind. Returns owned in value->data. */
+static int make_list(struct pstk_value *value, uint32_t kind, uint64_t n, struct pstk_error *err)
+{
+    static const char words[] = "größe";
+    struct pstk_list_item items[MAX_OBJECTS];
+    void *data;
+    memset(items, 0, sizeof items);
+    for (uint64_t i = 0; i < n; i++) {
+        items[i].data = kind == PSTK_FIELD_IMAGE_LIST && i % 2 ? (const void *)tiny_jpeg : tiny_png;
+        items[i].size = kind == PSTK_FIELD_IMAGE_LIST && i % 2 ? sizeof tiny_jpeg : sizeof tiny_png;
+        if (kind == PSTK_FIELD_UTF8_LIST)
+            items[i] = (struct pstk_list_item){.data = words, .size = i < 2 ? i : sizeof words - 1};
+        if (kind == PSTK_FIELD_BYTES_LIST)
+            items[i] = (struct pstk_list_item){.data = words, .size = i};
+        if (kind == PSTK_FIELD_MASK_LIST)
+            items[i] = (struct pstk_list_item){.data = tiny_mask, .size = sizeof tiny_mask};
+    }
+    const int r = pstk_list_build(kind, items, n, &data, &value->size, err);
+    value->data = data;
+    return r;
+}
+
 /* Shape and elements of a value whose shape has several variable dimensions; its size. */
 static uint64_t shaped(uint8_t *out, const uint64_t *shape, uint32_t n_dims, uint32_t element)
 {
@@ -114,6 +222,7 @@ static int add(struct pstk_writer *w, uint64_t k, struct pstk_error *err)
     static struct record r;
     const uint64_t grid[2] = {k % 16, (k / 2) % 16}, cube[3] = {k % 8, 2, k % 6};
     fill(&r, k);
+    fill_objects(&r, k);
     uint64_t text = write_text((char *)r.text, k);
     struct pstk_value v[N_FIELDS] = {
         [0] = {tiny_jpeg, sizeof tiny_jpeg},
@@ -132,15 +241,28 @@ static int add(struct pstk_writer *w, uint64_t k, struct pstk_error *err)
         [13] = {r.pairs, k % 64 * 8},
         [14] = {r.grid, shaped(r.grid, grid, 2, 1)},
         [15] = {r.cube, shaped(r.cube, cube, 3, 2)},
+        [16] = {r.boxes, r.n_objects * sizeof r.boxes[0]},
+        [17] = {r.labels, r.n_objects * sizeof r.labels[0]},
+        [18] = {r.keypoints, r.n_objects * sizeof r.keypoints[0]},
+        [19] = {r.points, r.n_points * sizeof r.points[0]},
+        [20] = {r.object_points, r.n_objects},
+        [21] = {r.runs, r.n_runs * sizeof r.runs[0]},
+        [22] = {r.object_runs, r.n_objects * sizeof r.object_runs[0]},
     };
+    int result = 0;
+    for (uint32_t i = 23; result == 0 && i < N_FIELDS; i++)
+        result = make_list(&v[i], fields[i].kind, fields[i].rows[0] ? r.n_objects : k % 3, err);
     if (k % 4 == 1)
         v[0] = (struct pstk_value){tiny_png, sizeof tiny_png};
-    if (k % 4 != 2)
-        return pstk_writer_add(w, v, N_FIELDS, err);
-    v[0] = (struct pstk_value){r.pixels, sizeof r.pixels};
     const struct pstk_pixels pixels = {
         .size = sizeof pixels, .height = 9, .width = 7, .channels = 3, .bit_depth = 8};
-    return pstk_writer_add_pixels(w, v, N_FIELDS, &pixels, 1, err);
+    if (k % 4 == 2)
+        v[0] = (struct pstk_value){r.pixels, sizeof r.pixels};
+    if (result == 0)
+        result = pstk_writer_add_pixels(w, v, N_FIELDS, &pixels, k % 4 == 2, err);
+    for (uint32_t i = 23; i < N_FIELDS; i++)
+        pstk_free((void *)(uintptr_t)v[i].data);
+    return result;
 }
 
 static uint64_t number(int argc, char **argv, int i, uint64_t otherwise)

@@ -98,6 +98,25 @@ FIELD_UTF8 = 2
 FIELD_IMAGE = 3
 FIELD_SCALAR = 4
 FIELD_NDARRAY = 5
+FIELD_BOXES = 7
+FIELD_KEYPOINTS = 8
+FIELD_POLYGONS = 9
+FIELD_RLE = 10
+FIELD_UTF8_LIST = 11
+FIELD_IMAGE_LIST = 12
+FIELD_BYTES_LIST = 13
+FIELD_MASK_LIST = 14
+
+# enum pstk_form
+FORM_NONE = 0
+FORM_XYXY = 1
+FORM_XYWH = 2
+FORM_CXCYWH = 3
+
+# enum pstk_coordinates
+COORDINATES_NONE = 0
+COORDINATES_PIXELS = 1
+COORDINATES_UNIT = 2
 
 # enum pstk_codec
 CODEC_NONE = 0
@@ -189,7 +208,12 @@ NAMES: dict[str, dict[str, int]] = {
                 "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
                 "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE},
     "field_kind": {"bytes": FIELD_BYTES, "utf8": FIELD_UTF8, "image": FIELD_IMAGE, "scalar": FIELD_SCALAR,
-                   "ndarray": FIELD_NDARRAY},
+                   "ndarray": FIELD_NDARRAY, "boxes": FIELD_BOXES, "keypoints": FIELD_KEYPOINTS,
+                   "polygons": FIELD_POLYGONS, "rle": FIELD_RLE, "utf8_list": FIELD_UTF8_LIST,
+                   "image_list": FIELD_IMAGE_LIST, "bytes_list": FIELD_BYTES_LIST,
+                   "mask_list": FIELD_MASK_LIST},
+    "form": {"none": FORM_NONE, "xyxy": FORM_XYXY, "xywh": FORM_XYWH, "cxcywh": FORM_CXCYWH},
+    "coordinates": {"none": COORDINATES_NONE, "pixels": COORDINATES_PIXELS, "unit": COORDINATES_UNIT},
     "codec": {"none": CODEC_NONE, "zstd": CODEC_ZSTD, "planes": CODEC_PLANES},
     "kept": {"not_jpeg": KEPT_NOT_JPEG, "no_gain": KEPT_NO_GAIN, "incomplete": KEPT_INCOMPLETE,
              "unusual": KEPT_UNUSUAL, "damaged": KEPT_DAMAGED, "not_exact": KEPT_NOT_EXACT},
@@ -256,6 +280,11 @@ class Field(Structure):
         ("n_dims", c_uint32),
         ("reserved", c_uint32),
         ("shape", c_uint64 * 8),
+        ("of", c_char * 64),
+        ("rows", c_char * 64),
+        ("splits", c_char * 64),
+        ("form", c_uint32),
+        ("coordinates", c_uint32),
     ]
 
 
@@ -319,6 +348,19 @@ class MergeSettings(Structure):
         ("reserved", c_uint32),
         ("on_progress", ProgressFn),
         ("user", c_void_p),
+    ]
+
+
+class ListItem(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("size", c_uint64),
+        ("encoding", c_uint32),
+        ("width", c_uint32),
+        ("height", c_uint32),
+        ("channels", c_uint32),
+        ("bit_depth", c_uint32),
+        ("has_palette", c_uint32),
     ]
 
 
@@ -720,6 +762,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
                                    POINTER(Error)]),
     "pstk_merge_parts": (c_int, [POINTER(MergeSettings), POINTER(Error)]),
     "pstk_writer_commit_parts": (c_int, [POINTER(c_void_p), POINTER(c_char_p), c_uint32, POINTER(Error)]),
+    "pstk_list_build": (c_int, [c_uint32, POINTER(ListItem), c_uint64, POINTER(c_void_p), POINTER(c_uint64),
+                                POINTER(Error)]),
+    "pstk_list_read": (c_int64, [c_uint32, c_void_p, c_uint64, POINTER(ListItem), c_uint64, POINTER(Error)]),
     "pstk_image_check": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(c_uint32),
                                  POINTER(Error)]),
     "pstk_image_is_palette": (c_int, [c_void_p, c_uint64]),

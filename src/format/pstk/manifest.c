@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
-#include "record/value.h"
+#include "record/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>

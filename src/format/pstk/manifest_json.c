@@ -255,6 +255,45 @@ static uint32_t parse_codec(struct parse *parse, json_t *object)
     return 0;
 }
 
+/* A name, PSTK_MAX_NAME bytes at `to`: of a key that may be absent if it is optional. */
+static void parse_name(struct parse *parse, json_t *object, const char *key, int is_optional,
+                       char *to)
+{
+    if (is_optional && !json_object_get(object, key))
+        return;
+    const char *name = get_text(parse, object, key);
+    if (strlen(name) >= PSTK_MAX_NAME || !name[0])
+        fail_key(parse, key, "must have 1 to %d bytes", PSTK_MAX_NAME - 1);
+    else
+        memcpy(to, name, strlen(name));
+}
+
+/* A word of a list, or 0. */
+static uint32_t parse_word(struct parse *parse, json_t *object, const char *key,
+                           uint32_t (*word_parse)(const char *))
+{
+    const char *name = get_text(parse, object, key);
+    const uint32_t word = word_parse(name);
+    if (word == 0)
+        fail_key(parse, key, "is \"%.32s\", which this version does not know", name);
+    return word;
+}
+
+static void parse_attributes(struct parse *parse, json_t *object, struct pstk_field *field,
+                             uint32_t traits)
+{
+    if (traits & PSTK__TRAIT_OF)
+        parse_name(parse, object, "of", 0, field->of);
+    if (traits & (PSTK__TRAIT_ARRAY | PSTK__TRAIT_LIST))
+        parse_name(parse, object, "rows", 1, field->rows);
+    if (traits & PSTK__TRAIT_ARRAY)
+        parse_name(parse, object, "splits", 1, field->splits);
+    if (traits & PSTK__TRAIT_FORM)
+        field->form = parse_word(parse, object, "form", pstk__form_parse);
+    if (traits & PSTK__TRAIT_COORDINATES)
+        field->coordinates = parse_word(parse, object, "coordinates", pstk__coordinates_parse);
+}
+
 static void parse_field_schema(struct parse *parse, json_t *object, struct pstk_field *field)
 {
     const char *name = get_text(parse, object, "name");
@@ -264,14 +303,16 @@ static void parse_field_schema(struct parse *parse, json_t *object, struct pstk_
         memcpy(field->name, name, strlen(name));
     field->kind = pstk__field_kind_parse(get_text(parse, object, "kind"));
     if (field->kind == 0)
-        fail_key(parse, "kind", "must be bytes, utf8, image, scalar or ndarray");
-    if (field->kind == PSTK_FIELD_SCALAR || field->kind == PSTK_FIELD_NDARRAY) {
+        fail_key(parse, "kind", "is not a kind that this version knows");
+    const uint32_t traits = pstk__field_traits(field->kind);
+    if (field->kind == PSTK_FIELD_SCALAR || traits & PSTK__TRAIT_ARRAY) {
         field->dtype = pstk_dtype_parse(get_text(parse, object, "dtype"));
         if (field->dtype == 0)
             fail_key(parse, "dtype", "is not a dtype that this version knows");
     }
-    if (field->kind == PSTK_FIELD_NDARRAY)
+    if (traits & PSTK__TRAIT_ARRAY)
         parse_shape(parse, object, field);
+    parse_attributes(parse, object, field, traits);
     field->codec = parse_codec(parse, object);
     json_t *level = get(parse, object, "level", JSON_INTEGER, "a whole number");
     json_int_t n = level ? json_integer_value(level) : 0;
@@ -310,7 +351,7 @@ static void parse_field_stats(struct parse *parse, json_t *object, const struct 
     stats->max_plain_size = get_number(parse, object, "max_plain", UINT32_MAX);
     stats->stored_bytes = get_number(parse, object, "stored_bytes", INT64_MAX);
     stats->plain_bytes = get_number(parse, object, "plain_bytes", INT64_MAX);
-    if (field->kind == PSTK_FIELD_IMAGE) {
+    if (pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES) {
         stats->max_width = (uint32_t)get_number(parse, object, "max_width", UINT32_MAX);
         stats->max_height = (uint32_t)get_number(parse, object, "max_height", UINT32_MAX);
     }
@@ -321,29 +362,36 @@ static void parse_field_stats(struct parse *parse, json_t *object, const struct 
         stats->n_equivalent = get_number(parse, object, "equivalent", INT64_MAX);
 }
 
-/* Keys common to all kinds stand first; those of an image, a scalar and an ndarray follow. */
+/* Those of all kinds, and those of what a kind has. */
 static void check_field_keys(struct parse *parse, json_t *object, const struct pstk_field *field)
 {
-    static const char *const keys[] = {
-        "equivalent",  "max_width", "max_height", "name",      "kind",
-        "codec",       "level",     "max_stored", "max_plain", "stored_bytes",
-        "plain_bytes", "encodings", "codecs",     "dtype",     "shape",
+    static const char *const all[] = {"name",       "kind",      "codec",        "level",
+                                      "max_stored", "max_plain", "stored_bytes", "plain_bytes",
+                                      "encodings",  "codecs"};
+    const uint32_t traits = pstk__field_traits(field->kind);
+    const uint32_t is_array = traits & PSTK__TRAIT_ARRAY;
+    const struct {
+        const char *key;
+        uint32_t is_known;
+    } some[] = {
+        {"dtype", is_array || field->kind == PSTK_FIELD_SCALAR},
+        {"shape", is_array},
+        {"max_width", traits & PSTK__TRAIT_IMAGES},
+        {"max_height", traits & PSTK__TRAIT_IMAGES},
+        {"equivalent", field->codec == PSTK_CODEC_PLANES},
+        {"of", traits & PSTK__TRAIT_OF},
+        {"rows", traits & (PSTK__TRAIT_ARRAY | PSTK__TRAIT_LIST)},
+        {"splits", is_array},
+        {"form", traits & PSTK__TRAIT_FORM},
+        {"coordinates", traits & PSTK__TRAIT_COORDINATES},
     };
-    const size_t n = sizeof keys / sizeof keys[0];
-    const size_t skip = field->codec != PSTK_CODEC_PLANES;
-    switch (field->kind) {
-    case PSTK_FIELD_IMAGE:
-        check_keys(parse, object, keys + skip, n - 2 - skip);
-        break;
-    case PSTK_FIELD_SCALAR:
-        check_keys(parse, object, keys + 3, n - 4);
-        break;
-    case PSTK_FIELD_NDARRAY:
-        check_keys(parse, object, keys + 3, n - 3);
-        break;
-    default:
-        check_keys(parse, object, keys + 3, n - 5);
-    }
+    const char *known[(sizeof all + sizeof some) / sizeof all[0]];
+    size_t n = sizeof all / sizeof all[0];
+    memcpy(known, all, sizeof all);
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
+        if (some[i].is_known)
+            known[n++] = some[i].key;
+    check_keys(parse, object, known, n);
 }
 
 static void parse_fields(struct parse *parse, const struct pstk__json_piece *piece)

@@ -71,6 +71,21 @@ static void print_counts(struct text *text, const char *key, const uint64_t *cou
     text_print(text, "}");
 }
 
+/* Names of fields and axes, which need no escapes, and words. */
+static void print_attributes(struct text *text, const struct pstk_field *field)
+{
+    if (field->of[0])
+        text_print(text, ",\"of\":\"%s\"", field->of);
+    if (field->rows[0])
+        text_print(text, ",\"rows\":\"%s\"", field->rows);
+    if (field->splits[0])
+        text_print(text, ",\"splits\":\"%s\"", field->splits);
+    if (field->form)
+        text_print(text, ",\"form\":\"%s\"", pstk__form_name(field->form));
+    if (field->coordinates)
+        text_print(text, ",\"coordinates\":\"%s\"", pstk__coordinates_name(field->coordinates));
+}
+
 static void print_field(struct text *text, const struct pstk_field *field,
                         const struct pstk_field_stats *stats)
 {
@@ -81,13 +96,14 @@ static void print_field(struct text *text, const struct pstk_field *field,
     for (uint32_t d = 0; d < field->n_dims; d++)
         text_print(text, "%s%llu%s", d ? "," : ",\"shape\":[", (unsigned long long)field->shape[d],
                    d + 1 == field->n_dims ? "]" : "");
+    print_attributes(text, field);
     text_print(text, ",\"codec\":\"%s\",\"level\":%d", pstk__codec_name(field->codec),
                field->codec_level);
     text_print(
         text, ",\"max_stored\":%llu,\"max_plain\":%llu,\"stored_bytes\":%llu,\"plain_bytes\":%llu",
         (unsigned long long)stats->max_stored_size, (unsigned long long)stats->max_plain_size,
         (unsigned long long)stats->stored_bytes, (unsigned long long)stats->plain_bytes);
-    if (field->kind == PSTK_FIELD_IMAGE)
+    if (pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES)
         text_print(text, ",\"max_width\":%u,\"max_height\":%u", stats->max_width,
                    stats->max_height);
     print_counts(text, "encodings", stats->n_encoding, pstk__encoding_name, PSTK__N_ENCODINGS);

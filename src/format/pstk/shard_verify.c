@@ -12,6 +12,8 @@
 #include "image/planes/decode.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
+#include "record/axes.h"
+#include "record/list.h"
 #include "record/value.h"
 
 #include <fcntl.h>
@@ -41,9 +43,12 @@ struct pstk__shard_verifier {
     const struct pstk__verify_input *input; /* borrowed */
     struct piece records;
     struct piece pages;
-    uint8_t *plain; /* owned; one decompressed value */
-    uint64_t plain_capacity;
-    void *decoder_memory; /* owned */
+    /* Owned, decompressed values by field: of all at [0], except those that pstk__axes_reads needs
+     * once the whole record was checked. */
+    uint8_t *plain[1 + PSTK_MAX_FIELDS];
+    uint64_t plain_capacity[1 + PSTK_MAX_FIELDS];
+    struct pstk__axes_value values[PSTK_MAX_FIELDS]; /* of the record at hand */
+    void *decoder_memory;                            /* owned */
     struct pstk__decoder *decoder;
     struct pstk__arena arena;   /* for image; grows by being opened anew */
     struct pstk__arena scratch; /* for fields stored as planes; grows by being opened anew */
@@ -139,7 +144,8 @@ void pstk__shard_verifier_close(struct pstk__shard_verifier *verifier)
     pstk__arena_close(&verifier->scratch);
     free(verifier->records.bytes);
     free(verifier->pages.bytes);
-    free(verifier->plain);
+    for (uint32_t i = 0; i <= PSTK_MAX_FIELDS; i++)
+        free(verifier->plain[i]);
     free(verifier->decoder_memory);
     free(verifier);
 }
@@ -395,16 +401,71 @@ static int check_image(struct pstk__shard_verifier *verifier, const struct pstk_
     return verifier->input->decode ? decode_image(verifier, record, i, plain, &info, err) : 0;
 }
 
+/* An image of a list, which lies uncompressed in the record. */
+static int check_item(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
+                      uint32_t i, const struct pstk__field_view *item, struct pstk_error *err)
+{
+    char text[160];
+    struct pstk__image_info info = {.encoding = item->encoding,
+                                    .width = item->width,
+                                    .height = item->height,
+                                    .orientation = 1,
+                                    .channels = item->channels,
+                                    .bit_depth = item->bit_depth,
+                                    .has_palette = (item->flags & PSTK__FIELD_PALETTE) != 0};
+    const char *wrong = pstk__list_check_image(item, text);
+    if (wrong)
+        return tell_field(verifier, record, i, "an item is wrong: %s", wrong);
+    if (!verifier->input->decode || item->encoding == PSTK_ENCODING_PIXELS)
+        return 0;
+    struct summed summed = {
+        .image = {pstk__image_decoder(item->encoding), item->data, item->plain_size, &info}};
+    const int result = open_image(verifier, &info, err);
+    if (result < 0)
+        return result;
+    const int decoded = decode_whole(verifier, record, i, &summed, err);
+    return decoded < 0 ? decoded : 0;
+}
+
+/* The images of a list, and the largest sides in its entry. */
+static int check_list(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
+                      uint32_t i, const void *plain, struct pstk_error *err)
+{
+    const struct pstk__field_view *v = &record->fields[i];
+    const uint32_t kind = record->schema->fields[i].kind;
+    struct pstk__list list;
+    struct pstk__field_view item;
+    uint32_t width, height;
+    char text[160];
+    int r = 0;
+    pstk__list_sides(kind, plain, v->plain_size, &width, &height);
+    if (width != v->width || height != v->height)
+        return tell_field(verifier, record, i,
+                          "its largest item has %u x %u pixels, its record says %u x %u", width,
+                          height, v->width, v->height);
+    if (pstk__list_begin(&list, kind, plain, v->plain_size, text))
+        return 0; /* which pstk__value_check has reported */
+    while (r == 0 && list.i < list.n && !pstk__list_next(&list, &item, text))
+        r = check_item(verifier, record, i, &item, err);
+    return r;
+}
+
 static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
                        uint32_t i, const void *plain, struct pstk_error *err)
 {
     const struct pstk__field_view *field_view = &record->fields[i];
     const struct pstk_field *field = &record->schema->fields[i];
     char text[160];
+    verifier->values[i] = (struct pstk__axes_value){plain, field_view->plain_size,
+                                                    field_view->width, field_view->height};
     if (field->kind == PSTK_FIELD_IMAGE)
         return check_image(verifier, record, i, plain, err);
     const char *wrong = pstk__value_check(field, plain, field_view->plain_size, text);
-    return wrong ? tell_field(verifier, record, i, "%s", wrong) : 0;
+    if (wrong)
+        return tell_field(verifier, record, i, "%s", wrong);
+    return pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES
+               ? check_list(verifier, record, i, plain, err)
+               : 0;
 }
 
 /* The memory that pstk__field_read asks for: it grows to the largest value. */
@@ -414,8 +475,9 @@ static int find_memory(void *user, const struct pstk__record *record, uint32_t i
     struct pstk__shard_verifier *verifier = user;
     const struct pstk__field_view *field_view = &record->fields[i];
     const uint64_t scratch = pstk__field_scratch(field_view);
+    const uint32_t k = pstk__axes_reads(record->schema, i) ? i + 1 : 0;
     const int result =
-        grow(&verifier->plain, &verifier->plain_capacity, field_view->plain_size, err);
+        grow(&verifier->plain[k], &verifier->plain_capacity[k], field_view->plain_size, err);
     if (result < 0)
         return result;
     if (scratch > verifier->scratch.size) {
@@ -426,7 +488,7 @@ static int find_memory(void *user, const struct pstk__record *record, uint32_t i
     *out = (struct pstk__field_memory){.decoder = verifier->decoder,
                                        .dictionary = verifier->dictionary[i],
                                        .scratch = &verifier->scratch,
-                                       .plain = verifier->plain};
+                                       .plain = verifier->plain[k]};
     return 0;
 }
 
@@ -492,6 +554,21 @@ static int read_record(struct pstk__shard_verifier *verifier, const struct pstk_
     return r < 0 ? r : 1;
 }
 
+/* What the fields of an intact record have in common; not where a dictionary is lost, and with it
+ * values. */
+static int check_axes(struct pstk__shard_verifier *verifier, const struct pstk__record *record)
+{
+    uint32_t field;
+    char text[320];
+    if (!record->schema->links.has_axes)
+        return 0;
+    for (uint32_t i = 0; i < record->schema->n_fields; i++)
+        if (verifier->dictionary_lost[i])
+            return 0;
+    const char *wrong = pstk__axes_check(record->schema, verifier->values, &field, text);
+    return wrong ? tell_field(verifier, record, field, "%s", wrong) : 0;
+}
+
 /* Count a record in what was found, if it is intact. */
 static int check_record(struct pstk__shard_verifier *verifier, const struct pstk__shard_header *h,
                         const struct pstk__record_place *place, struct pstk_error *err)
@@ -509,6 +586,8 @@ static int check_record(struct pstk__shard_verifier *verifier, const struct pstk
         return report(verifier);
     for (uint32_t i = 0; r == 0 && i < schema->n_fields; i++)
         r = check_field(verifier, &record, i, err);
+    if (r == 0 && verifier->found->n_bad == n_bad)
+        r = check_axes(verifier, &record);
     if (r == 0 && verifier->found->n_bad == n_bad) {
         pstk__identity_add(&verifier->found->identity, schema, record.fields);
         pstk__tally_add(verifier->found->stats, schema, record.fields);

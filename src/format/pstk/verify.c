@@ -214,7 +214,8 @@ static int compare(struct verify *verify, uint32_t i, const char *key, uint64_t 
 static int compare_field(struct verify *verify, uint32_t i)
 {
     const struct pstk_field_stats *a = &verify->manifest.stats[i], *b = &verify->total.stats[i];
-    int is_image = verify->manifest.schema.fields[i].kind == PSTK_FIELD_IMAGE;
+    const uint32_t kind = verify->manifest.schema.fields[i].kind;
+    const int has_images = (pstk__field_traits(kind) & PSTK__TRAIT_IMAGES) != 0;
     int r = compare(verify, i, "max_stored", a->max_stored_size, b->max_stored_size);
     if (r == 0)
         r = compare(verify, i, "max_plain", a->max_plain_size, b->max_plain_size);
@@ -222,15 +223,15 @@ static int compare_field(struct verify *verify, uint32_t i)
         r = compare(verify, i, "stored_bytes", a->stored_bytes, b->stored_bytes);
     if (r == 0)
         r = compare(verify, i, "plain_bytes", a->plain_bytes, b->plain_bytes);
-    if (r == 0 && is_image)
+    if (r == 0 && has_images)
         r = compare(verify, i, "max_width", a->max_width, b->max_width);
-    if (r == 0 && is_image)
+    if (r == 0 && has_images)
         r = compare(verify, i, "max_height", a->max_height, b->max_height);
     for (uint32_t k = 0; r == 0 && k < PSTK__N_ENCODINGS_ROOM; k++)
         r = compare(verify, i, "encodings", a->n_encoding[k], b->n_encoding[k]);
     for (uint32_t k = 0; r == 0 && k < PSTK__N_CODECS_ROOM; k++)
         r = compare(verify, i, "codecs", a->n_codec[k], b->n_codec[k]);
-    if (r == 0 && is_image)
+    if (r == 0 && has_images)
         r = compare(verify, i, "equivalent", a->n_equivalent, b->n_equivalent);
     return r;
 }

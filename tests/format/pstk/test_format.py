@@ -8,6 +8,7 @@ their checksums.
 """
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ def tiny_images():
     return [bytes(int(x, 16) for x in re.findall(r"0x(\w\w)", a)) for a in arrays]
 
 
-JPEG, PNG = tiny_images()
+JPEG, PNG, MASK = tiny_images()
 
 
 def text(k):
@@ -52,6 +53,37 @@ def shaped(shape, element):
     return head + bytes((i // 2) & 0xFF for i in range(n))
 
 
+def list_of(items):
+    return struct.pack("<%dI" % (1 + len(items)), len(items), *map(len, items)) + b"".join(items)
+
+
+def images_of(items):
+    heads = {JPEG: (1, 1, 8, 0, 16, 8), PNG: (2, 3, 8, 0, 5, 3), MASK: (2, 1, 8, 2, 2, 2)}
+    value = struct.pack("<I12x", len(items)) + b"".join(struct.pack("<I4B2I", len(x), *heads[x]) for x in items)
+    for x in items:
+        value += bytes(-len(value) % 16) + x
+    return value
+
+
+def objects(k):
+    n, few = k % 6, k % 3
+    points = [p for i in range(n) for p in range(i % 4)]
+    return {
+        "boxes": struct.pack("<%df" % (4 * n), *(i + d + 0.5 for i in range(n) for d in range(4))),
+        "labels": struct.pack("<%dq" % n, *(k * i % 7 for i in range(n))),
+        "keypoints": struct.pack("<%dd" % (6 * n), *((few if d % 3 == 2 else 1) / (1 + i)
+                                                     for i in range(n) for d in range(6))),
+        "points": struct.pack("<%dh" % (2 * len(points)), *(x // 2 - 2 for x in range(2 * len(points)))),
+        "object_points": bytes(i % 4 for i in range(n)),
+        "runs": struct.pack("<3I", 1, 13, 1) * max(n - 1, 0),
+        "object_runs": struct.pack("<%dQ" % n, *(3 if i else 0 for i in range(n))),
+        "captions": list_of(["größe".encode()[:i] if i < 2 else "größe".encode() for i in range(n)]),
+        "pictures": images_of([(PNG, JPEG)[i % 2] for i in range(few)]),
+        "blobs": list_of(["größe".encode()[:i] for i in range(few)]),
+        "masks": images_of([MASK] * n),
+    }
+
+
 def expected(k):
     pixels = bytes((k + i * 5) & 0xFF for i in range(9 * 7 * 3))
     record = text(k)
@@ -70,6 +102,7 @@ def expected(k):
         "one_variable": bytes((k ^ i) & 0xFF for i in range(k % 64 * 8)),
         "variable": shaped((k % 16, k // 2 % 16), 1),
         "variable_zstd": shaped((k % 8, 2, k % 6), 2),
+        **objects(k),
     }
 
 

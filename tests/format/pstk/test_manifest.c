@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static int with_kinds; /* 1: the sample has fields with attributes, too */
+
 /* A manifest with something of everything. */
 static int make_manifest(struct pstk__manifest *m)
 {
@@ -22,19 +24,38 @@ static int make_manifest(struct pstk__manifest *m)
          .dtype = PSTK_F32,
          .n_dims = 2,
          .shape = {0, 4}},
+        {.name = "box",
+         .kind = PSTK_FIELD_BOXES,
+         .dtype = PSTK_F32,
+         .n_dims = 2,
+         .shape = {0, 4},
+         .of = "jpg",
+         .rows = "objects",
+         .form = PSTK_FORM_XYWH,
+         .coordinates = PSTK_COORDINATES_UNIT},
+        {.name = "len",
+         .kind = PSTK_FIELD_NDARRAY,
+         .dtype = PSTK_U8,
+         .n_dims = 1,
+         .rows = "objects",
+         .splits = "masks"},
+        {.name = "mask", .kind = PSTK_FIELD_MASK_LIST, .of = "jpg", .rows = "masks"},
     };
+    const uint32_t n_fields = with_kinds ? 7 : 4;
     static const char *const names[] = {"tench, \"fish\"", "caf\xc3\xa9\n\\"};
     uint32_t numbers[] = {0};
     char dictionary[] = "d0.zdict", first[] = "s-0.pstk", second[] = "s-1.pstk";
     memset(m, 0, sizeof *m);
-    pstk__schema_init(&m->schema, fields, 4, NULL);
-    for (int i = 0; i < 4; i++)
+    pstk__schema_init(&m->schema, fields, n_fields, NULL);
+    for (uint32_t i = 0; i < n_fields; i++)
         m->stats[i] = (struct pstk_field_stats){.size = sizeof m->stats[i],
                                                 .max_stored_size = 1000,
                                                 .max_plain_size = 2000,
                                                 .stored_bytes = 5000,
                                                 .plain_bytes = 14000,
                                                 .n_codec = {3, 4}};
+    if (with_kinds)
+        m->stats[6].max_width = 31;
     m->stats[0].max_width = 640;
     m->stats[0].max_height = 480;
     m->stats[0].n_encoding[PSTK_ENCODING_JPEG] = 5;
@@ -131,6 +152,65 @@ TEST(a_manifest_comes_back_as_it_was_printed)
     pstk__manifest_free(&made);
     free(text);
     free(again);
+}
+
+TEST(attributes_come_back_as_they_were_printed)
+{
+    uint64_t size, size_again;
+    struct pstk__manifest m, made;
+    char *again;
+    with_kinds = 1;
+    char *text = make_text(&size);
+    CHECK(strstr(text, "\"dtype\":\"f32\",\"shape\":[0,4],\"of\":\"jpg\",\"rows\":\"objects\","
+                       "\"form\":\"xywh\",\"coordinates\":\"unit\",\"codec\":\"none\""));
+    CHECK(strstr(text, "\"shape\":[0],\"rows\":\"objects\",\"splits\":\"masks\","));
+    CHECK_EQ(pstk__manifest_parse(&m, text, size, "m", NULL), 0);
+    CHECK_EQ(make_manifest(&made), 0);
+    CHECK(memcmp(&m.schema, &made.schema, sizeof m.schema) == 0);
+    CHECK(memcmp(m.stats, made.stats, sizeof m.stats) == 0);
+    CHECK_EQ(pstk__manifest_print(&m, &again, &size_again, NULL), 0);
+    CHECK(size == size_again && memcmp(text, again, size) == 0);
+    pstk__manifest_free(&m);
+    pstk__manifest_free(&made);
+    free(text);
+    free(again);
+    with_kinds = 0;
+}
+
+TEST(each_wrong_attribute_is_named)
+{
+    static const struct {
+        const char *from, *to, *names;
+    } edits[] = {
+        {",\"form\":\"xywh\"", "", "fields[4].form is missing"},
+        {"\"form\":\"xywh\"", "\"form\":\"yxyx\"", "fields[4].form is \"yxyx\""},
+        {"\"form\":\"xywh\"", "\"form\":2", "fields[4].form must be a text"},
+        {",\"coordinates\":\"unit\"", "", "fields[4].coordinates is missing"},
+        {"\"coordinates\":\"unit\"", "\"coordinates\":\"metres\"", "fields[4].coordinates is"},
+        {",\"of\":\"jpg\"", "", "fields[4].of is missing"},
+        {"\"of\":\"jpg\"", "\"of\":\"cls\"", "of: value is \"cls\""},
+        {"\"of\":\"jpg\"", "\"of\":\"\"", "fields[4].of must have 1 to 63 bytes"},
+        {"\"rows\":\"objects\"", "\"rows\":\"a/b\"", "rows: value is \"a/b\""},
+        {"\"rows\":\"objects\"", "\"rows\":[]", "fields[4].rows must be a text"},
+        {"\"splits\":\"masks\"", "\"splits\":\"nothing\"", "splits: value is \"nothing\""},
+        {"\"kind\":\"image\"", "\"kind\":\"image\",\"of\":\"jpg\"", "fields[0].of is unknown"},
+        {"\"kind\":\"scalar\"", "\"kind\":\"scalar\",\"rows\":\"x\"", "fields[1].rows is unknown"},
+        {"\"kind\":\"utf8\"", "\"kind\":\"utf8\",\"form\":\"xyxy\"", "fields[2].form is unknown"},
+        {"\"kind\":\"utf8\"", "\"kind\":\"utf8\",\"splits\":\"masks\"",
+         "fields[2].splits is unknown"},
+        {",\"max_width\":31", "", "fields[6].max_width is missing"},
+        {"\"kind\":\"mask_list\"", "\"kind\":\"utf8_list\"", "fields[6].of is unknown"},
+    };
+    with_kinds = 1;
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        struct pstk_error err;
+        int r = parse_edited(edits[i].from, edits[i].to, &err);
+        if (r != PSTK_EBADMSG || !strstr(err.message, edits[i].names))
+            printf("# edit %zu: %s\n", i, err.message);
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, edits[i].names));
+    }
+    with_kinds = 0;
 }
 
 TEST(every_flipped_bit_and_every_cut_is_found)
@@ -574,6 +654,8 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_manifest_comes_back_as_it_was_printed),
+        CASE(attributes_come_back_as_they_were_printed),
+        CASE(each_wrong_attribute_is_named),
         CASE(every_flipped_bit_and_every_cut_is_found),
         CASE(another_version_is_named_before_its_keys_are_looked_at),
         CASE(a_required_feature_that_is_unknown_is_named_before_keys_are_looked_at),

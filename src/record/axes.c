@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/axes.h"
+
+#include "base/little.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define WRONG(...) (snprintf(text, 320, __VA_ARGS__), text)
+
+int pstk__axes_reads(const struct pstk__schema *schema, uint32_t i)
+{
+    const struct pstk_field *field = &schema->fields[i];
+    const int is_list = (pstk__field_traits(field->kind) & PSTK__TRAIT_LIST) != 0;
+    return field->splits[0] || field->kind == PSTK_FIELD_RLE || (is_list && field->rows[0]);
+}
+
+/* Rows of an array whose first dimension alone is variable, or items of a list. */
+static uint64_t n_rows(const struct pstk_field *field, const struct pstk__axes_value *value)
+{
+    uint64_t row = pstk_dtype_size(field->dtype);
+    if (pstk__field_traits(field->kind) & PSTK__TRAIT_LIST)
+        return pstk__get32(value->data);
+    for (uint32_t d = 1; d < field->n_dims; d++)
+        row *= field->shape[d];
+    return value->size / row;
+}
+
+/* Element k of an array of integers; UINT64_MAX when it is below 0. */
+static uint64_t length_at(const struct pstk_field *field, const uint8_t *data, uint64_t k)
+{
+    const uint32_t size = pstk_dtype_size(field->dtype);
+    const uint8_t *at = data + k * size;
+    const int is_signed = field->dtype == PSTK_I8 || field->dtype == PSTK_I16 ||
+                          field->dtype == PSTK_I32 || field->dtype == PSTK_I64;
+    if (is_signed && at[size - 1] & 0x80)
+        return UINT64_MAX;
+    switch (size) {
+    case 1:
+        return at[0];
+    case 2:
+        return pstk__get16(at);
+    case 4:
+        return pstk__get32(at);
+    default:
+        return pstk__get64(at);
+    }
+}
+
+static const char *check_rows(const struct pstk__schema *schema,
+                              const struct pstk__axes_value *values, uint32_t i, char text[320])
+{
+    const uint32_t first = (uint32_t)schema->links.axis[i];
+    const uint64_t n = n_rows(&schema->fields[i], &values[i]);
+    const uint64_t n_first = n_rows(&schema->fields[first], &values[first]);
+    return n == n_first ? NULL
+                        : WRONG("rows: value is %" PRIu64 "; must be %" PRIu64
+                                ", as field %s has on the axis %s",
+                                n, n_first, schema->fields[first].name, schema->fields[i].rows);
+}
+
+/* Lengths are at least 0 and add up to the rows of the axis: sums stay below 2^33, for each length
+ * is compared with what is left. */
+static const char *check_split(const struct pstk__schema *schema,
+                               const struct pstk__axes_value *values, uint32_t i, char text[320])
+{
+    const struct pstk_field *field = &schema->fields[i];
+    const uint32_t first = (uint32_t)schema->links.split[i];
+    const uint64_t n = n_rows(&schema->fields[first], &values[first]),
+                   n_lengths = n_rows(field, &values[i]);
+    uint64_t sum = 0;
+    for (uint64_t k = 0; k < n_lengths; k++) {
+        const uint64_t length = length_at(field, values[i].data, k);
+        if (length > n - sum)
+            return WRONG("splits: lengths 0 to %" PRIu64 " are negative or add up to more; must "
+                         "add up to %" PRIu64 ", the rows of field %s on the axis %s",
+                         k, n, schema->fields[first].name, field->splits);
+        sum += length;
+    }
+    return sum == n ? NULL
+                    : WRONG("splits: sum is %" PRIu64 "; must be %" PRIu64
+                            ", the rows of field %s on the axis %s",
+                            sum, n, schema->fields[first].name, field->splits);
+}
+
+/* One mask: runs that add up to the pixels of its image; without runs there is no mask. */
+static const char *check_mask(const struct pstk__schema *schema,
+                              const struct pstk__axes_value *values, uint32_t i, uint64_t from,
+                              uint64_t n, char text[320])
+{
+    const uint32_t of = (uint32_t)schema->links.of[i];
+    const uint64_t n_pixels = (uint64_t)values[of].width * values[of].height;
+    uint64_t sum = 0; /* of fewer than 2^30 runs below 2^32 */
+    for (uint64_t k = 0; k < n; k++)
+        sum += pstk__get32(values[i].data + 4 * (from + k));
+    return n == 0 || sum == n_pixels
+               ? NULL
+               : WRONG("runs %" PRIu64 " to %" PRIu64 ": sum is %" PRIu64 "; must be %" PRIu64
+                       ", the pixels of field %s",
+                       from, from + n - 1, sum, n_pixels, schema->fields[of].name);
+}
+
+/* After check_split: the lengths add up to the runs. */
+static const char *check_rle(const struct pstk__schema *schema,
+                             const struct pstk__axes_value *values, uint32_t i, char text[320])
+{
+    const int32_t by = schema->links.split_by[i];
+    const uint64_t n_runs = values[i].size / 4;
+    const char *wrong = NULL;
+    uint64_t from = 0;
+    if (by < 0)
+        return check_mask(schema, values, i, 0, n_runs, text);
+    const struct pstk_field *lengths = &schema->fields[by];
+    const uint64_t n = n_rows(lengths, &values[by]);
+    for (uint64_t k = 0; !wrong && k < n; k++) {
+        const uint64_t length = length_at(lengths, values[by].data, k);
+        wrong = check_mask(schema, values, i, from, length, text);
+        from += length;
+    }
+    return wrong;
+}
+
+const char *pstk__axes_check(const struct pstk__schema *schema,
+                             const struct pstk__axes_value *values, uint32_t *field, char text[320])
+{
+    const char *wrong = NULL;
+    for (uint32_t i = 0; schema->links.has_axes && !wrong && i < schema->n_fields; i++) {
+        *field = i;
+        if (schema->links.axis[i] >= 0)
+            wrong = check_rows(schema, values, i, text);
+    }
+    for (uint32_t i = 0; schema->links.has_axes && !wrong && i < schema->n_fields; i++) {
+        *field = i;
+        if (schema->links.split[i] >= 0)
+            wrong = check_split(schema, values, i, text);
+    }
+    for (uint32_t i = 0; schema->links.has_axes && !wrong && i < schema->n_fields; i++) {
+        *field = i;
+        if (schema->fields[i].kind == PSTK_FIELD_RLE)
+            wrong = check_rle(schema, values, i, text);
+    }
+    return wrong;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/test.h"
+
+#include "record/axes.h"
+
+enum { IMG, BOX, LAB, PARTS, POINTS, RUN_LENGTHS, RUNS, CAPTIONS, N };
+
+static const struct pstk_field fields[N] = {
+    [IMG] = {.name = "img", .kind = PSTK_FIELD_IMAGE},
+    [BOX] = {.name = "box",
+             .kind = PSTK_FIELD_BOXES,
+             .dtype = PSTK_F32,
+             .n_dims = 2,
+             .shape = {0, 4},
+             .of = "img",
+             .rows = "objects",
+             .form = PSTK_FORM_XYXY,
+             .coordinates = PSTK_COORDINATES_PIXELS},
+    [LAB] = {.name = "lab",
+             .kind = PSTK_FIELD_NDARRAY,
+             .dtype = PSTK_I64,
+             .n_dims = 1,
+             .rows = "objects"},
+    [PARTS] = {.name = "parts",
+               .kind = PSTK_FIELD_NDARRAY,
+               .dtype = PSTK_I16,
+               .n_dims = 1,
+               .rows = "objects",
+               .splits = "points"},
+    [POINTS] = {.name = "points",
+                .kind = PSTK_FIELD_POLYGONS,
+                .dtype = PSTK_F64,
+                .n_dims = 2,
+                .shape = {0, 2},
+                .of = "img",
+                .rows = "points",
+                .coordinates = PSTK_COORDINATES_UNIT},
+    [RUN_LENGTHS] = {.name = "lengths",
+                     .kind = PSTK_FIELD_NDARRAY,
+                     .dtype = PSTK_U64,
+                     .n_dims = 1,
+                     .rows = "objects",
+                     .splits = "runs"},
+    [RUNS] = {.name = "runs",
+              .kind = PSTK_FIELD_RLE,
+              .dtype = PSTK_U32,
+              .n_dims = 1,
+              .of = "img",
+              .rows = "runs"},
+    [CAPTIONS] = {.name = "captions", .kind = PSTK_FIELD_UTF8_LIST, .rows = "objects"},
+};
+
+static const float boxes[3][4];
+static const int64_t labels[3];
+static const int16_t parts[3] = {2, 0, 3};
+static const double points[5][2];
+static const uint64_t lengths[3] = {3, 0, 2};
+/* Two masks of 4 x 2 pixels, the second one full. */
+static const uint32_t runs[5] = {2, 5, 1, 0, 8};
+static const uint32_t three_texts[4] = {3};
+
+/* A record of three objects in which all agrees. */
+static void make(struct pstk__schema *schema, struct pstk__axes_value *values)
+{
+    const struct pstk__axes_value good[N] = {
+        [IMG] = {NULL, 100, 4, 2},
+        [BOX] = {(const uint8_t *)boxes, sizeof boxes, 0, 0},
+        [LAB] = {(const uint8_t *)labels, sizeof labels, 0, 0},
+        [PARTS] = {(const uint8_t *)parts, sizeof parts, 0, 0},
+        [POINTS] = {(const uint8_t *)points, sizeof points, 0, 0},
+        [RUN_LENGTHS] = {(const uint8_t *)lengths, sizeof lengths, 0, 0},
+        [RUNS] = {(const uint8_t *)runs, sizeof runs, 0, 0},
+        [CAPTIONS] = {(const uint8_t *)three_texts, sizeof three_texts, 0, 0},
+    };
+    CHECK_EQ(pstk__schema_init(schema, fields, N, NULL), 0);
+    memcpy(values, good, sizeof good);
+}
+
+static int check(const struct pstk__schema *schema, const struct pstk__axes_value *values,
+                 uint32_t wrong_field, const char *says)
+{
+    uint32_t field = 99;
+    char text[320];
+    const char *wrong = pstk__axes_check(schema, values, &field, text);
+    if (!wrong || field != wrong_field || !strstr(wrong, says))
+        printf("# field %u: %s\n", field, wrong ? wrong : "nothing wrong");
+    return wrong && field == wrong_field && strstr(wrong, says);
+}
+
+TEST(a_record_whose_rows_lengths_and_runs_agree_is_right)
+{
+    struct pstk__schema schema;
+    struct pstk__axes_value values[N];
+    uint32_t field;
+    char text[320];
+    make(&schema, values);
+    CHECK(schema.links.has_axes);
+    CHECK(pstk__axes_check(&schema, values, &field, text) == NULL);
+    for (uint32_t i = 0; i < N; i++)
+        values[i].size = i == CAPTIONS ? 4 : 0; /* no object at all */
+    values[CAPTIONS].data = (const uint8_t[4]){0};
+    CHECK(pstk__axes_check(&schema, values, &field, text) == NULL);
+}
+
+TEST(only_lists_lengths_and_runs_are_read)
+{
+    struct pstk__schema schema;
+    struct pstk__axes_value values[N];
+    make(&schema, values);
+    for (uint32_t i = 0; i < N; i++)
+        CHECK_EQ(pstk__axes_reads(&schema, i),
+                 i == PARTS || i == RUN_LENGTHS || i == RUNS || i == CAPTIONS);
+}
+
+TEST(another_number_of_rows_is_found_in_arrays_and_lists)
+{
+    struct pstk__schema schema;
+    struct pstk__axes_value values[N];
+    make(&schema, values);
+    values[LAB].size -= 8;
+    CHECK(check(&schema, values, LAB,
+                "rows: value is 2; must be 3, as field box has on the axis "
+                "objects"));
+    make(&schema, values);
+    values[CAPTIONS].data = (const uint8_t[4]){4};
+    CHECK(check(&schema, values, CAPTIONS, "rows: value is 4; must be 3"));
+    make(&schema, values);
+    values[BOX].size -= 16;
+    CHECK(check(&schema, values, LAB, "rows: value is 3; must be 2"));
+}
+
+TEST(lengths_that_do_not_add_up_are_found)
+{
+    struct pstk__schema schema;
+    struct pstk__axes_value values[N];
+    make(&schema, values);
+    values[POINTS].size -= 16;
+    CHECK(check(&schema, values, PARTS,
+                "splits: lengths 0 to 2 are negative or add up to more; "
+                "must add up to 4, the rows of field points"));
+    make(&schema, values);
+    values[PARTS].data = (const uint8_t *)(const int16_t[3]){2, 0, 2};
+    CHECK(check(&schema, values, PARTS, "splits: sum is 4; must be 5"));
+    values[PARTS].data = (const uint8_t *)(const int16_t[3]){6, -3, 2};
+    CHECK(check(&schema, values, PARTS, "splits: lengths 0 to 0"));
+    values[PARTS].data = (const uint8_t *)(const int16_t[3]){2, -1, 4};
+    CHECK(check(&schema, values, PARTS, "splits: lengths 0 to 1"));
+    make(&schema, values);
+    values[RUN_LENGTHS].data = (const uint8_t *)(const uint64_t[3]){3, UINT64_MAX, 3};
+    CHECK(check(&schema, values, RUN_LENGTHS, "splits: lengths 0 to 1"));
+}
+
+TEST(lengths_of_every_dtype_of_integers_are_read)
+{
+    static const uint64_t bytes[1] = {0x0000000000000005};
+    static const uint64_t negative[1] = {UINT64_MAX - 1};
+    struct pstk_field two[2] = {
+        {.name = "n", .kind = PSTK_FIELD_NDARRAY, .n_dims = 1, .splits = "rows"},
+        {.name = "r", .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_U8, .n_dims = 1, .rows = "rows"}};
+    for (uint32_t dtype = PSTK_U8; dtype <= PSTK_I64; dtype++) {
+        struct pstk__schema schema;
+        uint32_t field;
+        char text[320];
+        two[0].dtype = dtype;
+        CHECK_EQ(pstk__schema_init(&schema, two, 2, NULL), 0);
+        struct pstk__axes_value values[2] = {{(const uint8_t *)bytes, pstk_dtype_size(dtype), 0, 0},
+                                             {NULL, 5, 0, 0}};
+        CHECK(pstk__axes_check(&schema, values, &field, text) == NULL);
+        values[0].data = (const uint8_t *)negative;
+        CHECK(pstk__axes_check(&schema, values, &field, text) != NULL);
+    }
+}
+
+TEST(runs_add_up_to_the_pixels_of_their_image)
+{
+    static const uint32_t less[5] = {2, 5, 1, 0, 7}, whole[2] = {3, 5};
+    struct pstk__schema schema;
+    struct pstk__axes_value values[N];
+    make(&schema, values);
+    values[RUNS].data = (const uint8_t *)less;
+    CHECK(
+        check(&schema, values, RUNS, "runs 3 to 4: sum is 7; must be 8, the pixels of field img"));
+    make(&schema, values);
+    values[IMG].height = 3;
+    CHECK(check(&schema, values, RUNS, "runs 0 to 2: sum is 8; must be 12"));
+    make(&schema, values);
+    values[RUN_LENGTHS].data = (const uint8_t *)(const uint64_t[3]){2, 1, 2};
+    CHECK(check(&schema, values, RUNS, "runs 0 to 1: sum is 7"));
+
+    struct pstk_field lone[2] = {fields[IMG], fields[RUNS]};
+    struct pstk__axes_value one[2] = {values[IMG], {(const uint8_t *)whole, sizeof whole, 0, 0}};
+    uint32_t field;
+    char text[320];
+    lone[1].rows[0] = 0; /* without lengths: one mask, or none */
+    one[0].height = 2;
+    CHECK_EQ(pstk__schema_init(&schema, lone, 2, NULL), 0);
+    CHECK(pstk__axes_check(&schema, one, &field, text) == NULL);
+    one[0].width = 5;
+    CHECK(check(&schema, one, 1, "sum is 8; must be 10"));
+    one[1].size = 0;
+    CHECK(pstk__axes_check(&schema, one, &field, text) == NULL);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(a_record_whose_rows_lengths_and_runs_agree_is_right),
+        CASE(only_lists_lengths_and_runs_are_read),
+        CASE(another_number_of_rows_is_found_in_arrays_and_lists),
+        CASE(lengths_that_do_not_add_up_are_found),
+        CASE(lengths_of_every_dtype_of_integers_are_read),
+        CASE(runs_add_up_to_the_pixels_of_their_image),
+    };
+    return RUN_CASES(cases);
+}
