@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .dataset import Dataset
     from .installed import get_include, get_library
     from .packing.pack import PackError, SchemaError, pack
+    from .packing.task import Task
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
 
@@ -47,13 +48,14 @@ if TYPE_CHECKING:
 _LATER = {"Dataset": "dataset", "MissingPackageError": "_optional", "show": "sheet",
           **dict.fromkeys(("get_include", "get_library"), "installed"),
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
+          "Task": "packing.task",
           **dict.fromkeys(("Field", "FieldError", "Writer", "merge"), "packing.writer")}
 
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
            "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
            "InterruptedLoaderError", "Loader", "MissingLibraryError", "MissingPackageError",
            "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Ragged", "Ranks",
-           "SchemaError", "SettingsError", "Stats", "Tensor", "TimedOutError", "TupleBatch",
+           "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError", "TupleBatch",
            "UnsupportedError", "Writer", "__version__", "get_include", "get_library", "image", "merge", "pack",
            "ragged", "record_stream", "scalar", "show", "tensor"]
 __all__ += ops.__all__

@@ -14,6 +14,7 @@ from typing import Any
 from ..__main__ import command
 from ..errors import SettingsError
 from .samples import PackError
+from .task import Task
 from .writer import Writer, count
 
 __all__ = ["ImageFolder"]
@@ -42,12 +43,14 @@ def refuse_given(given: Mapping[str, Any]) -> None:
 
 
 def _line(source: ImageFolder, where: str, skip_bad: bool, overwrite: bool, shard_size: int,
-          num_workers: int | None) -> list[str]:
+          num_workers: int | None, part: Task | None) -> list[str]:
     made = [command(), "pack"] + ["--skip-bad"] * bool(skip_bad) + ["--overwrite"] * bool(overwrite)
     if shard_size:
         made.append(f"--shard-size={count('shard_size', shard_size, MIN_SHARD_SIZE, MAX_SHARD_SIZE)}")
     if num_workers is not None:
         made.append(f"--threads={max(count('num_workers', num_workers, 0, MAX_THREADS), 1)}")
+    if part is not None:
+        made += [f"--task={part.key}", f"--pack-id={part.pack}", f"--attempt={part.attempt}"]
     return [*made, "--", source.path, where]
 
 
@@ -90,10 +93,10 @@ def _refuse(status: int, said: list[str]) -> None:
 
 
 def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
-         num_workers: int | None, progress: bool) -> None:
+         num_workers: int | None, progress: bool, part: Task | None = None) -> None:
     """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
     become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
-    line = _line(source, where, skip_bad, overwrite, shard_size, num_workers)
+    line = _line(source, where, skip_bad, overwrite, shard_size, num_workers, part)
     # The writer refuses a path by the exceptions that all of the package raises.
     Writer(where, {"jpg": "image"}, overwrite=overwrite).abort()
     status, said = _run(line, progress)

@@ -42,6 +42,7 @@ from . import classes as class_numbers, folder, importers
 from .samples import (NO_SAMPLES, N_LOOKED_AT, PackError, SchemaError, advice_on, check_source, class_names,
                       failed, inferred_schema, is_map_style, known_schema, record_of)
 from .schema import Field, Schema, schema_of
+from .task import Task
 from .writer import Writer, count
 
 __all__ = ["PackError", "SchemaError", "pack"]
@@ -211,9 +212,11 @@ class _Crew:
                  open_writer: functools.partial[Writer], directory: str) -> None:
         self._context = context.get_start_method()
         self._jobs = []
+        task = open_writer.keywords["part"]
         for part, samples in enumerate(parts):
             receiver, sender = context.Pipe(duplex=False)
-            write = functools.partial(open_writer, part_path(directory, part), part=part, n_parts=len(parts))
+            whose = {"part": task.share(part)} if task else {"part": part, "n_parts": len(parts)}
+            write = functools.partial(open_writer, part_path(directory, part), **whose)
             process = context.Process(target=_pack_part, args=(sender, source, write, part, samples),
                                       name=f"penstock-pack-{part}", daemon=True)
             self._jobs.append((process, receiver, sender, samples))
@@ -372,7 +375,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
          schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
          progress: bool = True, context: str = "fork", skip_bad: bool = False,
-         classes: str | None = None) -> Dataset:
+         classes: str | None = None, part: Task | None = None) -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
@@ -395,6 +398,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         set keeps the names. A number is a name's place in `names`; without `names`, in the sorted names of all
         samples, for which each sample is read once more.
     overwrite, shard_size, note, dictionary_size: as penstock.Writer takes them.
+    part: pack the part of a task, for penstock.merge. Give every task the same schema and names. A part without
+        samples is made by a penstock.Writer to which nothing is added.
     check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
         found now; False looks at headers only.
     progress: a bar on a terminal, else a line every 10 s, on stderr. For a folder of images always lines.
@@ -402,7 +407,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.
         False: a PackError names them, and nothing is packed.
 
-    A folder of images takes num_workers, overwrite, shard_size, progress and skip_bad, and no other setting.
+    A folder of images takes num_workers, overwrite, shard_size, progress, skip_bad and part, and no other setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
     Give an image as the bytes of its original file, where there is one (with torchvision:
@@ -414,6 +419,8 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
     Raises PackError, which names the sample, and what penstock.Writer raises. After an error and after Ctrl-C
     nothing of it remains; a data set that was to be replaced is as it was.
     """
+    if part is not None and not isinstance(part, Task):
+        raise SettingsError(f"part: value is {part!r}; must be a penstock.Task")
     source = importers.opened(dataset)
     if isinstance(source, folder.ImageFolder):
         folder.refuse_given({"schema": schema, "note": note, "names": names, "dictionary_size": dictionary_size or None,
@@ -421,7 +428,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
                              "check_images": None if check_images else False})
         where = os.path.realpath(paths.local(path))
         folder.pack(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size,
-                    num_workers=num_workers, progress=progress)
+                    num_workers=num_workers, progress=progress, part=part)
         return Dataset(where)
     if skip_bad:
         raise SettingsError("skip_bad: value is True; must be False, except for a folder of images (leave bad samples "
@@ -438,7 +445,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         where = os.path.realpath(paths.local(path))
         open_writer = functools.partial(
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
-            check_images=check_images,
+            check_images=check_images, part=part or 0,
             note=_note(dataset) if note is None else note,
             names=class_names(source) if names is None else list(names))
         n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)

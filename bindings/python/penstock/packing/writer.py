@@ -17,6 +17,7 @@ from .. import _c, errors, paths
 from ..errors import SettingsError
 from ..hints import explained, explains, near_or_all
 from .schema import Field, Schema, schema_of
+from .task import Task, pack_id_of
 from .values import FieldError, Pixels, encoder, has_palette
 
 __all__ = ["Field", "FieldError", "Writer", "merge"]
@@ -64,7 +65,9 @@ class Writer:
     dictionary_size: bytes of the zstd dictionary trained on the first records; 0: 110 KiB, 1: none.
     check_images: decode every image file in full, so that damage is found now (CorruptRecordError), not in
         training; without it only headers are looked at.
-    part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge.
+    part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
+        nobody knows how many there will be, part is a penstock.Task. A part may be empty.
+    pack_id: this writer only commits parts, and takes none of another pack.
 
     Its attribute n_palette_images counts the images added that have a palette, as masks often do.
 
@@ -75,8 +78,8 @@ class Writer:
 
     def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
                  shard_size: int = 0, note: str | None = None, names: Sequence[str] | None = None,
-                 n_threads: int = 0, dictionary_size: int = 0, part: int = 0, n_parts: int = 1,
-                 check_images: bool = False) -> None:
+                 n_threads: int = 0, dictionary_size: int = 0, part: int | Task = 0,
+                 n_parts: int = 1, check_images: bool = False, pack_id: str | None = None) -> None:
         # The library nulls it at the end of commit and abort: it alone says whether the writer is open, since
         # an exception of a signal's handler may come between any two steps here.
         self._handle = ctypes.c_void_p()
@@ -96,8 +99,15 @@ class Writer:
         _c.lib.pstk_writer_settings_init(ctypes.byref(settings), ctypes.sizeof(settings))
         fields = (_c.Field * len(self.schema))(*(f.to_c(name) for name, f in self.schema.items()))
         settings.path, settings.fields, settings.n_fields = os.fsencode(self.path), fields, len(fields)
-        settings.part = count("part", part, 0, 2**32 - 1)
         settings.n_parts = count("n_parts", n_parts, 1, 2**32 - 1)
+        if isinstance(part, Task):
+            settings.pack_id, settings.task, settings.attempt = part.pack.encode(), part.key.encode(), part.attempt
+        else:
+            settings.part = count("part", part, 0, 2**32 - 1)
+        if pack_id is not None:
+            if isinstance(part, Task):
+                raise SettingsError(f"pack_id: value is {pack_id!r}; must be left out with a Task, which has its own")
+            settings.pack_id = pack_id_of("pack_id", pack_id).encode()
         settings.n_threads = count("n_threads", n_threads, 0, 1024)
         settings.shard_size = count("shard_size", shard_size)
         settings.dictionary_size = count("dictionary_size", dictionary_size, 0, 2**32 - 1)
@@ -310,14 +320,19 @@ def _check_place(result: int, error: _c.Error) -> None:
 
 @explained("penstock.merge", {})
 def merge(parts: Sequence[str | os.PathLike[str]], path: str | os.PathLike[str], *,
-          overwrite: bool = False) -> None:
-    """Join parts (of the same schema, all of 0 .. n_parts - 1) into the data set `path`.
+          overwrite: bool = False, pack_id: str | None = None) -> None:
+    """Join parts (of the same schema, all of 0 .. n_parts - 1) into the data set `path`. Or join the parts of
+    tasks (penstock.Task), in the order in which they are given.
 
     Shards are hard-linked, or copied where linking is refused; sample ids are those of a single pack. The
     parts stay, and may be removed after. overwrite: replace a data set that stands there, by the last step;
-    other files there stay. Raises SettingsError, DataSetExistsError, PenstockError.
+    other files there stay. pack_id: refuse parts that are not of this pack. Two attempts at one task are
+    refused, too. Raises SettingsError, DataSetExistsError, PenstockError.
     """
     names, where = [os.fsencode(paths.local(part)) for part in parts], os.fsencode(paths.local(path))
+    settings = _c.MergeSettings(size=ctypes.sizeof(_c.MergeSettings), n_parts=len(names), out=where,
+                                parts=(ctypes.c_char_p * len(names))(*names), overwrite=1 if overwrite else 0)
+    if pack_id is not None:
+        settings.pack_id = pack_id_of("pack_id", pack_id).encode()
     error = errors.new()
-    _check_place(_c.lib.pstk_merge((ctypes.c_char_p * len(names))(*names), len(names), where,
-                                   1 if overwrite else 0, ctypes.byref(error)), error)
+    _check_place(_c.lib.pstk_merge_parts(ctypes.byref(settings), ctypes.byref(error)), error)
