@@ -17,6 +17,7 @@ ENVIRONMENTS = {
     "dali": {"steps": [["nvidia-dali-cuda130", "numpy"]]},
     "tf": {"steps": [["tensorflow-cpu", "numpy"]]},
     "spdl": {"steps": [["spdl", "spdl-io", "numpy"]], "debian": ["ffmpeg"]},
+    "simplejpeg": {"steps": [["simplejpeg", "numpy", "pillow"]]},
     "array_record": {"steps": [["array-record", "grain", "numpy"]]},
     # FFCV's last release is of 2023. Its metadata asks for more than the loader imports, and for
     # an OpenCV that wants NumPy 2.

@@ -101,6 +101,10 @@ ROWS = [
     Row("spdl", "jpeg", "SPDL", "spdl", "spdl", {"prefetch": 4},
         "FFmpeg decodes whole images; crop, bilinear scale and flip as its filters; a thread for "
         "each core, order of completion, {prefetch} batches ahead", choices=(2, 4, 8)),
+    Row("simplejpeg", "jpeg", "simplejpeg in a thread pool", "simplejpeg", "simplejpeg",
+        {"prefetch": 2},
+        "decode_jpeg of whole images, Pillow resizes the crop; a thread for each core, "
+        "{prefetch} batches ahead", choices=(1, 2, 4)),
     Row("penstock-python", "jpeg", "penstock, Python package", "python", "torch",
         {"pack": [], "bench": []}, "`for batch in penstock.Loader(...)`, PyTorch tensors", kind="other",
         data="penstock_images"),
