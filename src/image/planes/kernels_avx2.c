@@ -49,7 +49,7 @@ INLINE __m256i slots_of(__m256i x, __m256i numbers, int v)
                            _mm256_and_si256(x, _mm256_set1_epi32(PSTK__RANS_ONE - 1)));
 }
 
-INLINE __m256i entry(const uint32_t *slots, uint64_t index)
+INLINE __m256i entry(const uint32_t *slots, uint32_t index)
 {
     return _mm256_castps_si256(_mm256_broadcast_ss((const float *)(const void *)(slots + index)));
 }
@@ -58,16 +58,10 @@ INLINE __m256i entry(const uint32_t *slots, uint64_t index)
  * gather, and a third where the CPU's gathers were slowed against data sampling. */
 INLINE __m256i look_up(const uint32_t index[8], const uint32_t *slots)
 {
-    uint64_t pair[4];
-    memcpy(pair, index, sizeof pair);
-    const __m256i ab =
-        _mm256_blend_epi32(entry(slots, (uint32_t)pair[0]), entry(slots, pair[0] >> 32), 0x02);
-    const __m256i cd =
-        _mm256_blend_epi32(entry(slots, (uint32_t)pair[1]), entry(slots, pair[1] >> 32), 0x08);
-    const __m256i ef =
-        _mm256_blend_epi32(entry(slots, (uint32_t)pair[2]), entry(slots, pair[2] >> 32), 0x20);
-    const __m256i gh =
-        _mm256_blend_epi32(entry(slots, (uint32_t)pair[3]), entry(slots, pair[3] >> 32), 0x80);
+    const __m256i ab = _mm256_blend_epi32(entry(slots, index[0]), entry(slots, index[1]), 0x02);
+    const __m256i cd = _mm256_blend_epi32(entry(slots, index[2]), entry(slots, index[3]), 0x08);
+    const __m256i ef = _mm256_blend_epi32(entry(slots, index[4]), entry(slots, index[5]), 0x20);
+    const __m256i gh = _mm256_blend_epi32(entry(slots, index[6]), entry(slots, index[7]), 0x80);
     return _mm256_blend_epi32(_mm256_blend_epi32(ab, cd, 0x0c), _mm256_blend_epi32(ef, gh, 0xc0),
                               0xf0);
 }
@@ -115,13 +109,15 @@ INLINE void group(__m256i x[2][4], uint8_t *out, const uint8_t *table, uint32_t 
             _mm256_store_si256((__m256i *)index[h][v], slots_of(x[h][v], numbers, v));
     }
     __asm__("" : "+m"(index)); /* the compiler would take the indices out of their registers */
+    for (int v = 0; v < 4; v++)
+        for (int h = 0; h < 2; h++)
+            e[h][v] = look_up(index[h][v], slots);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++)
         for (int h = 0; h < 2; h++) {
             const __m256i left = _mm256_set1_epi32((int)n - v - 32 * h);
             const __m256i active =
                 n == 64 ? _mm256_set1_epi32(-1) : _mm256_cmpgt_epi32(left, symbols);
-            e[h][v] = look_up(index[h][v], slots);
             x[h][v] = advance(x[h][v], e[h][v], active, at);
         }
     for (int h = 0; h < 2; h++)
