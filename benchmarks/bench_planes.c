@@ -8,6 +8,9 @@
  * the machine.
  *
  *   bench_planes FOLDER [--runs R] [--files N]
+ *
+ * With --runs 0 it prints one line of sizes: files, how many stay JPEGs, the mean of (bytes stored
+ * / bytes of the file), and the sum of the bytes stored by the sum of the files.
  */
 #include "bench.h"
 #include "base/codec.h"
@@ -46,6 +49,8 @@ struct bench {
     struct stored image[MAX_FILES];
     uint32_t n_images, n_files, n_equivalent;
     uint64_t file_bytes, all_bytes; /* of the files stored, and of all */
+    uint64_t stored_bytes;          /* of all: fields, and files that stay as they are */
+    double ratios;                  /* the sum of stored bytes / file bytes */
     struct reason reasons[16];
     struct totals totals;
     struct pstk__arena arena;
@@ -118,6 +123,8 @@ static void keep(struct bench *b, uint8_t *data, uint64_t size)
         bench_die("encode", &err);
     b->n_files++;
     b->all_bytes += size;
+    b->stored_bytes += r ? file.stored_size : size;
+    b->ratios += r ? (double)file.stored_size / (double)size : 1;
     if (r == 0) {
         find_reason(b, data, size);
         free(data);
@@ -335,6 +342,13 @@ static void print_sizes(const struct bench *b)
            3 + (double)(t->map_bytes + t->values + 2 * t->wide) / blocks);
 }
 
+static void print_line(const struct bench *b, const char *folder)
+{
+    printf("%-40s %5u files %5u stay JPEGs  mean %.4f  sum %.4f\n", folder, b->n_files,
+           b->n_files - b->n_images, b->ratios / b->n_files,
+           (double)b->stored_bytes / (double)b->all_bytes);
+}
+
 static void print_times(const struct bench *b)
 {
     static const char *const names[N_VARIANTS] = {"", "C", "AVX2", "AVX-512"};
@@ -397,12 +411,17 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--files") == 0)
             files = (uint32_t)atoi(argv[i + 1]);
     }
-    if (argc < 2 || argc % 2 || runs < 1 || runs > BENCH_RUNS_MAX || files > MAX_FILES) {
+    if (argc < 2 || argc % 2 || runs > BENCH_RUNS_MAX || files > MAX_FILES) {
         fprintf(stderr, "usage: bench_planes FOLDER [--runs R] [--files N]\n");
         return 1;
     }
     open_bench(&b);
     read_folder(&b, argv[1], files);
+    if (runs == 0) {
+        print_line(&b, argv[1]);
+        close_bench(&b);
+        return b.n_files == 0;
+    }
     if (b.n_images == 0)
         bench_die("no file of the folder can be stored as planes", NULL);
     for (uint32_t i = 0; i < b.n_images; i++)

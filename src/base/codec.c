@@ -246,6 +246,18 @@ int64_t pstk__encoder_encode(struct pstk__encoder *encoder, const void *data, ui
     return (int64_t)n;
 }
 
+/* The prefix holds for the next frame alone. */
+int64_t pstk__encoder_encode_prefixed(struct pstk__encoder *encoder, const void *prefix,
+                                      uint64_t prefix_size, const void *data, uint64_t size,
+                                      void *out, uint64_t out_size, struct pstk_error *err)
+{
+    size_t r = ZSTD_CCtx_refPrefix(encoder->zstd, prefix, prefix_size);
+    if (ZSTD_isError(r))
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "zstd takes no prefix: %s",
+                          ZSTD_getErrorName(r));
+    return pstk__encoder_encode(encoder, data, size, out, out_size, err);
+}
+
 /* zstd's own trainer, on one thread: the same samples give the same dictionary. */
 int pstk__dictionary_train(void *out, uint64_t capacity, const void *samples, const size_t *sizes,
                            uint32_t n, uint64_t *size, struct pstk_error *err)

@@ -46,6 +46,11 @@ uint64_t pstk__encoder_bound(uint64_t size);
 /* Encode into out; returns the stored size, or <0. */
 int64_t pstk__encoder_encode(struct pstk__encoder *encoder, const void *data, uint64_t size,
                              void *out, uint64_t out_size, struct pstk_error *err);
+/* Encode with a prefix, as pstk__codec_decode_prefixed decodes. Of an encoder that was opened
+ * without a dictionary. */
+int64_t pstk__encoder_encode_prefixed(struct pstk__encoder *encoder, const void *prefix,
+                                      uint64_t prefix_size, const void *data, uint64_t size,
+                                      void *out, uint64_t out_size, struct pstk_error *err);
 /* Train a dictionary of at most `capacity` bytes on samples laid end to end. *size: its size, 0
  * when no dictionary helps these samples. 0 or ENOMEM. */
 int pstk__dictionary_train(void *out, uint64_t capacity, const void *samples, const size_t *sizes,

@@ -5,6 +5,7 @@ stayed as they came. usage: test_info.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as te
 """
 import json
 import os
+import random
 import re
 import sys
 
@@ -28,7 +29,8 @@ def forms(world):
         return src, world.kept_wanted
     write_picture(os.path.join(src, "a", "1.png"), "png", 1, 40, 30)
     write_picture(os.path.join(src, "a", "2.jpg"), "420", 2, 150, 120)
-    write(os.path.join(src, "a", "3.jpg"), jpeg_bytes(Image.new("L", (2, 2)), optimize=True))
+    noise = Image.frombytes("L", (24, 24), random.Random(1).randbytes(24 * 24))
+    write(os.path.join(src, "a", "3.jpg"), jpeg_bytes(noise, quality=100, optimize=True))
     make_images(2, os.path.join(src, "b"), "--kind", "restart")
     restarts = sorted(os.listdir(os.path.join(src, "b")))
     odd = odd_jpeg(read(os.path.join(src, "b", restarts[0])))

@@ -35,14 +35,60 @@ def dht(number, counts, values):
     return b"\xff\xc4" + struct.pack(">HB", 19 + len(values), number) + counts + values
 
 
-def dictionary():
-    """The raw dictionary of skeletons."""
-    tables = zip((0x00, 0x10, 0x01, 0x11), COUNTS, (STANDARD_DC, K5, STANDARD_DC, K6))
-    return b"\xff\xd8" + APP0 + b"".join(dht(*table) for table in tables)
+def segment(marker, data):
+    return b"\xff" + bytes([marker]) + struct.pack(">H", 2 + len(data)) + data
+
+
+def dqt(number, quant):
+    wide = max(quant) > 255
+    entries = [quant[y * 8 + x] for x, y in ZIGZAG]
+    return segment(0xdb, bytes([wide << 4 | number]) + struct.pack(">64H" if wide else "64B", *entries))
+
+
+def usual_skeleton(planes):
+    """The skeleton that follows from the header."""
+    components, tables = planes.components, []
+    frame = struct.pack(">B2HB", 8, planes.height, planes.width, len(components))
+    for i, c in enumerate(components):
+        first = 1 if planes.color in (2, 5) and i in (1, 2) else 0
+        if c.table not in tables[first:]:
+            tables.append(c.table)
+        frame += bytes([c.id, c.h << 4 | c.v, tables.index(c.table, first)])
+    scan = b"".join(bytes([c.id, 0x11 if c is not components[0] else 0]) for c in components)
+    scan = bytes([len(components)]) + scan + b"\x00\x3f\x00"
+    codes = list(zip((0x00, 0x10, 0x01, 0x11), COUNTS, (STANDARD_DC, K5, STANDARD_DC, K6)))
+    return b"".join([b"\xff\xd8", APP0, *(dqt(*table) for table in enumerate(tables)), segment(0xc0, frame),
+                     *(dht(*code) for code in codes[:4 if len(components) > 1 else 2]),
+                     segment(0xda, scan), b"\xff\xd9"])
 
 
 def ceil(a, b):
     return -(-a // b)
+
+
+# ---- quantisation ------------------------------------------------------------------------------
+
+K1 = (16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55, 14, 13, 16, 24, 40, 57, 69, 56,
+      14, 17, 22, 29, 51, 87, 80, 62, 18, 22, 37, 56, 68, 109, 103, 77, 24, 35, 55, 64, 81, 104, 113, 92,
+      49, 64, 78, 87, 103, 121, 120, 101, 72, 92, 95, 98, 112, 100, 103, 99)
+K2 = (17, 18, 24, 47, 99, 99, 99, 99, 18, 21, 26, 66, 99, 99, 99, 99, 24, 26, 56, 99, 99, 99, 99, 99,
+      47, 66, *[99] * 38)
+# Places (x, y) of the zigzag order: diagonals, up and down in turn.
+ZIGZAG = sorted(((x, y) for x in range(8) for y in range(8)),
+                key=lambda p: (sum(p), p[0] if sum(p) % 2 == 0 else p[1]))
+
+
+def read_quant(field, at):
+    """A quantisation table in natural order, and where it ends."""
+    form = field[at] if at < len(field) else 4
+    end = at + (1 + (64 << form) if form < 2 else 2)
+    need(form < 4 and end <= len(field), "quantisation table")
+    if form < 2:
+        return list(struct.unpack_from("<64H" if form else "64B", field, at + 1)), end
+    quality = field[at + 1]
+    need(1 <= quality <= 100, "quality", quality)
+    percent = 5000 // quality if quality < 50 else 200 - 2 * quality
+    return [min(max((q * percent + 50) // 100, 1), 255) for q in (K1, K2)[form - 2]], end
 
 
 # ---- contexts ------------------------------------------------------------------------------------
@@ -176,11 +222,11 @@ class Planes:
     def __init__(self, field):
         need(len(field) >= 32, "shorter than its header")
         self.field = field
-        (version, n, color, orientation, self.width, self.height, self.method, self.n_quant, self.n_lanes,
-         zero, self.parameters, self.strip_height, self.n_strips, models, skeleton,
+        (version, n, self.color, orientation, self.width, self.height, self.method, self.n_quant,
+         self.n_lanes, zero, self.parameters, self.strip_height, self.n_strips, models, skeleton,
          self.plain_skeleton) = struct.unpack_from("<4B2H4BI2H3I", field)
         need(version == 2, "version", version)
-        need(n in {1: (1,), 2: (3,), 3: (3,), 4: (4,), 5: (4,)}.get(color, ()), "components, colour")
+        need(n in {1: (1,), 2: (3,), 3: (3,), 4: (4,), 5: (4,)}.get(self.color, ()), "components, colour")
         need(1 <= orientation <= 8 and self.width and self.height, "orientation or size")
         need(self.method in (1, 2) and 1 <= self.n_quant <= 4 and zero == 0, "header")
         need(self.n_lanes in (4, 16, 64), self.n_lanes, "lanes")
@@ -191,9 +237,12 @@ class Planes:
         for component in self.components:
             component.lay_out(self)
         at = self.read_list(at)
+        tables = []
         for _ in range(self.n_quant):
-            need(at < len(field) and field[at] < 2, "quantisation table")
-            at += 1 + (64 << field[at])
+            table, at = read_quant(field, at)
+            tables.append(table)
+        for component in self.components:
+            component.table = tables[component.quant]
         self.models = field[at:at + models]
         at = self.skip_zeros(at + models)
         self.strips = []
@@ -266,7 +315,10 @@ class Planes:
 
     def rebuild(self, zstd):
         """The file; None where this reader does not code its scans anew."""
-        skeleton = zstd(self.skeleton, dictionary(), self.plain_skeleton)
+        skeleton = usual = usual_skeleton(self)
+        if self.skeleton:
+            skeleton = zstd(self.skeleton, usual, self.plain_skeleton)
+        need(len(skeleton) == self.plain_skeleton, "size of the skeleton")
         self.decode()
         return File(self, skeleton).write() if self.method == 1 else None
 

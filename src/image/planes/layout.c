@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "image/jpeg/coefficients.h"
 #include "base/little.h"
+#include "image/planes/quant.h"
 
 #include <string.h>
 
@@ -136,18 +137,10 @@ static int take_padding(struct rest *rest)
     return p && other == 0 ? 0 : -1;
 }
 
-/* Read a quantisation table: 0 and 64 u8, or 1 and 64 u16; natural order. */
 static int read_quant(uint16_t quant[64], struct rest *rest)
 {
-    const uint8_t *wide = take(rest, 1);
-    if (!wide || *wide > 1)
-        return -1;
-    const uint8_t *p = take(rest, 64u << *wide);
-    if (!p)
-        return -1;
-    for (uint32_t i = 0; i < 64; i++)
-        quant[i] = *wide ? pstk__get16(p + 2 * i) : p[i];
-    return 0;
+    const uint32_t n = pstk__quant_read(quant, rest->at, rest->size);
+    return n > 0 && take(rest, n) ? 0 : -1;
 }
 
 static int read_quants(struct pstk__jpeg_frame *f, const uint8_t *components, uint32_t n_quant,
@@ -282,21 +275,6 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
 
 /* ---- writing -------------------------------------------------------------------------------- */
 
-static uint32_t write_quant(uint8_t *out, const uint16_t quant[64])
-{
-    uint32_t wide = 0;
-    for (uint32_t i = 0; i < 64; i++)
-        wide |= quant[i] > 255;
-    out[0] = (uint8_t)wide;
-    for (uint32_t i = 0; i < 64; i++) {
-        if (wide)
-            pstk__put16(out + 1 + 2 * i, quant[i]);
-        else
-            out[1 + i] = (uint8_t)quant[i];
-    }
-    return 1 + (64u << wide);
-}
-
 /* Number the different quantisation tables in the order of the components: `number` by component,
  * `owner` (the first component with the table) by table. Returns the number of tables. */
 static uint32_t number_quants(const struct pstk__jpeg_frame *f, uint8_t number[4], uint8_t owner[4])
@@ -321,7 +299,7 @@ uint32_t pstk__planes_quant_write(uint8_t out[PSTK__PLANES_MAX_QUANT],
     const uint32_t n = number_quants(f, number, owner);
     uint32_t size = 0;
     for (uint32_t i = 0; i < n; i++)
-        size += write_quant(out + size, f->component[owner[i]].quant);
+        size += pstk__quant_write(out + size, f->component[owner[i]].quant);
     return size;
 }
 

@@ -20,6 +20,7 @@
 
 #include "image/jpeg/frame.h"
 #include "image/planes/model.h"
+#include "image/planes/quant.h"
 
 #include <penstock/types.h>
 
@@ -113,7 +114,7 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
 uint32_t pstk__planes_header_write(uint8_t out[PSTK__PLANES_MAX_HEAD],
                                    const struct pstk__planes_header *h);
 /* Write each different quantisation table of the components once; returns their size. */
-#define PSTK__PLANES_MAX_QUANT (4 * 129)
+#define PSTK__PLANES_MAX_QUANT (4 * PSTK__QUANT_MAX_SIZE)
 uint32_t pstk__planes_quant_write(uint8_t out[PSTK__PLANES_MAX_QUANT],
                                   const struct pstk__jpeg_frame *f);
 
