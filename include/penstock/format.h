@@ -221,12 +221,27 @@ struct pstk_writer_settings {
     uint32_t reserved;
 };
 
+/* What a writer does with a damaged JPEG, one that pstk_image_check_damaged calls damaged. */
+enum pstk_damaged {
+    /* The writer reads only the header: whoever adds the image has checked it, or reads what a
+     * damaged one costs from verification and loaders. */
+    PSTK_DAMAGED_UNCHECKED = 0,
+    /* The writer decodes the image, on the thread of the caller. It stores a damaged JPEG as it
+     * came, and marks it: readers decode it whole, by libjpeg's guesses, to the pixels that Pillow
+     * has. An image that is not damaged is stored as ever; one that Pillow refuses is EBADMSG. */
+    PSTK_DAMAGED_ACCEPT = 1,
+};
+
 /* One value of a record: bytes in the form of the field's kind. */
 struct pstk_value {
     /* borrows */
     const void *data;
     /* bytes */
     uint64_t size;
+    /* what to do with a damaged JPEG, in an image field: enum pstk_damaged. default: 0 */
+    uint32_t damaged;
+    /* must be 0 */
+    uint32_t reserved;
 };
 
 /* Describes a value that is a decoded image: rows from top to bottom without padding, in them the
@@ -373,6 +388,11 @@ PSTK_API int64_t pstk_list_read(uint32_t kind, const void *data, uint64_t size,
  * be NULL) become the image's, in pixels. borrows. 0, EBADMSG, ENOTSUP or EFBIG. */
 PSTK_API int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                               uint32_t *height, struct pstk_error *err);
+/* Check as pstk_image_check does with the same result, and find out what Pillow makes of a damaged
+ * file. *damaged becomes 1 if the result is EBADMSG and the bytes are a JPEG that Pillow loads
+ * without an exception, because libjpeg guesses what is missing; else 0. borrows. */
+PSTK_API int pstk_image_check_damaged(const void *data, uint64_t size, uint64_t max_pixels,
+                                      uint32_t *damaged, struct pstk_error *err);
 /* Return 1 if bytes are a PNG file with a palette (colour type 3), else 0. Reads only the header.
  * Such a file is often a mask, whose numbers are class ids. A loader's images do not keep them:
  * they have the palette's colours, resized bilinearly. borrows. */
@@ -406,12 +426,18 @@ struct pstk_convert {
     uint32_t quality;
     /* pixels of the given image. default: 0, 178956970, Pillow's limit */
     uint64_t max_pixels;
+    /* enum pstk_damaged. PSTK_DAMAGED_ACCEPT: convert a damaged JPEG, too, as Pillow loads it. The
+     * result is not damaged. default: 0, refuse it */
+    uint32_t damaged;
+    /* must be 0 */
+    uint32_t reserved;
 };
 
 /* Make other bytes of an image, with loss: decode all of it to RGB, where a warning is an error;
  * resize as Pillow's resize(..., BILINEAR); then return the pixels, or encode a JPEG as Pillow's
  * save(quality=...). It does not apply the EXIF orientation: a JPEG gets an Exif segment with that
  * tag alone, pixels lose it. All other metadata is left out. borrows.
+ * (how->damaged permits warnings.)
  * 1: returns owned bytes in *out (free with pstk_free). 0: this image needs no change; *out is
  * NULL, and only the header was read (see pstk_image_check). *width and *height (may be NULL) are
  * those of the result, in pixels. EBADMSG, ENOTSUP, EFBIG, EINVAL, ENOMEM. */
@@ -469,6 +495,8 @@ struct pstk_field_stats {
     /* records with PLANES that give back another file than the added one, with the same
      * coefficients and markers */
     uint64_t n_equivalent;
+    /* records with a damaged JPEG: Pillow loads it by guessing, and loaders show it so */
+    uint64_t n_damaged;
 };
 
 /* What a record's head reports of one value. */
@@ -493,7 +521,8 @@ struct pstk_value_info {
     uint32_t bit_depth;
     /* 1: samples are numbers of a palette's colours, as often in a mask; else 0 */
     uint32_t has_palette;
-    uint32_t reserved;
+    /* 1: a damaged JPEG, which Pillow loads by guessing; else 0 */
+    uint32_t damaged;
 };
 
 /* Open a data set for reading single records. Returns owned. The first read from a shard opens it.

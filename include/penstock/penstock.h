@@ -524,7 +524,8 @@ struct pstk_batch {
     /* rows with an image from a PNG file that has a palette. Such a file is often a mask, whose
      * class ids the loader delivers as the palette's colours */
     uint32_t n_palette_images;
-    uint32_t reserved;
+    /* rows with an image from a JPEG that is marked as damaged, decoded as Pillow loads it */
+    uint32_t n_damaged_images;
 };
 
 /* ---- the loader ---------------------------------------------------------------------------- */

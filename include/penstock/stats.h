@@ -153,6 +153,8 @@ struct pstk_stats {
 
     /* delivered rows with an image from a PNG file that has a palette */
     uint64_t n_palette_images;
+    /* delivered rows with an image from a JPEG that is marked as damaged */
+    uint64_t n_damaged_images;
 };
 
 /* Copy the statistics to *stats, up to its size; never blocks. borrows. */

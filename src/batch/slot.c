@@ -291,6 +291,7 @@ struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane)
     slot->failed_row = UINT32_MAX;
     slot->batch.n_replacements = slot->batch.n_reports = 0;
     atomic_store_explicit(&slot->n_palette_images, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->n_damaged_images, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->n_bytes, 0, memory_order_relaxed);
     return slot;
 }
@@ -369,18 +370,21 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
             .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL};
 }
 
-/* Called by the worker that holds the row's task; holding nothing. Rows share only the count: the
- * last worker reads it after the countdown, whose order is enough. */
+/* Called by the worker that holds the row's task; holding nothing. Rows share only the counts: the
+ * last worker reads them after the countdown, whose order is enough. */
 void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__row *rows)
 {
-    uint32_t is_palette = 0;
+    uint32_t is_palette = 0, is_damaged = 0;
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         is_palette |= rows[i].is_palette;
+        is_damaged |= rows[i].is_damaged;
         if (slot->offsets[i])
             slot->offsets[i][row + 1] = (int64_t)rows[i].size;
     }
     if (is_palette)
         atomic_fetch_add_explicit(&slot->n_palette_images, 1, memory_order_relaxed);
+    if (is_damaged)
+        atomic_fetch_add_explicit(&slot->n_damaged_images, 1, memory_order_relaxed);
 }
 
 /* Move ragged rows together; sizes become offsets. */
@@ -434,6 +438,8 @@ void pstk__slot_done(struct pstk__slot *slot)
     }
     slot->batch.n_palette_images =
         atomic_load_explicit(&slot->n_palette_images, memory_order_relaxed);
+    slot->batch.n_damaged_images =
+        atomic_load_explicit(&slot->n_damaged_images, memory_order_relaxed);
     report_others(slot);
     change_state(slot, PSTK__SLOT_FILLING, PSTK__SLOT_READY);
 }
@@ -474,6 +480,7 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
     to->n_replacements = from->batch.n_replacements;
     to->n_reports = from->batch.n_reports;
     to->n_palette_images = from->batch.n_palette_images;
+    to->n_damaged_images = from->batch.n_damaged_images;
     atomic_store_explicit(&slot->n_bytes,
                           atomic_load_explicit(&from->n_bytes, memory_order_relaxed),
                           memory_order_relaxed);

@@ -60,6 +60,7 @@ struct pstk__slot {
     uint64_t generation;               /* of the stream: batches of an older one are dropped */
     _Atomic uint32_t n_tasks_left;     /* the countdown: the worker at 0 finishes the slot */
     _Atomic uint32_t n_palette_images; /* rows with an image from a PNG that has a palette */
+    _Atomic uint32_t n_damaged_images; /* rows with an image from a damaged JPEG */
     _Atomic uint64_t n_bytes;          /* read for it */
 
     uint8_t *memory; /* host: mapping of all arrays, owned; device: of those that describe a batch
@@ -172,7 +173,7 @@ void pstk__slot_drop(struct pstk__slot *slot);
 /* Where row `row` of each output is: rows[n_outputs]. */
 void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *rows);
 /* After a row was written: record the sizes of its ragged outputs, and whether it has an image from
- * a PNG with a palette. */
+ * a PNG with a palette or from a damaged JPEG. */
 void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__row *rows);
 
 #endif

@@ -10,6 +10,7 @@ struct census census_of(const struct pstk_field_stats *stats)
 {
     struct census census = {.n_planes = stats->n_codec[PSTK_CODEC_PLANES],
                             .n_equivalent = stats->n_equivalent,
+                            .n_damaged = stats->n_damaged,
                             .n_pixels = stats->n_encoding[PSTK_ENCODING_PIXELS]};
     const uint64_t n_jpeg = stats->n_encoding[PSTK_ENCODING_JPEG];
     census.n_exact =
@@ -28,13 +29,14 @@ void census_put(const struct census *census, struct json_t *object)
     json_put_count(object, "kept_jpeg", census->n_kept_jpeg);
     json_put_count(object, "kept_png", census->n_kept_png);
     json_put_count(object, "pixels", census->n_pixels);
+    json_put_count(object, "damaged", census->n_damaged);
 }
 
-/* Write "3 as they came (1 JPEG, 2 PNG)". Returns its length. */
+/* Write "3 as they came (1 JPEG, 2 PNG; 1 damaged)". Returns its length. */
 static size_t kept_text(const struct census *census, char *text, size_t size)
 {
     const uint64_t n = census->n_kept_jpeg + census->n_kept_png;
-    char all[UNIT_SIZE], jpeg[UNIT_SIZE], png[UNIT_SIZE];
+    char all[UNIT_SIZE], jpeg[UNIT_SIZE], png[UNIT_SIZE], damaged[UNIT_SIZE];
     size_t at =
         (size_t)snprintf(text, size, "%s as %s came (", unit_count(all, n), n == 1 ? "it" : "they");
     if (census->n_kept_jpeg)
@@ -43,6 +45,9 @@ static size_t kept_text(const struct census *census, char *text, size_t size)
                              unit_count(jpeg, census->n_kept_jpeg), census->n_kept_png ? ", " : "");
     if (census->n_kept_png)
         at += (size_t)snprintf(text + at, size - at, "%s PNG", unit_count(png, census->n_kept_png));
+    if (census->n_damaged)
+        at += (size_t)snprintf(text + at, size - at, "; %s damaged",
+                               unit_count(damaged, census->n_damaged));
     return at + (size_t)snprintf(text + at, size - at, ")");
 }
 

@@ -204,6 +204,22 @@ static void judge(struct feed_item *item, const struct pstk_error *err)
     snprintf(item->reason + n, sizeof item->reason - n, "%s", advice_of(-err->code, advice));
 }
 
+/* Check the image. Adds the option that accepts it to the message about a damaged JPEG. */
+static int check(const struct feed *feed, struct feed_item *item, struct pstk_error *err)
+{
+    uint32_t damaged;
+    const int r = pstk_image_check_damaged(item->data, item->size, MAX_PIXELS, &damaged, err);
+    item->is_damaged = damaged && feed->config.damaged == PSTK_DAMAGED_ACCEPT;
+    if (item->is_damaged)
+        return 0;
+    if (damaged) {
+        const size_t n = strlen(err->message);
+        snprintf(err->message + n, sizeof err->message - n,
+                 "; Pillow loads it by guessing: --damaged accept packs it as Pillow shows it");
+    }
+    return r;
+}
+
 /* Convert the image, or check it. Returns the change in the bytes of the item's data. */
 static int64_t use_image(const struct feed *feed, struct feed_item *item)
 {
@@ -216,8 +232,8 @@ static int64_t use_image(const struct feed *feed, struct feed_item *item)
     if (feed->config.convert)
         r = pstk_image_convert(item->data, item->size, feed->config.convert, &data, &size,
                                &item->width, &item->height, &err);
-    if (r == 0)
-        r = pstk_image_check(item->data, item->size, MAX_PIXELS, NULL, NULL, &err);
+    if (r == 0 || r == PSTK_EBADMSG) /* the check knows what accepts a damaged file */
+        r = check(feed, item, &err);
     if (r < 0)
         judge(item, &err);
     if (!data)

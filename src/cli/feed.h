@@ -37,6 +37,7 @@ struct feed_item {
     uint64_t size;          /* bytes of data */
     uint64_t file_size;     /* bytes of the file */
     int is_palette;         /* the file was a PNG with a palette */
+    int is_damaged;         /* data is a damaged JPEG, which the configuration accepts */
     int is_converted;       /* 1: data is the library's, of a converted image of */
     uint32_t width, height; /* this size; pixels */
     char reason[400];       /* why it cannot be packed, or "" */
@@ -51,6 +52,7 @@ struct feed_config {
     uint64_t first, n; /* files first .. first + n - 1 of the tree */
     uint32_t n_threads;
     const struct pstk_convert *convert; /* how to convert the images; NULL: only check them */
+    uint32_t damaged;                   /* enum pstk_damaged; UNCHECKED: damaged JPEGs are bad */
 };
 
 /* Begin to read. Everything that `config` points to is borrowed until close. Returns 0, or an exit

@@ -11,6 +11,8 @@
 
 const struct choice form_jpegs[] = {
     {"planes", FORM_PLANES}, {"exact", FORM_EXACT}, {"keep", FORM_KEEP}, {NULL, 0}};
+const struct choice form_damages[] = {
+    {"refuse", PSTK_DAMAGED_UNCHECKED}, {"accept", PSTK_DAMAGED_ACCEPT}, {NULL, 0}};
 const struct choice form_compressions[] = {
     {"zstd", PSTK_CODEC_ZSTD}, {"none", PSTK_CODEC_NONE}, {NULL, 0}};
 
@@ -42,6 +44,8 @@ int form_set(struct form *form, int code, const char *value)
         return option_choice("--jpeg", value, form_jpegs, &form->jpeg);
     case OPT_COMPRESS:
         return parse_compress(form, value);
+    case OPT_DAMAGED:
+        return option_choice("--damaged", value, form_damages, &form->damaged);
     case OPT_PIXELS:
         return option_count32("--pixels", value, sides, &form->convert.shorter_side);
     case OPT_MAX_SIDE:
@@ -61,6 +65,7 @@ int form_check(struct form *form)
                                                  : "--quality");
     if (convert->shorter_side || convert->max_side || convert->quality)
         convert->size = sizeof *convert;
+    convert->damaged = form->damaged;
     return 0;
 }
 

@@ -10,9 +10,9 @@
 
 #include "options.h"
 
-enum { OPT_JPEG = 768, OPT_COMPRESS, OPT_PIXELS, OPT_MAX_SIDE, OPT_QUALITY };
+enum { OPT_JPEG = 768, OPT_COMPRESS, OPT_PIXELS, OPT_MAX_SIDE, OPT_QUALITY, OPT_DAMAGED };
 
-extern const struct choice form_jpegs[], form_compressions[];
+extern const struct choice form_jpegs[], form_compressions[], form_damages[];
 
 /* Rows for a table of options: how images are stored without loss, */
 #define FORM_OPTIONS                                                                               \
@@ -25,10 +25,17 @@ extern const struct choice form_jpegs[], form_compressions[];
              "give back byte for byte come back as a standard JPEG with the same coefficients; "   \
              "exact: as planes, except those few, which are kept as they came; keep: all as they " \
              "came)"},                                                                             \
+        {.name = "compress",                                                                       \
+         .code = OPT_COMPRESS,                                                                     \
+         .value = "zstd:LEVEL",                                                                    \
+         .values = form_compressions,                                                              \
+         .initial = "none",                                                                        \
+         .text = "compress the field key, and with --pixels the pixels; LEVEL is 1 to 22"},        \
     {                                                                                              \
-        .name = "compress", .code = OPT_COMPRESS, .value = "zstd:LEVEL",                           \
-        .values = form_compressions, .initial = "none",                                            \
-        .text = "compress the field key, and with --pixels the pixels; LEVEL is 1 to 22"           \
+        .name = "damaged", .code = OPT_DAMAGED, .values = form_damages, .initial = "refuse",       \
+        .text = "what becomes of JPEGs that decode only with guesses (refuse: they are bad "       \
+                "files; accept: they are kept as they came and marked, and loaders decode them "   \
+                "whole, to what Pillow loads)"                                                     \
     }
 /* and the options that lose data. */
 #define FORM_LOSS_OPTIONS                                                                          \
@@ -57,6 +64,7 @@ enum form_jpeg { FORM_PLANES = 0, FORM_EXACT = 1, FORM_KEEP = 2 };
 
 /* Zeroed at the start. */
 struct form {
+    uint32_t damaged;            /* enum pstk_damaged */
     uint32_t jpeg;               /* enum form_jpeg */
     int has_jpeg;                /* 1: --jpeg was given */
     uint32_t codec, level;       /* of the parts that --compress applies to */

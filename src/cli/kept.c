@@ -45,6 +45,10 @@ static int find_reason(struct pstk_dataset *dataset, uint64_t id, uint32_t i, ui
     *reason = info.encoding == PSTK_ENCODING_JPEG ? KEPT_ASKED : PSTK_KEPT_NOT_JPEG;
     if (*reason != KEPT_ASKED || field.codec != PSTK_CODEC_PLANES)
         return 0;
+    if (info.damaged) {
+        *reason = PSTK_KEPT_DAMAGED;
+        return 0;
+    }
     r = pstk_dataset_get(dataset, id, i, &data, &size, NULL, err);
     if (r < 0)
         return r;

@@ -96,8 +96,11 @@ static const char text[] =
     "Pack reads every image once to check that it can be decoded. It names those that cannot, "
     "and packs nothing. It counts images of other formats (WebP, TIFF, BMP, GIF, AVIF, ...) by "
     "format: convert them to JPEG or PNG. A file that this machine cannot read (permission, I/O "
-    "error, no memory) ends the pack, and so does one that changes meanwhile. The data set exists "
-    "from the last moment on: a pack that is stopped leaves none.\n"
+    "error, no memory) ends the pack, and so does one that changes meanwhile. A damaged JPEG "
+    "cannot "
+    "be decoded, even if Pillow loads it by guessing what is missing; its message then names the "
+    "option that packs it. The data set exists from the last moment on: a pack that is stopped "
+    "leaves none.\n"
     "\n"
     "The options with loss resize as Pillow's bilinear filter and encode as Pillow's save does. Of "
     "the metadata only the EXIF orientation is kept. No image is enlarged. The note in the "
@@ -257,7 +260,8 @@ static int add(struct pack *pack, const struct feed_item *item)
 {
     const struct tree_file *file = &pack->tree.files[item->number];
     int64_t cls = (int64_t)file->cls; /* little-endian on every machine that penstock builds for */
-    struct pstk_value values[3] = {{item->data, item->size}};
+    struct pstk_value values[3] = {
+        {item->data, item->size, item->is_damaged ? PSTK_DAMAGED_ACCEPT : 0, 0}};
     struct pstk_error err;
     uint32_t n = 1;
     if (item->state == FEED_FAILED)
@@ -270,8 +274,8 @@ static int add(struct pack *pack, const struct feed_item *item)
         return 0;
     pstk_error_init(&err, sizeof err);
     if (pack->tree.n_classes)
-        values[n++] = (struct pstk_value){&cls, sizeof cls};
-    values[n++] = (struct pstk_value){file->path, strlen(file->path)};
+        values[n++] = (struct pstk_value){.data = &cls, .size = sizeof cls};
+    values[n++] = (struct pstk_value){.data = file->path, .size = strlen(file->path)};
     const struct pstk_pixels pixels = {.size = sizeof pixels,
                                        .height = item->height,
                                        .width = item->width,
@@ -478,7 +482,8 @@ static int open_feed(struct pack *pack)
                                        .n = pack->n,
                                        .n_threads = pack->n_threads,
                                        .convert =
-                                           pack->form.convert.size ? &pack->form.convert : NULL};
+                                           pack->form.convert.size ? &pack->form.convert : NULL,
+                                       .damaged = pack->form.damaged};
     return feed_open(&pack->feed, &config);
 }
 

@@ -405,6 +405,7 @@ int report_json(const struct report *report)
     json_put_count(object, "batches", report->n_batches);
     json_put_count(object, "n_replacements", stats->n_replacements);
     json_put_count(object, "n_palette_images", stats->n_palette_images);
+    json_put_count(object, "n_damaged_images", stats->n_damaged_images);
     snprintf(text, sizeof text, "%08x", report->digest);
     json_put_text(object, "digest", report->with_digest ? text : NULL);
     json_put_count(object, "rss_peak_bytes", report->rss_peak);

@@ -365,6 +365,7 @@ static void fill_info(const struct pstk__field_view *v, struct pstk_value_info *
         .channels = v->channels,
         .bit_depth = v->bit_depth,
         .has_palette = (v->flags & PSTK__FIELD_PALETTE) != 0,
+        .damaged = (v->flags & PSTK__FIELD_DAMAGED) != 0,
     };
     memcpy(info, &all, info->size < sizeof all ? info->size : sizeof all);
 }

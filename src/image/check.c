@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image/check: checks that a file is an image that decodes without damage to its last row. */
+/* image/check: checks that a file is an image that decodes without damage to its last row, or finds
+ * out that Pillow loads it all the same. */
 #include "base/error.h"
 #include "image/image.h"
+#include "image/jpeg/damaged.h"
 #include "image/jpeg/plain.h"
 
 #include <penstock/format.h>
@@ -16,10 +18,9 @@ static void drop_rows(void *user, const uint8_t *pixels, uint64_t stride, uint32
 }
 
 static int decode_all(const void *data, uint64_t size, const struct pstk__image_info *info,
-                      struct pstk_error *err)
+                      const struct pstk__image_decoder *decoder, struct pstk_error *err)
 {
-    const struct pstk__coded image = {
-        .decoder = pstk__image_decoder(info->encoding), .data = data, .size = size, .info = info};
+    const struct pstk__coded image = {.decoder = decoder, .data = data, .size = size, .info = info};
     const struct pstk__row_sink nowhere = {.rows = drop_rows, .channels = 3};
     const struct pstk__box all = {.width = info->width, .height = info->height};
     struct pstk__arena arena = {0};
@@ -50,6 +51,14 @@ static int is_plain_and_whole(const void *data, uint64_t size, const struct pstk
     return r;
 }
 
+static int check_whole(const void *data, uint64_t size, const struct pstk__image_info *info,
+                       struct pstk_error *err)
+{
+    return is_plain_and_whole(data, size, info)
+               ? 0
+               : decode_all(data, size, info, pstk__image_decoder(info->encoding), err);
+}
+
 int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint32_t *width,
                      uint32_t *height, struct pstk_error *err)
 {
@@ -64,5 +73,24 @@ int pstk_image_check(const void *data, uint64_t size, uint64_t max_pixels, uint3
         *width = info.width;
     if (height)
         *height = info.height;
-    return is_plain_and_whole(data, size, &info) ? 0 : decode_all(data, size, &info, err);
+    return check_whole(data, size, &info, err);
+}
+
+int pstk_image_check_damaged(const void *data, uint64_t size, uint64_t max_pixels,
+                             uint32_t *damaged, struct pstk_error *err)
+{
+    struct pstk__image_info info;
+
+    if (damaged)
+        *damaged = 0;
+    if (!data || !damaged)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE, "%s is NULL",
+                          data ? "damaged" : "data");
+    int r = pstk__image_probe(data, size, max_pixels ? max_pixels : PSTK__MAX_PIXELS, &info, err);
+    if (r < 0)
+        return r;
+    r = check_whole(data, size, &info, err);
+    if (r == PSTK_EBADMSG && info.encoding == PSTK_ENCODING_JPEG)
+        *damaged = decode_all(data, size, &info, &pstk__image_damaged, NULL) == 0;
+    return r;
 }

@@ -2,6 +2,7 @@
 #include "image/image.h"
 
 #include "base/error.h"
+#include "image/jpeg/damaged.h"
 #include "image/jpeg/decode.h"
 #include "image/pixels.h"
 #include "image/planes/decode.h"
@@ -9,9 +10,10 @@
 
 #include <stdlib.h>
 
-/* Of two decoders of one encoding, the first decodes values stored without a codec. */
+/* Of the decoders of one encoding, the first decodes whole files. */
 static const struct pstk__image_decoder *const decoders[] = {
-    &pstk__image_jpeg, &pstk__image_png, &pstk__image_pixels, &pstk__image_planes};
+    &pstk__image_jpeg, &pstk__image_png, &pstk__image_pixels, &pstk__image_planes,
+    &pstk__image_damaged};
 
 #define N_DECODERS (sizeof decoders / sizeof decoders[0])
 

@@ -179,7 +179,9 @@ static int encode_value(struct pstk__field_view *v, const struct pstk_field *fie
     v->stored_size = v->plain_size;
     v->codec = PSTK_CODEC_NONE;
     v->kept = 0;
-    if (v->plain_size == 0)
+    if (v->flags & PSTK__FIELD_DAMAGED)
+        v->kept = field->codec == PSTK_CODEC_PLANES ? PSTK_KEPT_DAMAGED : 0;
+    if (v->plain_size == 0 || v->flags & PSTK__FIELD_DAMAGED)
         return 0;
     if (zstd)
         return encode_zstd(v, zstd, output, err);

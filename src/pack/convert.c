@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "image/image.h"
+#include "image/jpeg/damaged.h"
 #include "image/jpeg/encode.h"
 #include "augment/resize.h"
 
@@ -82,6 +83,8 @@ static int copy_how(struct pstk_convert *to, const struct pstk_convert *from,
         return invalid(err, "no change is requested; set shorter_side, max_side or quality");
     if (to->quality > 100)
         return invalid(err, "quality must be from 1 to 100");
+    if (to->damaged > PSTK_DAMAGED_ACCEPT || to->reserved != 0)
+        return invalid(err, "damaged must be 0 or PSTK_DAMAGED_ACCEPT, and reserved 0");
     to->max_pixels = to->max_pixels ? to->max_pixels : PSTK__MAX_PIXELS;
     return 0;
 }
@@ -121,12 +124,20 @@ static int begin_resize(struct work *work)
                               &config);
 }
 
+/* The decoder of the image: that of damaged files, if such are accepted and this is one. */
+static const struct pstk__image_decoder *decoder_of(const struct work *work, const void *data,
+                                                    uint64_t size)
+{
+    uint32_t damaged = 0;
+    if (work->how.damaged == PSTK_DAMAGED_ACCEPT)
+        (void)pstk_image_check_damaged(data, size, work->how.max_pixels, &damaged, NULL);
+    return damaged ? &pstk__image_damaged : pstk__image_decoder(work->info.encoding);
+}
+
 static int decode(struct work *work, const void *data, uint64_t size, struct pstk_error *err)
 {
-    const struct pstk__coded image = {.decoder = pstk__image_decoder(work->info.encoding),
-                                      .data = data,
-                                      .size = size,
-                                      .info = &work->info};
+    const struct pstk__coded image = {
+        .decoder = decoder_of(work, data, size), .data = data, .size = size, .info = &work->info};
     const struct pstk__row_sink sink = {.rows = take_rows, .user = work, .channels = 3};
     const struct pstk__box all = {.width = work->info.width, .height = work->info.height};
     int r = pstk__image_state_open(&work->state, &work->arena, PSTK_KERNELS_AUTO, err);

@@ -610,6 +610,20 @@ static int probe_list(const struct pstk_writer *w, uint32_t i, const struct pstk
     return 0;
 }
 
+/* Decode the image of a value whose caller accepts a damaged one. *flags: of its entry. */
+static int check_damaged(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
+                         uint16_t *flags, struct pstk_error *err)
+{
+    struct pstk_error why;
+    uint32_t damaged;
+    pstk_error_init(&why, sizeof why);
+    int r = pstk_image_check_damaged(value->data, value->size, PSTK__MAX_PIXELS, &damaged, &why);
+    if (r < 0 && !damaged)
+        return fail_value(w, i, r, err, why.message);
+    *flags |= damaged ? PSTK__FIELD_DAMAGED : 0;
+    return 0;
+}
+
 /* A record that may still be refused: the caller's values, and the results of the checks. */
 struct candidate {
     const struct pstk_value *values;  /* borrowed; one for each field */
@@ -657,6 +671,9 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
     char text[160];
     if (!value->data && value->size)
         return fail_value(w, i, PSTK_EINVAL, err, "data is NULL");
+    if (value->damaged > PSTK_DAMAGED_ACCEPT || value->reserved != 0)
+        return fail_value(w, i, PSTK_EINVAL, err,
+                          "damaged must be 0 or PSTK_DAMAGED_ACCEPT, and reserved 0");
     if (field->kind != PSTK_FIELD_IMAGE) {
         const char *what = pstk__value_check(field, value->data, value->size, text);
         if (what)
@@ -666,15 +683,18 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
                    : 0;
     }
     struct pstk__image_info info = {0};
-    const int r = find_pixels(candidate, i, &info) ? check_pixels(w, i, value, &info, err)
-                                                   : probe_image(w, i, value, &info, err);
+    const int is_pixels = find_pixels(candidate, i, &info);
+    const int r =
+        is_pixels ? check_pixels(w, i, value, &info, err) : probe_image(w, i, value, &info, err);
     view->encoding = (uint8_t)info.encoding;
     view->channels = info.channels;
     view->bit_depth = info.bit_depth;
     view->width = info.width;
     view->height = info.height;
     view->flags = info.has_palette ? PSTK__FIELD_PALETTE : 0;
-    return r;
+    return r == 0 && !is_pixels && value->damaged == PSTK_DAMAGED_ACCEPT
+               ? check_damaged(w, i, value, &view->flags, err)
+               : r;
 }
 
 /* Check what the values have in common. */

@@ -158,8 +158,10 @@ static const char *image_wrong(const struct pstk__field_view *v)
 /* The flags that an entry of this codec and encoding may have. */
 static uint32_t flags_known(const struct pstk__field_view *v)
 {
+    const int is_file = v->codec == PSTK_CODEC_NONE && v->encoding == PSTK_ENCODING_JPEG;
     return (v->codec == PSTK_CODEC_PLANES ? PSTK__FIELD_EQUIVALENT : 0u) |
-           (v->encoding == PSTK_ENCODING_PNG ? PSTK__FIELD_PALETTE : 0u);
+           (v->encoding == PSTK_ENCODING_PNG ? PSTK__FIELD_PALETTE : 0u) |
+           (is_file ? PSTK__FIELD_DAMAGED : 0u);
 }
 
 const char *pstk__record_image_wrong(const struct pstk__field_view *v)

@@ -16,7 +16,8 @@ enum pstk__field_flag {
      * coefficients and markers. */
     PSTK__FIELD_EQUIVALENT = 1,
     PSTK__FIELD_PALETTE = 2, /* the samples are numbers of a palette's colours */
-    PSTK__FIELD_DAMAGED = 4, /* reserved: refused */
+    /* A JPEG that Pillow loads by guessing: the decoder of damaged files decodes it. */
+    PSTK__FIELD_DAMAGED = 4,
 };
 
 /* Which checksum covers the stored bytes of a field. */

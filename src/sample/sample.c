@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "image/image.h"
+#include "image/jpeg/damaged.h"
 #include "image/planes/decode.h"
 #include "record/field.h"
 #include "sample/image_rows.h"
@@ -319,6 +320,8 @@ static int image_decode(const struct work *work, const struct pstk__image_decode
  * fits. */
 static const struct pstk__image_decoder *decoder_of(struct work *work)
 {
+    if (work->view->flags & PSTK__FIELD_DAMAGED)
+        return &pstk__image_damaged;
     if (work->view->codec != PSTK_CODEC_PLANES)
         return pstk__image_decoder(work->view->encoding);
     work->data = work->view->data;
@@ -344,6 +347,7 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
         return rc;
     work->rows[i].is_palette = work->view->encoding == PSTK_ENCODING_PNG &&
                                (uint32_t)pstk_image_is_palette(work->data, work->size);
+    work->rows[i].is_damaged = (work->view->flags & PSTK__FIELD_DAMAGED) != 0;
     const struct pstk__random_key key = key_of(work);
     const struct pstk__image_source source = {.info = &info, .key = &key};
     pstk__image_rows_begin(images, p, &work->s->arena);

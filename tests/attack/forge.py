@@ -64,7 +64,7 @@ class Field:
             m["shape"] = list(self.shape)  # whoever changes a manifest changes no schema
         m.update(codec=self.codec, level=self.level, max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0)
         if self.kind == "image":
-            m.update(max_width=0, max_height=0)
+            m.update(max_width=0, max_height=0, damaged=0)
         m.update(encodings={}, codecs={})
         if self.codec == "planes":
             m["equivalent"] = 0

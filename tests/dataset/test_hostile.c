@@ -55,6 +55,7 @@ static void set_stats(struct pstk_field_stats *s, const struct trap *t)
                                    .max_height = v->height};
     s->n_encoding[v->encoding] = 1;
     s->n_codec[v->codec] = 1;
+    s->n_damaged = v->codec == PSTK_CODEC_NONE && v->flags & PSTK__FIELD_DAMAGED;
     if (t->lies.max_stored_size)
         s->max_stored_size = t->lies.max_stored_size;
     if (t->lies.max_plain_size)
@@ -458,6 +459,32 @@ TEST(verify_compares_what_an_entry_says_of_samples_with_the_images_header)
     }
 }
 
+TEST(verify_finds_a_file_that_is_marked_as_damaged_and_is_whole)
+{
+    struct fixture f;
+    char told[sizeof f.err.message] = "";
+    struct trap t = {.field = {.name = "img", .kind = PSTK_FIELD_IMAGE},
+                     .view = {.stored_size = sizeof tiny_jpeg,
+                              .plain_size = sizeof tiny_jpeg,
+                              .plain_crc = pstk__crc32c(0, tiny_jpeg, sizeof tiny_jpeg),
+                              .encoding = PSTK_ENCODING_JPEG,
+                              .channels = 1,
+                              .width = 16,
+                              .height = 8,
+                              .flags = PSTK__FIELD_DAMAGED},
+                     .data = tiny_jpeg};
+    fixture_open(&f);
+    make(f.dir, &t);
+    CHECK_EQ(pstk_verify(f.dir, 0, 1, tell_message, NULL, told, &f.err), 0);
+    CHECK_EQ(pstk_verify(f.dir, 1, 1, tell_message, NULL, told, &f.err), 1);
+    CHECK(strstr(told, "marked as damaged, but decodes without a warning"));
+    t.field.codec = t.view.codec = PSTK_CODEC_ZSTD; /* never of a compressed value */
+    make(f.dir, &t);
+    CHECK_EQ(pstk_verify(f.dir, 0, 1, tell_message, NULL, told, &f.err), 1);
+    CHECK(strstr(told, "flags that its codec or encoding does not have"));
+    fixture_close(&f);
+}
+
 TEST(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed)
 {
     struct fixture f;
@@ -599,6 +626,7 @@ int main(void)
         CASE(an_image_over_max_pixels_is_refused_before_it_is_decompressed),
         CASE(a_file_whose_header_is_huge_is_refused_whatever_its_record_says),
         CASE(verify_compares_what_an_entry_says_of_samples_with_the_images_header),
+        CASE(verify_finds_a_file_that_is_marked_as_damaged_and_is_whole),
         CASE(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed),
         CASE(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold),
         CASE(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it),

@@ -2,11 +2,15 @@
 /*
  * dump_image: reads lines "CHANNELS FILE" from standard input, and writes for each what the
  * decoders make of the file to standard output: "ok WIDTH HEIGHT ORIENTATION\n" and the pixels of
- * 1, 3 or 4 channels, or "error NAME MESSAGE\n". For tests/image/pillow_decode.py.
+ * 1, 3 or 4 channels, or "error NAME MESSAGE\n". A "d" before the channels asks for the decoder of
+ * damaged JPEGs. "check FILE" gives the result of pstk_image_check_damaged: "0 0\n", or
+ * "NAME DAMAGED MESSAGE\n"; "library x" names the release of libjpeg. For tests/image/pillow_*.py.
  */
 #include "base/arena.h"
 #include "image/image.h"
+#include "image/jpeg/damaged.h"
 
+#include <penstock/format.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +53,7 @@ static uint8_t *read_file(const char *path, size_t *size)
     return data;
 }
 
-static int decode(const uint8_t *data, size_t size, struct pstk__image_info *info,
+static int decode(const uint8_t *data, size_t size, int damaged, struct pstk__image_info *info,
                   struct pixels *pixels, struct pstk_error *err)
 {
     struct pstk__arena arena = {0};
@@ -71,14 +75,16 @@ static int decode(const uint8_t *data, size_t size, struct pstk__image_info *inf
     if (r == 0)
         r = pstk__image_decode(
             state,
-            &(const struct pstk__coded){pstk__image_decoder(info->encoding), data, size, info},
+            &(const struct pstk__coded){damaged ? &pstk__image_damaged
+                                                : pstk__image_decoder(info->encoding),
+                                        data, size, info},
             &box, &sink, err);
     pstk__image_state_close(state);
     pstk__arena_close(&arena);
     return r;
 }
 
-static int dump(const char *path, uint32_t channels)
+static int dump(const char *path, uint32_t channels, int damaged)
 {
     struct pstk__image_info info = {0};
     struct pixels pixels = {.channels = channels};
@@ -91,7 +97,7 @@ static int dump(const char *path, uint32_t channels)
         fprintf(stderr, "dump_image: cannot read %s\n", path);
         return -1;
     }
-    int r = decode(data, size, &info, &pixels, &err);
+    int r = decode(data, size, damaged, &info, &pixels, &err);
     if (r < 0)
         printf("error %s %s\n", pstk_error_name(r), err.message);
     else
@@ -103,14 +109,42 @@ static int dump(const char *path, uint32_t channels)
     return fflush(stdout);
 }
 
+static int check(const char *path)
+{
+    struct pstk_error err;
+    uint32_t damaged = 0;
+    size_t size = 0;
+    pstk_error_init(&err, sizeof err);
+    uint8_t *data = read_file(path, &size);
+    if (!data)
+        return -1;
+    const int r = pstk_image_check_damaged(data, size, 0, &damaged, &err);
+    printf("%s %u %s\n", r < 0 ? pstk_error_name(r) : "0", damaged, r < 0 ? err.message : "");
+    free(data);
+    return fflush(stdout);
+}
+
+static int answer(const char *line)
+{
+    const int damaged = line[0] == 'd';
+    if (strncmp(line, "library ", 8) == 0) {
+        printf("%s\n", pstk__image_library());
+        return fflush(stdout);
+    }
+    if (strncmp(line, "check ", 6) == 0)
+        return check(line + 6);
+    line += damaged;
+    if (line[0] < '1' || line[0] > '4' || line[1] != ' ')
+        return 2;
+    return dump(line + 2, (uint32_t)(line[0] - '0'), damaged);
+}
+
 int main(void)
 {
-    char path[4096];
-    while (fgets(path, sizeof path, stdin)) {
-        path[strcspn(path, "\n")] = 0;
-        if (path[0] < '1' || path[0] > '4' || path[1] != ' ')
-            return 2;
-        if (dump(path + 2, (uint32_t)(path[0] - '0')) != 0)
+    char line[4096];
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = 0;
+        if (answer(line) != 0)
             return 1;
     }
     return 0;

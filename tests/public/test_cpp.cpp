@@ -34,7 +34,7 @@ static bool write_data()
     if (pstk_writer_open(&writer, &s, nullptr) < 0)
         return false;
     for (int64_t i = 0; i < n_samples; i++) {
-        const pstk_value value = {&i, sizeof i};
+        const pstk_value value = {&i, sizeof i, 0, 0};
         if (pstk_writer_add(writer, &value, 1, nullptr) < 0) {
             pstk_writer_abort(&writer);
             return false;

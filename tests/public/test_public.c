@@ -301,7 +301,9 @@ TEST(an_image_is_checked_by_decoding_it)
     CHECK_EQ(packed, 1);
     CHECK_EQ(pstk_image_check(red_png, sizeof red_png - 14, 100, NULL, NULL, &err), PSTK_EBADMSG);
     CHECK_EQ(pstk_image_is_palette(red_png, sizeof red_png), 0);
-    uint32_t kept = 0;
+    uint32_t kept = 0, damaged = 1;
+    CHECK_EQ(pstk_image_check_damaged(red_png, sizeof red_png, 0, &damaged, &err), 0);
+    CHECK_EQ(damaged, 0);
     CHECK_EQ(pstk_image_kept(red_png, sizeof red_png, 0, &kept, &err), 0);
     CHECK_EQ(kept, PSTK_KEPT_NOT_JPEG);
     CHECK(err.message[0]);

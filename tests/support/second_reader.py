@@ -27,7 +27,7 @@ ELEMENT = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "
 CODECS = {0: "none", 1: "zstd", 2: "planes"}
 ENTRY = "<4I4B2I2H"
 ENTRY_SIZE = struct.calcsize(ENTRY)
-EQUIVALENT, PALETTE = 1, 2  # entry flags
+EQUIVALENT, PALETTE, DAMAGED = 1, 2, 4  # entry flags
 ENCODINGS = {0: "none", 1: "jpeg", 2: "png", 3: "pixels"}  # 4 to 9 are reserved
 # (channels, has palette): bit depths that an image of an encoding can have
 SAMPLES = {0: {(0, False): (0,)},
@@ -236,6 +236,7 @@ class Field:
                                 "stored_bytes", "plain_bytes", "encodings", "codecs"]
                    + ["dtype"] * has_dtype + ["shape"] * (self.kind in ARRAYS)
                    + ["max_width", "max_height"] * (self.kind in WITH_SIDES)
+                   + ["damaged"] * (self.kind == "image")
                    + ["equivalent"] * (m.get("codec") == "planes")
                    + ["of"] * (self.kind in WITH_OF) + ["form"] * (self.kind == "boxes")
                    + ["coordinates"] * (self.kind in WITH_COORDINATES),
@@ -253,7 +254,7 @@ class Field:
         self.fixed_size = self.find_fixed_size()
         self.fixed = self.fixed_size is not None
         self.found = dict(max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0, encodings={},
-                          codecs={}, max_width=0, max_height=0, equivalent=0)
+                          codecs={}, max_width=0, max_height=0, equivalent=0, damaged=0)
 
     def check_attributes(self):
         m, shape = self.m, ",".join(str(n) for n in self.shape)
@@ -285,6 +286,7 @@ class Field:
     def count(self, stored, plain, codec, encoding, width, height, flags=0):
         f = self.found
         f["equivalent"] += flags & EQUIVALENT
+        f["damaged"] += flags & DAMAGED != 0
         for key, value in (("max_stored", stored), ("max_plain", plain), ("max_width", width),
                            ("max_height", height)):
             f[key] = max(f[key], value)
@@ -545,8 +547,8 @@ class Shard:
         self.need(crc32c(stored) == stored_crc, where, "stored checksum")
         self.need(codec in CODECS and encoding in ENCODINGS, where, "entry")
         self.need(codec == 0 or f.codec == CODECS[codec], where, "codec", codec)
-        self.need(flags & ~((codec == 2 and EQUIVALENT) | (encoding == 2 and PALETTE)) == 0 and zero == 0,
-                  where, "flags", flags, zero)
+        known = (codec == 2 and EQUIVALENT) | (encoding == 2 and PALETTE) | (codec == 0 and encoding == 1 and DAMAGED)
+        self.need(flags & ~known == 0 and zero == 0, where, "flags", flags, zero)
         self.need(depth in SAMPLES[encoding].get((channels, bool(flags & PALETTE)), ()), where, "channels", channels,
                   "bit depth", depth)
         self.need(codec != 2 or encoding == 1, where, "planes of encoding", encoding)

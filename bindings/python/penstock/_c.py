@@ -131,6 +131,10 @@ KEPT_UNUSUAL = 4
 KEPT_DAMAGED = 5
 KEPT_NOT_EXACT = 6
 
+# enum pstk_damaged
+DAMAGED_UNCHECKED = 0
+DAMAGED_ACCEPT = 1
+
 # enum pstk_kernels
 KERNELS_AUTO = 0
 KERNELS_C = 1
@@ -217,6 +221,7 @@ NAMES: dict[str, dict[str, int]] = {
     "codec": {"none": CODEC_NONE, "zstd": CODEC_ZSTD, "planes": CODEC_PLANES},
     "kept": {"not_jpeg": KEPT_NOT_JPEG, "no_gain": KEPT_NO_GAIN, "incomplete": KEPT_INCOMPLETE,
              "unusual": KEPT_UNUSUAL, "damaged": KEPT_DAMAGED, "not_exact": KEPT_NOT_EXACT},
+    "damaged": {"unchecked": DAMAGED_UNCHECKED, "accept": DAMAGED_ACCEPT},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
@@ -320,6 +325,8 @@ class Value(Structure):
     _fields_ = [
         ("data", c_void_p),
         ("size", c_uint64),
+        ("damaged", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -371,6 +378,8 @@ class Convert(Structure):
         ("max_side", c_uint32),
         ("quality", c_uint32),
         ("max_pixels", c_uint64),
+        ("damaged", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -404,6 +413,7 @@ class FieldStats(Structure):
         ("n_encoding", c_uint64 * 16),
         ("n_codec", c_uint64 * 8),
         ("n_equivalent", c_uint64),
+        ("n_damaged", c_uint64),
     ]
 
 
@@ -419,7 +429,7 @@ class ValueInfo(Structure):
         ("channels", c_uint32),
         ("bit_depth", c_uint32),
         ("has_palette", c_uint32),
-        ("reserved", c_uint32),
+        ("damaged", c_uint32),
     ]
 
 
@@ -560,6 +570,7 @@ class Stats(Structure):
         ("stream_used_ns", c_uint64),
         ("stream_starved_ns", c_uint64),
         ("n_palette_images", c_uint64),
+        ("n_damaged_images", c_uint64),
     ]
 
 
@@ -724,7 +735,7 @@ class Batch(Structure):
         ("n_reports", c_uint32),
         ("report_size", c_uint32),
         ("n_palette_images", c_uint32),
-        ("reserved", c_uint32),
+        ("n_damaged_images", c_uint32),
     ]
 
 
@@ -767,6 +778,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_list_read": (c_int64, [c_uint32, c_void_p, c_uint64, POINTER(ListItem), c_uint64, POINTER(Error)]),
     "pstk_image_check": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(c_uint32),
                                  POINTER(Error)]),
+    "pstk_image_check_damaged": (c_int, [c_void_p, c_uint64, c_uint64, POINTER(c_uint32), POINTER(Error)]),
     "pstk_image_is_palette": (c_int, [c_void_p, c_uint64]),
     "pstk_image_format": (c_char_p, [c_void_p, c_uint64, POINTER(c_int)]),
     "pstk_image_kept": (c_int, [c_void_p, c_uint64, c_int32, POINTER(c_uint32), POINTER(Error)]),

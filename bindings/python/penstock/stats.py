@@ -46,11 +46,11 @@ class StageStats:
 class Stats:
     """Counts and times since open, with the names of pstk_stats.
 
-    n_samples, n_batches, n_replacements (bad samples that were replaced) and n_palette_images count delivered
-    batches; a batch delivered twice counts twice. bottleneck: the stage that limits the loader, a key of
-    stats.ADVICE. fallbacks: what this machine refused, at open or later, for example no_io_uring (threads read)
-    and no_single_issuer (the kernel lacks IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or
-    IORING_SETUP_DEFER_TASKRUN, of 6.1).
+    n_samples, n_batches, n_replacements (bad samples that were replaced), n_palette_images and n_damaged_images
+    (samples with a JPEG that is marked as damaged) count delivered batches; a batch delivered twice counts twice.
+    bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
+    open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
+    IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
     """
 
     reader: str
@@ -89,6 +89,7 @@ class Stats:
     stream_used_ns: int
     stream_starved_ns: int
     n_palette_images: int
+    n_damaged_images: int
 
     @property
     def advice(self) -> str:
@@ -115,6 +116,9 @@ class Stats:
         if self.n_palette_images:
             lines.append(f"{_counted(self.n_palette_images, 'sample has', 'samples have')} an image from a PNG "
                          "file with a palette")
+        if self.n_damaged_images:
+            lines.append(f"{_counted(self.n_damaged_images, 'sample has', 'samples have')} an image from a damaged "
+                         "JPEG, as Pillow loads it")
         lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'items':>14}")
         lines += [_row(name, stage) for name, stage in (
             ("reader", self.stage_reader), ("workers", self.stage_workers), ("uploader", self.stage_uploader),

@@ -326,6 +326,10 @@ static int check_field(const struct check *check, uint32_t i)
     for (uint32_t k = 0; k < PSTK__N_CODECS_ROOM; k++)
         if (stats->n_codec[k] > check->m->n_samples)
             return WRONG(check, "fields[%u].codecs counts more records than there are", i);
+    if (stats->n_damaged > stats->n_encoding[PSTK_ENCODING_JPEG] ||
+        stats->n_damaged > stats->n_codec[PSTK_CODEC_NONE])
+        return WRONG(check, "fields[%u].damaged counts more records than are stored as JPEG files",
+                     i);
     if (stats->n_equivalent > stats->n_codec[PSTK_CODEC_PLANES])
         return WRONG(check, "fields[%u].equivalent counts more records than are stored as planes",
                      i);

@@ -355,6 +355,8 @@ static void parse_field_stats(struct parse *parse, json_t *object, const struct 
         stats->max_width = (uint32_t)get_number(parse, object, "max_width", UINT32_MAX);
         stats->max_height = (uint32_t)get_number(parse, object, "max_height", UINT32_MAX);
     }
+    if (field->kind == PSTK_FIELD_IMAGE)
+        stats->n_damaged = get_number(parse, object, "damaged", INT64_MAX);
     parse_counts(parse, object, "encodings", stats->n_encoding, pstk__encoding_name,
                  PSTK__N_ENCODINGS);
     parse_counts(parse, object, "codecs", stats->n_codec, pstk__codec_name, PSTK__N_CODECS);
@@ -379,6 +381,7 @@ static void check_field_keys(struct parse *parse, json_t *object, const struct p
         {"max_width", traits & PSTK__TRAIT_IMAGES},
         {"max_height", traits & PSTK__TRAIT_IMAGES},
         {"equivalent", field->codec == PSTK_CODEC_PLANES},
+        {"damaged", field->kind == PSTK_FIELD_IMAGE},
         {"of", traits & PSTK__TRAIT_OF},
         {"rows", traits & (PSTK__TRAIT_ARRAY | PSTK__TRAIT_LIST)},
         {"splits", is_array},

@@ -106,6 +106,8 @@ static void print_field(struct text *text, const struct pstk_field *field,
     if (pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES)
         text_print(text, ",\"max_width\":%u,\"max_height\":%u", stats->max_width,
                    stats->max_height);
+    if (field->kind == PSTK_FIELD_IMAGE)
+        text_print(text, ",\"damaged\":%llu", (unsigned long long)stats->n_damaged);
     print_counts(text, "encodings", stats->n_encoding, pstk__encoding_name, PSTK__N_ENCODINGS);
     print_counts(text, "codecs", stats->n_codec, pstk__codec_name, PSTK__N_CODECS);
     if (field->codec == PSTK_CODEC_PLANES)

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "format/files.h"
 #include "image/image.h"
+#include "image/jpeg/damaged.h"
 #include "image/planes/decode.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
@@ -332,6 +333,21 @@ static int decode_whole(struct pstk__shard_verifier *verifier, const struct pstk
     return result < 0 ? tell_field(verifier, record, i, "cannot be decoded: %s", why.message) : 1;
 }
 
+/* A damaged file must be one that only guesses decode. */
+static int decode_damaged(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
+                          uint32_t i, struct summed *file, struct pstk_error *err)
+{
+    const struct pstk__box box = {.width = file->image.info->width,
+                                  .height = file->image.info->height};
+    const struct pstk__row_sink sink = {.rows = sum_rows, .user = file, .channels = 3};
+    if (pstk__image_decode(verifier->image, &file->image, &box, &sink, NULL) == 0)
+        return tell_field(verifier, record, i,
+                          "is marked as damaged, but decodes without a warning");
+    file->image.decoder = &pstk__image_damaged;
+    const int result = decode_whole(verifier, record, i, file, err);
+    return result < 0 ? result : 0;
+}
+
 /* Planes are decoded both ways: by our own back end, and, as the file they give, by libjpeg. */
 static int decode_image(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
                         uint32_t i, const void *plain, const struct pstk__image_info *info,
@@ -345,6 +361,8 @@ static int decode_image(struct pstk__shard_verifier *verifier, const struct pstk
     int result = open_image(verifier, info, err);
     if (result < 0)
         return result;
+    if (field_view->flags & PSTK__FIELD_DAMAGED)
+        return decode_damaged(verifier, record, i, &file, err);
     result = decode_whole(verifier, record, i, &file, err);
     if (result != 1 || field_view->codec != PSTK_CODEC_PLANES)
         return result < 0 ? result : 0;

@@ -24,6 +24,7 @@ static void count(struct pstk_field_stats *stats, const struct pstk__field_view 
     stats->n_encoding[v->encoding % PSTK__N_ENCODINGS_ROOM]++;
     stats->n_codec[v->codec % PSTK__N_CODECS_ROOM]++;
     stats->n_equivalent += v->flags & PSTK__FIELD_EQUIVALENT;
+    stats->n_damaged += (v->flags & PSTK__FIELD_DAMAGED) != 0;
 }
 
 void pstk__tally_add(struct pstk_field_stats *stats, const struct pstk__schema *schema,
@@ -55,5 +56,6 @@ void pstk__tally_join(struct pstk_field_stats *a, const struct pstk_field_stats 
         for (uint32_t k = 0; k < PSTK__N_CODECS_ROOM; k++)
             a[i].n_codec[k] += b[i].n_codec[k];
         a[i].n_equivalent += b[i].n_equivalent;
+        a[i].n_damaged += b[i].n_damaged;
     }
 }

@@ -233,6 +233,8 @@ static int compare_field(struct verify *verify, uint32_t i)
         r = compare(verify, i, "codecs", a->n_codec[k], b->n_codec[k]);
     if (r == 0 && has_images)
         r = compare(verify, i, "equivalent", a->n_equivalent, b->n_equivalent);
+    if (r == 0 && has_images)
+        r = compare(verify, i, "damaged", a->n_damaged, b->n_damaged);
     return r;
 }
 

@@ -10,12 +10,11 @@
 #include "image/jpeg/decode.h"
 
 #include "base/error.h"
-#include "image/channels.h"
 #include "image/jpeg/header.h"
 #include "image/jpeg/library.h"
+#include "image/jpeg/output.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Fancy upsampling reads one chroma sample, two pixels, on each side; they are decoded and dropped.
  * (crop has a further condition.) */
@@ -92,7 +91,7 @@ const char *pstk__jpeg_library(void)
  *   tables         Huffman (derived: 1.5 KiB), quantisation, colour (4 KiB), range limits
  *                  (1.4 KiB), MCU buffer (10 blocks), arithmetic statistics: below 96 KiB
  */
-static uint64_t jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
+uint64_t pstk__jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
 {
     uint64_t across = (uint64_t)max_width / 8 + 4, down = (uint64_t)max_height / 8 + 4;
     uint64_t blocks = max_pixels / 64 + ((uint64_t)max_width + max_height) / 2 + 18;
@@ -103,53 +102,6 @@ static uint64_t jpeg_scratch(uint32_t max_width, uint32_t max_height, uint64_t m
 }
 
 /* ---- decoding; everything here runs under the guard ----------------------------------------- */
-
-/* Choose libjpeg's output: CMYK for CMYK and YCCK, gray for a gray file if the sink takes gray,
- * otherwise RGB or RGBA. */
-static void choose_output(j_decompress_ptr cinfo, uint32_t channels)
-{
-    if (cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK)
-        cinfo->out_color_space = JCS_CMYK;
-    else if (channels == 1 && cinfo->jpeg_color_space == JCS_GRAYSCALE)
-        cinfo->out_color_space = JCS_GRAYSCALE;
-    else
-        cinfo->out_color_space = channels == 4 ? JCS_EXT_RGBA : JCS_RGB;
-    cinfo->dct_method = JDCT_ISLOW;
-    cinfo->do_fancy_upsampling = TRUE;
-}
-
-/* a * b / 255, rounded, as Pillow's MULDIV255. */
-static uint32_t muldiv255(uint32_t a, uint32_t b)
-{
-    uint32_t t = a * b + 128;
-    return ((t >> 8) + t) >> 8;
-}
-
-/* Convert CMYK to RGB, in place. Pillow reads every four-component JPEG as Adobe's inverted CMYK,
- * and converts it by its cmyk2rgb: (255 - k) - c * (255 - k) / 255 with c and k inverted back. A
- * pixel of 4 bytes becomes one of 3, or of 4 with alpha. */
-static void cmyk_to_rgb(uint8_t *row, uint32_t n_pixels, uint32_t channels)
-{
-    for (uint32_t x = 0; x < n_pixels; x++) {
-        const uint8_t *in = row + 4 * (size_t)x;
-        uint8_t *out = row + channels * (size_t)x;
-        uint32_t k = in[3];
-        uint8_t rgba[4] = {0, 0, 0, 255};
-        for (int i = 0; i < 3; i++)
-            rgba[i] = (uint8_t)(k - muldiv255(255u - in[i], k));
-        memcpy(out, rgba, channels);
-    }
-}
-
-/* Convert a row from choose_output's form to the sink's channels, in place. */
-static void convert_row(j_decompress_ptr cinfo, uint8_t *row, const struct job *job)
-{
-    const uint32_t channels = job->sink->channels;
-    if (cinfo->out_color_space == JCS_CMYK)
-        cmyk_to_rgb(row, job->box->width, channels == 4 ? 4 : 3);
-    if (channels == 1 && cinfo->out_color_space != JCS_GRAYSCALE)
-        pstk__gray_from_rgb(row, row, job->box->width);
-}
 
 /* Restrict the columns to the box and its margin. Returns the first decoded column. */
 static JDIMENSION crop(j_decompress_ptr cinfo, const struct pstk__box *box)
@@ -186,7 +138,7 @@ static void decode_rows(const struct job *job)
         jpeg_read_scanlines(cinfo, &row, 1);
     for (uint32_t y = 0; y < box->height; y++) {
         jpeg_read_scanlines(cinfo, &row, 1); /* returns 1: the guard catches the end of input */
-        convert_row(cinfo, first, job);
+        pstk__jpeg_convert_row(cinfo, first, job->box->width, job->sink->channels);
         job->sink->rows(job->sink->user, first, 0, 1);
     }
 }
@@ -207,7 +159,7 @@ static int decode_image(void *user)
                  cinfo->image_height, job->info->width, job->info->height);
         return PSTK_EBADMSG;
     }
-    choose_output(cinfo, job->sink->channels);
+    pstk__jpeg_choose_output(cinfo, job->sink->channels);
     jpeg_start_decompress(cinfo);
     decode_rows(job);
     if (cinfo->output_scanline == cinfo->output_height) {
@@ -219,8 +171,8 @@ static int decode_image(void *user)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static int jpeg_probe(const void *data, uint64_t size, uint64_t max_pixels,
-                      struct pstk__image_info *info, struct pstk_error *err)
+int pstk__jpeg_probe(const void *data, uint64_t size, uint64_t max_pixels,
+                     struct pstk__image_info *info, struct pstk_error *err)
 {
     struct pstk__jpeg_header h;
     int r = pstk__jpeg_header_read(&h, data, size, err);
@@ -262,9 +214,9 @@ const struct pstk__image_decoder pstk__image_jpeg = {
     .encoding = PSTK_ENCODING_JPEG,
     .signature = PSTK__SIGNATURE_JPEG,
     .name = "jpeg",
-    .probe = jpeg_probe,
+    .probe = pstk__jpeg_probe,
     .open = jpeg_open,
     .close = jpeg_close,
-    .scratch = jpeg_scratch,
+    .scratch = pstk__jpeg_scratch,
     .decode = jpeg_decode,
 };

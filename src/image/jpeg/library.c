@@ -23,8 +23,13 @@ static void on_error(j_common_ptr cinfo)
 
 static void on_message(j_common_ptr cinfo, int level)
 {
+    struct pstk__jpeg_guard *guard = cinfo->client_data;
     if (level >= 0)
         return; /* a trace */
+    if (guard->guessing) {
+        cinfo->err->num_warnings++;
+        return;
+    }
     switch (cinfo->err->msg_code) {
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM:
@@ -73,6 +78,24 @@ static void source_skip(j_decompress_ptr cinfo, long n)
     source->bytes_in_buffer -= (size_t)n;
 }
 
+/* FALSE: libjpeg stops where it is, and its caller gives more bytes. */
+static boolean source_suspend(j_decompress_ptr cinfo)
+{
+    (void)cinfo;
+    return FALSE;
+}
+
+/* Skip n bytes; those that are not here yet are left in n_skip. */
+static void source_skip_later(j_decompress_ptr cinfo, long n)
+{
+    struct pstk__jpeg_guard *guard = cinfo->client_data;
+    struct jpeg_source_mgr *source = cinfo->src;
+    const size_t now = (size_t)n < source->bytes_in_buffer ? (size_t)n : source->bytes_in_buffer;
+    source->next_input_byte += now;
+    source->bytes_in_buffer -= now;
+    guard->n_skip = n - (long)now;
+}
+
 static void on_progress(j_common_ptr cinfo)
 {
     j_decompress_ptr d = (j_decompress_ptr)(void *)cinfo;
@@ -97,6 +120,13 @@ void pstk__jpeg_guard_init(struct pstk__jpeg_guard *guard, struct pstk__arena *a
     guard->errors.emit_message = on_message;
     guard->errors.output_message = on_output;
     pstk__jpeg_memory_init(&guard->memory, arena);
+}
+
+void pstk__jpeg_guard_guess(struct pstk__jpeg_guard *guard)
+{
+    guard->guessing = 1;
+    guard->source.fill_input_buffer = source_suspend;
+    guard->source.skip_input_data = source_skip_later;
 }
 
 /* setjmp with only parameters alive across it, which do not change, so none can be clobbered. */
@@ -173,6 +203,7 @@ void pstk__jpeg_begin(struct pstk__jpeg_guard *guard, struct jpeg_decompress_str
     guard->code = 0;
     guard->text[0] = 0;
     guard->finishing = 0;
+    guard->n_skip = 0;
 }
 
 /* libjpeg smooths progressive files whose scans leave out bits of some coefficients (those that it

@@ -4,9 +4,9 @@
  * guarded(), a list of the warnings that mean damage, a source whose bytes are all in memory,
  * memory from an arena, and a limit on scans.
  *
- * Pillow ignores libjpeg's warnings. Here those that mean missing or guessed coefficients are
- * errors (EBADMSG). Those that leave the pixels intact are ignored, because real files cause them:
- *   JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
+ * Pillow ignores libjpeg's warnings. So does damaged.c. Elsewhere those that mean missing or
+ * guessed coefficients are errors (EBADMSG). Those that leave the pixels intact are ignored,
+ * because real files cause them: JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
  *   JWRN_NOT_SEQUENTIAL    a baseline scan header with zeros in its (unused) spectral selection
  *   JWRN_EXTRANEOUS_DATA   bytes between a complete segment and the next marker, as cameras pad
  */
@@ -28,11 +28,16 @@ struct pstk__jpeg_guard {
     jmp_buf escape;                     /* valid while guarded() runs */
     int code;                           /* libjpeg's code of the message that ended the image */
     int finishing;                      /* 1: all pixels are complete; input may end */
+    int guessing;                       /* 1: warnings are ignored, the source suspends */
+    long n_skip;                        /* bytes of pieces to come that libjpeg skips; guessing */
     char text[JMSG_LENGTH_MAX];         /* text of that message */
 };
 
 /* Fill in the managers, before the object is made; the caller sets cinfo->err and client_data. */
 void pstk__jpeg_guard_init(struct pstk__jpeg_guard *guard, struct pstk__arena *arena);
+/* Ignore all warnings, as Pillow does. The source suspends where its bytes end: give it more. What
+ * libjpeg then skips beyond them is in guard->n_skip, for source.skip_input_data. */
+void pstk__jpeg_guard_guess(struct pstk__jpeg_guard *guard);
 /* Run body(user). Returns its result, or 1 when libjpeg ended it, with guard->code and guard->text
  * set. */
 int pstk__jpeg_guarded(struct pstk__jpeg_guard *guard, int (*body)(void *user), void *user);

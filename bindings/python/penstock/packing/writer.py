@@ -25,7 +25,8 @@ __all__ = ["Field", "FieldError", "Writer", "merge"]
 
 class _Value(ctypes.Structure):
     """struct pstk_value, whose data takes bytes as they are, or an address."""
-    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint64)]
+    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint64), ("damaged", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32)]
 
 
 def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
