@@ -313,18 +313,6 @@ static int finish_shard(struct pstk_writer *w, struct pstk_error *err)
     return pstk__manifest_add_shard(&w->manifest, &shard, err);
 }
 
-/* Return the CRC of a record's content: of the bytes of fixed fields and the plain CRCs of the
- * others. */
-static uint32_t content_crc(const struct pstk__schema *schema, const struct pstk__field_view *views)
-{
-    uint32_t crc = 0;
-    for (uint32_t i = 0; i < schema->n_fields; i++)
-        crc = schema->entry[i] < 0
-                  ? pstk__crc32c(crc, views[i].data, schema->fixed_size[i])
-                  : pstk__crc32c(crc, &views[i].plain_crc, sizeof views[i].plain_crc);
-    return crc;
-}
-
 /* Write the name of the next shard without its suffix, and what its tag has of the writer. Merge
  * links the files of all parts into one directory. */
 static void name_shard(const struct pstk__manifest *m, char stem[64], char maker[PSTK__TASK_TEXT])
@@ -351,7 +339,7 @@ static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *vie
     int r = pstk__staging_name(&w->staging, name, sizeof name, stem, ".pstk", err);
     if (r < 0)
         return r;
-    uint32_t content = content_crc(&m->schema, views);
+    uint32_t content = pstk__record_content_crc(&m->schema, views);
     return pstk__shard_writer_begin(&w->shards, name, pstk__shard_tag(maker, m->n_shards, content),
                                     err);
 }
@@ -588,28 +576,6 @@ static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pst
     return 0;
 }
 
-/* Probe the images of a list whose heads were checked; the view gets their largest sides. */
-static int probe_list(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
-                      struct pstk__field_view *view, struct pstk_error *err)
-{
-    const uint32_t kind = w->manifest.schema.fields[i].kind;
-    struct pstk__list list;
-    struct pstk__field_view item;
-    char text[160], what[200];
-    const char *wrong = pstk__list_begin(&list, kind, value->data, value->size, text);
-    while (!wrong && list.i < list.n) {
-        wrong = pstk__list_next(&list, &item, text);
-        if (!wrong)
-            wrong = pstk__list_check_image(&item, text);
-    }
-    if (wrong) {
-        snprintf(what, sizeof what, "item %u: %s", list.i - 1, wrong);
-        return fail_value(w, i, PSTK_EBADMSG, err, what);
-    }
-    pstk__list_sides(kind, value->data, value->size, &view->width, &view->height);
-    return 0;
-}
-
 /* Decode the image of a value whose caller accepts a damaged one. *flags: of its entry. */
 static int check_damaged(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
                          uint16_t *flags, struct pstk_error *err)
@@ -668,7 +634,7 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
     const struct pstk_field *field = &w->manifest.schema.fields[i];
     const struct pstk_value *value = &candidate->values[i];
     struct pstk__field_view *view = &candidate->views[i];
-    char text[160];
+    char text[200];
     if (!value->data && value->size)
         return fail_value(w, i, PSTK_EINVAL, err, "data is NULL");
     if (value->damaged > PSTK_DAMAGED_ACCEPT || value->reserved != 0)
@@ -676,11 +642,11 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
                           "damaged must be 0 or PSTK_DAMAGED_ACCEPT, and reserved 0");
     if (field->kind != PSTK_FIELD_IMAGE) {
         const char *what = pstk__value_check(field, value->data, value->size, text);
-        if (what)
-            return fail_value(w, i, PSTK_EINVAL, err, what);
-        return pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES
-                   ? probe_list(w, i, value, view, err)
-                   : 0;
+        if (what || !(pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES))
+            return what ? fail_value(w, i, PSTK_EINVAL, err, what) : 0;
+        what = pstk__list_check_images(field->kind, value->data, value->size, &view->width,
+                                       &view->height, text);
+        return what ? fail_value(w, i, PSTK_EBADMSG, err, what) : 0;
     }
     struct pstk__image_info info = {0};
     const int is_pixels = find_pixels(candidate, i, &info);
@@ -697,24 +663,6 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
                : r;
 }
 
-/* Check what the values have in common. */
-static int check_axes(const struct pstk_writer *w, const struct candidate *candidate,
-                      struct pstk_error *err)
-{
-    const struct pstk__schema *schema = &w->manifest.schema;
-    struct pstk__axes_value values[PSTK_MAX_FIELDS];
-    uint32_t field;
-    char text[320];
-    if (!schema->links.has_axes)
-        return 0;
-    for (uint32_t i = 0; i < schema->n_fields; i++)
-        values[i] =
-            (struct pstk__axes_value){candidate->values[i].data, candidate->values[i].size,
-                                      candidate->views[i].width, candidate->views[i].height};
-    const char *what = pstk__axes_check(schema, values, &field, text);
-    return what ? fail_value(w, field, PSTK_EINVAL, err, what) : 0;
-}
-
 /* Check all values and their sum. The record must fit uncompressed, so that its acceptance does not
  * depend on how well it compresses. */
 static int check_record(const struct pstk_writer *w, struct candidate *candidate,
@@ -722,6 +670,8 @@ static int check_record(const struct pstk_writer *w, struct candidate *candidate
 {
     const struct pstk__schema *schema = &w->manifest.schema;
     uint64_t size = schema->head_size;
+    uint32_t field;
+    char text[320];
     for (uint32_t i = 0; i < schema->n_fields; i++) {
         const uint64_t value_size = candidate->values[i].size;
         if (value_size > PSTK__MAX_VALUE_SIZE)
@@ -734,9 +684,9 @@ static int check_record(const struct pstk_writer *w, struct candidate *candidate
         if (r < 0)
             return r;
     }
-    const int r = check_axes(w, candidate, err);
-    if (r < 0)
-        return r;
+    const char *what = pstk__axes_check(schema, candidate->values, candidate->views, &field, text);
+    if (what)
+        return fail_value(w, field, PSTK_EINVAL, err, what);
     return w->n_samples < PSTK__MAX_SAMPLES
                ? 0
                : pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_WRITE,

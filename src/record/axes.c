@@ -16,7 +16,7 @@ int pstk__axes_reads(const struct pstk__schema *schema, uint32_t i)
 }
 
 /* Rows of an array whose first dimension alone is variable, or items of a list. */
-static uint64_t n_rows(const struct pstk_field *field, const struct pstk__axes_value *value)
+static uint64_t n_rows(const struct pstk_field *field, const struct pstk_value *value)
 {
     uint64_t row = pstk_dtype_size(field->dtype);
     if (pstk__field_traits(field->kind) & PSTK__TRAIT_LIST)
@@ -47,8 +47,8 @@ static uint64_t length_at(const struct pstk_field *field, const uint8_t *data, u
     }
 }
 
-static const char *check_rows(const struct pstk__schema *schema,
-                              const struct pstk__axes_value *values, uint32_t i, char text[320])
+static const char *check_rows(const struct pstk__schema *schema, const struct pstk_value *values,
+                              uint32_t i, char text[320])
 {
     const uint32_t first = (uint32_t)schema->links.axis[i];
     const uint64_t n = n_rows(&schema->fields[i], &values[i]);
@@ -61,8 +61,8 @@ static const char *check_rows(const struct pstk__schema *schema,
 
 /* Lengths are at least 0 and add up to the rows of the axis: sums stay below 2^33, for each length
  * is compared with what is left. */
-static const char *check_split(const struct pstk__schema *schema,
-                               const struct pstk__axes_value *values, uint32_t i, char text[320])
+static const char *check_split(const struct pstk__schema *schema, const struct pstk_value *values,
+                               uint32_t i, char text[320])
 {
     const struct pstk_field *field = &schema->fields[i];
     const uint32_t first = (uint32_t)schema->links.split[i];
@@ -83,45 +83,50 @@ static const char *check_split(const struct pstk__schema *schema,
                             sum, n, schema->fields[first].name, field->splits);
 }
 
-/* One mask: runs that add up to the pixels of its image; without runs there is no mask. */
-static const char *check_mask(const struct pstk__schema *schema,
-                              const struct pstk__axes_value *values, uint32_t i, uint64_t from,
-                              uint64_t n, char text[320])
+/* The runs of a record. */
+struct runs {
+    const struct pstk__schema *schema;
+    const struct pstk_value *values;
+    const struct pstk__field_view *views;
+    uint32_t field;
+};
+
+/* One mask: n runs that add up to the pixels of its image; without runs there is no mask. */
+static const char *check_mask(const struct runs *runs, uint64_t from, uint64_t n, char text[320])
 {
-    const uint32_t of = (uint32_t)schema->links.of[i];
-    const uint64_t n_pixels = (uint64_t)values[of].width * values[of].height;
+    const uint32_t of = (uint32_t)runs->schema->links.of[runs->field];
+    const uint8_t *data = runs->values[runs->field].data;
+    const uint64_t n_pixels = (uint64_t)runs->views[of].width * runs->views[of].height;
     uint64_t sum = 0; /* of fewer than 2^30 runs below 2^32 */
     for (uint64_t k = 0; k < n; k++)
-        sum += pstk__get32(values[i].data + 4 * (from + k));
+        sum += pstk__get32(data + 4 * (from + k));
     return n == 0 || sum == n_pixels
                ? NULL
                : WRONG("runs %" PRIu64 " to %" PRIu64 ": sum is %" PRIu64 "; must be %" PRIu64
                        ", the pixels of field %s",
-                       from, from + n - 1, sum, n_pixels, schema->fields[of].name);
+                       from, from + n - 1, sum, n_pixels, runs->schema->fields[of].name);
 }
 
 /* After check_split: the lengths add up to the runs. */
-static const char *check_rle(const struct pstk__schema *schema,
-                             const struct pstk__axes_value *values, uint32_t i, char text[320])
+static const char *check_rle(const struct runs *runs, char text[320])
 {
-    const int32_t by = schema->links.split_by[i];
-    const uint64_t n_runs = values[i].size / 4;
+    const int32_t by = runs->schema->links.split_by[runs->field];
     const char *wrong = NULL;
     uint64_t from = 0;
     if (by < 0)
-        return check_mask(schema, values, i, 0, n_runs, text);
-    const struct pstk_field *lengths = &schema->fields[by];
-    const uint64_t n = n_rows(lengths, &values[by]);
+        return check_mask(runs, 0, runs->values[runs->field].size / 4, text);
+    const struct pstk_field *lengths = &runs->schema->fields[by];
+    const uint64_t n = n_rows(lengths, &runs->values[by]);
     for (uint64_t k = 0; !wrong && k < n; k++) {
-        const uint64_t length = length_at(lengths, values[by].data, k);
-        wrong = check_mask(schema, values, i, from, length, text);
+        const uint64_t length = length_at(lengths, runs->values[by].data, k);
+        wrong = check_mask(runs, from, length, text);
         from += length;
     }
     return wrong;
 }
 
-const char *pstk__axes_check(const struct pstk__schema *schema,
-                             const struct pstk__axes_value *values, uint32_t *field, char text[320])
+const char *pstk__axes_check(const struct pstk__schema *schema, const struct pstk_value *values,
+                             const struct pstk__field_view *views, uint32_t *field, char text[320])
 {
     const char *wrong = NULL;
     for (uint32_t i = 0; schema->links.has_axes && !wrong && i < schema->n_fields; i++) {
@@ -137,7 +142,7 @@ const char *pstk__axes_check(const struct pstk__schema *schema,
     for (uint32_t i = 0; schema->links.has_axes && !wrong && i < schema->n_fields; i++) {
         *field = i;
         if (schema->fields[i].kind == PSTK_FIELD_RLE)
-            wrong = check_rle(schema, values, i, text);
+            wrong = check_rle(&(const struct runs){schema, values, views, i}, text);
     }
     return wrong;
 }

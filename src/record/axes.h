@@ -5,22 +5,14 @@
 #ifndef PSTK_AXES_H
 #define PSTK_AXES_H
 
-#include "record/schema.h"
-
-/* A value: plain bytes, right by pstk__value_check; of an image its size, too. */
-struct pstk__axes_value {
-    const uint8_t *data; /* borrowed; may be NULL where pstk__axes_reads is 0, or size */
-    uint64_t size;
-    uint32_t width; /* pixels */
-    uint32_t height;
-};
+#include "record/record.h"
 
 /* 1: the check looks at the bytes of field i, not only at how many there are. */
 int pstk__axes_reads(const struct pstk__schema *schema, uint32_t i);
-/* Check the values of a record, one for each field. Returns NULL; or what is wrong, as a phrase in
- * `text`, with the number of the field in *field. */
-const char *pstk__axes_check(const struct pstk__schema *schema,
-                             const struct pstk__axes_value *values, uint32_t *field,
-                             char text[320]);
+/* Check the values of a record, one for each field: plain bytes, each right by pstk__value_check.
+ * data may be NULL where pstk__axes_reads is 0. views: width and height of images. Returns NULL; or
+ * what is wrong, as a phrase in `text`, with the number of the field in *field. */
+const char *pstk__axes_check(const struct pstk__schema *schema, const struct pstk_value *values,
+                             const struct pstk__field_view *views, uint32_t *field, char text[320]);
 
 #endif

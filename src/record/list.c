@@ -165,6 +165,22 @@ const char *pstk__list_check_image(const struct pstk__field_view *item, char tex
                  info.bit_depth);
 }
 
+const char *pstk__list_check_images(uint32_t kind, const void *data, uint64_t size, uint32_t *width,
+                                    uint32_t *height, char text[200])
+{
+    struct pstk__list list;
+    struct pstk__field_view item;
+    char what[160];
+    const char *wrong = pstk__list_begin(&list, kind, data, size, what);
+    while (!wrong && list.i < list.n) {
+        wrong = pstk__list_next(&list, &item, what);
+        if (!wrong)
+            wrong = pstk__list_check_image(&item, what);
+    }
+    pstk__list_sides(kind, data, size, width, height);
+    return wrong ? (snprintf(text, 200, "item %u: %s", list.i - 1, wrong), text) : NULL;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 void pstk__list_put_head(uint32_t kind, uint32_t n, uint32_t i, const struct pstk__field_view *item,

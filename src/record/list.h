@@ -34,6 +34,10 @@ const char *pstk__list_check(uint32_t kind, const void *data, uint64_t size, cha
 /* Largest width and height of the items of a checked list; 0 for lists without images. */
 void pstk__list_sides(uint32_t kind, const void *data, uint64_t size, uint32_t *width,
                       uint32_t *height);
+/* Check the headers of all images of a checked list, and find their largest sides. Returns as begin
+ * does. */
+const char *pstk__list_check_images(uint32_t kind, const void *data, uint64_t size, uint32_t *width,
+                                    uint32_t *height, char text[200]);
 /* Check what an image's own header says against the head of its item. Returns as begin does. */
 const char *pstk__list_check_image(const struct pstk__field_view *item, char text[160]);
 

@@ -406,6 +406,17 @@ uint64_t pstk__record_size(const struct pstk__schema *schema, const struct pstk_
     return size;
 }
 
+uint32_t pstk__record_content_crc(const struct pstk__schema *schema,
+                                  const struct pstk__field_view *views)
+{
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < schema->n_fields; i++)
+        crc = schema->entry[i] < 0
+                  ? pstk__crc32c(crc, views[i].data, schema->fixed_size[i])
+                  : pstk__crc32c(crc, &views[i].plain_crc, sizeof views[i].plain_crc);
+    return crc;
+}
+
 void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t number,
                        const struct pstk__field_view *views, void *head)
 {

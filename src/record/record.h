@@ -123,6 +123,10 @@ int pstk__record_fail(const struct pstk__record *record, uint32_t i, int code, i
 /* Bytes of a record whose fields are stored as `views` say: its fields with an entry begin one
  * after another at multiples of PSTK__RECORD_ALIGN. */
 uint64_t pstk__record_size(const struct pstk__schema *schema, const struct pstk__field_view *views);
+/* Return the CRC of a record's content: of the bytes of fixed fields and the plain CRCs of the
+ * others. */
+uint32_t pstk__record_content_crc(const struct pstk__schema *schema,
+                                  const struct pstk__field_view *views);
 /* Write a head of schema->head_size bytes. views[i].data of fixed fields: their bytes; the other
  * members as they are to be stored. */
 void pstk__record_head(const struct pstk__schema *schema, uint32_t tag, uint64_t number,

@@ -130,10 +130,9 @@ static void check_axes(const uint8_t *data, size_t size)
     const size_t n_runs = rest / 8 * 4;
     if (rest < 8)
         return;
-    const struct pstk__axes_value values[] = {{NULL, 0, data[0], 3},
-                                              {data + 1, n_lengths, 0, 0},
-                                              {data + 9, n_runs, 0, 0},
-                                              {data + 9 + n_runs, rest - n_runs, 0, 0}};
+    const struct pstk__field_view views[4] = {{.width = data[0], .height = 3}};
+    const struct pstk_value values[] = {
+        {NULL, 0}, {data + 1, n_lengths}, {data + 9, n_runs}, {data + 9 + n_runs, rest - n_runs}};
     struct pstk__schema s;
     uint32_t field = 99;
     char text[320];
@@ -142,7 +141,7 @@ static void check_axes(const uint8_t *data, size_t size)
     for (uint32_t i = 1; i < 4; i++)
         if (pstk__value_check(&shared[i], values[i].data, values[i].size, text))
             return;
-    if (pstk__axes_check(&s, values, &field, text) && (field > 3 || !text[0]))
+    if (pstk__axes_check(&s, values, views, &field, text) && (field > 3 || !text[0]))
         abort();
 }
 

@@ -10,23 +10,30 @@
 static int lenient; /* 1: the checks below find nothing */
 
 const char *__real_pstk__axes_check(const struct pstk__schema *schema,
-                                    const struct pstk__axes_value *values, uint32_t *field,
+                                    const struct pstk_value *values,
+                                    const struct pstk__field_view *views, uint32_t *field,
                                     char text[320]);
 const char *__wrap_pstk__axes_check(const struct pstk__schema *schema,
-                                    const struct pstk__axes_value *values, uint32_t *field,
+                                    const struct pstk_value *values,
+                                    const struct pstk__field_view *views, uint32_t *field,
                                     char text[320]);
 const char *__wrap_pstk__axes_check(const struct pstk__schema *schema,
-                                    const struct pstk__axes_value *values, uint32_t *field,
+                                    const struct pstk_value *values,
+                                    const struct pstk__field_view *views, uint32_t *field,
                                     char text[320])
 {
-    return lenient ? NULL : __real_pstk__axes_check(schema, values, field, text);
+    return lenient ? NULL : __real_pstk__axes_check(schema, values, views, field, text);
 }
 
-const char *__real_pstk__list_check_image(const struct pstk__field_view *item, char text[160]);
-const char *__wrap_pstk__list_check_image(const struct pstk__field_view *item, char text[160]);
-const char *__wrap_pstk__list_check_image(const struct pstk__field_view *item, char text[160])
+const char *__real_pstk__list_check_images(uint32_t kind, const void *data, uint64_t size,
+                                           uint32_t *width, uint32_t *height, char text[200]);
+const char *__wrap_pstk__list_check_images(uint32_t kind, const void *data, uint64_t size,
+                                           uint32_t *width, uint32_t *height, char text[200]);
+const char *__wrap_pstk__list_check_images(uint32_t kind, const void *data, uint64_t size,
+                                           uint32_t *width, uint32_t *height, char text[200])
 {
-    return lenient ? NULL : __real_pstk__list_check_image(item, text);
+    const char *wrong = __real_pstk__list_check_images(kind, data, size, width, height, text);
+    return lenient ? NULL : wrong;
 }
 
 const char *__real_pstk__value_check(const struct pstk_field *field, const void *data,

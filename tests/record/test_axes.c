@@ -59,29 +59,33 @@ static const uint64_t lengths[3] = {3, 0, 2};
 static const uint32_t runs[5] = {2, 5, 1, 0, 8};
 static const uint32_t three_texts[4] = {3};
 
+/* Of the record's image, which is its first field. */
+static struct pstk__field_view views[N];
+
 /* A record of three objects in which all agrees. */
-static void make(struct pstk__schema *schema, struct pstk__axes_value *values)
+static void make(struct pstk__schema *schema, struct pstk_value *values)
 {
-    const struct pstk__axes_value good[N] = {
-        [IMG] = {NULL, 100, 4, 2},
-        [BOX] = {(const uint8_t *)boxes, sizeof boxes, 0, 0},
-        [LAB] = {(const uint8_t *)labels, sizeof labels, 0, 0},
-        [PARTS] = {(const uint8_t *)parts, sizeof parts, 0, 0},
-        [POINTS] = {(const uint8_t *)points, sizeof points, 0, 0},
-        [RUN_LENGTHS] = {(const uint8_t *)lengths, sizeof lengths, 0, 0},
-        [RUNS] = {(const uint8_t *)runs, sizeof runs, 0, 0},
-        [CAPTIONS] = {(const uint8_t *)three_texts, sizeof three_texts, 0, 0},
+    const struct pstk_value good[N] = {
+        [IMG] = {NULL, 100},
+        [BOX] = {(const uint8_t *)boxes, sizeof boxes},
+        [LAB] = {(const uint8_t *)labels, sizeof labels},
+        [PARTS] = {(const uint8_t *)parts, sizeof parts},
+        [POINTS] = {(const uint8_t *)points, sizeof points},
+        [RUN_LENGTHS] = {(const uint8_t *)lengths, sizeof lengths},
+        [RUNS] = {(const uint8_t *)runs, sizeof runs},
+        [CAPTIONS] = {(const uint8_t *)three_texts, sizeof three_texts},
     };
     CHECK_EQ(pstk__schema_init(schema, fields, N, NULL), 0);
     memcpy(values, good, sizeof good);
+    views[IMG] = (struct pstk__field_view){.width = 4, .height = 2};
 }
 
-static int check(const struct pstk__schema *schema, const struct pstk__axes_value *values,
+static int check(const struct pstk__schema *schema, const struct pstk_value *values,
                  uint32_t wrong_field, const char *says)
 {
     uint32_t field = 99;
     char text[320];
-    const char *wrong = pstk__axes_check(schema, values, &field, text);
+    const char *wrong = pstk__axes_check(schema, values, views, &field, text);
     if (!wrong || field != wrong_field || !strstr(wrong, says))
         printf("# field %u: %s\n", field, wrong ? wrong : "nothing wrong");
     return wrong && field == wrong_field && strstr(wrong, says);
@@ -90,22 +94,22 @@ static int check(const struct pstk__schema *schema, const struct pstk__axes_valu
 TEST(a_record_whose_rows_lengths_and_runs_agree_is_right)
 {
     struct pstk__schema schema;
-    struct pstk__axes_value values[N];
+    struct pstk_value values[N];
     uint32_t field;
     char text[320];
     make(&schema, values);
     CHECK(schema.links.has_axes);
-    CHECK(pstk__axes_check(&schema, values, &field, text) == NULL);
+    CHECK(pstk__axes_check(&schema, values, views, &field, text) == NULL);
     for (uint32_t i = 0; i < N; i++)
         values[i].size = i == CAPTIONS ? 4 : 0; /* no object at all */
     values[CAPTIONS].data = (const uint8_t[4]){0};
-    CHECK(pstk__axes_check(&schema, values, &field, text) == NULL);
+    CHECK(pstk__axes_check(&schema, values, views, &field, text) == NULL);
 }
 
 TEST(only_lists_lengths_and_runs_are_read)
 {
     struct pstk__schema schema;
-    struct pstk__axes_value values[N];
+    struct pstk_value values[N];
     make(&schema, values);
     for (uint32_t i = 0; i < N; i++)
         CHECK_EQ(pstk__axes_reads(&schema, i),
@@ -115,7 +119,7 @@ TEST(only_lists_lengths_and_runs_are_read)
 TEST(another_number_of_rows_is_found_in_arrays_and_lists)
 {
     struct pstk__schema schema;
-    struct pstk__axes_value values[N];
+    struct pstk_value values[N];
     make(&schema, values);
     values[LAB].size -= 8;
     CHECK(check(&schema, values, LAB,
@@ -132,7 +136,7 @@ TEST(another_number_of_rows_is_found_in_arrays_and_lists)
 TEST(lengths_that_do_not_add_up_are_found)
 {
     struct pstk__schema schema;
-    struct pstk__axes_value values[N];
+    struct pstk_value values[N];
     make(&schema, values);
     values[POINTS].size -= 16;
     CHECK(check(&schema, values, PARTS,
@@ -163,11 +167,10 @@ TEST(lengths_of_every_dtype_of_integers_are_read)
         char text[320];
         two[0].dtype = dtype;
         CHECK_EQ(pstk__schema_init(&schema, two, 2, NULL), 0);
-        struct pstk__axes_value values[2] = {{(const uint8_t *)bytes, pstk_dtype_size(dtype), 0, 0},
-                                             {NULL, 5, 0, 0}};
-        CHECK(pstk__axes_check(&schema, values, &field, text) == NULL);
+        struct pstk_value values[2] = {{(const uint8_t *)bytes, pstk_dtype_size(dtype)}, {NULL, 5}};
+        CHECK(pstk__axes_check(&schema, values, views, &field, text) == NULL);
         values[0].data = (const uint8_t *)negative;
-        CHECK(pstk__axes_check(&schema, values, &field, text) != NULL);
+        CHECK(pstk__axes_check(&schema, values, views, &field, text) != NULL);
     }
 }
 
@@ -175,30 +178,30 @@ TEST(runs_add_up_to_the_pixels_of_their_image)
 {
     static const uint32_t less[5] = {2, 5, 1, 0, 7}, whole[2] = {3, 5};
     struct pstk__schema schema;
-    struct pstk__axes_value values[N];
+    struct pstk_value values[N];
     make(&schema, values);
     values[RUNS].data = (const uint8_t *)less;
     CHECK(
         check(&schema, values, RUNS, "runs 3 to 4: sum is 7; must be 8, the pixels of field img"));
     make(&schema, values);
-    values[IMG].height = 3;
+    views[0].height = 3;
     CHECK(check(&schema, values, RUNS, "runs 0 to 2: sum is 8; must be 12"));
     make(&schema, values);
     values[RUN_LENGTHS].data = (const uint8_t *)(const uint64_t[3]){2, 1, 2};
     CHECK(check(&schema, values, RUNS, "runs 0 to 1: sum is 7"));
 
     struct pstk_field lone[2] = {fields[IMG], fields[RUNS]};
-    struct pstk__axes_value one[2] = {values[IMG], {(const uint8_t *)whole, sizeof whole, 0, 0}};
+    struct pstk_value one[2] = {values[IMG], {(const uint8_t *)whole, sizeof whole}};
     uint32_t field;
     char text[320];
     lone[1].rows[0] = 0; /* without lengths: one mask, or none */
-    one[0].height = 2;
+    views[0].height = 2;
     CHECK_EQ(pstk__schema_init(&schema, lone, 2, NULL), 0);
-    CHECK(pstk__axes_check(&schema, one, &field, text) == NULL);
-    one[0].width = 5;
+    CHECK(pstk__axes_check(&schema, one, views, &field, text) == NULL);
+    views[0].width = 5;
     CHECK(check(&schema, one, 1, "sum is 8; must be 10"));
     one[1].size = 0;
-    CHECK(pstk__axes_check(&schema, one, &field, text) == NULL);
+    CHECK(pstk__axes_check(&schema, one, views, &field, text) == NULL);
 }
 
 int main(void)

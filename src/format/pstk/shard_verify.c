@@ -48,8 +48,8 @@ struct pstk__shard_verifier {
      * once the whole record was checked. */
     uint8_t *plain[1 + PSTK_MAX_FIELDS];
     uint64_t plain_capacity[1 + PSTK_MAX_FIELDS];
-    struct pstk__axes_value values[PSTK_MAX_FIELDS]; /* of the record at hand */
-    void *decoder_memory;                            /* owned */
+    struct pstk_value values[PSTK_MAX_FIELDS]; /* of the record at hand */
+    void *decoder_memory;                      /* owned */
     struct pstk__decoder *decoder;
     struct pstk__arena arena;   /* for image; grows by being opened anew */
     struct pstk__arena scratch; /* for fields stored as planes; grows by being opened anew */
@@ -474,8 +474,7 @@ static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk_
     const struct pstk__field_view *field_view = &record->fields[i];
     const struct pstk_field *field = &record->schema->fields[i];
     char text[160];
-    verifier->values[i] = (struct pstk__axes_value){plain, field_view->plain_size,
-                                                    field_view->width, field_view->height};
+    verifier->values[i] = (struct pstk_value){plain, field_view->plain_size};
     if (field->kind == PSTK_FIELD_IMAGE)
         return check_image(verifier, record, i, plain, err);
     const char *wrong = pstk__value_check(field, plain, field_view->plain_size, text);
@@ -583,7 +582,8 @@ static int check_axes(struct pstk__shard_verifier *verifier, const struct pstk__
     for (uint32_t i = 0; i < record->schema->n_fields; i++)
         if (verifier->dictionary_lost[i])
             return 0;
-    const char *wrong = pstk__axes_check(record->schema, verifier->values, &field, text);
+    const char *wrong =
+        pstk__axes_check(record->schema, verifier->values, record->fields, &field, text);
     return wrong ? tell_field(verifier, record, field, "%s", wrong) : 0;
 }
 
