@@ -25,20 +25,30 @@ static uint32_t level_of(uint32_t f)
     return level;
 }
 
-/* The sum of frequencies so far, and the index of the first symbol of the highest level. */
+/* The sum of frequencies, and the index of the first symbol of the highest level. */
 struct sum {
     uint32_t all;
     uint32_t top, level;
 };
 
-static inline void add(struct sum *sum, struct pstk__model *model, uint32_t symbol, uint32_t level)
+static inline void add(struct pstk__model *model, uint32_t symbol, uint32_t level)
 {
-    sum->top = level > sum->level ? model->n : sum->top;
-    sum->level = level > sum->level ? level : sum->level;
-    sum->all += frequencies[level];
     model->symbol[model->n] = (uint8_t)symbol;
-    model->level[model->n] = (uint8_t)level;
-    model->frequency[model->n++] = frequencies[level];
+    model->level[model->n++] = (uint8_t)level;
+}
+
+/* Set the frequencies of the levels. */
+static struct sum sum_of(struct pstk__model *model)
+{
+    struct sum sum = {0};
+    for (uint32_t i = 0; i < model->n; i++) {
+        const uint32_t level = model->level[i];
+        sum.top = level > sum.level ? i : sum.top;
+        sum.level = level > sum.level ? level : sum.level;
+        sum.all += frequencies[level];
+        model->frequency[i] = frequencies[level];
+    }
+    return sum;
 }
 
 /* Give that symbol the rest of the sum. -1: there is no rest. */
@@ -63,7 +73,6 @@ static uint32_t symbol_at(uint32_t place, uint32_t order)
 /* Compute levels for frequencies count * scale / 2^32. */
 static struct sum quantise(struct pstk__model *model, const uint32_t count[256], uint64_t scale)
 {
-    struct sum sum = {0};
     model->n = 0;
     for (uint32_t i = 0; i < 256; i++) {
         const uint32_t s = symbol_at(i, model->order);
@@ -72,9 +81,9 @@ static struct sum quantise(struct pstk__model *model, const uint32_t count[256],
         uint64_t f = (count[s] * scale + (1ull << 31)) >> 32;
         f = f < 1 ? 1 : f;
         f = f < PSTK__RANS_ONE ? f : PSTK__RANS_ONE;
-        add(&sum, model, s, level_of((uint32_t)f));
+        add(model, s, level_of((uint32_t)f));
     }
-    return sum;
+    return sum_of(model);
 }
 
 /*
@@ -204,61 +213,52 @@ uint32_t pstk__model_write(uint8_t out[PSTK__MODEL_MAX_SIZE], const struct pstk_
     return (nibbles.n + 1) / 2;
 }
 
-struct nibble_reader {
-    const uint8_t *at, *end;
-    uint32_t n;
-};
-
-/* Return the next nibble, or NONE at the end, which is above all lengths and levels. */
-static uint32_t get(struct nibble_reader *reader)
+/* Sets the model's symbols and levels from nibbles, which end with three that are none. Returns the
+ * first nibble that was not read, or NULL: they are damaged. */
+static const uint8_t *read_levels(struct pstk__model *model, const uint8_t *nibble)
 {
-    enum { NONE = 1 << 16 };
-    if (reader->at == reader->end)
-        return NONE;
-    const uint32_t nibble = reader->n++ % 2 ? *reader->at++ >> 4 : *reader->at & 15;
-    return nibble;
+    uint32_t level = FIRST_LEVEL, place = 0;
+    while (place < 256) {
+        const uint32_t first = *nibble++;
+        if (first <= MAX_STEP) {
+            level += first - STEP;
+        } else if (first == ZEROS) {
+            place += *nibble++ + 1u;
+            continue;
+        } else if (first == LEVEL) {
+            level = (uint32_t)nibble[0] << 4 | nibble[1];
+            nibble += 2;
+        } else {
+            return first == END ? nibble : NULL;
+        }
+        if (level - 1 >= PSTK__MODEL_MAX_LEVEL)
+            return NULL;
+        add(model, symbol_at(place++, model->order), level);
+    }
+    return place == 256 ? nibble : NULL;
 }
 
-/* Return 1 at the end of the bytes, where a last nibble of 0 may fill up the last byte. */
-static int is_at_end(const struct nibble_reader *reader)
-{
-    if (reader->n % 2)
-        return reader->at + 1 == reader->end && *reader->at >> 4 == 0;
-    return reader->at == reader->end;
-}
-
+/* Nibbles lie in bytes of their own while they are read. After the last there may be one of 0,
+ * which fills up the last byte. */
 int pstk__model_read(struct pstk__model *model, const uint8_t *data, uint32_t size,
                      enum pstk__model_order order)
 {
-    struct nibble_reader reader = {.at = data, .end = data + size};
-    uint32_t level = FIRST_LEVEL, place = 0;
-    struct sum sum = {0};
+    enum { NONE = 255 };
+    uint8_t nibbles[2 * PSTK__MODEL_MAX_SIZE + 3];
     model->order = order;
     model->n = 0;
-    while (place < 256) {
-        const uint32_t nibble = get(&reader);
-        if (nibble == END)
-            break;
-        if (nibble == ZEROS) {
-            const uint32_t zeros = get(&reader) + 1;
-            if (zeros > 256 - place)
-                return -1;
-            place += zeros;
-            continue;
-        }
-        if (nibble == LEVEL) {
-            level = get(&reader) << 4;
-            level |= get(&reader);
-        } else if (nibble <= MAX_STEP) {
-            level += nibble - STEP;
-        } else {
-            return -1;
-        }
-        if (level < 1 || level > PSTK__MODEL_MAX_LEVEL)
-            return -1;
-        add(&sum, model, symbol_at(place++, order), level);
+    if (size > PSTK__MODEL_MAX_SIZE)
+        return -1;
+    for (uint32_t i = 0; i < size; i++) {
+        nibbles[2 * i] = data[i] & 15;
+        nibbles[2 * i + 1] = data[i] >> 4;
     }
-    return is_at_end(&reader) ? complete(model, &sum) : -1;
+    memset(nibbles + 2 * size, NONE, 3);
+    const uint8_t *at = read_levels(model, nibbles), *end = nibbles + 2 * size;
+    if (at == NULL || (at != end && (at + 1 != end || *at != 0)))
+        return -1;
+    const struct sum sum = sum_of(model);
+    return complete(model, &sum);
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
