@@ -39,6 +39,14 @@ uint32_t pstk__planes_value_context(uint32_t chroma, uint32_t count, uint32_t z)
     return PSTK__CONTEXT_VALUE + (chroma ? 15 - l : l);
 }
 
+void pstk__planes_value_tables(uint8_t tables[9][64], uint32_t chroma,
+                               const uint8_t number[PSTK__N_CONTEXTS])
+{
+    for (uint32_t count = 1; count <= 8; count++)
+        for (uint32_t z = 1; z < 64; z++)
+            tables[count][z] = number[pstk__planes_value_context(chroma, count, z)];
+}
+
 enum pstk__model_order pstk__planes_context_order(uint32_t context)
 {
     return context >= PSTK__CONTEXT_VALUE && context < PSTK__CONTEXT_DC_HIGH ? PSTK__MODEL_SIGNED

@@ -55,6 +55,10 @@ enum pstk__planes_context {
 uint32_t pstk__planes_map_context(uint32_t chroma, uint32_t byte);
 uint32_t pstk__planes_value_context(uint32_t chroma, uint32_t count, uint32_t z);
 
+/* Fill in number[c] for the context c of each count and place; count 0 and place 0 have none. */
+void pstk__planes_value_tables(uint8_t tables[9][64], uint32_t chroma,
+                               const uint8_t number[PSTK__N_CONTEXTS]);
+
 /* Return the order in which the table of a context lists its symbols. */
 enum pstk__model_order pstk__planes_context_order(uint32_t context);
 

@@ -76,10 +76,7 @@ static void lay_out_tables(struct pstk__planes_reader *reader)
     for (uint32_t chroma = 0; chroma < 2; chroma++) {
         for (uint32_t i = 0; i < 8; i++)
             reader->map_tables[chroma][i] = reader->table[pstk__planes_map_context(chroma, i)];
-        for (uint32_t count = 1; count <= 8; count++)
-            for (uint32_t z = 1; z < 64; z++)
-                reader->value_tables[chroma][count][z] =
-                    reader->table[pstk__planes_value_context(chroma, count, z)];
+        pstk__planes_value_tables(reader->value_tables[chroma], chroma, reader->table);
     }
 }
 
