@@ -7,7 +7,8 @@
  * turns for each crop and stage, summed over the crops: so waits for other processes do not count.
  * Compare two builds by running their programs in turn, several times.
  *
- *   bench_crops FOLDER [--variant auto|c|avx2|avx512] [--output u8|f16] [--images N] [--crops C]
+ *   bench_crops FOLDER [--variant auto|c|avx2|avx512] [--output u8|f16|f32] [--images N] [--crops
+ * C]
  *                      [--turns T]
  *
  * Prints microseconds a crop, nanoseconds a unit, and at the end what a reader would read that
@@ -97,15 +98,16 @@ struct reads {
 
 struct bench {
     const char *folder;
-    uint32_t variant, is_f16, n_wanted, n_crops, n_turns;
+    uint32_t variant, dtype, n_wanted, n_crops, n_turns;
     struct image images[MAX_IMAGES];
     uint32_t n_images;
     struct pstk__planes_encoder *encoder;
     struct pstk__arena arena;
     struct pstk__planes_reader reader;
-    uint16_t table[CHANNELS * 256];
+    float table[CHANNELS * 256]; /* elements of dtype */
+    struct pstk__affine affine;
     struct reads reads;
-    uint8_t out[CHANNELS * SIDE * SIDE * sizeof(uint16_t)];
+    uint8_t out[CHANNELS * SIDE * SIDE * sizeof(float)];
 };
 
 /* ---- wrapped kernels ------------------------------------------------------------------------ */
@@ -396,14 +398,15 @@ static int work(struct bench *b, uint32_t i, uint32_t crop)
         .out_height = SIDE,
         .window = {.width = SIDE, .height = SIDE},
         .finish = {.channels = CHANNELS,
-                   .dtype = b->is_f16 ? PSTK_F16 : PSTK_U8,
-                   .layout = b->is_f16 ? PSTK_NCHW : PSTK_NHWC,
+                   .dtype = b->dtype,
+                   .layout = b->dtype == PSTK_U8 ? PSTK_NHWC : PSTK_NCHW,
                    .flip = flip,
                    .width = SIDE,
                    .plane = SIDE * SIDE,
-                   .table = b->table},
+                   .table = b->table,
+                   .affine = &b->affine},
         .out = b->out,
-        .out_stride = SIDE * (b->is_f16 ? sizeof(uint16_t) : CHANNELS),
+        .out_stride = SIDE * (b->dtype == PSTK_U8 ? CHANNELS : pstk_dtype_size(b->dtype)),
     };
     int rc = is_whole ? pstk__resize_begin(&r, &b->arena, &wrapped_pixels, &config) : PSTK_EBADMSG;
     const struct pstk__row_sink sink = {.rows = take_rows, .user = &r, .channels = CHANNELS};
@@ -431,7 +434,8 @@ static void turn(struct bench *b, uint32_t *crc)
                 least[s] =
                     least[s] == 0 || (double)ticks[s] < least[s] ? (double)ticks[s] : least[s];
             if (counts_units)
-                *crc = pstk__crc32c(*crc, b->out, sizeof b->out / (b->is_f16 ? 1 : 2));
+                *crc =
+                    pstk__crc32c(*crc, b->out, CHANNELS * SIDE * SIDE * pstk_dtype_size(b->dtype));
         }
 }
 
@@ -599,7 +603,11 @@ static void print(const struct bench *b, uint32_t crc)
             for (uint32_t s = 0; s < N_STAGES; s++)
                 sums[s] += b->images[i].least[crop][s];
     printf("%u images, %u crops of each, %s, %s; outputs %08x\n", b->n_images, b->n_crops,
-           names[planes_kernels->variant], b->is_f16 ? "f16 NCHW" : "u8 NHWC", crc);
+           names[planes_kernels->variant],
+           b->dtype == PSTK_F32   ? "f32 NCHW"
+           : b->dtype == PSTK_F16 ? "f16 NCHW"
+                                  : "u8 NHWC",
+           crc);
     printf("%-26s %10s %7s %12s\n", "stage", "us a crop", "%", "ns a unit");
     for (uint32_t s = 0; s < N_STAGES; s++) {
         const double us = 1e6 * sums[s] / rate / n;
@@ -630,7 +638,9 @@ static int parse(struct bench *b, int argc, char **argv)
                          : strcmp(value, "avx512") == 0 ? PSTK_KERNELS_AVX512
                                                         : PSTK_KERNELS_AUTO;
         else if (strcmp(option, "--output") == 0)
-            b->is_f16 = strcmp(value, "f16") == 0;
+            b->dtype = strcmp(value, "f32") == 0   ? PSTK_F32
+                       : strcmp(value, "f16") == 0 ? PSTK_F16
+                                                   : PSTK_U8;
         else if (strcmp(option, "--images") == 0)
             b->n_wanted = number(value, MAX_IMAGES);
         else if (strcmp(option, "--crops") == 0)
@@ -646,11 +656,11 @@ static int parse(struct bench *b, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static struct bench b = {.n_wanted = MAX_IMAGES, .n_crops = 3, .n_turns = 9};
+    static struct bench b = {.dtype = PSTK_U8, .n_wanted = MAX_IMAGES, .n_crops = 3, .n_turns = 9};
     uint32_t crc = 0;
     if (parse(&b, argc, argv) < 0) {
         fprintf(stderr, "usage: bench_crops FOLDER [--variant auto|c|avx2|avx512] [--output "
-                        "u8|f16]\n       [--images N] [--crops C] [--turns T]\n");
+                        "u8|f16|f32]\n       [--images N] [--crops C] [--turns T]\n");
         return 2;
     }
     planes_kernels = pstk__planes_kernels(b.variant);
@@ -661,7 +671,10 @@ int main(int argc, char **argv)
     if (pstk__planes_encoder_open(&b.encoder, NULL) < 0)
         bench_die("encoder", NULL);
     wrap();
-    pstk__finish_table(b.table, PSTK_F16, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    if (b.dtype != PSTK_U8)
+        pstk__finish_table(b.table, b.dtype, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    if (b.dtype == PSTK_F16)
+        pstk__affine_init(&b.affine, b.table, b.dtype, CHANNELS);
     read_folder(&b);
     if (b.n_images == 0)
         bench_die("no file of the folder can be stored as planes", NULL);
