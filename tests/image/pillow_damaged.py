@@ -30,7 +30,7 @@ except ImportError:
 warnings.simplefilter("ignore")
 
 # Messages of files that Pillow loads and the library does not take, however damaged: see docs/limits.md.
-REFUSED = ("is cut short", "scans", "Unsupported marker type")
+REFUSED = ("scans", "Unsupported marker type")
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by channels
 
 

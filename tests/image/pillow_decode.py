@@ -32,7 +32,7 @@ warnings.simplefilter("ignore")
 
 # What is damaged by our rule though Pillow reads it: messages of libjpeg and libpng.
 STRICTER = ("Corrupt JPEG data: premature end", "Corrupt JPEG data: bad", "Corrupt JPEG data: found",
-            "Inconsistent progression", "CRC error", "16-bit gray", "is cut short")
+            "Inconsistent progression", "CRC error", "16-bit gray")
 
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by channels
 
@@ -263,6 +263,8 @@ class Tally:
 
 def compare(dump, tally, path):
     """Compare a file in every number of channels."""
+    if path.endswith("/truncated_exif_dpi.jpg") and pillow(path, "L") is None:
+        return  # Pillow before 10 refuses a file for an Exif segment that ends within its header
     for channels, mode in MODES.items():
         if "odd-key" in path and channels != 4:
             continue  # Pillow refuses a key that is too short in every mode, the decoder where it is used

@@ -30,8 +30,7 @@ enum {
 struct cursor {
     const uint8_t *data;
     uint64_t size;
-    uint64_t at;     /* <= size */
-    int has_density; /* 1: JFIF gave the density */
+    uint64_t at; /* <= size */
 };
 
 /* 1: a marker without a length. Pillow skips them everywhere. */
@@ -126,33 +125,19 @@ static int read_segment(struct cursor *cursor, uint32_t marker, const uint8_t **
     return 0;
 }
 
-/* 1: an Exif segment begins with a TIFF byte order mark, or with a wrong one that Pillow
- * accepts. */
-static int is_tiff(const uint8_t *s, uint32_t n)
+/* Read an application segment: the first Exif segment gives the orientation. Refuse JFIF and Adobe
+ * segments that end before their version, as Pillow does. */
+static int read_application(struct pstk__jpeg_header *h, uint32_t marker, const uint8_t *s,
+                            uint32_t n)
 {
-    return n >= 4 && s[0] == s[1] && (s[0] == 'I' || s[0] == 'M') &&
-           ((s[2] == 0 && (s[3] == 0x2a || s[3] == 0x2b)) || (s[2] == 0x2a && s[3] == 0));
-}
-
-/*
- * Read an application segment: the first Exif segment gives the orientation. Refuse segments that
- * make Pillow (9.4) fail: JFIF and Adobe segments that end before their version, and, unless JFIF
- * gave the density, an Exif segment that ends within its TIFF header, where Pillow looks for the
- * density.
- */
-static int read_application(struct pstk__jpeg_header *h, struct cursor *cursor, uint32_t marker,
-                            const uint8_t *s, uint32_t n)
-{
-    if (marker == MARKER_APP0 && n >= 4 && memcmp(s, "JFIF", 4) == 0) {
-        cursor->has_density |= n >= 12 && s[7] == 1;
+    if (marker == MARKER_APP0 && n >= 4 && memcmp(s, "JFIF", 4) == 0)
         return n >= 7 ? 0 : PSTK_EBADMSG;
-    }
     if (marker == MARKER_APP14 && n >= 5 && memcmp(s, "Adobe", 5) == 0)
         return n >= 7 ? 0 : PSTK_EBADMSG;
     if (marker != MARKER_APP1 || h->orientation != 0 || n < 6 || memcmp(s, "Exif", 5) != 0)
         return 0;
     h->orientation = pstk__exif_orientation(s + 6, n - 6);
-    return n - 6 < 8 && is_tiff(s + 6, n - 6) && !cursor->has_density ? PSTK_EBADMSG : 0;
+    return 0;
 }
 
 /* Read one marker and its segment. 1: it begins the first scan. */
@@ -172,7 +157,7 @@ static int read_marker(struct pstk__jpeg_header *h, struct cursor *cursor, struc
         return r;
     if (is_frame(marker))
         return read_frame(h, marker, s, n, err);
-    if (read_application(h, cursor, marker, s, n) < 0)
+    if (read_application(h, marker, s, n) < 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "JPEG application segment 0x%02x at byte %llu is cut short", marker,
                           (unsigned long long)at);
