@@ -359,6 +359,62 @@ def options_that_contradict_or_make_no_sense_are_named(world):
         assert not os.path.exists(out), options
 
 
+# ---- damaged JPEGs ------------------------------------------------------------------------------
+
+def damaged_folder(world):
+    """Whole JPEGs, one that Pillow loads by guessing, and one that it refuses."""
+    src = world.fresh("damaged")
+    os.mkdir(src)
+    out = io.BytesIO()
+    Image.effect_mandelbrot((200, 150), (-2, -1, 1, 1), 60).convert("RGB").save(out, "JPEG")
+    whole = out.getvalue()
+    middle = len(whole) // 2
+    for name, data in (("a.jpg", whole), ("b.jpg", whole[:middle] + b"\xff\xd3" + whole[middle + 2:]),
+                       ("c.jpg", whole[:middle])):
+        with open(os.path.join(src, name), "wb") as f:
+            f.write(data)
+    return src
+
+
+@test
+def damaged_jpegs_are_refused_unless_they_are_accepted(world):
+    src = damaged_folder(world)
+    for options in ([], ["--pixels", 64]):
+        out = world.fresh("no")
+        _, err = run("pack", src, out, *options, status=1)
+        lines = [line for line in err.splitlines() if line.startswith("  ")]
+        expect([line.split(":")[0].strip() for line in lines], ["b.jpg", "c.jpg"])
+        assert lines[0].endswith("; Pillow loads it by guessing: --damaged accept packs it as Pillow shows it"), lines
+        assert "Pillow" not in lines[1] and not os.path.exists(out), lines
+    _, err = run("pack", src, world.fresh("no"), "--damaged", "accept", status=1)
+    assert "b.jpg" not in err and "c.jpg" in err, err
+    _, err = run("pack", src, world.fresh("no"), "--damaged", "keep", status=2)
+    assert "refuse" in err and "accept" in err, err
+
+
+@test
+def accepted_damage_is_kept_marked_and_counted(world):
+    src = damaged_folder(world)
+    os.remove(os.path.join(src, "c.jpg"))
+    for options in ([], ["--jpeg", "keep"], ["--jpeg", "exact"]):
+        data, told = packed(world, src, "--damaged=accept", *options)
+        expect(n_of(told["images"], "damaged", "kept_jpeg"), [1, 2 if "keep" in options else 1])
+        expect(told["kept"].get("damaged", 0), 0 if "keep" in options else 1)
+        expect(get(data, 1), read(os.path.join(src, "b.jpg")))
+        files = second_reader.Data(data)
+        files.verify()
+        expect(files.fields[0].found["damaged"], 1)
+        text, _ = run("info", data)
+        assert "; 1 damaged)" in text, text
+    kept = run_json("info", data, "--kept")["kept_jpegs"]
+    expect([(image["key"], image["reason"]) for image in kept], [("b.jpg", "damaged")])
+    bench = run_json("bench", data, "--epochs", 1, "--no-ceilings", "--batch-size", 2, "--size", 16)
+    expect(bench["n_damaged_images"], 1)
+    pixels, told = packed(world, src, "--damaged=accept", "--pixels", 150)
+    expect(n_of(told["images"], "damaged", "pixels"), [0, 2])
+    expect(get(pixels, 1), opened(read(os.path.join(src, "b.jpg"))).tobytes())
+
+
 # ---- the bytes ----------------------------------------------------------------------------------
 
 @test

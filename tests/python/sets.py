@@ -118,6 +118,12 @@ def photos(n=40):
     return path
 
 
+def damaged_jpeg(whole):
+    """A JPEG with a marker in the middle of its scan: Pillow loads it, guessing what is missing."""
+    middle = (whole.rindex(b"\xff\xda") + len(whole)) // 2
+    return whole[:middle] + b"\xff\xd3" + whole[middle + 2:]
+
+
 def png(colour_type, rows=((0, 18), (18, 0))):
     """A PNG file of 8 bits: 0 is gray, 3 has a palette, as masks of class ids have."""
     made = b"\x89PNG\r\n\x1a\n"

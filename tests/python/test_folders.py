@@ -118,6 +118,16 @@ class FolderTest(Case):
         self.assertEqual([sample["key"] for sample in data], ["a/1.jpg", "b/4.jpg"])
         self.assertIn("  a/3.jpg: an empty file\n", said)
 
+    def test_damaged_jpegs_are_refused_or_kept_as_pillow_shows_them(self):
+        folder = self.make("damaged", {"1.jpg": image_file(0), "2.jpg": sets.damaged_jpeg(image_file(1))})
+        error = self.assert_says(["2.jpg", "Pillow loads it", "damaged='accept'"], self.pack, folder, self.path("out"))
+        self.assertNotIn("--damaged", str(error))
+        data, _ = self.assert_same(folder, "--damaged=accept", damaged="accept")
+        self.assertEqual(data.fields["jpg"].n_damaged, 1)
+        self.assertEqual(data[1]["jpg"], sets.damaged_jpeg(image_file(1)))
+        self.assert_says(["damaged: value is 'keep'", "'accept'"], penstock.pack, folder, self.path("no"),
+                         damaged="keep")
+
     def test_palettes_are_warned_of(self):
         folder = self.make("masks", {"1.png": sets.png(3)})
         with warnings.catch_warnings(record=True) as caught:

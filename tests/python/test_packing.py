@@ -398,6 +398,31 @@ class Forms(Case):
             self.assertIsInstance(error.__cause__, penstock.CorruptRecordError)
         self.assertEqual(len(quiet(samples, self.path(), check_images=False, schema={"im": "image"})), 41)
 
+    def test_damaged_jpegs_are_refused_or_kept_as_pillow_shows_them(self):
+        whole = image_file(height=40, width=56)
+        bad = sets.damaged_jpeg(whole)
+        samples = [{"im": bad if i % 10 == 3 else whole} for i in range(60)]
+        for workers in (0, 2):
+            error = self.assert_says(["sample 3", "field im", "damaged='accept'"], quiet, samples, self.path("no"),
+                                     num_workers=workers)
+            self.assertIsInstance(error.__cause__, penstock.CorruptRecordError)
+            data = quiet(samples, self.path(f"kept-{workers}"), num_workers=workers, damaged="accept")
+            self.assertEqual(data.fields["im"].n_damaged, 6)
+            self.assertEqual((data[3]["im"], data[4]["im"]), (bad, whole))
+        cut = [{"im": whole[: len(whole) // 2]}]
+        self.assert_says(["sample 0", "im"], quiet, cut, self.path("no"), damaged="accept", schema={"im": "image"})
+        with self.assertRaisesRegex(penstock.SettingsError, "damaged: value is 'keep'"):
+            penstock.Writer(self.path("no"), {"im": "image"}, damaged="keep")
+        outputs = {"im": penstock.image("im", [penstock.CenterCrop((40, 56))])}
+        with penstock.Loader(self.path("kept-0"), batch_size=10, framework="numpy", order="sequential",
+                             outputs=outputs) as loader:
+            rows = [row for batch in loader for row in np.array(batch["im"])]
+            self.assertEqual(loader.stats().n_damaged_images, 6)
+            self.assertIn("6 samples have an image from a damaged JPEG", str(loader.stats()))
+        for row, file in ((rows[3], bad), (rows[4], whole)):
+            with optional("PIL.Image").open(io.BytesIO(file)) as image:
+                self.assertEqual(row.tobytes(), image.convert("RGB").tobytes())
+
     def packed_with_warnings(self, *arguments, **keywords):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -31,7 +31,8 @@ class DatasetInfo:
 class FieldInfo:
     """A field, with the maxima and sums of its values in bytes (plain: decompressed) and pixels.
 
-    encodings: numbers of records by "jpeg", "png", "pixels".
+    encodings: numbers of records by "jpeg", "png", "pixels". n_damaged: records with a JPEG that is marked as
+    damaged.
     """
     name: str
     field: Field
@@ -42,6 +43,7 @@ class FieldInfo:
     max_width: int
     max_height: int
     encodings: dict[str, int]
+    n_damaged: int = 0
 
 
 class Catalog(NamedTuple):
@@ -64,7 +66,8 @@ def _field(handle: c_void_p, number: int) -> FieldInfo:
     encodings = {name: int(stats.n_encoding[code]) for name, code in _ENCODINGS.items()
                  if stats.n_encoding[code]}
     return FieldInfo(field.name.decode(), Field.of_c(field), stats.max_stored_size, stats.max_plain_size,
-                     stats.stored_bytes, stats.plain_bytes, stats.max_width, stats.max_height, encodings)
+                     stats.stored_bytes, stats.plain_bytes, stats.max_width, stats.max_height, encodings,
+                     stats.n_damaged)
 
 
 def of(handle: c_void_p) -> Catalog:

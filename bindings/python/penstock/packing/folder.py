@@ -15,7 +15,7 @@ from ..__main__ import command
 from ..errors import SettingsError
 from .samples import PackError
 from .task import Task
-from .writer import Writer, count
+from .writer import Writer, accepts_damaged, count
 
 __all__ = ["ImageFolder"]
 
@@ -24,7 +24,8 @@ MIN_SHARD_SIZE, MAX_SHARD_SIZE = 1 << 16, 1 << 43  # bytes, of the option --shar
 MAX_THREADS = 1024  # of the option --threads
 SAID, PROGRESS, WARNING = "penstock: ", "penstock: packing: ", "penstock: warning: "  # how lines of it begin
 # The command's advice names its options.
-_KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True"}
+_KEYWORDS = {"--skip-bad": "skip_bad=True", "--threads": "num_workers", "--overwrite": "overwrite=True",
+             "--damaged accept": "damaged='accept'"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +43,8 @@ def refuse_given(given: Mapping[str, Any]) -> None:
                                 "are jpg, cls and key (to choose, pack samples: penstock.pack([{...}, ...], path))")
 
 
-def _line(source: ImageFolder, where: str, skip_bad: bool, overwrite: bool, shard_size: int,
-          num_workers: int | None, part: Task | None) -> list[str]:
+def _line(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
+          num_workers: int | None, damaged: str, part: Task | None) -> list[str]:
     made = [command(), "pack"] + ["--skip-bad"] * bool(skip_bad) + ["--overwrite"] * bool(overwrite)
     if shard_size:
         made.append(f"--shard-size={count('shard_size', shard_size, MIN_SHARD_SIZE, MAX_SHARD_SIZE)}")
@@ -51,6 +52,8 @@ def _line(source: ImageFolder, where: str, skip_bad: bool, overwrite: bool, shar
         made.append(f"--threads={max(count('num_workers', num_workers, 0, MAX_THREADS), 1)}")
     if part is not None:
         made += [f"--task={part.key}", f"--pack-id={part.pack}", f"--attempt={part.attempt}"]
+    if accepts_damaged(damaged):
+        made.append("--damaged=accept")
     return [*made, "--", source.path, where]
 
 
@@ -93,10 +96,11 @@ def _refuse(status: int, said: list[str]) -> None:
 
 
 def pack(source: ImageFolder, where: str, *, skip_bad: bool, overwrite: bool, shard_size: int,
-         num_workers: int | None, progress: bool, part: Task | None = None) -> None:
+         num_workers: int | None, progress: bool, damaged: str, part: Task | None = None) -> None:
     """Pack the folder into the data set `where`. Prints on stderr what the command prints there; its warnings
     become Python's. Raises PackError, SettingsError, DataSetExistsError, DataSetBusyError."""
-    line = _line(source, where, skip_bad, overwrite, shard_size, num_workers, part)
+    line = _line(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size, num_workers=num_workers,
+                 damaged=damaged, part=part)
     # The writer refuses a path by the exceptions that all of the package raises.
     Writer(where, {"jpg": "image"}, overwrite=overwrite).abort()
     status, said = _run(line, progress)

@@ -375,7 +375,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
          schema: Schema | None = None, overwrite: bool = False, shard_size: int = 0, note: str | None = None,
          names: Sequence[str] | None = None, dictionary_size: int = 0, check_images: bool = True,
          progress: bool = True, context: str = "fork", skip_bad: bool = False,
-         classes: str | None = None, part: Task | None = None) -> Dataset:
+         classes: str | None = None, part: Task | None = None, damaged: str = "refuse") -> Dataset:
     """Pack every sample of a data set into the penstock data set `path`. Returns it, opened.
 
     dataset: anything with len and [i] (a torch Dataset, a list), an iterable or IterableDataset, a dict of
@@ -402,12 +402,15 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         samples is made by a penstock.Writer to which nothing is added.
     check_images: decode every image file in full, as the command `penstock pack` does, so that damage is
         found now; False looks at headers only.
+    damaged: "accept": keep JPEGs that Pillow loads only by guessing, as penstock.Writer and `penstock pack
+        --damaged accept` do; the fields' n_damaged counts them. "refuse": they are damage.
     progress: a bar on a terminal, else a line every 10 s, on stderr. For a folder of images always lines.
     context: how processes start: "fork", as DataLoader's do, or "spawn", where the data set can be pickled.
     skip_bad: for a folder of images: skip files that were read but cannot be packed, and print their names.
         False: a PackError names them, and nothing is packed.
 
-    A folder of images takes num_workers, overwrite, shard_size, progress, skip_bad and part, and no other setting.
+    A folder of images takes num_workers, overwrite, shard_size, progress, skip_bad, part and damaged, and no other
+    setting.
     What is left out of it is printed on stderr, as `penstock pack` prints it.
 
     Give an image as the bytes of its original file, where there is one (with torchvision:
@@ -428,7 +431,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
                              "check_images": None if check_images else False})
         where = os.path.realpath(paths.local(path))
         folder.pack(source, where, skip_bad=skip_bad, overwrite=overwrite, shard_size=shard_size,
-                    num_workers=num_workers, progress=progress, part=part)
+                    num_workers=num_workers, progress=progress, part=part, damaged=damaged)
         return Dataset(where)
     if skip_bad:
         raise SettingsError("skip_bad: value is True; must be False, except for a folder of images (leave bad samples "
@@ -445,7 +448,7 @@ def pack(dataset: Any, path: str | os.PathLike[str], *, num_workers: int | None 
         where = os.path.realpath(paths.local(path))
         open_writer = functools.partial(
             Writer, overwrite=overwrite, shard_size=shard_size, dictionary_size=dictionary_size,
-            check_images=check_images, part=part or 0,
+             check_images=check_images, part=part or 0, damaged=damaged,
             note=_note(dataset) if note is None else note,
             names=class_names(source) if names is None else list(names))
         n_palettes = _pack(source, where, schema, open_writer, n_workers, context, progress)

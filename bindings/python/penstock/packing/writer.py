@@ -36,6 +36,13 @@ def count(name: str, value: Any, low: int = 0, high: int = 2**63) -> int:
     return value
 
 
+def accepts_damaged(value: Any) -> bool:
+    """What the setting `damaged` says. Raises SettingsError."""
+    if value not in ("refuse", "accept"):
+        raise SettingsError(f"damaged: value is {value!r}; must be 'refuse' or 'accept'")
+    return bool(value == "accept")
+
+
 _open_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
 
 
@@ -66,6 +73,9 @@ class Writer:
     dictionary_size: bytes of the zstd dictionary trained on the first records; 0: 110 KiB, 1: none.
     check_images: decode every image file in full, so that damage is found now (CorruptRecordError), not in
         training; without it only headers are looked at.
+    damaged: what becomes of JPEGs that Pillow loads only by guessing what is missing. "refuse": check_images
+        refuses them. "accept": they are kept as they came and marked, and loaders show them as Pillow does; every
+        image file is decoded in full, whatever check_images says.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
         nobody knows how many there will be, part is a penstock.Task. A part may be empty.
     pack_id: this writer only commits parts, and takes none of another pack.
@@ -80,7 +90,8 @@ class Writer:
     def __init__(self, path: str | os.PathLike[str], schema: Schema, *, overwrite: bool = False,
                  shard_size: int = 0, note: str | None = None, names: Sequence[str] | None = None,
                  n_threads: int = 0, dictionary_size: int = 0, part: int | Task = 0,
-                 n_parts: int = 1, check_images: bool = False, pack_id: str | None = None) -> None:
+                 n_parts: int = 1, check_images: bool = False, pack_id: str | None = None,
+                 damaged: str = "refuse") -> None:
         # The library nulls it at the end of commit and abort: it alone says whether the writer is open, since
         # an exception of a signal's handler may come between any two steps here.
         self._handle = ctypes.c_void_p()
@@ -92,9 +103,12 @@ class Writer:
         self._encoders = {name: encoder(name, field) for name, field in self.schema.items()}
         self._images = [(i, name) for i, name in enumerate(self.schema) if self.schema[name].kind == "image"]
         self.n_palette_images = 0
-        self._check_images = bool(check_images)
+        accept = accepts_damaged(damaged)
+        self._check_images = bool(check_images) and not accept  # else the library checks them
         self._error = errors.new()
         self._values = (_Value * len(self.schema))()
+        for i, _ in self._images:
+            self._values[i].damaged = _c.DAMAGED_ACCEPT if accept else _c.DAMAGED_UNCHECKED
         self._values_pointer = ctypes.cast(self._values, ctypes.POINTER(_c.Value))
         settings = _c.WriterSettings()
         _c.lib.pstk_writer_settings_init(ctypes.byref(settings), ctypes.sizeof(settings))
@@ -293,11 +307,12 @@ class Writer:
 
 
 def _check_image(name: str, data: bytes) -> None:
-    error = errors.new()
-    result = _c.lib.pstk_image_check(data, len(data), 0, None, None, ctypes.byref(error))
+    error, damaged = errors.new(), ctypes.c_uint32()
+    result = _c.lib.pstk_image_check_damaged(data, len(data), 0, ctypes.byref(damaged), ctypes.byref(error))
     if result < 0:
         made = errors.of(error, result)
-        made.args = (f"field {name}: {made}",)
+        advice = "; Pillow loads it by guessing: damaged='accept' packs it as Pillow shows it" if damaged else ""
+        made.args = (f"field {name}: {made}{advice}",)
         raise made
 
 
