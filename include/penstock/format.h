@@ -32,6 +32,8 @@ extern "C" {
 #define PSTK_MAX_DIMS 8
 /* Bytes of a field name, with the terminating 0. */
 #define PSTK_MAX_NAME 64
+/* Bytes of a column name, with the terminating 0. */
+#define PSTK_MAX_COLUMN_NAME 80
 
 /* ---- schema -------------------------------------------------------------------------------- */
 
@@ -218,7 +220,8 @@ struct pstk_writer_settings {
     /* number of the attempt at the task; the attempts at one task are different parts with the same
      * records, and only one of them can be merged. default: 0 */
     uint32_t attempt;
-    uint32_t reserved;
+    /* 1: no side columns. default: 0, those of enum pstk_column_fact, 4 to 8 bytes a record each */
+    uint32_t columns;
 };
 
 /* What a writer does with a damaged JPEG, one that pstk_image_check_damaged calls damaged. */
@@ -552,6 +555,91 @@ PSTK_API void pstk_free(void *data);
  * info->size) as that of pstk_dataset_get. */
 PSTK_API int pstk_dataset_look(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
                                struct pstk_value_info *info, struct pstk_error *err);
+
+/* ---- side columns -------------------------------------------------------------------------- */
+
+/*
+ * A column has one scalar for each record, in files of its own next to the shards. Programs read a
+ * range of it without reading records: to select samples, to weigh them, to sort them by length. A
+ * writer makes the columns of enum pstk_column_fact; pstk_column_add adds others. Columns are no
+ * part of the identity. Reading records never needs them.
+ */
+
+/* What of a field a column has. */
+enum pstk_column_fact {
+    /* nothing: it was added */
+    PSTK_COLUMN_ADDED = 0,
+    /* the value of a SCALAR field; named like the field */
+    PSTK_COLUMN_VALUE = 1,
+    /* plain bytes of a value, u32; named FIELD.size. Of fields whose values vary in size, except
+     * those with LENGTH */
+    PSTK_COLUMN_SIZE = 2,
+    /* length of the one variable dimension of an array, u32; named FIELD.length */
+    PSTK_COLUMN_LENGTH = 3,
+    /* pixels of an image, u32; named FIELD.width */
+    PSTK_COLUMN_WIDTH = 4,
+    /* pixels of an image, u32; named FIELD.height */
+    PSTK_COLUMN_HEIGHT = 5,
+};
+
+struct pstk_column_info {
+    /* sizeof(struct pstk_column_info), set by the caller */
+    uint32_t size;
+    /* enum pstk_dtype */
+    uint32_t dtype;
+    /* enum pstk_column_fact */
+    uint32_t fact;
+    /* number of the field; ADDED: 0 */
+    uint32_t field;
+    /* of all files */
+    uint64_t bytes;
+    /* [A-Za-z0-9_.-]+ */
+    char name[PSTK_MAX_COLUMN_NAME];
+};
+
+/* Return the number of columns; 0 also for formats that have none. */
+PSTK_API uint32_t pstk_dataset_n_columns(const struct pstk_dataset *d);
+/* Copy what the manifest says of column i to *info, up to its size. EINVAL: there is no such
+ * column. */
+PSTK_API int pstk_dataset_get_column_info(const struct pstk_dataset *d, uint32_t i,
+                                          struct pstk_column_info *info);
+/* Read the values of samples first .. first + n - 1 into out, of out_size bytes, in the column's
+ * dtype. Reads and checks the header and the pages that have them; takes 256 KiB of memory. n may
+ * be 0. ENOENT: there is no such column, or its file is missing, or the data set was replaced
+ * meanwhile. EBADMSG: damage. */
+PSTK_API int pstk_dataset_read_column(struct pstk_dataset *d, const char *name, uint64_t first,
+                                      uint64_t n, void *out, uint64_t out_size,
+                                      struct pstk_error *err);
+
+/* A column to add. Zero it and set size; then set name, and either dtype, values and n, or file. */
+struct pstk_new_column {
+    /* sizeof(struct pstk_new_column), set by the caller */
+    uint32_t size;
+    /* enum pstk_dtype of the values */
+    uint32_t dtype;
+    /* [A-Za-z0-9_.-], 1 to 79 of them; borrows */
+    const char *name;
+    /* n values, one for each sample in order; borrows */
+    const void *values;
+    uint64_t n;
+    /* path of a .npy file with an array of one dimension, in place of values; borrows */
+    const char *file;
+    /* 1: replace a column of that name. default: 0 */
+    uint32_t overwrite;
+    uint32_t reserved;
+};
+
+/* Add a column to a data set, or to a part: write its files next to the shards, then replace the
+ * manifest, as the last step. The identity stays, and so do open loaders; a data set that is open
+ * sees the column when it is opened again. Takes 512 KiB of memory. on_progress (may be NULL) gets
+ * values; if it stops, the result is ECANCELED, and the data set is as it was.
+ * EINVAL: a name that no column may have, as many values as there are not samples, a NaN. EEXIST:
+ * there is such a column, and overwrite is 0. EBUSY: a writer is at work there. ENOTSUP: a file
+ * whose array no column can have, or a data set of another format. */
+PSTK_API int pstk_column_add(const char *path, const struct pstk_new_column *column,
+                             pstk_progress_fn on_progress, void *user, struct pstk_error *err);
+/* Remove a column: replace the manifest, then remove the files. ENOENT: there is no such column. */
+PSTK_API int pstk_column_remove(const char *path, const char *name, struct pstk_error *err);
 
 /* ---- verification -------------------------------------------------------------------------- */
 

@@ -455,20 +455,114 @@ int pstk_dataset_look(struct pstk_dataset *dataset, uint64_t sample_id, uint32_t
     return fetch(dataset, sample_id, field, &wanted, err);
 }
 
+/* ---- columns --------------------------------------------------------------------------------- */
+
+uint32_t pstk_dataset_n_columns(const struct pstk_dataset *dataset)
+{
+    return dataset && dataset->source->format->n_columns
+               ? dataset->source->format->n_columns(dataset->source)
+               : 0;
+}
+
+int pstk_dataset_get_column_info(const struct pstk_dataset *dataset, uint32_t i,
+                                 struct pstk_column_info *info)
+{
+    struct pstk_column_info all = {0};
+    if (!info || info->size < sizeof info->size || i >= pstk_dataset_n_columns(dataset))
+        return PSTK_EINVAL;
+    dataset->source->format->column(dataset->source, i, &all);
+    all.size = info->size;
+    memcpy(info, &all, all.size < sizeof all ? all.size : sizeof all);
+    return 0;
+}
+
+/* Fail: no column has that name. List those that there are, as many as fit. */
+static int fail_column(const struct pstk_dataset *dataset, const char *name, struct pstk_error *err)
+{
+    char names[400] = "";
+    struct pstk_column_info info = {.size = sizeof info};
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
+        const size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", info.name);
+    }
+    return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_READ,
+                      "%s has no column %.80s; %s%s (`penstock column` adds one)",
+                      dataset->source->path, name, names[0] ? "its columns are " : "it has none",
+                      names);
+}
+
+/* The number of the column of that name, or an error. */
+static int64_t find_column(const struct pstk_dataset *dataset, const char *name,
+                           struct pstk_column_info *info, struct pstk_error *err)
+{
+    info->size = sizeof *info;
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, info) == 0; i++)
+        if (strcmp(info->name, name) == 0)
+            return i;
+    return fail_column(dataset, name, err);
+}
+
+int pstk_dataset_read_column(struct pstk_dataset *dataset, const char *name, uint64_t first,
+                             uint64_t n, void *out, uint64_t out_size, struct pstk_error *err)
+{
+    struct pstk_column_info info;
+    if (!dataset || !name || (!out && n))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ, "%s is NULL",
+                          !dataset ? "d"
+                          : !name  ? "name"
+                                   : "out");
+    const struct pstk__source *source = dataset->source;
+    const int64_t i = find_column(dataset, name, &info, err);
+    if (i < 0)
+        return (int)i;
+    if (first > source->n_samples || n > source->n_samples - first)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_READ,
+                          "first: value is %llu with n %llu; must be samples of the data set, 0 to "
+                          "%llu",
+                          (unsigned long long)first, (unsigned long long)n,
+                          (unsigned long long)source->n_samples - 1);
+    if (n > out_size / pstk_dtype_size(info.dtype))
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_READ,
+            "out_size: value is %llu; must be at least %llu, the bytes of %llu values "
+            "of %s",
+            (unsigned long long)out_size, (unsigned long long)n * pstk_dtype_size(info.dtype),
+            (unsigned long long)n, pstk_dtype_name(info.dtype));
+    return n ? source->format->column_read(source, (uint32_t)i, first, n, out, err) : 0;
+}
+
+/* ---- all files ------------------------------------------------------------------------------- */
+
+/* Check file number i of all: the files of samples, then those of columns, shard by shard. */
+static int check_file(const struct pstk_dataset *dataset, uint64_t i, uint32_t n_columns,
+                      struct pstk_error *bad)
+{
+    const struct pstk__source *source = dataset->source;
+    struct pstk__file file;
+    if (i >= source->n_files) {
+        i -= source->n_files;
+        return source->format->column_check(source, (uint32_t)(i % n_columns),
+                                            (uint32_t)(i / n_columns), bad);
+    }
+    const int r = pstk__source_open_file(source, (uint32_t)i, &file, bad);
+    if (r == 0)
+        pstk__file_end(&file);
+    return r;
+}
+
 int64_t pstk_dataset_check(struct pstk_dataset *dataset, pstk_verify_fn on_bad, void *user,
                            struct pstk_error *err)
 {
     int64_t n_bad = 0;
     if (!dataset)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "d is NULL");
-    for (uint64_t i = 0; i < dataset->source->n_files; i++) {
-        struct pstk__file file;
+    const uint32_t n_columns = pstk_dataset_n_columns(dataset);
+    const uint64_t n = dataset->source->n_files + dataset->source->n_shards * n_columns;
+    for (uint64_t i = 0; i < n; i++) {
         struct pstk_error bad;
         pstk_error_init(&bad, sizeof bad);
-        if (pstk__source_open_file(dataset->source, (uint32_t)i, &file, &bad) == 0) {
-            pstk__file_end(&file);
+        if (check_file(dataset, i, n_columns, &bad) == 0)
             continue;
-        }
         n_bad += n_bad < INT32_MAX;
         if (on_bad && on_bad(user, &bad))
             return pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN, "on_bad ended the check");

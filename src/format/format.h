@@ -128,6 +128,15 @@ struct pstk__format {
      * opened data set still lie at the path? 0: yes, or nobody can know, or the check has the
      * better message; ENOENT, with a message: it was replaced or removed. Never allocates. */
     int (*stands)(const struct pstk__source *source, struct pstk_error *err);
+    /* Side columns; all three or none. How many; what is known of column i; and the values of
+     * samples first .. first + n - 1, n >= 1, which reads files. */
+    uint32_t (*n_columns)(const struct pstk__source *source);
+    void (*column)(const struct pstk__source *source, uint32_t i, struct pstk_column_info *info);
+    int (*column_read)(const struct pstk__source *source, uint32_t i, uint64_t first, uint64_t n,
+                       void *out, struct pstk_error *err);
+    /* Check the header of column i's file of a shard. */
+    int (*column_check)(const struct pstk__source *source, uint32_t i, uint32_t shard,
+                        struct pstk_error *err);
     /* Read and check every byte, as pstk_verify. Absent: verify reads the samples one by one. */
     int64_t (*verify)(const struct pstk__verify_request *request, struct pstk_error *err);
 };

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "format/format.h"
 #include "format/pstk/manifest_file.h"
+#include "pack/merge_columns.h"
 #include "record/record.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
@@ -37,6 +38,7 @@ struct merge {
     pstk_progress_fn on_progress;   /* NULL: not asked for */
     void *user;
     uint64_t n_done, n_total; /* bytes of shards */
+    uint64_t n_copied;        /* the most that watch_copy reported */
 };
 
 /* ---- how far is it, and shall it go on? ------------------------------------------------------ */
@@ -52,8 +54,10 @@ static int go_on(const struct merge *merge, uint64_t n_done)
 /* Report the progress of a copy: staging's on_copy. */
 static int watch_copy(void *user, uint64_t n_bytes)
 {
-    const struct merge *merge = user;
-    return go_on(merge, merge->n_done + n_bytes);
+    struct merge *merge = user;
+    if (merge->n_done + n_bytes > merge->n_copied)
+        merge->n_copied = merge->n_done + n_bytes; /* column files come after their shard */
+    return go_on(merge, merge->n_copied);
 }
 
 /* ---- do the parts belong together? ----------------------------------------------------------- */
@@ -280,6 +284,27 @@ static int leads_into(const struct stat *directory, const char *folder, const ch
     return 0;
 }
 
+/* 1: a column file leads into the directory; its name is in `file`. */
+static int column_leads_into(const struct stat *whole, const struct part *part, char *file)
+{
+    const struct pstk__manifest *m = &part->manifest;
+    for (uint32_t i = 0; i < m->n_columns; i++)
+        for (uint32_t k = 0; k < m->n_shards; k++)
+            if (pstk__manifest_column_file(&m->columns[i], m->shards[k].file, file) == 0 &&
+                leads_into(whole, part->path, file))
+                return 1;
+    return 0;
+}
+
+static int fail_leads_into(const struct part *part, const char *file, const char *out,
+                           struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                      "%s/%s is a symbolic link into %s, and would break when that is replaced: "
+                      "name another directory",
+                      part->path, file, out);
+}
+
 static int check_part_apart(const struct part *part, const char *out, const struct stat *whole,
                             struct pstk_error *err)
 {
@@ -291,12 +316,10 @@ static int check_part_apart(const struct part *part, const char *out, const stru
         const char *file =
             i < m->n_shards ? m->shards[i].file : m->dictionaries[i - m->n_shards].file;
         if (leads_into(whole, part->path, file))
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s/%s is a symbolic link into %s, and would break when that is "
-                              "replaced: name another directory",
-                              part->path, file, out);
+            return fail_leads_into(part, file, out, err);
     }
-    return 0;
+    char file[PSTK__MAX_COLUMN_FILE];
+    return column_leads_into(whole, part, file) ? fail_leads_into(part, file, out, err) : 0;
 }
 
 /* Check that the merged data set replaces no file of a part. */
@@ -508,8 +531,11 @@ static int add_shard(struct merge *merge, const struct part *part, uint32_t i,
         return r;
     shard.file = name;
     r = read_header(&h, path, part, &shard, err);
-    return r < 0 ? fail_changed(part, r, err)
-                 : pstk__manifest_add_shard(&merge->manifest, &shard, err);
+    if (r < 0)
+        return fail_changed(part, r, err);
+    const struct pstk__column_part columns = {part->path, &part->manifest};
+    r = pstk__manifest_add_shard(&merge->manifest, &shard, err);
+    return r < 0 ? r : pstk__merge_columns_link(merge->staging, &merge->manifest, &columns, i, err);
 }
 
 static int add_part(struct merge *merge, struct part *part, struct pstk_error *err)
@@ -524,6 +550,20 @@ static int add_part(struct merge *merge, struct part *part, struct pstk_error *e
             r = go_on(merge, merge->n_done);
     }
     pstk__tally_join(merge->manifest.stats, part->manifest.stats, part->manifest.schema.n_fields);
+    return r;
+}
+
+/* Begin the columns that all parts with records have. */
+static int begin_columns(struct merge *merge, struct pstk_error *err)
+{
+    int r = 0, first = 1;
+    for (uint32_t i = 0; r == 0 && i < merge->n_parts; i++) {
+        const struct pstk__manifest *part = &merge->parts[i].manifest;
+        if (part->n_samples == 0)
+            continue;
+        r = pstk__merge_columns_agree(&merge->manifest, part, first, err);
+        first = 0;
+    }
     return r;
 }
 
@@ -544,6 +584,8 @@ static int begin_manifest(struct merge *merge, struct pstk_error *err)
         pstk__identity_join(&id, &merge->parts[i].identity);
     pstk__identity_text(&id, first->schema.crc, merge->manifest.identity);
     int r = pstk__manifest_set_note(&merge->manifest, first->note, err);
+    if (r == 0)
+        r = begin_columns(merge, err);
     return r < 0 ? r : pstk__manifest_copy_names(&merge->manifest, first, err);
 }
 

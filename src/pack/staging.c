@@ -29,7 +29,8 @@ static int ends_with(const char *name, const char *suffix)
 
 static int is_content(const char *name)
 {
-    return name[0] != '.' && (ends_with(name, ".pstk") || ends_with(name, ".zdict"));
+    return name[0] != '.' &&
+           (ends_with(name, ".pstk") || ends_with(name, ".zdict") || ends_with(name, ".pcol"));
 }
 
 static void temporary_name(char temporary[256], const char *name)
@@ -62,17 +63,17 @@ static DIR *open_entries(const struct pstk__staging *staging)
     return folder;
 }
 
-/* Return N of "STEM.gN.pstk", or 0. */
+/* Return the largest N of a ".gN." in a name: "STEM.gN.pstk", "STEM.gN.COLUMN.pcol"; or 0. */
 static uint32_t generation_of(const char *name)
 {
-    const char *end = strrchr(name, '.');
-    const char *p = end;
-    while (p > name && p[-1] >= '0' && p[-1] <= '9')
-        p--;
-    if (p == end || p - name < 2 || p[-1] != 'g' || p[-2] != '.')
-        return 0;
-    unsigned long n = strtoul(p, NULL, 10);
-    return n < UINT32_MAX - 1 ? (uint32_t)n : 0;
+    uint32_t most = 0;
+    for (const char *at = strstr(name, ".g"); at; at = strstr(at + 1, ".g")) {
+        char *end;
+        const unsigned long n = at[2] >= '0' && at[2] <= '9' ? strtoul(at + 2, &end, 10) : 0;
+        if (n > most && *end == '.' && n < UINT32_MAX - 1)
+            most = (uint32_t)n;
+    }
+    return most;
 }
 
 /* What the directory contains. */
@@ -126,6 +127,17 @@ static int remove_file(const struct pstk__staging *staging, const char *name,
     return fail_path(staging, errno, "remove the leftover file", name, err);
 }
 
+/* List the files of a column. */
+static int list_column(struct pstk__staging *staging, const struct pstk__manifest *m, uint32_t i)
+{
+    char file[PSTK__MAX_COLUMN_FILE];
+    int r = 0;
+    for (uint32_t k = 0; r == 0 && k < m->n_shards; k++)
+        if (pstk__manifest_column_file(&m->columns[i], m->shards[k].file, file) == 0)
+            r = pstk__file_names_add(&staging->old_names, file);
+    return r;
+}
+
 /* List the files of the data set in this directory, from its manifest. */
 static int list_old(struct pstk__staging *staging, struct pstk_error *err)
 {
@@ -142,6 +154,8 @@ static int list_old(struct pstk__staging *staging, struct pstk_error *err)
         r = pstk__file_names_add(&staging->old_names, m.shards[i].file);
     for (uint32_t i = 0; r == 0 && i < m.n_dictionaries; i++)
         r = pstk__file_names_add(&staging->old_names, m.dictionaries[i].file);
+    for (uint32_t i = 0; r == 0 && i < m.n_columns; i++)
+        r = list_column(staging, &m, i);
     pstk__manifest_free(&m);
     pstk__file_names_sort(&staging->old_names);
     return r < 0
@@ -329,6 +343,58 @@ int pstk__staging_open(struct pstk__staging *staging, const char *path, int over
     return r;
 }
 
+/* Lock the directory, load its manifest into *m, and remove the files of a killed writer. */
+static int begin_edit(struct pstk__staging *staging, struct pstk__manifest *m,
+                      struct pstk_error *err)
+{
+    const int locked = lock(staging, err);
+    if (locked < 0)
+        return locked;
+    int r = pstk__manifest_load(m, &pstk__store_local, staging->path, err);
+    if (r == 0)
+        r = list_old(staging, err);
+    if (r == 0)
+        r = clear_leftovers(staging, locked, err);
+    pstk__file_names_free(&staging->old_names); /* which stay */
+    return r == 0 ? begin_journal(staging, err) : r;
+}
+
+int pstk__staging_edit(struct pstk__staging *staging, const char *path, struct pstk__manifest *m,
+                       struct pstk_error *err)
+{
+    memset(staging, 0, sizeof *staging);
+    memset(m, 0, sizeof *m);
+    staging->dir = staging->journal.fd = -1;
+    staging->path = strdup(path);
+    if (!staging->path)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", path);
+    staging->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = staging->dir < 0 ? fail_path(staging, errno, "open", "the data set", err)
+                             : begin_edit(staging, m, err);
+    if (r < 0) {
+        pstk__manifest_free(m);
+        pstk__staging_close(staging);
+    }
+    return r;
+}
+
+int pstk__staging_drop_column(struct pstk__staging *staging, const struct pstk__manifest *m,
+                              uint32_t i, struct pstk_error *err)
+{
+    int r = list_column(staging, m, i);
+    if (r < 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", staging->path);
+    for (uint64_t k = 0; r == 0 && k < staging->old_names.n; k++)
+        r = pstk__journal_add(&staging->journal, staging->old_names.names[k], staging->path, err);
+    return r == 0 ? pstk__journal_sync(&staging->journal, staging->path, err) : r;
+}
+
+int pstk__staging_has(const struct pstk__staging *staging, const char *name)
+{
+    struct stat status;
+    return fstatat(staging->dir, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int pstk__staging_name(const struct pstk__staging *staging, char *name, size_t size,
                        const char *stem, const char *suffix, struct pstk_error *err)
 {
@@ -341,20 +407,46 @@ int pstk__staging_name(const struct pstk__staging *staging, char *name, size_t s
     return 0;
 }
 
+/* The place of a name among the files made, from the last one on; or n. */
+static uint64_t find_made(const struct pstk__staging *staging, const char *name)
+{
+    const struct pstk__file_names *made = &staging->made_names;
+    for (uint64_t i = made->n; i > 0; i--)
+        if (strcmp(made->names[i - 1], name) == 0)
+            return i - 1;
+    return made->n;
+}
+
+int pstk__staging_announce(struct pstk__staging *staging, const char *name, struct pstk_error *err)
+{
+    if (pstk__file_names_add(&staging->made_names, name) < 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", staging->path);
+    staging->is_unsynced = 1;
+    return pstk__journal_add(&staging->journal, name, staging->path, err);
+}
+
 /* List a file in the journal before it exists. Then close removes it in any case, and the next
  * staging if this process is killed. */
 static int remember(struct pstk__staging *staging, const char *name, struct pstk_error *err)
 {
-    if (pstk__file_names_add(&staging->made_names, name) < 0)
-        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "%s: out of memory", staging->path);
-    int r = pstk__journal_add(&staging->journal, name, staging->path, err);
-    return r == 0 ? pstk__journal_sync(&staging->journal, staging->path, err) : r;
+    int r = 0;
+    if (find_made(staging, name) == staging->made_names.n)
+        r = pstk__staging_announce(staging, name, err);
+    if (r == 0 && staging->is_unsynced)
+        r = pstk__journal_sync(&staging->journal, staging->path, err);
+    staging->is_unsynced = r < 0;
+    return r;
 }
 
-/* Drop the name that was remembered last: its file is not ours. */
-static void forget(struct pstk__staging *staging)
+/* Drop a name that was remembered: its file is not ours. */
+static void forget(struct pstk__staging *staging, const char *name)
 {
-    free(staging->made_names.names[--staging->made_names.n]);
+    struct pstk__file_names *made = &staging->made_names;
+    const uint64_t i = find_made(staging, name);
+    if (i == made->n)
+        return;
+    free(made->names[i]);
+    made->names[i] = made->names[--made->n];
 }
 
 static int create(struct pstk__staging *staging, const char *name, int *fd, struct pstk_error *err)
@@ -365,9 +457,7 @@ static int create(struct pstk__staging *staging, const char *name, int *fd, stru
     if (*fd >= 0)
         return 0;
     int r = fail_path(staging, errno, "create", temporary, err);
-    if (staging->made_names.n &&
-        strcmp(staging->made_names.names[staging->made_names.n - 1], name) == 0)
-        forget(staging);
+    forget(staging, name);
     return r;
 }
 
@@ -523,7 +613,7 @@ int pstk__staging_link(struct pstk__staging *staging, const char *from, const ch
     case EACCES:
         return copy_file(staging, from, name, err);
     case EEXIST:
-        forget(staging); /* the file is not from this call; close must not remove it */
+        forget(staging, name); /* the file is not from this call; close must not remove it */
         return PSTK_EEXIST;
     default:
         return fail_path(staging, errno, "link", from, err);

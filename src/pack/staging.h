@@ -33,6 +33,7 @@ struct pstk__staging {
     uint32_t generation;  /* part of new files' names, so that they differ from older ones */
     uint32_t n_leftovers; /* files of a killed writer that open removed */
     int has_journal;      /* 1: the journal in the directory is ours */
+    int is_unsynced;      /* 1: the journal has names that were announced since its last sync */
     struct pstk__journal journal;
     /* NULL, or called after each copied piece of a file, with the bytes copied so far; a non-zero
      * result stops with ECANCELED, without a message. Set it after open. */
@@ -46,10 +47,23 @@ struct pstk__staging {
  * penstock did not write; EBUSY: another writer uses it. On failure *staging is closed. */
 int pstk__staging_open(struct pstk__staging *staging, const char *path, int overwrite,
                        struct pstk_error *err);
+/* Open the directory of a data set to change its columns, and load its manifest into *m. The shards
+ * stay; the commit replaces the manifest and removes what drop_column named. EBUSY: another writer
+ * uses it. On failure *staging and *m are closed. */
+int pstk__staging_edit(struct pstk__staging *staging, const char *path, struct pstk__manifest *m,
+                       struct pstk_error *err);
+/* Remove the files of column i of `m` at the commit. */
+int pstk__staging_drop_column(struct pstk__staging *staging, const struct pstk__manifest *m,
+                              uint32_t i, struct pstk_error *err);
+/* 1: the directory has an entry of that name. */
+int pstk__staging_has(const struct pstk__staging *staging, const char *name);
 /* Write the name of a new file: "STEM.pstk", or "STEM.gN.pstk" next to files of an older
  * generation. */
 int pstk__staging_name(const struct pstk__staging *staging, char *name, size_t size,
                        const char *stem, const char *suffix, struct pstk_error *err);
+/* List a new file in the journal. The next file that is created syncs the journal, once for all
+ * names that were announced. Close removes the file, if it was made. */
+int pstk__staging_announce(struct pstk__staging *staging, const char *name, struct pstk_error *err);
 /* Create `.tmp-NAME` for writing; returns *fd owned. */
 int pstk__staging_create(struct pstk__staging *staging, const char *name, int *fd,
                          struct pstk_error *err);

@@ -10,6 +10,7 @@
  */
 #include "pack/block.h"
 #include "base/crc32c.h"
+#include "pack/column_writer.h"
 #include "pack/encode_pool.h"
 #include "base/error.h"
 #include "image/image.h"
@@ -62,6 +63,7 @@ struct pstk_writer {
     struct pstk__manifest manifest; /* schema, statistics; complete at commit */
     struct pstk__staging staging;
     struct pstk__shard_writer shards;
+    struct pstk__column_writer columns; /* closed: none were wanted */
     struct pstk__identity identity;
     struct pstk__encode_pool *pool; /* NULL: holding */
     struct pstk__block *block;      /* being filled; NULL: there is none */
@@ -90,6 +92,7 @@ static void teardown(struct pstk_writer **out)
     for (uint64_t i = 0; i < w->held.n_blocks; i++)
         pstk__block_close(w->held.blocks[i]);
     free(w->held.blocks);
+    pstk__column_writer_close(&w->columns);
     pstk__shard_writer_close(&w->shards);
     pstk__staging_close(&w->staging);
     pstk__manifest_free(&w->manifest);
@@ -151,9 +154,7 @@ static int check_task(const struct pstk_writer_settings *s, struct pstk_error *e
                           "task: value is '%.220s'; must be 1 to %d of the characters A-Z a-z 0-9 "
                           "_ . : = / -",
                           s->task, PSTK__TASK_KEY_MAX);
-    if (s->attempt && !s->task)
-        return invalid(err, "attempt", s->attempt, "0 without a task");
-    return s->reserved ? invalid(err, "reserved", s->reserved, "0") : 0;
+    return s->attempt && !s->task ? invalid(err, "attempt", s->attempt, "0 without a task") : 0;
 }
 
 static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err)
@@ -191,6 +192,8 @@ static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err
         return invalid(err, "overwrite", s->overwrite, "0 or 1");
     if (s->n_names && !s->names)
         return invalid(err, "n_names", s->n_names, "0 while names is NULL");
+    if (s->columns > 1)
+        return invalid(err, "columns", s->columns, "0 (all) or 1 (none)");
     return 0;
 }
 
@@ -260,6 +263,8 @@ static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *
         r = pstk__staging_open(&w->staging, s->path, (int)s->overwrite, err);
     if (r == 0)
         r = pstk__shard_writer_open(&w->shards, &w->staging, &m->schema, err);
+    if (r == 0 && s->columns == 0)
+        r = pstk__column_writer_open(&w->columns, &w->staging, m, err);
     w->dictionary_size = has_zstd(&m->schema) ? s->dictionary_size : 0;
     return r;
 }
@@ -302,6 +307,8 @@ static int finish_shard(struct pstk_writer *w, struct pstk_error *err)
     struct pstk__manifest_shard shard = {0};
     uint32_t dictionaries[PSTK_MAX_FIELDS];
     int r = pstk__shard_writer_finish(&w->shards, &shard, err);
+    if (r == 0)
+        r = pstk__column_writer_finish(&w->columns, &shard, w->shards.tag, err);
     if (r < 0)
         return r;
     /* All shards share the data set's dictionaries. */
@@ -340,6 +347,9 @@ static int begin_shard(struct pstk_writer *w, const struct pstk__field_view *vie
     if (r < 0)
         return r;
     uint32_t content = pstk__record_content_crc(&m->schema, views);
+    r = pstk__column_writer_begin(&w->columns, name, err);
+    if (r < 0)
+        return r;
     return pstk__shard_writer_begin(&w->shards, name, pstk__shard_tag(maker, m->n_shards, content),
                                     err);
 }
@@ -367,6 +377,8 @@ static int emit_record(struct pstk_writer *w, const struct pstk__field_view *vie
     }
     if (r == 0)
         r = pstk__shard_writer_add(&w->shards, views, size, err);
+    if (r == 0)
+        r = pstk__column_writer_add(&w->columns, views, err);
     if (r < 0)
         return r;
     pstk__tally_add(w->manifest.stats, schema, views);

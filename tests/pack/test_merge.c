@@ -196,10 +196,11 @@ TEST(equal_dictionaries_become_one)
         part_settings(&s, paths[i], i, 2);
         s.shard_size = 0;
         CHECK_EQ(fixture_write(&s, 0, 100, 10, &f.err), 0);
-        CHECK_EQ(fixture_count(paths[i]), 3);
+        CHECK_EQ(fixture_count(paths[i]), 3 + FIXTURE_COLUMNS);
     }
     CHECK_EQ(pstk_merge(parts, 2, out, 0, &f.err), 0);
-    CHECK_EQ(fixture_count(out), 4); /* manifest, two shards, one dictionary */
+    CHECK_EQ(fixture_count(out),
+             4 + 2 * FIXTURE_COLUMNS); /* manifest, two shards, one dictionary */
     CHECK_EQ(fixture_verify(out), 0);
     fixture_close(&f);
 }

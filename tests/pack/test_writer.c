@@ -332,7 +332,7 @@ TEST(a_data_set_is_replaced_only_when_asked_and_as_a_whole)
         CHECK_EQ(fixture_verify(s.path), 0);
         CHECK_EQ(fixture_identity(s.path, now, &n), 0);
         CHECK_EQ(n, 3);
-        CHECK_EQ(fixture_count(s.path), 3); /* manifest, one shard, README */
+        CHECK_EQ(fixture_count(s.path), 3 + FIXTURE_COLUMNS); /* manifest, one shard, README */
         snprintf(shard, sizeof shard, "shard-000000.g%d.pstk", round);
         CHECK(fixture_exists(s.path, shard));
     }
@@ -357,7 +357,7 @@ TEST(leftovers_are_removed_and_nothing_else)
     CHECK_EQ(pstk_writer_n_leftovers(w), 3);
     CHECK_EQ(fixture_add(w, 0, 10, &f.err), 0);
     CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
-    CHECK_EQ(fixture_count(s.path), 2);
+    CHECK_EQ(fixture_count(s.path), 2 + FIXTURE_COLUMNS);
     CHECK_EQ(fixture_verify(s.path), 0);
 
     /* A writer killed after its commit: who does not replace the data set still tidies up. */
@@ -365,7 +365,7 @@ TEST(leftovers_are_removed_and_nothing_else)
     fixture_put(s.path, ".tmp-writer", "shard-000000.pstk\nshard-000007.pstk\n");
     CHECK_EQ(pstk_writer_open(&w, &s, &f.err), PSTK_EEXIST);
     CHECK(strstr(f.err.message, "holds a data set already") != NULL);
-    CHECK_EQ(fixture_count(s.path), 2);
+    CHECK_EQ(fixture_count(s.path), 2 + FIXTURE_COLUMNS);
     CHECK_EQ(fixture_verify(s.path), 0);
 
     /* What no journal lists is a user's, whatever its name. */
@@ -418,7 +418,8 @@ TEST(replacing_removes_what_the_old_data_set_had_and_nothing_else)
     fixture_put(s.path, ".tmp-notes", "x");
     s.overwrite = 1;
     CHECK_EQ(fixture_write(&s, 5, 9, 10, &f.err), 0);
-    CHECK_EQ(fixture_count(s.path), 4); /* manifest, shard, mine.pstk, .tmp-notes */
+    CHECK_EQ(fixture_count(s.path),
+             4 + FIXTURE_COLUMNS); /* manifest, shard, mine.pstk, .tmp-notes */
     CHECK_EQ(fixture_verify(s.path), 0);
 
     /* A shard that is a symbolic link survives a replacement that is given up. */
@@ -580,12 +581,12 @@ TEST(small_values_get_a_dictionary_and_shrink_by_it)
     fixture_open(&f);
     fixture_settings(&s, fixture_path(&f, "a"));
     CHECK_EQ(fixture_write(&s, 0, 2000, 0, &f.err), 0);
-    CHECK_EQ(fixture_count(s.path), 3);
+    CHECK_EQ(fixture_count(s.path), 3 + FIXTURE_COLUMNS);
     CHECK_EQ(get_stats(s.path, 1, &with), 0);
     fixture_settings(&s, fixture_path(&f, "b"));
     s.dictionary_size = 1;
     CHECK_EQ(fixture_write(&s, 0, 2000, 0, &f.err), 0);
-    CHECK_EQ(fixture_count(s.path), 2);
+    CHECK_EQ(fixture_count(s.path), 2 + FIXTURE_COLUMNS);
     CHECK_EQ(get_stats(s.path, 1, &without), 0);
     CHECK_EQ(with.plain_bytes, without.plain_bytes);
     CHECK(with.stored_bytes < without.stored_bytes / 2);
@@ -824,7 +825,7 @@ TEST(a_killed_writer_leaves_none_or_a_whole_data_set)
     fixture_settings(&s, path);
     s.overwrite = 1;
     CHECK_EQ(fixture_write(&s, 0, 5, 10, &f.err), 0);
-    CHECK_EQ(fixture_count(path), 2); /* nothing of the killed ones is left */
+    CHECK_EQ(fixture_count(path), 2 + FIXTURE_COLUMNS); /* nothing of the killed ones is left */
     CHECK_EQ(fixture_verify(path), 0);
     fixture_close(&f);
 }

@@ -378,6 +378,39 @@ TEST(a_data_set_tells_its_schema_and_gives_its_records)
     pstk_dataset_close(&dataset);
 }
 
+TEST(columns_are_added_read_and_removed)
+{
+    struct pstk_error err = new_error();
+    struct pstk_dataset *dataset = NULL;
+    double weights[N_SAMPLES];
+    int64_t classes[4];
+    float read[2];
+    for (uint32_t i = 0; i < N_SAMPLES; i++)
+        weights[i] = i / 8.0;
+    const struct pstk_new_column column = {.size = sizeof column,
+                                           .dtype = PSTK_F64,
+                                           .name = "weight",
+                                           .values = weights,
+                                           .n = N_SAMPLES};
+    CHECK_EQ(pstk_column_add(data_path, &column, NULL, NULL, &err), 0);
+    CHECK_EQ(pstk_column_add(data_path, &column, NULL, NULL, &err), PSTK_EEXIST);
+    CHECK_EQ(pstk_dataset_open(&dataset, data_path, &err), 0);
+    struct pstk_column_info info = {.size = sizeof info};
+    const uint32_t n = pstk_dataset_n_columns(dataset);
+    CHECK_EQ(pstk_dataset_get_column_info(dataset, n - 1, &info), 0);
+    CHECK_EQ(info.dtype, PSTK_F64);
+    CHECK_STR(info.name, "weight");
+    CHECK_EQ(pstk_dataset_get_column_info(dataset, n, &info), PSTK_EINVAL);
+    CHECK_EQ(pstk_dataset_read_column(dataset, "cls", 5, 4, classes, sizeof classes, &err), 0);
+    CHECK_EQ(pstk_dataset_read_column(dataset, "weight", 0, 2, read, sizeof read, &err),
+             PSTK_EINVAL);
+    CHECK_EQ(pstk_dataset_read_column(dataset, "weight", 1, 1, read, sizeof read, &err), 0);
+    CHECK(memcmp(read, &weights[1], sizeof weights[1]) == 0);
+    pstk_dataset_close(&dataset);
+    CHECK_EQ(pstk_column_remove(data_path, "weight", &err), 0);
+    CHECK_EQ(pstk_column_remove(data_path, "weight", &err), PSTK_ENOENT);
+}
+
 static int stop_at_once(void *user, uint64_t n_done, uint64_t n_total)
 {
     (void)user;
@@ -779,6 +812,7 @@ int main(void)
         CASE(an_image_is_checked_by_decoding_it),
         CASE(an_image_becomes_pixels_or_another_jpeg),
         CASE(a_data_set_tells_its_schema_and_gives_its_records),
+        CASE(columns_are_added_read_and_removed),
         CASE(parts_are_merged_to_the_data_set_of_a_single_pack),
         CASE(a_whole_data_set_verifies),
         CASE(constructors_fill_what_they_are_given_and_leave_the_rest_0),

@@ -119,6 +119,9 @@ static inline int fixture_write(const struct pstk_writer_settings *s, uint64_t f
 }
 
 /* Number of entries of a directory, -1 when there is none. */
+/* Column files beside a shard of the fixture's records. */
+#define FIXTURE_COLUMNS 6
+
 static inline int fixture_count(const char *path)
 {
     DIR *d = opendir(path);

@@ -4,6 +4,7 @@
 
     second_reader.py DATA [--json] [--planes]   check every byte; print what there is
     second_reader.py DATA --get ID FIELD    that field's plain bytes to standard output
+    second_reader.py DATA --column NAME FIRST N    the bytes of these values of a column
 
 Standard library only. Fields stored with zstd are decompressed where a zstd is to be had (a module,
 or libzstd through ctypes), and files stored as planes are rebuilt with --planes (second_planes.py); otherwise their
@@ -204,6 +205,7 @@ def load_manifest(directory):
                "dictionaries shards crc32c".split() + ["pack", "task", "attempt"] * (m.get("n_parts") == 0), ["extra"])
     check_part(m)
     need(isinstance(m.get("extra", {}), dict), "manifest.json: extra", m.get("extra"))
+    check_columns(m)
     return m
 
 
@@ -214,6 +216,44 @@ def check_part(m):
         need(re.fullmatch("[0-9a-f]{32}", m["pack"]), "manifest.json: pack", m["pack"])
         need(re.fullmatch("[A-Za-z0-9_.:=/-]{1,200}", m["task"]), "manifest.json: task", m["task"])
         need(isinstance(m["attempt"], int) and 0 <= m["attempt"] < 1 << 32, "manifest.json: attempt", m["attempt"])
+
+
+TEXT = "[A-Za-z0-9_.-]"
+
+
+def columns_of(m):
+    return m["extra"]["columns"] if "columns" in m["uses"] else []
+
+
+def check_columns(m):
+    need("columns" not in m["uses"] or isinstance(m.get("extra", {}).get("columns"), list), "manifest.json: columns")
+    columns = columns_of(m)
+    need(len(columns) <= 256, "manifest.json:", len(columns), "columns")
+    fields = {f["name"]: f for f in m["fields"]}
+    for c in columns:
+        has_fact = ["field", "fact"] if "fact" in c else []
+        check_keys("column", c, ["name", "dtype", "files", "header_crc32c"] + has_fact)
+        need(re.fullmatch(TEXT + "{1,79}", c["name"]) and re.fullmatch(TEXT + "{1,95}", c["files"]), "column", c)
+        need(c["dtype"] in ELEMENT and len(c["header_crc32c"]) == len(m["shards"]), "column", c["name"])
+        need(all(re.fullmatch("[0-9a-f]{8}", crc) for crc in c["header_crc32c"]), "column", c["name"])
+        need(all(len(column_file(c, s)) <= 239 for s in m["shards"]), "column", c["name"], "file name")
+        need(not has_fact or c["field"] in fields, "column", c["name"], "field")
+        need(not has_fact or fact_ok(fields[c["field"]], c), "column", c["name"], "fact")
+    for key in ("name", "files"):
+        need(len({c[key] for c in columns}) == len(columns), "two columns of one", key)
+
+
+def fact_ok(field, c):
+    kind, n_variable = field["kind"], field.get("shape", []).count(0)
+    varies = kind != "scalar" and (kind not in ARRAYS or n_variable > 0)
+    return {"value": kind == "scalar", "size": varies and n_variable != 1, "length": n_variable == 1,
+            "width": kind == "image", "height": kind == "image"}.get(c["fact"], False) and \
+        c["dtype"] == (field["dtype"] if c["fact"] == "value" else "u32")
+
+
+def column_file(c, shard):
+    stem = shard["file"]
+    return (stem[:-5] if stem.endswith(".pstk") and len(stem) > 5 else stem) + "." + c["files"] + ".pcol"
 
 
 def check_features(m):
@@ -442,14 +482,25 @@ class Data:
 
     def verify(self):
         total = Identity()
-        for s in self.m["shards"]:
+        for i, s in enumerate(self.m["shards"]):
             shard = Shard(self, s)
             total.join(shard.verify())
+            for c in columns_of(self.m):
+                column = Column(self.directory, c, i, s)
+                column.need(column.tag == shard.tag, "tag")
+                values = column.read()
+                column.need("fact" not in c or values == shard.facts(c), "is not what the records have")
         for f in self.fields:
             f.check_found()
         need(total.n == self.m["n_samples"], "number of records")
         need(total.text(self.schema_crc) == self.m["identity"], "identity is",
              total.text(self.schema_crc), "not", self.m["identity"])
+
+    def column(self, name, first, n):
+        c = [c for c in columns_of(self.m) if c["name"] == name][0]
+        values = b"".join(Column(self.directory, c, i, s).read() for i, s in enumerate(self.m["shards"]))
+        size = ELEMENT[c["dtype"]]
+        return values[first * size:(first + n) * size]
 
     def get(self, sample_id, name):
         need(0 <= sample_id < self.m["n_samples"], "no sample", sample_id)
@@ -458,6 +509,44 @@ class Data:
             if sample_id < s["n_records"]:
                 return Shard(self, s).get(sample_id, name)
             sample_id -= s["n_records"]
+
+
+class Column:
+    """A column's file beside a shard."""
+
+    def __init__(self, directory, c, i, shard):
+        self.c, self.file, self.size = c, column_file(c, shard), ELEMENT[c["dtype"]]
+        with open(os.path.join(directory, self.file), "rb") as f:
+            self.bytes = b = f.read()
+        self.per_page = 4080 // self.size
+        self.need(len(b) >= HEADER, "size")
+        (magic, version, flags, self.tag, shard_crc, self.n, dtype, self.pages_crc, n_pages, size, zero) = \
+            struct.unpack_from("<8s4IQ2I3Q", b)
+        crc, = struct.unpack_from("<I", b, 4092)
+        self.need(magic == b"PSTKCOLM" and version == 2 and flags == 0 and zero == 0, "kind")
+        self.need(crc == crc32c(b[:4092]) and "%08x" % crc == c["header_crc32c"][i], "header checksum")
+        self.need("%08x" % shard_crc == shard["header_crc32c"] and self.n == shard["n_records"], "another shard")
+        self.need(list(ELEMENT)[dtype - 1] == c["dtype"], "dtype")
+        self.need(b[64:144] == c["name"].encode().ljust(80, b"\0") and not any(b[144:4092]), "name or zeros")
+        self.need(n_pages == -(-self.n // self.per_page) and size == len(b) == PAGE * (1 + n_pages), "size")
+        self.page_tag = crc32c(b"%08x/%s/%s" % (self.tag, c["name"].encode(), c["dtype"].encode()))
+
+    def need(self, condition, *what):
+        need(condition, self.file + ":", *what)
+
+    def read(self):
+        values, crcs = b"", b""
+        for p in range(len(self.bytes) // PAGE - 1):
+            page = self.bytes[PAGE * (1 + p):][:PAGE]
+            crc, number, tag, n = struct.unpack_from("<4I", page)
+            self.need(crc == crc32c(page[4:]), "page", p, "checksum")
+            self.need(number == p and tag == self.page_tag, "page", p, "number or tag")
+            self.need(n == min(self.per_page, self.n - p * self.per_page), "page", p, "count")
+            self.need(not any(page[16 + n * self.size:]), "page", p, "zeros")
+            values += page[16:16 + n * self.size]
+            crcs += page[:4]
+        self.need(crc32c(crcs) == self.pages_crc, "pages checksum")
+        return values
 
 
 class Shard:
@@ -580,6 +669,21 @@ class Shard:
             sides = [max(sides[0], w), max(sides[1], h)]
         self.need(sides == list(entry[8:10]), where, "largest item", sides)
 
+    def facts(self, c):
+        """What the records give of a column."""
+        made = b""
+        for k in range(self.n):
+            f, entry, stored = [x for x in self.fields_of(k) if x[0].name == c["field"]][0]
+            if c["fact"] == "value":
+                made += stored
+                continue
+            row = ELEMENT.get(f.dtype, 1)
+            for n in f.shape:
+                row *= n or 1
+            made += struct.pack("<I", {"size": entry[1], "length": entry[1] // row, "width": entry[8],
+                                       "height": entry[9]}[c["fact"]])
+        return made
+
     def check_image(self, k, f, entry, plain):
         encoding, channels, depth, w, h, flags = entry[5:11]
         where = "record %d field %s" % (k, f.name)
@@ -652,6 +756,7 @@ def summary(data):
     return {"n_samples": m["n_samples"], "n_shards": m["n_shards"], "bytes": m["bytes"],
             "identity": m["identity"], "note": m["note"], "names": m["names"],
             "schema_crc": "%08x" % data.schema_crc, "n_dictionaries": len(m["dictionaries"]),
+            "columns": {c["name"]: c["dtype"] for c in columns_of(m)},
             "fields": [f.m for f in data.fields], "n_not_decompressed": data.n_not_decompressed}
 
 
@@ -659,6 +764,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data")
     parser.add_argument("--get", nargs=2, metavar=("ID", "FIELD"))
+    parser.add_argument("--column", nargs=3, metavar=("NAME", "FIRST", "N"))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--planes", action="store_true", help="rebuild the files stored as planes; slow")
     args = parser.parse_args()
@@ -666,6 +772,9 @@ def main():
         data = Data(args.data, args.planes)
         if args.get:
             sys.stdout.buffer.write(data.get(int(args.get[0]), args.get[1]))
+            return 0
+        if args.column:
+            sys.stdout.buffer.write(data.column(args.column[0], int(args.column[1]), int(args.column[2])))
             return 0
         data.verify()
     except (Damaged, OSError, ValueError, KeyError, TypeError, IndexError, struct.error) as e:

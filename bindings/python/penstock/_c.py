@@ -24,6 +24,7 @@ FORMAT_VERSION = 2
 MAX_FIELDS = 64
 MAX_DIMS = 8
 MAX_NAME = 64
+MAX_COLUMN_NAME = 80
 ORDER_VERSION = 1
 MAX_REPORTS = 8
 
@@ -135,6 +136,14 @@ KEPT_NOT_EXACT = 6
 DAMAGED_UNCHECKED = 0
 DAMAGED_ACCEPT = 1
 
+# enum pstk_column_fact
+COLUMN_ADDED = 0
+COLUMN_VALUE = 1
+COLUMN_SIZE = 2
+COLUMN_LENGTH = 3
+COLUMN_WIDTH = 4
+COLUMN_HEIGHT = 5
+
 # enum pstk_kernels
 KERNELS_AUTO = 0
 KERNELS_C = 1
@@ -222,6 +231,8 @@ NAMES: dict[str, dict[str, int]] = {
     "kept": {"not_jpeg": KEPT_NOT_JPEG, "no_gain": KEPT_NO_GAIN, "incomplete": KEPT_INCOMPLETE,
              "unusual": KEPT_UNUSUAL, "damaged": KEPT_DAMAGED, "not_exact": KEPT_NOT_EXACT},
     "damaged": {"unchecked": DAMAGED_UNCHECKED, "accept": DAMAGED_ACCEPT},
+    "column_fact": {"added": COLUMN_ADDED, "value": COLUMN_VALUE, "size": COLUMN_SIZE,
+                    "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
@@ -317,7 +328,7 @@ class WriterSettings(Structure):
         ("pack_id", c_char_p),
         ("task", c_char_p),
         ("attempt", c_uint32),
-        ("reserved", c_uint32),
+        ("columns", c_uint32),
     ]
 
 
@@ -430,6 +441,30 @@ class ValueInfo(Structure):
         ("bit_depth", c_uint32),
         ("has_palette", c_uint32),
         ("damaged", c_uint32),
+    ]
+
+
+class ColumnInfo(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("dtype", c_uint32),
+        ("fact", c_uint32),
+        ("field", c_uint32),
+        ("bytes", c_uint64),
+        ("name", c_char * 80),
+    ]
+
+
+class NewColumn(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("dtype", c_uint32),
+        ("name", c_char_p),
+        ("values", c_void_p),
+        ("n", c_uint64),
+        ("file", c_char_p),
+        ("overwrite", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -793,6 +828,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
                                  POINTER(ValueInfo), POINTER(Error)]),
     "pstk_free": (None, [c_void_p]),
     "pstk_dataset_look": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(ValueInfo), POINTER(Error)]),
+    "pstk_dataset_n_columns": (c_uint32, [c_void_p]),
+    "pstk_dataset_get_column_info": (c_int, [c_void_p, c_uint32, POINTER(ColumnInfo)]),
+    "pstk_dataset_read_column": (c_int, [c_void_p, c_char_p, c_uint64, c_uint64, c_void_p, c_uint64,
+                                         POINTER(Error)]),
+    "pstk_column_add": (c_int, [c_char_p, POINTER(NewColumn), ProgressFn, c_void_p, POINTER(Error)]),
+    "pstk_column_remove": (c_int, [c_char_p, c_char_p, POINTER(Error)]),
     "pstk_dataset_check": (c_int64, [c_void_p, VerifyFn, c_void_p, POINTER(Error)]),
     "pstk_verify": (c_int64, [c_char_p, c_int, c_uint32, VerifyFn, ProgressFn, c_void_p, POINTER(Error)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),

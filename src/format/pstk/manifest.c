@@ -3,6 +3,7 @@
 #include "format/pstk/manifest.h"
 
 #include "base/error.h"
+#include "format/pstk/column.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
 #include "record/utf8.h"
@@ -26,7 +27,10 @@ void pstk__manifest_free(struct pstk__manifest *m)
         free(m->shards[i].file);
         free(m->shards[i].dictionaries);
     }
+    for (uint32_t i = 0; i < m->n_columns; i++)
+        free(m->columns[i].header_crcs);
     pstk__texts_close(&m->names);
+    free(m->columns);
     free(m->dictionaries);
     free(m->shards);
     free(m->note);
@@ -102,6 +106,64 @@ int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manife
     m->n_samples = n_samples;
     m->bytes = bytes;
     return 0;
+}
+
+int pstk__manifest_add_column(struct pstk__manifest *m, const struct pstk__manifest_column *column,
+                              struct pstk_error *err)
+{
+    struct pstk__manifest_column *list =
+        reallocarray(m->columns, (size_t)m->n_columns + 1, sizeof *list); /* at most 256 */
+    if (!list)
+        return no_memory(err);
+    m->columns = list;
+    list[m->n_columns] = *column;
+    list[m->n_columns].header_crcs = NULL;
+    list[m->n_columns].n_header_crcs = list[m->n_columns].crc_capacity = 0;
+    m->n_columns++;
+    return 0;
+}
+
+void pstk__manifest_remove_column(struct pstk__manifest *m, uint32_t i)
+{
+    free(m->columns[i].header_crcs);
+    m->n_columns--;
+    memmove(&m->columns[i], &m->columns[i + 1], (m->n_columns - i) * sizeof *m->columns);
+}
+
+int pstk__manifest_add_column_crc(struct pstk__manifest_column *column, uint32_t crc,
+                                  struct pstk_error *err)
+{
+    uint32_t *list =
+        grow(column->header_crcs, column->n_header_crcs, &column->crc_capacity, sizeof *list);
+    if (!list)
+        return no_memory(err);
+    column->header_crcs = list;
+    list[column->n_header_crcs++] = crc;
+    return 0;
+}
+
+int pstk__manifest_find_column(const struct pstk__manifest *m, const char *name)
+{
+    for (uint32_t i = 0; i < m->n_columns; i++)
+        if (strcmp(m->columns[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Bytes of a shard's name before ".pstk". */
+static int stem_size(const char *shard)
+{
+    const char *end = strrchr(shard, '.');
+    return (int)(end && end > shard && strcmp(end, ".pstk") == 0 ? (size_t)(end - shard)
+                                                                 : strlen(shard));
+}
+
+int pstk__manifest_column_file(const struct pstk__manifest_column *column, const char *shard,
+                               char file[PSTK__MAX_COLUMN_FILE])
+{
+    const int n = snprintf(file, PSTK__MAX_COLUMN_FILE, "%.*s.%s.pcol", stem_size(shard), shard,
+                           column->files);
+    return n > 0 && n < PSTK__MAX_COLUMN_FILE ? 0 : PSTK_EINVAL;
 }
 
 int pstk__manifest_reserve(struct pstk__manifest *m, uint32_t n_shards, uint32_t n_dictionaries,
@@ -355,6 +417,55 @@ static int check_part(const struct check *check)
     return 0;
 }
 
+/* What a column says of itself. */
+static int check_column(const struct check *check, uint32_t i)
+{
+    const struct pstk__manifest_column *column = &check->m->columns[i];
+    if (!pstk__column_name_ok(column->name))
+        return WRONG(check, "extra.columns[%u].name \"%.80s\" is not a name that a column may have",
+                     i, column->name);
+    if (!pstk__column_text_ok(column->files, PSTK__MAX_COLUMN_FILES - 1))
+        return WRONG(check, "extra.columns[%u].files \"%.96s\" cannot be part of a file name", i,
+                     column->files);
+    if (pstk_dtype_size(column->dtype) == 0)
+        return WRONG(check, "extra.columns[%u].dtype is not a dtype", i);
+    if (column->fact != PSTK_COLUMN_ADDED &&
+        !pstk__column_fact_ok(&check->m->schema, column->field, column->fact, column->dtype))
+        return WRONG(check, "extra.columns[%u].fact is %s of %s, which its field does not have", i,
+                     pstk__column_fact_name(column->fact), pstk_dtype_name(column->dtype));
+    if (column->n_header_crcs != check->m->n_shards)
+        return WRONG(check, "extra.columns[%u].header_crc32c has %u elements; there are %u shards",
+                     i, column->n_header_crcs, check->m->n_shards);
+    for (uint32_t k = 0; k < i; k++) {
+        if (strcmp(check->m->columns[k].name, column->name) == 0)
+            return WRONG(check, "extra.columns has two columns of the name %s", column->name);
+        if (strcmp(check->m->columns[k].files, column->files) == 0)
+            return WRONG(check, "extra.columns has two columns with the files %s", column->files);
+    }
+    return 0;
+}
+
+static int check_columns(const struct check *check)
+{
+    const struct pstk__manifest *m = check->m;
+    char file[PSTK__MAX_COLUMN_FILE];
+    uint32_t longest = 0;
+    int r = 0;
+    if (m->n_columns > PSTK__MAX_COLUMNS)
+        return WRONG(check, "extra.columns has %u columns; must be at most %u", m->n_columns,
+                     PSTK__MAX_COLUMNS);
+    for (uint32_t i = 0; m->n_columns && i < m->n_shards; i++)
+        longest = stem_size(m->shards[i].file) > stem_size(m->shards[longest].file) ? i : longest;
+    for (uint32_t i = 0; r == 0 && i < m->n_columns; i++) {
+        r = check_column(check, i);
+        if (r == 0 && m->n_shards &&
+            pstk__manifest_column_file(&m->columns[i], m->shards[longest].file, file) < 0)
+            r = WRONG(check, "extra.columns[%u].files makes a file name of over %d bytes", i,
+                      PSTK__MAX_COLUMN_FILE - 1);
+    }
+    return r;
+}
+
 int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int code,
                          struct pstk_error *err)
 {
@@ -373,6 +484,8 @@ int pstk__manifest_check(const struct pstk__manifest *m, const char *name, int c
         r = check_shard(&check, i);
     if (r == 0)
         r = check_unique(&check);
+    if (r == 0)
+        r = check_columns(&check);
     if (r == 0)
         r = check_sums(&check);
     for (uint32_t i = 0; i < m->schema.n_fields && r == 0; i++)

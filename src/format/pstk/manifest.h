@@ -7,9 +7,9 @@
 #ifndef PSTK_MANIFEST_H
 #define PSTK_MANIFEST_H
 
-#include "format/pstk/task.h"
-#include "record/record.h"
 #include "base/texts.h"
+#include "format/pstk/column_fact.h"
+#include "format/pstk/task.h"
 
 #define PSTK__MANIFEST_FILE "manifest.json"
 #define PSTK__MANIFEST_MAX (256u << 20) /* bytes of the file: over a million shards */
@@ -17,6 +17,8 @@
 #define PSTK__MAX_FILE_NAME 200 /* bytes of a shard's or dictionary's name */
 #define PSTK__MAX_SAMPLES (1ull << 40)  /* records of a data set */
 #define PSTK__MAX_DICTIONARY (1u << 24) /* bytes of a dictionary file */
+#define PSTK__MAX_COLUMN_FILES 96       /* bytes of the text in a column's file names, with its 0 */
+#define PSTK__MAX_COLUMN_FILE 240       /* bytes of a column's file name, with its 0 */
 
 struct pstk__manifest_dictionary {
     char *file;     /* owned */
@@ -35,6 +37,18 @@ struct pstk__manifest_shard {
     uint32_t *dictionaries; /* owned; numbers into the manifest's list, one a field at most */
 };
 
+/* A side column. Its file of each shard is STEM.FILES.pcol, where STEM is the shard's name
+ * without ".pstk". */
+struct pstk__manifest_column {
+    char name[PSTK_MAX_COLUMN_NAME];    /* no two columns have one name */
+    char files[PSTK__MAX_COLUMN_FILES]; /* part of its files' names, or one "files" */
+    uint32_t dtype;                     /* enum pstk_dtype */
+    uint32_t fact;                      /* enum pstk_column_fact */
+    uint32_t field;                     /* number in the schema; ADDED: 0 */
+    uint32_t n_header_crcs, crc_capacity;
+    uint32_t *header_crcs; /* owned; of its files' headers, one for each shard */
+};
+
 struct pstk__manifest {
     struct pstk__schema schema;
     struct pstk_field_stats stats[PSTK_MAX_FIELDS]; /* maxima <= 2^32-1 */
@@ -47,10 +61,15 @@ struct pstk__manifest {
     uint32_t n_dictionaries, dictionary_capacity;
     struct pstk__manifest_shard *shards; /* owned */
     uint32_t n_shards, shard_capacity;
-    uint64_t n_samples;                  /* sum of shards[].n_records, <= PSTK__MAX_SAMPLES */
-    uint64_t bytes;                      /* sum over shards and dictionaries */
-    uint64_t file_size;                  /* bytes of the file that load read; else 0 */
-    char file_tail[PSTK__MANIFEST_TAIL]; /* the end of that file */
+    struct pstk__manifest_column *columns; /* owned */
+    uint32_t n_columns;                    /* at most PSTK__MAX_COLUMNS */
+    uint64_t n_samples;                    /* sum of shards[].n_records, <= PSTK__MAX_SAMPLES */
+    uint64_t bytes;                        /* sum over shards and dictionaries */
+    uint64_t file_size;                    /* bytes of the file that load read; else 0 */
+    char file_tail[PSTK__MANIFEST_TAIL];   /* the end of that file */
+    uint64_t records_size; /* bytes of that file up to the end of "shards", where all
+                              that describes records lies before that; else 0 */
+    uint32_t records_crc;  /* of these bytes */
 };
 
 /* All zero is an empty manifest; free makes it one again. */
@@ -65,6 +84,20 @@ int pstk__manifest_add_dictionary(struct pstk__manifest *m,
                                   struct pstk_error *err);
 int pstk__manifest_add_shard(struct pstk__manifest *m, const struct pstk__manifest_shard *shard,
                              struct pstk_error *err);
+/* Append a copy of a column, without its CRCs. ENOMEM. */
+int pstk__manifest_add_column(struct pstk__manifest *m, const struct pstk__manifest_column *column,
+                              struct pstk_error *err);
+/* Remove column i. */
+void pstk__manifest_remove_column(struct pstk__manifest *m, uint32_t i);
+/* Append the header CRC of a column's file for the next shard. ENOMEM. */
+int pstk__manifest_add_column_crc(struct pstk__manifest_column *column, uint32_t crc,
+                                  struct pstk_error *err);
+/* Number of the column of that name, -1 when there is none. */
+int pstk__manifest_find_column(const struct pstk__manifest *m, const char *name);
+/* Write the name of a column's file of the shard file `shard`. The check of a manifest ensures
+ * that it fits; EINVAL: it does not. */
+int pstk__manifest_column_file(const struct pstk__manifest_column *column, const char *shard,
+                               char file[PSTK__MAX_COLUMN_FILE]);
 /* Replace the class names / the note by copies. EINVAL: not UTF-8. NULL note: "". */
 int pstk__manifest_set_names(struct pstk__manifest *m, const char *const *names, uint64_t n,
                              struct pstk_error *err);

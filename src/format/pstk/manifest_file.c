@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "format/pstk/manifest_file.h"
 
+#include "base/crc32c.h"
 #include "base/error.h"
 #include "format/pstk/manifest_json.h"
 
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define PIECE_SIZE 4096 /* bytes read at once, on the stack: a lost file allocates nothing */
 
 static int check_directory(const char *path, struct pstk_error *err)
 {
@@ -57,25 +60,61 @@ int pstk__manifest_load(struct pstk__manifest *m, const struct pstk__store *stor
     return r;
 }
 
-int pstk__manifest_stands(const struct pstk__manifest *m, const struct pstk__store *store,
-                          const char *path)
+/* 1: the file still begins with the bytes that describe the records; 0: it does not. */
+static int records_stand(const struct pstk__manifest *m, const struct pstk__file *file)
 {
-    char name[PATH_MAX], tail[PSTK__MANIFEST_TAIL];
-    struct pstk__file file;
+    char bytes[PIECE_SIZE];
+    uint32_t crc = 0;
+    for (uint64_t at = 0; at < m->records_size;) {
+        const uint64_t left = m->records_size - at;
+        const int64_t n = pstk__file_read(file, bytes, left < PIECE_SIZE ? left : PIECE_SIZE, at);
+        if (n <= 0)
+            return (int)n;
+        crc = pstk__crc32c(crc, bytes, (uint64_t)n);
+        at += (uint64_t)n;
+    }
+    return m->records_size > 0 && crc == m->records_crc;
+}
+
+/* 1: the file has the size and the end of the one that was loaded; 0: it has not. */
+static int is_same(const struct pstk__manifest *m, const struct pstk__file *file)
+{
+    char tail[PSTK__MANIFEST_TAIL];
     uint64_t size;
     int64_t changed_ns;
+    int r = file->store->stat(file, &size, &changed_ns);
+    if (r < 0 || size != m->file_size)
+        return r < 0 ? r : 0;
+    int64_t got = pstk__file_read(file, tail, sizeof tail, m->file_size - sizeof tail);
+    return got < 0 ? (int)got : got == sizeof tail && memcmp(tail, m->file_tail, sizeof tail) == 0;
+}
+
+/* Ask `is` of the manifest that lies at `path` now. */
+static int ask(const struct pstk__manifest *m, const struct pstk__store *store, const char *path,
+               int (*is)(const struct pstk__manifest *m, const struct pstk__file *file))
+{
+    char name[PATH_MAX];
+    struct pstk__file file;
     int n = snprintf(name, sizeof name, "%s/" PSTK__MANIFEST_FILE, path);
     if (n < 0 || (size_t)n >= sizeof name)
         return -ENAMETOOLONG;
     int r = store->open(store, &file, name);
     if (r < 0)
         return r == -ENOENT || r == -ENOTDIR ? 0 : r;
-    r = store->stat(&file, &size, &changed_ns);
-    r = r < 0 ? r : size == m->file_size;
-    if (r == 1) {
-        int64_t got = pstk__file_read(&file, tail, sizeof tail, m->file_size - sizeof tail);
-        r = got < 0 ? (int)got : got == sizeof tail && memcmp(tail, m->file_tail, sizeof tail) == 0;
-    }
+    r = is(m, &file);
     pstk__file_end(&file);
     return r;
+}
+
+int pstk__manifest_unchanged(const struct pstk__manifest *m, const struct pstk__store *store,
+                             const char *path)
+{
+    return ask(m, store, path, is_same);
+}
+
+int pstk__manifest_stands(const struct pstk__manifest *m, const struct pstk__store *store,
+                          const char *path)
+{
+    const int r = pstk__manifest_unchanged(m, store, path);
+    return r == 0 ? ask(m, store, path, records_stand) : r;
 }

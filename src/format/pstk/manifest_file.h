@@ -10,9 +10,13 @@
  * ENOENT, EACCES, ... */
 int pstk__manifest_load(struct pstk__manifest *m, const struct pstk__store *store, const char *path,
                         struct pstk_error *err);
-/* 1: the file in the directory `path` is the one that load read into *m; 0: it is another, or there
- * is none; a negative errno: it cannot be known. Never allocates. */
+/* 1: the file in the directory `path` describes the records that load read into *m, with the same
+ * columns or others; 0: it describes others, or there is none; a negative errno: it cannot be
+ * known. Never allocates. */
 int pstk__manifest_stands(const struct pstk__manifest *m, const struct pstk__store *store,
                           const char *path);
+/* The same, for the whole file: its columns too. */
+int pstk__manifest_unchanged(const struct pstk__manifest *m, const struct pstk__store *store,
+                             const char *path);
 
 #endif

@@ -33,8 +33,9 @@
 /* Of the values that are parsed at once. A shard with dictionaries for all fields has the most: 6
  * colons, 5 and 63 commas, 2 brackets. */
 #define MAX_SEPARATORS 256
-#define MAX_FEATURES 64     /* names of a list of features */
-#define MAX_FEATURE_NAME 63 /* bytes */
+#define MAX_FEATURES 64           /* names of a list of features */
+#define MAX_FEATURE_NAME 63       /* bytes */
+#define FEATURE_COLUMNS "columns" /* a feature, and the key of `extra` that it has */
 
 _Static_assert(sizeof PSTK__TAIL_BEFORE - 1 + 8 + sizeof PSTK__TAIL_AFTER - 1 ==
                    PSTK__MANIFEST_TAIL,
@@ -659,15 +660,16 @@ static json_t *parse_features(struct parse *parse, const struct top *top, enum t
     return names;
 }
 
-/* After the version, and before any key that a feature might change the meaning of. No feature has
- * a name yet: this library knows none, and needs none of those that a reader may ignore. */
-static void check_features(struct parse *parse, const struct top *top)
+/* After the version, and before any key that a feature might change the meaning of. No feature that
+ * a reader must know has a name yet. 1: the data set uses side columns. */
+static int check_features(struct parse *parse, const struct top *top)
 {
     json_t *seen = json_object();
     if (!seen && parse->code == 0)
         parse->code = fail_memory(parse);
     json_t *required = parse_features(parse, top, KEY_REQUIRES, seen);
     json_decref(parse_features(parse, top, KEY_USES, seen));
+    const int has_columns = json_object_get(seen, FEATURE_COLUMNS) != NULL;
     if (parse->code == 0 && json_array_size(required) > 0)
         parse->code =
             pstk__fail(parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
@@ -676,19 +678,134 @@ static void check_features(struct parse *parse, const struct top *top)
                        parse->name, json_string_value(json_array_get(required, 0)));
     json_decref(required);
     json_decref(seen);
+    return has_columns;
 }
 
-/* The keys under `extra` are for others. That it is an object is all that is checked. */
-static void check_extra(struct parse *parse, const struct pstk__json_piece *piece)
+/* Find the list of columns in `extra`, where the data set uses them. The other keys there are for
+ * others: that it is an object is all that is checked. */
+static void find_columns(struct parse *parse, const struct pstk__json_piece *piece, int has_columns,
+                         struct pstk__json_piece *columns)
 {
     struct pstk__json_walk walk;
     struct pstk__json_piece key, value;
+    *columns = (struct pstk__json_piece){0};
     if (!piece->at || parse->code < 0)
         return;
     if (!pstk__json_walk_begin(&walk, piece->at, piece->at + piece->size, '{'))
         fail_key(parse, "extra", "is not an object");
-    while (next(parse, &walk, &key, &value))
-        continue;
+    while (next(parse, &walk, &key, &value)) {
+        json_t *name = has_columns ? parse_piece(parse, &key) : NULL;
+        if (name && strcmp(json_string_value(name), FEATURE_COLUMNS) == 0) {
+            if (columns->at)
+                fail_key(parse, "extra.columns", "appears twice");
+            *columns = value;
+        }
+        json_decref(name);
+    }
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* Copy a text into `to`, or fail: it is too long. */
+static void copy_text(struct parse *parse, json_t *object, const char *key, char *to, size_t size)
+{
+    const char *text = get_text(parse, object, key);
+    if (strlen(text) >= size)
+        fail_key(parse, key, "is longer than %zu bytes", size - 1);
+    else
+        memcpy(to, text, strlen(text) + 1);
+}
+
+/* The field and the fact of a column that has them: both or none. */
+static void parse_fact(struct parse *parse, json_t *object, struct pstk__manifest_column *column)
+{
+    if (!json_object_get(object, "field") && !json_object_get(object, "fact"))
+        return;
+    const int field = pstk__schema_find(&parse->m->schema, get_text(parse, object, "field"));
+    column->fact = pstk__column_fact_parse(get_text(parse, object, "fact"));
+    column->field = (uint32_t)field;
+    if (field < 0)
+        fail_key(parse, "field", "does not name a field");
+    if (column->fact == 0)
+        fail_key(parse, "fact", "must be value, size, length, width or height");
+}
+
+/* The header CRCs of a column's files, one by one. Most are plain text of 8 digits in quotes. */
+static void parse_crcs(struct parse *parse, const struct pstk__json_piece *piece,
+                       struct pstk__manifest_column *column)
+{
+    struct list list = list_begin(parse, piece, "header_crc32c");
+    struct pstk__json_piece text;
+    while (list.n && next(parse, &list.walk, NULL, &text)) {
+        char hex[9] = "";
+        uint32_t crc = 0;
+        if (text.size == 10 && text.at[0] == '"')
+            memcpy(hex, text.at + 1, 8);
+        if (parse_hex(hex, &crc) < 0)
+            fail_key(parse, "header_crc32c", "has an element that is not 8 lower-case hex digits");
+        else if (pstk__manifest_add_column_crc(column, crc, parse->err) < 0)
+            parse->code = PSTK_ENOMEM;
+    }
+}
+
+/* Everything of a column except its CRCs, whose list is *crcs: an object. Returns owned. */
+static json_t *column_object(struct parse *parse, const struct pstk__json_piece *piece,
+                             struct pstk__json_piece *crcs)
+{
+    struct pstk__json_walk walk;
+    struct pstk__json_piece key, value;
+    json_t *object = json_object();
+    if (!object)
+        parse->code = fail_memory(parse);
+    else if (!pstk__json_walk_begin(&walk, piece->at, piece->at + piece->size, '{'))
+        fail_key(parse, "", "is not an object");
+    while (next(parse, &walk, &key, &value)) {
+        json_t *text = parse_piece(parse, &key);
+        const char *name = text ? json_string_value(text) : "";
+        const int is_crcs = strcmp(name, "header_crc32c") == 0;
+        if (is_crcs ? crcs->at != NULL : json_object_get(object, name) != NULL)
+            fail_key(parse, name, "appears twice");
+        json_t *parsed = is_crcs ? NULL : parse_piece(parse, &value);
+        if (is_crcs)
+            *crcs = value;
+        else if (parsed && json_object_set_new(object, name, parsed) < 0)
+            parse->code = fail_memory(parse);
+        json_decref(text);
+    }
+    return object;
+}
+
+static void parse_column(struct parse *parse, const struct pstk__json_piece *piece)
+{
+    static const char *const keys[] = {"name", "dtype", "files", "field", "fact"};
+    struct pstk__json_piece crcs = {0};
+    struct pstk__manifest_column column = {.fact = PSTK_COLUMN_ADDED};
+    json_t *object = column_object(parse, piece, &crcs);
+    copy_text(parse, object, "name", column.name, sizeof column.name);
+    copy_text(parse, object, "files", column.files, sizeof column.files);
+    column.dtype = pstk_dtype_parse(get_text(parse, object, "dtype"));
+    if (column.dtype == 0)
+        fail_key(parse, "dtype", "is not a dtype that this version knows");
+    parse_fact(parse, object, &column);
+    CHECK_KEYS(parse, object, keys);
+    json_decref(object);
+    if (parse->code == 0)
+        parse->code = pstk__manifest_add_column(parse->m, &column, parse->err);
+    if (parse->code == 0)
+        parse_crcs(parse, &crcs, &parse->m->columns[parse->m->n_columns - 1]);
+}
+
+static void parse_columns(struct parse *parse, const struct pstk__json_piece *piece)
+{
+    struct pstk__json_piece value;
+    struct list list = list_begin(parse, piece, "extra.columns");
+    if (list.n > PSTK__MAX_COLUMNS)
+        fail_key(parse, "extra.columns", "has %llu elements; must be at most %d",
+                 (unsigned long long)list.n, PSTK__MAX_COLUMNS);
+    parse->list = "extra.columns";
+    for (parse->index = 0; list.n && next(parse, &list.walk, NULL, &value); parse->index++)
+        parse_column(parse, &value);
+    parse->list = NULL;
 }
 
 /* Copy a text of at most `size` - 1 bytes. */
@@ -730,7 +847,8 @@ static void parse_facts(struct parse *parse, json_t *object)
     json_object_del(object, "note"); /* which may be as long as the text */
 }
 
-static void parse_lists(struct parse *parse, const struct top *top, json_t *object)
+static void parse_lists(struct parse *parse, const struct top *top, json_t *object,
+                        const struct pstk__json_piece *columns)
 {
     struct pstk__manifest *m = parse->m;
     const uint64_t n_samples = get_number(parse, object, "n_samples", PSTK__MAX_SAMPLES);
@@ -745,6 +863,8 @@ static void parse_lists(struct parse *parse, const struct top *top, json_t *obje
     if (n_shards != m->n_shards)
         fail_key(parse, "n_shards", "is %llu; the list has %u", (unsigned long long)n_shards,
                  m->n_shards);
+    if (parse->code == 0 && columns)
+        parse_columns(parse, columns);
     if (parse->code < 0)
         return;
     m->n_samples = n_samples; /* compared with the shards' sums by the check */
@@ -752,23 +872,40 @@ static void parse_lists(struct parse *parse, const struct top *top, json_t *obje
     parse->code = pstk__manifest_check(m, parse->name, PSTK_EBADMSG, parse->err);
 }
 
+/* The bytes that describe the records, where all that may change without them comes after. */
+static void find_records(struct parse *parse, const struct top *top)
+{
+    const struct pstk__json_piece *values = top->values;
+    const char *end = values[KEY_SHARDS].at + values[KEY_SHARDS].size;
+    for (uint32_t i = 0; i < N_TOP_KEYS; i++) {
+        const int is_late = i == KEY_REQUIRES || i == KEY_USES || i == KEY_EXTRA || i == KEY_CRC32C;
+        if (values[i].at && is_late != (values[i].at > end))
+            return;
+    }
+    parse->m->records_size = (uint64_t)(end - parse->text);
+    parse->m->records_crc = pstk__crc32c(0, parse->text, parse->m->records_size);
+}
+
 static void parse_top(struct parse *parse, uint64_t size)
 {
     struct top top;
+    struct pstk__json_piece columns;
     json_t *object = json_object();
     if (!object)
         parse->code = fail_memory(parse);
     find_values(parse, &top, size);
     put_values(parse, &top, object, KEY_FORMAT, KEY_IDENTITY);
     parse_version(parse, object);
-    check_features(parse, &top);
-    check_extra(parse, &top.values[KEY_EXTRA]);
+    const int has_columns = check_features(parse, &top);
+    find_columns(parse, &top.values[KEY_EXTRA], has_columns, &columns);
     if (top.unknown[0])
         fail_key(parse, top.unknown, "is unknown to this version");
     put_values(parse, &top, object, KEY_IDENTITY, KEY_FIELDS);
     parse_facts(parse, object);
-    parse_lists(parse, &top, object);
+    parse_lists(parse, &top, object, has_columns ? &columns : NULL);
     json_decref(object);
+    if (parse->code == 0)
+        find_records(parse, &top);
 }
 
 static int check_tail(const char *bytes, uint64_t size, const char *name, struct pstk_error *err)

@@ -5,6 +5,7 @@
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/error.h"
+#include "format/pstk/column_fact.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -160,6 +161,34 @@ static void print_lists(struct text *text, const struct pstk__manifest *m)
     text_print(text, "]");
 }
 
+static void print_column(struct text *text, const struct pstk__manifest *m,
+                         const struct pstk__manifest_column *column)
+{
+    text_print(text, "{\"name\":\"%s\",\"dtype\":\"%s\",\"files\":\"%s\"", column->name,
+               pstk_dtype_name(column->dtype), column->files);
+    if (column->fact)
+        text_print(text, ",\"field\":\"%s\",\"fact\":\"%s\"", m->schema.fields[column->field].name,
+                   pstk__column_fact_name(column->fact));
+    text_print(text, ",\"header_crc32c\":[");
+    for (uint32_t i = 0; i < column->n_header_crcs; i++)
+        text_print(text, i ? ",\"%08x\"" : "\"%08x\"", column->header_crcs[i]);
+    text_print(text, "]}");
+}
+
+/* Last, so that the bytes before them do not depend on columns: pstk__manifest_stands. */
+static void print_features(struct text *text, const struct pstk__manifest *m)
+{
+    text_print(text, ",\n\"requires\":[],\n\"uses\":[%s]", m->n_columns ? "\"columns\"" : "");
+    if (m->n_columns == 0)
+        return;
+    text_print(text, ",\n\"extra\":{\"columns\":[");
+    for (uint32_t i = 0; i < m->n_columns; i++) {
+        print_line(text, i);
+        print_column(text, m, &m->columns[i]);
+    }
+    text_print(text, "]}");
+}
+
 int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t *size,
                          struct pstk_error *err)
 {
@@ -179,8 +208,8 @@ int pstk__manifest_print(const struct pstk__manifest *m, char **bytes, uint64_t 
                    m->task.key, m->task.attempt);
     text_print(&text, ",\n\"note\":");
     text_quote(&text, m->note ? m->note : "");
-    text_print(&text, ",\n\"requires\":[],\n\"uses\":[]");
     print_lists(&text, m);
+    print_features(&text, m);
     uint32_t crc = text.failed ? 0 : pstk__crc32c(0, text.data, text.size);
     text_print(&text, PSTK__TAIL_BEFORE "%08x" PSTK__TAIL_AFTER, crc);
     if (text.failed || text.size > PSTK__MANIFEST_MAX) {

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "format/pstk/column_file.h"
 #include "format/pstk/pstk.h"
 #include "format/pstk/manifest_file.h"
 #include "format/pstk/shard.h"
@@ -415,6 +416,92 @@ static int pstk_file_check(const struct pstk__source *source, uint32_t shard,
     return 0;
 }
 
+/* ---- columns --------------------------------------------------------------------------------- */
+
+static uint32_t pstk_n_columns(const struct pstk__source *source)
+{
+    const struct pstk_state *state = source->state;
+    return state->manifest.n_columns;
+}
+
+static void pstk_column(const struct pstk__source *source, uint32_t i,
+                        struct pstk_column_info *info)
+{
+    const struct pstk_state *state = source->state;
+    const struct pstk__manifest_column *column = &state->manifest.columns[i];
+    struct pstk__column_header h = {.dtype = column->dtype};
+    info->dtype = column->dtype;
+    info->fact = column->fact;
+    info->field = column->field;
+    info->bytes = 0; /* 2^40 values of 8 bytes, and two pages a shard: no overflow */
+    memcpy(info->name, column->name, sizeof info->name);
+    for (uint32_t k = 0; k < state->manifest.n_shards; k++) {
+        h.n_records = state->manifest.shards[k].n_records;
+        pstk__column_header_derive(&h);
+        info->bytes += h.file_size;
+    }
+}
+
+/* Open a column's file. Where it fails, was the data set replaced, or its columns? */
+static int open_column(const struct pstk__source *source, uint32_t i, uint32_t shard,
+                       struct pstk__column_file *file, struct pstk_error *err)
+{
+    const struct pstk_state *state = source->state;
+    const struct pstk__column_place place = {.store = source->store,
+                                             .path = source->path,
+                                             .manifest = &state->manifest,
+                                             .column = i,
+                                             .shard = shard};
+    const int r = pstk__column_file_open(file, &place, err);
+    if (r == 0)
+        return 0;
+    if (pstk_stands(source, err) < 0)
+        return PSTK_ENOENT;
+    if (pstk__manifest_unchanged(&state->manifest, source->store, source->path) != 0)
+        return r;
+    return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_SHARD,
+                      "%s: the columns of the data set were changed while it was open: open it "
+                      "again to read column %s",
+                      source->path, state->manifest.columns[i].name);
+}
+
+static int pstk_column_check(const struct pstk__source *source, uint32_t i, uint32_t shard,
+                             struct pstk_error *err)
+{
+    struct pstk__column_file file;
+    const int r = open_column(source, i, shard, &file, err);
+    if (r == 0)
+        pstk__column_file_close(&file);
+    return r;
+}
+
+static int pstk_column_read(const struct pstk__source *source, uint32_t i, uint64_t first,
+                            uint64_t n, void *out, struct pstk_error *err)
+{
+    const struct pstk_state *state = source->state;
+    const uint64_t size = pstk_dtype_size(state->manifest.columns[i].dtype);
+    struct pstk__place at;
+    void *buffer = aligned_alloc(64, PSTK__COLUMN_READ);
+    int r = buffer ? 0
+                   : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_READ, "no memory to read column %s",
+                                state->manifest.columns[i].name);
+    pstk_locate(source, first, &at);
+    for (uint8_t *to = out; r == 0 && n > 0; at.shard++, at.record = 0) {
+        struct pstk__column_file file;
+        const uint64_t left = state->manifest.shards[at.shard].n_records - at.record;
+        const uint64_t here = n < left ? n : left;
+        r = open_column(source, i, at.shard, &file, err);
+        if (r < 0)
+            break;
+        r = pstk__column_file_read(&file, at.record, here, to, buffer, err);
+        pstk__column_file_close(&file);
+        n -= here;
+        to += here * size;
+    }
+    free(buffer);
+    return r;
+}
+
 const struct pstk__format pstk__format_pstk = {
     .name = "pstk",
     .needs = "a manifest.json and *.pstk shards, as `penstock pack` makes it",
@@ -435,5 +522,9 @@ const struct pstk__format pstk__format_pstk = {
     .file_name = pstk_file_name,
     .file_check = pstk_file_check,
     .stands = pstk_stands,
+    .n_columns = pstk_n_columns,
+    .column = pstk_column,
+    .column_read = pstk_column_read,
+    .column_check = pstk_column_check,
     .verify = pstk__pstk_verify,
 };

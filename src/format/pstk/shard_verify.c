@@ -11,6 +11,7 @@
 #include "image/image.h"
 #include "image/jpeg/damaged.h"
 #include "image/planes/decode.h"
+#include "format/pstk/column_verify.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
 #include "record/axes.h"
@@ -54,7 +55,8 @@ struct pstk__shard_verifier {
     struct pstk__arena arena;   /* for image; grows by being opened anew */
     struct pstk__arena scratch; /* for fields stored as planes; grows by being opened anew */
     struct pstk__image_state *image;
-    struct pstk_error bad; /* the damage that is being reported */
+    struct pstk_error bad;                 /* the damage that is being reported */
+    struct pstk__column_verifier *columns; /* owned; NULL: the data set has none */
 
     /* The shard at hand. */
     const struct pstk__crew_sink *sink;
@@ -67,7 +69,9 @@ struct pstk__shard_verifier {
     uint64_t reported_ns; /* when progress was last reported */
     uint64_t file_size;
     struct pstk__file file;
-    int64_t got; /* of the bytes that the last fetch could not read; or a negative errno */
+    int64_t got;  /* of the bytes that the last fetch could not read; or a negative errno */
+    uint32_t tag; /* of the shard */
+    int has_tag;  /* 1: its header is intact, so the tag is known */
 };
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -120,6 +124,9 @@ int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
             verifier->decoder_memory ? pstk__decoder_init(verifier->decoder_memory, size) : NULL;
         r = verifier->decoder ? 0 : no_memory(err, size);
     }
+    if (r == 0)
+        r = pstk__column_verifier_open(&verifier->columns, input->store, input->path,
+                                       input->manifest, err);
     if (r < 0) {
         pstk__shard_verifier_close(verifier);
         return r;
@@ -143,6 +150,7 @@ void pstk__shard_verifier_close(struct pstk__shard_verifier *verifier)
         return;
     close_image(verifier);
     pstk__arena_close(&verifier->scratch);
+    pstk__column_verifier_close(verifier->columns);
     free(verifier->records.bytes);
     free(verifier->pages.bytes);
     for (uint32_t i = 0; i <= PSTK_MAX_FIELDS; i++)
@@ -609,6 +617,8 @@ static int check_record(struct pstk__shard_verifier *verifier, const struct pstk
     if (r == 0 && verifier->found->n_bad == n_bad) {
         pstk__identity_add(&verifier->found->identity, schema, record.fields);
         pstk__tally_add(verifier->found->stats, schema, record.fields);
+        if (verifier->columns)
+            pstk__column_verifier_add(verifier->columns, place->number, record.fields);
     }
     return r;
 }
@@ -825,6 +835,8 @@ static int check_file(struct pstk__shard_verifier *verifier, struct pstk_error *
         r = check_header(verifier, &h, err);
     if (r <= 0)
         return r;
+    verifier->tag = h.tag;
+    verifier->has_tag = verifier->found->n_bad == 0;
     r = check_pages(verifier, &h, err);
     if (r == 0)
         r = check_padding(verifier, &h, err);
@@ -845,6 +857,7 @@ static void begin(struct pstk__shard_verifier *verifier, uint32_t shard)
     verifier->records.size = 0;
     verifier->pages.size = 0;
     verifier->n_done = 0;
+    verifier->has_tag = 0;
     verifier->reported_ns = pstk__clock_ns();
     memset(verifier->dictionary, 0, sizeof verifier->dictionary);
     memset(verifier->dictionary_lost, 0, sizeof verifier->dictionary_lost);
@@ -881,6 +894,30 @@ static int open_file(struct pstk__shard_verifier *verifier, struct pstk_error *e
     return 0;
 }
 
+/* ---- columns --------------------------------------------------------------------------------- */
+
+static int report_column(void *user, const struct pstk_error *bad)
+{
+    struct pstk__shard_verifier *verifier = user;
+    verifier->found->n_bad++;
+    return verifier->sink->bad(verifier->sink->user, bad);
+}
+
+static int go_on(void *user)
+{
+    return tick(user);
+}
+
+/* The column files of the shard; also where the shard itself is damaged. */
+static int check_columns(struct pstk__shard_verifier *verifier, struct pstk_error *err)
+{
+    const struct pstk__column_sink sink = {.bad = report_column, .tick = go_on, .user = verifier};
+    return verifier->columns
+               ? pstk__column_verifier_run(verifier->columns,
+                                           verifier->has_tag ? &verifier->tag : NULL, &sink, err)
+               : 0;
+}
+
 int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t shard,
                              const struct pstk__crew_sink *sink, struct pstk__verify_found *found,
                              struct pstk_error *err)
@@ -890,9 +927,13 @@ int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t sha
     verifier->sink = sink;
     verifier->found = found;
     begin(verifier, shard);
-    int r = open_file(verifier, err);
+    int r = verifier->columns ? pstk__column_verifier_begin(verifier->columns, shard, err) : 0;
+    if (r == 0)
+        r = open_file(verifier, err);
     if (r == 0)
         r = check_file(verifier, err);
+    if (r >= 0)
+        r = check_columns(verifier, err);
     if (r >= 0 && tell_progress(verifier) < 0)
         r = PSTK_ECANCELED;
     pstk__file_end(&verifier->file);

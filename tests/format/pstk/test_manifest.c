@@ -312,6 +312,112 @@ TEST(lists_of_features_that_are_none_are_refused)
     CHECK(strstr(err.message, "must be a list of at most 64 names"));
 }
 
+#define COLUMN(text) "\"uses\":[\"columns\"],\"extra\":{\"columns\":[{" text "}]}"
+#define CLS "\"name\":\"cls\",\"dtype\":\"i64\",\"files\":\"cls\""
+#define OF_CLS "\"field\":\"cls\",\"fact\":\"value\""
+#define CRCS "\"header_crc32c\":[\"0000ab01\",\"00000002\"]"
+
+TEST(columns_come_back_as_they_were_printed)
+{
+    const struct pstk__manifest_column added = {
+        .name = "w.1", .files = "w.1.3", .dtype = PSTK_F32, .fact = PSTK_COLUMN_ADDED};
+    const struct pstk__manifest_column derived = {.name = "arr.length",
+                                                  .files = "arr.length",
+                                                  .dtype = PSTK_U32,
+                                                  .fact = PSTK_COLUMN_LENGTH,
+                                                  .field = 3};
+    struct pstk__manifest m, back;
+    char *text, *again, file[PSTK__MAX_COLUMN_FILE];
+    uint64_t size, size_again;
+    CHECK_EQ(make_manifest(&m), 0);
+    CHECK_EQ(pstk__manifest_add_column(&m, &added, NULL), 0);
+    CHECK_EQ(pstk__manifest_add_column(&m, &derived, NULL), 0);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQ(pstk__manifest_add_column_crc(&m.columns[i % 2], 0xfffffff0 + i, NULL), 0);
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), 0);
+    CHECK_EQ(pstk__manifest_parse(&back, text, size, "m", NULL), 0);
+    CHECK_EQ(back.n_columns, 2);
+    CHECK_EQ(pstk__manifest_find_column(&back, "arr.length"), 1);
+    CHECK_EQ(back.columns[1].fact, PSTK_COLUMN_LENGTH);
+    CHECK_EQ(back.columns[1].field, 3);
+    CHECK_EQ(back.columns[0].header_crcs[1], 0xfffffff2);
+    CHECK_EQ(pstk__manifest_column_file(&back.columns[0], back.shards[1].file, file), 0);
+    CHECK_STR(file, "s-1.w.1.3.pcol");
+    CHECK_EQ(pstk__manifest_print(&back, &again, &size_again, NULL), 0);
+    CHECK(size == size_again && memcmp(text, again, size) == 0);
+    free(again);
+    pstk__manifest_remove_column(&back, 0);
+    pstk__manifest_remove_column(&back, 0);
+    CHECK_EQ(pstk__manifest_print(&back, &again, &size_again, NULL), 0);
+    free(text);
+    text = make_text(&size);
+    CHECK(size == size_again && memcmp(text, again, size) == 0);
+    free(again);
+    free(text);
+    pstk__manifest_free(&m);
+    pstk__manifest_free(&back);
+}
+
+TEST(the_key_columns_means_nothing_unless_the_feature_is_used)
+{
+    struct pstk_error err;
+    CHECK_EQ(parse_edited("\"uses\":[]", COLUMN(CLS "," OF_CLS "," CRCS), &err), 0);
+    CHECK_EQ(parse_edited("\"uses\":[]", COLUMN(CRCS "," CLS), &err), 0);
+    CHECK_EQ(parse_edited("\"uses\":[]", "\"uses\":[\"a\"],\"extra\":{\"columns\":7}", &err), 0);
+    CHECK_EQ(parse_edited("\"uses\":[]", "\"uses\":[\"columns\"],\"extra\":{\"columns\":[]}", &err),
+             0);
+}
+
+TEST(each_wrong_column_is_named)
+{
+    static const struct {
+        const char *to, *names;
+    } edits[] = {
+        {"\"uses\":[\"columns\"]", "the key extra.columns is missing"},
+        {"\"uses\":[\"columns\"],\"extra\":{}", "the key extra.columns is missing"},
+        {"\"uses\":[\"columns\"],\"extra\":{\"columns\":{}}", "extra.columns is not a list"},
+        {"\"uses\":[\"columns\"],\"extra\":{\"columns\":[],\"columns\":[]}",
+         "the key extra.columns appears twice"},
+        {"\"uses\":[\"columns\"],\"extra\":{\"columns\":[7]}",
+         "extra.columns[0]. is not an object"},
+        {COLUMN(CLS), "extra.columns[0].header_crc32c is missing"},
+        {COLUMN(CRCS), "extra.columns[0].name is missing"},
+        {COLUMN(CLS ",\"new\":1," CRCS), "extra.columns[0].new is unknown"},
+        {COLUMN(CLS "," CLS "," CRCS), "extra.columns[0].name appears twice"},
+        {COLUMN(CLS "," CRCS "," CRCS), "extra.columns[0].header_crc32c appears twice"},
+        {COLUMN(CLS ",\"field\":\"cls\"," CRCS), "extra.columns[0].fact is missing"},
+        {COLUMN(CLS ",\"fact\":\"value\"," CRCS), "extra.columns[0].field is missing"},
+        {COLUMN(CLS ",\"field\":\"x\",\"fact\":\"value\"," CRCS), "does not name a field"},
+        {COLUMN(CLS ",\"field\":\"cls\",\"fact\":\"x\"," CRCS), "fact must be value, size"},
+        {COLUMN(CLS ",\"field\":\"jpg\",\"fact\":\"value\"," CRCS),
+         "which its field does not have"},
+        {COLUMN(CLS ",\"field\":\"jpg\",\"fact\":\"width\"," CRCS),
+         "which its field does not have"},
+        {COLUMN("\"name\":\"\",\"dtype\":\"u8\",\"files\":\"c\"," CRCS),
+         "is not a name that a column"},
+        {COLUMN("\"name\":\"a b\",\"dtype\":\"u8\",\"files\":\"c\"," CRCS), "is not a name that a"},
+        {COLUMN("\"name\":\"a\",\"dtype\":\"u8\",\"files\":\"a/b\"," CRCS),
+         "cannot be part of a file"},
+        {COLUMN("\"name\":\"a\",\"dtype\":\"u7\",\"files\":\"a\"," CRCS), "dtype is not a dtype"},
+        {COLUMN(CLS ",\"header_crc32c\":[\"00000001\"]"), "has 1 elements; there are 2 shards"},
+        {COLUMN(CLS ",\"header_crc32c\":[\"00000001\",\"0000000G\"]"),
+         "not 8 lower-case hex digits"},
+        {COLUMN(CLS ",\"header_crc32c\":[1,2]"), "not 8 lower-case hex digits"},
+        {COLUMN(CLS ",\"header_crc32c\":7"), "header_crc32c is not a list"},
+        {COLUMN(CLS "," CRCS "},{" CLS "," CRCS), "two columns of the name cls"},
+        {COLUMN(CLS "," CRCS "},{\"name\":\"b\",\"dtype\":\"u8\",\"files\":\"cls\"," CRCS),
+         "two columns with the files cls"},
+    };
+    struct pstk_error err;
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        const int r = parse_edited("\"uses\":[]", edits[i].to, &err);
+        if (r == 0 || !strstr(err.message, edits[i].names))
+            printf("# %zu: %s\n", i, err.message);
+        CHECK_EQ(r, PSTK_EBADMSG);
+        CHECK(strstr(err.message, edits[i].names));
+    }
+}
+
 TEST(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed)
 {
     static const struct {
@@ -353,7 +459,7 @@ TEST(keys_count_by_what_they_say_and_once)
 TEST(what_is_no_JSON_is_named_by_its_line)
 {
     static const char *const edits[][3] = {
-        {"\"names\":[", "\"names\":[,", "line 17"},
+        {"\"names\":[", "\"names\":[,", "line 15"},
         {"\"n_samples\":7,", "\"n_samples\":7", "line 5"},
         {"\"n_samples\":7,", "\"n_samples\",", "line 4"},
         {"\"n_samples\":7,", "\"n_samples\":,", "line 4"},
@@ -634,14 +740,22 @@ TEST(a_path_that_is_no_data_set_is_told_by_what_it_is)
     CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size && close(fd) == 0);
     CHECK_EQ(pstk__manifest_load(&m, &pstk__store_local, dir, &err), 0);
     CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 1);
-    text[size - 5] ^= 1; /* another checksum */
+    CHECK_EQ(pstk__manifest_unchanged(&m, &pstk__store_local, dir), 1);
+    text[60] ^= 1; /* another identity, and so another checksum */
+    text[size - 5] ^= 1;
     fd = open(path, O_WRONLY);
     CHECK(fd >= 0 && write(fd, text, size) == (ssize_t)size);
     CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 0);
+    text[60] ^= 1; /* the same records; what follows them is another */
+    CHECK(pwrite(fd, text, size, 0) == (ssize_t)size);
+    CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 1);
+    CHECK_EQ(pstk__manifest_unchanged(&m, &pstk__store_local, dir), 0);
     text[size - 5] ^= 1;
     CHECK(pwrite(fd, text, size, 0) == (ssize_t)size && write(fd, text, 1) == 1);
+    CHECK_EQ(pstk__manifest_unchanged(&m, &pstk__store_local, dir), 0);
+    CHECK(ftruncate(fd, 300) == 0);
     CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 0);
-    CHECK(ftruncate(fd, (off_t)size) == 0 && close(fd) == 0);
+    CHECK(pwrite(fd, text, size, 0) == (ssize_t)size && close(fd) == 0);
     CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, path), 0);
     CHECK_EQ(pstk__manifest_stands(&m, &pstk__store_local, dir), 1);
     free(text);
@@ -661,6 +775,9 @@ int main(void)
         CASE(a_required_feature_that_is_unknown_is_named_before_keys_are_looked_at),
         CASE(features_that_may_be_ignored_and_what_is_under_extra_are),
         CASE(lists_of_features_that_are_none_are_refused),
+        CASE(columns_come_back_as_they_were_printed),
+        CASE(the_key_columns_means_nothing_unless_the_feature_is_used),
+        CASE(each_wrong_column_is_named),
         CASE(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed),
         CASE(keys_count_by_what_they_say_and_once),
         CASE(what_is_no_JSON_is_named_by_its_line),
