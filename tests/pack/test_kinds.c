@@ -434,7 +434,7 @@ TEST(decoding_finds_damage_in_an_image_of_a_list)
     struct pstk_list_item items[2] = {{.data = tiny_jpeg, .size = sizeof tiny_jpeg},
                                       {.data = cut, .size = sizeof cut}};
     struct fixture f;
-    struct pstk_value v;
+    struct pstk_value v = {.data = NULL};
     void *data;
     fixture_open(&f);
     memcpy(cut, tiny_png, sizeof cut);
@@ -457,7 +457,7 @@ TEST(the_largest_sides_of_a_list_are_known_and_verified)
     struct pstk_field_stats stats = {.size = sizeof stats};
     struct fixture f;
     struct pstk_dataset *d;
-    struct pstk_value v;
+    struct pstk_value v = {.data = NULL};
     void *data;
     fixture_open(&f);
     CHECK_EQ(pstk_list_build(field.kind, items, 2, &data, &v.size, &f.err), 0);
