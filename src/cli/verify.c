@@ -18,6 +18,7 @@
 #include "unit.h"
 
 #define MAX_LISTED 100000 /* damaged places that --json lists; all are counted and printed */
+#define WELL_SIZE 160
 
 enum { OPT_THREADS = 256, OPT_DECODE, OPT_JSON };
 
@@ -133,24 +134,46 @@ static int on_progress(void *user, uint64_t n_done, uint64_t n_total)
     return 0;
 }
 
-/* Return what the report needs of the data set; zeros when it cannot be opened. */
-static struct pstk_dataset_info find_info(const char *path)
+/* Return what the report needs of the data set; zeros when it cannot be opened. *n_damaged: images
+ * that are marked as damaged. */
+static struct pstk_dataset_info find_info(const char *path, uint64_t *n_damaged)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_dataset *dataset;
+    *n_damaged = 0;
     if (pstk_dataset_open(&dataset, path, NULL) < 0)
         return info;
     pstk_dataset_get_info(dataset, &info);
+    for (uint32_t i = 0; i < info.n_fields; i++) {
+        struct pstk_field_stats stats = {.size = sizeof stats};
+        pstk_dataset_get_field(dataset, i, NULL, &stats);
+        *n_damaged += stats.n_damaged;
+    }
     pstk_dataset_close(&dataset);
     return info;
 }
 
+/* Write "no damage found", with what was decoded. */
+static const char *all_well(int decode, uint64_t n_damaged, char text[WELL_SIZE])
+{
+    char n[UNIT_SIZE], marked[WELL_SIZE / 2] = "";
+    if (n_damaged)
+        snprintf(marked, sizeof marked, " (%s image%s marked as damaged%s)",
+                 unit_count(n, n_damaged), n_damaged == 1 ? " is" : "s are",
+                 !decode          ? ""
+                 : n_damaged == 1 ? " and needs guesses"
+                                  : " and need guesses");
+    snprintf(text, WELL_SIZE, "no damage found%s%s", decode ? ", every image decodes" : "", marked);
+    return text;
+}
+
 static int report(struct verify *verify, const char *path, double seconds, int decode)
 {
-    const struct pstk_dataset_info info = find_info(path);
+    uint64_t n_damaged;
+    const struct pstk_dataset_info info = find_info(path, &n_damaged);
     const int unchecked = info.format[0] && !info.has_checksums;
     int status = verify->n_bad ? STATUS_DAMAGED : STATUS_OK;
-    char n[UNIT_SIZE], time[UNIT_SIZE];
+    char n[UNIT_SIZE], time[UNIT_SIZE], well[WELL_SIZE];
     if (verify->bad) {
         struct json_t *object = json_make_object();
         json_put_text(object, "path", path);
@@ -158,6 +181,7 @@ static int report(struct verify *verify, const char *path, double seconds, int d
         json_put_bool(object, "truncated", verify->n_bad > MAX_LISTED);
         json_put_real(object, "seconds", seconds);
         json_put_bool(object, "has_checksums", !unchecked);
+        json_put_count(object, "n_damaged_images", n_damaged);
         json_put(object, "bad", verify->bad);
         verify->bad = NULL;
         return json_print(object, status);
@@ -172,8 +196,7 @@ static int report(struct verify *verify, const char *path, double seconds, int d
             "not found\n",
             unit_seconds(time, seconds), info.format);
     else
-        printf(": no damage found%s, in %s\n", decode ? ", every image decodes" : "",
-               unit_seconds(time, seconds));
+        printf(": %s, in %s\n", all_well(decode, n_damaged, well), unit_seconds(time, seconds));
     return message_finish(status);
 }
 

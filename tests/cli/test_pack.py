@@ -406,6 +406,9 @@ def accepted_damage_is_kept_marked_and_counted(world):
         expect(files.fields[0].found["damaged"], 1)
         text, _ = run("info", data)
         assert "; 1 damaged)" in text, text
+        expect(run_json("verify", data)["n_damaged_images"], 1)
+        text, _ = run("verify", data, "--decode")
+        assert "every image decodes (1 image is marked as damaged and needs guesses)" in text, text
     kept = run_json("info", data, "--kept")["kept_jpegs"]
     expect([(image["key"], image["reason"]) for image in kept], [("b.jpg", "damaged")])
     bench = run_json("bench", data, "--epochs", 1, "--no-ceilings", "--batch-size", 2, "--size", 16)
