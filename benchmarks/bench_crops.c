@@ -104,6 +104,7 @@ struct bench {
     struct pstk__planes_encoder *encoder;
     struct pstk__arena arena;
     struct pstk__planes_reader reader;
+    struct pstk__planes_tables tables;
     float table[CHANNELS * 256]; /* elements of dtype */
     struct pstk__affine affine;
     struct reads reads;
@@ -357,7 +358,8 @@ static int decode(struct bench *b, const struct image *image, const struct pstk_
                                                 .box = box,
                                                 .sink = sink};
     const uint64_t start = begin();
-    int rc = pstk__planes_open(&b->reader, image->data, image->size, &image->info, &wrapped_planes,
+    b->tables.kernels = &wrapped_planes;
+    int rc = pstk__planes_open(&b->reader, image->data, image->size, &image->info, &b->tables,
                                &b->arena, NULL);
     end(TABLES, start, 1);
     run_stage = COUNTS;
@@ -456,8 +458,9 @@ static void count_reads(struct bench *b, uint32_t i, uint32_t crop)
     const size_t mark = b->arena.used;
     uint32_t flip, n_luma;
     const struct pstk__box box = crop_of(b, i, crop, &flip);
-    if (pstk__planes_open(&b->reader, image->data, image->size, &image->info, planes_kernels,
-                          &b->arena, NULL) < 0)
+    b->tables.kernels = planes_kernels;
+    if (pstk__planes_open(&b->reader, image->data, image->size, &image->info, &b->tables, &b->arena,
+                          NULL) < 0)
         bench_die("open", NULL);
     const uint32_t height = 8 * h->strip_height * h->frame.max_v;
     const uint32_t first = box.top / height, last = (box.top + box.height - 1) / height;

@@ -36,6 +36,8 @@ struct bench {
     struct pstk__arena arena;
     uint8_t *field[N_LANES]; /* MOST_FIELD bytes each */
     uint64_t size[N_LANES];
+    struct pstk__planes_tables tables;
+    struct pstk__planes_set sets[PSTK__PLANES_N_SETS];
     uint32_t runs;
     uint64_t sum; /* so that no decode is dead code */
 };
@@ -74,8 +76,8 @@ static double time_strips(struct bench *b, uint32_t lane, const struct pstk__ima
                           uint32_t variant, uint64_t *symbols)
 {
     static struct pstk__planes_reader r;
-    if (pstk__planes_open(&r, b->field[lane], b->size[lane], info, pstk__planes_kernels(variant),
-                          &b->arena, NULL) < 0)
+    b->tables.kernels = pstk__planes_kernels(variant);
+    if (pstk__planes_open(&r, b->field[lane], b->size[lane], info, &b->tables, &b->arena, NULL) < 0)
         bench_die("open", NULL);
     const struct pstk__planes_header *h = &r.header;
     const uint32_t v = h->frame.n_components == 1 ? 1 : h->frame.component[0].v;
@@ -101,7 +103,7 @@ static void measure(struct bench *b, const struct pstk__jpeg_image *image, struc
     const size_t mark = b->arena.used;
     for (uint32_t i = 0; i < N_LANES; i++) {
         const struct pstk__planes_source source = {
-            .n_lanes = lanes[i], .image = image, .skeleton = ""};
+            .sets = b->sets, .n_lanes = lanes[i], .image = image, .skeleton = ""};
         const int64_t n = pstk__planes_write(&source, b->field[i], MOST_FIELD, &b->arena, NULL);
         if (n <= 0)
             bench_die("write", NULL);
@@ -191,6 +193,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_lanes [--runs R] FOLDER...\n");
         return 1;
     }
+    pstk__planes_sets_init(b.sets);
     if (pstk__arena_open(&b.arena, MEMORY) < 0)
         bench_die("memory", NULL);
     for (uint32_t i = 0; i < N_LANES; i++)

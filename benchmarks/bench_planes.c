@@ -37,7 +37,7 @@ struct stored {
 struct totals {
     uint64_t head, list, models, padding, strips, states, skeleton;
     uint64_t blocks, map_bytes, values, wide;
-    uint64_t n_strips, n_tables, n_few_lanes, n_some_lanes;
+    uint64_t n_strips, n_tables, n_sets, n_few_lanes, n_some_lanes;
 };
 
 struct reason {
@@ -56,6 +56,7 @@ struct bench {
     struct pstk__arena arena;
     struct pstk__planes_encoder *encoder;
     struct pstk__decoder *decoder;
+    struct pstk__planes_tables tables[N_VARIANTS];
     struct pstk__image_state *state[N_VARIANTS]; /* NULL: this CPU lacks the variant */
     uint64_t sum;                                /* so that no decode is dead code */
     /* seconds for all images, by variant */
@@ -178,9 +179,23 @@ static void open_reader(struct bench *b, const struct stored *s, uint32_t varian
 {
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    if (pstk__planes_open(r, s->field, s->field_size, &s->info, pstk__planes_kernels(variant),
-                          &b->arena, &err) < 0)
+    b->tables[variant].kernels = pstk__planes_kernels(variant);
+    if (pstk__planes_open(r, s->field, s->field_size, &s->info, &b->tables[variant], &b->arena,
+                          &err) < 0)
         bench_die("open", &err);
+}
+
+/* Return how many tables an image has of its own. */
+static uint32_t count_tables(const struct pstk__planes_reader *r)
+{
+    struct pstk__planes_models models = {.n = 0};
+    uint32_t n = 0;
+    if (r->header.models_size > 0)
+        pstk__planes_models_read(&models, r->header.models, r->header.models_size,
+                                 r->header.set > 0);
+    for (uint32_t i = 0; i < models.n; i++)
+        n += models.data[i] != NULL;
+    return n;
 }
 
 static void count_image(struct bench *b, const struct stored *s)
@@ -201,7 +216,8 @@ static void count_image(struct bench *b, const struct stored *s)
     t->states += 4ull * h->n_lanes * h->n_strips;
     t->skeleton += h->skeleton_size;
     t->n_strips += h->n_strips;
-    t->n_tables += r.table[PSTK__N_CONTEXTS - 1] + 1u;
+    t->n_tables += count_tables(&r);
+    t->n_sets += h->set > 0;
     t->n_few_lanes += h->n_lanes == PSTK__RANS_FEW_LANES;
     t->n_some_lanes += h->n_lanes == PSTK__RANS_SOME_LANES;
     for (uint32_t c = 0; c < h->frame.n_components; c++)
@@ -333,7 +349,8 @@ static void print_sizes(const struct bench *b)
         printf("%-28s %12.1f %8.2f\n", rows[i].name, (double)rows[i].bytes / n,
                (double)rows[i].bytes / sum);
     printf("%-28s %12.1f\n%-28s %12.1f\n%-28s %12.1f\n", "strips an image", (double)t->n_strips / n,
-           "tables an image", (double)t->n_tables / n, "blocks an image", blocks / n);
+           "own tables an image", (double)t->n_tables / n, "blocks an image", blocks / n);
+    printf("%-28s %12llu\n", "images with built-in tables", (unsigned long long)t->n_sets);
     printf("%-28s %12llu\n%-28s %12llu\n\n", "images of 4 lanes",
            (unsigned long long)t->n_few_lanes, "images of 16 lanes",
            (unsigned long long)t->n_some_lanes);

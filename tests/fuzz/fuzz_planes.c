@@ -2,11 +2,13 @@
 /*
  * fuzz_planes: fields of coefficient planes. The first byte of an input says what the others are:
  *   even  a field;
- *   odd   a recipe, from which a valid field is written: seed (2), width, height, colour and lanes,
- *         factors (2), kind; then what is done to it, 3 bytes each: place (2), its highest bit 1
- * for the parts before the strips, and what is added. Every variant must say the same of it:
- * results, coefficients, pixels of a box and of the whole. No input may crash, hang, leave the
- * arena used, need more than the stated scratch, or fail with a code outside the contract.
+ *   odd   a recipe, from which a valid field is written: seed (2), width, height, colour, lanes
+ *         and whether it may have built-in tables, factors (2), kind; then what is done to it, 3
+ *         bytes each: place (2), its highest bit 1 for the parts before the strips, and what is
+ *         added.
+ * Every variant must say the same of it: results, coefficients, pixels of a box and of the whole.
+ * No input may crash, hang, leave the arena used, need more than the stated scratch, or fail with a
+ * code outside the contract.
  *
  * The corpus: recipe-* are recipes of each kind and colour, written by hand (printf). field-* are
  * what a recipe without damage gives, with an even byte before it: built with -DKEEP_FIELDS, this
@@ -218,6 +220,7 @@ static void check_recipe(const uint8_t *data, size_t size)
     field_state = 88172645463325252ull + data[0] + 256u * data[1];
     spec.color = PSTK__JPEG_GRAY + data[4] % 5;
     field_lanes = lanes[data[4] / 5 % 4];
+    field_has_sets = data[4] / 20 % 2;
     spec.kind = data[7] % N_FIELD_KINDS;
     for (uint32_t c = 0; c < 4; c++) {
         spec.h[c] = 1 + (data[5] >> 2 * c) % 4;

@@ -41,6 +41,17 @@ static uint64_t field_state = 88172645463325252ull;
 /* Lanes of the coder that fields are written with; 0: the writer chooses. */
 static uint32_t field_lanes;
 
+/* 1: fields may be written with built-in tables. */
+static uint32_t field_has_sets;
+
+static struct pstk__planes_set *field_sets(void)
+{
+    static struct pstk__planes_set sets[PSTK__PLANES_N_SETS];
+    if (sets[0].cost[0][0] == 0)
+        pstk__planes_sets_init(sets);
+    return field_has_sets ? sets : NULL;
+}
+
 static uint32_t field_draw(uint32_t below)
 {
     field_state ^= field_state << 13;
@@ -163,6 +174,7 @@ static int64_t field_write_to(const struct pstk__jpeg_image *image, uint32_t ske
     uint8_t skeleton[256];
     static struct pstk__arena arena;
     const struct pstk__planes_source source = {.n_lanes = field_lanes,
+                                               .sets = field_sets(),
                                                .image = image,
                                                .skeleton = skeleton,
                                                .skeleton_size = skeleton_size};
@@ -208,6 +220,7 @@ static uint8_t *field_write(const struct pstk__jpeg_image *image, uint32_t skele
 struct field_reader {
     struct pstk__arena arena;
     struct pstk__planes_reader planes;
+    struct pstk__planes_tables tables;
     int16_t *blocks[PSTK__JPEG_MAX_COMPONENTS];
 };
 
@@ -218,8 +231,8 @@ static int field_open(struct field_reader *r, const uint8_t *field, uint64_t siz
     const struct pstk__image_info info = {.width = width, .height = height};
     memset(&r->planes, 0xa5, sizeof r->planes);
     exact_arena_open(&r->arena, pstk__planes_read_scratch(width, height), 0xa5);
-    return pstk__planes_open(&r->planes, field, size, &info, pstk__planes_kernels(variant),
-                             &r->arena, err);
+    r->tables.kernels = pstk__planes_kernels(variant);
+    return pstk__planes_open(&r->planes, field, size, &info, &r->tables, &r->arena, err);
 }
 
 /* All coefficients of an opened field, in memory of their size. */

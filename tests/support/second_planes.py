@@ -2,6 +2,9 @@
 """Planes for the second reader, written from FORMAT.md and ITU T.81: a field's coefficients, and the
 JPEG file that it was made of, where its scans are Huffman-coded and sequential.
 """
+import functools
+import os
+import re
 import struct
 
 WIDE = -128
@@ -148,21 +151,51 @@ def read_table(data, signed):
     return [(s, f, k) for (s, _), f in zip(found, frequencies) for k in range(f)]
 
 
-def read_models(data):
-    """The table of each context."""
-    joined = int.from_bytes(data[:6], "little")
-    need(len(data) >= 6 and joined & 1 == 0 and joined >> 44 == 0, "bits of joined contexts")
+def read_models(data, built_in=None):
+    """The table of each context. built_in: those of the set, or None."""
+    if built_in and not data:
+        return built_in
+    joined, at = int.from_bytes(data[:6], "little"), 9 if built_in else 6
+    need(len(data) >= at and joined & 1 == 0 and joined >> 44 == 0, "bits of joined contexts")
     first = [c for c in range(44) if not joined >> c & 1]
     need(len(first) <= 24, len(first), "tables")
-    at = 6 + 2 * len(first)
+    own = int.from_bytes(data[6:9], "little") if built_in else (1 << len(first)) - 1
+    need(own >> len(first) == 0, "bits of own tables")
+    is_own = [own >> i & 1 for i in range(len(first))]
+    sizes = data[at:at + 2 * sum(is_own)]
+    at += 2 * sum(is_own)
     need(len(data) >= at, "models too short")
-    sizes = struct.unpack_from("<%dH" % len(first), data, 6)
-    need(at + sum(sizes) == len(data), "sizes of tables")
+    sizes = iter(struct.unpack("<%dH" % sum(is_own), sizes))
     tables = []
-    for context, size, end in zip(first, sizes, [*first[1:], 44]):
-        tables += [read_table(data[at:at + size], 18 <= context < 34)] * (end - context)
+    for context, mine, end in zip(first, is_own, [*first[1:], 44]):
+        size = next(sizes) if mine else 0
+        need(at + size <= len(data), "sizes of tables")
+        table = read_table(data[at:at + size], 18 <= context < 34) if mine else built_in[context]
+        tables += [table] * (end - context)
         at += size
+    need(at == len(data), "sizes of tables")
     return tables
+
+
+def read_sets():
+    """The bytes of the built-in sets, from the appendix of FORMAT.md."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "FORMAT.md")
+    with open(path, encoding="utf-8") as f:
+        found = re.findall(r"^Set (\d+), (\d+) bytes:\n```\n([0-9a-f\n]+)```$", f.read(), re.M)
+    sets = [bytes.fromhex(digits) for _, _, digits in found]
+    listed = [(int(number), int(size)) for number, size, _ in found]
+    need(listed == [(i, len(data)) for i, data in enumerate(sets, 1)], "sets")
+    return sets
+
+
+@functools.lru_cache(maxsize=None)
+def built_in_tables(number):
+    """The tables of a set, by context; None: there is no set."""
+    if number == 0:
+        return None
+    sets = read_sets()
+    need(number <= len(sets), "set", number)
+    return read_models(sets[number - 1])
 
 
 # ---- the coder ---------------------------------------------------------------------------------
@@ -223,12 +256,12 @@ class Planes:
         need(len(field) >= 32, "shorter than its header")
         self.field = field
         (version, n, self.color, orientation, self.width, self.height, self.method, self.n_quant,
-         self.n_lanes, zero, self.parameters, self.strip_height, self.n_strips, models, skeleton,
+         self.n_lanes, self.set, self.parameters, self.strip_height, self.n_strips, models, skeleton,
          self.plain_skeleton) = struct.unpack_from("<4B2H4BI2H3I", field)
         need(version == 2, "version", version)
         need(n in {1: (1,), 2: (3,), 3: (3,), 4: (4,), 5: (4,)}.get(self.color, ()), "components, colour")
         need(1 <= orientation <= 8 and self.width and self.height, "orientation or size")
-        need(self.method in (1, 2) and 1 <= self.n_quant <= 4 and zero == 0, "header")
+        need(self.method in (1, 2) and 1 <= self.n_quant <= 4, "header")
         need(self.n_lanes in (4, 16, 64), self.n_lanes, "lanes")
         at = 32 + 4 * n
         need(len(field) >= at, "shorter than its components")
@@ -277,7 +310,7 @@ class Planes:
 
     def decode(self):
         """Give each component its blocks, of 64 coefficients in zigzag order."""
-        tables = read_models(self.models)
+        tables = read_models(self.models, built_in_tables(self.set))
         for strip, (data, n_values) in enumerate(self.strips):
             self.decode_strip(strip, Coder(data, self.n_lanes), n_values, tables)
 

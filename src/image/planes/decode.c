@@ -11,7 +11,7 @@
 struct state {
     struct pstk__planes_reader reader;
     const struct pstk__jpeg_kernels *kernels;
-    const struct pstk__planes_kernels *planes_kernels;
+    struct pstk__planes_tables tables;
     struct pstk__arena *arena; /* borrowed */
 };
 
@@ -24,8 +24,8 @@ static int planes_open(void **out, struct pstk__arena *arena, uint32_t variant,
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a decoder of planes");
     state->arena = arena;
     state->kernels = pstk__jpeg_kernels(variant);
-    state->planes_kernels = pstk__planes_kernels(variant);
-    if (!state->kernels || !state->planes_kernels) {
+    state->tables.kernels = pstk__planes_kernels(variant);
+    if (!state->kernels || !state->tables.kernels) {
         free(state);
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "kernels: this CPU lacks the kernels that were requested");
@@ -63,7 +63,7 @@ static int planes_decode(void *state, const struct pstk__coded *image, const str
 
     int rc = pstk__image_check_box(image, box, sink, err);
     if (rc == 0)
-        rc = pstk__planes_open(&s->reader, image->data, image->size, image->info, s->planes_kernels,
+        rc = pstk__planes_open(&s->reader, image->data, image->size, image->info, &s->tables,
                                s->arena, err);
     if (rc == 0)
         rc = pstk__jpeg_backend_check(f, err);

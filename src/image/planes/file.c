@@ -46,7 +46,7 @@ static int read_image(struct pstk__jpeg_image *image, const struct pstk__planes_
 /* What decoding a field needs. */
 struct means {
     struct pstk__decoder *zstd;
-    const struct pstk__planes_kernels *kernels;
+    struct pstk__planes_tables *tables;
     struct pstk__arena *arena;
 };
 
@@ -58,7 +58,7 @@ static int decode_file(const struct means *means, const struct pstk__planes_fiel
     struct pstk__planes_reader *reader = pstk__arena_get(arena, sizeof *reader);
     struct pstk__jpeg_image image;
     uint64_t n = 0;
-    int rc = reader ? pstk__planes_open(reader, field->data, field->size, &info, means->kernels,
+    int rc = reader ? pstk__planes_open(reader, field->data, field->size, &info, means->tables,
                                         arena, err)
                     : no_memory(err);
     if (rc == 0)
@@ -82,8 +82,12 @@ int pstk__planes_decode(struct pstk__decoder *decoder, const struct pstk__planes
                         uint8_t *out, struct pstk__arena *arena, struct pstk_error *err)
 {
     const size_t mark = arena->used;
-    const struct means means = {
-        .zstd = decoder, .kernels = pstk__planes_kernels(PSTK_KERNELS_AUTO), .arena = arena};
+    struct pstk__planes_tables *tables = pstk__arena_get(arena, sizeof *tables);
+    const struct means means = {.zstd = decoder, .tables = tables, .arena = arena};
+    if (!tables)
+        return no_memory(err);
+    memset(tables->number, 0, sizeof tables->number);
+    tables->kernels = pstk__planes_kernels(PSTK_KERNELS_AUTO);
     const int rc = decode_file(&means, field, out, err);
     pstk__arena_reset(arena, mark);
     return rc;
@@ -119,16 +123,17 @@ uint64_t pstk__planes_decode_scratch(uint32_t width, uint32_t height, uint64_t m
     return pstk__planes_read_scratch(width, height) +
            coefficients_size(width, height, max_pixels, 4) +
            pstk__jpeg_rebuild_scratch(&f, plain_size) + plain_size +
-           sizeof(struct pstk__planes_reader) + 4096;
+           sizeof(struct pstk__planes_reader) + sizeof(struct pstk__planes_tables) + 4096;
 }
 
 /* ---- encoding ------------------------------------------------------------------------------- */
 
 struct pstk__planes_encoder {
-    struct pstk__arena arena;      /* owned; replaced by a larger one when an image needs it */
-    struct pstk__encoder *zstd;    /* owned; for skeletons */
-    struct pstk__decoder *decoder; /* owned; for the check */
-    const struct pstk__planes_kernels *kernels; /* chosen once: CPUID is slow in a VM */
+    struct pstk__arena arena;          /* owned; replaced by a larger one when an image needs it */
+    struct pstk__encoder *zstd;        /* owned; for skeletons */
+    struct pstk__decoder *decoder;     /* owned; for the check */
+    struct pstk__planes_tables tables; /* their kernels are chosen once: CPUID is slow in a VM */
+    struct pstk__planes_set sets[PSTK__PLANES_N_SETS];
 };
 
 int pstk__planes_encoder_open(struct pstk__planes_encoder **out, struct pstk_error *err)
@@ -138,7 +143,8 @@ int pstk__planes_encoder_open(struct pstk__planes_encoder **out, struct pstk_err
     if (!encoder)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_WRITE, "no memory for an encoder of planes");
     int rc = pstk__encoder_open(&encoder->zstd, PSTK__SKELETON_LEVEL, NULL, 0, err);
-    encoder->kernels = pstk__planes_kernels(PSTK_KERNELS_AUTO);
+    encoder->tables.kernels = pstk__planes_kernels(PSTK_KERNELS_AUTO);
+    pstk__planes_sets_init(encoder->sets);
     void *memory = aligned_alloc(64, pstk__decoder_size());
     encoder->decoder = pstk__decoder_init(memory, pstk__decoder_size());
     if (rc == 0 && !encoder->decoder)
@@ -182,7 +188,7 @@ static int check(struct pstk__planes_encoder *encoder, const struct pstk__jpeg_f
                  const struct pstk__planes_file *file, struct pstk_error *err)
 {
     const struct means means = {
-        .zstd = encoder->decoder, .kernels = encoder->kernels, .arena = &encoder->arena};
+        .zstd = encoder->decoder, .tables = &encoder->tables, .arena = &encoder->arena};
     const struct pstk__planes_field field = {.data = file->stored,
                                              .size = file->stored_size,
                                              .width = frame->width,
@@ -218,7 +224,8 @@ static int write_planes(struct pstk__planes_encoder *encoder, const struct pstk_
         encoder->zstd, &image->frame, image->skeleton, image->skeleton_size, skeleton, err);
     if (skeleton_size < 0)
         return (int)skeleton_size;
-    const struct pstk__planes_source source = {.kernels = encoder->kernels,
+    const struct pstk__planes_source source = {.kernels = encoder->tables.kernels,
+                                               .sets = encoder->sets,
                                                .image = image,
                                                .skeleton = skeleton,
                                                .skeleton_size = (uint64_t)skeleton_size};

@@ -267,6 +267,7 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
     f->height = pstk__get16(p + 6);
     h->rebuild = p[8];
     h->n_lanes = p[10];
+    h->set = p[11];
     h->parameters = pstk__get32(p + 12);
     h->strip_height = pstk__get16(p + 16);
     h->n_strips = pstk__get16(p + 18);
@@ -274,11 +275,67 @@ int pstk__planes_header_read(struct pstk__planes_header *h, const void *data, ui
         f->width == 0 || f->height == 0)
         return bad(err, "impossible number of components, colour or size");
     if (h->orientation < 1 || h->orientation > 8 || h->rebuild < PSTK__JPEG_REBUILD_SCANS ||
-        h->rebuild > PSTK__JPEG_REBUILD_LIBRARY || p[9] < 1 || p[9] > 4 || p[11] != 0 ||
+        h->rebuild > PSTK__JPEG_REBUILD_LIBRARY || p[9] < 1 || p[9] > 4 ||
         (h->n_lanes != PSTK__RANS_FEW_LANES && h->n_lanes != PSTK__RANS_SOME_LANES &&
          h->n_lanes != PSTK__RANS_LANES))
         return bad(err, "impossible header");
+    if (h->set > PSTK__PLANES_N_SETS)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
+                          "planes with built-in tables %u; this library has sets 1 to %u of them",
+                          h->set, PSTK__PLANES_N_SETS);
     return read_parts(h, p, &rest, err);
+}
+
+/* ---- models --------------------------------------------------------------------------------- */
+
+/* Number the tables of the contexts. There is one bit for each context: 1, if it shares the table
+ * of the context before. Returns as pstk__planes_models_read. */
+static int number_tables(struct pstk__planes_models *models, const uint8_t *joined)
+{
+    uint32_t n = 0;
+    if (!joined || (joined[0] & 1) || joined[PSTK__PLANES_JOINED_SIZE - 1] >> PSTK__N_CONTEXTS % 8)
+        return -1;
+    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
+        const uint32_t is_first = !(joined[c / 8] >> c % 8 & 1);
+        if (is_first && n < PSTK__PLANES_MAX_TABLES)
+            models->first[n] = (uint8_t)c;
+        n += is_first;
+        models->table[c] = (uint8_t)(n - 1);
+    }
+    models->n = n;
+    return n > PSTK__PLANES_MAX_TABLES ? (int)n : 0;
+}
+
+/* Read the sizes of the tables that are there. All sizes are checked before any table is read, so
+ * the tables could be read in any order. */
+static int find_tables(struct pstk__planes_models *models, uint32_t own, struct rest *rest)
+{
+    const uint32_t n_own = (uint32_t)__builtin_popcount(own);
+    const uint8_t *sizes = own >> models->n ? NULL : take(rest, 2 * n_own);
+    for (uint32_t i = 0; sizes && i < models->n; i++) {
+        models->data[i] = NULL;
+        if (!(own >> i & 1))
+            continue;
+        models->size[i] = pstk__get16(sizes);
+        models->data[i] = take(rest, models->size[i]);
+        if (!models->data[i])
+            return -1;
+        sizes += 2;
+    }
+    return sizes && rest->size == 0 ? 0 : -1;
+}
+
+int pstk__planes_models_read(struct pstk__planes_models *models, const uint8_t *data, uint64_t size,
+                             int is_mixed)
+{
+    struct rest rest = {.begin = data, .at = data, .size = size};
+    const int rc = number_tables(models, take(&rest, PSTK__PLANES_JOINED_SIZE));
+    if (rc != 0)
+        return rc;
+    if (!is_mixed)
+        return find_tables(models, (1u << models->n) - 1, &rest);
+    const uint8_t *own = take(&rest, PSTK__PLANES_OWN_SIZE);
+    return own ? find_tables(models, own[0] | own[1] << 8 | (uint32_t)own[2] << 16, &rest) : -1;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
@@ -327,6 +384,7 @@ uint32_t pstk__planes_header_write(uint8_t out[PSTK__PLANES_MAX_HEAD],
     out[8] = (uint8_t)h->rebuild;
     out[9] = (uint8_t)number_quants(f, number, owner);
     out[10] = (uint8_t)h->n_lanes;
+    out[11] = (uint8_t)h->set;
     pstk__put32(out + 12, h->parameters);
     pstk__put16(out + 16, (uint16_t)h->strip_height);
     pstk__put16(out + 18, (uint16_t)h->n_strips);

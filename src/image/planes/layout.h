@@ -49,6 +49,10 @@ enum pstk__planes_context {
 /* Tables of an image, at most; the tables of two images fit the shared memory of a GPU's
  * multiprocessor. */
 #define PSTK__PLANES_MAX_TABLES 24
+/* Bytes after them, in an image with a built-in set: one bit for each table, 1 if the image has it,
+ * 0 if it is the set's. */
+#define PSTK__PLANES_OWN_SIZE (PSTK__PLANES_MAX_TABLES / 8)
+#define PSTK__PLANES_N_SETS 4 /* of tables built into the format (sets.h) */
 
 /* Return the context of a map byte, and of a value at place z (1..63) of the zigzag order in a
  * block with `count` map bytes (1..8). chroma: 0 or 1. */
@@ -79,6 +83,7 @@ struct pstk__planes_header {
     uint32_t rebuild;      /* enum pstk__jpeg_rebuild: SCANS or LIBRARY */
     uint32_t parameters;   /* of the rebuild */
     uint32_t n_lanes;      /* of the rANS coder: 4, 16 or 64 */
+    uint32_t set;          /* of built-in tables: 1..PSTK__PLANES_N_SETS; 0: none */
     uint32_t strip_height; /* MCU rows of a strip; the last one may have fewer */
     uint32_t n_strips;
     const uint8_t *list;   /* of the strips; n_strips entries */
@@ -107,6 +112,21 @@ static inline uint64_t pstk__planes_padded(uint64_t size)
 {
     return (size + 3) & ~3ull;
 }
+
+/* The models of an image or of a built-in set, taken apart. */
+struct pstk__planes_models {
+    uint32_t n;                                   /* tables */
+    uint8_t table[PSTK__N_CONTEXTS];              /* number of each context's */
+    uint8_t first[PSTK__PLANES_MAX_TABLES];       /* the first context of each table */
+    const uint8_t *data[PSTK__PLANES_MAX_TABLES]; /* NULL: the set's table for that context */
+    uint16_t size[PSTK__PLANES_MAX_TABLES];
+};
+
+/* Take models apart; checks all but the tables themselves. is_mixed: the image has a set, and
+ * models of its own. Returns 0; -1: damaged; or the number of tables, more than an image may
+ * have. */
+int pstk__planes_models_read(struct pstk__planes_models *models, const uint8_t *data, uint64_t size,
+                             int is_mixed);
 
 /* Parse and check the header and the list of strips, sizes against `size`. Decoding a strip checks
  * the zero bytes after it. EBADMSG, ENOTSUP. */

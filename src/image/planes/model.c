@@ -136,6 +136,11 @@ static uint32_t log2_256(uint32_t x)
     return whole << 8 | log2_fraction[high >> 23 & 255];
 }
 
+uint32_t pstk__model_bits(uint32_t f)
+{
+    return 256 * PSTK__RANS_BITS - log2_256(f);
+}
+
 /* Cost of a table: its bytes (5 bits a symbol, measured; its size in 16) and the time to build it,
  * which equals that of some 500 symbols. It is worth that if it saves more than 256 bits in
  * addition to its bytes. */

@@ -37,6 +37,8 @@ int pstk__model_read(struct pstk__model *model, const uint8_t *data, uint32_t si
                      enum pstk__model_order order);
 /* Fill in the symbols for coding; absent ones have frequency 0. */
 void pstk__model_symbols(struct pstk__rans_symbol symbol[256], const struct pstk__model *model);
+/* Return the bits, times 256, that a symbol of frequency f >= 1 takes. */
+uint32_t pstk__model_bits(uint32_t f);
 /* Estimate the bits, times 256, that symbols of these counts take with a model of their own, the
  * model included. Contexts are joined by it. */
 uint64_t pstk__model_cost(const uint32_t count[256]);

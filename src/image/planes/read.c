@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "image/jpeg/zigzag.h"
+#include "image/planes/sets.h"
 #include "base/little.h"
 
 #include <string.h>
@@ -18,55 +19,56 @@ static int bad(struct pstk_error *err, const char *what)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* Set the table number of each context. There is one bit for each context: 1, if it shares the
- * table of the context before. Returns the number of tables, or -1: the bits are damaged. */
-static int number_tables(struct pstk__planes_reader *reader)
+/* Fill in the tables whose bytes are in the models, from `number` on, and set each context's
+ * number. Tables without bytes are the set's. -1: damaged. */
+static int fill_tables(struct pstk__planes_tables *tables, const struct pstk__planes_models *models,
+                       uint32_t number, const uint8_t *set, uint8_t out[PSTK__N_CONTEXTS])
 {
-    const uint8_t *joined = reader->header.models;
-    uint32_t n = 0;
-    if (reader->header.models_size < PSTK__PLANES_JOINED_SIZE || (joined[0] & 1) ||
-        joined[PSTK__PLANES_JOINED_SIZE - 1] >> PSTK__N_CONTEXTS % 8)
-        return -1;
-    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
-        n += !(joined[c / 8] >> c % 8 & 1);
-        reader->table[c] = (uint8_t)(n - 1);
-    }
-    return (int)n;
-}
-
-/* Read the sizes of n tables, then their models. All sizes are checked first, so the tables could
- * be read in any order. */
-static int read_tables(struct pstk__planes_reader *reader, uint32_t n)
-{
-    const uint8_t *sizes = reader->header.models + PSTK__PLANES_JOINED_SIZE, *at = sizes + 2 * n;
-    uint64_t sum = PSTK__PLANES_JOINED_SIZE + 2 * (uint64_t)n;
-    if (sum > reader->header.models_size)
-        return -1;
-    for (uint32_t i = 0; i < n; i++)
-        sum += pstk__get16(sizes + 2 * i);
-    if (sum != reader->header.models_size)
-        return -1;
-    for (uint32_t c = 0, i = 0; i < n; i++) {
-        const uint32_t size = pstk__get16(sizes + 2 * i);
+    uint8_t numbers[PSTK__PLANES_MAX_TABLES];
+    for (uint32_t i = 0; i < models->n; i++) {
         struct pstk__model model;
-        while (reader->table[c] != i)
-            c++;
-        if (pstk__model_read(&model, at, size, pstk__planes_context_order(c)) < 0)
+        numbers[i] = (uint8_t)number;
+        if (!models->data[i]) {
+            numbers[i] = set[models->first[i]];
+            continue;
+        }
+        if (pstk__model_read(&model, models->data[i], models->size[i],
+                             pstk__planes_context_order(models->first[i])) < 0)
             return -1;
-        reader->kernels->table(&reader->tables[i], &model);
-        at += size;
+        tables->kernels->table(&tables->table[number++], &model);
     }
+    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++)
+        out[c] = numbers[models->table[c]];
     return 0;
 }
 
-static int read_models(struct pstk__planes_reader *reader, struct pstk_error *err)
+/* Return the table number of each context with a set, whose tables are filled in once. */
+static const uint8_t *get_set(struct pstk__planes_tables *tables, uint32_t set)
 {
-    const int n = number_tables(reader);
-    if (n > PSTK__PLANES_MAX_TABLES)
+    uint8_t *number = tables->number[set - 1];
+    if (number[0] == 0) {
+        const struct pstk__planes_models models = pstk__planes_set(set);
+        fill_tables(tables, &models, set * PSTK__PLANES_TABLES_STEP, NULL, number);
+    }
+    return number;
+}
+
+static int read_models(struct pstk__planes_reader *reader, struct pstk__planes_tables *tables,
+                       struct pstk_error *err)
+{
+    const struct pstk__planes_header *h = &reader->header;
+    const uint8_t *set = h->set ? get_set(tables, h->set) : NULL;
+    struct pstk__planes_models models;
+    if (set && h->models_size == 0) {
+        memcpy(reader->table, set, sizeof reader->table);
+        return 0;
+    }
+    const int rc = pstk__planes_models_read(&models, h->models, h->models_size, set != NULL);
+    if (rc > 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
-                          "planes: %d tables of frequencies; an image has at most %d", n,
+                          "planes: %d tables of frequencies; an image has at most %d", rc,
                           PSTK__PLANES_MAX_TABLES);
-    if (n < 0 || read_tables(reader, (uint32_t)n) < 0)
+    if (rc < 0 || fill_tables(tables, &models, 0, set, reader->table) < 0)
         return bad(err, "bad tables of frequencies");
     return 0;
 }
@@ -129,14 +131,11 @@ static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *ar
 {
     const struct pstk__planes_header *h = &reader->header;
     const struct most most = most_of(h);
-    reader->tables = pstk__arena_get(arena, PSTK__PLANES_MAX_TABLES * sizeof *reader->tables +
-                                                PSTK__RANS_TABLE_SLACK);
     reader->offsets = pstk__arena_get(arena, (h->n_strips + 1ull) * sizeof *reader->offsets);
     reader->counts = pstk__arena_get(arena, most.blocks + SLACK);
     reader->bytes = pstk__arena_get(arena, max64(8 * most.blocks, 2 * most.values + SLACK) + SLACK);
     reader->numbers = pstk__arena_get(arena, max64(8 * most.blocks, most.values) + SLACK);
-    if (!reader->tables || !reader->offsets || !reader->counts || !reader->bytes ||
-        !reader->numbers)
+    if (!reader->offsets || !reader->counts || !reader->bytes || !reader->numbers)
         return -1;
     for (uint32_t i = 0; i < 2; i++)
         if (strip_memory(&reader->strips[i], &most, arena) < 0)
@@ -144,10 +143,10 @@ static int get_memory(struct pstk__planes_reader *reader, struct pstk__arena *ar
     return 0;
 }
 
-/* The same for each block, with 63 values; the arena's alignment and slack for each of 15
+/* The same for each block, with 63 values; the arena's alignment and slack for each of 14
  * pieces. */
 #define BYTES_PER_BLOCK (2 * (8 + 2 + WIDEST + 2 * WIDEST) + 1 + 2 * WIDEST + WIDEST)
-#define PIECES 15
+#define PIECES 14
 
 uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height)
 {
@@ -159,14 +158,12 @@ uint64_t pstk__planes_read_scratch(uint32_t max_width, uint32_t max_height)
     blocks = blocks < all ? blocks : all;
     const uint64_t rows = 16 * ((uint64_t)max_height / 8 + 1);
     return blocks * BYTES_PER_BLOCK + 2 * (rows + 1) * sizeof(struct pstk__strip_row) +
-           (rows + 1) * sizeof(uint64_t) +
-           PSTK__PLANES_MAX_TABLES * sizeof(struct pstk__rans_table) + PIECES * (64 + 2 * SLACK);
+           (rows + 1) * sizeof(uint64_t) + PIECES * (64 + 2 * SLACK);
 }
 
 int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint64_t size,
-                      const struct pstk__image_info *info,
-                      const struct pstk__planes_kernels *kernels, struct pstk__arena *arena,
-                      struct pstk_error *err)
+                      const struct pstk__image_info *info, struct pstk__planes_tables *tables,
+                      struct pstk__arena *arena, struct pstk_error *err)
 {
     int rc = pstk__planes_header_read(&reader->header, data, size, err);
     if (rc < 0)
@@ -176,11 +173,12 @@ int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint
                           "planes of %u x %u pixels, their record says %u x %u",
                           reader->header.frame.width, reader->header.frame.height, info->width,
                           info->height);
-    reader->kernels = kernels;
+    reader->kernels = tables->kernels;
+    reader->tables = tables->table;
     if (get_memory(reader, arena) < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
                           "planes need more scratch memory than the image's size allows for");
-    rc = read_models(reader, err);
+    rc = read_models(reader, tables, err);
     if (rc < 0)
         return rc;
     lay_out_tables(reader);

@@ -29,14 +29,24 @@ struct pstk__strip {
     struct pstk__strip_row *rows; /* rows of all components, one after another, and one more */
 };
 
+/* Decoding tables of a thread: those of the image that is open, then those of the built-in sets,
+ * which are filled in when an image uses them first. One place is left after each set's, because
+ * filling a table may write past it. All bytes but the kernels begin as 0. */
+#define PSTK__PLANES_TABLES_STEP (PSTK__PLANES_MAX_TABLES + 1)
+struct pstk__planes_tables {
+    const struct pstk__planes_kernels *kernels;            /* of all readers with these tables */
+    uint8_t number[PSTK__PLANES_N_SETS][PSTK__N_CONTEXTS]; /* of the table; 0: not filled in */
+    struct pstk__rans_table table[(1 + PSTK__PLANES_N_SETS) * PSTK__PLANES_TABLES_STEP];
+};
+
 struct pstk__planes_reader {
     struct pstk__planes_header header;
     const struct pstk__planes_kernels *kernels;
-    struct pstk__rans_table *tables; /* arena */
-    uint8_t table[PSTK__N_CONTEXTS]; /* number of the table of each context */
-    uint8_t value_tables[2][9][64];  /* by chroma, count, zigzag place */
-    uint8_t map_tables[2][8];        /* by chroma, byte */
-    uint64_t *offsets;               /* of the strips from the first one, and the end; arena */
+    const struct pstk__rans_table *tables; /* of the struct above */
+    uint8_t table[PSTK__N_CONTEXTS];       /* number of the table of each context */
+    uint8_t value_tables[2][9][64];        /* by chroma, count, zigzag place */
+    uint8_t map_tables[2][8];              /* by chroma, byte */
+    uint64_t *offsets;            /* of the strips from the first one, and the end; arena */
     struct pstk__strip strips[2]; /* strip s is in strips[s % 2]: upsampling asks for a row of the
                                      next strip before the last row of this one */
     uint8_t *counts;              /* scratch for one strip; arena */
@@ -44,12 +54,12 @@ struct pstk__planes_reader {
     uint8_t *numbers; /* table numbers */
 };
 
-/* Open a field's bytes, which are borrowed. Takes memory from the arena; give it back by resetting.
+/* Open a field's bytes, which are borrowed, as are the tables: one reader at a time is open with
+ * them. Takes memory from the arena; give it back by resetting.
  * EBADMSG (also when the image's size is not that of info), ENOTSUP, ENOMEM. */
 int pstk__planes_open(struct pstk__planes_reader *reader, const void *data, uint64_t size,
-                      const struct pstk__image_info *info,
-                      const struct pstk__planes_kernels *kernels, struct pstk__arena *arena,
-                      struct pstk_error *err);
+                      const struct pstk__image_info *info, struct pstk__planes_tables *tables,
+                      struct pstk__arena *arena, struct pstk_error *err);
 /* Return columns [first, first + n) of a row of blocks: the `row` of a struct pstk__block_source
  * whose user is a reader. */
 int pstk__planes_row(void *user, uint32_t component, uint32_t row, uint32_t first, uint32_t n,

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/little.h"
-#include "image/planes/layout.h"
+#include "image/planes/choose.h"
 
 #include <penstock/penstock.h>
 #include <string.h>
@@ -56,11 +56,13 @@ struct work {
     uint8_t value_contexts[2][9][64];         /* by chroma, count, zigzag place */
     uint8_t map_contexts[2][8];               /* by chroma, byte */
     uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values; -128: coded as a wide value */
-    uint32_t count[PSTK__N_CONTEXTS][256];
-    uint32_t joined[PSTK__N_CONTEXTS][256];                         /* by table */
-    uint8_t table[PSTK__N_CONTEXTS];                                /* of each context */
-    struct pstk__model models[PSTK__PLANES_MAX_TABLES];             /* by table */
-    struct pstk__rans_symbol symbols[PSTK__PLANES_MAX_TABLES][256]; /* by table */
+    uint32_t plain[PSTK__N_CONTEXTS][256];    /* counts, rare values as themselves */
+    uint32_t count[PSTK__N_CONTEXTS][256];    /* rare values as wide ones */
+    uint32_t joined[PSTK__N_CONTEXTS][256];   /* by table */
+    struct pstk__planes_choice choice;
+    struct pstk__model models[PSTK__PLANES_MAX_TABLES];               /* by table; own ones */
+    struct pstk__rans_symbol own[PSTK__PLANES_MAX_TABLES][256];       /* of these models */
+    const struct pstk__rans_symbol *symbols[PSTK__PLANES_MAX_TABLES]; /* by table */
     uint8_t *coded; /* arena; the coded strip is at its end */
     uint64_t coded_room;
 };
@@ -154,23 +156,57 @@ static uint32_t is_chroma(uint32_t value_context)
 
 /* ---- which values are wide ------------------------------------------------------------------ */
 
-/* Count the values that are not wide by context, and mark the rare ones. */
-static void find_rare(struct work *work)
+/* Count the symbols of a wide value. */
+static void count_wide(uint32_t count[PSTK__N_CONTEXTS][256], int16_t v, uint32_t chroma,
+                       uint32_t n)
+{
+    const uint32_t z = pstk__zigzag16(v);
+    count[PSTK__CONTEXT_WIDE_HIGH + chroma][z >> 8] += n;
+    count[PSTK__CONTEXT_WIDE_LOW + chroma][z & 255] += n;
+}
+
+/* Count all symbols, with no value as a wide one that need not be. */
+static void count_symbols(struct work *work)
 {
     for (uint32_t k = 0; k < work->header.n_strips; k++) {
-        const struct strip *s = &work->strips[k];
-        for (uint32_t i = 0; i < s->runs[VALUES].n; i++)
-            if (!is_wide(s->values[i]))
-                work->count[s->runs[VALUES].context[i]][s->values[i] & 255]++;
+        const struct strip *strip = &work->strips[k];
+        for (uint32_t i = 0; i < WIDE_HIGH; i++) {
+            const struct run *run = &strip->runs[i];
+            for (uint32_t n = 0; n < run->n && i != VALUES; n++)
+                work->plain[run->context[n]][run->symbol[n]]++;
+        }
+        const struct run *values = &strip->runs[VALUES];
+        for (uint32_t i = 0; i < values->n; i++) {
+            const int16_t v = strip->values[i];
+            work->plain[values->context[i]][is_wide(v) ? 128 : v & 255]++;
+            if (is_wide(v))
+                count_wide(work->plain, v, is_chroma(values->context[i]), 1);
+        }
     }
-    for (uint32_t c = PSTK__CONTEXT_VALUE; c < PSTK__CONTEXT_DC_HIGH; c++) {
-        uint64_t total = 0;
+}
+
+/* Count the values whose symbol_of is 128 as wide ones. */
+static void move_wide(struct work *work)
+{
+    memcpy(work->count, work->plain, sizeof work->count);
+    for (uint32_t c = PSTK__CONTEXT_VALUE; c < PSTK__CONTEXT_DC_HIGH; c++)
         for (uint32_t s = 0; s < 256; s++)
-            total += work->count[c][s];
-        for (uint32_t s = 0; s < 256; s++)
-            work->symbol_of[c][s] = (uint64_t)work->count[c][s] * RARE < total ? 128 : (uint8_t)s;
-        memset(work->count[c], 0, sizeof work->count[c]);
-    }
+            if (work->symbol_of[c][s] != s && work->count[c][s] > 0) {
+                count_wide(work->count, (int8_t)s, is_chroma(c), work->count[c][s]);
+                work->count[c][128] += work->count[c][s];
+                work->count[c][s] = 0;
+            }
+}
+
+/* Find the values of a context that are rare. */
+static void find_rare(struct work *work, uint32_t context)
+{
+    const uint32_t *count = work->plain[context];
+    uint64_t total = 0;
+    for (uint32_t s = 0; s < 256; s++)
+        total += s == 128 ? 0 : count[s];
+    for (uint32_t s = 0; s < 256; s++)
+        work->symbol_of[context][s] = (uint64_t)count[s] * RARE < total ? 128 : (uint8_t)s;
 }
 
 static void take_values(struct work *work, struct strip *strip)
@@ -188,112 +224,105 @@ static void take_values(struct work *work, struct strip *strip)
 
 /* ---- tables --------------------------------------------------------------------------------- */
 
-static void count_symbols(struct work *work)
+/* Return the set's symbols for a table, or NULL. */
+static const struct pstk__rans_symbol *given_symbols(const struct work *work, uint32_t i)
 {
-    for (uint32_t k = 0; k < work->header.n_strips; k++)
-        for (uint32_t i = 0; i < N_RUNS; i++) {
-            const struct run *run = &work->strips[k].runs[i];
-            for (uint32_t n = 0; n < run->n; n++)
-                work->count[run->context[n]][run->symbol[n]]++;
-        }
+    const struct pstk__planes_choice *choice = &work->choice;
+    const struct pstk__planes_set *set = &work->source->sets[choice->set - 1];
+    return choice->is_own[i] ? NULL : set->symbols[set->table[choice->first[i]]];
 }
 
-struct joiner {
-    uint32_t n;                           /* tables so far */
-    uint32_t first[PSTK__N_CONTEXTS];     /* context */
-    uint64_t cost[PSTK__N_CONTEXTS];      /* of each table alone */
-    uint64_t with_next[PSTK__N_CONTEXTS]; /* of each table and the next, joined */
-};
-
-static uint64_t cost_of_both(const uint32_t a[256], const uint32_t b[256])
+/* Values that the tables of the set have no slot for are wide ones. */
+static void choose_wide(struct work *work)
 {
-    uint32_t sum[256];
-    for (uint32_t s = 0; s < 256; s++)
-        sum[s] = a[s] + b[s];
-    return pstk__model_cost(sum);
-}
-
-/* Join table i and the next one. */
-static void join(struct work *work, struct joiner *joiner, uint32_t i)
-{
-    for (uint32_t s = 0; s < 256; s++)
-        work->joined[i][s] += work->joined[i + 1][s];
-    joiner->cost[i] = joiner->with_next[i];
-    joiner->n--;
-    for (uint32_t k = i + 1; k < joiner->n; k++) {
-        memcpy(work->joined[k], work->joined[k + 1], sizeof work->joined[k]);
-        joiner->first[k] = joiner->first[k + 1];
-        joiner->cost[k] = joiner->cost[k + 1];
-        joiner->with_next[k] = joiner->with_next[k + 1];
+    for (uint32_t c = PSTK__CONTEXT_VALUE; c < PSTK__CONTEXT_DC_HIGH; c++) {
+        const struct pstk__rans_symbol *given = given_symbols(work, work->choice.table[c]);
+        for (uint32_t s = 0; given && s < 256; s++)
+            work->symbol_of[c][s] = given[s].frequency > 0 ? (uint8_t)s : 128;
     }
-    if (i > 0)
-        joiner->with_next[i - 1] = cost_of_both(work->joined[i - 1], work->joined[i]);
-    if (i + 1 < joiner->n)
-        joiner->with_next[i] = cost_of_both(work->joined[i], work->joined[i + 1]);
+    move_wide(work);
 }
 
-/* Return the cost that joining table i to the next saves. Costs are below 2^63: 2^32 symbols of at
- * most 32 bits, times 256, cost 2^45. */
-static int64_t saving(const struct joiner *joiner, uint32_t i)
+/* Sum up the counts of each table's contexts. */
+static void sum_tables(struct work *work)
 {
-    return (int64_t)(joiner->cost[i] + joiner->cost[i + 1]) - (int64_t)joiner->with_next[i];
+    memset(work->joined, 0, sizeof work->joined);
+    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++)
+        for (uint32_t s = 0; s < 256; s++)
+            work->joined[work->choice.table[c]][s] += work->count[c][s];
 }
 
-/* Return the table that gains most when joined to the next. */
-static uint32_t best_join(const struct joiner *joiner)
+/* Return 1 when each symbol that occurs has a slot. */
+static int has_all(const struct pstk__rans_symbol symbol[256], const uint32_t count[256])
 {
-    uint32_t best = 0;
-    for (uint32_t i = 1; i + 1 < joiner->n; i++)
-        if (saving(joiner, i) > saving(joiner, best))
-            best = i;
-    return best;
+    uint32_t missing = 0;
+    for (uint32_t s = 0; s < 256; s++)
+        missing += count[s] > 0 && symbol[s].frequency == 0;
+    return missing == 0;
 }
 
-/* Join neighbouring contexts as long as it saves, because tables cost bytes and time, and further
- * at the least cost while there are too many. A context without symbols joins for nothing. */
+/* Set a table's symbols: those of the set, or fitted to the counts. Choosing wide values adds to
+ * the counts of wide contexts, which the set's table may then lack. */
+static void set_table(struct work *work, uint32_t i)
+{
+    struct pstk__planes_choice *choice = &work->choice;
+    work->symbols[i] = given_symbols(work, i);
+    if (work->symbols[i] && has_all(work->symbols[i], work->joined[i]))
+        return;
+    choice->n_own += !choice->is_own[i];
+    choice->is_own[i] = 1;
+    work->symbols[i] = work->own[i];
+    pstk__model_fit(&work->models[i], work->joined[i],
+                    pstk__planes_context_order(choice->first[i]));
+    pstk__model_symbols(work->own[i], &work->models[i]);
+}
+
 static void choose_tables(struct work *work)
 {
-    struct joiner joiner = {.n = PSTK__N_CONTEXTS};
-    memcpy(work->joined, work->count, sizeof work->joined);
-    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++) {
-        joiner.first[c] = c;
-        joiner.cost[c] = pstk__model_cost(work->joined[c]);
-        if (c + 1 < PSTK__N_CONTEXTS)
-            joiner.with_next[c] = cost_of_both(work->joined[c], work->joined[c + 1]);
-    }
-    while (joiner.n > 1) {
-        const uint32_t i = best_join(&joiner);
-        if (joiner.n <= PSTK__PLANES_MAX_TABLES && saving(&joiner, i) < 0)
-            break;
-        join(work, &joiner, i);
-    }
-    for (uint32_t i = 0; i < joiner.n; i++) {
-        const uint32_t end = i + 1 < joiner.n ? joiner.first[i + 1] : PSTK__N_CONTEXTS;
-        for (uint32_t c = joiner.first[i]; c < end; c++)
-            work->table[c] = (uint8_t)i;
-        pstk__model_fit(&work->models[i], work->joined[i],
-                        pstk__planes_context_order(joiner.first[i]));
-        pstk__model_symbols(work->symbols[i], &work->models[i]);
-    }
+    memset(work->plain, 0, sizeof work->plain);
+    count_symbols(work);
+    for (uint32_t c = PSTK__CONTEXT_VALUE; c < PSTK__CONTEXT_DC_HIGH; c++)
+        find_rare(work, c);
+    move_wide(work);
+    pstk__planes_choose(&work->choice, work->count, work->source->sets, work->joined);
+    if (work->choice.set)
+        choose_wide(work);
+    sum_tables(work);
+    for (uint32_t i = 0; i < work->choice.n; i++)
+        set_table(work, i);
+    for (uint32_t k = 0; k < work->header.n_strips; k++)
+        take_values(work, &work->strips[k]);
+    work->header.set = work->choice.set;
 }
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Bytes for the bits that mark shared tables, the sizes of the tables, and the tables. */
+/* Bytes for the bits that mark shared tables and own ones, the sizes of the tables, and the
+ * tables. */
 #define MODELS_SIZE                                                                                \
-    (PSTK__PLANES_JOINED_SIZE + PSTK__PLANES_MAX_TABLES * (2 + PSTK__MODEL_MAX_SIZE))
+    (PSTK__PLANES_JOINED_SIZE + PSTK__PLANES_OWN_SIZE +                                            \
+     PSTK__PLANES_MAX_TABLES * (2 + PSTK__MODEL_MAX_SIZE))
 
 static uint32_t write_models(const struct work *work, uint8_t out[MODELS_SIZE])
 {
-    const uint32_t n = work->table[PSTK__N_CONTEXTS - 1] + 1u;
-    uint8_t *sizes = out + PSTK__PLANES_JOINED_SIZE, *at = sizes + 2 * n;
-    memset(out, 0, PSTK__PLANES_JOINED_SIZE);
+    const struct pstk__planes_choice *choice = &work->choice;
+    uint8_t *own = out + PSTK__PLANES_JOINED_SIZE;
+    uint8_t *sizes = own + (choice->set ? PSTK__PLANES_OWN_SIZE : 0),
+            *at = sizes + 2 * choice->n_own;
+    if (choice->n_own == 0)
+        return 0;
+    memset(out, 0, PSTK__PLANES_JOINED_SIZE + PSTK__PLANES_OWN_SIZE);
     for (uint32_t c = 1; c < PSTK__N_CONTEXTS; c++)
-        if (work->table[c] == work->table[c - 1])
+        if (choice->table[c] == choice->table[c - 1])
             out[c / 8] |= (uint8_t)(1u << c % 8);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < choice->n; i++) {
+        if (!choice->is_own[i])
+            continue;
+        if (choice->set)
+            own[i / 8] |= (uint8_t)(1u << i % 8);
         const uint32_t size = pstk__model_write(at, &work->models[i]);
-        pstk__put16(sizes + 2 * i, (uint16_t)size);
+        pstk__put16(sizes, (uint16_t)size);
+        sizes += 2;
         at += size;
     }
     return (uint32_t)(at - out);
@@ -310,8 +339,9 @@ static void write_run(const struct work *work, struct pstk__rans_writer *writer,
             for (uint32_t i = group + lanes - 4 + v, k = 0; k < quarter; k++, i -= 4) {
                 lane--;
                 if (i < run->n)
-                    pstk__rans_put(writer, lane,
-                                   &work->symbols[work->table[run->context[i]]][run->symbol[i]]);
+                    pstk__rans_put(
+                        writer, lane,
+                        &work->symbols[work->choice.table[run->context[i]]][run->symbol[i]]);
             }
     }
 }
@@ -491,13 +521,8 @@ static void lay_out_contexts(struct work *work)
 static int write_image(struct work *work, struct output *output)
 {
     lay_out_contexts(work);
-    memset(work->count, 0, sizeof work->count);
     for (uint32_t k = 0; k < work->header.n_strips; k++)
         take_strip(work, k);
-    find_rare(work);
-    for (uint32_t k = 0; k < work->header.n_strips; k++)
-        take_values(work, &work->strips[k]);
-    count_symbols(work);
     choose_tables(work);
     work->header.n_lanes = work->source->n_lanes ? work->source->n_lanes : choose_lanes(work);
     return write_all(work, output);

@@ -9,10 +9,12 @@
 #include "base/arena.h"
 #include "image/jpeg/coefficients.h"
 #include "image/planes/kernels.h"
+#include "image/planes/sets.h"
 
 /* What the record needs in addition to the coefficients. */
 struct pstk__planes_source {
     const struct pstk__planes_kernels *kernels; /* NULL: the best; all give the same bytes */
+    const struct pstk__planes_set *sets;        /* all; NULL: no built-in tables are used */
     uint32_t n_lanes; /* of the coder, for tests and benchmarks; 0: by the number of symbols */
     const struct pstk__jpeg_image *image; /* frame, blocks, orientation, rebuild, parameters */
     const void *skeleton;                 /* the image's, as one zstd frame */

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import second_planes
 import second_reader
 
 WRITE_SAMPLE = os.environ.get("PENSTOCK_WRITE_SAMPLE") or sys.argv[1]
@@ -257,9 +258,25 @@ def command_gives_a_field(directory):
     assert run.stdout == text(7)
 
 
+def built_in_tables_of_the_document_are_the_librarys(_):
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../src/image/planes/sets.c")
+    with open(source) as f:
+        arrays = re.findall(r"uint8_t set_\d\[\] = \{([^}]*)\}", f.read())
+    sets = [bytes(int(x, 16) for x in re.findall(r"0x(\w\w)", array)) for array in arrays]
+    assert len(sets) == 4 and sets == second_planes.read_sets()
+    for number in range(1, 5):
+        assert len(second_planes.built_in_tables(number)) == 44
+    try:
+        second_planes.built_in_tables(5)
+    except second_planes.Damaged:
+        return
+    raise AssertionError("a set 5")
+
+
 CASES = [every_kind_of_field_reads_back, bytes_do_not_depend_on_threads,
          identity_is_of_the_content, parts_join_to_the_whole, parts_of_tasks_join_in_the_order_of_the_list,
-         index_pages_continue_each_other, manifests_that_name_no_task_are_refused, damage_is_refused, command_gives_a_field]
+         index_pages_continue_each_other, manifests_that_name_no_task_are_refused, damage_is_refused, command_gives_a_field,
+         built_in_tables_of_the_document_are_the_librarys]
 
 
 def main():
