@@ -549,6 +549,13 @@ PSTK_API const char *pstk_dataset_name(const struct pstk_dataset *d, uint64_t i)
 PSTK_API int pstk_dataset_get(struct pstk_dataset *d, uint64_t sample_id, uint32_t field,
                               void **data, uint64_t *size, struct pstk_value_info *info,
                               struct pstk_error *err);
+/* Decode a mask that pstk_dataset_get read, *info of the same reading: to its samples as they are
+ * coded, height x width numbers in rows from top to bottom. Gray of few bits is not scaled, and
+ * numbers of a palette's colours stay these numbers. Returns owned bytes in *samples (free with
+ * pstk_free); *dtype becomes PSTK_U8, or PSTK_U16 of 16 bits. data, info: borrows. EBADMSG: damage.
+ * EINVAL: the value is no mask. EFBIG, ENOMEM. */
+PSTK_API int pstk_mask_decode(const void *data, uint64_t size, const struct pstk_value_info *info,
+                              void **samples, uint32_t *dtype, struct pstk_error *err);
 /* Free bytes that a function of this header returned owned; NULL is fine. */
 PSTK_API void pstk_free(void *data);
 /* Copy out what the record says of one value, without reading the value: the same *info (set

@@ -304,6 +304,17 @@ TEST(an_image_is_checked_by_decoding_it)
     uint32_t kept = 0, damaged = 1;
     CHECK_EQ(pstk_image_check_damaged(red_png, sizeof red_png, 0, &damaged, &err), 0);
     CHECK_EQ(damaged, 0);
+    const struct pstk_value_info info = {.size = sizeof info,
+                                         .encoding = PSTK_ENCODING_PIXELS,
+                                         .width = 2,
+                                         .height = 1,
+                                         .channels = 1,
+                                         .bit_depth = 8};
+    void *samples = NULL;
+    uint32_t dtype = 0;
+    CHECK_EQ(pstk_mask_decode("\1\2", 2, &info, &samples, &dtype, &err), 0);
+    CHECK(dtype == PSTK_U8 && memcmp(samples, "\1\2", 2) == 0);
+    pstk_free(samples);
     CHECK_EQ(pstk_image_kept(red_png, sizeof red_png, 0, &kept, &err), 0);
     CHECK_EQ(kept, PSTK_KEPT_NOT_JPEG);
     CHECK(err.message[0]);

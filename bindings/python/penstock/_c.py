@@ -826,6 +826,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_dataset_name": (c_char_p, [c_void_p, c_uint64]),
     "pstk_dataset_get": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint64),
                                  POINTER(ValueInfo), POINTER(Error)]),
+    "pstk_mask_decode": (c_int, [c_void_p, c_uint64, POINTER(ValueInfo), POINTER(c_void_p), POINTER(c_uint32),
+                                 POINTER(Error)]),
     "pstk_free": (None, [c_void_p]),
     "pstk_dataset_look": (c_int, [c_void_p, c_uint64, c_uint32, POINTER(ValueInfo), POINTER(Error)]),
     "pstk_dataset_n_columns": (c_uint32, [c_void_p]),

@@ -56,7 +56,8 @@ struct reader {
 struct request {
     const struct pstk__image_info *info;
     const struct pstk__box *box;
-    const struct pstk__row_sink *sink;
+    const struct pstk__row_sink *sink; /* of samples as they are, its channels are their bytes */
+    int as_coded;                      /* 1: give the samples of one channel as they are */
 };
 
 /* ---- the header, without libpng ------------------------------------------------------------- */
@@ -126,22 +127,18 @@ static uint32_t channels_of(uint32_t bit_depth, uint32_t color_type)
     }
 }
 
-static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
-                     struct pstk__image_info *info, struct pstk_error *err)
+/* Read the header, which may be of any PNG file. */
+static int read_header(const struct file *file, uint64_t max_pixels, struct pstk__image_info *info,
+                       struct pstk_error *err)
 {
-    const uint8_t *p = data;
-
-    if (size < IHDR_END || memcmp(p, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16) != 0 ||
+    const uint8_t *p = file->data;
+    if (file->size < IHDR_END || memcmp(p, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16) != 0 ||
         crc32_of(p + 12, 17) != read_be32(p + 29))
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
                           "not a PNG file, or its header is damaged");
     uint32_t width = read_be32(p + 16), height = read_be32(p + 20);
     if (width > MAX_SIDE || height > MAX_SIDE)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "PNG header with a negative size");
-    if (p[BIT_DEPTH_AT] == 16 && p[COLOR_TYPE_AT] == PNG_COLOR_TYPE_GRAY)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
-                          "PNG with 16-bit gray is not supported, because programs disagree on its "
-                          "RGB values; convert it to 8 bits");
     const uint32_t channels = channels_of(p[BIT_DEPTH_AT], p[COLOR_TYPE_AT]);
     if (channels == 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
@@ -153,10 +150,41 @@ static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
     *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_PNG,
                                       .width = width,
                                       .height = height,
-                                      .orientation = find_orientation(p, size),
+                                      .orientation = find_orientation(p, file->size),
                                       .channels = (uint8_t)channels,
                                       .bit_depth = p[BIT_DEPTH_AT],
                                       .has_palette = p[COLOR_TYPE_AT] == PNG_COLOR_TYPE_PALETTE};
+    return 0;
+}
+
+static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
+                     struct pstk__image_info *info, struct pstk_error *err)
+{
+    struct pstk__image_info found;
+    const int r = read_header(&(const struct file){data, size}, max_pixels, &found, err);
+    if (r < 0)
+        return r;
+    if (found.channels == 1 && found.bit_depth == 16)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
+                          "PNG with 16-bit gray is not supported, because programs disagree on its "
+                          "RGB values; convert it to 8 bits");
+    *info = found;
+    return 0;
+}
+
+int pstk__png_probe_samples(const void *data, uint64_t size, uint64_t max_pixels,
+                            struct pstk__image_info *info, struct pstk_error *err)
+{
+    struct pstk__image_info found;
+    const int r = read_header(&(const struct file){data, size}, max_pixels, &found, err);
+    if (r < 0)
+        return r;
+    if (found.channels != 1)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "the PNG file has %u channels; a mask must have 1 (gray, or the numbers "
+                          "of a palette)",
+                          found.channels);
+    *info = found;
     return 0;
 }
 
@@ -320,10 +348,26 @@ static void choose_alpha(struct reader *reader, uint32_t color)
         memset(reader->key, chunk[0] || chunk[1] ? 255 : 0, sizeof reader->key);
 }
 
-static void choose_output(struct reader *reader, uint32_t channels)
+/* Let libpng return the samples as they are coded: a byte each, or two of 16 bits in the machine's
+ * order, which is little-endian. */
+static void choose_samples(struct reader *reader)
+{
+    const int is_wide = png_get_bit_depth(reader->png, reader->info) == 16;
+    reader->row_channels = is_wide ? 2 : 1;
+    png_set_packing(reader->png);
+    png_set_check_for_invalid_index(reader->png, -1);
+    if (is_wide)
+        png_set_swap(reader->png);
+}
+
+static void choose_output(struct reader *reader, const struct request *request)
 {
     png_structp png = reader->png;
-    uint32_t color = png_get_color_type(png, reader->info);
+    uint32_t color = png_get_color_type(png, reader->info), channels = request->sink->channels;
+    if (request->as_coded) {
+        choose_samples(reader);
+        return;
+    }
     if (color == PNG_COLOR_TYPE_PALETTE) {
         choose_palette(reader, channels);
         return;
@@ -352,6 +396,8 @@ static inline void expand_palette(const struct reader *reader, uint8_t *row, uin
 static void convert_pixels(const struct reader *reader, uint8_t *row, const struct request *request)
 {
     const uint32_t n = request->box->width, channels = request->sink->channels;
+    if (request->as_coded)
+        return;
     if (reader->has_palette) {
         if (channels == 1)
             expand_palette(reader, row, n, 1);
@@ -429,7 +475,7 @@ static int decode_guarded(struct reader *reader, const struct request *request)
     begin_image(reader, request);
     if (check_header(reader, request->info) < 0)
         return -1;
-    choose_output(reader, request->sink->channels);
+    choose_output(reader, request);
     int n_passes = png_set_interlace_handling(reader->png);
     png_read_update_info(reader->png, reader->info);
     if (png_get_rowbytes(reader->png, reader->info) !=
@@ -453,21 +499,12 @@ static int png_open(void **out, struct pstk__arena *arena, uint32_t variant, str
     return 0;
 }
 
-static int png_decode(void *state, const struct pstk__coded *image, const struct pstk__box *box,
-                      const struct pstk__row_sink *sink, struct pstk_error *err)
+static int run(struct pstk__arena *arena, const struct pstk__coded *image,
+               const struct request *request, struct pstk_error *err)
 {
-    struct pstk__arena *arena = state;
-    const struct request request = {.info = image->info, .box = box, .sink = sink};
     struct reader reader = {.file = {image->data, image->size}, .arena = arena};
-    struct pstk__image_info found;
-
-    int result = pstk__image_check_box(image, box, sink, err);
-    if (result == 0)
-        result = png_probe(image->data, image->size, UINT64_MAX, &found, err);
-    if (result < 0)
-        return result;
     size_t mark = arena->used;
-    result = decode_guarded(&reader, &request);
+    const int result = decode_guarded(&reader, request);
     pstk__arena_reset(arena, mark);
     if (result == 0)
         return 0;
@@ -476,6 +513,35 @@ static int png_decode(void *state, const struct pstk__coded *image, const struct
                           "PNG needs more scratch memory than its size allows for");
     return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE, "PNG: %s (at byte %llu of %llu)",
                       reader.text, (unsigned long long)reader.at, (unsigned long long)image->size);
+}
+
+static int png_decode(void *state, const struct pstk__coded *image, const struct pstk__box *box,
+                      const struct pstk__row_sink *sink, struct pstk_error *err)
+{
+    const struct request request = {.info = image->info, .box = box, .sink = sink};
+    struct pstk__image_info found;
+    int result = pstk__image_check_box(image, box, sink, err);
+    if (result == 0)
+        result = png_probe(image->data, image->size, UINT64_MAX, &found, err);
+    return result < 0 ? result : run(state, image, &request, err);
+}
+
+int pstk__png_samples(struct pstk__arena *arena, const struct pstk__coded *image,
+                      const struct pstk__row_sink *sink, struct pstk_error *err)
+{
+    const struct pstk__image_info *info = image->info;
+    const struct pstk__box all = {.width = info->width, .height = info->height};
+    const struct request request = {.info = info, .box = &all, .sink = sink, .as_coded = 1};
+    struct pstk__image_info found;
+    const int result = pstk__png_probe_samples(image->data, image->size, UINT64_MAX, &found, err);
+    if (result < 0)
+        return result;
+    if (found.bit_depth != info->bit_depth || found.has_palette != info->has_palette)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "PNG has %u bits%s, its record says %u%s", found.bit_depth,
+                          found.has_palette ? " and a palette" : "", info->bit_depth,
+                          info->has_palette ? " and a palette" : "");
+    return run(arena, image, &request, err);
 }
 
 /*

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "image/mask.h"
+
+#include "base/error.h"
+#include "image/pixels.h"
+#include "image/png/decode.h"
+
+#include <penstock/format.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_SIDE 65535u
+
+int pstk__mask_probe(const void *data, uint64_t size, uint64_t max_pixels,
+                     struct pstk__image_info *info, struct pstk_error *err)
+{
+    const char *name;
+    const enum pstk__signature signature = pstk__signature_find(data, size, &name);
+    if (signature == PSTK__SIGNATURE_PNG)
+        return pstk__png_probe_samples(data, size, max_pixels, info, err);
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                      "%s; a mask must be a PNG file of one channel, or pixels",
+                      signature == PSTK__SIGNATURE_NONE ? "its bytes do not begin as a PNG file"
+                      : signature == PSTK__SIGNATURE_JPEG
+                          ? "it is a JPEG file, whose loss changes class numbers"
+                          : "the file has another format than PNG");
+}
+
+/* Rows that go one after another to memory. */
+struct copy {
+    uint8_t *at;
+    size_t row_size;
+};
+
+static void copy_rows(void *user, const uint8_t *rows, uint64_t stride, uint32_t n_rows)
+{
+    struct copy *copy = user;
+    for (uint32_t y = 0; y < n_rows; y++, rows += stride, copy->at += copy->row_size)
+        memcpy(copy->at, rows, copy->row_size);
+}
+
+static int decode_png(const void *data, uint64_t size, const struct pstk__image_info *info,
+                      void *out, struct pstk_error *err)
+{
+    const uint32_t sample_size = pstk__mask_sample_size(info);
+    struct copy copy = {.at = out, .row_size = (size_t)info->width * sample_size};
+    const struct pstk__row_sink sink = {.rows = copy_rows, .user = &copy, .channels = sample_size};
+    const struct pstk__coded image = {&pstk__image_png, data, size, info};
+    struct pstk__arena arena = {0};
+    int r = pstk__arena_open(&arena, pstk__image_png.scratch(info->width, info->height,
+                                                             (uint64_t)info->width * info->height));
+    if (r < 0)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
+                          "no memory to decode a mask of %u x %u pixels", info->width,
+                          info->height);
+    r = pstk__png_samples(&arena, &image, &sink, err);
+    pstk__arena_close(&arena);
+    return r;
+}
+
+int pstk__mask_decode(const void *data, uint64_t size, const struct pstk__image_info *info,
+                      void *out, struct pstk_error *err)
+{
+    const uint64_t n = (uint64_t)info->width * info->height * pstk__mask_sample_size(info);
+    if (info->encoding == PSTK_ENCODING_PNG)
+        return decode_png(data, size, info, out, err);
+    if (size != n)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                          "mask of %u x %u pixels has %llu bytes; must have %llu", info->width,
+                          info->height, (unsigned long long)size, (unsigned long long)n);
+    memcpy(out, data, n);
+    return 0;
+}
+
+/* Check what the caller says of a mask. */
+static int check_info(const struct pstk__image_info *info, struct pstk_error *err)
+{
+    if (!pstk__mask_known(info->encoding, info->channels) ||
+        (info->encoding == PSTK_ENCODING_PIXELS &&
+         !pstk__pixels_known(info->channels, info->bit_depth)))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE,
+                          "info: the value is no mask (encoding %u, %u channels of %u bits); must "
+                          "be of a mask, as pstk_dataset_get describes it",
+                          info->encoding, info->channels, info->bit_depth);
+    if (info->width > MAX_SIDE || info->height > MAX_SIDE)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_DECODE,
+                          "the mask has a side of more than %u pixels", MAX_SIDE);
+    return pstk__image_check_size("mask", info->width, info->height, PSTK__MAX_PIXELS, err);
+}
+
+int pstk_mask_decode(const void *data, uint64_t size, const struct pstk_value_info *info,
+                     void **samples, uint32_t *dtype, struct pstk_error *err)
+{
+    struct pstk_value_info about = {0};
+    if (!data || !info || !samples || !dtype)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_DECODE, "%s is NULL",
+                          !data      ? "data"
+                          : !info    ? "info"
+                          : !samples ? "samples"
+                                     : "dtype");
+    *samples = NULL;
+    memcpy(&about, info, info->size < sizeof about ? info->size : sizeof about);
+    const struct pstk__image_info image = {.encoding = about.encoding,
+                                           .width = about.width,
+                                           .height = about.height,
+                                           .orientation = 1,
+                                           .channels = about.channels == 1,
+                                           .bit_depth =
+                                               about.bit_depth <= 16 ? (uint8_t)about.bit_depth : 0,
+                                           .has_palette = about.has_palette != 0};
+    int r = check_info(&image, err);
+    if (r < 0)
+        return r;
+    *dtype = pstk__mask_sample_size(&image) == 2 ? PSTK_U16 : PSTK_U8;
+    void *out = malloc((size_t)image.width * image.height * pstk__mask_sample_size(&image));
+    r = out ? pstk__mask_decode(data, size, &image, out, err)
+            : pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
+                         "no memory for a mask of %u x %u pixels", image.width, image.height);
+    if (r < 0)
+        free(out);
+    else
+        *samples = out;
+    return r;
+}

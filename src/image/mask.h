@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image/mask: images whose samples are class numbers: PNG files or pixels of one channel. They keep
+ * their numbers: nothing is scaled, and no palette is looked up.
+ */
+#ifndef PSTK_IMAGE_MASK_H
+#define PSTK_IMAGE_MASK_H
+
+#include "image/decoder.h"
+
+/* Can an image of this encoding and these channels be a mask? */
+static inline int pstk__mask_known(uint32_t encoding, uint32_t channels)
+{
+    return channels == 1 && (encoding == PSTK_ENCODING_PNG || encoding == PSTK_ENCODING_PIXELS);
+}
+
+/* Read the header of a mask's file, which is PNG. Returns as decoders' probe. */
+int pstk__mask_probe(const void *data, uint64_t size, uint64_t max_pixels,
+                     struct pstk__image_info *info, struct pstk_error *err);
+/* Return the bytes of a sample: 1 or 2. */
+static inline uint32_t pstk__mask_sample_size(const struct pstk__image_info *info)
+{
+    return info->bit_depth == 16 ? 2 : 1;
+}
+
+/* Decode a whole mask to height x width samples at `out`, u8, or u16 of 16 bits. EBADMSG, ENOMEM.
+ */
+int pstk__mask_decode(const void *data, uint64_t size, const struct pstk__image_info *info,
+                      void *out, struct pstk_error *err);
+#endif
