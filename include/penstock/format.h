@@ -46,6 +46,10 @@ enum pstk_field_kind {
     PSTK_FIELD_SCALAR = 4,
     /* elements of dtype, C order, little-endian */
     PSTK_FIELD_NDARRAY = 5,
+    /* an image of one channel, whose samples are class numbers; each record has its encoding, PNG
+     * (gray or with a palette, whose numbers it keeps) or PIXELS. It has the width and height of
+     * the image that it belongs to */
+    PSTK_FIELD_MASK = 6,
     /* An array with a meaning, of shape {0, 4}: boxes in an image, in a form of enum pstk_form */
     PSTK_FIELD_BOXES = 7,
     /* An array of shape {0, k, 3}: x, y and visibility (0 absent, 1 hidden, 2 visible) of k points;
@@ -147,7 +151,7 @@ struct pstk_field {
     /* elements; 0: variable */
     uint64_t shape[PSTK_MAX_DIMS];
 
-    /* name of the IMAGE field that the values belong to: BOXES, KEYPOINTS, POLYGONS, RLE,
+    /* name of the IMAGE field that the values belong to: MASK, BOXES, KEYPOINTS, POLYGONS, RLE,
      * MASK_LIST; else "" */
     char of[PSTK_MAX_NAME];
     /* name of an axis, [A-Za-z0-9_.-]+, or "". In a record, fields of one axis have equal numbers
@@ -371,8 +375,8 @@ struct pstk_list_item {
 
 /* Make the value of a list field, for struct pstk_value, from its n items. `kind` is the field's.
  * Returns owned bytes in *data (free with pstk_free), and their number in *size. items: borrows.
- * EBADMSG: an image that cannot be read. EINVAL: a text that is not UTF-8, or an image that is not
- * a mask. EFBIG, ENOMEM. */
+ * EBADMSG: an image that cannot be read, or a file that is not a mask. EINVAL: a text that is not
+ * UTF-8, or pixels that are not a mask. EFBIG, ENOMEM. */
 PSTK_API int pstk_list_build(uint32_t kind, const struct pstk_list_item *items, uint64_t n,
                              void **data, uint64_t *size, struct pstk_error *err);
 /* Take the value of a list field apart, checked: return the number of its items, and fill the first

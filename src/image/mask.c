@@ -39,37 +39,80 @@ static void copy_rows(void *user, const uint8_t *rows, uint64_t stride, uint32_t
         memcpy(copy->at, rows, copy->row_size);
 }
 
-static int decode_png(const void *data, uint64_t size, const struct pstk__image_info *info,
-                      void *out, struct pstk_error *err)
+static void drop_rows(void *user, const uint8_t *rows, uint64_t stride, uint32_t n_rows)
 {
-    const uint32_t sample_size = pstk__mask_sample_size(info);
-    struct copy copy = {.at = out, .row_size = (size_t)info->width * sample_size};
-    const struct pstk__row_sink sink = {.rows = copy_rows, .user = &copy, .channels = sample_size};
+    (void)user;
+    (void)rows;
+    (void)stride;
+    (void)n_rows;
+}
+
+static int decode_png(const void *data, uint64_t size, const struct pstk__image_info *info,
+                      const struct pstk__row_sink *sink, struct pstk_error *err)
+{
     const struct pstk__coded image = {&pstk__image_png, data, size, info};
+    const uint64_t n_pixels = (uint64_t)info->width * info->height;
     struct pstk__arena arena = {0};
-    int r = pstk__arena_open(&arena, pstk__image_png.scratch(info->width, info->height,
-                                                             (uint64_t)info->width * info->height));
+    int r = pstk__arena_open(&arena, pstk__image_png.scratch(info->width, info->height, n_pixels));
     if (r < 0)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_DECODE,
                           "no memory to decode a mask of %u x %u pixels", info->width,
                           info->height);
-    r = pstk__png_samples(&arena, &image, &sink, err);
+    r = pstk__png_samples(&arena, &image, sink, err);
     pstk__arena_close(&arena);
     return r;
+}
+
+/* Check that pixels have the bytes of the image. */
+static int check_pixels(uint64_t size, const struct pstk__image_info *info, struct pstk_error *err)
+{
+    const uint64_t n = (uint64_t)info->width * info->height * pstk__mask_sample_size(info);
+    return size == n
+               ? 0
+               : pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                            "mask of %u x %u pixels has %llu bytes; must have %llu", info->width,
+                            info->height, (unsigned long long)size, (unsigned long long)n);
+}
+
+/* Check the header of a mask's file. */
+static int check_header(const void *data, uint64_t size, const struct pstk__image_info *info,
+                        struct pstk_error *err)
+{
+    struct pstk__image_info found;
+    const int r = pstk__mask_probe(data, size, PSTK__MAX_PIXELS, &found, err);
+    if (r < 0 || (found.width == info->width && found.height == info->height &&
+                  found.bit_depth == info->bit_depth && found.has_palette == info->has_palette))
+        return r;
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
+                      "the mask has %u x %u pixels of %u bits%s, its record says %u x %u of %u%s",
+                      found.width, found.height, found.bit_depth,
+                      found.has_palette ? " and a palette" : "", info->width, info->height,
+                      info->bit_depth, info->has_palette ? " and a palette" : "");
+}
+
+int pstk__mask_check(const void *data, uint64_t size, const struct pstk__image_info *info,
+                     int decode, struct pstk_error *err)
+{
+    const struct pstk__row_sink nowhere = {.rows = drop_rows,
+                                           .channels = pstk__mask_sample_size(info)};
+    if (info->encoding == PSTK_ENCODING_PIXELS)
+        return check_pixels(size, info, err);
+    const int r = check_header(data, size, info, err);
+    return r == 0 && decode ? decode_png(data, size, info, &nowhere, err) : r;
 }
 
 int pstk__mask_decode(const void *data, uint64_t size, const struct pstk__image_info *info,
                       void *out, struct pstk_error *err)
 {
-    const uint64_t n = (uint64_t)info->width * info->height * pstk__mask_sample_size(info);
+    const uint32_t sample_size = pstk__mask_sample_size(info);
+    struct copy copy = {.at = out, .row_size = (size_t)info->width * sample_size};
+    const struct pstk__row_sink sink = {.rows = copy_rows, .user = &copy, .channels = sample_size};
     if (info->encoding == PSTK_ENCODING_PNG)
-        return decode_png(data, size, info, out, err);
-    if (size != n)
-        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_DECODE,
-                          "mask of %u x %u pixels has %llu bytes; must have %llu", info->width,
-                          info->height, (unsigned long long)size, (unsigned long long)n);
-    memcpy(out, data, n);
-    return 0;
+        return decode_png(data, size, info, &sink, err);
+    const int r = check_pixels(size, info, err);
+    if (r == 0)
+        memcpy(out, data, size);
+    return r;
 }
 
 /* Check what the caller says of a mask. */

@@ -23,6 +23,10 @@ static inline uint32_t pstk__mask_sample_size(const struct pstk__image_info *inf
     return info->bit_depth == 16 ? 2 : 1;
 }
 
+/* Check that a mask is what `info` says; with decode != 0 also that all of it decodes without
+ * damage. EBADMSG, ENOMEM. */
+int pstk__mask_check(const void *data, uint64_t size, const struct pstk__image_info *info,
+                     int decode, struct pstk_error *err);
 /* Decode a whole mask to height x width samples at `out`, u8, or u16 of 16 bits. EBADMSG, ENOMEM.
  */
 int pstk__mask_decode(const void *data, uint64_t size, const struct pstk__image_info *info,

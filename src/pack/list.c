@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "image/image.h"
+#include "image/mask.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 #define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_WRITE, fmt, ##__VA_ARGS__)
 
 /* Fill what a head says of item i: from a file's header, or, of pixels, as the caller says. */
-static int look_at(const struct pstk_list_item *item, uint64_t i, struct pstk__field_view *view,
-                   struct pstk_error *err)
+static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
+                   struct pstk__field_view *view, struct pstk_error *err)
 {
     struct pstk__image_info info = {.encoding = item->encoding,
                                     .width = item->width,
@@ -22,7 +23,8 @@ static int look_at(const struct pstk_list_item *item, uint64_t i, struct pstk__f
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
     if (item->encoding != PSTK_ENCODING_PIXELS &&
-        pstk__image_probe(item->data, item->size, PSTK__MAX_PIXELS, &info, &why) < 0)
+        (kind == PSTK_FIELD_MASK_LIST ? pstk__mask_probe : pstk__image_probe)(
+            item->data, item->size, PSTK__MAX_PIXELS, &info, &why) < 0)
         return FAIL(why.code == PSTK_EFBIG ? why.code : PSTK_EBADMSG, "items[%llu]: %s",
                     (unsigned long long)i, why.message);
     view->encoding = (uint8_t)info.encoding;
@@ -67,8 +69,9 @@ static int put_items(uint32_t kind, const struct pstk_list_item *items, uint32_t
     uint64_t end = pstk__list_head_size(kind, n);
     for (uint32_t i = 0; i < n; i++) {
         struct pstk__field_view view = {.plain_size = (uint32_t)items[i].size};
-        const int r =
-            pstk__field_traits(kind) & PSTK__TRAIT_IMAGES ? look_at(&items[i], i, &view, err) : 0;
+        const int r = pstk__field_traits(kind) & PSTK__TRAIT_IMAGES
+                          ? look_at(kind, &items[i], i, &view, err)
+                          : 0;
         if (r < 0)
             return r;
         pstk__list_put_head(kind, n, i, &view, list);

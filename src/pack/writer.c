@@ -14,7 +14,9 @@
 #include "pack/encode_pool.h"
 #include "base/error.h"
 #include "image/image.h"
+#include "image/mask.h"
 #include "image/pixels.h"
+#include "pack/descriptions.h"
 #include "pack/merge.h"
 #include "pack/shard_writer.h"
 #include "format/pstk/tally.h"
@@ -578,9 +580,11 @@ static int check_pixels(const struct pstk_writer *w, uint32_t i, const struct ps
 static int probe_image(const struct pstk_writer *w, uint32_t i, const struct pstk_value *value,
                        struct pstk__image_info *info, struct pstk_error *err)
 {
+    const int is_mask = w->manifest.schema.fields[i].kind == PSTK_FIELD_MASK;
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
-    int r = pstk__image_probe(value->data, value->size, PSTK__MAX_PIXELS, info, &why);
+    int r = (is_mask ? pstk__mask_probe : pstk__image_probe)(value->data, value->size,
+                                                             PSTK__MAX_PIXELS, info, &why);
     if (r < 0) /* an unsupported file is treated as a damaged one: the record is refused */
         return fail_value(w, i, r == PSTK_EFBIG ? r : PSTK_EBADMSG, err, why.message);
     if (info->width > PSTK__MAX_SIDE || info->height > PSTK__MAX_SIDE)
@@ -605,40 +609,11 @@ static int check_damaged(const struct pstk_writer *w, uint32_t i, const struct p
 /* A record that may still be refused: the caller's values, and the results of the checks. */
 struct candidate {
     const struct pstk_value *values;  /* borrowed; one for each field */
-    const struct pstk_pixels *pixels; /* borrowed; of the values that are pixels */
-    uint32_t n_pixels;
-    struct pstk__field_view *views; /* one for each field; the checks fill in encoding, width and
-                                       height */
-    uint64_t plain_size;            /* bytes of all values; the checks fill it in */
+    struct pstk__descriptions pixels; /* of the values that are pixels */
+    struct pstk__field_view *views;   /* one for each field; the checks fill in encoding, width and
+                                         height */
+    uint64_t plain_size;              /* bytes of all values; the checks fill it in */
 };
-
-/* Description n. The elements may be those of another version, shorter or longer. */
-static struct pstk_pixels pixels_at(const struct candidate *candidate, uint32_t n)
-{
-    struct pstk_pixels pixels = {0};
-    const uint32_t size = candidate->pixels->size;
-    memcpy(&pixels, (const uint8_t *)candidate->pixels + (uint64_t)n * size,
-           size < sizeof pixels ? size : sizeof pixels);
-    return pixels;
-}
-
-/* Find the description of the pixels that field i has. 0: it has none. */
-static int find_pixels(const struct candidate *candidate, uint32_t i, struct pstk__image_info *info)
-{
-    for (uint32_t n = 0; n < candidate->n_pixels; n++) {
-        const struct pstk_pixels pixels = pixels_at(candidate, n);
-        if (pixels.field != i)
-            continue;
-        *info = (struct pstk__image_info){.encoding = PSTK_ENCODING_PIXELS,
-                                          .width = pixels.width,
-                                          .height = pixels.height,
-                                          .orientation = 1,
-                                          .channels = (uint8_t)pixels.channels,
-                                          .bit_depth = (uint8_t)pixels.bit_depth};
-        return 1;
-    }
-    return 0;
-}
 
 static int check_value(const struct pstk_writer *w, uint32_t i, const struct candidate *candidate,
                        struct pstk_error *err)
@@ -652,7 +627,7 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
     if (value->damaged > PSTK_DAMAGED_ACCEPT || value->reserved != 0)
         return fail_value(w, i, PSTK_EINVAL, err,
                           "damaged must be 0 or PSTK_DAMAGED_ACCEPT, and reserved 0");
-    if (field->kind != PSTK_FIELD_IMAGE) {
+    if (field->kind != PSTK_FIELD_IMAGE && field->kind != PSTK_FIELD_MASK) {
         const char *what = pstk__value_check(field, value->data, value->size, text);
         if (what || !(pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES))
             return what ? fail_value(w, i, PSTK_EINVAL, err, what) : 0;
@@ -661,7 +636,7 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
         return what ? fail_value(w, i, PSTK_EBADMSG, err, what) : 0;
     }
     struct pstk__image_info info = {0};
-    const int is_pixels = find_pixels(candidate, i, &info);
+    const int is_pixels = pstk__descriptions_find(&candidate->pixels, i, &info);
     const int r =
         is_pixels ? check_pixels(w, i, value, &info, err) : probe_image(w, i, value, &info, err);
     view->encoding = (uint8_t)info.encoding;
@@ -670,7 +645,8 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
     view->width = info.width;
     view->height = info.height;
     view->flags = info.has_palette ? PSTK__FIELD_PALETTE : 0;
-    return r == 0 && !is_pixels && value->damaged == PSTK_DAMAGED_ACCEPT
+    const int is_file = !is_pixels && field->kind == PSTK_FIELD_IMAGE;
+    return r == 0 && is_file && value->damaged == PSTK_DAMAGED_ACCEPT
                ? check_damaged(w, i, value, &view->flags, err)
                : r;
 }
@@ -728,44 +704,6 @@ static int append(struct pstk_writer *w, const struct candidate *candidate, stru
     return pstk__block_full(w->block) ? close_block(w, err) : 0;
 }
 
-/* Check one description of pixels by itself. */
-static int check_description(const struct pstk__schema *schema, const struct pstk_pixels *pixels,
-                             struct pstk_error *err)
-{
-    if (pixels->field >= schema->n_fields || schema->fields[pixels->field].kind != PSTK_FIELD_IMAGE)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                          "field: value is %u; must be an image field", pixels->field);
-    if (pixels->channels != 1 && pixels->channels != 3 && pixels->channels != 4)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                          "channels: value is %u; must be 1, 3 or 4", pixels->channels);
-    if (pixels->bit_depth != 8 && pixels->bit_depth != 16)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                          "bit_depth: value is %u; must be 8 or 16", pixels->bit_depth);
-    return 0;
-}
-
-static int check_descriptions(const struct pstk__schema *schema, const struct candidate *candidate,
-                              struct pstk_error *err)
-{
-    uint64_t seen = 0; /* fields, a bit each: there are at most 64 */
-    if (!candidate->pixels || candidate->pixels->size < sizeof candidate->pixels->size)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE, "pixels is %s",
-                          candidate->pixels ? "without its size" : "NULL");
-    for (uint32_t n = 0; n < candidate->n_pixels; n++) {
-        const struct pstk_pixels pixels = pixels_at(candidate, n);
-        const int r = check_description(schema, &pixels, err);
-        if (r < 0)
-            return r;
-        if (seen >> pixels.field & 1)
-            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
-                              "field: value is %u, which a description before it has; must be of "
-                              "another field",
-                              pixels.field);
-        seen |= UINT64_C(1) << pixels.field;
-    }
-    return 0;
-}
-
 /* Check the arguments of a call, and that the writer is not committed or failed. */
 static int check_call(const struct pstk_writer *w, const struct candidate *candidate,
                       uint32_t n_values, struct pstk_error *err)
@@ -786,7 +724,7 @@ static int check_call(const struct pstk_writer *w, const struct candidate *candi
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_WRITE,
                           "n_values: value is %u; must be %u, the number of fields", n_values,
                           schema->n_fields);
-    return candidate->n_pixels ? check_descriptions(schema, candidate, err) : 0;
+    return pstk__descriptions_check(&candidate->pixels, schema, err);
 }
 
 /* Fail the writer: an accepted record could not be added. The record was fine, so replace codes
@@ -830,7 +768,7 @@ int pstk_writer_add_pixels(struct pstk_writer *w, const struct pstk_value *value
                            uint32_t n_values, const struct pstk_pixels *pixels, uint32_t n_pixels,
                            struct pstk_error *err)
 {
-    struct candidate candidate = {.values = values, .pixels = pixels, .n_pixels = n_pixels};
+    struct candidate candidate = {.values = values, .pixels = {pixels, n_pixels}};
     return add(w, &candidate, n_values, err);
 }
 

@@ -212,7 +212,8 @@ int pstk__attributes_link(struct pstk__links *links, const struct pstk_field *fi
         links->of[i] = links->axis[i] = links->split[i] = links->split_by[i] = -1;
     for (uint32_t i = 0; r == 0 && i < n; i++) {
         links->axis[i] = fields[i].rows[0] ? find_axis(&linking, fields[i].rows) : -1;
-        links->has_axes |= fields[i].rows[0] || fields[i].kind == PSTK_FIELD_RLE;
+        links->has_axes |= fields[i].rows[0] || fields[i].kind == PSTK_FIELD_RLE ||
+                           fields[i].kind == PSTK_FIELD_MASK;
         r = link_of(&linking, i, err);
         if (r == 0)
             r = link_split(&linking, i, err);

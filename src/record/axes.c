@@ -83,6 +83,18 @@ static const char *check_split(const struct pstk__schema *schema, const struct p
                             sum, n, schema->fields[first].name, field->splits);
 }
 
+/* A mask is as large as the image that it belongs to. */
+static const char *check_sides(const struct pstk__schema *schema,
+                               const struct pstk__field_view *views, uint32_t i, char text[320])
+{
+    const uint32_t of = (uint32_t)schema->links.of[i];
+    return views[i].width == views[of].width && views[i].height == views[of].height
+               ? NULL
+               : WRONG("the mask has %u x %u pixels; must have %u x %u, as field %s has",
+                       views[i].width, views[i].height, views[of].width, views[of].height,
+                       schema->fields[of].name);
+}
+
 /* The runs of a record. */
 struct runs {
     const struct pstk__schema *schema;
@@ -143,6 +155,8 @@ const char *pstk__axes_check(const struct pstk__schema *schema, const struct pst
         *field = i;
         if (schema->fields[i].kind == PSTK_FIELD_RLE)
             wrong = check_rle(&(const struct runs){schema, values, views, i}, text);
+        else if (schema->fields[i].kind == PSTK_FIELD_MASK)
+            wrong = check_sides(schema, views, i, text);
     }
     return wrong;
 }

@@ -14,6 +14,7 @@ static const struct {
     [PSTK_FIELD_IMAGE] = {"image", PSTK__TRAIT_IMAGES},
     [PSTK_FIELD_SCALAR] = {"scalar", 0},
     [PSTK_FIELD_NDARRAY] = {"ndarray", PSTK__TRAIT_ARRAY},
+    [PSTK_FIELD_MASK] = {"mask", PSTK__TRAIT_IMAGES | PSTK__TRAIT_OF},
     [PSTK_FIELD_BOXES] = {"boxes", PSTK__TRAIT_ARRAY | PSTK__TRAIT_OF | PSTK__TRAIT_COORDINATES |
                                        PSTK__TRAIT_FORM},
     [PSTK_FIELD_KEYPOINTS] = {"keypoints",

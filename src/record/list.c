@@ -3,6 +3,7 @@
 
 #include "base/little.h"
 #include "image/image.h"
+#include "image/mask.h"
 #include "record/utf8.h"
 
 #include <inttypes.h>
@@ -111,8 +112,7 @@ static const char *check_item(uint32_t kind, const struct pstk__field_view *item
     const char *wrong = pstk__record_image_wrong(item);
     if (wrong)
         return WRONG("item %u: %.120s", i, wrong);
-    const int may_be_mask = item->channels == 1 && item->encoding != PSTK_ENCODING_JPEG;
-    return kind == PSTK_FIELD_IMAGE_LIST || may_be_mask
+    return kind == PSTK_FIELD_IMAGE_LIST || pstk__mask_known(item->encoding, item->channels)
                ? NULL
                : WRONG("item %u is not a mask: neither a PNG file nor pixels of one channel", i);
 }
@@ -145,14 +145,16 @@ void pstk__list_sides(uint32_t kind, const void *data, uint64_t size, uint32_t *
     }
 }
 
-const char *pstk__list_check_image(const struct pstk__field_view *item, char text[160])
+const char *pstk__list_check_image(uint32_t kind, const struct pstk__field_view *item,
+                                   char text[160])
 {
     struct pstk__image_info info = {0};
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
     if (item->encoding == PSTK_ENCODING_PIXELS)
         return NULL;
-    if (pstk__image_probe(item->data, item->plain_size, PSTK__MAX_PIXELS, &info, &why) < 0)
+    if ((kind == PSTK_FIELD_MASK_LIST ? pstk__mask_probe : pstk__image_probe)(
+            item->data, item->plain_size, PSTK__MAX_PIXELS, &info, &why) < 0)
         return WRONG("%.150s", why.message);
     if (info.encoding == item->encoding && info.width == item->width &&
         info.height == item->height && info.channels == item->channels &&
@@ -175,7 +177,7 @@ const char *pstk__list_check_images(uint32_t kind, const void *data, uint64_t si
     while (!wrong && list.i < list.n) {
         wrong = pstk__list_next(&list, &item, what);
         if (!wrong)
-            wrong = pstk__list_check_image(&item, what);
+            wrong = pstk__list_check_image(kind, &item, what);
     }
     pstk__list_sides(kind, data, size, width, height);
     return wrong ? (snprintf(text, 200, "item %u: %s", list.i - 1, wrong), text) : NULL;

@@ -38,8 +38,10 @@ void pstk__list_sides(uint32_t kind, const void *data, uint64_t size, uint32_t *
  * does. */
 const char *pstk__list_check_images(uint32_t kind, const void *data, uint64_t size, uint32_t *width,
                                     uint32_t *height, char text[200]);
-/* Check what an image's own header says against the head of its item. Returns as begin does. */
-const char *pstk__list_check_image(const struct pstk__field_view *item, char text[160]);
+/* Check what an image's own header says against the head of its item in a list of this kind.
+ * Returns as begin does. */
+const char *pstk__list_check_image(uint32_t kind, const struct pstk__field_view *item,
+                                   char text[160]);
 
 /* Bytes of the list before its items, whose sizes are `sizes`. */
 uint64_t pstk__list_head_size(uint32_t kind, uint32_t n);

@@ -5,6 +5,7 @@
 #include "base/crc32c.h"
 #include "base/error.h"
 #include "base/little.h"
+#include "image/mask.h"
 #include "image/pixels.h"
 
 #include <stdarg.h>
@@ -99,6 +100,34 @@ void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t
                          : record->file_offset + record->fields[i].offset;
 }
 
+struct pstk__image_info pstk__field_image(const struct pstk__field_view *v)
+{
+    return (struct pstk__image_info){.encoding = v->encoding,
+                                     .width = v->width,
+                                     .height = v->height,
+                                     .orientation = 1,
+                                     .channels = v->channels,
+                                     .bit_depth = v->bit_depth,
+                                     .has_palette = (v->flags & PSTK__FIELD_PALETTE) != 0};
+}
+
+const char *pstk__field_image_differs(const struct pstk__field_view *v,
+                                      const struct pstk__image_info *info, char text[160])
+{
+    const struct pstk__image_info said = pstk__field_image(v);
+    if (info->width != said.width || info->height != said.height)
+        snprintf(text, 160, "the image has %ux%u pixels, its record says %ux%u", info->width,
+                 info->height, said.width, said.height);
+    else if (info->channels != said.channels || info->bit_depth != said.bit_depth ||
+             info->has_palette != said.has_palette)
+        snprintf(text, 160, "the image has %u channels of %u bits%s, its record says %u of %u%s",
+                 info->channels, info->bit_depth, info->has_palette ? " and a palette" : "",
+                 said.channels, said.bit_depth, said.has_palette ? " and a palette" : "");
+    else
+        return NULL;
+    return text;
+}
+
 /* Static storage, as for all that is wrong with an entry. */
 static const char *encoding_wrong(uint32_t encoding)
 {
@@ -155,6 +184,14 @@ static const char *image_wrong(const struct pstk__field_view *v)
     return NULL;
 }
 
+static const char *mask_wrong(const struct pstk__field_view *v)
+{
+    const char *wrong = image_wrong(v);
+    return wrong || pstk__mask_known(v->encoding, v->channels)
+               ? wrong
+               : "it is a mask, but neither a PNG file nor pixels of one channel";
+}
+
 /* The flags that an entry of this codec and encoding may have. */
 static uint32_t flags_known(const struct pstk__field_view *v)
 {
@@ -198,6 +235,8 @@ static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
                "penstock";
     if (field->kind == PSTK_FIELD_IMAGE)
         return image_wrong(v);
+    if (field->kind == PSTK_FIELD_MASK)
+        return mask_wrong(v);
     return has_image_facts(v, field->kind)
                ? "it is not an image, but has an encoding, channels, bits, a width or a height"
                : NULL;

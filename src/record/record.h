@@ -8,6 +8,7 @@
 #define PSTK_RECORD_H
 
 #include "base/little.h"
+#include "image/decoder.h"
 #include "record/schema.h"
 
 /* Flags of an entry. */
@@ -94,6 +95,11 @@ int pstk__record_parse(struct pstk__record *out, const struct pstk__schema *sche
 /* Where the stored bytes of field i lie: file, its name, and byte in it. */
 void pstk__record_locate(const struct pstk__record *record, uint32_t i, uint32_t *file,
                          const char **name, uint64_t *offset);
+/* What an entry says of an image; its orientation is 1. */
+struct pstk__image_info pstk__field_image(const struct pstk__field_view *v);
+/* Compare an image's own header with its entry. Returns NULL, or how they differ, in `text`. */
+const char *pstk__field_image_differs(const struct pstk__field_view *v,
+                                      const struct pstk__image_info *info, char text[160]);
 /* 1 when the `gap` bytes before `end`, at most 16, are zero; 16 bytes before `end` can be read. */
 static inline int pstk__record_gap_is_zero(const uint8_t *end, uint32_t gap)
 {

@@ -271,12 +271,7 @@ static int image_info(const struct work *work, int upright,
                       struct pstk_error *err)
 {
     const struct pstk__field_view *v = work->view;
-    *info = (struct pstk__image_info){.encoding = v->encoding,
-                                      .width = v->width,
-                                      .height = v->height,
-                                      .orientation = 1,
-                                      .channels = v->channels,
-                                      .bit_depth = v->bit_depth};
+    *info = pstk__field_image(v);
     if (v->width == 0 || v->height == 0)
         return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                                  "image of %u x %u pixels", v->width, v->height);

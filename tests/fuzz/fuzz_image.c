@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_image: any bytes as an image file. What the probe takes is decoded, a box of it that the
- * bytes themselves choose, and then in full. No input may crash, hang, write past the sink's rows,
- * leave the arena used, need more than the stated scratch, or fail with a code outside the
- * contract.
+ * bytes themselves choose, and then in full; a mask also to its samples. No input may crash, hang,
+ * write past the sink's rows, leave the arena used, need more than the stated scratch, or fail with
+ * a code outside the contract.
  */
 #include "image/image.h"
 #include "image/jpeg/damaged.h"
+#include "image/mask.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,11 +70,31 @@ static int decode(struct decoders *d, const uint8_t *data, size_t size,
     return r;
 }
 
+/* What the probe of masks takes gives samples, or an error; it is checked as it is decoded. */
+static void decode_mask(const uint8_t *data, size_t size)
+{
+    struct pstk__image_info info;
+    struct pstk_error err;
+    if (pstk__mask_probe(data, size, MAX_PIXELS, &info, NULL) < 0)
+        return;
+    require(pstk__mask_known(info.encoding, info.channels) && info.width > 0 && info.height > 0);
+    pstk_error_init(&err, sizeof err);
+    const size_t n = (size_t)info.width * info.height * pstk__mask_sample_size(&info);
+    uint8_t *samples = malloc(n);
+    require(samples != NULL);
+    const int r = pstk__mask_decode(data, size, &info, samples, &err);
+    require(r == 0 || (r == PSTK_EBADMSG && err.message[0] != 0));
+    require(r < 0 || hash_of(samples, n) + 1 != 0 || n > 0); /* every byte is read, for MSan */
+    require(pstk__mask_check(data, size, &info, 1, &err) == r);
+    free(samples);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct decoders d;
     struct pstk__image_info info;
 
+    decode_mask(data, size);
     if (pstk__image_probe(data, size, MAX_PIXELS, &info, NULL) < 0)
         return 0;
     require(info.width > 0 && info.height > 0 && info.orientation >= 1 && info.orientation <= 8);

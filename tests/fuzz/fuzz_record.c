@@ -101,7 +101,7 @@ static void read_list(uint32_t kind, const uint8_t *data, size_t size)
             item.data + item.plain_size > data + size)
             abort();
         if (item.encoding)
-            pstk__list_check_image(&item, text);
+            pstk__list_check_image(kind, &item, text);
     }
     if (pstk__list_end(&list, text))
         abort();

@@ -36,12 +36,13 @@ SAMPLES = {0: {(0, False): (0,)},
            2: {(1, False): (1, 2, 4, 8, 16), (2, False): (8, 16), (3, False): (8, 16), (4, False): (8, 16),
                (1, True): (1, 2, 4, 8)},
            3: {(1, False): (8, 16), (3, False): (8, 16), (4, False): (8, 16)}}
-KINDS = "bytes utf8 image scalar ndarray boxes keypoints polygons rle utf8_list image_list bytes_list mask_list".split()
+KINDS = ("bytes utf8 image scalar ndarray mask boxes keypoints polygons rle utf8_list image_list bytes_list "
+         "mask_list").split()
 LISTS = [k for k in KINDS if k.endswith("_list")]
 ARRAYS = ("ndarray", "boxes", "keypoints", "polygons", "rle")
-WITH_OF = ("boxes", "keypoints", "polygons", "rle", "mask_list")
+WITH_OF = ("mask", "boxes", "keypoints", "polygons", "rle", "mask_list")
 WITH_COORDINATES = ("boxes", "keypoints", "polygons")
-WITH_SIDES = ("image", "image_list", "mask_list")
+WITH_SIDES = ("image", "mask", "image_list", "mask_list")
 SHAPES = {"boxes": r"0,4", "keypoints": r"0,[1-9]\d*,[23]", "polygons": r"0,2", "rle": r"0"}
 ATTRIBUTES = ("of", "rows", "splits", "form", "coordinates")
 INTEGERS = {"u8": "B", "i8": "b", "u16": "H", "i16": "h", "u32": "I", "i32": "i", "u64": "Q", "i64": "q"}
@@ -461,6 +462,7 @@ class Data:
         for f in self.fields:
             if f.kind == "rle" and values[f.name] is not None:
                 self.check_runs(where, f, values, sides[f.of])
+            need(f.kind != "mask" or sides[f.name] == sides[f.of], where, "mask", f.name, "of", sides[f.name])
 
     def check_runs(self, where, f, values, sides):
         runs, lengths = f.integers(values[f.name]), None
@@ -641,7 +643,8 @@ class Shard:
         self.need(depth in SAMPLES[encoding].get((channels, bool(flags & PALETTE)), ()), where, "channels", channels,
                   "bit depth", depth)
         self.need(codec != 2 or encoding == 1, where, "planes of encoding", encoding)
-        self.need((encoding != 0) == (f.kind == "image"), where, "encoding", encoding)
+        self.need((encoding != 0) == (f.kind in ("image", "mask")), where, "encoding", encoding)
+        self.need(f.kind != "mask" or (encoding in (2, 3) and channels == 1), where, "is no mask", encoding, channels)
         self.need((w != 0 and h != 0) if encoding else (w == h == 0 or f.kind in WITH_SIDES), where, "width and height")
         if codec == 0:
             self.need(plain_size == stored_size and plain_crc == stored_crc, where, "plain size")

@@ -99,6 +99,7 @@ FIELD_UTF8 = 2
 FIELD_IMAGE = 3
 FIELD_SCALAR = 4
 FIELD_NDARRAY = 5
+FIELD_MASK = 6
 FIELD_BOXES = 7
 FIELD_KEYPOINTS = 8
 FIELD_POLYGONS = 9
@@ -221,10 +222,10 @@ NAMES: dict[str, dict[str, int]] = {
                 "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
                 "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE},
     "field_kind": {"bytes": FIELD_BYTES, "utf8": FIELD_UTF8, "image": FIELD_IMAGE, "scalar": FIELD_SCALAR,
-                   "ndarray": FIELD_NDARRAY, "boxes": FIELD_BOXES, "keypoints": FIELD_KEYPOINTS,
-                   "polygons": FIELD_POLYGONS, "rle": FIELD_RLE, "utf8_list": FIELD_UTF8_LIST,
-                   "image_list": FIELD_IMAGE_LIST, "bytes_list": FIELD_BYTES_LIST,
-                   "mask_list": FIELD_MASK_LIST},
+                   "ndarray": FIELD_NDARRAY, "mask": FIELD_MASK, "boxes": FIELD_BOXES,
+                   "keypoints": FIELD_KEYPOINTS, "polygons": FIELD_POLYGONS, "rle": FIELD_RLE,
+                   "utf8_list": FIELD_UTF8_LIST, "image_list": FIELD_IMAGE_LIST,
+                   "bytes_list": FIELD_BYTES_LIST, "mask_list": FIELD_MASK_LIST},
     "form": {"none": FORM_NONE, "xyxy": FORM_XYXY, "xywh": FORM_XYWH, "cxcywh": FORM_CXCYWH},
     "coordinates": {"none": COORDINATES_NONE, "pixels": COORDINATES_PIXELS, "unit": COORDINATES_UNIT},
     "codec": {"none": CODEC_NONE, "zstd": CODEC_ZSTD, "planes": CODEC_PLANES},

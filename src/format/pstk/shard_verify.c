@@ -10,6 +10,7 @@
 #include "format/files.h"
 #include "image/image.h"
 #include "image/jpeg/damaged.h"
+#include "image/mask.h"
 #include "image/planes/decode.h"
 #include "format/pstk/column_verify.h"
 #include "format/pstk/shard.h"
@@ -381,17 +382,6 @@ static int decode_image(struct pstk__shard_verifier *verifier, const struct pstk
     return result < 0 ? result : 0;
 }
 
-/* The image's header has other samples than its entry says. */
-static int tell_samples(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                        uint32_t i, const struct pstk__image_info *info)
-{
-    const struct pstk__field_view *v = &record->fields[i];
-    return tell_field(
-        verifier, record, i, "the image has %u channels of %u bits%s, its record says %u of %u%s",
-        info->channels, info->bit_depth, info->has_palette ? " and a palette" : "", v->channels,
-        v->bit_depth, v->flags & PSTK__FIELD_PALETTE ? " and a palette" : "");
-}
-
 /* The image's own header against the record's entry, then the image itself if asked for. */
 static int check_image(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
                        uint32_t i, const void *plain, struct pstk_error *err)
@@ -399,6 +389,7 @@ static int check_image(struct pstk__shard_verifier *verifier, const struct pstk_
     const struct pstk__field_view *field_view = &record->fields[i];
     struct pstk__image_info info = {0};
     struct pstk_error why;
+    char text[160];
     if (field_view->encoding == PSTK_ENCODING_PIXELS) /* parsing compared size and samples */
         return 0;
     const struct pstk__image_decoder *decoder = pstk__image_decoder(field_view->encoding);
@@ -408,12 +399,8 @@ static int check_image(struct pstk__shard_verifier *verifier, const struct pstk_
     pstk_error_init(&why, sizeof why);
     if (decoder->probe(plain, field_view->plain_size, PSTK__MAX_PIXELS, &info, &why) < 0)
         return tell_field(verifier, record, i, "%s", why.message);
-    if (info.width != field_view->width || info.height != field_view->height)
-        return tell_field(verifier, record, i, "the image has %ux%u pixels, its record says %ux%u",
-                          info.width, info.height, field_view->width, field_view->height);
-    if (info.channels != field_view->channels || info.bit_depth != field_view->bit_depth ||
-        info.has_palette != ((field_view->flags & PSTK__FIELD_PALETTE) != 0))
-        return tell_samples(verifier, record, i, &info);
+    if (pstk__field_image_differs(field_view, &info, text))
+        return tell_field(verifier, record, i, "%s", text);
     if (field_view->codec == PSTK_CODEC_PLANES) {
         const uint32_t orientation = info.orientation;
         if (pstk__image_planes.probe(field_view->data, field_view->stored_size, PSTK__MAX_PIXELS,
@@ -427,30 +414,39 @@ static int check_image(struct pstk__shard_verifier *verifier, const struct pstk_
     return verifier->input->decode ? decode_image(verifier, record, i, plain, &info, err) : 0;
 }
 
+/* A mask, or one of a list: `v` says what it is. */
+static int check_mask(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
+                      uint32_t i, const void *plain, const struct pstk__field_view *v,
+                      struct pstk_error *err)
+{
+    const struct pstk__image_info info = pstk__field_image(v);
+    struct pstk_error why;
+    pstk_error_init(&why, sizeof why);
+    const int r = pstk__mask_check(plain, v->plain_size, &info, (int)verifier->input->decode, &why);
+    if (r == PSTK_ENOMEM)
+        return pstk__fail(err, r, PSTK_STAGE_DECODE, "%s", why.message);
+    return r < 0 ? tell_field(verifier, record, i, "%s", why.message) : 0;
+}
+
 /* An image of a list, which lies uncompressed in the record. */
 static int check_item(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
                       uint32_t i, const struct pstk__field_view *item, struct pstk_error *err)
 {
     char text[160];
-    struct pstk__image_info info = {.encoding = item->encoding,
-                                    .width = item->width,
-                                    .height = item->height,
-                                    .orientation = 1,
-                                    .channels = item->channels,
-                                    .bit_depth = item->bit_depth,
-                                    .has_palette = (item->flags & PSTK__FIELD_PALETTE) != 0};
-    const char *wrong = pstk__list_check_image(item, text);
-    if (wrong)
-        return tell_field(verifier, record, i, "an item is wrong: %s", wrong);
+    const struct pstk__image_info info = pstk__field_image(item);
+    const uint32_t kind = record->schema->fields[i].kind;
+    if (pstk__list_check_image(kind, item, text))
+        return tell_field(verifier, record, i, "an item is wrong: %s", text);
+    if (kind == PSTK_FIELD_MASK_LIST)
+        return check_mask(verifier, record, i, item->data, item, err);
     if (!verifier->input->decode || item->encoding == PSTK_ENCODING_PIXELS)
         return 0;
     struct summed summed = {
         .image = {pstk__image_decoder(item->encoding), item->data, item->plain_size, &info}};
-    const int result = open_image(verifier, &info, err);
-    if (result < 0)
-        return result;
-    const int decoded = decode_whole(verifier, record, i, &summed, err);
-    return decoded < 0 ? decoded : 0;
+    int result = open_image(verifier, &info, err);
+    if (result == 0)
+        result = decode_whole(verifier, record, i, &summed, err);
+    return result < 0 ? result : 0;
 }
 
 /* The images of a list, and the largest sides in its entry. */
@@ -485,6 +481,8 @@ static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk_
     verifier->values[i] = (struct pstk_value){plain, field_view->plain_size};
     if (field->kind == PSTK_FIELD_IMAGE)
         return check_image(verifier, record, i, plain, err);
+    if (field->kind == PSTK_FIELD_MASK)
+        return check_mask(verifier, record, i, plain, field_view, err);
     const char *wrong = pstk__value_check(field, plain, field_view->plain_size, text);
     if (wrong)
         return tell_field(verifier, record, i, "%s", wrong);
