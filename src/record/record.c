@@ -226,6 +226,8 @@ static const char *entry_wrong(const struct pstk__schema *schema, uint32_t i,
     if (v->codec == PSTK_CODEC_NONE &&
         (v->plain_size != v->stored_size || v->plain_crc != v->stored_crc))
         return "it is stored uncompressed, but its plain size or checksum differs";
+    if (v->codec == PSTK_CODEC_ZSTD && field->codec != PSTK_CODEC_ZSTD)
+        return "it is stored with zstd, but its field is not";
     if (v->codec == PSTK_CODEC_PLANES && field->codec != PSTK_CODEC_PLANES)
         return "it is stored as planes, but its field is not";
     if (v->codec == PSTK_CODEC_PLANES && v->encoding != PSTK_ENCODING_JPEG)

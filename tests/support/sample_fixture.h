@@ -84,6 +84,7 @@ static inline int view_compress(struct fixture *f, uint32_t field)
     v->stored_size = (uint32_t)n;
     v->stored_crc = pstk__crc32c(0, f->stored, (size_t)n);
     v->codec = PSTK_CODEC_ZSTD;
+    f->source.schema.fields[field].codec = PSTK_CODEC_ZSTD;
     return n < 0 ? -1 : 0;
 }
 

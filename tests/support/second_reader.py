@@ -191,6 +191,16 @@ def no_duplicates(pairs):
     return dict(pairs)
 
 
+def check_numbers(key, value):
+    need(not isinstance(value, (float, bool)), key, "is", value)
+    need(not isinstance(value, int) or (-131072 <= value <= 22 if key == "level" else 0 <= value < 1 << 63), key, value)
+    need(not isinstance(value, str) or "\0" not in value, key, "has a NUL")
+    for inner in value if isinstance(value, list) else ():
+        check_numbers(key, inner)
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        check_numbers(name, inner)
+
+
 def load_manifest(directory):
     with open(os.path.join(directory, "manifest.json"), "rb") as f:
         raw = f.read()
@@ -198,6 +208,7 @@ def load_manifest(directory):
     need(end, "manifest.json does not end with its checksum")
     need(int(end[1], 16) == crc32c(raw[:-22]), "manifest.json: checksum")
     m = json.loads(raw.decode("utf-8"), object_pairs_hook=no_duplicates)
+    check_numbers("manifest.json", {key: value for key, value in m.items() if key != "extra"})
     need(m.get("format") == "penstock", "manifest.json: format", m.get("format"))
     need(m.get("version") == 2, "manifest.json: version", m.get("version"))
     check_features(m)
@@ -479,7 +490,8 @@ class Data:
             data = f.read()
         need(len(data) == d["bytes"], d["file"], "size")
         need("%08x" % crc32c(data) == d["crc32c"], d["file"], "checksum")
-        need(d["field"] in [f.name for f in self.fields], d["file"], "field", d["field"])
+        need(d["field"] in [f.name for f in self.fields if f.codec == "zstd"], d["file"], "field", d["field"])
+        need(data[:4] == b"\x37\xa4\x30\xec" and any(data[4:8]), d["file"], "is no zstd dictionary with an ID")
         return data
 
     def verify(self):
@@ -649,7 +661,6 @@ class Shard:
         if codec == 0:
             self.need(plain_size == stored_size and plain_crc == stored_crc, where, "plain size")
             return stored
-        self.need(codec == 2 or stored_size < plain_size, where, "compressed, yet larger")
         plain = None
         if codec == 2 and ZSTD and self.data.planes:
             plain = second_planes.Planes(stored).rebuild(ZSTD)

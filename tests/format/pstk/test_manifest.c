@@ -681,6 +681,47 @@ TEST(an_empty_data_set_has_a_manifest)
     pstk__manifest_free(&back);
 }
 
+/* A manifest of `n` full shards and one of `rest` records. */
+static int make_large(struct pstk__manifest *m, uint32_t n, uint64_t rest)
+{
+    static const struct pstk_field field = {
+        .name = "a", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_U8};
+    memset(m, 0, sizeof *m);
+    int r = pstk__schema_init(&m->schema, &field, 1, NULL);
+    memset(m->identity, '0', 32);
+    m->n_parts = 1;
+    m->stats[0] = (struct pstk_field_stats){.max_stored_size = 1, .max_plain_size = 1};
+    for (uint32_t i = 0; r == 0 && i <= n; i++) {
+        char file[32];
+        snprintf(file, sizeof file, "s-%u.pstk", i);
+        const struct pstk__manifest_shard shard = {
+            .file = file, .n_records = i < n ? 0xffffffffull : rest, .bytes = 1ull << 44};
+        r = pstk__manifest_add_shard(m, &shard, NULL);
+    }
+    return r;
+}
+
+TEST(a_data_set_may_have_2_to_the_40_samples_and_no_more)
+{
+    struct pstk__manifest m, back;
+    char *bytes;
+    uint64_t size;
+    struct pstk_error err = {0};
+    CHECK_EQ(make_large(&m, 256, 256), 0);
+    CHECK_EQ(m.n_samples, 1ull << 40);
+    CHECK_EQ(pstk__manifest_print(&m, &bytes, &size, &err), 0);
+    CHECK_EQ(pstk__manifest_parse(&back, bytes, size, "m", &err), 0);
+    CHECK_EQ(back.n_samples, 1099511627776);
+    CHECK_EQ(back.bytes, 257ll << 44);
+    free(bytes);
+    pstk__manifest_free(&m);
+    pstk__manifest_free(&back);
+    CHECK_EQ(make_large(&m, 256, 257), 0);
+    CHECK_EQ(pstk__manifest_print(&m, &bytes, &size, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "n_samples: the shards have more than 2^40 records"));
+    pstk__manifest_free(&m);
+}
+
 TEST(what_breaks_an_invariant_is_not_printed)
 {
     struct pstk__manifest m;
@@ -786,6 +827,7 @@ int main(void)
         CASE(a_part_of_unknown_number_comes_back_as_it_was_printed),
         CASE(every_key_of_every_object_is_required),
         CASE(an_empty_data_set_has_a_manifest),
+        CASE(a_data_set_may_have_2_to_the_40_samples_and_no_more),
         CASE(what_breaks_an_invariant_is_not_printed),
         CASE(names_and_notes_that_are_not_utf8_are_refused),
         CASE(deep_nesting_is_refused_not_followed),
