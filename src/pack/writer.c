@@ -19,6 +19,7 @@
 #include "pack/descriptions.h"
 #include "pack/merge.h"
 #include "pack/shard_writer.h"
+#include "pack/task_settings.h"
 #include "format/pstk/tally.h"
 #include "record/axes.h"
 #include "record/list.h"
@@ -137,28 +138,6 @@ static int invalid(struct pstk_error *err, const char *name, uint64_t value, con
                       name, value, advice);
 }
 
-/* Check what makes a writer that of a task, or one that commits the parts of tasks. */
-static int check_task(const struct pstk_writer_settings *s, struct pstk_error *err)
-{
-    if (s->pack_id && !pstk__pack_id_ok(s->pack_id))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "pack_id: value is '%.64s'; must be 32 lower-case hex digits",
-                          s->pack_id);
-    if (s->pack_id && (s->part || s->n_parts > 1))
-        return invalid(err, "n_parts", s->n_parts,
-                       "0 with a pack_id, whose parts have a task in place of a number");
-    if (s->task && !s->pack_id)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "pack_id: value is NULL; must be the id of the pack that task %.64s is of", s->task);
-    if (s->task && !pstk__task_key_ok(s->task))
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                          "task: value is '%.220s'; must be 1 to %d of the characters A-Z a-z 0-9 "
-                          "_ . : = / -",
-                          s->task, PSTK__TASK_KEY_MAX);
-    return s->attempt && !s->task ? invalid(err, "attempt", s->attempt, "0 without a task") : 0;
-}
-
 static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err)
 {
     if (!s->path || !*s->path)
@@ -172,7 +151,7 @@ static int check_settings(struct pstk_writer_settings *s, struct pstk_error *err
     if (s->field_size < offsetof(struct pstk_field, codec))
         return invalid(err, "field_size", s->field_size,
                        "as pstk_writer_settings_init sets it (call that first)");
-    int r = check_task(s, err);
+    int r = pstk__task_settings_check(s, err);
     if (r < 0)
         return r;
     s->n_parts = s->task ? 0 : s->n_parts ? s->n_parts : 1;
@@ -234,17 +213,6 @@ static int is_encoded(const struct pstk__schema *schema)
     return 0;
 }
 
-/* Copy what check_task found to be right. */
-static void copy_task(struct pstk_writer *w, const struct pstk_writer_settings *s)
-{
-    struct pstk__task *task = &w->manifest.task;
-    if (s->pack_id)
-        memcpy(s->task ? task->pack_id : w->pack_id, s->pack_id, PSTK__PACK_ID_SIZE);
-    if (s->task)
-        memcpy(task->key, s->task, strlen(s->task));
-    task->attempt = s->attempt;
-}
-
 static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *s,
                       struct pstk_error *err)
 {
@@ -255,7 +223,10 @@ static int open_parts(struct pstk_writer *w, const struct pstk_writer_settings *
     w->on_kept_user = s->on_kept_user;
     m->part = s->part;
     m->n_parts = s->n_parts;
-    copy_task(w, s);
+    if (s->task)
+        pstk__task_settings_copy(&m->task, s);
+    else if (s->pack_id)
+        memcpy(w->pack_id, s->pack_id, PSTK__PACK_ID_SIZE);
     int r = copy_schema(&m->schema, s, err);
     if (r == 0)
         r = pstk__manifest_set_note(m, s->note, err);
