@@ -89,7 +89,8 @@ static uint64_t look_at_files(struct patient *patient)
     char n[UNIT_SIZE];
     const char *what = strcmp(files_noun(&patient->info), "file") == 0 ? "files" : "shards";
     pstk_dataset_check(patient->dataset, on_bad_file, &bad, NULL);
-    unit_count(n, files_count(&patient->info));
+    const uint64_t n_columns = patient->info.n_shards * pstk_dataset_n_columns(patient->dataset);
+    unit_count(n, files_count(&patient->info) + (bad.n ? n_columns : 0));
     if (bad.n == 0) {
         find(patient->checkup, what, FINDING_OK,
              "%s, readable, with the sizes that the data set says", n);

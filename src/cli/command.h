@@ -30,6 +30,7 @@ struct command {
 
 extern const struct command command_pack;
 extern const struct command command_merge;
+extern const struct command command_column;
 extern const struct command command_info;
 extern const struct command command_verify;
 extern const struct command command_get;

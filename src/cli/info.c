@@ -109,6 +109,22 @@ static struct json_t *field_json(const struct pstk_field *field,
     return object;
 }
 
+/* Return a list of the side columns. */
+static struct json_t *columns_json(const struct pstk_dataset *dataset)
+{
+    struct json_t *columns = json_make_array();
+    struct pstk_column_info info = {.size = sizeof info};
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
+        struct json_t *object = json_make_object();
+        json_put_text(object, "name", info.name);
+        json_put_text(object, "dtype", pstk_dtype_name(info.dtype));
+        json_put_text(object, "fact", option_choice_name(names_column_fact, info.fact));
+        json_put_count(object, "bytes", info.bytes);
+        json_append(columns, object);
+    }
+    return columns;
+}
+
 static int print_json(struct info *all)
 {
     const struct pstk_dataset_info *info = &all->info;
@@ -130,6 +146,7 @@ static int print_json(struct info *all)
             json_append(fields, field_json(&field, &stats));
     }
     json_put(object, "fields", fields);
+    json_put(object, "columns", columns_json(dataset));
     json_put_count(object, "n_classes", info->n_names);
     classes = json_make_array();
     for (uint64_t i = 0; i < info->n_names; i++)
@@ -196,6 +213,25 @@ static void print_field(const struct pstk_field *field, const struct pstk_field_
     print_ratio(stats);
 }
 
+/* Print the side columns, a line each. */
+static void print_columns(const struct pstk_dataset *dataset)
+{
+    struct pstk_column_info info = {.size = sizeof info};
+    char bytes[UNIT_SIZE];
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
+        struct pstk_field field;
+        if (i == 0)
+            printf("\n  %-12s  %-12s  %10s  values\n", "column", "dtype", "bytes");
+        printf("  %-12s  %-12s  %10s  ", info.name, pstk_dtype_name(info.dtype),
+               unit_bytes(bytes, (double)info.bytes));
+        if (info.fact == PSTK_COLUMN_ADDED ||
+            pstk_dataset_get_field(dataset, info.field, &field, NULL) < 0)
+            puts("added");
+        else
+            printf("%s of %s\n", option_choice_name(names_column_fact, info.fact), field.name);
+    }
+}
+
 static void print_line(const char *what, const char *text)
 {
     printf("  %-9s ", what);
@@ -229,6 +265,7 @@ static void print_text(const struct info *all)
         if (pstk_dataset_get_field(dataset, i, &field, &stats) == 0)
             print_field(&field, &stats);
     }
+    print_columns(dataset);
     labels_print(&all->labels, dataset, all->all);
 }
 
@@ -386,8 +423,9 @@ const struct command command_info = {
     .name = "info",
     .summary = "print what a data set holds",
     .operands = "DATA",
-    .text = "Print what a data set holds: samples, shards, bytes, note and fields; how its images "
-            "are stored (as planes, as they came, or as pixels), and how many of its JPEGs come "
+    .text = "Print what a data set holds: samples, shards, bytes, note, fields and side columns; "
+            "how its images are stored (as planes, as they came, or as pixels), and how many of "
+            "its JPEGs come "
             "back byte for byte; its classes, with the samples of each where the data set has at "
             "most 10,000.\n"
             "\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* merge: join the parts that several packs wrote into one data set. */
 #include <stdio.h>
+#include <string.h>
 
 #include <penstock/format.h>
 
@@ -28,7 +29,27 @@ static const struct option_row table[] = {
     OPTION_JSON("print one JSON object"),
     OPTION_END};
 
-static int report(const char *out, uint32_t n_parts, double seconds, int json)
+/* Report the columns of a part that the merged data set lacks. An empty part cannot be opened: it
+ * has none to lose. */
+static void report_lost(const char *part, const struct pstk_dataset *merged)
+{
+    struct pstk_dataset *dataset;
+    struct pstk_column_info info = {.size = sizeof info}, kept = info;
+    if (pstk_dataset_open(&dataset, part, NULL) < 0)
+        return;
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
+        uint32_t k = 0;
+        while (pstk_dataset_get_column_info(merged, k, &kept) == 0 &&
+               strcmp(kept.name, info.name) != 0)
+            k++;
+        if (k == pstk_dataset_n_columns(merged))
+            message_say("column %s of %s was left out: not all parts have it", info.name, part);
+    }
+    pstk_dataset_close(&dataset);
+}
+
+static int report(const char *out, const char *const *parts, uint32_t n_parts, double seconds,
+                  int json)
 {
     struct pstk_dataset_info info = {.size = sizeof info};
     struct pstk_dataset *dataset;
@@ -38,6 +59,8 @@ static int report(const char *out, uint32_t n_parts, double seconds, int json)
     if (pstk_dataset_open(&dataset, out, &err) < 0)
         return status_refuse(&err, out);
     int r = pstk_dataset_get_info(dataset, &info);
+    for (uint32_t i = 0; i < n_parts; i++)
+        report_lost(parts[i], dataset);
     pstk_dataset_close(&dataset);
     if (r < 0)
         return status_of_code(r);
@@ -99,7 +122,7 @@ static int merge(struct merge *m, const char *const *parts, uint32_t n_parts)
         return say_stopped(m);
     if (r < 0)
         return output_refuse(&err, m->out);
-    int status = report(m->out, n_parts, unit_now() - start, m->json);
+    int status = report(m->out, parts, n_parts, unit_now() - start, m->json);
     if (status)
         message_say("%s was merged all the same, whole", m->out);
     else if (interrupt_seen())

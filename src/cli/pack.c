@@ -35,6 +35,7 @@ enum {
     OPT_PACK_ID,
     OPT_TASK,
     OPT_ATTEMPT,
+    OPT_NO_COLUMNS,
     OPT_SKIP_BAD,
     OPT_OVERWRITE,
     OPT_JSON
@@ -70,6 +71,9 @@ static const struct option_row table[] = {
      .value = "N",
      .initial = "0",
      .text = "number of this attempt at the task; merge takes only one attempt at each"},
+    {.name = "no-columns",
+     .code = OPT_NO_COLUMNS,
+     .text = "make no side columns of classes and sizes, which take 4 to 8 bytes a sample each"},
     {.name = "skip-bad",
      .code = OPT_SKIP_BAD,
      .text = "skip files that were read but cannot be packed, and list them; a file that cannot "
@@ -113,7 +117,7 @@ struct pack {
     uint32_t n_threads, part, n_parts;
     struct task task; /* its part has no number: part 0 of 1 of SRC */
     struct form form;
-    int skip_bad, overwrite, json;
+    int no_columns, skip_bad, overwrite, json;
 
     struct tree tree;
     uint64_t first, n;          /* slice of tree.files */
@@ -173,6 +177,9 @@ static int set_option(struct pack *pack, int code, const char *value)
     case OPT_ATTEMPT:
         return option_count32("--attempt", value, (struct range){0, UINT32_MAX},
                               &pack->task.attempt);
+    case OPT_NO_COLUMNS:
+        pack->no_columns = 1;
+        return 0;
     case OPT_SKIP_BAD:
         pack->skip_bad = 1;
         return 0;
@@ -224,6 +231,7 @@ static int open_writer(struct pack *pack)
     s.n_threads = pack->n_threads;
     s.shard_size = pack->shard_size;
     s.overwrite = (uint32_t)pack->overwrite;
+    s.columns = (uint32_t)pack->no_columns;
     s.note = form_note(&pack->form, note);
     s.names = (const char *const *)pack->tree.classes;
     s.n_names = pack->tree.n_classes;

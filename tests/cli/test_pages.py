@@ -194,8 +194,8 @@ def zsh_is_given_every_option_and_value(world):
         del found["help"]
         expect(found, {name: (value is not None, words_of(value))
                        for name, value in options_of(command).items()}, command)
-        expect(operands, {"get": ["_files -/", " ", "_penstock_fields"], "doctor": ["_files"]}.get(
-            command, ["_files -/"]), command)
+        expect(operands, {"get": ["_files -/", " ", "_penstock_fields"], "column": ["_files -/", " ", "_files"],
+                          "doctor": ["_files"]}.get(command, ["_files -/"]), command)
 
 
 @test

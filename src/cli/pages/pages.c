@@ -39,10 +39,12 @@ size_t pages_operands(const struct command *command, enum pages_operand kinds[PA
     size_t n = 0;
     for (const char *word = command->operands; *word && n < PAGES_OPERANDS; n++) {
         const size_t length = strcspn(word, " ");
-        kinds[n] = strncmp(word, "[PATH]", length) == 0  ? PAGES_PATH
-                   : strncmp(word, "ID", length) == 0    ? PAGES_NUMBER
-                   : strncmp(word, "FIELD", length) == 0 ? PAGES_FIELD
-                                                         : PAGES_FOLDER;
+        kinds[n] = strncmp(word, "[PATH]", length) == 0       ? PAGES_PATH
+                   : strncmp(word, "[FILE.npy]", length) == 0 ? PAGES_PATH
+                   : strncmp(word, "ID", length) == 0         ? PAGES_NUMBER
+                   : strncmp(word, "NAME", length) == 0       ? PAGES_NUMBER
+                   : strncmp(word, "FIELD", length) == 0      ? PAGES_FIELD
+                                                              : PAGES_FOLDER;
         word += length + strspn(word + length, " ");
     }
     return n;

@@ -25,7 +25,8 @@ size_t pages_clause(const struct option_row *row);
 /* Return 1 when the option's value is a path. */
 int pages_is_file(const struct option_row *row);
 
-/* The kind of an operand, which follows from its name: "DATA" is a folder. */
+/* The kind of an operand, which follows from its name: "DATA" is a folder. A number, and a name
+ * that the user chooses, have no completion. */
 enum pages_operand { PAGES_FOLDER, PAGES_PATH, PAGES_NUMBER, PAGES_FIELD };
 #define PAGES_OPERANDS 4
 
