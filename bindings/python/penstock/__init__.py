@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .installed import get_include, get_library
     from .packing.pack import PackError, SchemaError, pack
     from .packing.task import Task
+    from .packing.schema import Boxes, Keypoints, Polygons, Rle
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
 
@@ -49,13 +50,14 @@ _LATER = {"Dataset": "dataset", "MissingPackageError": "_optional", "show": "she
           **dict.fromkeys(("get_include", "get_library"), "installed"),
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
           "Task": "packing.task",
+          **dict.fromkeys(("Boxes", "Keypoints", "Polygons", "Rle"), "packing.schema"),
           **dict.fromkeys(("Field", "FieldError", "Writer", "merge"), "packing.writer")}
 
-__all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
+__all__ = ["Batch", "BatchInfo", "Boxes", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
            "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
-           "InterruptedLoaderError", "Loader", "MissingLibraryError", "MissingPackageError",
-           "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Ragged", "Ranks",
-           "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError", "TupleBatch",
+           "InterruptedLoaderError", "Keypoints", "Loader", "MissingLibraryError", "MissingPackageError",
+           "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Polygons", "Ragged",
+           "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError", "TupleBatch",
            "UnsupportedError", "Writer", "__version__", "get_include", "get_library", "image", "merge", "pack",
            "ragged", "record_stream", "scalar", "show", "tensor"]
 __all__ += ops.__all__

@@ -300,9 +300,9 @@ _NODES = (
           lambda names, values: Batch(zip(names, values))),
     _Node(TupleBatch, "sequence", lambda batch: tuple(range(len(batch))), tuple,
           lambda _numbers, values: TupleBatch(values)),
-    _Node(tensors.Ragged, "attribute", lambda _ragged: _RAGGED,
+    _Node(tensors.Ragged, "attribute", lambda ragged: (*_RAGGED, ragged.list_kind),
           lambda ragged: tuple(getattr(ragged, name) for name in _RAGGED),
-          lambda _names, values: tensors.Ragged(*values)),
+          lambda names, values: tensors.Ragged(*values, list_kind=names[len(_RAGGED)])),
 )
 
 
@@ -457,5 +457,5 @@ def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> 
             shape, strides = (tuple(values[i] for i in (0, 3, 1, 2)) for values in (shape, strides))
         ragged = given.kind in (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED)
         found.append(tensors.Layout(name, given.dtype, shape, strides, _c.lib.pstk_dtype_size(given.dtype),
-                                    ragged, not turned, device))
+                                    ragged, not turned, device, output.list_kind))
     return tuple(found)

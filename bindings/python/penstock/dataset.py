@@ -4,6 +4,7 @@ map-style data set. penstock.Loader is faster for training."""
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
 import os
 import struct
@@ -17,13 +18,11 @@ from .catalog import DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .errors import SettingsError
 from .hints import explains, near_or_all
-from .packing.schema import Field
+from .lists import bytes_at, pixels_of, read
+from .packing.schema import LIST_KINDS, Field, of_some
 
 __all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
 
-# ctypes.string_at takes a C int for the size.
-_bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
-    ("PyBytes_FromStringAndSize", ctypes.pythonapi))
 ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so an image keeps its size
 
 
@@ -49,7 +48,7 @@ class _Handle:
         errors.check(_c.lib.pstk_dataset_get(self.pointer, sample_id, field, byref(data), byref(size),
                                              byref(info), byref(error)), error)
         try:
-            return _bytes_at(data, size.value), info
+            return bytes_at(data, size.value), info
         finally:
             _c.lib.pstk_free(data)
 
@@ -96,19 +95,14 @@ def _decoder(field: Field) -> Callable[[bytes], Any]:
         return _array_decoder(field)
     if field.kind == "utf8":
         return bytes.decode
+    if field.is_list:
+        return functools.partial(read, LIST_KINDS[field.kind])
     if field.kind == "bfloat16":
         return lambda data: struct.unpack("<f", b"\0\0" + data)[0]
     if field.is_scalar:
         unpack = struct.Struct("<" + DTYPES[field.kind].format).unpack
         return lambda data: unpack(data)[0]
     return bytes
-
-
-def _pixels(data: bytes, info: _c.ValueInfo) -> Any:
-    """Return the array of a decoded image, as it is stored."""
-    needed("numpy", "reading pixels")
-    channels = () if info.channels == 1 else (info.channels,)
-    return _array(data, "<u2" if info.bit_depth == 16 else "u1", (info.height, info.width, *channels))
 
 
 def _as_rgb(pixels: Any) -> Any:
@@ -135,7 +129,7 @@ def decoded(data: bytes) -> Any:
     errors.check(_c.lib.pstk_image_convert(data, len(data), byref(how), byref(out), byref(size), byref(width),
                                            byref(height), byref(error)), error)
     try:
-        return _array(_bytes_at(out, size.value), "u1", (height.value, width.value, 3))
+        return _array(bytes_at(out, size.value), "u1", (height.value, width.value, 3))
     finally:
         _c.lib.pstk_free(out)
 
@@ -150,7 +144,8 @@ class Dataset:
     Types: bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their own memory
     (bfloat16: the dtype of ml_dtypes if that is installed, else the bits as uint16). Images -> the bytes of the
     JPEG or PNG file that was packed; with decode=True uint8 [height, width, 3]. Images stored as pixels -> uint8 or
-    uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3].
+    uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3]. Lists ->
+    lists of such items; of masks always as they are stored.
 
     path: the data set's directory. fields: read only these. decode: decode images, in full, as Pillow does.
 
@@ -225,12 +220,14 @@ class Dataset:
     def _read(self, handle: _Handle, sample_id: int, name: str) -> Any:
         number, decode = self._readers[name]
         data, info = handle.read(sample_id, number)
+        if self._decode and self._fields[name].field.kind == "image_list":
+            return [_as_rgb(item) if not isinstance(item, bytes) else decoded(item) for item in decode(data)]
         is_pixels = info.encoding == _c.ENCODING_PIXELS
         if is_pixels and not self._decode:
-            return _pixels(data, info)
+            return pixels_of(data, info)
         if self._decode and info.encoding != _c.ENCODING_NONE:
             try:
-                return _as_rgb(_pixels(data, info)) if is_pixels else decoded(data)
+                return _as_rgb(pixels_of(data, info)) if is_pixels else decoded(data)
             except errors.PenstockError as error:
                 error.args = (f"sample {sample_id}, field {name}: {error}",)
                 error.sample_id = sample_id
@@ -302,8 +299,8 @@ class Dataset:
 
     @property
     def schema(self) -> dict[str, Field]:
-        """The schema, as penstock.Writer takes it."""
-        return {name: self._fields[name].field for name in self._names}
+        """The schema, as penstock.Writer takes it. Without their image, boxes and others are plain arrays."""
+        return of_some({name: self._fields[name].field for name in self._names})
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -71,4 +71,4 @@ def ambiguous(dtype: Any) -> str:
     name = dtype_name(dtype)
     if name not in _AMBIGUOUS:
         return ""
-    return f" (NumPy and PyTorch differ in the size of {name}: give {_AMBIGUOUS[name]})"
+    return f" (write {_AMBIGUOUS[name]}: NumPy and PyTorch differ in the size of {name})"

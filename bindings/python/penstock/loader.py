@@ -604,5 +604,5 @@ class Loader(Hints):
             return self._convert(tensor)
         data, offsets = self._convert(tensor.data), self._convert(tensor.offsets)
         if tensor.device_offsets is tensor.offsets:
-            return tensors.Ragged(data, offsets, offsets)
-        return tensors.Ragged(data, offsets, self._convert(tensor.device_offsets))
+            return tensors.Ragged(data, offsets, offsets, tensor.list_kind)
+        return tensors.Ragged(data, offsets, self._convert(tensor.device_offsets), tensor.list_kind)

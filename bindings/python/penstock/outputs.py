@@ -20,6 +20,7 @@ from .elsewhere import ADVICE, IMAGE_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, hint, near
 from .ops import Normalize, Op
+from .packing.schema import LIST_KINDS
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
 
@@ -58,6 +59,7 @@ class Output:
     exif_orientation: bool = False
     bytes_per_batch: int = member(default=0)
     channels: int = member(default=0)
+    list_kind: int = member(default=0)  # enum pstk_field_kind of a list field; else 0
 
     def __repr__(self) -> str:
         parts = [repr(self.field)]
@@ -180,7 +182,8 @@ def ragged(field: str, bytes_per_batch: int = 0) -> Output:
 
     For an array field whose only variable dimension is the first, data is [items, shape...] of its dtype (token
     ids: [items]; boxes: [items, 4]). For text, bytes, images and other arrays it is [bytes] of uint8, as stored.
-    An array with several variable dimensions begins with its shape, a uint64 for each dimension.
+    An array with several variable dimensions begins with its shape, a uint64 for each dimension. Of lists, tolist()
+    gives lists of their items; data has their bytes as stored.
     bytes_per_batch: room in each slot; 0 is batch_size times the largest value of the field.
     """
     size = _whole("ragged", "bytes_per_batch", bytes_per_batch, 2**64 - 1)
@@ -240,6 +243,8 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
         info = _field(catalog, value.field)
         _check_kind(value, info)
         shape = info.field.shape
+        if info.field.is_list and value.kind == _c.OUTPUT_BYTES:
+            return replace(value, list_kind=LIST_KINDS[info.field.kind])
         if value.kind == _c.OUTPUT_BYTES and shape and shape[0] is None and None not in shape[1:]:
             return replace(value, kind=_c.OUTPUT_RAGGED)
         return value

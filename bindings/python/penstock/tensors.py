@@ -20,7 +20,7 @@ from ctypes import POINTER, PYFUNCTYPE, Structure, byref, c_char_p, c_int32, c_i
     c_uint64, c_void_p, py_object
 from typing import Any, NamedTuple
 
-from . import _c, errors, streams
+from . import _c, errors, lists, streams
 from .dtypes import DTYPE_NAMES, DTYPES
 
 __all__ = ["Ragged", "Tensor"]
@@ -108,6 +108,7 @@ class Layout(NamedTuple):
     ragged: bool
     contiguous: bool  # as in C; channels_last is not
     device: tuple[int, int]
+    list_kind: int = 0  # enum pstk_field_kind of a list field; else 0
 
 
 _TYPESTRS = {_c.U8: "|u1", _c.I8: "|i1", _c.U16: "<u2", _c.I16: "<i2", _c.U32: "<u4", _c.I32: "<i4",
@@ -296,12 +297,14 @@ class Ragged:
 
     data: [items] of uint8, of a field of bytes, or [items, shape...] of an array whose first dimension is
     variable. offsets: [B + 1] of int64, on the host. device_offsets: the same where data is.
-    len(), iteration and [i] are of rows, which are views of data.
+    len(), iteration and [i] are of rows, which are views of data. list_kind: enum pstk_field_kind of a list field,
+    whose rows are the bytes of lists; else 0.
     """
 
     data: Any
     offsets: Any
     device_offsets: Any
+    list_kind: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -330,7 +333,8 @@ class Ragged:
         return f"<penstock.Ragged {counted_rows(self)}, {dtype} {list(getattr(self.data, 'shape', []))}>"
 
     def tolist(self) -> list[Any]:
-        """Copies of all rows: bytes where data is of uint8, else lists of numbers."""
+        """Copies of all rows: bytes where data is of uint8, else lists of numbers. Rows of a list field are lists:
+        of str, or of bytes, of files, too, or of arrays of pixels."""
         data = self.data
         if hasattr(data, "cpu"):
             data = data.cpu()
@@ -342,7 +346,8 @@ class Ragged:
         else:
             whole = data.read() if isinstance(data, Tensor) else bytes(memoryview(data.numpy())) \
                 if hasattr(data, "numpy") else bytes(data)
-        return [whole[a:b] for a, b in zip(ends, ends[1:])]
+        rows = [whole[a:b] for a, b in zip(ends, ends[1:])]
+        return [lists.read(self.list_kind, row) for row in rows] if self.list_kind else rows
 
     def to(self, *args: Any, **keywords: Any) -> Ragged:
         """PyTorch's: data and device_offsets moved, by their to(...); offsets stays on the host. This one,
@@ -350,7 +355,7 @@ class Ragged:
         data, device_offsets = (part.to(*args, **keywords) for part in (self.data, self.device_offsets))
         if data is self.data and device_offsets is self.device_offsets:
             return self
-        return Ragged(data, self.offsets, device_offsets)
+        return Ragged(data, self.offsets, device_offsets, self.list_kind)
 
     def record_stream(self, stream: Any) -> None:
         """Let a further stream use data and device_offsets: see penstock.record_stream."""
@@ -384,18 +389,18 @@ def find(share: Share, layouts: tuple[Layout, ...], n_valid: int) -> list[Any]:
         given = batch.tensors[index]
         tensor = Tensor(share, index, layout, given.data)
         if layout.ragged:
-            found.append(_find_ragged(tensor, given, n_valid))
+            found.append(_find_ragged(tensor, given, n_valid, layout.list_kind))
         else:
             found.append(tensor if whole else tensor.cut(n_valid))
     return found
 
 
-def _find_ragged(tensor: Tensor, given: Any, n_valid: int) -> Ragged:
+def _find_ragged(tensor: Tensor, given: Any, n_valid: int, list_kind: int) -> Ragged:
     tensor.cut(given.shape[0])
     offsets = _offsets(tensor, given.offsets, n_valid, (DL_CPU, 0))
     if not given.device_offsets:
-        return Ragged(tensor, offsets, offsets)
-    return Ragged(tensor, offsets, _offsets(tensor, given.device_offsets, n_valid, tensor.device))
+        return Ragged(tensor, offsets, offsets, list_kind)
+    return Ragged(tensor, offsets, _offsets(tensor, given.device_offsets, n_valid, tensor.device), list_kind)
 
 
 def _offsets(tensor: Tensor, at: Any, n_valid: int, device: tuple[int, int]) -> Tensor:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import dataclasses
 import functools
 import glob
 import itertools
@@ -235,7 +236,9 @@ def _is_text(item: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Images as Hugging Face keeps them, {"bytes": ..., "path": ...}, become the file's bytes."""
+    """Images as Hugging Face keeps them, {"bytes": ..., "path": ...}, become the file's bytes; in lists, too."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [_plain(item) for item in value]
     if isinstance(value, dict) and set(value) == {"bytes", "path"}:
         if value["bytes"] is not None or value["path"] is None:
             return value["bytes"]
@@ -309,6 +312,11 @@ class HuggingFaceDataset:
         for name, feature in dataset.features.items():
             if isinstance(feature, module.Image):
                 dataset = dataset.cast_column(name, module.Image(decode=False))
+            elif isinstance(getattr(feature, "feature", None), module.Image):  # a list of images
+                files = dataclasses.replace(feature, feature=module.Image(decode=False))
+                dataset = dataset.cast_column(name, files)
+            elif isinstance(feature, list) and len(feature) == 1 and isinstance(feature[0], module.Image):
+                dataset = dataset.cast_column(name, [module.Image(decode=False)])
         self._dataset = dataset
 
     def __len__(self) -> int:

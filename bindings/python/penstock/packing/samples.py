@@ -226,6 +226,35 @@ def _not_all_images(name: str, values: Sequence[Any], are: Sequence[bool], where
         f"out, or declare what the field is, such as schema={{{name!r}: 'bytes', ...}})")
 
 
+def _are_lists(values: Sequence[Any]) -> bool:
+    """Are they all lists, or arrays, of texts, bytes or images, and empty lists among such?"""
+    def has_items(value: Any) -> bool:
+        if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "S") and len(value.shape) == 1:
+            return True
+        return isinstance(value, (list, tuple)) and any(
+            isinstance(item, (str, bytes, bytearray)) or _is_image(item) for item in value)
+
+    def is_list(value: Any) -> bool:
+        return isinstance(value, (list, tuple)) or has_items(value)
+
+    return all(map(is_list, values)) and any(map(has_items, values))
+
+
+def _list_field(name: str, values: Sequence[Any], where: _Where) -> Field:
+    """The list field that holds all these lists."""
+    items = [plain_text(item) for value in values for item in value]
+    image = [_is_image(item) for item in items]
+    if all(image):
+        return Field("image_list")
+    if all(isinstance(item, str) for item in items):
+        return Field("utf8_list")
+    if all(isinstance(item, (bytes, bytearray)) for item in items) and not any(image):
+        return Field("bytes_list")
+    kinds = sorted({_shown(item) if not is_image else "an image" for item, is_image in zip(items, image)})
+    raise SchemaError(f"field {name}: the lists of the samples have {', '.join(kinds[:4])}; must be lists of text, of "
+                      "bytes, or of images alone")
+
+
 def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
     """The field that holds all these values."""
     values = [plain_text(value) for value in values]
@@ -244,6 +273,8 @@ def _field_of(name: str, values: Sequence[Any], where: _Where) -> Field:
         return Field("int64")
     if all(isinstance(v, (int, float)) and not is_array(v) for v in values):
         return Field("float64")
+    if _are_lists(values):
+        return _list_field(name, values, where)
     if all(is_array(v) or isinstance(v, (list, tuple)) for v in values):
         try:
             return _array_field(name, values, where)

@@ -8,24 +8,33 @@ A schema is a dict {name: field}, in the order in which records store them. A fi
     "int64", "float32" ...  one number of that type (NumPy's names; also "bfloat16")
     ("uint16", (1024,))     an array of fixed shape
     ("int32", (None, 4))    an array; None: this dimension differs from record to record
+    ["utf8"], list[str]     a list of texts; also ["bytes"], ["image"] and ["mask"]
+    Boxes(), Keypoints(17), Polygons(), Rle()
+                            what belongs to an image: arrays whose meaning the data set states
 """
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Union
+from typing import Any, Union, get_args, get_origin
 
 from .. import _c
 from ..dtypes import DTYPES, DTYPE_NAMES, ambiguous, dtype_name, parse
 from ..errors import SettingsError
 from ..hints import near
 
-__all__ = ["Field", "FieldLike", "Schema", "schema_of"]
+__all__ = ["Boxes", "Field", "FieldLike", "Keypoints", "Polygons", "Rle", "Schema", "schema_of"]
 
+# Arrays with a meaning.
+MEANINGS = {name: _c.NAMES["field_kind"][name] for name in ("boxes", "keypoints", "polygons", "rle")}
 # Those without a dtype; messages list images first.
 PLAIN_KINDS = {"image": _c.FIELD_IMAGE, **{name: code for name, code in _c.NAMES["field_kind"].items()
-                                           if code not in (_c.FIELD_SCALAR, _c.FIELD_NDARRAY)}}
+                                           if code not in (_c.FIELD_SCALAR, _c.FIELD_NDARRAY, *MEANINGS.values())}}
+LIST_KINDS = {name: code for name, code in PLAIN_KINDS.items() if name.endswith("_list")}
+_WITH_OF = (*MEANINGS, "mask", "mask_list")
+_WORDS = {"form": {name: code for name, code in _c.NAMES["form"].items() if code},
+          "coordinates": {name: code for name, code in _c.NAMES["coordinates"].items() if code}}
 CODECS = _c.NAMES["codec"]
 # What others call them.
 _OTHERS = {
@@ -69,6 +78,16 @@ def _kind_name(kind: Any) -> str:
     return found
 
 
+def _list_kind(item: Any) -> str:
+    """"utf8_list", ... of the kind of its items."""
+    name = item if isinstance(item, str) and item + "_list" in LIST_KINDS else _kind_name(item)
+    if name + "_list" not in LIST_KINDS:
+        known = ", ".join(kind.removesuffix("_list") for kind in LIST_KINDS)
+        raise SettingsError(f"kind: value is a list of {name}; must be a list of {known} (for numbers declare an "
+                            f"array, such as ({name!r}, (None,)))")
+    return name + "_list"
+
+
 def _dimension(value: Any) -> int | None:
     if value is None or value in (0, -1):
         return None
@@ -82,7 +101,8 @@ def _dimension(value: Any) -> int | None:
 class Field:
     """One field of a schema.
 
-    kind: "image", "bytes", "utf8", or a dtype: its name, a NumPy or torch dtype, int, float.
+    kind: "image", "bytes", "utf8", or a dtype: its name, a NumPy or torch dtype, int, float. Lists: "utf8_list",
+        "bytes_list", "image_list" and "mask_list", or list[str], list[bytes].
     shape: of an array; None in it: this dimension differs from record to record. Without it a dtype is a
         scalar.
     codec: how values are stored. "planes" (images, the default for them): re-encodes JPEG coefficients,
@@ -90,6 +110,12 @@ class Field:
         "zstd", with a dictionary where values are small. "none".
     level: of zstd (0: 3); planes: 1 stores the few JPEGs that cannot be given back byte for byte as they
         came.
+    rows: name of an axis, of lists, and of arrays whose first dimension alone is None. In a record, all fields of
+        one axis have equally many rows: boxes, labels and masks of its objects.
+    splits: name of an axis, of arrays of integers of shape (None,). Their values are lengths, which split the rows
+        of that axis and add up to their number: how many of the points belong to each polygon.
+    of: name of the image field to which masks, boxes, keypoints, polygons and runs belong. None: of the only one.
+    meaning, form, coordinates: of arrays with a meaning; see penstock.Boxes, Keypoints, Polygons and Rle.
 
     Raises SettingsError.
     """
@@ -97,9 +123,16 @@ class Field:
     shape: Sequence[int | None] | None = None
     codec: str | None = None
     level: int = 0
+    rows: str | None = None
+    splits: str | None = None
+    of: str | None = None
+    meaning: str | None = None
+    form: str | None = None
+    coordinates: str | None = None
 
     def __post_init__(self) -> None:
-        kind = _kind_name(self.kind)
+        item = get_args(self.kind) if get_origin(self.kind) is list else ()
+        kind = _list_kind(item[0]) if item else _kind_name(self.kind)
         put = object.__setattr__  # frozen for all but this
         put(self, "kind", kind)
         if self.shape is not None:
@@ -115,6 +148,29 @@ class Field:
         put(self, "codec", codec)
         if not isinstance(self.level, int) or not -2**31 <= self.level < 2**31:
             raise SettingsError(f"level: value is {self.level!r}; must be a whole number, such as 3")
+        self._check_attributes()
+
+    def _check_attributes(self) -> None:
+        for name in ("rows", "splits", "of"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and _NAME.match(value)):
+                raise SettingsError(f"{name}: value is {value!r}; must be 1 to 63 letters, digits, _ . -")
+        if self.meaning is not None and self.meaning not in MEANINGS:
+            raise SettingsError(f"meaning: value is {self.meaning!r}; must be one of {', '.join(MEANINGS)}, or None"
+                                + near(str(self.meaning), MEANINGS))
+        if self.of is not None and not self.needs_image:
+            raise SettingsError(f"of: value is {self.of!r}; must be None for a field of {self.kind}")
+        needed = {"form": self.meaning == "boxes", "coordinates": self.meaning in ("boxes", "keypoints", "polygons")}
+        for name, known in _WORDS.items():
+            value = getattr(self, name)
+            if value is None and not needed[name]:
+                continue
+            if not needed[name]:
+                raise SettingsError(f"{name}: value is {value!r}; must be None for a field of "
+                                    f"{self.meaning or self.kind}")
+            if value not in known:
+                raise SettingsError(f"{name}: value is {value!r}; must be one of {', '.join(known)}"
+                                    + near(str(value), known))
 
     def _checked_shape(self) -> tuple[int | None, ...]:
         if self.kind in PLAIN_KINDS:
@@ -136,6 +192,16 @@ class Field:
         """Numbers in a shape."""
         return self.shape is not None
 
+    @property
+    def is_list(self) -> bool:
+        """Texts, bytes, images or masks, any number of them in a record."""
+        return self.kind in LIST_KINDS
+
+    @property
+    def needs_image(self) -> bool:
+        """Does it belong to an image field?"""
+        return (self.meaning or self.kind) in _WITH_OF
+
     def __repr__(self) -> str:
         parts = [repr(self.kind)]
         if self.shape is not None:
@@ -144,18 +210,22 @@ class Field:
             parts.append(f"codec={self.codec!r}")
         if self.level:
             parts.append(f"level={self.level}")
+        parts += [f"{name}={getattr(self, name)!r}" for name in _ATTRIBUTES if getattr(self, name) is not None]
         return f"Field({', '.join(parts)})"
 
     def to_c(self, name: str) -> _c.Field:
         """The struct of the C library."""
         made = _c.Field(name=name.encode(), codec=CODECS[str(self.codec)], codec_level=self.level)
+        made.rows, made.splits, made.of = ((value or "").encode() for value in (self.rows, self.splits, self.of))
+        made.form = _WORDS["form"].get(str(self.form), 0)
+        made.coordinates = _WORDS["coordinates"].get(str(self.coordinates), 0)
         if self.kind in PLAIN_KINDS:
             made.kind = PLAIN_KINDS[self.kind]
             return made
         made.dtype = DTYPES[self.kind].code
         made.kind = _c.FIELD_SCALAR
         if self.shape is not None:
-            made.kind, made.n_dims = _c.FIELD_NDARRAY, len(self.shape)
+            made.kind, made.n_dims = MEANINGS.get(str(self.meaning), _c.FIELD_NDARRAY), len(self.shape)
             for i, n in enumerate(self.shape):
                 made.shape[i] = n or 0
         return made
@@ -164,11 +234,62 @@ class Field:
     def of_c(given: _c.Field) -> Field:
         """The field that a struct of the C library describes."""
         codec = name_by_code(CODECS, given.codec)
-        if given.kind not in (_c.FIELD_SCALAR, _c.FIELD_NDARRAY):
-            return Field(name_by_code(PLAIN_KINDS, given.kind), None, codec, given.codec_level)
+        names: Any = {name: getattr(given, name).decode() or None for name in ("rows", "splits", "of")}
+        if given.kind in PLAIN_KINDS.values():
+            return Field(name_by_code(PLAIN_KINDS, given.kind), None, codec, given.codec_level, **names)
+        if given.kind in MEANINGS.values():
+            names["meaning"] = name_by_code(MEANINGS, given.kind)
+        for name, known in _WORDS.items():
+            names[name] = name_by_code(known, getattr(given, name)) if getattr(given, name) else None
         shape = [given.shape[i] or None for i in range(given.n_dims)]
         dtype = DTYPE_NAMES.get(given.dtype, f"unknown ({given.dtype})")
-        return Field(dtype, shape if given.kind == _c.FIELD_NDARRAY else None, codec, given.codec_level)
+        return Field(dtype, None if given.kind == _c.FIELD_SCALAR else shape, codec, given.codec_level, **names)
+
+
+_ATTRIBUTES = ("rows", "splits", "of", "meaning", "form", "coordinates")
+
+
+def Boxes(dtype: Any = "float32", *, form: str = "xyxy", coordinates: str = "pixels", of: str | None = None,
+          rows: str | None = None, codec: str | None = None, level: int = 0) -> Field:
+    """A field of boxes in an image: arrays [n, 4].
+
+    form: "xyxy" (left, top, right, bottom), "xywh" (left, top, width, height) or "cxcywh" (centre, width, height).
+    coordinates: "pixels", or "unit": fractions of the image's width and height. (0, 0) is the outer corner of the
+        top left pixel, before any EXIF orientation; pixel centres lie at .5.
+    of, rows, codec, level: see penstock.Field.
+    """
+    return Field(dtype, (None, 4), codec, level, rows=rows, of=of, meaning="boxes", form=form, coordinates=coordinates)
+
+
+def Keypoints(n: int, dtype: Any = "float32", *, visibility: bool = True, coordinates: str = "pixels",
+              of: str | None = None, rows: str | None = None, codec: str | None = None, level: int = 0) -> Field:
+    """A field of n keypoints of each object: arrays [objects, n, 3] of x, y and visibility (0 absent, 1 hidden,
+    2 visible), as COCO has them; visibility=False: [objects, n, 2].
+
+    coordinates: as of penstock.Boxes. of, rows, codec, level: see penstock.Field.
+    """
+    return Field(dtype, (None, n, 3 if visibility else 2), codec, level, rows=rows, of=of, meaning="keypoints",
+                 coordinates=coordinates)
+
+
+def Polygons(dtype: Any = "float32", *, coordinates: str = "pixels", of: str | None = None, rows: str | None = None,
+             codec: str | None = None, level: int = 0) -> Field:
+    """A field of polygons: arrays [points, 2] of x and y, polygon after polygon. A field with splits says how many
+    points each has: {"points": Polygons(rows="points"), "n_points": Field("uint32", (None,), splits="points")}.
+
+    coordinates: as of penstock.Boxes. of, rows, codec, level: see penstock.Field.
+    """
+    return Field(dtype, (None, 2), codec, level, rows=rows, of=of, meaning="polygons", coordinates=coordinates)
+
+
+def Rle(*, of: str | None = None, rows: str | None = None, codec: str | None = "zstd", level: int = 0) -> Field:
+    """A field of masks as runs, COCO's uncompressed counts: arrays [runs] of uint32. Runs are of 0 and of 1 in turn,
+    0 first, down the columns of the image, and add up to its pixels. A field with splits says how many runs each mask
+    has; without it they are one mask.
+
+    of, rows, codec, level: see penstock.Field.
+    """
+    return Field("uint32", (None,), codec, level, rows=rows, of=of, meaning="rle")
 
 
 FieldLike = Union[Field, str, type, tuple[Any, Any], Any]
@@ -178,11 +299,26 @@ Schema = Mapping[str, FieldLike]
 def _field_of(value: FieldLike) -> Field:
     if isinstance(value, Field):
         return value
+    if isinstance(value, list) and len(value) == 1:
+        return Field(_list_kind(value[0]))
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
             raise SettingsError(f"value is {value!r}; must be (dtype, shape), such as ('uint16', (1024,))")
         return Field(value[0], value[1])
     return Field(value)
+
+
+def of_some(schema: Mapping[str, Field]) -> dict[str, Field]:
+    """Some fields of a schema as a schema: what belongs to an image that is not among them becomes a plain array or
+    images, and lengths split no axis that is not among them."""
+    axes = {field.rows for field in schema.values()}
+    made = {}
+    for name, field in schema.items():
+        if field.of is not None and field.of not in schema:
+            kind = {"mask": "image", "mask_list": "image_list"}.get(field.kind, field.kind)
+            field = dataclasses.replace(field, kind=kind, of=None, meaning=None, form=None, coordinates=None)
+        made[name] = field if field.splits in axes else dataclasses.replace(field, splits=None)
+    return made
 
 
 def schema_of(given: Any) -> dict[str, Field]:
@@ -201,4 +337,13 @@ def schema_of(given: Any) -> dict[str, Field]:
             made[name] = _field_of(value)
         except SettingsError as error:
             raise SettingsError(f"field {name}: {error}") from None
+    images = [name for name, field in made.items() if field.kind == "image"]
+    for name, field in made.items():
+        if not field.needs_image:
+            continue
+        if field.of is None and len(images) == 1:
+            made[name] = dataclasses.replace(field, of=images[0])
+        elif field.of not in images:
+            raise SettingsError(f"field {name}: of: value is {field.of!r}; must be the name of an image field"
+                                + (f": {', '.join(images)}" if images else ", which this schema lacks"))
     return made

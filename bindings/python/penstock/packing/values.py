@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Union
 
-from .. import _c, errors
+from .. import _c, errors, lists
 from .._optional import is_a
 from ..dtypes import DTYPES
-from .schema import Field
+from .schema import LIST_KINDS, Field
 
 __all__ = ["FieldError"]
 
@@ -314,6 +314,56 @@ def has_palette(value: Any, encoded: Any) -> bool:
     return isinstance(encoded, bytes) and bool(_c.lib.pstk_image_is_palette(encoded, len(encoded)))
 
 
+def _mask_encoder(name: str, field: Field) -> Encoder:
+    """Of a mask: numbers of classes, never colours."""
+    def encode(value: Any) -> Encoded | Pixels:
+        data = _as_bytes(value)
+        if data is not None:
+            return data
+        array = as_numpy(value) if is_pil_image(value) or is_array(value) else None
+        if array is not None and array.dtype.name == "bool":
+            array = array.astype("u1")
+        if array is None or array.ndim != 2 or array.dtype.name not in ("uint8", "uint16"):
+            raise FieldError(name, f"{_what(value)}; must be a mask: the bytes of a PNG file of one channel, a PIL image "
+                                   "of mode P, L or 1, or an array of uint8, uint16 or bool of height x width")
+        return _array_pixels(name, array)
+
+    return encode
+
+
+# ---- lists -----------------------------------------------------------------------------------------
+
+
+_ITEM_MAKERS = {"utf8_list": _text_encoder, "bytes_list": _bytes_encoder, "image_list": _image_encoder,
+                "mask_list": _mask_encoder}
+
+
+def _list_encoder(name: str, field: Field) -> Encoder:
+    encode_item, kind = _ITEM_MAKERS[field.kind](name, field), LIST_KINDS[field.kind]
+
+    def encode(value: Any) -> bytes:
+        values = value.tolist() if getattr(getattr(value, "dtype", None), "kind", "") in _LISTED else value
+        if not isinstance(values, (list, tuple)):
+            raise FieldError(name, f"{_what(value)}; must be a list")
+        items = []
+        for i, each in enumerate(values):
+            try:
+                made = encode_item(each)
+            except FieldError as error:
+                raise FieldError(name, f"item {i}: " + str(error).removeprefix(f"field {name}: ")) from None
+            items.append((made.data, made) if isinstance(made, Pixels) else (made, None))
+        try:
+            return lists.build(kind, items)
+        except errors.PenstockError as error:
+            error.args = (f"field {name}: {error}",)
+            raise
+
+    return encode
+
+
+_LISTED = ("U", "S", "O")  # numpy.dtype's kinds of arrays of texts, bytes and objects
+
+
 # ---- arrays ----------------------------------------------------------------------------------------
 
 
@@ -450,6 +500,8 @@ def _array_encoder(name: str, field: Field) -> Encoder:
                                    f"({error})") from None
         if array.size == 0 and isinstance(value, (list, tuple)):
             array = array.astype(DTYPES[field.kind].format or "f4")  # an empty list has no type
+            if array.shape == (0,) and shape[0] is None and None not in shape[1:]:
+                array = array.reshape(0, *shape[1:])
         _check_shape(name, field, tuple(array.shape))
         stored = numpy.ascontiguousarray(_cast(name, field, array))
         if DTYPES[field.kind].precision:
@@ -490,5 +542,7 @@ def encoder(name: str, field: Field) -> Encoder:
         return _array_encoder(name, field)
     if field.is_scalar:
         return (_float_encoder if "float" in field.kind else _integer_encoder)(name, field)
+    if field.is_list:
+        return _list_encoder(name, field)
     makers = {"image": _image_encoder, "bytes": _bytes_encoder, "utf8": _text_encoder}
     return makers[field.kind](name, field)

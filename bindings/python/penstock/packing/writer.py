@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import os
+import re
 import threading
 import warnings
 import weakref
@@ -156,8 +157,10 @@ class Writer:
         scalars: numbers of Python, NumPy or torch. arrays: NumPy, torch (any device), JAX, lists; of another
             type only where no integer changes and no float becomes an integer or infinite; floats are
             rounded to the field's type.
+        lists: lists or tuples of such values; of masks the bytes of PNG files of one channel, PIL images of mode P, L
+            or 1, arrays of uint8, uint16 or bool of height x width.
 
-        Raises FieldError (type, range, shape) and CorruptRecordError (no image), which name the field; then
+        Raises FieldError (type, range, shape, rows that differ from those of other fields) and CorruptRecordError (no image), which name the field; then
         the record is not written, and others may follow.
         """
         given = {**record, **values} if record is not None else values
@@ -180,7 +183,10 @@ class Writer:
                                                ctypes.byref(error))
         if result < 0:
             self._error = errors.new()
-            raise errors.of(error, result)
+            made = errors.of(error, result)
+            # Values that their fields hold, but that do not belong together: rows and lengths.
+            match = re.search(r"record \d+, field ([\w.-]+): (.*)", str(made)) if result == _c.EINVAL else None
+            raise FieldError(match[1], match[2]) if match else made
 
     def _encode(self, given: Mapping[str, Any]) -> tuple[list[Any], list[_c.Pixels]]:
         """What each field stores, in schema order, and the descriptions of those that are pixels."""

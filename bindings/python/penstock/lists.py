@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A value of a list field: its bytes, and its items."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import byref
+from typing import Any
+
+from . import _c, errors
+from ._optional import needed
+
+# ctypes.string_at takes a C int for the size.
+bytes_at = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
+    ("PyBytes_FromStringAndSize", ctypes.pythonapi))
+
+
+def pixels_of(data: bytes, info: Any) -> Any:
+    """Return the array of a decoded image, as it is stored: uint8 or uint16 [height, width] or [..., channels].
+    info: a ValueInfo or ListItem of the library."""
+    numpy = needed("numpy", "reading pixels")
+    channels = () if info.channels == 1 else (info.channels,)
+    dtype = "<u2" if info.bit_depth == 16 else "u1"
+    return numpy.frombuffer(bytearray(data), dtype).reshape(info.height, info.width, *channels)
+
+
+def build(kind: int, items: Sequence[tuple[Any, Any]]) -> bytes:
+    """Return the bytes of a list. kind: enum pstk_field_kind. items: bytes (or an array whose memory they are), and
+    what describes pixels, with height, width, channels and bit_depth; None for others. Raises CorruptRecordError,
+    SettingsError."""
+    given = (_c.ListItem * len(items))()
+    for item, (data, pixels) in zip(given, items):
+        if isinstance(data, bytes):
+            item.data, item.size = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data)
+        else:
+            item.data, item.size = data.ctypes.data, data.nbytes
+        if pixels is not None:
+            item.encoding = _c.ENCODING_PIXELS
+            item.height, item.width, item.channels, item.bit_depth = (
+                pixels.height, pixels.width, pixels.channels, pixels.bit_depth)
+    out, size, error = ctypes.c_void_p(), ctypes.c_uint64(), errors.new()
+    errors.check(_c.lib.pstk_list_build(kind, given, len(given), byref(out), byref(size), byref(error)), error)
+    try:
+        return bytes(bytes_at(out, size.value))
+    finally:
+        _c.lib.pstk_free(out)
+
+
+def read(kind: int, data: bytes) -> list[Any]:
+    """Return the items of a list: str, bytes (of files, too), or the arrays of pixels. Raises CorruptRecordError."""
+    error = errors.new()
+    n = errors.check(_c.lib.pstk_list_read(kind, data, len(data), None, 0, byref(error)), error)
+    items = (_c.ListItem * n)()
+    errors.check(_c.lib.pstk_list_read(kind, data, len(data), items, n, byref(error)), error)
+    found = [bytes(bytes_at(item.data, item.size)) for item in items]
+    if kind == _c.FIELD_UTF8_LIST:
+        return [text.decode() for text in found]
+    return [pixels_of(each, item) if item.encoding == _c.ENCODING_PIXELS else each for each, item in zip(found, items)]
