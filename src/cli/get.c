@@ -16,10 +16,39 @@
 
 static const struct option_row table[] = {OPTION_END};
 
+/* Print the texts of a list, a line each, with control characters escaped. Returns an exit
+ * status. */
+static int show_texts(const void *data, uint64_t size)
+{
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    const int64_t n = pstk_list_read(PSTK_FIELD_UTF8_LIST, data, size, NULL, 0, &err);
+    if (n < 0) {
+        message_say("%s", err.message);
+        return STATUS_DAMAGED;
+    }
+    struct pstk_list_item *items = calloc((size_t)n + 1, sizeof *items);
+    if (!items)
+        message_no_memory();
+    pstk_list_read(PSTK_FIELD_UTF8_LIST, data, size, items, (uint64_t)n, &err);
+    for (int64_t i = 0; i < n; i++) {
+        char *text = strndup(items[i].data, items[i].size);
+        if (!text)
+            message_no_memory();
+        text_print(stdout, text);
+        putchar('\n');
+        free(text);
+    }
+    free(items);
+    return message_finish(STATUS_OK);
+}
+
 /* Print a value on a terminal, which would obey control characters: text is printed with them
  * escaped, and binary values are refused. Returns an exit status. */
 static int show_value(const struct pstk_field *field, const void *data, uint64_t size)
 {
+    if (field->kind == PSTK_FIELD_UTF8_LIST)
+        return show_texts(data, size);
     if (field->kind != PSTK_FIELD_UTF8)
         return message_usage(
             "%s is not text, and standard output is a terminal: write it to a file "
@@ -119,7 +148,8 @@ const struct command command_get = {
     .text = "Write one field of record ID (from 0) to standard output, raw: an image file as it "
             "was packed (or, where `penstock info` counts some, an equivalent JPEG: the same "
             "coefficients and markers), decoded pixels as rows of gray, RGB or RGBA, text without "
-            "newline, scalars and arrays little-endian. Get checks their checksums. On a terminal "
+            "newline, scalars and arrays little-endian, lists as FORMAT.md says. Get checks their "
+            "checksums. On a terminal "
             "it prints text "
             "alone, with control characters as \\x1b.\n",
     .options = table,

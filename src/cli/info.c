@@ -77,6 +77,26 @@ static char *read_note(const char *data)
     return note;
 }
 
+/* What a field says of its values beyond their kind. */
+struct attribute {
+    const char *key, *value; /* value "": the field has it not */
+};
+
+#define N_ATTRIBUTES 5
+
+static void find_attributes(const struct pstk_field *field, struct attribute out[N_ATTRIBUTES])
+{
+    const struct attribute found[N_ATTRIBUTES] = {
+        {"of", field->of},
+        {"rows", field->rows},
+        {"splits", field->splits},
+        {"form", field->form ? option_choice_name(names_form, field->form) : ""},
+        {"coordinates",
+         field->coordinates ? option_choice_name(names_coordinates, field->coordinates) : ""},
+    };
+    memcpy(out, found, sizeof found);
+}
+
 static struct json_t *field_json(const struct pstk_field *field,
                                  const struct pstk_field_stats *stats)
 {
@@ -91,6 +111,11 @@ static struct json_t *field_json(const struct pstk_field *field,
             json_append_count(shape, field->shape[i]);
         json_put(object, "shape", shape);
     }
+    struct attribute attributes[N_ATTRIBUTES];
+    find_attributes(field, attributes);
+    for (size_t i = 0; i < N_ATTRIBUTES; i++)
+        if (attributes[i].value[0])
+            json_put_text(object, attributes[i].key, attributes[i].value);
     json_put_text(object, "codec", option_choice_name(names_codec, field->codec));
     json_put_count(object, "stored_bytes", stats->stored_bytes);
     json_put_count(object, "plain_bytes", stats->plain_bytes);
@@ -180,8 +205,25 @@ static void print_details(const struct pstk_field *field, const struct pstk_fiel
          field->kind == PSTK_FIELD_IMAGE && choice->name; choice++)
         if (choice->value >= ENCODING_MIN && stats->n_encoding[choice->value])
             printf("  %s %s", unit_count(n, stats->n_encoding[choice->value]), choice->name);
-    if (field->kind == PSTK_FIELD_IMAGE)
+    if (stats->max_width)
         printf("  up to %u x %u", stats->max_width, stats->max_height);
+}
+
+/* Print to which image a field belongs, its axes and its coordinates. */
+static void print_attributes(const struct pstk_field *field)
+{
+    struct attribute attributes[N_ATTRIBUTES];
+    int n = 0;
+    find_attributes(field, attributes);
+    for (size_t i = 0; i < N_ATTRIBUTES; i++) {
+        if (!attributes[i].value[0])
+            continue;
+        if (n++ == 0)
+            printf("  %-12s  ", "");
+        printf("%s%s %s", n > 1 ? ", " : "", attributes[i].key, attributes[i].value);
+    }
+    if (n)
+        putchar('\n');
 }
 
 /* Print the ratio of stored to plain bytes of a compressed field. */
@@ -205,6 +247,7 @@ static void print_field(const struct pstk_field *field, const struct pstk_field_
            unit_bytes(most, (double)stats->max_stored_size));
     print_details(field, stats);
     putchar('\n');
+    print_attributes(field);
     if (field->kind == PSTK_FIELD_IMAGE) {
         const struct census census = census_of(stats);
         char text[CENSUS_SIZE];

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import subprocess
 import sys
 
 from test_command import PENSTOCK, crc32c, expect, main, run, run_json, write_picture
@@ -44,6 +45,22 @@ def counted(reasons):
     """{path: reason} as {reason: files}."""
     found = [reason for reason in reasons.values() if reason]
     return {reason: found.count(reason) for reason in found}
+
+
+@test
+def info_reports_kinds_axes_and_attributes(world):
+    out = world.fresh("sample")
+    subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], out, "4"], check=True)
+    fields = {field["name"]: field for field in run_json("info", out)["fields"]}
+    keys = ("kind", "of", "rows", "splits", "form", "coordinates")
+    expect([fields["boxes"].get(key) for key in keys], ["boxes", "image", "objects", None, "xywh", "pixels"])
+    expect([fields["object_runs"].get(key) for key in keys], ["ndarray", None, "objects", "runs", None, None])
+    expect([fields["captions"].get(key) for key in keys], ["utf8_list", None, "objects", None, None, None])
+    text, _ = run("info", out)
+    for line in (r"boxes +boxes f32 .* \[\*, 4\]\n +of image, rows objects, form xywh, coordinates pixels\n",
+                 r"object_runs +ndarray u64 .* \[\*\]\n +rows objects, splits runs\n",
+                 r"masks +mask_list .* up to 2 x 2\n +of image, rows objects\n"):
+        expect(bool(re.search(line, text)), True, line + text)
 
 
 @test

@@ -707,6 +707,16 @@ def on_a_terminal(*args):
 
 
 @test
+def get_prints_the_texts_of_a_list_on_a_terminal_and_refuses_other_lists(world):
+    out = world.fresh("lists")
+    subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], out, "5"], check=True)
+    text, status = on_a_terminal("get", out, 4, "captions")
+    expect((text.decode(), status), ("\r\ng\r\ngröße\r\ngröße\r\n", 0))
+    text, status = on_a_terminal("get", out, 4, "pictures")
+    expect((b"pictures is not text" in text, status), (True, 2))
+
+
+@test
 def get_is_raw_in_a_pipe_and_escaped_on_a_terminal(world):
     _, out = hostile_set(world)
     key = run_raw("get", out, 0, "key")[0].decode()
