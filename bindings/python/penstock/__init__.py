@@ -37,8 +37,9 @@ from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
     from ._optional import MissingPackageError
-    from .dataset import Dataset
+    from .dataset import ColumnInfo, Dataset
     from .installed import get_include, get_library
+    from .packing.columns import add_column, remove_column
     from .packing.pack import PackError, SchemaError, pack
     from .packing.task import Task
     from .packing.schema import Boxes, Keypoints, Polygons, Rle
@@ -46,20 +47,22 @@ if TYPE_CHECKING:
     from .sheet import show
 
 # Loaded at first use: a training loop needs none of them.
-_LATER = {"Dataset": "dataset", "MissingPackageError": "_optional", "show": "sheet",
+_LATER = {"MissingPackageError": "_optional", "show": "sheet",
+          **dict.fromkeys(("ColumnInfo", "Dataset"), "dataset"),
+          **dict.fromkeys(("add_column", "remove_column"), "packing.columns"),
           **dict.fromkeys(("get_include", "get_library"), "installed"),
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
           "Task": "packing.task",
           **dict.fromkeys(("Boxes", "Keypoints", "Polygons", "Rle"), "packing.schema"),
           **dict.fromkeys(("Field", "FieldError", "Writer", "merge"), "packing.writer")}
 
-__all__ = ["Batch", "BatchInfo", "Boxes", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
-           "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
+__all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "Crop", "DataSetBusyError",
+           "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
            "InterruptedLoaderError", "Keypoints", "Loader", "MissingLibraryError", "MissingPackageError",
            "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Polygons", "Ragged",
-           "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError", "TupleBatch",
-           "UnsupportedError", "Writer", "__version__", "get_include", "get_library", "image", "merge", "pack",
-           "ragged", "record_stream", "scalar", "show", "tensor"]
+           "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError",
+           "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "get_include", "get_library",
+           "image", "merge", "pack", "ragged", "record_stream", "remove_column", "scalar", "show", "tensor"]
 __all__ += ops.__all__
 
 

@@ -8,10 +8,12 @@ from ctypes import byref, c_void_p, sizeof
 from typing import NamedTuple
 
 from . import _c, errors, paths
+from .dtypes import DTYPE_NAMES
 from .packing.schema import Field
 
 # Of images.
 _ENCODINGS = {name: code for name, code in _c.NAMES["encoding"].items() if code != _c.ENCODING_NONE}
+_FACTS = {code: name for name, code in _c.NAMES["column_fact"].items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +48,23 @@ class FieldInfo:
     n_damaged: int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class ColumnInfo:
+    """A side column: one scalar for each record. dtype: "int64", ... fact: what of the field `field` it has:
+    "value", "size" (bytes), "length", "width" or "height"; None: it was added. bytes: of its files."""
+    name: str
+    dtype: str
+    fact: str | None
+    field: str | None
+    bytes: int
+
+
 class Catalog(NamedTuple):
-    """A data set's numbers, and its fields in the order of its schema."""
+    """A data set's numbers, its fields in the order of its schema, and its side columns."""
 
     info: DatasetInfo
     fields: tuple[FieldInfo, ...]
+    columns: tuple[ColumnInfo, ...]
 
 
 def opened(path: str | os.PathLike[str]) -> c_void_p:
@@ -70,6 +84,14 @@ def _field(handle: c_void_p, number: int) -> FieldInfo:
                      stats.n_damaged)
 
 
+def _column(handle: c_void_p, number: int, fields: tuple[FieldInfo, ...]) -> ColumnInfo:
+    column = _c.ColumnInfo(size=sizeof(_c.ColumnInfo))
+    errors.check(_c.lib.pstk_dataset_get_column_info(handle, number, byref(column)), errors.new())
+    is_added = column.fact == _c.COLUMN_ADDED
+    return ColumnInfo(column.name.decode(), DTYPE_NAMES[column.dtype], None if is_added else _FACTS[column.fact],
+                      None if is_added else fields[column.field].name, column.bytes)
+
+
 def of(handle: c_void_p) -> Catalog:
     """Return the catalog of an open data set."""
     raw = _c.DatasetInfo(size=sizeof(_c.DatasetInfo))
@@ -77,7 +99,9 @@ def of(handle: c_void_p) -> Catalog:
     names = tuple((_c.lib.pstk_dataset_name(handle, i) or b"").decode() for i in range(raw.n_names))
     info = DatasetInfo(raw.n_samples, raw.n_shards, raw.bytes, raw.identity.decode(), raw.format_version,
                        names, raw.format.decode(), bool(raw.has_checksums))
-    return Catalog(info, tuple(_field(handle, i) for i in range(raw.n_fields)))
+    fields = tuple(_field(handle, i) for i in range(raw.n_fields))
+    n_columns = _c.lib.pstk_dataset_n_columns(handle)
+    return Catalog(info, fields, tuple(_column(handle, i, fields) for i in range(n_columns)))
 
 
 def read(path: str | os.PathLike[str]) -> Catalog:

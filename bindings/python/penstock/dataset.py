@@ -14,14 +14,14 @@ from typing import Any
 
 from . import _c, catalog, errors, paths
 from ._optional import needed
-from .catalog import DatasetInfo, FieldInfo
+from .catalog import ColumnInfo, DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .errors import SettingsError
 from .hints import explains, near_or_all
 from .lists import bytes_at, pixels_of, read
 from .packing.schema import LIST_KINDS, Field, of_some
 
-__all__ = ["Dataset", "DatasetInfo", "FieldInfo"]
+__all__ = ["ColumnInfo", "Dataset", "DatasetInfo", "FieldInfo"]
 
 ANY_SIDE = 2**31 - 1  # pixels: longer than any side, so an image keeps its size
 
@@ -57,6 +57,7 @@ class _Handle:
 
 
 def _numpy_dtype(kind: str) -> Any:
+    """A dtype of DTYPES as NumPy's."""
     import numpy
     if kind != "bfloat16":
         return numpy.dtype(kind).newbyteorder("<")
@@ -165,6 +166,7 @@ class Dataset:
         self._handle: _Handle | None = _Handle(self.path)
         known = catalog.of(self._handle.pointer)
         self._info, self._fields = known.info, {field.name: field for field in known.fields}
+        self._columns = {column.name: column for column in known.columns}
         self._names = self._checked_names(fields)
         self._ids = range(self._info.n_samples)
         self._prepare()
@@ -243,6 +245,35 @@ class Dataset:
         made.__dict__.update(self.__dict__)
         made._ids = ids
         return made
+
+    # ---- side columns ----------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> dict[str, ColumnInfo]:
+        """The side columns, as they were when this opened the data set. They hold one scalar for each record, and
+        are read without the records: classes, sizes, lengths, and what `penstock.add_column` added."""
+        return dict(self._columns)
+
+    def column(self, name: str, start: int = 0, stop: int | None = None) -> Any:
+        """Return the values of a side column as a NumPy array: of the records start .. stop - 1 of this data set,
+        default all. It reads the pages of the column's files that have them, and no record.
+
+        Raises SettingsError, DataSetNotFoundError (its file is missing, or was replaced), CorruptRecordError.
+        """
+        needed("numpy", "reading columns")
+        import numpy
+        if name not in self._columns:
+            raise SettingsError(f"name: value is {name!r}; must be a column of {self.path}"
+                                + near_or_all(name, self._columns))
+        ids = self._ids[start:stop]
+        if not ids:
+            return numpy.empty(0, _numpy_dtype(self._columns[name].dtype))
+        first, last = min(ids[0], ids[-1]), max(ids[0], ids[-1])
+        array = numpy.empty(last - first + 1, _numpy_dtype(self._columns[name].dtype))
+        error = errors.new()
+        errors.check(_c.lib.pstk_dataset_read_column(self._open().pointer, name.encode(), first, len(array),
+                                                     array.ctypes.data, array.nbytes, byref(error)), error)
+        return array if ids.step == 1 else numpy.ascontiguousarray(array[::ids.step])
 
     # ---- opening and closing ---------------------------------------------------------------------------
 

@@ -77,6 +77,7 @@ class Writer:
     damaged: what becomes of JPEGs that Pillow loads only by guessing what is missing. "refuse": check_images
         refuses them. "accept": they are kept as they came and marked, and loaders show them as Pillow does; every
         image file is decoded in full, whatever check_images says.
+    columns: make side columns of scalars, sizes, lengths, widths and heights, 4 to 8 bytes a record each.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
         nobody knows how many there will be, part is a penstock.Task. A part may be empty.
     pack_id: this writer only commits parts, and takes none of another pack.
@@ -92,7 +93,7 @@ class Writer:
                  shard_size: int = 0, note: str | None = None, names: Sequence[str] | None = None,
                  n_threads: int = 0, dictionary_size: int = 0, part: int | Task = 0,
                  n_parts: int = 1, check_images: bool = False, pack_id: str | None = None,
-                 damaged: str = "refuse") -> None:
+                 damaged: str = "refuse", columns: bool = True) -> None:
         # The library nulls it at the end of commit and abort: it alone says whether the writer is open, since
         # an exception of a signal's handler may come between any two steps here.
         self._handle = ctypes.c_void_p()
@@ -128,6 +129,7 @@ class Writer:
         settings.shard_size = count("shard_size", shard_size)
         settings.dictionary_size = count("dictionary_size", dictionary_size, 0, 2**32 - 1)
         settings.overwrite = 1 if overwrite else 0
+        settings.columns = 0 if columns else 1
         if note is not None:
             settings.note = _text("note", note)
         if names is not None:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Side columns: those that a Writer makes, penstock.add_column, and Dataset.column."""
+import os
+import pickle
+
+import penstock
+import sets
+from data_fixture import Case, np
+
+sets.need_numpy()
+
+N = 3000
+SCHEMA = {"cls": "int16", "x": "bfloat16", "text": "utf8", "tokens": penstock.Field("uint16", [None]),
+          "fixed": penstock.Field("float32", [3])}
+
+
+class Columns(Case):
+    def write(self, name="d", **settings):
+        path = os.path.join(self.folder, name)
+        with penstock.Writer(path, SCHEMA, shard_size=64 << 10, dictionary_size=1, **settings) as w:
+            for i in range(N):
+                w.add(cls=i % 100 - 50, x=i % 8, text="t" * (i % 11), tokens=np.arange(i % 7, dtype="u2"),
+                      fixed=np.zeros(3, "f4"))
+        return path
+
+    def test_a_writer_makes_columns_of_scalars_and_sizes(self):
+        with penstock.Dataset(self.write()) as d:
+            self.assertGreater(d.info.n_shards, 2)
+            self.assertEqual({name: (c.dtype, c.fact, c.field) for name, c in d.columns.items()},
+                             {"cls": ("int16", "value", "cls"), "x": ("bfloat16", "value", "x"),
+                              "text.size": ("uint32", "size", "text"),
+                              "tokens.length": ("uint32", "length", "tokens")})
+            cls = d.column("cls")
+            self.assertEqual(cls.dtype, np.int16)
+            self.assertTrue((cls == np.arange(N) % 100 - 50).all())
+            self.assertTrue((d.column("tokens.length", 10, 20) == np.arange(10, 20) % 7).all())
+            self.assertEqual(d.column("text.size", -1).tolist(), [(N - 1) % 11])
+            self.assertEqual(len(d.column("cls", 5, 5)), 0)
+            self.assertEqual(len(d.column("x")), N)
+
+    def test_a_column_of_a_slice_has_the_values_of_its_records(self):
+        with penstock.Dataset(self.write()) as d:
+            for ids in (slice(100, 200), slice(None, None, 7), slice(None, None, -1), slice(2500, 10, -13)):
+                part = d[ids]
+                self.assertTrue((part.column("cls") == (np.arange(N) % 100 - 50)[ids]).all(), ids)
+                self.assertEqual(part.column("cls", 1, 4).tolist(), [part.get(i, "cls") for i in range(1, 4)])
+            again = pickle.loads(pickle.dumps(d))
+            self.assertTrue((again.column("cls") == d.column("cls")).all())
+
+    def test_a_column_is_added_replaced_and_removed(self):
+        path = self.write()
+        before = penstock.Dataset(path)
+        weights = np.linspace(0, 1, N)
+        penstock.add_column(path, "weight", weights)
+        self.assertNotIn("weight", before.columns)
+        with penstock.Dataset(path) as d:
+            self.assertEqual(d.columns["weight"], penstock.ColumnInfo("weight", "float64", None, None,
+                                                                      d.columns["weight"].bytes))
+            self.assertTrue((d.column("weight") == weights).all())
+            self.assertEqual(d.info.identity, before.info.identity)
+        self.assertEqual(before[7]["cls"], -43)
+        with self.assertRaisesRegex(penstock.DataSetExistsError, "set overwrite=True to replace it"):
+            penstock.add_column(path, "weight", weights)
+        penstock.add_column(path, "weight", weights[::-1].astype(">f4"), overwrite=True)
+        with self.assertRaisesRegex(penstock.DataSetNotFoundError, "were changed while it was open"):
+            d = penstock.Dataset(path)
+            penstock.add_column(path, "weight", list(range(N)), overwrite=True)
+            d.column("weight")
+        with penstock.Dataset(path) as d:
+            self.assertEqual(d.column("weight", 2000, 2002).tolist(), [2000, 2001])
+        penstock.remove_column(path, "weight")
+        with self.assertRaises(penstock.DataSetNotFoundError):
+            penstock.remove_column(path, "weight")
+        self.assertTrue((before.column("cls") == np.arange(N) % 100 - 50).all())
+
+    def test_what_cannot_be_a_column_is_refused_and_named(self):
+        path = self.write(columns=False)
+        for values, why in ((np.zeros(N - 1), f"has {N - 1} values; must have {N}"), (np.zeros((N, 2)), "2 dimensions"),
+                            (np.zeros(N, bool), "dtype of the values is bool"), (["a"] * N, "dtype of the values is"),
+                            (np.full(N, np.nan), "sample 0 is NaN")):
+            with self.assertRaisesRegex(penstock.SettingsError, why):
+                penstock.add_column(path, "bad", values)
+        with self.assertRaisesRegex(penstock.SettingsError, "name: value is"):
+            penstock.add_column(path, "a b", np.zeros(N))
+        with self.assertRaises(penstock.DataSetNotFoundError):
+            penstock.add_column(os.path.join(self.folder, "none"), "a", np.zeros(N))
+        with penstock.Dataset(path) as d:
+            self.assertEqual(d.columns, {})
+            with self.assertRaisesRegex(penstock.SettingsError, "name: value is 'cls'; must be a column"):
+                d.column("cls")
+
+    def test_a_missing_file_fails_only_its_column(self):
+        path = self.write()
+        os.remove(next(os.path.join(path, f) for f in sorted(os.listdir(path)) if f.endswith(".cls.pcol")))
+        with penstock.Dataset(path) as d:
+            self.assertEqual(d[0]["cls"], -50)
+            self.assertEqual(len(d.column("text.size")), N)
+            with self.assertRaisesRegex(penstock.PenstockError, "cls.pcol"):
+                d.column("cls")
