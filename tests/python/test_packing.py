@@ -140,7 +140,8 @@ class Parallel(Case):
         for workers in (2, 0):
             self.check(quiet(Source(), self.path(), num_workers=workers, overwrite=True))
             self.assertLess({"README", "folder"}, set(os.listdir(self.path())))
-            self.assertEqual(len(os.listdir(self.path())), 3 + penstock.Dataset(self.path()).info.n_shards)
+            data = penstock.Dataset(self.path())
+            self.assertEqual(len(os.listdir(self.path())), 3 + data.info.n_shards * (1 + len(data.columns)))
         self.assertEqual(self.left(), ["data"])
 
     def test_two_packs_do_not_meet(self):
