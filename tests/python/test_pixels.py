@@ -11,7 +11,7 @@ import zlib
 
 import penstock
 
-from data_fixture import Case, np, optional
+from data_fixture import Case, image_file, np, optional
 
 SECOND_READER = pathlib.Path(__file__).resolve().parents[1] / "support/second_reader.py"
 COLOUR_TYPES = {1: 0, 3: 2, 4: 6}
@@ -98,6 +98,53 @@ class Loading(Case):
             subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", "--decode", self.path(codec)],
                            check=True, stdout=subprocess.DEVNULL)
             subprocess.run([sys.executable, SECOND_READER, self.path(codec)], check=True, stdout=subprocess.DEVNULL)
+
+
+class Masks(Case):
+    def stored(self, masks, image=None, field="mask", **more):
+        with penstock.Writer(self.path(), {"image": "image", "mask": field}, overwrite=True, **more) as w:
+            for mask in masks:
+                w.add(image=samples(3, 8) if image is None else image, mask=mask)
+        return [record["mask"] for record in penstock.Dataset(self.path())]
+
+    def given(self):
+        """Masks as PIL images of every mode that a mask has."""
+        image = optional("PIL.Image")
+        palette = image.fromarray(samples(3, 8)).quantize(19)
+        return [palette, image.fromarray(samples(1, 8)), image.fromarray(samples(1, 16)),
+                image.fromarray(samples(1, 8)).convert("1")]
+
+    def test_files_give_the_numbers_that_pillow_gives(self):
+        image = optional("PIL.Image")
+        files = []
+        for mask in self.given():
+            out = io.BytesIO()
+            mask.save(out, "PNG")
+            files.append(out.getvalue())
+        for field in ("mask", penstock.Mask(of="image", codec="none")):
+            for found, file in zip(self.stored(files, field=field, check_images=True), files):
+                wanted = np.asarray(image.open(io.BytesIO(file)))
+                np.testing.assert_array_equal(found, wanted)
+                self.assertEqual(found.dtype, np.uint8 if wanted.dtype == bool else wanted.dtype)
+
+    def test_pil_images_and_arrays_keep_their_numbers(self):
+        given = [*self.given(), samples(1, 8), samples(1, 16), samples(1, 8) > 99]
+        for found, mask in zip(self.stored(given), given):
+            np.testing.assert_array_equal(found, np.asarray(mask))
+        with penstock.Loader(self.path(), outputs=["mask"], batch_size=1, shuffle=False, form="dict",
+                             framework="numpy") as loader:  # its bytes, of pixels here
+            self.assertEqual(bytes(next(iter(loader))["mask"][0]), np.asarray(given[0]).tobytes())
+        subprocess.run([os.environ["PENSTOCK_COMMAND"], "verify", "--decode", self.path()], check=True,
+                       stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, SECOND_READER, self.path()], check=True, stdout=subprocess.DEVNULL)
+
+    def test_what_is_no_mask_of_the_image_is_refused(self):
+        for mask, words in ((image_file(), "JPEG"), (image_file(kind="PNG"), "3 channels; a mask must have 1"),
+                            (samples(3, 8), "must be a mask"), (samples(1, 8).astype("i4"), "must be a mask"),
+                            (samples(1, 8, 36), "the mask has 52 x 36 pixels; must have 52 x 37")):
+            self.assert_says(["field mask", words], self.stored, [mask])
+        with self.assertRaisesRegex(penstock.SettingsError, "of: value is None; must be the name of an image field"):
+            penstock.Writer(self.path(), {"mask": "mask"})
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .packing.columns import add_column, remove_column
     from .packing.pack import PackError, SchemaError, pack
     from .packing.task import Task
-    from .packing.schema import Boxes, Keypoints, Polygons, Rle
+    from .packing.schema import Boxes, Keypoints, Mask, Polygons, Rle
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
 
@@ -53,12 +53,13 @@ _LATER = {"MissingPackageError": "_optional", "show": "sheet",
           **dict.fromkeys(("get_include", "get_library"), "installed"),
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
           "Task": "packing.task",
-          **dict.fromkeys(("Boxes", "Keypoints", "Polygons", "Rle"), "packing.schema"),
+          **dict.fromkeys(("Boxes", "Keypoints", "Mask", "Polygons", "Rle"), "packing.schema"),
           **dict.fromkeys(("Field", "FieldError", "Writer", "merge"), "packing.writer")}
 
 __all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "Crop", "DataSetBusyError",
            "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
-           "InterruptedLoaderError", "Keypoints", "Loader", "MissingLibraryError", "MissingPackageError",
+           "InterruptedLoaderError", "Keypoints", "Loader", "Mask", "MissingLibraryError",
+           "MissingPackageError",
            "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Polygons", "Ragged",
            "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError",
            "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "get_include", "get_library",

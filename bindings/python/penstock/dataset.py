@@ -119,6 +119,30 @@ def _as_rgb(pixels: Any) -> Any:
     return numpy.ascontiguousarray(pixels[:, :, :3])
 
 
+def mask_of(data: bytes, info: _c.ValueInfo) -> Any:
+    """Return the class numbers of a mask: NumPy uint8 or uint16 [height, width]. info: of the same reading. Raises
+    CorruptRecordError."""
+    needed("numpy", "reading masks")
+    out, dtype, error = ctypes.c_void_p(), ctypes.c_uint32(), errors.new()
+    errors.check(_c.lib.pstk_mask_decode(data, len(data), byref(info), byref(out), byref(dtype), byref(error)), error)
+    try:
+        is_wide = dtype.value == _c.U16
+        size = info.height * info.width * (2 if is_wide else 1)
+        return _array(bytes_at(out, size), "<u2" if is_wide else "u1", (info.height, info.width))
+    finally:
+        _c.lib.pstk_free(out)
+
+
+def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any]) -> Any:
+    """Return what `read_value` returns; an error of the library names the sample and the field."""
+    try:
+        return read_value()
+    except errors.PenstockError as error:
+        error.args = (f"sample {sample_id}, field {name}: {error}",)
+        error.sample_id = sample_id
+        raise
+
+
 def decoded(data: bytes) -> Any:
     """Return the pixels of a JPEG or PNG file: NumPy uint8 [height, width, 3], RGB, equal to Pillow's. Ignores
     the EXIF orientation. Raises CorruptRecordError, UnsupportedError."""
@@ -145,8 +169,8 @@ class Dataset:
     Types: bytes -> bytes, utf8 -> str, scalars -> int or float, arrays -> NumPy arrays with their own memory
     (bfloat16: the dtype of ml_dtypes if that is installed, else the bits as uint16). Images -> the bytes of the
     JPEG or PNG file that was packed; with decode=True uint8 [height, width, 3]. Images stored as pixels -> uint8 or
-    uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3]. Lists ->
-    lists of such items; of masks always as they are stored.
+    uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3]. Masks ->
+    class numbers, uint8 or uint16 [height, width]. Lists -> lists of such items; of masks always as they are stored.
 
     path: the data set's directory. fields: read only these. decode: decode images, in full, as Pillow does.
 
@@ -225,15 +249,13 @@ class Dataset:
         if self._decode and self._fields[name].field.kind == "image_list":
             return [_as_rgb(item) if not isinstance(item, bytes) else decoded(item) for item in decode(data)]
         is_pixels = info.encoding == _c.ENCODING_PIXELS
+        if self._fields[name].field.kind == "mask":
+            return _of_sample(sample_id, name, lambda: mask_of(data, info))
         if is_pixels and not self._decode:
             return pixels_of(data, info)
         if self._decode and info.encoding != _c.ENCODING_NONE:
-            try:
-                return _as_rgb(pixels_of(data, info)) if is_pixels else decoded(data)
-            except errors.PenstockError as error:
-                error.args = (f"sample {sample_id}, field {name}: {error}",)
-                error.sample_id = sample_id
-                raise
+            return _of_sample(sample_id, name,
+                              lambda: _as_rgb(pixels_of(data, info)) if is_pixels else decoded(data))
         return decode(data)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@
 A schema is a dict {name: field}, in the order in which records store them. A field is a Field, or in short
 
     "image"                 an image: a JPEG or PNG file, or pixels
+    "mask"                  class numbers of an image's pixels: a PNG file of one channel, or pixels
     "bytes", "utf8"         bytes, text
     "int64", "float32" ...  one number of that type (NumPy's names; also "bfloat16")
     ("uint16", (1024,))     an array of fixed shape
@@ -32,6 +33,7 @@ MEANINGS = {name: _c.NAMES["field_kind"][name] for name in ("boxes", "keypoints"
 PLAIN_KINDS = {"image": _c.FIELD_IMAGE, **{name: code for name, code in _c.NAMES["field_kind"].items()
                                            if code not in (_c.FIELD_SCALAR, _c.FIELD_NDARRAY, *MEANINGS.values())}}
 LIST_KINDS = {name: code for name, code in PLAIN_KINDS.items() if name.endswith("_list")}
+_CODEC_OF = {"image": "planes", "mask": "zstd"}  # the default; of others none
 _WITH_OF = (*MEANINGS, "mask", "mask_list")
 _WORDS = {"form": {name: code for name, code in _c.NAMES["form"].items() if code},
           "coordinates": {name: code for name, code in _c.NAMES["coordinates"].items() if code}}
@@ -137,7 +139,7 @@ class Field:
         put(self, "kind", kind)
         if self.shape is not None:
             put(self, "shape", self._checked_shape())
-        codec = ("planes" if kind == "image" else "none") if self.codec is None else self.codec
+        codec = _CODEC_OF.get(kind, "none") if self.codec is None else self.codec
         if not isinstance(codec, str) or codec not in CODECS:
             raise SettingsError(f"codec: value is {codec!r}; must be one of {', '.join(CODECS)}"
                                 + near(codec, CODECS))
@@ -206,7 +208,7 @@ class Field:
         parts = [repr(self.kind)]
         if self.shape is not None:
             parts.append(f"shape={self.shape}")
-        if self.codec != ("planes" if self.kind == "image" else "none"):
+        if self.codec != _CODEC_OF.get(self.kind, "none"):
             parts.append(f"codec={self.codec!r}")
         if self.level:
             parts.append(f"level={self.level}")
@@ -290,6 +292,16 @@ def Rle(*, of: str | None = None, rows: str | None = None, codec: str | None = "
     of, rows, codec, level: see penstock.Field.
     """
     return Field("uint32", (None,), codec, level, rows=rows, of=of, meaning="rle")
+
+
+def Mask(*, of: str | None = None, codec: str | None = "zstd", level: int = 0) -> Field:
+    """A field of masks: a class number for each pixel of the image, in the image's size. A mask is a PNG file (gray or
+    with a palette, whose numbers it keeps), a PIL image of mode P, L, 1 or I;16, or an array of uint8, uint16 or bool
+    of height x width.
+
+    of, codec, level: see penstock.Field.
+    """
+    return Field("mask", None, codec, level, of=of)
 
 
 FieldLike = Union[Field, str, type, tuple[Any, Any], Any]

@@ -325,7 +325,7 @@ def _mask_encoder(name: str, field: Field) -> Encoder:
             array = array.astype("u1")
         if array is None or array.ndim != 2 or array.dtype.name not in ("uint8", "uint16"):
             raise FieldError(name, f"{_what(value)}; must be a mask: the bytes of a PNG file of one channel, a PIL image "
-                                   "of mode P, L or 1, or an array of uint8, uint16 or bool of height x width")
+                                   "of mode P, L, 1 or I;16, or an array of uint8, uint16 or bool of height x width")
         return _array_pixels(name, array)
 
     return encode
@@ -544,5 +544,5 @@ def encoder(name: str, field: Field) -> Encoder:
         return (_float_encoder if "float" in field.kind else _integer_encoder)(name, field)
     if field.is_list:
         return _list_encoder(name, field)
-    makers = {"image": _image_encoder, "bytes": _bytes_encoder, "utf8": _text_encoder}
+    makers = {"image": _image_encoder, "mask": _mask_encoder, "bytes": _bytes_encoder, "utf8": _text_encoder}
     return makers[field.kind](name, field)
