@@ -121,10 +121,14 @@ static struct json_t *field_json(const struct pstk_field *field,
     json_put_count(object, "plain_bytes", stats->plain_bytes);
     json_put_count(object, "max_stored_size", stats->max_stored_size);
     json_put_count(object, "max_plain_size", stats->max_plain_size);
-    if (field->kind == PSTK_FIELD_IMAGE) {
+    if (field->of[0])
+        json_put_text(object, "of", field->of);
+    if (field->kind == PSTK_FIELD_IMAGE || field->kind == PSTK_FIELD_MASK) {
         json_put_count(object, "max_width", stats->max_width);
         json_put_count(object, "max_height", stats->max_height);
         json_put(object, "encodings", counts(stats->n_encoding, names_encoding, ENCODING_MIN));
+    }
+    if (field->kind == PSTK_FIELD_IMAGE) {
         const struct census census = census_of(stats);
         struct json_t *images = json_make_object();
         census_put(&census, images);
@@ -201,8 +205,8 @@ static void print_details(const struct pstk_field *field, const struct pstk_fiel
         }
         fputs("]", stdout);
     }
-    for (const struct choice *choice = names_encoding;
-         field->kind == PSTK_FIELD_IMAGE && choice->name; choice++)
+    const int has_encodings = field->kind == PSTK_FIELD_IMAGE || field->kind == PSTK_FIELD_MASK;
+    for (const struct choice *choice = names_encoding; has_encodings && choice->name; choice++)
         if (choice->value >= ENCODING_MIN && stats->n_encoding[choice->value])
             printf("  %s %s", unit_count(n, stats->n_encoding[choice->value]), choice->name);
     if (stats->max_width)
