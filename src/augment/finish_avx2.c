@@ -410,11 +410,27 @@ APART void finish_row_4(void *out, const uint8_t *pixels, const struct pstk__fin
     finish_row(out, pixels, f, 4);
 }
 
+/* Mirror RGB, five pixels at a time, from the first, which were stored longest ago. Each store's
+ * first byte is the next one's last; the last pixels go by themselves. */
+TARGET static void mirror_3(uint8_t *out, const uint8_t *pixels, uint32_t width)
+{
+    const __m128i back = _mm_setr_epi8(-1, 12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2);
+    uint32_t left = width;
+    for (; left > 5; left -= 5, pixels += 15) {
+        const __m128i five = _mm_loadu_si128((const __m128i *)pixels);
+        _mm_storeu_si128((__m128i *)(out + 3 * (size_t)left - 16), _mm_shuffle_epi8(five, back));
+    }
+    for (; left > 0; left--, pixels += 3)
+        memcpy(out + 3 * (size_t)(left - 1), pixels, 3);
+}
+
 void pstk__finish_row_avx2(void *out, const uint8_t *pixels, const struct pstk__finish *finish)
 {
     if (finish->dtype == PSTK_U8 && !finish->flip &&
         (finish->layout == PSTK_NHWC || finish->channels == 1))
         memcpy(out, pixels, (size_t)finish->channels * finish->width);
+    else if (finish->dtype == PSTK_U8 && finish->layout == PSTK_NHWC && finish->channels == 3)
+        mirror_3(out, pixels, finish->width);
     else if (finish->channels == 1)
         finish_row_1(out, pixels, finish);
     else if (finish->channels == 3)
