@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Manifest from JSON. A value is taken from jansson's tree only by the functions that
- * check its type and range; every object's keys are exactly the ones that its table lists.
+ * Manifest from JSON. A value is taken from jansson's tree by the functions of manifest_parse.h,
+ * which check its type and range; every object's keys are exactly the ones that its table lists.
  *
  * The text is parsed value by value, a list element by element, so that jansson's tree is never
  * larger than one of them: a tree of the whole takes up to 30 times its text.
  *
  * What parsing takes is the sum of four parts. The text itself. Of the element at hand twice its
- * text, for jansson's buffer and tree; its values are at most MAX_SEPARATORS and 1, of 100 bytes
- * each, which is nothing. What is kept, which is at most about the text: a name takes its bytes, a
- * terminating 0 and an offset of 4 bytes; a shard of at least 111 bytes of text takes 48 bytes, 24
- * in format_pstk.c, and at least 32 of the heap for its name and as many for its list. And 16 bytes
- * a file, to find names that are there twice.
+ * text, for jansson's buffer and tree; its values are at most MAX_SEPARATORS of manifest_parse.c
+ * and 1, of 100 bytes each, which is nothing. What is kept, which is at most about the text: a name
+ * takes its bytes, a terminating 0 and an offset of 4 bytes; a shard of at least 111 bytes of text
+ * takes 48 bytes, 24 in format_pstk.c, and at least 32 of the heap for its name and as many for its
+ * list. And 16 bytes a file, to find names that are there twice.
  *
  * A text that is copied is itself the element at hand; its tree goes before the next is parsed. So
  * all of it is at most 3.5 times the text. What the heap keeps of freed buffers, which it does
@@ -22,17 +22,12 @@
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/error.h"
-#include "base/json_piece.h"
+#include "format/pstk/manifest_columns.h"
+#include "format/pstk/manifest_parse.h"
 
-#include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Of the values that are parsed at once. A shard with dictionaries for all fields has the most: 6
- * colons, 5 and 63 commas, 2 brackets. */
-#define MAX_SEPARATORS 256
 #define MAX_FEATURES 64           /* names of a list of features */
 #define MAX_FEATURE_NAME 63       /* bytes */
 #define FEATURE_COLUMNS "columns" /* a feature, and the key of `extra` that it has */
@@ -41,246 +36,59 @@ _Static_assert(sizeof PSTK__TAIL_BEFORE - 1 + 8 + sizeof PSTK__TAIL_AFTER - 1 ==
                    PSTK__MANIFEST_TAIL,
                "FORMAT.md");
 
-/* ---- parsing --------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
-/* One parse. The first failure stays in `code` and `err`; after it, the get functions give 0. */
-struct parse {
-    struct pstk__manifest *m;
-    const char *name; /* of the file, for messages */
-    const char *text; /* the whole file */
-    struct pstk_error *err;
-    int code;
-    const char *list; /* the list and ... */
-    size_t index;     /* ... the place in it of the object at hand; list NULL: the top one */
-};
-
-/* "shards[3]." or "": what stands before a key in messages. */
-static void __attribute__((format(printf, 3, 4)))
-fail_key(struct parse *parse, const char *key, const char *fmt, ...)
+static void parse_shape(struct pstk__parse *parse, json_t *object, struct pstk_field *field)
 {
-    if (parse->code < 0)
-        return;
-    char where[96] = "", what[256];
-    if (parse->list)
-        snprintf(where, sizeof where, "%s[%zu].", parse->list, parse->index);
-    va_list args;
-    va_start(args, fmt);
-    if (vsnprintf(what, sizeof what, fmt, args) < 0)
-        what[0] = 0;
-    va_end(args);
-    parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "the key %s%.64s %s",
-                                       where, key, what);
-}
-
-static int fail_memory(const struct parse *parse)
-{
-    return pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to parse %s",
-                      parse->name);
-}
-
-/* Of the byte at `at`, from 1. */
-static int line_of(const struct parse *parse, const char *at)
-{
-    int line = 1;
-    for (const char *c = parse->text; c < at; c++)
-        line += *c == '\n';
-    return line;
-}
-
-static void fail_text(struct parse *parse, const char *at, const char *what)
-{
-    if (parse->code == 0)
-        parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "line %d: %s",
-                                           line_of(parse, at), what);
-}
-
-/* A piece as a tree of its own, or NULL. Returns owned. */
-static json_t *parse_piece(struct parse *parse, const struct pstk__json_piece *piece)
-{
-    if (parse->code < 0)
-        return NULL;
-    if (piece->n_separators > MAX_SEPARATORS) {
-        fail_text(parse, piece->at, "too many values in one place for a manifest");
-        return NULL;
-    }
-    json_error_t why;
-    json_t *value =
-        json_loadb(piece->at, piece->size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-    if (value)
-        return value;
-    if (json_error_code(&why) == json_error_out_of_memory)
-        parse->code = fail_memory(parse);
-    else
-        parse->code = pstk__manifest_wrong(parse->name, PSTK_EBADMSG, parse->err, "line %d: %s",
-                                           line_of(parse, piece->at) + why.line - 1, why.text);
-    return NULL;
-}
-
-/* The next of a walk. 1: *value and, of an object, *key; 0: no more, or a failure. */
-static int next(struct parse *parse, struct pstk__json_walk *walk, struct pstk__json_piece *key,
-                struct pstk__json_piece *value)
-{
-    if (parse->code < 0)
-        return 0;
-    int r = pstk__json_walk_next(walk, key, value);
-    if (r < 0)
-        fail_text(parse, walk->at, "a value, a comma or a bracket is missing here");
-    return r > 0;
-}
-
-/* A key of its type, or NULL. */
-static json_t *get(struct parse *parse, json_t *object, const char *key, json_type type,
-                   const char *noun)
-{
-    json_t *value = json_object_get(object, key);
-    if (!value)
-        fail_key(parse, key, "is missing");
-    else if (json_typeof(value) != type)
-        fail_key(parse, key, "must be %s", noun);
-    return parse->code < 0 ? NULL : value;
-}
-
-static const char *get_text(struct parse *parse, json_t *object, const char *key)
-{
-    json_t *value = get(parse, object, key, JSON_STRING, "a text");
-    return value ? json_string_value(value) : "";
-}
-
-/* 0 .. max, of at most 63 bits: jansson refuses larger numbers. */
-static uint64_t get_number(struct parse *parse, json_t *object, const char *key, uint64_t max)
-{
-    json_t *value = get(parse, object, key, JSON_INTEGER, "a whole number");
-    json_int_t n = value ? json_integer_value(value) : 0;
-    if (n < 0 || (uint64_t)n > max) {
-        fail_key(parse, key, "is %lld; must be from 0 to %llu", (long long)n,
-                 (unsigned long long)max);
-        return 0;
-    }
-    return (uint64_t)n;
-}
-
-static int parse_hex(const char *text, uint32_t *value)
-{
-    if (strlen(text) != 8 || strspn(text, "0123456789abcdef") != 8)
-        return -1;
-    *value = (uint32_t)strtoul(text, NULL, 16);
-    return 0;
-}
-
-static uint32_t get_crc(struct parse *parse, json_t *object, const char *key)
-{
-    uint32_t value = 0;
-    if (parse_hex(get_text(parse, object, key), &value) < 0)
-        fail_key(parse, key, "must be 8 lower-case hex digits");
-    return value;
-}
-
-/* Refuse keys that are not in `known`, so that no key of a newer writer is ignored. */
-static void check_keys(struct parse *parse, json_t *object, const char *const *known, size_t n)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(object, key, value)
-    {
-        size_t i = 0;
-        while (i < n && strcmp(known[i], key) != 0)
-            i++;
-        if (i == n)
-            fail_key(parse, key, "is unknown to this version");
-    }
-}
-
-#define CHECK_KEYS(p, o, known) check_keys(p, o, known, sizeof(known) / sizeof((known)[0]))
-
-/* A list that is parsed element by element. */
-struct list {
-    struct pstk__json_walk walk;
-    uint64_t n; /* elements */
-};
-
-/* Begin a list of the top object; an empty one where the value is missing or not a list. */
-static struct list list_begin(struct parse *parse, const struct pstk__json_piece *piece,
-                              const char *name)
-{
-    struct list list = {.n = 0};
-    struct pstk__json_piece value;
-    const char *end = piece->at ? piece->at + piece->size : NULL;
-    if (!piece->at)
-        fail_key(parse, name, "is missing");
-    else if (!pstk__json_walk_begin(&list.walk, piece->at, end, '['))
-        fail_key(parse, name, "is not a list");
-    while (next(parse, &list.walk, NULL, &value))
-        list.n++;
-    if (parse->code < 0)
-        return (struct list){.n = 0};
-    pstk__json_walk_begin(&list.walk, piece->at, end, '[');
-    return list;
-}
-
-/* Element i of a list, which must be an object; names the place for messages. Returns owned. */
-static json_t *element(struct parse *parse, struct list *list, const char *list_name, size_t i)
-{
-    struct pstk__json_piece piece;
-    parse->list = list_name;
-    parse->index = i;
-    if (!next(parse, &list->walk, NULL, &piece))
-        return NULL;
-    json_t *object = parse_piece(parse, &piece);
-    if (object && !json_is_object(object))
-        fail_key(parse, "", "is not an object");
-    return object;
-}
-
-static void parse_shape(struct parse *parse, json_t *object, struct pstk_field *field)
-{
-    json_t *list = get(parse, object, "shape", JSON_ARRAY, "a list");
+    json_t *list = pstk__parse_get(parse, object, "shape", JSON_ARRAY, "a list");
     size_t n = json_array_size(list);
     if (n > PSTK_MAX_DIMS)
-        fail_key(parse, "shape", "has %zu dimensions; must be at most %d", n, PSTK_MAX_DIMS);
+        pstk__parse_fail_key(parse, "shape", "has %zu dimensions; must be at most %d", n,
+                             PSTK_MAX_DIMS);
     for (size_t d = 0; d < n && parse->code == 0; d++) {
         json_t *dim = json_array_get(list, d);
         if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            fail_key(parse, "shape", "has an element that is not a whole number");
+            pstk__parse_fail_key(parse, "shape", "has an element that is not a whole number");
         field->shape[d] = (uint64_t)json_integer_value(dim);
     }
     field->n_dims = (uint32_t)n;
 }
 
-static uint32_t parse_codec(struct parse *parse, json_t *object)
+static uint32_t parse_codec(struct pstk__parse *parse, json_t *object)
 {
-    const char *name = get_text(parse, object, "codec");
+    const char *name = pstk__parse_text(parse, object, "codec");
     for (uint32_t c = 0; c < PSTK__N_CODECS; c++)
         if (strcmp(pstk__codec_name(c), name) == 0)
             return c;
-    fail_key(parse, "codec", "is \"%.32s\", which this version does not know", name);
+    pstk__parse_fail_key(parse, "codec", "is \"%.32s\", which this version does not know", name);
     return 0;
 }
 
 /* A name, PSTK_MAX_NAME bytes at `to`: of a key that may be absent if it is optional. */
-static void parse_name(struct parse *parse, json_t *object, const char *key, int is_optional,
+static void parse_name(struct pstk__parse *parse, json_t *object, const char *key, int is_optional,
                        char *to)
 {
     if (is_optional && !json_object_get(object, key))
         return;
-    const char *name = get_text(parse, object, key);
+    const char *name = pstk__parse_text(parse, object, key);
     if (strlen(name) >= PSTK_MAX_NAME || !name[0])
-        fail_key(parse, key, "must have 1 to %d bytes", PSTK_MAX_NAME - 1);
+        pstk__parse_fail_key(parse, key, "must have 1 to %d bytes", PSTK_MAX_NAME - 1);
     else
         memcpy(to, name, strlen(name));
 }
 
 /* A word of a list, or 0. */
-static uint32_t parse_word(struct parse *parse, json_t *object, const char *key,
+static uint32_t parse_word(struct pstk__parse *parse, json_t *object, const char *key,
                            uint32_t (*word_parse)(const char *))
 {
-    const char *name = get_text(parse, object, key);
+    const char *name = pstk__parse_text(parse, object, key);
     const uint32_t word = word_parse(name);
     if (word == 0)
-        fail_key(parse, key, "is \"%.32s\", which this version does not know", name);
+        pstk__parse_fail_key(parse, key, "is \"%.32s\", which this version does not know", name);
     return word;
 }
 
-static void parse_attributes(struct parse *parse, json_t *object, struct pstk_field *field,
+static void parse_attributes(struct pstk__parse *parse, json_t *object, struct pstk_field *field,
                              uint32_t traits)
 {
     if (traits & PSTK__TRAIT_OF)
@@ -295,39 +103,39 @@ static void parse_attributes(struct parse *parse, json_t *object, struct pstk_fi
         field->coordinates = parse_word(parse, object, "coordinates", pstk__coordinates_parse);
 }
 
-static void parse_field_schema(struct parse *parse, json_t *object, struct pstk_field *field)
+static void parse_field_schema(struct pstk__parse *parse, json_t *object, struct pstk_field *field)
 {
-    const char *name = get_text(parse, object, "name");
+    const char *name = pstk__parse_text(parse, object, "name");
     if (strlen(name) >= sizeof field->name)
-        fail_key(parse, "name", "is longer than %d bytes", PSTK_MAX_NAME - 1);
+        pstk__parse_fail_key(parse, "name", "is longer than %d bytes", PSTK_MAX_NAME - 1);
     else
         memcpy(field->name, name, strlen(name));
-    field->kind = pstk__field_kind_parse(get_text(parse, object, "kind"));
+    field->kind = pstk__field_kind_parse(pstk__parse_text(parse, object, "kind"));
     if (field->kind == 0)
-        fail_key(parse, "kind", "is not a kind that this version knows");
+        pstk__parse_fail_key(parse, "kind", "is not a kind that this version knows");
     const uint32_t traits = pstk__field_traits(field->kind);
     if (field->kind == PSTK_FIELD_SCALAR || traits & PSTK__TRAIT_ARRAY) {
-        field->dtype = pstk_dtype_parse(get_text(parse, object, "dtype"));
+        field->dtype = pstk_dtype_parse(pstk__parse_text(parse, object, "dtype"));
         if (field->dtype == 0)
-            fail_key(parse, "dtype", "is not a dtype that this version knows");
+            pstk__parse_fail_key(parse, "dtype", "is not a dtype that this version knows");
     }
     if (traits & PSTK__TRAIT_ARRAY)
         parse_shape(parse, object, field);
     parse_attributes(parse, object, field, traits);
     field->codec = parse_codec(parse, object);
-    json_t *level = get(parse, object, "level", JSON_INTEGER, "a whole number");
+    json_t *level = pstk__parse_get(parse, object, "level", JSON_INTEGER, "a whole number");
     json_int_t n = level ? json_integer_value(level) : 0;
     if (n < INT32_MIN || n > INT32_MAX)
-        fail_key(parse, "level", "is %lld, which is not a level of zstd", (long long)n);
+        pstk__parse_fail_key(parse, "level", "is %lld, which is not a level of zstd", (long long)n);
     else
         field->codec_level = (int32_t)n;
 }
 
 /* An object of counts by name; absent ones are 0. */
-static void parse_counts(struct parse *parse, json_t *o, const char *key, uint64_t *counts,
+static void parse_counts(struct pstk__parse *parse, json_t *o, const char *key, uint64_t *counts,
                          const char *(*name_of)(uint32_t), uint32_t n)
 {
-    json_t *object = get(parse, o, key, JSON_OBJECT, "an object of counts");
+    json_t *object = pstk__parse_get(parse, o, key, JSON_OBJECT, "an object of counts");
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value)
@@ -336,37 +144,40 @@ static void parse_counts(struct parse *parse, json_t *o, const char *key, uint64
         while (i < n && strcmp(name_of(i), name) != 0)
             i++;
         if (i == n)
-            fail_key(parse, key, "has \"%.32s\", which this version does not know", name);
+            pstk__parse_fail_key(parse, key, "has \"%.32s\", which this version does not know",
+                                 name);
         else if (!json_is_integer(value) || json_integer_value(value) < 1)
-            fail_key(parse, key, "has a count of %.32s that is not a whole number above 0", name);
+            pstk__parse_fail_key(parse, key,
+                                 "has a count of %.32s that is not a whole number above 0", name);
         else
             counts[i] = (uint64_t)json_integer_value(value);
     }
 }
 
-static void parse_field_stats(struct parse *parse, json_t *object, const struct pstk_field *field,
-                              struct pstk_field_stats *stats)
+static void parse_field_stats(struct pstk__parse *parse, json_t *object,
+                              const struct pstk_field *field, struct pstk_field_stats *stats)
 {
     stats->size = sizeof *stats;
-    stats->max_stored_size = get_number(parse, object, "max_stored", UINT32_MAX);
-    stats->max_plain_size = get_number(parse, object, "max_plain", UINT32_MAX);
-    stats->stored_bytes = get_number(parse, object, "stored_bytes", INT64_MAX);
-    stats->plain_bytes = get_number(parse, object, "plain_bytes", INT64_MAX);
+    stats->max_stored_size = pstk__parse_number(parse, object, "max_stored", UINT32_MAX);
+    stats->max_plain_size = pstk__parse_number(parse, object, "max_plain", UINT32_MAX);
+    stats->stored_bytes = pstk__parse_number(parse, object, "stored_bytes", INT64_MAX);
+    stats->plain_bytes = pstk__parse_number(parse, object, "plain_bytes", INT64_MAX);
     if (pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES) {
-        stats->max_width = (uint32_t)get_number(parse, object, "max_width", UINT32_MAX);
-        stats->max_height = (uint32_t)get_number(parse, object, "max_height", UINT32_MAX);
+        stats->max_width = (uint32_t)pstk__parse_number(parse, object, "max_width", UINT32_MAX);
+        stats->max_height = (uint32_t)pstk__parse_number(parse, object, "max_height", UINT32_MAX);
     }
     if (field->kind == PSTK_FIELD_IMAGE)
-        stats->n_damaged = get_number(parse, object, "damaged", INT64_MAX);
+        stats->n_damaged = pstk__parse_number(parse, object, "damaged", INT64_MAX);
     parse_counts(parse, object, "encodings", stats->n_encoding, pstk__encoding_name,
                  PSTK__N_ENCODINGS);
     parse_counts(parse, object, "codecs", stats->n_codec, pstk__codec_name, PSTK__N_CODECS);
     if (field->codec == PSTK_CODEC_PLANES)
-        stats->n_equivalent = get_number(parse, object, "equivalent", INT64_MAX);
+        stats->n_equivalent = pstk__parse_number(parse, object, "equivalent", INT64_MAX);
 }
 
 /* Those of all kinds, and those of what a kind has. */
-static void check_field_keys(struct parse *parse, json_t *object, const struct pstk_field *field)
+static void check_field_keys(struct pstk__parse *parse, json_t *object,
+                             const struct pstk_field *field)
 {
     static const char *const all[] = {"name",       "kind",      "codec",        "level",
                                       "max_stored", "max_plain", "stored_bytes", "plain_bytes",
@@ -395,19 +206,19 @@ static void check_field_keys(struct parse *parse, json_t *object, const struct p
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
         if (some[i].is_known)
             known[n++] = some[i].key;
-    check_keys(parse, object, known, n);
+    pstk__parse_check_keys(parse, object, known, n);
 }
 
-static void parse_fields(struct parse *parse, const struct pstk__json_piece *piece)
+static void parse_fields(struct pstk__parse *parse, const struct pstk__json_piece *piece)
 {
     struct pstk_field fields[PSTK_MAX_FIELDS];
-    struct list list = list_begin(parse, piece, "fields");
+    struct pstk__parse_list list = pstk__parse_list_begin(parse, piece, "fields");
     if (list.n < 1 || list.n > PSTK_MAX_FIELDS)
-        fail_key(parse, "fields", "has %llu elements; must be from 1 to %d",
-                 (unsigned long long)list.n, PSTK_MAX_FIELDS);
+        pstk__parse_fail_key(parse, "fields", "has %llu elements; must be from 1 to %d",
+                             (unsigned long long)list.n, PSTK_MAX_FIELDS);
     memset(fields, 0, sizeof fields);
     for (size_t i = 0; i < list.n && parse->code == 0; i++) {
-        json_t *object = element(parse, &list, "fields", i);
+        json_t *object = pstk__parse_element(parse, &list, "fields", i);
         parse_field_schema(parse, object, &fields[i]);
         parse_field_stats(parse, object, &fields[i], &parse->m->stats[i]);
         check_field_keys(parse, object, &fields[i]);
@@ -424,41 +235,43 @@ static void parse_fields(struct parse *parse, const struct pstk__json_piece *pie
                                            parse->err, "%s", why.message);
 }
 
-static void parse_names(struct parse *parse, const struct pstk__json_piece *piece)
+/* ---- names and files ------------------------------------------------------------------------- */
+
+static void parse_names(struct pstk__parse *parse, const struct pstk__json_piece *piece)
 {
-    struct list list = list_begin(parse, piece, "names");
+    struct pstk__parse_list list = pstk__parse_list_begin(parse, piece, "names");
     struct pstk__json_piece text;
     /* A text is at most as long as its piece, whose quotes leave room for its 0. */
     if (parse->code == 0 && pstk__texts_open(&parse->m->names, list.n, piece->size) < 0)
         parse->code = pstk__fail(parse->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                                  "no memory for %llu names", (unsigned long long)list.n);
-    while (list.n && next(parse, &list.walk, NULL, &text)) {
-        json_t *name = parse_piece(parse, &text);
+    while (list.n && pstk__parse_next(parse, &list.walk, NULL, &text)) {
+        json_t *name = pstk__parse_piece(parse, &text);
         if (json_is_string(name))
             pstk__texts_add(&parse->m->names, json_string_value(name), json_string_length(name));
         else
-            fail_key(parse, "names", "has an element that is not a text");
+            pstk__parse_fail_key(parse, "names", "has an element that is not a text");
         json_decref(name);
     }
 }
 
-static void parse_dictionaries(struct parse *parse, struct list *list)
+static void parse_dictionaries(struct pstk__parse *parse, struct pstk__parse_list *list)
 {
     static const char *const keys[] = {"file", "field", "bytes", "crc32c"};
     for (size_t i = 0; i < list->n && parse->code == 0; i++) {
-        json_t *object = element(parse, list, "dictionaries", i);
+        json_t *object = pstk__parse_element(parse, list, "dictionaries", i);
         char file[PSTK__MAX_FILE_NAME + 2];
-        snprintf(file, sizeof file, "%s", get_text(parse, object, "file"));
-        int field = pstk__schema_find(&parse->m->schema, get_text(parse, object, "field"));
+        snprintf(file, sizeof file, "%s", pstk__parse_text(parse, object, "file"));
+        int field = pstk__schema_find(&parse->m->schema, pstk__parse_text(parse, object, "field"));
         if (field < 0)
-            fail_key(parse, "field", "does not name a field");
+            pstk__parse_fail_key(parse, "field", "does not name a field");
         const struct pstk__manifest_dictionary dictionary = {
             .file = file, /* cut names are longer than may be, and so refused */
             .field = (uint32_t)field,
-            .bytes = get_number(parse, object, "bytes", PSTK__MAX_DICTIONARY),
-            .crc = get_crc(parse, object, "crc32c"),
+            .bytes = pstk__parse_number(parse, object, "bytes", PSTK__MAX_DICTIONARY),
+            .crc = pstk__parse_crc(parse, object, "crc32c"),
         };
-        CHECK_KEYS(parse, object, keys);
+        PSTK__PARSE_CHECK_KEYS(parse, object, keys);
         if (parse->code == 0)
             parse->code = pstk__manifest_add_dictionary(parse->m, &dictionary, parse->err);
         json_decref(object);
@@ -467,45 +280,45 @@ static void parse_dictionaries(struct parse *parse, struct list *list)
 }
 
 /* A shard's list of dictionary numbers into `numbers`; returns how many. */
-static uint32_t parse_numbers(struct parse *parse, json_t *object,
+static uint32_t parse_numbers(struct pstk__parse *parse, json_t *object,
                               uint32_t numbers[PSTK_MAX_FIELDS])
 {
-    json_t *list = get(parse, object, "dictionaries", JSON_ARRAY, "a list");
+    json_t *list = pstk__parse_get(parse, object, "dictionaries", JSON_ARRAY, "a list");
     size_t n = json_array_size(list);
     if (n > PSTK_MAX_FIELDS) {
-        fail_key(parse, "dictionaries", "has more elements than there are fields");
+        pstk__parse_fail_key(parse, "dictionaries", "has more elements than there are fields");
         return 0;
     }
     for (size_t i = 0; i < n && parse->code == 0; i++) {
         json_t *number = json_array_get(list, i);
         json_int_t v = json_is_integer(number) ? json_integer_value(number) : -1;
         if (v < 0 || v >= parse->m->n_dictionaries)
-            fail_key(parse, "dictionaries",
-                     "has an element that is not the number of a dictionary");
+            pstk__parse_fail_key(parse, "dictionaries",
+                                 "has an element that is not the number of a dictionary");
         numbers[i] = (uint32_t)v;
     }
     return (uint32_t)n;
 }
 
-static void parse_shards(struct parse *parse, struct list *list)
+static void parse_shards(struct pstk__parse *parse, struct pstk__parse_list *list)
 {
     static const char *const keys[] = {"file",          "n_records",    "bytes",
                                        "header_crc32c", "index_crc32c", "dictionaries"};
     for (size_t i = 0; i < list->n && parse->code == 0; i++) {
-        json_t *object = element(parse, list, "shards", i);
+        json_t *object = pstk__parse_element(parse, list, "shards", i);
         char file[PSTK__MAX_FILE_NAME + 2];
         uint32_t numbers[PSTK_MAX_FIELDS];
-        snprintf(file, sizeof file, "%s", get_text(parse, object, "file"));
+        snprintf(file, sizeof file, "%s", pstk__parse_text(parse, object, "file"));
         const struct pstk__manifest_shard shard = {
             .file = file, /* cut names are longer than may be, and so refused */
-            .n_records = get_number(parse, object, "n_records", UINT32_MAX),
-            .bytes = get_number(parse, object, "bytes", INT64_MAX),
-            .header_crc = get_crc(parse, object, "header_crc32c"),
-            .index_crc = get_crc(parse, object, "index_crc32c"),
+            .n_records = pstk__parse_number(parse, object, "n_records", UINT32_MAX),
+            .bytes = pstk__parse_number(parse, object, "bytes", INT64_MAX),
+            .header_crc = pstk__parse_crc(parse, object, "header_crc32c"),
+            .index_crc = pstk__parse_crc(parse, object, "index_crc32c"),
             .n_dictionaries = parse_numbers(parse, object, numbers),
             .dictionaries = numbers,
         };
-        CHECK_KEYS(parse, object, keys);
+        PSTK__PARSE_CHECK_KEYS(parse, object, keys);
         if (parse->code == 0)
             parse->code = pstk__manifest_add_shard(parse->m, &shard, parse->err);
         json_decref(object);
@@ -514,30 +327,33 @@ static void parse_shards(struct parse *parse, struct list *list)
 }
 
 /* Both lists, for which room is made at once. */
-static void parse_files(struct parse *parse, const struct pstk__json_piece *dictionaries,
+static void parse_files(struct pstk__parse *parse, const struct pstk__json_piece *dictionaries,
                         const struct pstk__json_piece *shards)
 {
-    struct list d = list_begin(parse, dictionaries, "dictionaries");
-    struct list s = list_begin(parse, shards, "shards");
+    struct pstk__parse_list d = pstk__parse_list_begin(parse, dictionaries, "dictionaries");
+    struct pstk__parse_list s = pstk__parse_list_begin(parse, shards, "shards");
     if (parse->code == 0) /* fewer than bytes of the text, which fit 32 bits */
         parse->code = pstk__manifest_reserve(parse->m, (uint32_t)s.n, (uint32_t)d.n, parse->err);
     parse_dictionaries(parse, &d);
     parse_shards(parse, &s);
 }
 
+/* ---- the top object -------------------------------------------------------------------------- */
+
 /* First of all: the keys of another version mean other things. */
-static void parse_version(struct parse *parse, json_t *top)
+static void parse_version(struct pstk__parse *parse, json_t *top)
 {
-    if (strcmp(get_text(parse, top, "format"), "penstock") != 0)
-        fail_key(parse, "format", "is not \"penstock\": the file belongs to another program");
-    uint64_t version = get_number(parse, top, "version", INT64_MAX);
+    if (strcmp(pstk__parse_text(parse, top, "format"), "penstock") != 0)
+        pstk__parse_fail_key(parse, "format",
+                             "is not \"penstock\": the file belongs to another program");
+    uint64_t version = pstk__parse_number(parse, top, "version", INT64_MAX);
     if (parse->code == 0 && version > PSTK_FORMAT_VERSION)
         parse->code = pstk__fail(
             parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
             "%s: a newer penstock wrote it: its version is %llu; this penstock reads version %d",
             parse->name, (unsigned long long)version, PSTK_FORMAT_VERSION);
     else if (parse->code == 0 && version == 0)
-        fail_key(parse, "version", "is 0, which is not a version");
+        pstk__parse_fail_key(parse, "version", "is 0, which is not a version");
     else if (parse->code == 0 && version < PSTK_FORMAT_VERSION)
         parse->code = pstk__fail(parse->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                                  "%s is of version %llu; this library reads version %d (pack "
@@ -581,10 +397,10 @@ struct top {
     char unknown[64]; /* a key of no version that we know, or "" */
 };
 
-static void find_value(struct parse *parse, struct top *top, const struct pstk__json_piece *key,
-                       const struct pstk__json_piece *value)
+static void find_value(struct pstk__parse *parse, struct top *top,
+                       const struct pstk__json_piece *key, const struct pstk__json_piece *value)
 {
-    json_t *text = parse_piece(parse, key);
+    json_t *text = pstk__parse_piece(parse, key);
     const char *name = text ? json_string_value(text) : "";
     uint32_t i = 0;
     while (i < N_TOP_KEYS && strcmp(top_keys[i], name) != 0)
@@ -592,37 +408,37 @@ static void find_value(struct parse *parse, struct top *top, const struct pstk__
     if (parse->code == 0 && i == N_TOP_KEYS && !top->unknown[0])
         snprintf(top->unknown, sizeof top->unknown, "%s", name[0] ? name : "\"\"");
     else if (i < N_TOP_KEYS && top->values[i].at)
-        fail_key(parse, name, "appears twice");
+        pstk__parse_fail_key(parse, name, "appears twice");
     else if (i < N_TOP_KEYS)
         top->values[i] = *value;
     json_decref(text);
 }
 
 /* Everything is found before anything is parsed: the version comes first, wherever it stands. */
-static void find_values(struct parse *parse, struct top *top, uint64_t size)
+static void find_values(struct pstk__parse *parse, struct top *top, uint64_t size)
 {
     const char *end = parse->text + size;
     struct pstk__json_walk walk;
     struct pstk__json_piece key, value;
     memset(top, 0, sizeof *top);
     if (!pstk__json_walk_begin(&walk, parse->text, end, '{'))
-        fail_text(parse, parse->text, "it is not an object");
-    while (next(parse, &walk, &key, &value))
+        pstk__parse_fail_at(parse, parse->text, "it is not an object");
+    while (pstk__parse_next(parse, &walk, &key, &value))
         find_value(parse, top, &key, &value);
     if (parse->code == 0 && walk.at != end)
-        fail_text(parse, walk.at, "the file goes on after the end of the object");
+        pstk__parse_fail_at(parse, walk.at, "the file goes on after the end of the object");
 }
 
 /* Put the values of the keys [from, to) into an object of their own. */
-static void put_values(struct parse *parse, const struct top *top, json_t *object, uint32_t from,
-                       uint32_t to)
+static void put_values(struct pstk__parse *parse, const struct top *top, json_t *object,
+                       uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to && parse->code == 0; i++) {
         if (!top->values[i].at)
             continue; /* whoever needs it names it */
-        json_t *value = parse_piece(parse, &top->values[i]);
+        json_t *value = pstk__parse_piece(parse, &top->values[i]);
         if (value && json_object_set_new(object, top_keys[i], value) < 0)
-            parse->code = fail_memory(parse);
+            parse->code = pstk__parse_no_memory(parse);
     }
 }
 
@@ -637,36 +453,37 @@ static int feature_name_ok(const char *name)
 
 /* Check the names of a list of features, each of which may be in one list once: `seen` has those of
  * both. Returns owned; NULL after a failure. */
-static json_t *parse_features(struct parse *parse, const struct top *top, enum top_key key,
+static json_t *parse_features(struct pstk__parse *parse, const struct top *top, enum top_key key,
                               json_t *seen)
 {
     const char *list = top_keys[key];
     if (!top->values[key].at)
-        fail_key(parse, list, "is missing");
-    json_t *names = parse_piece(parse, &top->values[key]);
+        pstk__parse_fail_key(parse, list, "is missing");
+    json_t *names = pstk__parse_piece(parse, &top->values[key]);
     if (names && (!json_is_array(names) || json_array_size(names) > MAX_FEATURES))
-        fail_key(parse, list, "must be a list of at most %d names", MAX_FEATURES);
+        pstk__parse_fail_key(parse, list, "must be a list of at most %d names", MAX_FEATURES);
     for (size_t i = 0; parse->code == 0 && i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
         if (!name || !feature_name_ok(name))
-            fail_key(parse, list,
-                     "has an element that is not 1 to %d of the characters a-z 0-9 _ -",
-                     MAX_FEATURE_NAME);
+            pstk__parse_fail_key(parse, list,
+                                 "has an element that is not 1 to %d of the characters a-z 0-9 _ -",
+                                 MAX_FEATURE_NAME);
         else if (json_object_get(seen, name))
-            fail_key(parse, list, "has the name %s, which is in these lists twice", name);
+            pstk__parse_fail_key(parse, list, "has the name %s, which is in these lists twice",
+                                 name);
         else if (json_object_set_new(seen, name, json_true()) < 0)
-            parse->code = fail_memory(parse);
+            parse->code = pstk__parse_no_memory(parse);
     }
     return names;
 }
 
 /* After the version, and before any key that a feature might change the meaning of. No feature that
  * a reader must know has a name yet. 1: the data set uses side columns. */
-static int check_features(struct parse *parse, const struct top *top)
+static int check_features(struct pstk__parse *parse, const struct top *top)
 {
     json_t *seen = json_object();
     if (!seen && parse->code == 0)
-        parse->code = fail_memory(parse);
+        parse->code = pstk__parse_no_memory(parse);
     json_t *required = parse_features(parse, top, KEY_REQUIRES, seen);
     json_decref(parse_features(parse, top, KEY_USES, seen));
     const int has_columns = json_object_get(seen, FEATURE_COLUMNS) != NULL;
@@ -683,8 +500,8 @@ static int check_features(struct parse *parse, const struct top *top)
 
 /* Find the list of columns in `extra`, where the data set uses them. The other keys there are for
  * others: that it is an object is all that is checked. */
-static void find_columns(struct parse *parse, const struct pstk__json_piece *piece, int has_columns,
-                         struct pstk__json_piece *columns)
+static void find_columns(struct pstk__parse *parse, const struct pstk__json_piece *piece,
+                         int has_columns, struct pstk__json_piece *columns)
 {
     struct pstk__json_walk walk;
     struct pstk__json_piece key, value;
@@ -692,168 +509,59 @@ static void find_columns(struct parse *parse, const struct pstk__json_piece *pie
     if (!piece->at || parse->code < 0)
         return;
     if (!pstk__json_walk_begin(&walk, piece->at, piece->at + piece->size, '{'))
-        fail_key(parse, "extra", "is not an object");
-    while (next(parse, &walk, &key, &value)) {
-        json_t *name = has_columns ? parse_piece(parse, &key) : NULL;
+        pstk__parse_fail_key(parse, "extra", "is not an object");
+    while (pstk__parse_next(parse, &walk, &key, &value)) {
+        json_t *name = has_columns ? pstk__parse_piece(parse, &key) : NULL;
         if (name && strcmp(json_string_value(name), FEATURE_COLUMNS) == 0) {
             if (columns->at)
-                fail_key(parse, "extra.columns", "appears twice");
+                pstk__parse_fail_key(parse, "extra.columns", "appears twice");
             *columns = value;
         }
         json_decref(name);
     }
 }
 
-/* ---- columns --------------------------------------------------------------------------------- */
-
-/* Copy a text into `to`, or fail: it is too long. */
-static void copy_text(struct parse *parse, json_t *object, const char *key, char *to, size_t size)
-{
-    const char *text = get_text(parse, object, key);
-    if (strlen(text) >= size)
-        fail_key(parse, key, "is longer than %zu bytes", size - 1);
-    else
-        memcpy(to, text, strlen(text) + 1);
-}
-
-/* The field and the fact of a column that has them: both or none. */
-static void parse_fact(struct parse *parse, json_t *object, struct pstk__manifest_column *column)
-{
-    if (!json_object_get(object, "field") && !json_object_get(object, "fact"))
-        return;
-    const int field = pstk__schema_find(&parse->m->schema, get_text(parse, object, "field"));
-    column->fact = pstk__column_fact_parse(get_text(parse, object, "fact"));
-    column->field = (uint32_t)field;
-    if (field < 0)
-        fail_key(parse, "field", "does not name a field");
-    if (column->fact == 0)
-        fail_key(parse, "fact", "must be value, size, length, width or height");
-}
-
-/* The header CRCs of a column's files, one by one. Most are plain text of 8 digits in quotes. */
-static void parse_crcs(struct parse *parse, const struct pstk__json_piece *piece,
-                       struct pstk__manifest_column *column)
-{
-    struct list list = list_begin(parse, piece, "header_crc32c");
-    struct pstk__json_piece text;
-    while (list.n && next(parse, &list.walk, NULL, &text)) {
-        char hex[9] = "";
-        uint32_t crc = 0;
-        if (text.size == 10 && text.at[0] == '"')
-            memcpy(hex, text.at + 1, 8);
-        if (parse_hex(hex, &crc) < 0)
-            fail_key(parse, "header_crc32c", "has an element that is not 8 lower-case hex digits");
-        else if (pstk__manifest_add_column_crc(column, crc, parse->err) < 0)
-            parse->code = PSTK_ENOMEM;
-    }
-}
-
-/* Everything of a column except its CRCs, whose list is *crcs: an object. Returns owned. */
-static json_t *column_object(struct parse *parse, const struct pstk__json_piece *piece,
-                             struct pstk__json_piece *crcs)
-{
-    struct pstk__json_walk walk;
-    struct pstk__json_piece key, value;
-    json_t *object = json_object();
-    if (!object)
-        parse->code = fail_memory(parse);
-    else if (!pstk__json_walk_begin(&walk, piece->at, piece->at + piece->size, '{'))
-        fail_key(parse, "", "is not an object");
-    while (next(parse, &walk, &key, &value)) {
-        json_t *text = parse_piece(parse, &key);
-        const char *name = text ? json_string_value(text) : "";
-        const int is_crcs = strcmp(name, "header_crc32c") == 0;
-        if (is_crcs ? crcs->at != NULL : json_object_get(object, name) != NULL)
-            fail_key(parse, name, "appears twice");
-        json_t *parsed = is_crcs ? NULL : parse_piece(parse, &value);
-        if (is_crcs)
-            *crcs = value;
-        else if (parsed && json_object_set_new(object, name, parsed) < 0)
-            parse->code = fail_memory(parse);
-        json_decref(text);
-    }
-    return object;
-}
-
-static void parse_column(struct parse *parse, const struct pstk__json_piece *piece)
-{
-    static const char *const keys[] = {"name", "dtype", "files", "field", "fact"};
-    struct pstk__json_piece crcs = {0};
-    struct pstk__manifest_column column = {.fact = PSTK_COLUMN_ADDED};
-    json_t *object = column_object(parse, piece, &crcs);
-    copy_text(parse, object, "name", column.name, sizeof column.name);
-    copy_text(parse, object, "files", column.files, sizeof column.files);
-    column.dtype = pstk_dtype_parse(get_text(parse, object, "dtype"));
-    if (column.dtype == 0)
-        fail_key(parse, "dtype", "is not a dtype that this version knows");
-    parse_fact(parse, object, &column);
-    CHECK_KEYS(parse, object, keys);
-    json_decref(object);
-    if (parse->code == 0)
-        parse->code = pstk__manifest_add_column(parse->m, &column, parse->err);
-    if (parse->code == 0)
-        parse_crcs(parse, &crcs, &parse->m->columns[parse->m->n_columns - 1]);
-}
-
-static void parse_columns(struct parse *parse, const struct pstk__json_piece *piece)
-{
-    struct pstk__json_piece value;
-    struct list list = list_begin(parse, piece, "extra.columns");
-    if (list.n > PSTK__MAX_COLUMNS)
-        fail_key(parse, "extra.columns", "has %llu elements; must be at most %d",
-                 (unsigned long long)list.n, PSTK__MAX_COLUMNS);
-    parse->list = "extra.columns";
-    for (parse->index = 0; list.n && next(parse, &list.walk, NULL, &value); parse->index++)
-        parse_column(parse, &value);
-    parse->list = NULL;
-}
-
-/* Copy a text of at most `size` - 1 bytes. */
-static void get_short(struct parse *parse, json_t *object, const char *key, char *text, size_t size)
-{
-    const char *value = get_text(parse, object, key);
-    if (strlen(value) >= size)
-        fail_key(parse, key, "is longer than %zu bytes", size - 1);
-    else
-        memcpy(text, value, strlen(value) + 1);
-}
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* The keys of a part of unknown number, which other data sets do not have. */
-static void parse_task(struct parse *parse, json_t *object)
+static void parse_task(struct pstk__parse *parse, json_t *object)
 {
     struct pstk__task *task = &parse->m->task;
     if (parse->m->n_parts == 0) {
-        get_short(parse, object, top_keys[KEY_PACK], task->pack_id, sizeof task->pack_id);
-        get_short(parse, object, top_keys[KEY_TASK], task->key, sizeof task->key);
-        task->attempt = (uint32_t)get_number(parse, object, top_keys[KEY_ATTEMPT], UINT32_MAX);
+        pstk__parse_copy_text(parse, object, top_keys[KEY_PACK], task->pack_id,
+                              sizeof task->pack_id);
+        pstk__parse_copy_text(parse, object, top_keys[KEY_TASK], task->key, sizeof task->key);
+        task->attempt =
+            (uint32_t)pstk__parse_number(parse, object, top_keys[KEY_ATTEMPT], UINT32_MAX);
         return;
     }
     for (uint32_t i = KEY_PACK; i <= KEY_ATTEMPT; i++)
         if (json_object_get(object, top_keys[i]))
-            fail_key(parse, top_keys[i], "belongs to parts of unknown number (n_parts 0)");
+            pstk__parse_fail_key(parse, top_keys[i],
+                                 "belongs to parts of unknown number (n_parts 0)");
 }
 
 /* Everything except the lists. The check compares *n_samples, ... with the lists later. */
-static void parse_facts(struct parse *parse, json_t *object)
+static void parse_facts(struct pstk__parse *parse, json_t *object)
 {
     struct pstk__manifest *m = parse->m;
-    snprintf(m->identity, sizeof m->identity, "%s", get_text(parse, object, "identity"));
-    m->part = (uint32_t)get_number(parse, object, "part", UINT32_MAX);
-    m->n_parts = (uint32_t)get_number(parse, object, "n_parts", UINT32_MAX);
+    snprintf(m->identity, sizeof m->identity, "%s", pstk__parse_text(parse, object, "identity"));
+    m->part = (uint32_t)pstk__parse_number(parse, object, "part", UINT32_MAX);
+    m->n_parts = (uint32_t)pstk__parse_number(parse, object, "n_parts", UINT32_MAX);
     parse_task(parse, object);
-    const char *note = get_text(parse, object, "note");
+    const char *note = pstk__parse_text(parse, object, "note");
     if (parse->code == 0)
         parse->code = pstk__manifest_set_note(m, note, parse->err);
     json_object_del(object, "note"); /* which may be as long as the text */
 }
 
-static void parse_lists(struct parse *parse, const struct top *top, json_t *object,
+static void parse_lists(struct pstk__parse *parse, const struct top *top, json_t *object,
                         const struct pstk__json_piece *columns)
 {
     struct pstk__manifest *m = parse->m;
-    const uint64_t n_samples = get_number(parse, object, "n_samples", PSTK__MAX_SAMPLES);
-    const uint64_t n_shards = get_number(parse, object, "n_shards", UINT32_MAX);
-    const uint64_t bytes = get_number(parse, object, "bytes", INT64_MAX);
+    const uint64_t n_samples = pstk__parse_number(parse, object, "n_samples", PSTK__MAX_SAMPLES);
+    const uint64_t n_shards = pstk__parse_number(parse, object, "n_shards", UINT32_MAX);
+    const uint64_t bytes = pstk__parse_number(parse, object, "bytes", INT64_MAX);
     if (parse->code == 0)
         parse_fields(parse, &top->values[KEY_FIELDS]);
     if (parse->code == 0)
@@ -861,10 +569,10 @@ static void parse_lists(struct parse *parse, const struct top *top, json_t *obje
     if (parse->code == 0)
         parse_files(parse, &top->values[KEY_DICTIONARIES], &top->values[KEY_SHARDS]);
     if (n_shards != m->n_shards)
-        fail_key(parse, "n_shards", "is %llu; the list has %u", (unsigned long long)n_shards,
-                 m->n_shards);
+        pstk__parse_fail_key(parse, "n_shards", "is %llu; the list has %u",
+                             (unsigned long long)n_shards, m->n_shards);
     if (parse->code == 0 && columns)
-        parse_columns(parse, columns);
+        pstk__parse_columns(parse, columns);
     if (parse->code < 0)
         return;
     m->n_samples = n_samples; /* compared with the shards' sums by the check */
@@ -873,7 +581,7 @@ static void parse_lists(struct parse *parse, const struct top *top, json_t *obje
 }
 
 /* The bytes that describe the records, where all that may change without them comes after. */
-static void find_records(struct parse *parse, const struct top *top)
+static void find_records(struct pstk__parse *parse, const struct top *top)
 {
     const struct pstk__json_piece *values = top->values;
     const char *end = values[KEY_SHARDS].at + values[KEY_SHARDS].size;
@@ -886,20 +594,20 @@ static void find_records(struct parse *parse, const struct top *top)
     parse->m->records_crc = pstk__crc32c(0, parse->text, parse->m->records_size);
 }
 
-static void parse_top(struct parse *parse, uint64_t size)
+static void parse_top(struct pstk__parse *parse, uint64_t size)
 {
     struct top top;
     struct pstk__json_piece columns;
     json_t *object = json_object();
     if (!object)
-        parse->code = fail_memory(parse);
+        parse->code = pstk__parse_no_memory(parse);
     find_values(parse, &top, size);
     put_values(parse, &top, object, KEY_FORMAT, KEY_IDENTITY);
     parse_version(parse, object);
     const int has_columns = check_features(parse, &top);
     find_columns(parse, &top.values[KEY_EXTRA], has_columns, &columns);
     if (top.unknown[0])
-        fail_key(parse, top.unknown, "is unknown to this version");
+        pstk__parse_fail_key(parse, top.unknown, "is unknown to this version");
     put_values(parse, &top, object, KEY_IDENTITY, KEY_FIELDS);
     parse_facts(parse, object);
     parse_lists(parse, &top, object, has_columns ? &columns : NULL);
@@ -918,7 +626,7 @@ static int check_tail(const char *bytes, uint64_t size, const char *name, struct
                 memcmp(tail + before + 8, PSTK__TAIL_AFTER, after) == 0;
     if (whole)
         memcpy(hex, tail + before, 8);
-    if (!whole || parse_hex(hex, &said) < 0)
+    if (!whole || pstk__parse_hex(hex, &said) < 0)
         return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
                           "%s does not end with its checksum: it is cut short, was edited, or is "
                           "not a penstock manifest",
@@ -942,7 +650,7 @@ int pstk__manifest_parse(struct pstk__manifest *m, const void *bytes, uint64_t s
     int r = check_tail(bytes, size, name, err);
     if (r < 0)
         return r;
-    struct parse parse = {.m = m, .name = name, .text = bytes, .err = err};
+    struct pstk__parse parse = {.m = m, .name = name, .text = bytes, .err = err};
     parse_top(&parse, size);
     if (parse.code < 0)
         pstk__manifest_free(m);

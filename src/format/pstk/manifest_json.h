@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_json: a manifest from JSON (manifest_json.c, the only user of jansson) and to JSON
+ * manifest_json: a manifest from JSON (manifest_json.c, by manifest_parse.h) and to JSON
  * (manifest_print.c). Parsing goes value by value and so takes at most 3.5 times the text, the
  * text included: manifest_json.c has the sum.
  */

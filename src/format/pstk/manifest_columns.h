@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * manifest_columns: the side columns of a manifest from JSON. manifest_json.c finds their list, and
+ * calls this after the fields, which columns may name.
+ */
+#ifndef PSTK_MANIFEST_COLUMNS_H
+#define PSTK_MANIFEST_COLUMNS_H
+
+#include "format/pstk/manifest_parse.h"
+
+/* Add the columns of the list `piece` to the manifest. */
+void pstk__parse_columns(struct pstk__parse *parse, const struct pstk__json_piece *piece);
+
+#endif
