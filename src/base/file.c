@@ -27,6 +27,11 @@ int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset)
     return (int64_t)done;
 }
 
+const char *pstk__file_write_advice(int native)
+{
+    return native == ENOSPC || native == EDQUOT ? "; free some space and run again" : "";
+}
+
 int pstk__file_open(const char *path)
 {
     /* O_NONBLOCK: opening a FIFO must not wait for its other end. Regular files ignore it. */

@@ -9,6 +9,10 @@
  * fewer than size only at the end of the file, or a negative native errno. */
 int64_t pstk__file_pread(int fd, void *buffer, uint64_t size, uint64_t offset);
 
+/* What follows a message of a write that failed with this native errno: advice when the disk or the
+ * quota is full, else "". Static. */
+const char *pstk__file_write_advice(int native);
+
 /* Open a regular file for reading; never waits, whatever lies at `path`: a FIFO, a socket, a
  * device. Returns the descriptor, or a negative native errno for pstk__file_fail. */
 int pstk__file_open(const char *path);

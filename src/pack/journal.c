@@ -2,6 +2,7 @@
 #include "pack/journal.h"
 
 #include "base/error.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,12 @@
 #define NAME_SIZE 256          /* bytes of a line: NAME_MAX and a newline */
 #define JOURNAL_MAX (1u << 30) /* bytes; enough for four million shards */
 
+static int fail_path(int native, const char *what, const char *path, struct pstk_error *err)
+{
+    return pstk__fail_errno(err, native, PSTK_STAGE_WRITE, "%s: cannot %s " PSTK__JOURNAL_FILE "%s",
+                            path, what, pstk__file_write_advice(native));
+}
+
 int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path,
                         struct pstk_error *err)
 {
@@ -22,8 +29,7 @@ int pstk__journal_begin(struct pstk__journal *journal, int dir, const char *path
         return PSTK_EEXIST;
     /* The journal's own name must be on disk before that of any file in it. */
     if (journal->fd < 0 || fsync(dir) < 0)
-        return pstk__fail_errno(err, errno, PSTK_STAGE_WRITE, "%s: cannot make " PSTK__JOURNAL_FILE,
-                                path);
+        return fail_path(errno, "make", path, err);
     return 0;
 }
 
@@ -42,8 +48,7 @@ int pstk__journal_add(struct pstk__journal *journal, const char *name, const cha
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return pstk__fail_errno(err, n < 0 ? errno : EIO, PSTK_STAGE_WRITE,
-                                    "%s: cannot write " PSTK__JOURNAL_FILE, path);
+            return fail_path(n < 0 ? errno : EIO, "write", path, err);
         at += (size_t)n;
     }
     journal->size += size;
@@ -53,8 +58,7 @@ int pstk__journal_add(struct pstk__journal *journal, const char *name, const cha
 int pstk__journal_sync(struct pstk__journal *journal, const char *path, struct pstk_error *err)
 {
     if (fsync(journal->fd) < 0)
-        return pstk__fail_errno(err, errno, PSTK_STAGE_WRITE, "%s: cannot sync " PSTK__JOURNAL_FILE,
-                                path);
+        return fail_path(errno, "sync", path, err);
     return 0;
 }
 

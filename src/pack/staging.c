@@ -41,10 +41,8 @@ static void temporary_name(char temporary[256], const char *name)
 static int fail_path(const struct pstk__staging *staging, int native, const char *what,
                      const char *name, struct pstk_error *err)
 {
-    const char *advice =
-        native == ENOSPC || native == EDQUOT ? "; free some space and run again" : "";
     return pstk__fail_errno(err, native, PSTK_STAGE_WRITE, "%s: cannot %s %s%s", staging->path,
-                            what, name, advice);
+                            what, name, pstk__file_write_advice(native));
 }
 
 /* Open the directory's entries, from the first. A new descriptor, because a dup shares its

@@ -317,7 +317,7 @@ TEST(what_a_killed_attempt_left_is_refused_and_the_next_one_starts_over)
     CHECK_EQ(merge_of(&f, with_killed, 2, PACK), PSTK_ENOENT); /* at work */
     CHECK_EQ(fixture_add(w, 60, 10, &f.err), 0);
     CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
-    CHECK_EQ(fixture_count(killed), 2);
+    CHECK_EQ(fixture_count(killed), 2 + FIXTURE_COLUMNS);
     CHECK_EQ(merge_of(&f, with_killed, 2, PACK), 0);
     fixture_close(&f);
 }

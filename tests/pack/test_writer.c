@@ -512,6 +512,13 @@ struct reported {
     uint64_t last;       /* sample id */
 };
 
+/* tiny_jpeg with a quantisation table of its own, which makes planes larger than the file. */
+static void make_kept_jpeg(uint8_t jpeg[sizeof tiny_jpeg])
+{
+    memcpy(jpeg, tiny_jpeg, sizeof tiny_jpeg);
+    jpeg[26] ^= 1; /* in the DQT segment, whose 64 values begin at byte 25 */
+}
+
 /* Of the records below, each third one is a PNG file. */
 static void on_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t kept)
 {
@@ -528,11 +535,13 @@ TEST(images_that_are_kept_are_reported_in_order_with_the_reason)
     const struct pstk_field fields[2] = {
         {.name = "a", .kind = PSTK_FIELD_IMAGE},
         {.name = "b", .kind = PSTK_FIELD_IMAGE, .codec = PSTK_CODEC_PLANES}};
-    const struct pstk_value jpeg = {tiny_jpeg, sizeof tiny_jpeg}, png = {tiny_png, sizeof tiny_png};
+    uint8_t kept[sizeof tiny_jpeg];
+    const struct pstk_value jpeg = {kept, sizeof kept}, png = {tiny_png, sizeof tiny_png};
     struct fixture f;
     struct pstk_writer_settings s;
     struct pstk_writer *w;
     struct pstk_field_stats stats;
+    make_kept_jpeg(kept);
     fixture_open(&f);
     for (uint32_t n_threads = 1; n_threads <= 4; n_threads += 3) {
         struct reported reported = {0};
@@ -560,11 +569,15 @@ TEST(what_a_writer_would_do_with_an_image_is_known_without_one)
 {
     struct pstk_error err;
     uint32_t kept = 77;
+    uint8_t jpeg[sizeof tiny_jpeg];
+    make_kept_jpeg(jpeg);
     pstk_error_init(&err, sizeof err);
     CHECK_EQ(pstk_image_kept(tiny_png, sizeof tiny_png, 0, &kept, &err), 0);
     CHECK_EQ(kept, PSTK_KEPT_NOT_JPEG);
-    CHECK_EQ(pstk_image_kept(tiny_jpeg, sizeof tiny_jpeg, 0, &kept, &err), 0);
+    CHECK_EQ(pstk_image_kept(jpeg, sizeof jpeg, 0, &kept, &err), 0);
     CHECK_EQ(kept, PSTK_KEPT_NO_GAIN);
+    CHECK_EQ(pstk_image_kept(tiny_jpeg, sizeof tiny_jpeg, 0, &kept, &err), 0);
+    CHECK_EQ(kept, 0);
     CHECK_EQ(pstk_image_kept(tiny_jpeg, sizeof tiny_jpeg - 40, 0, &kept, &err), 0);
     CHECK_EQ(kept, PSTK_KEPT_DAMAGED);
     CHECK_EQ(pstk_image_kept(NULL, 0, 0, &kept, &err), 0);

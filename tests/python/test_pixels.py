@@ -125,7 +125,9 @@ class Masks(Case):
             for found, file in zip(self.stored(files, field=field, check_images=True), files):
                 wanted = np.asarray(image.open(io.BytesIO(file)))
                 np.testing.assert_array_equal(found, wanted)
-                self.assertEqual(found.dtype, np.uint8 if wanted.dtype == bool else wanted.dtype)
+                # Older versions of Pillow open 16-bit gray as mode I, of int32.
+                small = {np.dtype(bool): np.dtype("u1"), np.dtype("i4"): np.dtype("u2")}
+                self.assertEqual(found.dtype, small.get(wanted.dtype, wanted.dtype))
 
     def test_pil_images_and_arrays_keep_their_numbers(self):
         given = [*self.given(), samples(1, 8), samples(1, 16), samples(1, 8) > 99]

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define N_FIELDS 27
+#define N_FIELDS 28
+#define FIRST_LIST 23 /* of the four fields that are lists */
 #define MAX_OBJECTS 5
 #define TEXT_MAX 4096
 
@@ -109,6 +110,7 @@ static const struct pstk_field fields[N_FIELDS] = {
     {.name = "pictures", .kind = PSTK_FIELD_IMAGE_LIST},
     {.name = "blobs", .kind = PSTK_FIELD_BYTES_LIST},
     {.name = "masks", .kind = PSTK_FIELD_MASK_LIST, .of = "image", .rows = "objects"},
+    {.name = "mask", .kind = PSTK_FIELD_MASK, .codec = PSTK_CODEC_ZSTD, .of = "image_zstd"},
 };
 
 /* Numerical Recipes' generator: 32 bits of state, and the same in Python in one line. */
@@ -123,6 +125,7 @@ struct record {
     uint8_t fixed[30], large[4800], squares[256];
     uint8_t pairs[64 * 8], grid[16 + 15 * 15], cube[24 + 7 * 2 * 5 * 2];
     uint8_t pixels[9 * 7 * 3];
+    uint16_t mask[3 * 5]; /* of a PNG of 5 x 3 pixels */
     /* of the objects */
     float boxes[MAX_OBJECTS][4];
     int64_t labels[MAX_OBJECTS];
@@ -161,6 +164,8 @@ static void fill(struct record *r, uint64_t k)
         r->pairs[i] = (uint8_t)(k ^ i);
     for (size_t i = 0; i < sizeof r->pixels; i++)
         r->pixels[i] = (uint8_t)(k + i * 5);
+    for (size_t i = 0; i < sizeof r->mask / sizeof *r->mask; i++)
+        r->mask[i] = (uint16_t)(k % 3 * 256 + i);
 }
 
 /* k % 6 objects; the first one has no runs, and so no mask. */
@@ -248,19 +253,30 @@ static int add(struct pstk_writer *w, uint64_t k, struct pstk_error *err)
         [20] = {r.object_points, r.n_objects},
         [21] = {r.runs, r.n_runs * sizeof r.runs[0]},
         [22] = {r.object_runs, r.n_objects * sizeof r.object_runs[0]},
+        [27] = {r.mask, sizeof r.mask},
     };
     int result = 0;
-    for (uint32_t i = 23; result == 0 && i < N_FIELDS; i++)
+    for (uint32_t i = FIRST_LIST; result == 0 && i < FIRST_LIST + 4; i++)
         result = make_list(&v[i], fields[i].kind, fields[i].rows[0] ? r.n_objects : k % 3, err);
     if (k % 4 == 1)
         v[0] = (struct pstk_value){tiny_png, sizeof tiny_png};
-    const struct pstk_pixels pixels = {
-        .size = sizeof pixels, .height = 9, .width = 7, .channels = 3, .bit_depth = 8};
+    const struct pstk_pixels pixels[2] = {{.size = sizeof pixels[0],
+                                           .field = 27,
+                                           .height = 3,
+                                           .width = 5,
+                                           .channels = 1,
+                                           .bit_depth = 16},
+                                          {.size = sizeof pixels[0],
+                                           .field = 0,
+                                           .height = 9,
+                                           .width = 7,
+                                           .channels = 3,
+                                           .bit_depth = 8}};
     if (k % 4 == 2)
         v[0] = (struct pstk_value){r.pixels, sizeof r.pixels};
     if (result == 0)
-        result = pstk_writer_add_pixels(w, v, N_FIELDS, &pixels, k % 4 == 2, err);
-    for (uint32_t i = 23; i < N_FIELDS; i++)
+        result = pstk_writer_add_pixels(w, v, N_FIELDS, pixels, k % 4 == 2 ? 2 : 1, err);
+    for (uint32_t i = FIRST_LIST; i < FIRST_LIST + 4; i++)
         pstk_free((void *)(uintptr_t)v[i].data);
     return result;
 }

@@ -92,7 +92,7 @@ def expected(k):
     half = noise(k) if k % 3 == 0 else record.ljust(200, b"\0")
     return {
         "image": pixels if k % 4 == 2 else PNG if k % 4 == 1 else JPEG,
-        "image_zstd": PNG,
+        "image_zstd": PNG, "mask": struct.pack("<15H", *(k % 3 * 256 + i for i in range(15))),
         "bytes": noise(k)[:k % 300],
         "bytes_zstd": half[:k % 200] if k % 3 == 0 or k % 200 <= len(record) else None,
         "text": record, "text_zstd": record,
