@@ -73,12 +73,12 @@ def todays_writer_makes_the_same_bytes(facts):
         make.images_of(BUILD, GOLDEN / "planes", images)
         make.data_sets(BUILD, images, made)
         for file in sorted(path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*")):
-            if has_zstd or file.parts[0] == "planes":
+            if has_zstd:  # planes have skeletons that zstd compressed
                 now, then = (made / file).read_bytes(), (GOLDEN / file).read_bytes()
                 assert now == then, (str(file), len(now), len(then), zlib.crc32(now), zlib.crc32(then))
         assert sorted(p.name for p in made.iterdir()) == sorted(facts["data_sets"])
     if not has_zstd:
-        print(f"# zstd is {make.zstd_version()}, not {facts['zstd']}: the data set planes alone was compared")
+        print(f"# zstd is {make.zstd_version()}, not {facts['zstd']}: no bytes were compared")
 
 
 CASES = [the_library_verifies_each_and_finds_its_identity, the_second_reader_finds_the_same,
