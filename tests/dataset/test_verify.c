@@ -243,22 +243,28 @@ TEST(behind_a_damaged_header_the_records_are_checked)
     fixture_close(&f);
 }
 
-TEST(behind_a_damaged_page_the_next_page_is_used)
+/* Write n records of 32 bytes. */
+static void write_numbers(struct fixture *f, const char *path, int64_t n)
 {
-    struct fixture f;
     struct pstk_writer_settings s;
     struct pstk_writer *w;
-    struct told *t = malloc(sizeof *t);
     const struct pstk_field field = {.name = "x", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64};
-    fixture_open(&f);
-    const char *path = fixture_path(&f, "d");
     fixture_settings(&s, path);
     s.fields = &field;
     s.n_fields = 1;
-    CHECK_EQ(pstk_writer_open(&w, &s, &f.err), 0);
-    for (int64_t k = 0; k < 1200; k++)
-        CHECK_EQ(pstk_writer_add(w, &(struct pstk_value){&k, 8}, 1, &f.err), 0);
-    CHECK_EQ(pstk_writer_commit(&w, &f.err), 0);
+    CHECK_EQ(pstk_writer_open(&w, &s, &f->err), 0);
+    for (int64_t k = 0; k < n; k++)
+        CHECK_EQ(pstk_writer_add(w, &(struct pstk_value){&k, 8}, 1, &f->err), 0);
+    CHECK_EQ(pstk_writer_commit(&w, &f->err), 0);
+}
+
+TEST(behind_a_damaged_page_the_next_page_is_used)
+{
+    struct fixture f;
+    struct told *t = malloc(sizeof *t);
+    fixture_open(&f);
+    const char *path = fixture_path(&f, "d");
+    write_numbers(&f, path, 1200);
     /* 32 bytes a record: they end at byte 42496, so page 0 lies at 45056. */
     const char *shard = "shard-000000.pstk";
     flip(path, shard, 45056 + 100, 1);
@@ -268,6 +274,23 @@ TEST(behind_a_damaged_page_the_next_page_is_used)
     flip(path, shard, 4096 + 32 * 1100 + 20, 1);
     CHECK_EQ(verify(t, path, 0, 1), 2);
     CHECK_EQ(t->bads[1].record, 1100);
+    free(t);
+    fixture_close(&f);
+}
+
+TEST(the_message_of_a_damaged_page_counts_its_records)
+{
+    struct fixture f;
+    struct told *t = malloc(sizeof *t);
+    fixture_open(&f);
+    for (int64_t n = 1; n <= 2; n++) {
+        const char *path = fixture_path(&f, n == 1 ? "one" : "two");
+        write_numbers(&f, path, n);
+        flip(path, "shard-000000.pstk", 8192 + 100, 1);
+        CHECK_EQ(verify(t, path, 0, 1), 1);
+        CHECK(strstr(t->bads[0].message,
+                     n == 1 ? "; record 0 cannot be read" : "; records 0 to 1 cannot be read"));
+    }
     free(t);
     fixture_close(&f);
 }
@@ -745,6 +768,7 @@ int main(void)
         CASE(a_damaged_record_is_named_and_the_others_are_checked),
         CASE(behind_a_damaged_header_the_records_are_checked),
         CASE(behind_a_damaged_page_the_next_page_is_used),
+        CASE(the_message_of_a_damaged_page_counts_its_records),
         CASE(a_missing_shard_is_one_damaged_place),
         CASE(damage_is_told_in_order_by_any_number_of_threads),
         CASE(the_caller_can_stop_it),

@@ -655,12 +655,13 @@ static int tell_page(struct pstk__shard_verifier *verifier, struct walk *walk, u
     const struct pstk__shard_header *h = walk->header;
     uint64_t first = p * PSTK__PAGE_RECORDS, left = h->n_records - first;
     uint64_t n = left < PSTK__PAGE_RECORDS ? left : PSTK__PAGE_RECORDS;
-    char why[sizeof verifier->bad.message];
+    char why[sizeof verifier->bad.message], last[32] = "";
     memcpy(why, verifier->bad.message, sizeof why);
+    if (n > 1)
+        snprintf(last, sizeof last, " to %" PRIu64, first + n - 1);
     int code = verifier->bad.code, native = verifier->bad.native;
     pstk__fail(&verifier->bad, code, PSTK_STAGE_SHARD,
-               "%.600s; records %" PRIu64 " to %" PRIu64 " cannot be read", why, first,
-               first + n - 1);
+               "%.600s; record%s %" PRIu64 "%s cannot be read", why, n > 1 ? "s" : "", first, last);
     verifier->bad.native = native;
     pstk__fail_at(&verifier->bad, code, verifier->shard->file, PSTK_NONE,
                   h->index_offset + p * PSTK__INDEX_PAGE, PSTK__INDEX_PAGE);
