@@ -165,9 +165,11 @@ static int png_probe(const void *data, uint64_t size, uint64_t max_pixels,
     if (r < 0)
         return r;
     if (found.channels == 1 && found.bit_depth == 16)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
-                          "PNG with 16-bit gray is not supported, because programs disagree on its "
-                          "RGB values; convert it to 8 bits");
+        return pstk__fail(
+            err, PSTK_ENOTSUP, PSTK_STAGE_DECODE,
+            "PNG with 16-bit gray is not supported, because programs disagree on its "
+            "RGB values; convert it to 8 bits, or pack it as the mask of an image, in "
+            "a field of kind mask");
     *info = found;
     return 0;
 }

@@ -178,6 +178,7 @@ TEST(gray_of_16_bits_is_refused)
     struct subject s;
     CHECK_EQ(subject_open(&s, &spec), PSTK_ENOTSUP);
     CHECK(strstr(s.err.message, "16-bit gray") != NULL);
+    CHECK(strstr(s.err.message, "as the mask of an image, in a field of kind mask") != NULL);
     subject_close(&s);
 }
 
