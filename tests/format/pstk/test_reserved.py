@@ -92,7 +92,7 @@ def what_is_forged_without_a_change_is_read(directory):
 
 
 def reserved_features_are_refused_by_name(directory):
-    names = "webp tiff bmp gif avif jxl video audio strip-checksums".split()
+    names = "webp tiff bmp gif avif jxl video audio strip-checksums list-planes".split()
     check_refused(directory, [("requires the feature " + name, {"manifest": edited(
         '"requires":[]', f'"requires":["{name}"]')}) for name in names])
     check_read(directory + "/uses", [{"manifest": edited('"uses":[]', '"uses":["video"],"extra":{"video":[1.5,true]}')}])
