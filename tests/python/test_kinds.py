@@ -2,6 +2,7 @@
 """Kinds of fields for what belongs to images, and lists: they come back as they were given, and records whose fields
 do not belong together are refused."""
 
+import io
 import json
 import pathlib
 import pickle
@@ -31,7 +32,6 @@ COCO = {
 
 def png_of(array):
     """A gray PNG file."""
-    import io
     image = optional("PIL.Image")
     file = io.BytesIO()
     image.fromarray(array).save(file, "PNG")
@@ -144,10 +144,28 @@ class Lists(Case):
             self.assertEqual(found["masks"][0].tolist(), [[0, 5, 2], [1, 1, 0]])
             self.assertEqual(found["masks"][1].tolist(), [[0, 0, 0], [1, 1, 1]])
             self.assertEqual(found["masks"][2].tolist(), [[300] * 3] * 2)
-            self.assertEqual(found["masks"][4], png_of(gray))
+            self.assertEqual(found["masks"][3].tolist(), gray.tolist())
             self.assertEqual(dataset.fields["images"].max_width, 3)
         with penstock.Dataset(self.path(), decode=True) as dataset:
             self.assertEqual([x.shape for x in dataset[0]["images"]], [(2, 3, 3)] * 3)
+
+    def test_masks_that_are_files_come_back_as_class_numbers(self):
+        image = optional("PIL.Image")
+        given = [np.array([[0, 5, 2], [1, 1, 0]], "u1"), np.array([[0, 1, 300], [7, 65535, 2]], "u2")]
+        palette, file = image.fromarray(given[0]).convert("P"), io.BytesIO()
+        palette.putdata(given[0].ravel().tolist())
+        palette.save(file, "PNG")
+        files = [file.getvalue(), png_of(given[0]), png_of(given[1])]
+        with penstock.Writer(self.path(), {"image": "image", "masks": ["mask"]}) as writer:
+            writer.add(image=given[0], masks=files)
+        wanted = [given[0], given[0], given[1]]
+        with penstock.Loader(self.path(), batch_size=1, outputs=["masks"], last_batch="short") as loader:
+            (of_batch,) = next(iter(loader))["masks"].tolist()
+        for decode in (False, True):
+            for found in (penstock.Dataset(self.path(), decode=decode)[0]["masks"], of_batch):
+                self.assertEqual([mask.dtype for mask in found], ["u1", "u1", "u2"])
+                self.assertEqual([mask.tolist() for mask in found], [mask.tolist() for mask in wanted])
+                self.assertTrue(all(mask.flags.writeable for mask in found))
 
     def test_a_loader_gives_lists(self):
         schema = {"texts": ["utf8"], "files": ["image"], "boxes": Boxes(of="image"), "image": "image"}

@@ -18,7 +18,7 @@ from .catalog import ColumnInfo, DatasetInfo, FieldInfo
 from .dtypes import DTYPES
 from .errors import SettingsError
 from .hints import explains, near_or_all
-from .lists import bytes_at, pixels_of, read
+from .lists import bytes_at, mask_of, pixels_of, read
 from .packing.schema import LIST_KINDS, Field, of_some
 
 __all__ = ["ColumnInfo", "Dataset", "DatasetInfo", "FieldInfo"]
@@ -119,20 +119,6 @@ def _as_rgb(pixels: Any) -> Any:
     return numpy.ascontiguousarray(pixels[:, :, :3])
 
 
-def mask_of(data: bytes, info: _c.ValueInfo) -> Any:
-    """Return the class numbers of a mask: NumPy uint8 or uint16 [height, width]. info: of the same reading. Raises
-    CorruptRecordError."""
-    needed("numpy", "reading masks")
-    out, dtype, error = ctypes.c_void_p(), ctypes.c_uint32(), errors.new()
-    errors.check(_c.lib.pstk_mask_decode(data, len(data), byref(info), byref(out), byref(dtype), byref(error)), error)
-    try:
-        is_wide = dtype.value == _c.U16
-        size = info.height * info.width * (2 if is_wide else 1)
-        return _array(bytes_at(out, size), "<u2" if is_wide else "u1", (info.height, info.width))
-    finally:
-        _c.lib.pstk_free(out)
-
-
 def _of_sample(sample_id: int, name: str, read_value: Callable[[], Any]) -> Any:
     """Return what `read_value` returns; an error of the library names the sample and the field."""
     try:
@@ -170,7 +156,7 @@ class Dataset:
     (bfloat16: the dtype of ml_dtypes if that is installed, else the bits as uint16). Images -> the bytes of the
     JPEG or PNG file that was packed; with decode=True uint8 [height, width, 3]. Images stored as pixels -> uint8 or
     uint16 [height, width] (gray) or [height, width, 3 or 4]; with decode=True also uint8 [height, width, 3]. Masks ->
-    class numbers, uint8 or uint16 [height, width]. Lists -> lists of such items; of masks always as they are stored.
+    class numbers, uint8 or uint16 [height, width]. Lists -> lists of such items.
 
     path: the data set's directory. fields: read only these. decode: decode images, in full, as Pillow does.
 
@@ -251,6 +237,8 @@ class Dataset:
         is_pixels = info.encoding == _c.ENCODING_PIXELS
         if self._fields[name].field.kind == "mask":
             return _of_sample(sample_id, name, lambda: mask_of(data, info))
+        if self._fields[name].field.kind == "mask_list":
+            return _of_sample(sample_id, name, lambda: decode(data))
         if is_pixels and not self._decode:
             return pixels_of(data, info)
         if self._decode and info.encoding != _c.ENCODING_NONE:

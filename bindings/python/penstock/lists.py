@@ -24,6 +24,22 @@ def pixels_of(data: bytes, info: Any) -> Any:
     return numpy.frombuffer(bytearray(data), dtype).reshape(info.height, info.width, *channels)
 
 
+def mask_of(data: bytes, about: Any) -> Any:
+    """Return the class numbers of a mask: NumPy uint8 or uint16 [height, width]. about: the ValueInfo or ListItem of
+    the same reading. Raises CorruptRecordError."""
+    needed("numpy", "reading masks")
+    names = ("encoding", "width", "height", "channels", "bit_depth", "has_palette")
+    info = _c.ValueInfo(size=ctypes.sizeof(_c.ValueInfo), **{name: getattr(about, name) for name in names})
+    out, dtype, error = ctypes.c_void_p(), ctypes.c_uint32(), errors.new()
+    errors.check(_c.lib.pstk_mask_decode(data, len(data), byref(info), byref(out), byref(dtype), byref(error)), error)
+    try:
+        bits = 16 if dtype.value == _c.U16 else 8
+        info.bit_depth = bits
+        return pixels_of(bytes_at(out, info.height * info.width * bits // 8), info)
+    finally:
+        _c.lib.pstk_free(out)
+
+
 def build(kind: int, items: Sequence[tuple[Any, Any]]) -> bytes:
     """Return the bytes of a list. kind: enum pstk_field_kind. items: bytes (or an array whose memory they are), and
     what describes pixels, with height, width, channels and bit_depth; None for others. Raises CorruptRecordError,
@@ -47,7 +63,8 @@ def build(kind: int, items: Sequence[tuple[Any, Any]]) -> bytes:
 
 
 def read(kind: int, data: bytes) -> list[Any]:
-    """Return the items of a list: str, bytes (of files, too), or the arrays of pixels. Raises CorruptRecordError."""
+    """Return the items of a list: str, bytes (of files, too), or the arrays of masks and of pixels. Raises
+    CorruptRecordError."""
     error = errors.new()
     n = errors.check(_c.lib.pstk_list_read(kind, data, len(data), None, 0, byref(error)), error)
     items = (_c.ListItem * n)()
@@ -55,4 +72,6 @@ def read(kind: int, data: bytes) -> list[Any]:
     found = [bytes(bytes_at(item.data, item.size)) for item in items]
     if kind == _c.FIELD_UTF8_LIST:
         return [text.decode() for text in found]
+    if kind == _c.FIELD_MASK_LIST:
+        return [mask_of(each, item) for each, item in zip(found, items)]
     return [pixels_of(each, item) if item.encoding == _c.ENCODING_PIXELS else each for each, item in zip(found, items)]
