@@ -306,8 +306,8 @@ static void look_for_masks(struct patient *patient, uint32_t i, const struct pst
                            const struct pstk_field_stats *stats)
 {
     static const char advice[] =
-        "if these are masks, store them as arrays or bytes (penstock.pack or penstock.Writer in "
-        "Python); pictures need no change";
+        "if these are masks, pack them in a field of kind mask, with their image (penstock.pack "
+        "or penstock.Writer in Python); pictures need no change";
     uint64_t n_looked = 0, n_palettes = 0;
     if (stats->n_encoding[PSTK_ENCODING_PNG])
         n_palettes = count_palettes(patient, i, &n_looked);

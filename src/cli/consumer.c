@@ -39,7 +39,8 @@ void consumer_warn(struct consumer *consumer, const struct pstk_batch *batch)
     consumer->warned = 1;
     message_say("warning: some images are PNG files with a palette. Pictures come right, in the "
                 "palette's colours; masks do not: resizing mixes colours, and class ids are lost. "
-                "Pack masks as arrays or bytes, not as images (penstock.pack in Python)");
+                "Pack masks in a field of kind mask, with their image (penstock.pack or "
+                "penstock.Writer in Python)");
 }
 
 void consumer_close(struct consumer *consumer)

@@ -325,8 +325,8 @@ static void warn_of_palettes(const struct pack *pack)
     if (pack->n_palettes)
         message_say("warning: %s PNG file%s %s a palette. Pictures come right, in the palette's "
                     "colours; masks do not: a loader's resizing mixes colours, and class ids are "
-                    "lost. Pack masks as bytes or arrays, with penstock.pack or penstock.Writer in "
-                    "Python",
+                    "lost. Pack masks in a field of kind mask, with their image, with "
+                    "penstock.pack or penstock.Writer in Python",
                     unit_count(n, pack->n_palettes), pack->n_palettes == 1 ? "" : "s",
                     pack->n_palettes == 1 ? "has" : "have");
 }

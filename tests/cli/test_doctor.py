@@ -301,7 +301,7 @@ def masks_are_warned_of_until_they_are_no_palettes(world):
     warnings = [finding for finding in findings(out)["images"] if finding["level"] == "warning"]
     expect(len(warnings), 1)
     assert "1 of 3 PNG files that were looked at has a palette" in warnings[0]["text"], warnings
-    assert "arrays or bytes" in warnings[0]["advice"], warnings
+    assert "in a field of kind mask, with their image" in warnings[0]["advice"], warnings
     with Image.open(os.path.join(src, "1.png")) as image:
         image.convert("RGB").save(os.path.join(src, "1.png"))
     run("pack", src, out, "--overwrite")

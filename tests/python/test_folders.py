@@ -135,6 +135,7 @@ class FolderTest(Case):
             _, said = self.pack(folder, self.path("out"))
         self.assertEqual([warning.filename for warning in caught], [__file__])
         self.assertIn("1 PNG file has a palette", str(caught[0].message))
+        self.assertIn("in a field of kind mask, with their image", str(caught[0].message))
         self.assertEqual(said, "")
 
     def test_what_is_refused(self):

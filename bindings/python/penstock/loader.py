@@ -43,7 +43,7 @@ _REGISTER = {"jax": batches.register_jax, "torch": batches.register_torch}
 
 PALETTES = ("some images of {path} are PNG files with a palette. Pictures come right, in the palette's "
             "colours; masks do not: resizing mixes colours, and class ids are lost. Pack masks in a field "
-            "of kind 'mask', next to their image")
+            "of kind 'mask', with their image")
 
 _open_loaders: weakref.WeakSet[Loader] = weakref.WeakSet()
 

@@ -146,8 +146,8 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     exif_orientation: turn JPEGs upright first.
     channels: decode as Pillow's convert does: 3, RGB; 1, gray ("L"); 4, RGBA, with alpha 255 if a file has none.
 
-    Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Keep masks as
-    arrays of one size (penstock.tensor) or as the bytes of their files (penstock.ragged).
+    Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks in a
+    field of kind mask, whose bytes penstock.ragged gives, or as arrays of one size (penstock.tensor).
     """
     field, found = _field_name(field, "image"), _ops(ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:

@@ -52,7 +52,7 @@ MARKER = ".penstock-parts"  # a file in a directory of parts: only a pack writes
 STOP_SECONDS = 1.0  # that a worker has to end before it is killed
 SAMPLES_PER_WORKER = 16  # fewer are not worth a process
 PALETTES = ("{n:,} image{s} {have} a palette. Pictures come right, in the palette's colours; masks do not: "
-            "resizing mixes colours, and class ids are lost. Pack masks in a field of kind 'mask', next to "
+            "resizing mixes colours, and class ids are lost. Pack masks in a field of kind 'mask', with "
             "their image (schema={{'image': 'image', 'mask': 'mask', ...}}), which keeps their numbers")
 
 
