@@ -302,7 +302,7 @@ _NODES = (
           lambda _numbers, values: TupleBatch(values)),
     _Node(tensors.Ragged, "attribute", lambda ragged: (*_RAGGED, ragged.list_kind),
           lambda ragged: tuple(getattr(ragged, name) for name in _RAGGED),
-          lambda names, values: tensors.Ragged(*values, list_kind=names[len(_RAGGED)])),
+          lambda names, values: tensors.Ragged(values[0], values[1], values[2], list_kind=names[len(_RAGGED)])),
 )
 
 
