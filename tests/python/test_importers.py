@@ -320,7 +320,9 @@ class Columns(Case):
         made = quiet([{"a": np.array(image_file()), "b": np.array("x"), "c": np.array(b"y")}], self.path("one"))
         self.assertEqual([f.kind for f in made.schema.values()], ["image", "utf8", "bytes"])
         self.assertEqual(made[0], {"a": image_file(), "b": "x", "c": b"y"})
-        for value, words in ((np.array(["x", "yyy"]), "an array of text (<U3)"), (["x", "y"], "of text (<U1)"),
+        listed = quiet([{"a": ["x", "yyy"]}], self.path("listed"))
+        self.assertEqual((listed.schema["a"].kind, listed[0]["a"]), ("utf8_list", ["x", "yyy"]))
+        for value, words in ((np.array(["x", "yyy"]), "an array of text (<U3)"),
                              (np.array([b"xx"]), "an array of bytes (|S2)"), (np.zeros(3, "c8"), "complex64"),
                              (np.array("2026-01-01", "M8[D]"), "datetime64[D]"), (np.zeros(2, "V8"), "|V8"),
                              (np.zeros(2, [("x", "i4")]), "give each of its members a field of its own")):

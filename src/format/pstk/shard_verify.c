@@ -8,15 +8,12 @@
 #include "record/field.h"
 #include "base/file.h"
 #include "format/files.h"
-#include "image/image.h"
-#include "image/jpeg/damaged.h"
-#include "image/mask.h"
-#include "image/planes/decode.h"
 #include "format/pstk/column_verify.h"
+#include "format/pstk/image_verify.h"
 #include "format/pstk/shard.h"
 #include "format/pstk/tally.h"
 #include "record/axes.h"
-#include "record/list.h"
+#include "record/kind.h"
 #include "record/value.h"
 
 #include <fcntl.h>
@@ -53,9 +50,8 @@ struct pstk__shard_verifier {
     struct pstk_value values[PSTK_MAX_FIELDS]; /* of the record at hand */
     void *decoder_memory;                      /* owned */
     struct pstk__decoder *decoder;
-    struct pstk__arena arena;   /* for image; grows by being opened anew */
     struct pstk__arena scratch; /* for fields stored as planes; grows by being opened anew */
-    struct pstk__image_state *image;
+    struct pstk__image_verifier images;
     struct pstk_error bad;                 /* the damage that is being reported */
     struct pstk__column_verifier *columns; /* owned; NULL: the data set has none */
 
@@ -113,6 +109,7 @@ int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
     if (!verifier)
         return no_memory(err, sizeof *verifier);
     verifier->input = input;
+    verifier->images.decode = input->decode;
     uint64_t size = (pstk__decoder_size() + 63) / 64 * 64;
     int r = grow(&verifier->records.bytes, &verifier->records.capacity, block_size(input->manifest),
                  err);
@@ -136,20 +133,11 @@ int pstk__shard_verifier_open(struct pstk__shard_verifier **out,
     return 0;
 }
 
-static void close_image(struct pstk__shard_verifier *verifier)
-{
-    if (verifier->image)
-        pstk__image_state_close(verifier->image);
-    verifier->image = NULL;
-    if (verifier->arena.base)
-        pstk__arena_close(&verifier->arena);
-}
-
 void pstk__shard_verifier_close(struct pstk__shard_verifier *verifier)
 {
     if (!verifier)
         return;
-    close_image(verifier);
+    pstk__image_verifier_close(&verifier->images);
     pstk__arena_close(&verifier->scratch);
     pstk__column_verifier_close(verifier->columns);
     free(verifier->records.bytes);
@@ -301,175 +289,17 @@ static const uint8_t *at(const struct piece *piece, uint64_t offset)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* An image that is decoded to one number for all its pixels. */
-struct summed {
-    struct pstk__coded image;
-    uint32_t crc; /* out */
+/* The field whose image is being checked. */
+struct at_field {
+    struct pstk__shard_verifier *verifier;
+    const struct pstk__record *record;
+    uint32_t i;
 };
 
-static void sum_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
+static int report_image(void *user, const char *phrase)
 {
-    struct summed *summed = user;
-    for (uint32_t y = 0; y < n_rows; y++)
-        summed->crc = pstk__crc32c(summed->crc, rgb + y * stride, 3 * summed->image.info->width);
-}
-
-static int open_image(struct pstk__shard_verifier *verifier, const struct pstk__image_info *info,
-                      struct pstk_error *err)
-{
-    uint64_t size = pstk__image_scratch(info->width, info->height);
-    if (verifier->image && verifier->arena.size >= size)
-        return 0;
-    close_image(verifier);
-    int r = pstk__arena_open(&verifier->arena, size);
-    if (r < 0)
-        return no_memory(err, size);
-    return pstk__image_state_open(&verifier->image, &verifier->arena, PSTK_KERNELS_AUTO, err);
-}
-
-/* Decode all of it. 1: done; 0: damage was reported. */
-static int decode_whole(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                        uint32_t i, struct summed *summed, struct pstk_error *err)
-{
-    const struct pstk__box box = {.width = summed->image.info->width,
-                                  .height = summed->image.info->height};
-    const struct pstk__row_sink sink = {.rows = sum_rows, .user = summed, .channels = 3};
-    struct pstk_error why;
-    pstk_error_init(&why, sizeof why);
-    int result = pstk__image_decode(verifier->image, &summed->image, &box, &sink, &why);
-    if (result == PSTK_ENOMEM)
-        return pstk__fail(err, result, PSTK_STAGE_DECODE, "%s", why.message);
-    return result < 0 ? tell_field(verifier, record, i, "cannot be decoded: %s", why.message) : 1;
-}
-
-/* A damaged file must be one that only guesses decode. */
-static int decode_damaged(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                          uint32_t i, struct summed *file, struct pstk_error *err)
-{
-    const struct pstk__box box = {.width = file->image.info->width,
-                                  .height = file->image.info->height};
-    const struct pstk__row_sink sink = {.rows = sum_rows, .user = file, .channels = 3};
-    if (pstk__image_decode(verifier->image, &file->image, &box, &sink, NULL) == 0)
-        return tell_field(verifier, record, i,
-                          "is marked as damaged, but decodes without a warning");
-    file->image.decoder = &pstk__image_damaged;
-    const int result = decode_whole(verifier, record, i, file, err);
-    return result < 0 ? result : 0;
-}
-
-/* Planes are decoded both ways: by our own back end, and, as the file they give, by libjpeg. */
-static int decode_image(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                        uint32_t i, const void *plain, const struct pstk__image_info *info,
-                        struct pstk_error *err)
-{
-    const struct pstk__field_view *field_view = &record->fields[i];
-    struct summed file = {
-        .image = {pstk__image_decoder(info->encoding), plain, field_view->plain_size, info}};
-    struct summed planes = {
-        .image = {&pstk__image_planes, field_view->data, field_view->stored_size, info}};
-    int result = open_image(verifier, info, err);
-    if (result < 0)
-        return result;
-    if (field_view->flags & PSTK__FIELD_DAMAGED)
-        return decode_damaged(verifier, record, i, &file, err);
-    result = decode_whole(verifier, record, i, &file, err);
-    if (result != 1 || field_view->codec != PSTK_CODEC_PLANES)
-        return result < 0 ? result : 0;
-    result = decode_whole(verifier, record, i, &planes, err);
-    if (result == 1 && planes.crc != file.crc)
-        return tell_field(verifier, record, i,
-                          "its planes and its file decode to different pixels");
-    return result < 0 ? result : 0;
-}
-
-/* The image's own header against the record's entry, then the image itself if asked for. */
-static int check_image(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                       uint32_t i, const void *plain, struct pstk_error *err)
-{
-    const struct pstk__field_view *field_view = &record->fields[i];
-    struct pstk__image_info info = {0};
-    struct pstk_error why;
-    char text[160];
-    if (field_view->encoding == PSTK_ENCODING_PIXELS) /* parsing compared size and samples */
-        return 0;
-    const struct pstk__image_decoder *decoder = pstk__image_decoder(field_view->encoding);
-    if (!decoder)
-        return tell_field(verifier, record, i, "encoding %u, which no decoder knows",
-                          field_view->encoding);
-    pstk_error_init(&why, sizeof why);
-    if (decoder->probe(plain, field_view->plain_size, PSTK__MAX_PIXELS, &info, &why) < 0)
-        return tell_field(verifier, record, i, "%s", why.message);
-    if (pstk__field_image_differs(field_view, &info, text))
-        return tell_field(verifier, record, i, "%s", text);
-    if (field_view->codec == PSTK_CODEC_PLANES) {
-        const uint32_t orientation = info.orientation;
-        if (pstk__image_planes.probe(field_view->data, field_view->stored_size, PSTK__MAX_PIXELS,
-                                     &info, &why) < 0)
-            return tell_field(verifier, record, i, "%s", why.message);
-        if (info.orientation != orientation)
-            return tell_field(verifier, record, i,
-                              "its planes say EXIF orientation %u, its file %u", info.orientation,
-                              orientation);
-    }
-    return verifier->input->decode ? decode_image(verifier, record, i, plain, &info, err) : 0;
-}
-
-/* A mask, or one of a list: `v` says what it is. */
-static int check_mask(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                      uint32_t i, const void *plain, const struct pstk__field_view *v,
-                      struct pstk_error *err)
-{
-    const struct pstk__image_info info = pstk__field_image(v);
-    struct pstk_error why;
-    pstk_error_init(&why, sizeof why);
-    const int r = pstk__mask_check(plain, v->plain_size, &info, (int)verifier->input->decode, &why);
-    if (r == PSTK_ENOMEM)
-        return pstk__fail(err, r, PSTK_STAGE_DECODE, "%s", why.message);
-    return r < 0 ? tell_field(verifier, record, i, "%s", why.message) : 0;
-}
-
-/* An image of a list, which lies uncompressed in the record. */
-static int check_item(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                      uint32_t i, const struct pstk__field_view *item, struct pstk_error *err)
-{
-    char text[160];
-    const struct pstk__image_info info = pstk__field_image(item);
-    const uint32_t kind = record->schema->fields[i].kind;
-    if (pstk__list_check_image(kind, item, text))
-        return tell_field(verifier, record, i, "an item is wrong: %s", text);
-    if (kind == PSTK_FIELD_MASK_LIST)
-        return check_mask(verifier, record, i, item->data, item, err);
-    if (!verifier->input->decode || item->encoding == PSTK_ENCODING_PIXELS)
-        return 0;
-    struct summed summed = {
-        .image = {pstk__image_decoder(item->encoding), item->data, item->plain_size, &info}};
-    int result = open_image(verifier, &info, err);
-    if (result == 0)
-        result = decode_whole(verifier, record, i, &summed, err);
-    return result < 0 ? result : 0;
-}
-
-/* The images of a list, and the largest sides in its entry. */
-static int check_list(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
-                      uint32_t i, const void *plain, struct pstk_error *err)
-{
-    const struct pstk__field_view *v = &record->fields[i];
-    const uint32_t kind = record->schema->fields[i].kind;
-    struct pstk__list list;
-    struct pstk__field_view item;
-    uint32_t width, height;
-    char text[160];
-    int r = 0;
-    pstk__list_sides(kind, plain, v->plain_size, &width, &height);
-    if (width != v->width || height != v->height)
-        return tell_field(verifier, record, i,
-                          "its largest item has %u x %u pixels, its record says %u x %u", width,
-                          height, v->width, v->height);
-    if (pstk__list_begin(&list, kind, plain, v->plain_size, text))
-        return 0; /* which pstk__value_check has reported */
-    while (r == 0 && list.i < list.n && !pstk__list_next(&list, &item, text))
-        r = check_item(verifier, record, i, &item, err);
-    return r;
+    const struct at_field *at_field = user;
+    return tell_field(at_field->verifier, at_field->record, at_field->i, "%s", phrase);
 }
 
 static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk__record *record,
@@ -477,17 +307,20 @@ static int check_plain(struct pstk__shard_verifier *verifier, const struct pstk_
 {
     const struct pstk__field_view *field_view = &record->fields[i];
     const struct pstk_field *field = &record->schema->fields[i];
+    struct at_field at_field = {verifier, record, i};
+    const struct pstk__image_findings findings = {.bad = report_image, .user = &at_field};
     char text[160];
     verifier->values[i] = (struct pstk_value){plain, field_view->plain_size};
     if (field->kind == PSTK_FIELD_IMAGE)
-        return check_image(verifier, record, i, plain, err);
+        return pstk__image_verifier_image(&verifier->images, field_view, plain, &findings, err);
     if (field->kind == PSTK_FIELD_MASK)
-        return check_mask(verifier, record, i, plain, field_view, err);
+        return pstk__image_verifier_mask(&verifier->images, field_view, plain, &findings, err);
     const char *wrong = pstk__value_check(field, plain, field_view->plain_size, text);
     if (wrong)
         return tell_field(verifier, record, i, "%s", wrong);
     return pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES
-               ? check_list(verifier, record, i, plain, err)
+               ? pstk__image_verifier_list(&verifier->images, field->kind, field_view, plain,
+                                           &findings, err)
                : 0;
 }
 
