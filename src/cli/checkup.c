@@ -96,8 +96,8 @@ static uint64_t look_at_files(struct patient *patient)
              "%s, readable, with the sizes that the data set says", n);
     } else {
         struct finding *finding =
-            find(patient->checkup, what, FINDING_ERROR, "%" PRIu64 " of %s cannot be used: %s",
-                 bad.n, n, bad.first.message);
+            find(patient->checkup, what, FINDING_ERROR, "%" PRIu64 " of %s%s cannot be used: %s",
+                 bad.n, n, n_columns ? " files" : "", bad.first.message);
         finding->is_damage = is_damage(&bad.first);
         advise(finding, bad.first.code == PSTK_EACCES
                             ? "make the files readable for this user (chmod a+r)"

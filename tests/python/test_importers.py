@@ -322,8 +322,13 @@ class Columns(Case):
         self.assertEqual(made[0], {"a": image_file(), "b": "x", "c": b"y"})
         listed = quiet([{"a": ["x", "yyy"]}], self.path("listed"))
         self.assertEqual((listed.schema["a"].kind, listed[0]["a"]), ("utf8_list", ["x", "yyy"]))
-        for value, words in ((np.array(["x", "yyy"]), "an array of text (<U3)"),
-                             (np.array([b"xx"]), "an array of bytes (|S2)"), (np.zeros(3, "c8"), "complex64"),
+        listed = quiet([{"a": np.array([b"x", b"yyy"])}], self.path("array"))
+        self.assertEqual((listed.schema["a"].kind, listed[0]["a"]), ("bytes_list", [b"x", b"yyy"]))
+        texts = np.array([["x", "yyy"]])
+        listed = quiet([{"a": texts.ravel().tolist()}], self.path("advice"))
+        self.assertEqual(listed[0]["a"], ["x", "yyy"])
+        for value, words in ((texts, "an array of text (<U3); must be of numbers (give a list of them"),
+                             (np.array([[b"xx"]]), "an array of bytes (|S2)"), (np.zeros(3, "c8"), "complex64"),
                              (np.array("2026-01-01", "M8[D]"), "datetime64[D]"), (np.zeros(2, "V8"), "|V8"),
                              (np.zeros(2, [("x", "i4")]), "give each of its members a field of its own")):
             said = self.assert_says(["field a: sample 0 has ", words], quiet, [{"a": value}], self.path("no"))

@@ -228,8 +228,10 @@ static void take_values(struct work *work, struct strip *strip)
 static const struct pstk__rans_symbol *given_symbols(const struct work *work, uint32_t i)
 {
     const struct pstk__planes_choice *choice = &work->choice;
+    if (choice->is_own[i])
+        return NULL;
     const struct pstk__planes_set *set = &work->source->sets[choice->set - 1];
-    return choice->is_own[i] ? NULL : set->symbols[set->table[choice->first[i]]];
+    return set->symbols[set->table[choice->first[i]]];
 }
 
 /* Values that the tables of the set have no slot for are wide ones. */

@@ -173,8 +173,7 @@ def _not_numbers(name: str, array: Any, where: str) -> SchemaError:
     kind, advice = f"{array.dtype.str}", "convert it to numbers first"
     if array.dtype.kind in "US":
         kind = f"{'text' if array.dtype.kind == 'U' else 'bytes'} ({kind})"
-        joined = "'\\n'.join(x)" if array.dtype.kind == "U" else "b'\\n'.join(x)"
-        advice = f"give one text, such as {joined}, or a field for each"
+        advice = "give a list of them, such as x.ravel().tolist(), or a field for each"
     elif array.dtype.names:
         kind = f"records ({', '.join(array.dtype.names)})"
         advice = "give each of its members a field of its own"
