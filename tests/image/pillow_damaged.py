@@ -7,9 +7,12 @@ usage: pillow_damaged.py DUMP_IMAGE [N [SEED]]
 DUMP_IMAGE is the program built from tests/image/dump_image.c. N files (default: 3000) are made of JPEGs that
 Pillow writes, and of those of the folder that PENSTOCK_TEST_JPEGS names: bits are flipped, bytes removed,
 inserted and repeated, markers planted, files cut. Of each, pstk_image_check_damaged must find what Pillow
-makes of it: Image.open(f).load() raises, or its pixels are those of the decoder. Two licences, each counted:
-files that the library refuses by their header, or for their scans, with a message of REFUSED; and progressive
-files that a libjpeg-turbo before 3.0.1 smooths, where Pillow has a later one (see smooths_otherwise).
+makes of it: Image.open(f).load() raises, or its pixels are those of the decoder. Four licences, each counted:
+files that the library refuses by their header, or for their scans, with a message of REFUSED; progressive
+files that a libjpeg-turbo before 3.0.1 smooths, and files in which it reads no marker after the last row,
+where Pillow has a later one (see is_other_release); and files with a bad code of which libjpeg-turbo does not
+warn, because its fast path reads it: Pillow takes the slow path near the end of each 64 KiB. The last two are
+rare: at most one file in 500.
 Exit status: 0 equal, 1 not, 77 no Pillow.
 """
 import collections
@@ -142,9 +145,10 @@ def damage(r, data):
     return bytes(data)
 
 
-def smooths_otherwise(dump):
+def is_other_release(dump):
     """1: of the library and Pillow, one has a libjpeg-turbo before 3.0.1, the other a later one. That release mends the
-    smoothing of progressive files of which bits are missing, where chroma has fewer rows (ChangeLog, 3.0.1, 2)."""
+    smoothing of progressive files of which bits are missing, where chroma has fewer rows (ChangeLog, 3.0.1, 2). Later
+    ones refuse a second frame header before they ask for its length."""
     texts = (dump.ask(b"library", "x").split()[-1], features.version("libjpeg_turbo"))
     versions = [tuple(map(int, text.split("."))) for text in texts]
     return min(versions) < (3, 0, 1) <= max(versions)
@@ -152,7 +156,7 @@ def smooths_otherwise(dump):
 
 class Tally:
     def __init__(self):
-        self.n, self.n_wrong, self.smooths_otherwise = collections.Counter(), 0, 0
+        self.n, self.n_wrong, self.is_other_release = collections.Counter(), 0, 0
 
     def fail(self, number, text, data):
         self.n_wrong += 1
@@ -177,6 +181,9 @@ def compare(dump, tally, number, path, data):
                 tally.fail(number, f"Pillow loads it, the check says: {message}", data)
         return
     tally.n["damaged" if damaged else "whole"] += 1
+    if not isinstance(theirs, bytes) and tally.is_other_release and not damaged and data[-2] == 0xff:
+        tally.n["refused by another release"] += 1
+        return
     if not isinstance(theirs, bytes):
         tally.fail(number, f"damaged {damaged}, but Pillow raises: {theirs!r}", data)
         return
@@ -184,8 +191,10 @@ def compare(dump, tally, number, path, data):
         ours = dump.pixels(path, channels, as_damaged)
         if isinstance(ours, str):
             tally.fail(number, f"the check takes it, the decoder says: {ours}", data)
-        elif ours != theirs and is_progressive and tally.smooths_otherwise:
+        elif ours != theirs and is_progressive and tally.is_other_release:
             tally.n["smoothed by another release"] += 1
+        elif ours != theirs and not as_damaged and dump.pixels(path, channels, 1) == theirs:
+            tally.n["a bad code without a warning"] += 1
         elif ours != theirs:
             tally.fail(number, f"{sum(a != b for a, b in zip(ours, theirs))} of {len(theirs)} bytes differ "
                        f"(damaged {damaged}, {as_damaged}; {message})", data)
@@ -198,7 +207,7 @@ def main():
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 3000
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     dump, tally, whole = Dump(sys.argv[1]), Tally(), list(sources())
-    tally.smooths_otherwise = smooths_otherwise(dump)
+    tally.is_other_release = is_other_release(dump)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "damaged.jpg")
         for number in range(n):
@@ -208,7 +217,8 @@ def main():
                 f.write(data)
             compare(dump, tally, number, path, data)
     print(f"{n} files: {dict(tally.n)}; {tally.n_wrong} wrong")
-    return 1 if tally.n_wrong or tally.n["damaged"] < n // 10 else 0
+    rare = tally.n["refused by another release"] + tally.n["a bad code without a warning"]
+    return 1 if tally.n_wrong or rare > n // 500 or tally.n["damaged"] < n // 10 else 0
 
 
 if __name__ == "__main__":
