@@ -26,7 +26,7 @@ static uint32_t count_wide_c(const int8_t *values, uint32_t n)
     return wide;
 }
 
-uint32_t pstk__planes_take(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n)
+static uint32_t take_c(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n)
 {
     int16_t *out = values;
     for (uint32_t b = 0; b < n; b++, blocks += 64) {
@@ -46,7 +46,7 @@ const struct pstk__planes_kernels pstk__planes_kernels_c = {
     .variant = PSTK_KERNELS_C,
     .run = pstk__rans_run,
     .value_tables = value_tables_c,
-    .take = pstk__planes_take,
+    .take = take_c,
     .count_wide = count_wide_c,
     PASSES,
 };

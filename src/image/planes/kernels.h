@@ -52,9 +52,6 @@ struct pstk__planes_kernels {
  * does not have them. */
 const struct pstk__planes_kernels *pstk__planes_kernels(uint32_t variant);
 
-/* C functions for variants that have no version of their own. */
-uint32_t pstk__planes_take(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n);
-
 /* The tables, for kernels.c only. */
 extern const struct pstk__planes_kernels pstk__planes_kernels_c;
 extern const struct pstk__planes_kernels pstk__planes_kernels_avx2;

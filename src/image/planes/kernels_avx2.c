@@ -2,6 +2,8 @@
 /* Planes by AVX2: 64 lanes are eight vectors, 16 are two. */
 #include "image/planes/kernels.h"
 
+#include "image/jpeg/zigzag.h"
+
 #include <penstock/penstock.h>
 
 #if defined(__x86_64__)
@@ -278,11 +280,65 @@ TARGET static uint32_t count_wide_avx2(const int8_t *values, uint32_t n)
     return sum;
 }
 
+/* Shuffles of rows 2 r and 2 r + 1 of a block, a byte each coefficient, that bring those whose
+ * zigzag places are in the first or second half there. Other bytes get 0. */
+#define Z(r, place) ((place) / 16 == (r) ? (place) % 16 : 0x80)
+#define FIRST(r)                                                                                   \
+    {                                                                                              \
+        Z(r, 0), Z(r, 1), Z(r, 8), Z(r, 16), Z(r, 9), Z(r, 2), Z(r, 3), Z(r, 10),                  \
+        Z(r, 17), Z(r, 24), Z(r, 32), Z(r, 25), Z(r, 18), Z(r, 11), Z(r, 4), Z(r, 5),              \
+        Z(r, 12), Z(r, 19), Z(r, 26), Z(r, 33), Z(r, 40), Z(r, 48), Z(r, 41), Z(r, 34),            \
+        Z(r, 27), Z(r, 20), Z(r, 13), Z(r, 6), Z(r, 7), Z(r, 14), Z(r, 21), Z(r, 28)               \
+    }
+#define SECOND(r)                                                                                  \
+    {                                                                                              \
+        Z(r, 35), Z(r, 42), Z(r, 49), Z(r, 56), Z(r, 57), Z(r, 50), Z(r, 43), Z(r, 36),            \
+        Z(r, 29), Z(r, 22), Z(r, 15), Z(r, 23), Z(r, 30), Z(r, 37), Z(r, 44), Z(r, 51),            \
+        Z(r, 58), Z(r, 59), Z(r, 52), Z(r, 45), Z(r, 38), Z(r, 31), Z(r, 39), Z(r, 46),            \
+        Z(r, 53), Z(r, 60), Z(r, 61), Z(r, 54), Z(r, 47), Z(r, 55), Z(r, 62), Z(r, 63)             \
+    }
+static const uint8_t _Alignas(32) zigzag_shuffle[2][4][32] = {
+    {FIRST(0), FIRST(1), FIRST(2), FIRST(3)}, {SECOND(0), SECOND(1), SECOND(2), SECOND(3)}};
+
+/* Return a block's map, without its DC. */
+INLINE uint64_t map_of(const int16_t *block)
+{
+    const __m128i *rows = (const __m128i *)(const void *)block;
+    __m256i first = _mm256_setzero_si256(), second = first;
+    for (uint32_t r = 0; r < 4; r++) { /* saturated, so what is not 0 stays so */
+        const __m256i two = _mm256_broadcastsi128_si256(
+            _mm_packs_epi16(_mm_loadu_si128(rows + 2 * r), _mm_loadu_si128(rows + 2 * r + 1)));
+        const __m256i *shuffle = (const __m256i *)(const void *)zigzag_shuffle;
+        first = _mm256_or_si256(first, _mm256_shuffle_epi8(two, shuffle[r]));
+        second = _mm256_or_si256(second, _mm256_shuffle_epi8(two, shuffle[4 + r]));
+    }
+    first = _mm256_cmpeq_epi8(first, _mm256_setzero_si256());
+    second = _mm256_cmpeq_epi8(second, _mm256_setzero_si256());
+    const uint32_t low = ~(uint32_t)_mm256_movemask_epi8(first) & ~1u;
+    return (uint64_t)~(uint32_t)_mm256_movemask_epi8(second) << 32 | low;
+}
+
+/* Four values a turn, of which the last turn may write some that are none. */
+TARGET static uint32_t take_avx2(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n)
+{
+    int16_t *out = values;
+    for (uint32_t b = 0; b < n; b++, blocks += 64) {
+        const uint64_t map = map_of(blocks);
+        int16_t *at = out;
+        for (uint64_t left = map; left != 0; at += 4)
+            for (uint32_t i = 0; i < 4; i++, left = _blsr_u64(left))
+                at[i] = blocks[pstk__zigzag[_tzcnt_u64(left) & 63]];
+        maps[b] = map;
+        out += _mm_popcnt_u64(map);
+    }
+    return (uint32_t)(out - values);
+}
+
 const struct pstk__planes_kernels pstk__planes_kernels_avx2 = {
     .variant = PSTK_KERNELS_AVX2,
     .run = run_avx2,
     .value_tables = value_tables_avx2,
-    .take = pstk__planes_take,
+    .take = take_avx2,
     .count_wide = count_wide_avx2,
     PASSES,
 };

@@ -14,6 +14,8 @@
 #ifndef PSTK_PLANES_RANS_H
 #define PSTK_PLANES_RANS_H
 
+#include "base/little.h"
+
 #include <stdint.h>
 
 #define PSTK__RANS_BITS 10
@@ -77,12 +79,11 @@ static inline void pstk__rans_put(struct pstk__rans_writer *writer, uint32_t lan
 {
     uint32_t x = writer->state[lane];
     const uint32_t f = symbol->frequency, full = x >> (32 - PSTK__RANS_BITS) >= f;
-    writer->at[-1] = (uint8_t)(x >> 8);
-    writer->at[-2] = (uint8_t)x;
+    pstk__put16(writer->at - 2, (uint16_t)x);
     writer->at -= 2 * full;
     x >>= 16 * full;
     const uint32_t q = (uint32_t)(x * symbol->reciprocal >> 42);
-    writer->state[lane] = (q << PSTK__RANS_BITS) + (x - q * f) + symbol->first;
+    writer->state[lane] = x + symbol->first + q * (PSTK__RANS_ONE - f);
 }
 /* Write the states, which take 4 * n_lanes bytes of room. The strip then begins at `at`. */
 void pstk__rans_write_end(struct pstk__rans_writer *writer);

@@ -63,6 +63,7 @@ struct work {
     struct pstk__model models[PSTK__PLANES_MAX_TABLES];               /* by table; own ones */
     struct pstk__rans_symbol own[PSTK__PLANES_MAX_TABLES][256];       /* of these models */
     const struct pstk__rans_symbol *symbols[PSTK__PLANES_MAX_TABLES]; /* by table */
+    const struct pstk__rans_symbol *symbols_of[PSTK__N_CONTEXTS];     /* by context */
     uint8_t *coded; /* arena; the coded strip is at its end */
     uint64_t coded_room;
 };
@@ -292,6 +293,8 @@ static void choose_tables(struct work *work)
     sum_tables(work);
     for (uint32_t i = 0; i < work->choice.n; i++)
         set_table(work, i);
+    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++)
+        work->symbols_of[c] = work->symbols[work->choice.table[c]];
     for (uint32_t k = 0; k < work->header.n_strips; k++)
         take_values(work, &work->strips[k]);
     work->header.set = work->choice.set;
@@ -330,22 +333,46 @@ static uint32_t write_models(const struct work *work, uint8_t out[MODELS_SIZE])
     return (uint32_t)(at - out);
 }
 
+/* Code the run's symbols from `group` on, one a lane, from the last to the first. Inlined for each
+ * number of lanes, and for groups that are whole. */
+static inline __attribute__((always_inline)) void
+write_group(const struct work *work, struct pstk__rans_writer *writer, const struct run *run,
+            uint32_t group, const int is_whole, const uint32_t lanes)
+{
+    for (uint32_t v = 4, lane = lanes; v-- > 0;)
+        for (uint32_t i = group + lanes - 4 + v, k = 0; k < lanes / 4; k++, i -= 4) {
+            lane--;
+            if (is_whole || i < run->n)
+                pstk__rans_put(writer, lane, &work->symbols_of[run->context[i]][run->symbol[i]]);
+        }
+}
+
+static inline __attribute__((always_inline)) void write_groups(const struct work *work,
+                                                               struct pstk__rans_writer *writer,
+                                                               const struct run *run,
+                                                               const uint32_t lanes)
+{
+    struct pstk__rans_writer copy = *writer; /* the words written might overlap the original */
+    uint32_t group = run->n / lanes * lanes;
+    if (group < run->n)
+        write_group(work, &copy, run, group, 0, lanes);
+    while (group > 0) {
+        group -= lanes;
+        write_group(work, &copy, run, group, 1, lanes);
+    }
+    *writer = copy;
+}
+
 /* Code a run from the last symbol to the first, because decoding goes the other way. */
 static void write_run(const struct work *work, struct pstk__rans_writer *writer,
                       const struct run *run)
 {
-    const uint32_t lanes = writer->n_lanes, quarter = lanes / 4;
-    for (uint32_t group = (run->n + lanes - 1) / lanes * lanes; group > 0;) {
-        group -= lanes;
-        for (uint32_t v = 4, lane = lanes; v-- > 0;)
-            for (uint32_t i = group + lanes - 4 + v, k = 0; k < quarter; k++, i -= 4) {
-                lane--;
-                if (i < run->n)
-                    pstk__rans_put(
-                        writer, lane,
-                        &work->symbols[work->choice.table[run->context[i]]][run->symbol[i]]);
-            }
-    }
+    if (writer->n_lanes == PSTK__RANS_FEW_LANES)
+        write_groups(work, writer, run, PSTK__RANS_FEW_LANES);
+    else if (writer->n_lanes == PSTK__RANS_SOME_LANES)
+        write_groups(work, writer, run, PSTK__RANS_SOME_LANES);
+    else
+        write_groups(work, writer, run, PSTK__RANS_LANES);
 }
 
 /* Code a strip to [*at, *at + size); returns size. */
