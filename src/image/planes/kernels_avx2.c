@@ -285,17 +285,17 @@ TARGET static uint32_t count_wide_avx2(const int8_t *values, uint32_t n)
 #define Z(r, place) ((place) / 16 == (r) ? (place) % 16 : 0x80)
 #define FIRST(r)                                                                                   \
     {                                                                                              \
-        Z(r, 0), Z(r, 1), Z(r, 8), Z(r, 16), Z(r, 9), Z(r, 2), Z(r, 3), Z(r, 10),                  \
-        Z(r, 17), Z(r, 24), Z(r, 32), Z(r, 25), Z(r, 18), Z(r, 11), Z(r, 4), Z(r, 5),              \
-        Z(r, 12), Z(r, 19), Z(r, 26), Z(r, 33), Z(r, 40), Z(r, 48), Z(r, 41), Z(r, 34),            \
-        Z(r, 27), Z(r, 20), Z(r, 13), Z(r, 6), Z(r, 7), Z(r, 14), Z(r, 21), Z(r, 28)               \
+        Z(r, 0), Z(r, 1), Z(r, 8), Z(r, 16), Z(r, 9), Z(r, 2), Z(r, 3), Z(r, 10), Z(r, 17),        \
+            Z(r, 24), Z(r, 32), Z(r, 25), Z(r, 18), Z(r, 11), Z(r, 4), Z(r, 5), Z(r, 12),          \
+            Z(r, 19), Z(r, 26), Z(r, 33), Z(r, 40), Z(r, 48), Z(r, 41), Z(r, 34), Z(r, 27),        \
+            Z(r, 20), Z(r, 13), Z(r, 6), Z(r, 7), Z(r, 14), Z(r, 21), Z(r, 28)                     \
     }
 #define SECOND(r)                                                                                  \
     {                                                                                              \
-        Z(r, 35), Z(r, 42), Z(r, 49), Z(r, 56), Z(r, 57), Z(r, 50), Z(r, 43), Z(r, 36),            \
-        Z(r, 29), Z(r, 22), Z(r, 15), Z(r, 23), Z(r, 30), Z(r, 37), Z(r, 44), Z(r, 51),            \
-        Z(r, 58), Z(r, 59), Z(r, 52), Z(r, 45), Z(r, 38), Z(r, 31), Z(r, 39), Z(r, 46),            \
-        Z(r, 53), Z(r, 60), Z(r, 61), Z(r, 54), Z(r, 47), Z(r, 55), Z(r, 62), Z(r, 63)             \
+        Z(r, 35), Z(r, 42), Z(r, 49), Z(r, 56), Z(r, 57), Z(r, 50), Z(r, 43), Z(r, 36), Z(r, 29),  \
+            Z(r, 22), Z(r, 15), Z(r, 23), Z(r, 30), Z(r, 37), Z(r, 44), Z(r, 51), Z(r, 58),        \
+            Z(r, 59), Z(r, 52), Z(r, 45), Z(r, 38), Z(r, 31), Z(r, 39), Z(r, 46), Z(r, 53),        \
+            Z(r, 60), Z(r, 61), Z(r, 54), Z(r, 47), Z(r, 55), Z(r, 62), Z(r, 63)                   \
     }
 static const uint8_t _Alignas(32) zigzag_shuffle[2][4][32] = {
     {FIRST(0), FIRST(1), FIRST(2), FIRST(3)}, {SECOND(0), SECOND(1), SECOND(2), SECOND(3)}};
@@ -315,10 +315,10 @@ INLINE uint64_t map_of(const int16_t *block)
     first = _mm256_cmpeq_epi8(first, _mm256_setzero_si256());
     second = _mm256_cmpeq_epi8(second, _mm256_setzero_si256());
     const uint32_t low = ~(uint32_t)_mm256_movemask_epi8(first) & ~1u;
-    return (uint64_t)~(uint32_t)_mm256_movemask_epi8(second) << 32 | low;
+    return (uint64_t) ~(uint32_t)_mm256_movemask_epi8(second) << 32 | low;
 }
 
-/* Four values a turn, of which the last turn may write some that are none. */
+/* Take four values at a time: up to three more than there are. */
 TARGET static uint32_t take_avx2(uint64_t *maps, int16_t *values, const int16_t *blocks, uint32_t n)
 {
     int16_t *out = values;

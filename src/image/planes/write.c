@@ -19,6 +19,7 @@ enum run_name { COUNTS, MAPS, VALUES, DC_HIGH, DC_LOW, WIDE_HIGH, WIDE_LOW, N_RU
  * value. */
 #define BLOCK_SYMBOLS (1 + 8 + 63 + 2 + 2 * 63)
 #define SLACK 128 /* bytes that kernels may write past their output */
+#define WIDE 128  /* the symbol of a wide value */
 
 /*
  * Strips of fewer symbols have 4 lanes, or 16. Measured (benchmarks/bench_lanes), 16 lanes take 36
@@ -55,7 +56,7 @@ struct work {
     uint64_t *maps;                           /* arena; of a row of blocks */
     uint8_t value_contexts[2][9][64];         /* by chroma, count, zigzag place */
     uint8_t map_contexts[2][8];               /* by chroma, byte */
-    uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values; -128: coded as a wide value */
+    uint8_t symbol_of[PSTK__N_CONTEXTS][256]; /* of values; WIDE: coded as a wide value */
     uint32_t plain[PSTK__N_CONTEXTS][256];    /* counts, rare values as themselves */
     uint32_t count[PSTK__N_CONTEXTS][256];    /* rare values as wide ones */
     uint32_t joined[PSTK__N_CONTEXTS][256];   /* by table */
@@ -99,7 +100,14 @@ static void take_dcs(struct strip *strip, const int16_t *blocks, uint32_t n, int
     }
 }
 
-/* Append a row of blocks, except the symbols of its values. */
+/* Give each value the symbol that it has unless it is rare. */
+static void name_values(uint8_t *symbol, const int16_t *values, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        symbol[i] = values[i] < -127 || values[i] > 127 ? WIDE : (uint8_t)values[i];
+}
+
+/* Append a row of blocks. Values have the symbols that name_values gives. */
 static void take_row(struct work *work, struct strip *strip, const int16_t *blocks, uint32_t n,
                      int16_t before, uint32_t chroma)
 {
@@ -114,6 +122,7 @@ static void take_row(struct work *work, struct strip *strip, const int16_t *bloc
     take_maps(work, strip, count, n, chroma);
     work->kernels->value_tables(values->context + values->n, work->maps, count, n,
                                 work->value_contexts[chroma]);
+    name_values(values->symbol + values->n, strip->values + values->n, n_values);
     values->n += n_values;
     take_dcs(strip, blocks, n, before, chroma);
 }
@@ -133,11 +142,6 @@ static void take_strip(struct work *work, uint32_t strip)
             above = blocks[0];
         }
     }
-}
-
-static int is_wide(int16_t v)
-{
-    return v < -127 || v > 127;
 }
 
 static void put_wide(struct strip *strip, int16_t v, uint32_t chroma)
@@ -166,27 +170,47 @@ static void count_wide(uint32_t count[PSTK__N_CONTEXTS][256], int16_t v, uint32_
     count[PSTK__CONTEXT_WIDE_LOW + chroma][z & 255] += n;
 }
 
+/* Count every other symbol of a run in `more`: equal symbols often follow each other, and an
+ * increment waits for the one before it of the same count. */
+static void count_run(uint32_t count[PSTK__N_CONTEXTS][256], uint32_t more[PSTK__N_CONTEXTS][256],
+                      const struct run *run)
+{
+    const uint8_t *context = run->context, *symbol = run->symbol;
+    const uint32_t n = run->n;
+    for (uint32_t i = 0; i + 1 < n; i += 2) {
+        count[context[i]][symbol[i]]++;
+        more[context[i + 1]][symbol[i + 1]]++;
+    }
+    if (n % 2 != 0)
+        count[context[n - 1]][symbol[n - 1]]++;
+}
+
+/* Return the place of the next wide value from i on, or n. */
+static uint32_t next_wide(const struct run *values, uint32_t i)
+{
+    const uint8_t *wide = memchr(values->symbol + i, WIDE, values->n - i);
+    return wide ? (uint32_t)(wide - values->symbol) : values->n;
+}
+
 /* Count all symbols, with no value as a wide one that need not be. */
 static void count_symbols(struct work *work)
 {
+    memset(work->plain, 0, sizeof work->plain);
+    memset(work->count, 0, sizeof work->count);
     for (uint32_t k = 0; k < work->header.n_strips; k++) {
         const struct strip *strip = &work->strips[k];
-        for (uint32_t i = 0; i < WIDE_HIGH; i++) {
-            const struct run *run = &strip->runs[i];
-            for (uint32_t n = 0; n < run->n && i != VALUES; n++)
-                work->plain[run->context[n]][run->symbol[n]]++;
-        }
         const struct run *values = &strip->runs[VALUES];
-        for (uint32_t i = 0; i < values->n; i++) {
-            const int16_t v = strip->values[i];
-            work->plain[values->context[i]][is_wide(v) ? 128 : v & 255]++;
-            if (is_wide(v))
-                count_wide(work->plain, v, is_chroma(values->context[i]), 1);
-        }
+        for (uint32_t i = 0; i < WIDE_HIGH; i++)
+            count_run(work->plain, work->count, &strip->runs[i]);
+        for (uint32_t i = next_wide(values, 0); i < values->n; i = next_wide(values, i + 1))
+            count_wide(work->plain, strip->values[i], is_chroma(values->context[i]), 1);
     }
+    for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++)
+        for (uint32_t s = 0; s < 256; s++)
+            work->plain[c][s] += work->count[c][s];
 }
 
-/* Count the values whose symbol_of is 128 as wide ones. */
+/* Count the values whose symbol_of is WIDE as wide ones. */
 static void move_wide(struct work *work)
 {
     memcpy(work->count, work->plain, sizeof work->count);
@@ -194,7 +218,7 @@ static void move_wide(struct work *work)
         for (uint32_t s = 0; s < 256; s++)
             if (work->symbol_of[c][s] != s && work->count[c][s] > 0) {
                 count_wide(work->count, (int8_t)s, is_chroma(c), work->count[c][s]);
-                work->count[c][128] += work->count[c][s];
+                work->count[c][WIDE] += work->count[c][s];
                 work->count[c][s] = 0;
             }
 }
@@ -205,22 +229,22 @@ static void find_rare(struct work *work, uint32_t context)
     const uint32_t *count = work->plain[context];
     uint64_t total = 0;
     for (uint32_t s = 0; s < 256; s++)
-        total += s == 128 ? 0 : count[s];
+        total += s == WIDE ? 0 : count[s];
     for (uint32_t s = 0; s < 256; s++)
-        work->symbol_of[context][s] = (uint64_t)count[s] * RARE < total ? 128 : (uint8_t)s;
+        work->symbol_of[context][s] = (uint64_t)count[s] * RARE < total ? WIDE : (uint8_t)s;
 }
 
-static void take_values(struct work *work, struct strip *strip)
+/* Make the rare values wide, and append the symbols of wide ones. */
+static void widen_values(const struct work *work, struct strip *strip)
 {
-    struct run *values = &strip->runs[VALUES];
-    for (uint32_t i = 0; i < values->n; i++) {
-        const int16_t v = strip->values[i];
-        const uint32_t context = values->context[i];
-        const uint8_t symbol = is_wide(v) ? 128 : work->symbol_of[context][v & 255];
-        values->symbol[i] = symbol;
-        if (symbol == 128)
-            put_wide(strip, v, is_chroma(context));
-    }
+    const struct run *values = &strip->runs[VALUES];
+    const uint8_t *context = values->context;
+    uint8_t *symbol = values->symbol;
+    const uint32_t n = values->n;
+    for (uint32_t i = 0; i < n; i++)
+        symbol[i] = work->symbol_of[context[i]][symbol[i]];
+    for (uint32_t i = next_wide(values, 0); i < n; i = next_wide(values, i + 1))
+        put_wide(strip, strip->values[i], is_chroma(context[i]));
 }
 
 /* ---- tables --------------------------------------------------------------------------------- */
@@ -241,7 +265,7 @@ static void choose_wide(struct work *work)
     for (uint32_t c = PSTK__CONTEXT_VALUE; c < PSTK__CONTEXT_DC_HIGH; c++) {
         const struct pstk__rans_symbol *given = given_symbols(work, work->choice.table[c]);
         for (uint32_t s = 0; given && s < 256; s++)
-            work->symbol_of[c][s] = given[s].frequency > 0 ? (uint8_t)s : 128;
+            work->symbol_of[c][s] = given[s].frequency > 0 ? (uint8_t)s : WIDE;
     }
     move_wide(work);
 }
@@ -282,7 +306,6 @@ static void set_table(struct work *work, uint32_t i)
 
 static void choose_tables(struct work *work)
 {
-    memset(work->plain, 0, sizeof work->plain);
     count_symbols(work);
     for (uint32_t c = PSTK__CONTEXT_VALUE; c < PSTK__CONTEXT_DC_HIGH; c++)
         find_rare(work, c);
@@ -296,7 +319,7 @@ static void choose_tables(struct work *work)
     for (uint32_t c = 0; c < PSTK__N_CONTEXTS; c++)
         work->symbols_of[c] = work->symbols[work->choice.table[c]];
     for (uint32_t k = 0; k < work->header.n_strips; k++)
-        take_values(work, &work->strips[k]);
+        widen_values(work, &work->strips[k]);
     work->header.set = work->choice.set;
 }
 
