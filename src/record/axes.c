@@ -15,12 +15,15 @@ int pstk__axes_reads(const struct pstk__schema *schema, uint32_t i)
     return field->splits[0] || field->kind == PSTK_FIELD_RLE || (is_list && field->rows[0]);
 }
 
-/* Rows of an array whose first dimension alone is variable, or items of a list. */
+/* Rows of an array whose first dimension alone is variable, or items of a list. The product of
+ * dimensions may be over 64 bits; pstk__value_check lets only an empty value have such rows. */
 static uint64_t n_rows(const struct pstk_field *field, const struct pstk_value *value)
 {
     uint64_t row = pstk_dtype_size(field->dtype);
     if (pstk__field_traits(field->kind) & PSTK__TRAIT_LIST)
         return pstk__get32(value->data);
+    if (value->size == 0)
+        return 0;
     for (uint32_t d = 1; d < field->n_dims; d++)
         row *= field->shape[d];
     return value->size / row;

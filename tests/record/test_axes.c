@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "record/axes.h"
+#include "record/value.h"
 
 enum { IMG, BOX, LAB, PARTS, POINTS, RUN_LENGTHS, RUNS, CAPTIONS, N };
 
@@ -204,6 +205,29 @@ TEST(runs_add_up_to_the_pixels_of_their_image)
     CHECK(pstk__axes_check(&schema, one, views, &field, text) == NULL);
 }
 
+/* Rows of 2^64 bytes: of such rows a value has none, and it may have that. */
+TEST(rows_too_large_to_count_in_64_bits_are_none)
+{
+    const struct pstk_field large[2] = {
+        {.name = "a",
+         .kind = PSTK_FIELD_NDARRAY,
+         .dtype = PSTK_U8,
+         .n_dims = 4,
+         .shape = {0, 1u << 22, 1u << 21, 1u << 21},
+         .rows = "rows"},
+        {.name = "texts", .kind = PSTK_FIELD_UTF8_LIST, .rows = "rows"},
+    };
+    struct pstk_value none[2] = {{(const uint8_t *)"", 0}, {(const uint8_t[4]){0}, 4}};
+    struct pstk__schema schema;
+    uint32_t field;
+    char text[320];
+    CHECK_EQ(pstk__schema_init(&schema, large, 2, NULL), 0);
+    CHECK(pstk__value_check(&large[0], none[0].data, 0, text) == NULL);
+    CHECK(pstk__axes_check(&schema, none, views, &field, text) == NULL);
+    none[1].data = (const uint8_t *)three_texts;
+    CHECK(check(&schema, none, 1, "rows: value is 3; must be 0"));
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -213,6 +237,7 @@ int main(void)
         CASE(lengths_that_do_not_add_up_are_found),
         CASE(lengths_of_every_dtype_of_integers_are_read),
         CASE(runs_add_up_to_the_pixels_of_their_image),
+        CASE(rows_too_large_to_count_in_64_bits_are_none),
     };
     return RUN_CASES(cases);
 }
