@@ -19,18 +19,41 @@ static void parse_fact(struct pstk__parse *parse, json_t *object,
         pstk__parse_fail_key(parse, "fact", "must be value, size, length, width or height");
 }
 
-/* The header CRCs of a column's files, one by one. Most are plain text of 8 digits in quotes. */
+/* Keys of a column; its CRCs have another one. */
+static const char *const keys[] = {"name", "dtype", "files", "field", "fact"};
+
+static int is_key(const char *name)
+{
+    size_t i = 0;
+    while (i < sizeof keys / sizeof keys[0] && strcmp(keys[i], name) != 0)
+        i++;
+    return i < sizeof keys / sizeof keys[0];
+}
+
+/* Read 8 hex digits: plain ones, which is faster, or with escapes. -1: the piece is something
+ * else. */
+static int parse_crc(struct pstk__parse *parse, const struct pstk__json_piece *text, uint32_t *crc)
+{
+    char hex[9] = "";
+    if (text->size == 10 && text->at[0] == '"')
+        memcpy(hex, text->at + 1, 8);
+    if (pstk__parse_hex(hex, crc) == 0)
+        return 0;
+    json_t *value = pstk__parse_piece(parse, text);
+    const int r = json_is_string(value) ? pstk__parse_hex(json_string_value(value), crc) : -1;
+    json_decref(value);
+    return r;
+}
+
+/* The header CRCs of a column's files, one by one. */
 static void parse_crcs(struct pstk__parse *parse, const struct pstk__json_piece *piece,
                        struct pstk__manifest_column *column)
 {
     struct pstk__parse_list list = pstk__parse_list_begin(parse, piece, "header_crc32c");
     struct pstk__json_piece text;
     while (list.n && pstk__parse_next(parse, &list.walk, NULL, &text)) {
-        char hex[9] = "";
         uint32_t crc = 0;
-        if (text.size == 10 && text.at[0] == '"')
-            memcpy(hex, text.at + 1, 8);
-        if (pstk__parse_hex(hex, &crc) < 0)
+        if (parse_crc(parse, &text, &crc) < 0)
             pstk__parse_fail_key(parse, "header_crc32c",
                                  "has an element that is not 8 lower-case hex digits");
         else if (pstk__manifest_add_column_crc(column, crc, parse->err) < 0)
@@ -38,7 +61,8 @@ static void parse_crcs(struct pstk__parse *parse, const struct pstk__json_piece 
     }
 }
 
-/* Everything of a column except its CRCs, whose list is *crcs: an object. Returns owned. */
+/* Everything of a column except its CRCs, whose list is *crcs: an object of known keys. Returns
+ * owned. */
 static json_t *column_object(struct pstk__parse *parse, const struct pstk__json_piece *piece,
                              struct pstk__json_piece *crcs)
 {
@@ -55,6 +79,8 @@ static json_t *column_object(struct pstk__parse *parse, const struct pstk__json_
         const int is_crcs = strcmp(name, "header_crc32c") == 0;
         if (is_crcs ? crcs->at != NULL : json_object_get(object, name) != NULL)
             pstk__parse_fail_key(parse, name, "appears twice");
+        else if (!is_crcs && !is_key(name))
+            pstk__parse_fail_key(parse, name, "is unknown to this version");
         json_t *parsed = is_crcs ? NULL : pstk__parse_piece(parse, &value);
         if (is_crcs)
             *crcs = value;
@@ -67,7 +93,6 @@ static json_t *column_object(struct pstk__parse *parse, const struct pstk__json_
 
 static void parse_column(struct pstk__parse *parse, const struct pstk__json_piece *piece)
 {
-    static const char *const keys[] = {"name", "dtype", "files", "field", "fact"};
     struct pstk__json_piece crcs = {0};
     struct pstk__manifest_column column = {.fact = PSTK_COLUMN_ADDED};
     json_t *object = column_object(parse, piece, &crcs);
@@ -77,7 +102,6 @@ static void parse_column(struct pstk__parse *parse, const struct pstk__json_piec
     if (column.dtype == 0)
         pstk__parse_fail_key(parse, "dtype", "is not a dtype that this version knows");
     parse_fact(parse, object, &column);
-    PSTK__PARSE_CHECK_KEYS(parse, object, keys);
     json_decref(object);
     if (parse->code == 0)
         parse->code = pstk__manifest_add_column(parse->m, &column, parse->err);

@@ -10,8 +10,9 @@
  * text, for jansson's buffer and tree; its values are at most MAX_SEPARATORS of manifest_parse.c
  * and 1, of 100 bytes each, which is nothing. What is kept, which is at most about the text: a name
  * takes its bytes, a terminating 0 and an offset of 4 bytes; a shard of at least 111 bytes of text
- * takes 48 bytes, 24 in format_pstk.c, and at least 32 of the heap for its name and as many for its
- * list. And 16 bytes a file, to find names that are there twice.
+ * takes 48 bytes, 24 in open.c, and at least 32 of the heap for its name and as many for its list;
+ * a checksum of a column's file has at least 11 bytes of text and takes 4 to 12. And 16 bytes a
+ * file, to find names that are there twice.
  *
  * A text that is copied is itself the element at hand; its tree goes before the next is parsed. So
  * all of it is at most 3.5 times the text. What the heap keeps of freed buffers, which it does

@@ -358,6 +358,20 @@ TEST(columns_come_back_as_they_were_printed)
     pstk__manifest_free(&back);
 }
 
+TEST(checksums_of_columns_may_have_escapes_as_any_text)
+{
+    struct pstk_error err;
+    CHECK_EQ(parse_edited("\"uses\":[]",
+                          COLUMN(CLS ",\"header_crc32c\":[\"\\u0030000ab01\", \"00000002\" ]"),
+                          &err),
+             0);
+    CHECK_EQ(parse_edited("\"uses\":[]",
+                          COLUMN(CLS ",\"header_crc32c\":[\"\\u00300000ab01\",\"00000002\"]"),
+                          &err),
+             PSTK_EBADMSG);
+    CHECK(strstr(err.message, "not 8 lower-case hex digits"));
+}
+
 TEST(the_key_columns_means_nothing_unless_the_feature_is_used)
 {
     struct pstk_error err;
@@ -817,6 +831,7 @@ int main(void)
         CASE(features_that_may_be_ignored_and_what_is_under_extra_are),
         CASE(lists_of_features_that_are_none_are_refused),
         CASE(columns_come_back_as_they_were_printed),
+        CASE(checksums_of_columns_may_have_escapes_as_any_text),
         CASE(the_key_columns_means_nothing_unless_the_feature_is_used),
         CASE(each_wrong_column_is_named),
         CASE(what_holds_more_values_than_a_manifest_has_is_refused_before_it_is_parsed),

@@ -285,6 +285,64 @@ static void numbers_under_extra(struct text *t, size_t size)
     repeat_under(t, size, "\"extra\":{\"x\":[", "7,", "7]},");
 }
 
+/* A manifest of one shard whose first key is a list of columns, which begins with `begin`. */
+static void begin_columns(struct text *t, const char *begin)
+{
+    add(t, "{\"format\":\"penstock\",\"version\":2,\"requires\":[],\"uses\":[\"columns\"],"
+           "\"extra\":{");
+    add(t, begin);
+}
+
+static void end_columns(struct text *t, unsigned n_shards)
+{
+    add(t, "},");
+    add_facts(t, n_shards);
+    add(t, FIELDS NO_NAMES NO_DICTIONARIES "\"shards\":[");
+    for (unsigned i = 0; i < n_shards; i++)
+        add_shard(t, i);
+    add(t, "]");
+}
+
+static void keys_of_no_version_in_a_column(struct text *t, size_t size)
+{
+    char key[32];
+    begin_columns(t, "\"columns\":[{");
+    for (unsigned i = 0; t->size < size; i++) {
+        snprintf(key, sizeof key, "\"%x\":0,", i);
+        add(t, key);
+    }
+    add(t, "\"name\":\"c\"}]");
+    end_columns(t, 1);
+}
+
+static void keys_next_to_columns(struct text *t, size_t size)
+{
+    begin_columns(t, "");
+    while (t->size < size)
+        add(t, "\"x\":0,");
+    add(t, "\"columns\":[]");
+    end_columns(t, 1);
+}
+
+/* As many columns as there may be, and shards, whose files have a checksum each. */
+static void many_columns(struct text *t, size_t size)
+{
+    const unsigned n_shards = (unsigned)(size / (256 * 11 + 111));
+    char line[128];
+    begin_columns(t, "\"columns\":[");
+    for (unsigned i = 0; i < 256; i++) {
+        snprintf(line, sizeof line,
+                 "%s{\"name\":\"%x\",\"dtype\":\"u8\",\"files\":\"%x\",\"header_crc32c\":[",
+                 i ? "," : "", i, i);
+        add(t, line);
+        for (unsigned k = 0; k < n_shards; k++)
+            add(t, k ? ",\"01234567\"" : "\"01234567\"");
+        add(t, "]}");
+    }
+    add(t, "]");
+    end_columns(t, n_shards);
+}
+
 static void dictionaries_that_are_not_there(struct text *t, size_t size)
 {
     add(t, HEAD);
@@ -322,6 +380,9 @@ static const struct manifest_kind kinds[] = {
     {"numbers under a key of no version", numbers_under_a_key_of_no_version, 0},
     {"keys of no version", keys_of_no_version, 0},
     {"numbers under extra", numbers_under_extra, 1},
+    {"keys of no version in a column", keys_of_no_version_in_a_column, 0},
+    {"keys next to columns", keys_next_to_columns, 1},
+    {"many columns", many_columns, 1},
     {"dictionaries that are not there", dictionaries_that_are_not_there, 0},
 };
 
