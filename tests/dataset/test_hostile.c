@@ -620,6 +620,41 @@ TEST(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it)
     CHECK_EQ(n_wrong, 0);
 }
 
+/* Columns of a shard of 2^32 - 1 records that is not there: what they say of its pages would take
+ * 540 MB. */
+TEST(columns_of_a_shard_that_is_not_there_take_no_memory)
+{
+    const struct pstk_field field = {.name = "c", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_F64};
+    struct pstk__manifest m = {.n_parts = 1};
+    struct pstk__manifest_column column = {.dtype = PSTK_F64, .fact = PSTK_COLUMN_VALUE};
+    struct fixture f;
+    struct outcome o;
+    char name[] = "s.pstk", *text;
+    uint64_t size;
+    fixture_open(&f);
+    CHECK_EQ(pstk__schema_init(&m.schema, &field, 1, NULL), 0);
+    const uint64_t bytes = PSTK__HEADER_SIZE + UINT32_MAX * (uint64_t)m.schema.head_size +
+                           pstk__shard_n_pages(UINT32_MAX) * PSTK__INDEX_PAGE;
+    const struct pstk__manifest_shard shard = {
+        .file = name, .n_records = UINT32_MAX, .bytes = (bytes + 4095) / 4096 * 4096};
+    CHECK_EQ(pstk__manifest_add_shard(&m, &shard, NULL), 0);
+    for (uint32_t i = 0; i < 8; i++) {
+        snprintf(column.name, sizeof column.name, "c%u", i);
+        snprintf(column.files, sizeof column.files, "c%u", i);
+        CHECK_EQ(pstk__manifest_add_column(&m, &column, NULL), 0);
+        CHECK_EQ(pstk__manifest_add_column_crc(&m.columns[i], 0, NULL), 0);
+    }
+    memset(m.identity, '0', 32);
+    CHECK_EQ(pstk__manifest_print(&m, &text, &size, &f.err), 0);
+    write_file(f.dir, "manifest.json", text, size);
+    free(text);
+    pstk__manifest_free(&m);
+    CHECK_EQ(read_in_child(BY_VERIFY, f.dir, NULL, &o), 0);
+    CHECK_EQ(too_much(&o, readings[BY_VERIFY]), 0);
+    CHECK_EQ(o.result, PSTK_ENOENT);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -629,6 +664,7 @@ int main(void)
         CASE(verify_finds_a_file_that_is_marked_as_damaged_and_is_whole),
         CASE(an_array_that_is_not_of_its_schemas_size_is_refused_before_it_is_decompressed),
         CASE(maxima_of_the_manifest_take_no_more_than_the_shards_can_hold),
+        CASE(columns_of_a_shard_that_is_not_there_take_no_memory),
         CASE(what_is_no_regular_file_is_named_by_every_reader_and_none_waits_for_it),
     };
     return RUN_CASES(cases);

@@ -20,8 +20,8 @@ struct expected {
 /* A column that follows from the records, and what they give. */
 struct followed {
     struct pstk__derived_column derived;
-    struct expected *pages; /* owned; NULL: a column that was added */
-    uint64_t capacity;      /* pages */
+    struct expected *pages; /* owned; of the shard, up to the last one with an intact record */
+    uint64_t n_pages, capacity;
 };
 
 struct pstk__column_verifier {
@@ -82,42 +82,47 @@ int pstk__column_verifier_open(struct pstk__column_verifier **out, const struct 
 /* ---- what the records give --------------------------------------------------------------------
  */
 
-int pstk__column_verifier_begin(struct pstk__column_verifier *verifier, uint32_t shard,
-                                struct pstk_error *err)
+void pstk__column_verifier_begin(struct pstk__column_verifier *verifier, uint32_t shard)
 {
-    const uint64_t n = verifier->manifest->shards[shard].n_records;
     verifier->shard = shard;
-    for (uint32_t i = 0; i < verifier->manifest->n_columns; i++) {
-        struct followed *column = &verifier->columns[i];
-        const uint64_t n_pages = n / pstk__column_per_page(column->derived.dtype) + 1;
-        if (column->derived.fact == PSTK_COLUMN_ADDED)
-            continue;
-        if (n_pages > column->capacity) {
-            free(column->pages);
-            column->pages = reallocarray(NULL, n_pages, sizeof *column->pages);
-            column->capacity = column->pages ? n_pages : 0;
-            if (!column->pages)
-                return no_memory(err);
-        }
-        memset(column->pages, 0, n_pages * sizeof *column->pages);
-    }
-    return 0;
+    for (uint32_t i = 0; i < verifier->manifest->n_columns; i++)
+        verifier->columns[i].n_pages = 0;
 }
 
-void pstk__column_verifier_add(struct pstk__column_verifier *verifier, uint64_t record,
-                               const struct pstk__field_view *views)
+/* The page, which grows the list: what the manifest says of the shard reserves no memory. NULL: out
+ * of memory. */
+static struct expected *find_page(struct followed *column, uint64_t page)
+{
+    if (page >= column->capacity) {
+        const uint64_t capacity = 2 * page + 64;
+        struct expected *pages = reallocarray(column->pages, capacity, sizeof *pages);
+        if (!pages)
+            return NULL;
+        column->pages = pages;
+        column->capacity = capacity;
+    }
+    for (; column->n_pages <= page; column->n_pages++)
+        column->pages[column->n_pages] = (struct expected){0};
+    return &column->pages[page];
+}
+
+int pstk__column_verifier_add(struct pstk__column_verifier *verifier, uint64_t record,
+                              const struct pstk__field_view *views, struct pstk_error *err)
 {
     for (uint32_t i = 0; i < verifier->manifest->n_columns; i++) {
-        const struct followed *column = &verifier->columns[i];
+        struct followed *column = &verifier->columns[i];
         const uint32_t dtype = column->derived.dtype;
         uint8_t value[8];
         if (column->derived.fact == PSTK_COLUMN_ADDED)
             continue;
+        struct expected *page = find_page(column, record / pstk__column_per_page(dtype));
+        if (!page)
+            return no_memory(err);
         pstk__column_fact_value(&verifier->manifest->schema, &column->derived, views, value);
-        struct expected *page = &column->pages[record / pstk__column_per_page(dtype)];
         page->crc = pstk__crc32c(page->crc, value, pstk_dtype_size(dtype));
         page->n++;
     }
+    return 0;
 }
 
 /* ---- the files --------------------------------------------------------------------------------
@@ -137,7 +142,7 @@ static int compare(struct pstk__column_verifier *verifier, uint32_t i,
 {
     const struct followed *column = &verifier->columns[i];
     const uint64_t first = (uint64_t)page->page * pstk__column_per_page(column->derived.dtype);
-    if (column->derived.fact == PSTK_COLUMN_ADDED || column->pages[page->page].n != page->n ||
+    if (page->page >= column->n_pages || column->pages[page->page].n != page->n ||
         column->pages[page->page].crc == pstk__crc32c(0, values, (uint64_t)page->n * page->size))
         return 0;
     pstk__fail(&verifier->bad, PSTK_EBADMSG, PSTK_STAGE_SHARD,

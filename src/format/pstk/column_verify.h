@@ -24,11 +24,10 @@ int pstk__column_verifier_open(struct pstk__column_verifier **out, const struct 
                                const char *path, const struct pstk__manifest *manifest,
                                struct pstk_error *err);
 /* Begin shard number `shard`. */
-int pstk__column_verifier_begin(struct pstk__column_verifier *verifier, uint32_t shard,
-                                struct pstk_error *err);
-/* Add an intact record: what its fields give. */
-void pstk__column_verifier_add(struct pstk__column_verifier *verifier, uint64_t record,
-                               const struct pstk__field_view *views);
+void pstk__column_verifier_begin(struct pstk__column_verifier *verifier, uint32_t shard);
+/* Add an intact record, after those before it: what its fields give. ENOMEM. */
+int pstk__column_verifier_add(struct pstk__column_verifier *verifier, uint64_t record,
+                              const struct pstk__field_view *views, struct pstk_error *err);
 /* Check the files of the shard, whose tag is `tag`; NULL: it is not known. An error is ECANCELED,
  * or a reason why it cannot check. */
 int pstk__column_verifier_run(struct pstk__column_verifier *verifier, const uint32_t *tag,

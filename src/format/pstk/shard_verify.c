@@ -449,7 +449,7 @@ static int check_record(struct pstk__shard_verifier *verifier, const struct pstk
         pstk__identity_add(&verifier->found->identity, schema, record.fields);
         pstk__tally_add(verifier->found->stats, schema, record.fields);
         if (verifier->columns)
-            pstk__column_verifier_add(verifier->columns, place->number, record.fields);
+            r = pstk__column_verifier_add(verifier->columns, place->number, record.fields, err);
     }
     return r;
 }
@@ -759,9 +759,9 @@ int pstk__shard_verifier_run(struct pstk__shard_verifier *verifier, uint32_t sha
     verifier->sink = sink;
     verifier->found = found;
     begin(verifier, shard);
-    int r = verifier->columns ? pstk__column_verifier_begin(verifier->columns, shard, err) : 0;
-    if (r == 0)
-        r = open_file(verifier, err);
+    if (verifier->columns)
+        pstk__column_verifier_begin(verifier->columns, shard);
+    int r = open_file(verifier, err);
     if (r == 0)
         r = check_file(verifier, err);
     if (r >= 0)
