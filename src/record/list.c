@@ -109,7 +109,7 @@ static const char *check_item(uint32_t kind, const struct pstk__field_view *item
     }
     if (!has_heads(kind))
         return NULL;
-    const char *wrong = pstk__record_image_wrong(item);
+    const char *wrong = pstk__record_item_wrong(item);
     if (wrong)
         return WRONG("item %u: %.120s", i, wrong);
     return kind == PSTK_FIELD_IMAGE_LIST || pstk__mask_known(item->encoding, item->channels)

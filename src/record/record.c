@@ -201,10 +201,11 @@ static uint32_t flags_known(const struct pstk__field_view *v)
            (is_file ? PSTK__FIELD_DAMAGED : 0u);
 }
 
-const char *pstk__record_image_wrong(const struct pstk__field_view *v)
+const char *pstk__record_item_wrong(const struct pstk__field_view *v)
 {
-    return v->flags & ~flags_known(v) ? "it has flags that its encoding does not have"
-                                      : image_wrong(v);
+    return v->flags & ~(flags_known(v) & PSTK__FIELD_PALETTE)
+               ? "it has flags that an item of its encoding does not have"
+               : image_wrong(v);
 }
 
 /* Is there an encoding, or what only images have, in the entry of another field? Lists of images

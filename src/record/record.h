@@ -114,9 +114,9 @@ static inline int pstk__field_gap_is_zero(const struct pstk__field_view *v)
     return v->gap == 0 || pstk__record_gap_is_zero(v->data + v->stored_size + v->gap, v->gap);
 }
 
-/* Check what a view says of an image, stored without a codec: encoding, samples, flags and sizes.
+/* Check what a view says of an image in a list: encoding, samples, flags (palette alone) and sizes.
  * Returns what is wrong, static storage, or NULL. */
-const char *pstk__record_image_wrong(const struct pstk__field_view *v);
+const char *pstk__record_item_wrong(const struct pstk__field_view *v);
 /* Check the stored bytes of field i as its checksum kind requires, and the gap after them. */
 int pstk__record_check_field(const struct pstk__record *record, uint32_t i, struct pstk_error *err);
 /* Name damage in field i of a record: shard, record, byte range of the field. Returns EBADMSG or

@@ -184,6 +184,25 @@ TEST(a_head_that_an_image_does_not_have_is_found)
     }
 }
 
+/* Byte 23 is the flags of a JPEG, byte 39 those of a PNG file: of both only the palette's bit may
+ * be set, and that of a PNG file only where its samples can be numbers of a palette. */
+TEST(items_have_no_flag_but_the_palettes)
+{
+    void *data;
+    uint64_t size;
+    char text[160];
+    CHECK_EQ(pstk_list_build(PSTK_FIELD_IMAGE_LIST, images, 2, &data, &size, NULL), 0);
+    uint8_t *bytes = data;
+    for (uint32_t at = 23; at <= 39; at += 16)
+        for (uint32_t bit = 0; bit < 8; bit++) {
+            bytes[at] = (uint8_t)(1u << bit);
+            const char *wrong = pstk__list_check(PSTK_FIELD_IMAGE_LIST, data, size, text);
+            CHECK(wrong && strstr(wrong, bit == 1 && at == 39 ? "channels" : "has flags"));
+            bytes[at] = 0;
+        }
+    pstk_free(data);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -194,6 +213,7 @@ int main(void)
         CASE(damaged_lists_are_refused),
         CASE(gaps_before_images_are_zero),
         CASE(a_head_that_an_image_does_not_have_is_found),
+        CASE(items_have_no_flag_but_the_palettes),
     };
     return RUN_CASES(cases);
 }
