@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "image/image.h"
 #include "image/mask.h"
+#include "image/pixels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,13 @@ static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
                                     .bit_depth = (uint8_t)item->bit_depth};
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
+    if (item->encoding == PSTK_ENCODING_PIXELS &&
+        !pstk__pixels_known(item->channels, item->bit_depth))
+        return FAIL(
+            PSTK_EINVAL,
+            "items[%llu]: pixels of %u channels of %u bits; must be 1, 3 or 4 channels of 8 "
+            "or 16 bits",
+            (unsigned long long)i, item->channels, item->bit_depth);
     if (item->encoding != PSTK_ENCODING_PIXELS &&
         (kind == PSTK_FIELD_MASK_LIST ? pstk__mask_probe : pstk__image_probe)(
             item->data, item->size, PSTK__MAX_PIXELS, &info, &why) < 0)

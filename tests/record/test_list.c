@@ -203,6 +203,30 @@ TEST(items_have_no_flag_but_the_palettes)
     pstk_free(data);
 }
 
+TEST(channels_and_bits_that_a_byte_does_not_hold_are_refused)
+{
+    static const uint8_t pixels[2 * 3 * 3];
+    const struct pstk_list_item sound = {.data = pixels,
+                                         .size = sizeof pixels,
+                                         .encoding = PSTK_ENCODING_PIXELS,
+                                         .width = 2,
+                                         .height = 3,
+                                         .channels = 3,
+                                         .bit_depth = 8};
+    struct pstk_list_item items[4] = {sound, sound, sound, sound};
+    void *data;
+    uint64_t size;
+    items[0].channels = 3 + 256;
+    items[1].channels = 3 + 65536;
+    items[2].bit_depth = 8 + 256;
+    items[3].bit_depth = 8u + (1u << 31);
+    CHECK_EQ(pstk_list_build(PSTK_FIELD_IMAGE_LIST, &sound, 1, &data, &size, NULL), 0);
+    pstk_free(data);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQ(pstk_list_build(PSTK_FIELD_IMAGE_LIST, &items[i], 1, &data, &size, NULL),
+                 PSTK_EINVAL);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -214,6 +238,7 @@ int main(void)
         CASE(gaps_before_images_are_zero),
         CASE(a_head_that_an_image_does_not_have_is_found),
         CASE(items_have_no_flag_but_the_palettes),
+        CASE(channels_and_bits_that_a_byte_does_not_hold_are_refused),
     };
     return RUN_CASES(cases);
 }
