@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_image: any bytes as an image file. What the probe takes is decoded, a box of it that the
- * bytes themselves choose, and then in full; a mask also to its samples. No input may crash, hang,
- * write past the sink's rows, leave the arena used, need more than the stated scratch, or fail with
- * a code outside the contract.
+ * fuzz_image: any bytes as an image file. What the probe takes is decoded in full, then a box of it
+ * that the bytes themselves choose, which must have the same pixels; then in full again, where
+ * warnings are no damage. A mask is also decoded to its samples. The bytes are pixels of each kind,
+ * too. No input may crash, hang, write past the sink's rows, leave the arena used, need more than
+ * the stated scratch, or fail with a code outside the contract.
  */
 #include "image/image.h"
 #include "image/jpeg/damaged.h"
 #include "image/mask.h"
+#include "image/pixels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,26 +18,38 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct rows {
-    uint32_t size; /* bytes of a row */
-    uint32_t n;
-    uint32_t sum; /* so that every byte is read: uninitialised ones are seen by MSan */
-};
-
-static void take_rows(void *user, const uint8_t *rgb, uint64_t stride, uint32_t n_rows)
-{
-    struct rows *rows = user;
-    for (uint32_t k = 0; k < n_rows; k++, rgb += stride) {
-        rows->n++;
-        for (uint32_t i = 0; i < rows->size; i++)
-            rows->sum += rgb[i];
-    }
-}
-
 static void require(int fact)
 {
     if (!fact)
         abort();
+}
+
+/* The rows of a box. */
+struct rows {
+    uint32_t size; /* bytes of a row */
+    uint32_t n;
+    uint8_t *at; /* owned; n rows */
+};
+
+static void take_rows(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows)
+{
+    struct rows *rows = user;
+    for (uint32_t k = 0; k < n_rows; k++, pixels += stride)
+        memcpy(rows->at + (size_t)rows->n++ * rows->size, pixels, rows->size);
+}
+
+/* 1: the rows are those of the box in `whole`. Every byte is read: uninitialised ones are seen by
+ * MSan. */
+static int is_part(const struct rows *part, const struct rows *whole, const struct pstk__box *box,
+                   uint32_t channels)
+{
+    int same = 1;
+    for (uint32_t y = 0; y < box->height; y++)
+        same &=
+            memcmp(part->at + (size_t)y * part->size,
+                   whole->at + (size_t)(box->top + y) * whole->size + (size_t)box->left * channels,
+                   part->size) == 0;
+    return same;
 }
 
 static uint32_t hash_of(const uint8_t *data, size_t size)
@@ -46,28 +60,106 @@ static uint32_t hash_of(const uint8_t *data, size_t size)
     return h;
 }
 
-/* One thread's decoders. */
+/* One thread's decoders, and what they decode. */
 struct decoders {
     struct pstk__arena arena;
-    struct pstk__image_state *state;
+    struct pstk__image_state *state; /* NULL: pixels alone are decoded, whose state is the arena */
     uint32_t channels;
+    const struct pstk__image_info *info;
+    struct pstk__box box; /* that the bytes choose */
 };
 
-static int decode(struct decoders *d, const uint8_t *data, size_t size,
-                  const struct pstk__image_decoder *decoder, const struct pstk__image_info *info,
-                  struct pstk__box box)
+static void decoders_open(struct decoders *d, const struct pstk__image_info *info, uint32_t h)
 {
-    struct rows rows = {.size = box.width * d->channels};
-    const struct pstk__row_sink sink = {.rows = take_rows, .user = &rows, .channels = d->channels};
+    const int is_file = info->encoding != PSTK_ENCODING_PIXELS;
+    const uint64_t n_pixels = (uint64_t)info->width * info->height;
+    *d = (struct decoders){.info = info, .channels = (const uint32_t[]){1, 3, 4}[h % 3]};
+    require(pstk__arena_open(&d->arena, is_file ? pstk__image_scratch(info->width, info->height)
+                                                : pstk__image_pixels.scratch(
+                                                      info->width, info->height, n_pixels)) == 0);
+    require(!is_file || pstk__image_state_open(&d->state, &d->arena, PSTK_KERNELS_AUTO, NULL) == 0);
+    d->box = (struct pstk__box){.left = h % info->width, .top = (h >> 8) % info->height};
+    d->box.width = 1 + (h >> 16) % (info->width - d->box.left);
+    d->box.height = 1 + (h >> 4) % (info->height - d->box.top);
+}
+
+static void decoders_close(struct decoders *d)
+{
+    pstk__image_state_close(d->state);
+    pstk__arena_close(&d->arena);
+}
+
+/* Decode a box to `rows`, whose memory the caller frees. */
+static int decode(struct decoders *d, const uint8_t *data, size_t size,
+                  const struct pstk__image_decoder *decoder, struct pstk__box box,
+                  struct rows *rows)
+{
+    *rows = (struct rows){.size = box.width * d->channels};
+    rows->at = malloc((size_t)rows->size * box.height);
+    require(rows->at != NULL);
+    const struct pstk__row_sink sink = {.rows = take_rows, .user = rows, .channels = d->channels};
     struct pstk_error err;
     pstk_error_init(&err, sizeof err);
-    int r = pstk__image_decode(d->state, &(const struct pstk__coded){decoder, data, size, info},
-                               &box, &sink, &err);
-    require(rows.n <= box.height && (r < 0 || rows.n == box.height));
+    const struct pstk__coded image = {decoder, data, size, d->info};
+    const int r = d->state ? pstk__image_decode(d->state, &image, &box, &sink, &err)
+                           : decoder->decode(&d->arena, &image, &box, &sink, &err);
+    require(rows->n <= box.height && (r < 0 || rows->n == box.height));
     require(r == 0 || r == PSTK_EBADMSG || r == PSTK_ENOTSUP || r == PSTK_EFBIG);
     require(r == 0 || (err.code == r && err.stage == PSTK_STAGE_DECODE && err.message[0] != 0));
     require(d->arena.used == 0);
     return r;
+}
+
+/* Decode all and the box by one decoder. Returns the result of all, its rows in `whole`. */
+static int decode_both(struct decoders *d, const uint8_t *data, size_t size,
+                       const struct pstk__image_decoder *decoder, struct rows *whole)
+{
+    const struct pstk__box all = {.width = d->info->width, .height = d->info->height};
+    struct rows part;
+    const int r = decode(d, data, size, decoder, all, whole);
+    const int of_part = decode(d, data, size, decoder, d->box, &part);
+    require(r < 0 || of_part == 0); /* a box sees no damage that the whole does not */
+    require(r < 0 || is_part(&part, whole, &d->box, d->channels));
+    free(part.at);
+    return r;
+}
+
+/* The same where warnings are no damage; `whole`: what they gave, with result r, where they are. */
+static void decode_guessing(struct decoders *d, const uint8_t *data, size_t size, int r,
+                            const struct rows *whole)
+{
+    const struct pstk__box all = {.width = d->info->width, .height = d->info->height};
+    struct rows guessed, again;
+    const int of_guess = decode_both(d, data, size, &pstk__image_damaged, &guessed);
+    require(r < 0 || of_guess == 0);
+    require(r < 0 || is_part(&guessed, whole, &all, d->channels));
+    require(decode(d, data, size, &pstk__image_damaged, all, &again) == of_guess);
+    require(of_guess < 0 || is_part(&again, &guessed, &all, d->channels));
+    free(again.at);
+    free(guessed.at);
+}
+
+/* The last bytes as pixels, of a kind and width that the bytes choose. */
+static void decode_pixels(const uint8_t *data, size_t size, uint32_t h)
+{
+    struct pstk__image_info info = {.encoding = PSTK_ENCODING_PIXELS,
+                                    .width = 1 + (h >> 3) % 70,
+                                    .orientation = 1,
+                                    .channels = (uint8_t[]){1, 3, 4}[(h >> 10) % 3],
+                                    .bit_depth = h >> 20 & 1 ? 16 : 8};
+    const size_t stride = (size_t)info.width * pstk__pixels_size(info.channels, info.bit_depth);
+    struct decoders d;
+    struct rows whole;
+    info.height = (uint32_t)(size / stride);
+    if (info.height == 0)
+        return;
+    decoders_open(&d, &info, h);
+    const int is_refused = info.channels == 1 && info.bit_depth == 16;
+    const int r =
+        decode_both(&d, data + size % stride, size - size % stride, &pstk__image_pixels, &whole);
+    require(r == (is_refused ? PSTK_ENOTSUP : 0));
+    free(whole.at);
+    decoders_close(&d);
 }
 
 /* What the probe of masks takes gives samples, or an error; it is checked as it is decoded. */
@@ -91,32 +183,22 @@ static void decode_mask(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const uint32_t h = hash_of(data, size);
     struct decoders d;
     struct pstk__image_info info;
+    struct rows whole;
 
     decode_mask(data, size);
+    decode_pixels(data, size, h);
     if (pstk__image_probe(data, size, MAX_PIXELS, &info, NULL) < 0)
         return 0;
     require(info.width > 0 && info.height > 0 && info.orientation >= 1 && info.orientation <= 8);
     require((uint64_t)info.width * info.height <= MAX_PIXELS);
-    require(pstk__arena_open(&d.arena, pstk__image_scratch(info.width, info.height)) == 0);
-    require(pstk__image_state_open(&d.state, &d.arena, PSTK_KERNELS_AUTO, NULL) == 0);
-    uint32_t h = hash_of(data, size);
-    d.channels = (const uint32_t[]){1, 3, 4}[h % 3];
-    struct pstk__box box = {.left = h % info.width, .top = (h >> 8) % info.height};
-    box.width = 1 + (h >> 16) % (info.width - box.left);
-    box.height = 1 + (h >> 4) % (info.height - box.top);
-    const struct pstk__box all = {.width = info.width, .height = info.height};
-    const struct pstk__image_decoder *decoder = pstk__image_decoder(info.encoding);
-    int r = decode(&d, data, size, decoder, &info, box);
-    int whole = decode(&d, data, size, decoder, &info, all);
-    require(whole < 0 || r == 0);              /* a box sees no damage that the whole does not */
-    if (info.encoding == PSTK_ENCODING_JPEG) { /* the same, where warnings are no damage */
-        r = decode(&d, data, size, &pstk__image_damaged, &info, box);
-        const int guessed = decode(&d, data, size, &pstk__image_damaged, &info, all);
-        require((guessed < 0 || r == 0) && (whole < 0 || guessed == 0));
-    }
-    pstk__image_state_close(d.state);
-    pstk__arena_close(&d.arena);
+    decoders_open(&d, &info, h);
+    const int r = decode_both(&d, data, size, pstk__image_decoder(info.encoding), &whole);
+    if (info.encoding == PSTK_ENCODING_JPEG)
+        decode_guessing(&d, data, size, r, &whole);
+    free(whole.at);
+    decoders_close(&d);
     return 0;
 }
