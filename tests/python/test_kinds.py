@@ -226,6 +226,31 @@ class Schemas(Case):
                 (lambda: Field("float32", (None, 4), meaning="box"), "meaning: value is 'box'")):
             self.assert_says([says], make)
 
+    def refusal(self, schema, **values):
+        """What the writer prints about a record."""
+        with self.assertRaises(FieldError) as caught, penstock.Writer(self.path("refused"), schema, overwrite=True) as writer:
+            writer.add(image=png_of(np.zeros((4, 6), "u1")), **values)
+        return str(caught.exception)
+
+    def test_a_wrong_shape_gets_advice_that_helps(self):
+        flat = {"boxes": (Boxes(), [1, 2, 3, 4], (-1, 4)), "points": (Polygons(), [[1, 2, 3, 4, 5, 6]], (-1, 2)),
+                "people": (Keypoints(17), np.zeros((2, 51)), (-1, 17, 3))}
+        for name, (field, value, shape) in flat.items():
+            schema = {"image": "image", name: field}
+            self.assertIn(f"numpy.reshape(value, {shape})", self.refusal(schema, **{name: value}))
+            with penstock.Writer(self.path("taken"), schema, overwrite=True) as writer:
+                writer.add(image=png_of(np.zeros((4, 6), "u1")), **{name: np.reshape(value, shape)})
+        boxes = {"image": "image", "boxes": Boxes()}
+        self.assertIn("(each row has 4 numbers)", self.refusal(boxes, boxes=np.zeros((2, 5))))
+        self.assertIn("COCO's counts", self.refusal({"image": "image", "runs": Rle()}, runs={"counts": [24]}))
+        masks = {"image": "image", "masks": ["mask"]}
+        self.assertIn("list(array)", self.refusal(masks, masks=np.zeros((2, 4, 6), "u1")))
+
+    def test_a_kind_that_is_a_function_is_named(self):
+        for kind, call in (("boxes", "Boxes()"), (Boxes, "Boxes()"), (penstock.Mask, "Mask()"), ("rle", "Rle()")):
+            with self.assertRaisesRegex(penstock.SettingsError, rf"write penstock\.{call[:-2]}\(\)"):
+                schema_of({"image": "image", "field": kind})
+
     def test_the_library_refuses_the_rest_by_name(self):
         image = {"image": "image"}
         for field, says in (

@@ -44,6 +44,8 @@ _OTHERS = {
     **dict.fromkeys(("jpg", "jpeg", "png", "img", "pil", "rgb_image"), "image"),
     **dict.fromkeys(("binary", "blob", "raw", "bytearray"), "bytes"),
 }
+_CALLS = {"boxes": "Boxes()", "keypoints": "Keypoints(17)", "polygons": "Polygons()", "rle": "Rle()",
+          "mask": "Mask()"}
 _PYTHON_TYPES: dict[Any, str] = {bool: "uint8", str: "utf8", bytes: "bytes"}  # in addition to those of dtypes
 _NUMPY_TEXTS = {"S": "bytes", "U": "utf8"}  # by numpy.dtype's kind
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,63}\Z")
@@ -73,9 +75,10 @@ def _kind_name(kind: Any) -> str:
         return "uint8"
     found = parse(kind)
     if found is None:
-        other = _OTHERS.get(name.lower())
+        other, call = _OTHERS.get(name.lower()), _CALLS.get(str(getattr(kind, "__name__", name)).lower())
         known = [*PLAIN_KINDS, *DTYPES]
-        hint = f" (write {other!r})" if other else ambiguous(kind) or near(name, known)
+        hint = f" (write {other!r})" if other else f" (write penstock.{call})" if call else \
+            ambiguous(kind) or near(name, known)
         raise SettingsError(f"kind: value is {kind!r}; must be one of {', '.join(known)}{hint}")
     return found
 

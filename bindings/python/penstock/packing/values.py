@@ -344,7 +344,8 @@ def _list_encoder(name: str, field: Field) -> Encoder:
     def encode(value: Any) -> bytes:
         values = value.tolist() if getattr(getattr(value, "dtype", None), "kind", "") in _LISTED else value
         if not isinstance(values, (list, tuple)):
-            raise FieldError(name, f"{_what(value)}; must be a list")
+            hint = " (of an array [n, ...]: list(array))" if is_array(value) else ""
+            raise FieldError(name, f"{_what(value)}; must be a list{hint}")
         items = []
         for i, each in enumerate(values):
             try:
@@ -463,11 +464,24 @@ def _cast(name: str, field: Field, array: Any) -> Any:
         _cast_integers(name, field, array, dtype)
 
 
+def _rows_hint(field: Field, shape: tuple[int, ...]) -> str:
+    """How a value becomes one row for each box, person, corner or run, which is what its field holds."""
+    row = tuple(n or 0 for n in (field.shape or ())[1:])
+    if not shape:
+        return "give a list or an array of numbers" + \
+            (": COCO's counts, where they are a list and not compressed" if field.meaning == "rle" else "")
+    if math.prod(shape) % math.prod(row) == 0:
+        return f"where the numbers are in this order: numpy.reshape(value, {(-1, *row)})"
+    return f"each row has {' x '.join(str(n) for n in row)} numbers"
+
+
 def _check_shape(name: str, field: Field, shape: tuple[int, ...]) -> None:
     wanted = field.shape or ()
     if len(shape) == len(wanted) and all(w in (None, n) for w, n in zip(wanted, shape)):
         return
     what = f"value is of shape {shape}; must be of shape {tuple(wanted)}"
+    if field.meaning is not None:
+        raise FieldError(name, f"{what} ({_rows_hint(field, shape)})")
     if len(shape) != len(wanted):
         raise FieldError(name, f"{what} (all records have the same number of dimensions)")
     free = tuple(n if n == w else None for n, w in zip(shape, wanted))
