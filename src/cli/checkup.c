@@ -62,17 +62,25 @@ static void advise(struct finding *finding, const char *format, ...)
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
-/* The bad files that pstk_dataset_check reports. */
+/* The bad files that pstk_dataset_check reports: those of samples, and those of side columns. */
 struct bad_files {
-    uint64_t n;
-    struct pstk_error first;
+    uint64_t n, n_columns;
+    struct pstk_error first, first_column;
 };
+
+static int is_column_file(const char *name)
+{
+    const size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".pcol") == 0;
+}
 
 static int on_bad_file(void *user, const struct pstk_error *bad)
 {
     struct bad_files *files = user;
-    if (files->n++ == 0)
-        files->first = *bad;
+    const int is_column = is_column_file(bad->shard);
+    uint64_t *n = is_column ? &files->n_columns : &files->n;
+    if ((*n)++ == 0)
+        *(is_column ? &files->first_column : &files->first) = *bad;
     return 0;
 }
 
@@ -82,27 +90,40 @@ static int is_damage(const struct pstk_error *err)
     return err->code == PSTK_EBADMSG || err->code == PSTK_EIO || err->code == PSTK_ENOENT;
 }
 
-/* Check the files. Returns the number of files that cannot be used. */
+/* Report column files that cannot be used. Loaders do not read them. */
+static void judge_columns(struct patient *patient, const struct bad_files *bad)
+{
+    char n[UNIT_SIZE];
+    if (bad->n_columns == 0)
+        return;
+    unit_count(n, patient->info.n_shards * pstk_dataset_n_columns(patient->dataset));
+    struct finding *finding = find(patient->checkup, "columns", FINDING_WARNING,
+                                   "%" PRIu64 " of %s files of side columns cannot be used: %s",
+                                   bad->n_columns, n, bad->first_column.message);
+    advise(finding, "loaders do not read them; programs that read the column fail");
+}
+
+/* Check the files. Returns the number of files of samples that cannot be used. */
 static uint64_t look_at_files(struct patient *patient)
 {
     struct bad_files bad = {.n = 0};
     char n[UNIT_SIZE];
     const char *what = strcmp(files_noun(&patient->info), "file") == 0 ? "files" : "shards";
     pstk_dataset_check(patient->dataset, on_bad_file, &bad, NULL);
-    const uint64_t n_columns = patient->info.n_shards * pstk_dataset_n_columns(patient->dataset);
-    unit_count(n, files_count(&patient->info) + (bad.n ? n_columns : 0));
+    unit_count(n, files_count(&patient->info));
     if (bad.n == 0) {
         find(patient->checkup, what, FINDING_OK,
              "%s, readable, with the sizes that the data set says", n);
     } else {
         struct finding *finding =
-            find(patient->checkup, what, FINDING_ERROR, "%" PRIu64 " of %s%s cannot be used: %s",
-                 bad.n, n, n_columns ? " files" : "", bad.first.message);
+            find(patient->checkup, what, FINDING_ERROR, "%" PRIu64 " of %s cannot be used: %s",
+                 bad.n, n, bad.first.message);
         finding->is_damage = is_damage(&bad.first);
         advise(finding, bad.first.code == PSTK_EACCES
                             ? "make the files readable for this user (chmod a+r)"
                             : "copy these files again from where they are whole, or pack again");
     }
+    judge_columns(patient, &bad);
     if (files_count(&patient->info) > patient->machine->open_files)
         advise(find(patient->checkup, "open files", FINDING_NOTE,
                     "this process may open %" PRIu64 " files at once, fewer than there are %s",

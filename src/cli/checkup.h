@@ -22,9 +22,9 @@ struct finding {
     int is_damage;             /* 1: `penstock verify` lists all of it */
 };
 
-/* Two of each image field, and eight more: data set, shards, open files, two of storage, records,
- * labels, loader. */
-#define CHECKUP_MAX (2 * PSTK_MAX_FIELDS + 8)
+/* Two of each image field, and nine more: data set, shards, columns, open files, two of storage,
+ * records, labels, loader. */
+#define CHECKUP_MAX (2 * PSTK_MAX_FIELDS + 9)
 
 /* Zeroed at the start. */
 struct checkup {

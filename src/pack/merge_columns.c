@@ -35,16 +35,16 @@ int pstk__merge_columns_agree(struct pstk__manifest *whole, const struct pstk__m
     return r;
 }
 
-static int fail_file(const struct pstk__column_part *part, const char *file, int code,
-                     const char *why, struct pstk_error *err)
+static int fail_file(const struct pstk__column_part *part, const char *column, const char *file,
+                     int code, const char *why, struct pstk_error *err)
 {
     char text[768]; /* `why` may be the message that this one replaces */
     snprintf(text, sizeof text, "%s", why);
     return pstk__fail(
         err, code, PSTK_STAGE_WRITE,
-        "%s: column file %s cannot be joined: %.400s; restore it, or remove the column "
-        "from the part with `penstock column --remove`",
-        part->path, file, text);
+        "%s: column file %s cannot be joined: %.400s; restore it from a copy, or remove the "
+        "column from the part: penstock column %s %s --remove",
+        part->path, file, text, part->path, column);
 }
 
 /* Link one file, and check it under its new name. */
@@ -52,6 +52,7 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
                      const struct pstk__column_part *part, const char *file, struct pstk_error *err)
 {
     char from[PATH_MAX], name[PSTK__MAX_COLUMN_FILE];
+    const char *column_name = whole->columns[i].name;
     const uint32_t shard = whole->n_shards - 1;
     const struct pstk__column_place place = {.store = &pstk__store_local,
                                              .path = staging->path,
@@ -61,7 +62,7 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
     struct pstk__column_file column;
     if ((size_t)snprintf(from, sizeof from, "%s/%s", part->path, file) >= sizeof from ||
         pstk__manifest_column_file(&whole->columns[i], whole->shards[shard].file, name) < 0)
-        return fail_file(part, file, PSTK_EINVAL, "its path is too long", err);
+        return fail_file(part, column_name, file, PSTK_EINVAL, "its path is too long", err);
     int r = pstk__staging_link(staging, from, name, err);
     if (r == PSTK_EEXIST)
         return pstk__fail(err, r, PSTK_STAGE_WRITE,
@@ -70,7 +71,7 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
     if (r == 0)
         r = pstk__column_file_open(&column, &place, err);
     if (r < 0)
-        return fail_file(part, file, r, err ? err->message : "", err);
+        return fail_file(part, column_name, file, r, err ? err->message : "", err);
     pstk__column_file_close(&column);
     return 0;
 }

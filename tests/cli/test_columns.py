@@ -59,7 +59,8 @@ def columns_are_listed_added_replaced_and_removed(world):
     expect([c["name"] for c in run_json("info", data)["columns"]], names)
     files = [name for name in os.listdir(data) if name.endswith(".cls.pcol")]
     os.remove(os.path.join(data, files[0]))
-    assert files[0] in run("info", data, status=1)[1]
+    err = run("info", data, status=1)[1]
+    assert files[0] in err and "penstock column %s cls --remove" % data in err, err
     assert files[0] in "".join(run("verify", data, status=1))
     run("bench", data, "--no-ceilings", "--size", 32, "--seconds", 0.1)  # records do not need it
     run("column", data, "cls", "--remove")
@@ -75,6 +76,18 @@ def merge_names_the_columns_that_it_leaves_out(world):
     assert "column cls of %s was left out: not all parts have it" % parts[0] in err, err
     expect(run_json("info", out)["columns"], [])
     expect(run_json("verify", out)["n_bad"], 0)
+
+
+@test
+def merge_refuses_a_part_with_a_damaged_column_until_it_is_removed(world):
+    part, out = world.fresh("whole"), world.fresh("merged-whole")
+    run("pack", world.src, part)
+    name = [name for name in os.listdir(part) if name.endswith(".cls.pcol")][0]
+    os.truncate(os.path.join(part, name), 5000)
+    err = run("merge", part, out, status=1)[1]
+    assert name in err and err.count("restore it") == 1 and "penstock column %s cls --remove" % part in err, err
+    run("column", part, "cls", "--remove")
+    run("merge", part, out)
 
 
 if __name__ == "__main__":

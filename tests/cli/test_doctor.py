@@ -114,7 +114,6 @@ def what_is_wrong_with_a_shard_is_found_and_a_copy_mends_it(world):
     src, out = packed(world)
     shards = sorted(name for name in os.listdir(out) if name.endswith(".pstk"))
     assert len(shards) > 1, shards
-    n_files = len(os.listdir(out)) - 1  # the columns lie beside the shards
     path = os.path.join(out, shards[1])
     whole = read(path)
     for damaged, part in ((None, shards[1]), (whole[:-1], "bytes"), (whole + b"x", "bytes"),
@@ -125,13 +124,27 @@ def what_is_wrong_with_a_shard_is_found_and_a_copy_mends_it(world):
         found = findings(out, status=1)
         (finding,) = found["shards"]
         expect(finding["level"], "error")
-        assert part in finding["text"] and "1 of %d files cannot be used" % n_files in finding["text"], finding
+        assert part in finding["text"] and "1 of %d cannot be used" % len(shards) in finding["text"], finding
         assert "copy these files again" in finding["advice"], finding
         text, _ = run("doctor", out, status=1)
         assert "shards         error: 1 of " in text, text
         run("verify", out, status=(1, 2))  # as the advice says, verify has it
         write(path, whole)
         expect(level(findings(out), "shards"), ["ok"])
+
+
+@test
+def a_column_that_cannot_be_read_is_no_fault_of_the_samples(world):
+    _, out = packed(world)
+    name = [name for name in os.listdir(out) if name.endswith(".cls.pcol")][0]
+    os.truncate(os.path.join(out, name), 5000)
+    found = findings(out)
+    expect([level(found, what) for what in ("shards", "columns", "loader")], [["ok"], ["warning"], ["ok"]])
+    expect(verdict(out), ("works, and could be better: see columns", None))
+    advice = "penstock column %s cls --remove" % out
+    assert name in found["columns"][0]["text"] and advice in found["columns"][0]["text"], found["columns"]
+    run("column", out, "cls", "--remove")  # as the advice says
+    assert "columns" not in findings(out)
 
 
 @test

@@ -14,9 +14,9 @@ static int fail_number(const char *file, struct pstk_error *err, const char *wha
 {
     pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
                "%s: %s %llu, the manifest says %llu: the file is cut short, damaged or from "
-               "another data set; restore it from a copy",
+               "another data set",
                file, what, (unsigned long long)is, (unsigned long long)should);
-    return pstk__fail_at(err, PSTK_EBADMSG, file, PSTK_NONE, 0, 0);
+    return pstk__fail_at(err, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
 }
 
 /* The header against the manifest. */
@@ -27,10 +27,9 @@ static int compare(const struct pstk__column_header *h, const struct pstk__colum
     const struct pstk__manifest_shard *shard = &place->manifest->shards[place->shard];
     if (strcmp(h->name, column->name) != 0 || h->dtype != column->dtype) {
         pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_SHARD,
-                   "%s is column %s of %s, the manifest says %s of %s: restore it from a copy",
-                   file, h->name, pstk_dtype_name(h->dtype), column->name,
-                   pstk_dtype_name(column->dtype));
-        return pstk__fail_at(err, PSTK_EBADMSG, file, PSTK_NONE, 0, 0);
+                   "%s is column %s of %s, the manifest says %s of %s", file, h->name,
+                   pstk_dtype_name(h->dtype), column->name, pstk_dtype_name(column->dtype));
+        return pstk__fail_at(err, PSTK_EBADMSG, file, PSTK_NONE, PSTK_NONE, 0);
     }
     if (h->n_records != shard->n_records)
         return fail_number(file, err, "its number of records is", h->n_records, shard->n_records);
@@ -90,7 +89,7 @@ int pstk__column_file_open(struct pstk__column_file *out, const struct pstk__col
     int r = place->store->open(place->store, &out->file, path);
     if (r < 0) {
         r = pstk__file_fail(err, -r, PSTK_STAGE_SHARD, out->name, path);
-        return pstk__fail_at(err, r, out->name, PSTK_NONE, 0, 0);
+        return pstk__fail_at(err, r, out->name, PSTK_NONE, PSTK_NONE, 0);
     }
     r = check(out, place, err);
     if (r < 0)

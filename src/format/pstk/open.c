@@ -442,6 +442,19 @@ static void pstk_column(const struct pstk__source *source, uint32_t i,
     }
 }
 
+/* Add to the message about a column's file how one gets rid of the trouble; returns r. */
+static int advise_column(const struct pstk__source *source, const char *column, int r,
+                         struct pstk_error *err)
+{
+    if (err && (r == PSTK_EBADMSG || r == PSTK_ENOENT)) {
+        const size_t n = strlen(err->message);
+        snprintf(err->message + n, sizeof err->message - n,
+                 "; restore it from a copy, or remove the column: penstock column %s %s --remove",
+                 source->path, column);
+    }
+    return r;
+}
+
 /* Open a column's file. Where it fails, was the data set replaced, or its columns? */
 static int open_column(const struct pstk__source *source, uint32_t i, uint32_t shard,
                        struct pstk__column_file *file, struct pstk_error *err)
@@ -458,7 +471,7 @@ static int open_column(const struct pstk__source *source, uint32_t i, uint32_t s
     if (pstk_stands(source, err) < 0)
         return PSTK_ENOENT;
     if (pstk__manifest_unchanged(&state->manifest, source->store, source->path) != 0)
-        return r;
+        return advise_column(source, state->manifest.columns[i].name, r, err);
     return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_SHARD,
                       "%s: the columns of the data set were changed while it was open: open it "
                       "again to read column %s",
@@ -493,7 +506,8 @@ static int pstk_column_read(const struct pstk__source *source, uint32_t i, uint6
         r = open_column(source, i, at.shard, &file, err);
         if (r < 0)
             break;
-        r = pstk__column_file_read(&file, at.record, here, to, buffer, err);
+        r = advise_column(source, state->manifest.columns[i].name,
+                          pstk__column_file_read(&file, at.record, here, to, buffer, err), err);
         pstk__column_file_close(&file);
         n -= here;
         to += here * size;
