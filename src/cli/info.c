@@ -45,7 +45,7 @@ struct info {
 
     struct pstk_dataset *dataset;
     struct pstk_dataset_info info;
-    char *note;               /* owned; NULL: none */
+    struct json_t *manifest;  /* owned; NULL: none */
     struct pstk_error damage; /* code 0: none was found */
     struct labels labels;
     struct kept kept_images;
@@ -66,15 +66,43 @@ static struct json_t *counts(const uint64_t *n, const struct choice *choices, ui
     return object;
 }
 
-/* Return the note in the manifest, which records what was done to the images; owned. NULL: none. */
-static char *read_note(const char *data)
+/* Return the manifest, for its note and its part; owned. NULL: none. */
+static struct json_t *read_manifest(const char *data)
 {
     char *path;
     if (asprintf(&path, "%s/manifest.json", data) < 0)
         message_no_memory();
-    char *note = json_file_text(path, "note");
+    struct json_t *manifest = json_read(path);
     free(path);
-    return note;
+    return manifest;
+}
+
+/* Put what part of a data set this is; nothing where it is whole. */
+static void put_part(const struct json_t *manifest, struct json_t *object)
+{
+    const uint64_t n_parts = json_count(manifest, "n_parts", 1);
+    if (n_parts > 1) {
+        json_put_count(object, "part", json_count(manifest, "part", 0));
+        json_put_count(object, "n_parts", n_parts);
+    } else if (n_parts == 0) {
+        json_put_text(object, "pack_id", json_text(manifest, "pack"));
+        json_put_text(object, "task", json_text(manifest, "task"));
+        json_put_count(object, "attempt", json_count(manifest, "attempt", 0));
+    }
+}
+
+static void print_part(const struct json_t *manifest)
+{
+    const uint64_t n_parts = json_count(manifest, "n_parts", 1);
+    if (n_parts > 1)
+        printf("  part      %" PRIu64 " of %" PRIu64 " (0 to %" PRIu64
+               "); `penstock merge` joins them\n",
+               json_count(manifest, "part", 0), n_parts, n_parts - 1);
+    else if (n_parts == 0)
+        printf("  task      %s, attempt %" PRIu64 "; `penstock merge` joins the parts\n"
+               "  pack id   %s\n",
+               json_text(manifest, "task"), json_count(manifest, "attempt", 0),
+               json_text(manifest, "pack"));
 }
 
 /* What a field says of its values beyond their kind. */
@@ -121,8 +149,6 @@ static struct json_t *field_json(const struct pstk_field *field,
     json_put_count(object, "plain_bytes", stats->plain_bytes);
     json_put_count(object, "max_stored_size", stats->max_stored_size);
     json_put_count(object, "max_plain_size", stats->max_plain_size);
-    if (field->of[0])
-        json_put_text(object, "of", field->of);
     if (field->kind == PSTK_FIELD_IMAGE || field->kind == PSTK_FIELD_MASK) {
         json_put_count(object, "max_width", stats->max_width);
         json_put_count(object, "max_height", stats->max_height);
@@ -167,7 +193,8 @@ static int print_json(struct info *all)
     json_put_count(object, "format_version", info->format_version);
     json_put_bool(object, "has_checksums", (int)info->has_checksums);
     json_put_text(object, "identity", info->identity);
-    json_put_text(object, "note", all->note);
+    json_put_text(object, "note", json_text(all->manifest, "note"));
+    put_part(all->manifest, object);
     for (uint32_t i = 0; i < info->n_fields; i++) {
         struct pstk_field field;
         struct pstk_field_stats stats = {.size = sizeof stats};
@@ -214,7 +241,7 @@ static void print_details(const struct pstk_field *field, const struct pstk_fiel
 }
 
 /* Print to which image a field belongs, its axes and its coordinates. */
-static void print_attributes(const struct pstk_field *field)
+static void print_attributes(const struct pstk_field *field, int width)
 {
     struct attribute attributes[N_ATTRIBUTES];
     int n = 0;
@@ -223,7 +250,7 @@ static void print_attributes(const struct pstk_field *field)
         if (!attributes[i].value[0])
             continue;
         if (n++ == 0)
-            printf("  %-12s  ", "");
+            printf("  %*s  ", width, "");
         printf("%s%s %s", n > 1 ? ", " : "", attributes[i].key, attributes[i].value);
     }
     if (n)
@@ -231,45 +258,46 @@ static void print_attributes(const struct pstk_field *field)
 }
 
 /* Print the ratio of stored to plain bytes of a compressed field. */
-static void print_ratio(const struct pstk_field_stats *stats)
+static void print_ratio(const struct pstk_field_stats *stats, int width)
 {
     if (!stats->plain_bytes ||
         !(stats->n_codec[PSTK_CODEC_ZSTD] + stats->n_codec[PSTK_CODEC_PLANES]))
         return;
-    printf("  %-12s  stored in %.0f %% of the plain size, by %s\n", "",
+    printf("  %*s  stored in %.0f %% of the plain size, by %s\n", width, "",
            100.0 * (double)stats->stored_bytes / (double)stats->plain_bytes,
            stats->n_codec[PSTK_CODEC_ZSTD] ? WORD_PSTK_CODEC_ZSTD : WORD_PSTK_CODEC_PLANES);
 }
 
-static void print_field(const struct pstk_field *field, const struct pstk_field_stats *stats)
+static void print_field(const struct pstk_field *field, const struct pstk_field_stats *stats,
+                        int width)
 {
     char kind[64], bytes[UNIT_SIZE], most[UNIT_SIZE];
     snprintf(kind, sizeof kind, "%s%s%s", option_choice_name(names_field_kind, field->kind),
              field->dtype ? " " : "", field->dtype ? pstk_dtype_name(field->dtype) : "");
-    printf("  %-12s  %-12s  %10s  %10s ", field->name, kind,
+    printf("  %-*s  %-12s  %10s  %10s ", width, field->name, kind,
            unit_bytes(bytes, (double)stats->stored_bytes),
            unit_bytes(most, (double)stats->max_stored_size));
     print_details(field, stats);
     putchar('\n');
-    print_attributes(field);
+    print_attributes(field, width);
     if (field->kind == PSTK_FIELD_IMAGE) {
         const struct census census = census_of(stats);
         char text[CENSUS_SIZE];
-        printf("  %-12s  images: %s\n", "", census_text(&census, text));
+        printf("  %*s  images: %s\n", width, "", census_text(&census, text));
     }
-    print_ratio(stats);
+    print_ratio(stats, width);
 }
 
 /* Print the side columns, a line each. */
-static void print_columns(const struct pstk_dataset *dataset)
+static void print_columns(const struct pstk_dataset *dataset, int width)
 {
     struct pstk_column_info info = {.size = sizeof info};
     char bytes[UNIT_SIZE];
     for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++) {
         struct pstk_field field;
         if (i == 0)
-            printf("\n  %-12s  %-12s  %10s  values\n", "column", "dtype", "bytes");
-        printf("  %-12s  %-12s  %10s  ", info.name, pstk_dtype_name(info.dtype),
+            printf("\n  %-*s  %-12s  %10s  values\n", width, "column", "dtype", "bytes");
+        printf("  %-*s  %-12s  %10s  ", width, info.name, pstk_dtype_name(info.dtype),
                unit_bytes(bytes, (double)info.bytes));
         if (info.fact == PSTK_COLUMN_ADDED ||
             pstk_dataset_get_field(dataset, info.field, &field, NULL) < 0)
@@ -277,6 +305,23 @@ static void print_columns(const struct pstk_dataset *dataset)
         else
             printf("%s of %s\n", option_choice_name(names_column_fact, info.fact), field.name);
     }
+}
+
+#define NARROW 12 /* characters of names */
+#define WIDE 24
+
+/* Return how many characters the names of fields and columns get: those of the longest, unless that
+ * makes the tables too wide. */
+static int width_of_names(const struct pstk_dataset *dataset)
+{
+    struct pstk_column_info info = {.size = sizeof info};
+    struct pstk_field field;
+    size_t width = NARROW;
+    for (uint32_t i = 0; pstk_dataset_get_field(dataset, i, &field, NULL) == 0; i++)
+        width = strlen(field.name) > width ? strlen(field.name) : width;
+    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, &info) == 0; i++)
+        width = strlen(info.name) > width ? strlen(info.name) : width;
+    return width > WIDE ? WIDE : (int)width;
 }
 
 static void print_line(const char *what, const char *text)
@@ -303,16 +348,19 @@ static void print_text(const struct info *all)
     print_line("identity", info->identity);
     if (!info->has_checksums)
         printf("  format    %s, which has no checksums\n", info->format);
-    if (all->note && *all->note)
-        print_line("note", all->note);
-    printf("\n  %-12s  %-12s  %10s  %10s  details\n", "field", "kind", "stored", "largest");
+    print_part(all->manifest);
+    const char *note = json_text(all->manifest, "note");
+    if (note && *note)
+        print_line("note", note);
+    const int width = width_of_names(dataset);
+    printf("\n  %-*s  %-12s  %10s  %10s  details\n", width, "field", "kind", "stored", "largest");
     for (uint32_t i = 0; i < info->n_fields; i++) {
         struct pstk_field field;
         struct pstk_field_stats stats = {.size = sizeof stats};
         if (pstk_dataset_get_field(dataset, i, &field, &stats) == 0)
-            print_field(&field, &stats);
+            print_field(&field, &stats, width);
     }
-    print_columns(dataset);
+    print_columns(dataset, width);
     labels_print(&all->labels, dataset, all->all);
 }
 
@@ -431,7 +479,7 @@ static int info(struct info *all)
         return status_of_code(r);
     pstk_dataset_check(all->dataset, on_bad_file, all, NULL);
     r = count_labels(all, &err);
-    all->note = read_note(all->path);
+    all->manifest = read_manifest(all->path);
     if (r == 0 && !all->json)
         print_text(all);
     if (r == 0 && all->kept)
@@ -461,7 +509,7 @@ static int run(const struct command *self, int argc, char **argv)
     const int status = info(&all);
     labels_close(&all.labels);
     json_drop(all.listed);
-    free(all.note);
+    json_drop(all.manifest);
     pstk_dataset_close(&all.dataset);
     return status;
 }

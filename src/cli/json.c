@@ -129,13 +129,18 @@ json_t *json_take_first(json_t *takes)
     return first;
 }
 
-char *json_file_text(const char *path, const char *key)
+struct json_t *json_read(const char *path)
 {
-    json_t *object = json_load_file(path, 0, NULL);
-    const char *text = json_string_value(json_object_get(object, key));
-    char *copy = text ? strdup(text) : NULL;
-    if (text && !copy)
-        message_no_memory();
-    json_decref(object);
-    return copy;
+    return json_load_file(path, 0, NULL);
+}
+
+const char *json_text(const struct json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+uint64_t json_count(const struct json_t *object, const char *key, uint64_t otherwise)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_integer(value) ? (uint64_t)json_integer_value(value) : otherwise;
 }

@@ -29,9 +29,12 @@ void json_append_count(struct json_t *array, uint64_t value);
 int json_print(struct json_t *takes, int status);
 /* Return the first element of an array (owned) and free the array. */
 struct json_t *json_take_first(struct json_t *takes);
-/* Return a copy of a string in the object that a file holds; free() it. NULL when there is no such
- * string. */
-char *json_file_text(const char *path, const char *key);
+/* Return the object that a file holds, owned; NULL when it holds none. */
+struct json_t *json_read(const char *path);
+/* Return a string of an object, borrowed. NULL when there is no such string, or no object. */
+const char *json_text(const struct json_t *object, const char *key);
+/* Return a number of an object; `otherwise` when there is no such number, or no object. */
+uint64_t json_count(const struct json_t *object, const char *key, uint64_t otherwise);
 /* Free without printing. NULL is fine. */
 void json_drop(struct json_t *takes);
 

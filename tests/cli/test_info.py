@@ -48,6 +48,35 @@ def counted(reasons):
 
 
 @test
+def info_says_which_part_it_is(world):
+    src, _ = forms(world)
+    pack_id, keys = "0f6a2c3bd4e74d1c8b9a5e6f70819203", ("part", "n_parts", "pack_id", "task", "attempt")
+    for options, line, wanted in (
+            (("--part", "1/2"), "\n  part      1 of 2 (0 to 1);", [1, 2, None, None, None]),
+            (("--task", "day/7", "--pack-id", pack_id, "--attempt", "3"),
+             "\n  task      day/7, attempt 3; `penstock merge` joins the parts\n  pack id   %s\n" % pack_id,
+             [None, None, pack_id, "day/7", 3]),
+            ((), "", [None] * 5)):
+        out = world.fresh("part")
+        run("pack", src, out, *options)
+        text, _ = run("info", out)
+        assert line in text and ("merge" in text) == bool(options), text
+        expect([run_json("info", out).get(key) for key in keys], wanted)
+
+
+@test
+def info_aligns_its_tables_with_long_names(world):
+    out = world.fresh("long-names")
+    subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], out, "4"], check=True)
+    lines = run("info", out)[0].splitlines()
+    at = [line.index("dtype") for line in lines if line.startswith("  column ")][0]
+    columns = [line for line in lines if " length of " in line]
+    assert len(columns) > 2 and max(len(line.split()[0]) for line in columns) > 12, columns
+    expect({line[at - 2:at] for line in columns}, {"  "})
+    expect({line.rindex(" length of ") for line in columns}, {columns[0].rindex(" length of ")})
+
+
+@test
 def info_reports_kinds_axes_and_attributes(world):
     out = world.fresh("sample")
     subprocess.run([os.environ["PENSTOCK_WRITE_SAMPLE"], out, "4"], check=True)
