@@ -97,14 +97,12 @@ static int read_values(struct adding *adding, uint64_t first, uint64_t n, struct
 static const void *get_values(void *user, uint64_t first, uint64_t n, struct pstk_error *err)
 {
     struct adding *adding = user;
-    const void *values = (const uint8_t *)adding->column->values +
-                         (adding->first + first) * pstk_dtype_size(adding->dtype);
+    const void *values = adding->buffer;
     first += adding->first;
-    if (adding->fd >= 0) {
-        if (read_values(adding, first, n, err) < 0)
-            return NULL;
-        values = adding->buffer;
-    }
+    if (adding->fd < 0)
+        values = (const uint8_t *)adding->column->values + first * pstk_dtype_size(adding->dtype);
+    else if (read_values(adding, first, n, err) < 0)
+        return NULL;
     if (check_values(adding, values, first, n, err) < 0)
         return NULL;
     if (adding->on_progress && adding->on_progress(adding->user, first + n, adding->n)) {

@@ -488,7 +488,8 @@ def ctrl_c_during_pack_leaves_no_data_set_and_says_so(world):
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
         expect(process.returncode, status)
-        assert b"interrupted" in err and err.count(b"\n") == 1, err
+        said = [line for line in err.splitlines() if not line.startswith(b"penstock: packing: ")]  # a slow machine
+        assert len(said) == 1 and b"interrupted" in said[0], err
         left = os.listdir(out) if os.path.isdir(out) else []
         expect(left, [])
 

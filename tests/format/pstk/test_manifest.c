@@ -641,7 +641,8 @@ TEST(a_part_of_unknown_number_comes_back_as_it_was_printed)
     CHECK_EQ(pstk__manifest_print(&m, &text, &size, NULL), 0);
     CHECK_EQ(pstk__manifest_parse(&back, text, size, "m", NULL), 0);
     CHECK_EQ(back.n_parts, 0);
-    CHECK(memcmp(&back.task, &m.task, sizeof m.task) == 0);
+    CHECK(strcmp(back.task.pack_id, m.task.pack_id) == 0 && strcmp(back.task.key, m.task.key) == 0);
+    CHECK_EQ(back.task.attempt, m.task.attempt);
     CHECK_EQ(pstk__manifest_print(&back, &again, &size_again, NULL), 0);
     CHECK(size == size_again && memcmp(text, again, size) == 0);
     m.task.key[0] = 0;
