@@ -52,6 +52,7 @@ struct bench {
     struct pstk__planes_encoder *encoder;
     struct pstk__arena arena;
     uint16_t table[CHANNELS * 256];
+    struct pstk__affine line; /* of the table, as the workers have it */
     uint8_t out[CHANNELS * SIDE * SIDE * sizeof(uint16_t)]; /* the last image's */
 };
 
@@ -119,7 +120,8 @@ static int work(struct bench *b, uint32_t i)
                    .flip = pstk__random_unit(&random) < 0.5,
                    .width = SIDE,
                    .plane = SIDE * SIDE,
-                   .table = b->table},
+                   .table = b->table,
+                   .affine = &b->line},
         .out = b->out,
         .out_stride = SIDE * (b->is_f16 ? sizeof(uint16_t) : CHANNELS),
     };
@@ -373,6 +375,7 @@ static int run(struct bench *b)
     if (pstk__planes_encoder_open(&b->encoder, NULL) < 0)
         return perror("bench_stages"), -1;
     pstk__finish_table(b->table, PSTK_F16, CHANNELS, PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    pstk__affine_init(&b->line, b->table, PSTK_F16, CHANNELS);
     read_folder(b);
     if (b->n_images == 0)
         return fprintf(stderr, "bench_stages: %s: no JPEG files\n", b->folder), -1;
