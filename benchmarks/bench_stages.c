@@ -200,6 +200,8 @@ static int to_pixels(struct bench *b, struct image *image)
     image->info = (struct pstk__image_info){.encoding = PSTK_ENCODING_PIXELS,
                                             .width = PIXELS_SIDE,
                                             .height = PIXELS_SIDE,
+                                            .channels = CHANNELS,
+                                            .bit_depth = 8,
                                             .orientation = 1};
     return replace(image, pixels, sizeof pixels);
 }

@@ -192,8 +192,9 @@ class FolderTest(Case):
         image = image_file(0, height=2000, width=3000)
         folder = self.make("many", {f"{i}.jpg": image for i in range(40)})
         code = "import sys, penstock; penstock.pack(sys.argv[1], sys.argv[2], num_workers=1)"
-        with subprocess.Popen([sys.executable, "-c", code, folder, self.path("out")], stderr=subprocess.PIPE,
-                              text=True) as process:
+        with subprocess.Popen([sys.executable, "-c", code, folder, self.path("out")], stderr=subprocess.PIPE, text=True,
+                              # a job in the background of a shell ignores SIGINT, and so would this process
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
             until = time.monotonic() + 60
             children = f"/proc/{process.pid}/task/{process.pid}/children"
             command = None
