@@ -471,6 +471,7 @@ int pstk_dataset_get_column_info(const struct pstk_dataset *dataset, uint32_t i,
     if (!info || info->size < sizeof info->size || i >= pstk_dataset_n_columns(dataset))
         return PSTK_EINVAL;
     dataset->source->format->column(dataset->source, i, &all);
+    all.bytes = dataset->source->format->column_bytes(dataset->source, i);
     all.size = info->size;
     memcpy(info, &all, all.size < sizeof all ? all.size : sizeof all);
     return 0;
@@ -491,14 +492,16 @@ static int fail_column(const struct pstk_dataset *dataset, const char *name, str
                       names);
 }
 
-/* The number of the column of that name, or an error. */
+/* The number of the column of that name, or an error. *info without the bytes of its files: those
+ * of all columns would take longer than reading a range. */
 static int64_t find_column(const struct pstk_dataset *dataset, const char *name,
                            struct pstk_column_info *info, struct pstk_error *err)
 {
-    info->size = sizeof *info;
-    for (uint32_t i = 0; pstk_dataset_get_column_info(dataset, i, info) == 0; i++)
+    for (uint32_t i = 0; i < pstk_dataset_n_columns(dataset); i++) {
+        dataset->source->format->column(dataset->source, i, info);
         if (strcmp(info->name, name) == 0)
             return i;
+    }
     return fail_column(dataset, name, err);
 }
 

@@ -128,10 +128,12 @@ struct pstk__format {
      * opened data set still lie at the path? 0: yes, or nobody can know, or the check has the
      * better message; ENOENT, with a message: it was replaced or removed. Never allocates. */
     int (*stands)(const struct pstk__source *source, struct pstk_error *err);
-    /* Side columns; all three or none. How many; what is known of column i; and the values of
-     * samples first .. first + n - 1, n >= 1, which reads files. */
+    /* Side columns; all of these functions or none. How many; what is known of column i, except the
+     * bytes of its files; and these bytes, which take a step for each shard. */
     uint32_t (*n_columns)(const struct pstk__source *source);
     void (*column)(const struct pstk__source *source, uint32_t i, struct pstk_column_info *info);
+    uint64_t (*column_bytes)(const struct pstk__source *source, uint32_t i);
+    /* Read the values of samples first .. first + n - 1, n >= 1, from files. */
     int (*column_read)(const struct pstk__source *source, uint32_t i, uint64_t first, uint64_t n,
                        void *out, struct pstk_error *err);
     /* Check the header of column i's file of a shard. */

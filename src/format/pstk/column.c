@@ -60,11 +60,21 @@ static uint32_t page_tag(const struct pstk__column_header *h)
     return pstk__crc32c(0, text, (size_t)n);
 }
 
+static uint64_t count_pages(uint64_t n_records, uint32_t dtype)
+{
+    const uint64_t per_page = pstk__column_per_page(dtype);
+    return n_records / per_page + (n_records % per_page != 0);
+}
+
+uint64_t pstk__column_file_size(uint64_t n_records, uint32_t dtype)
+{
+    return (1 + count_pages(n_records, dtype)) * PSTK__COLUMN_PAGE; /* below 2^45 */
+}
+
 void pstk__column_header_derive(struct pstk__column_header *h)
 {
-    const uint64_t per_page = pstk__column_per_page(h->dtype);
-    h->n_pages = h->n_records / per_page + (h->n_records % per_page != 0);
-    h->file_size = (1 + h->n_pages) * PSTK__COLUMN_PAGE; /* n_records < 2^32: below 2^45 */
+    h->n_pages = count_pages(h->n_records, h->dtype);
+    h->file_size = pstk__column_file_size(h->n_records, h->dtype);
     h->page_tag = page_tag(h);
 }
 

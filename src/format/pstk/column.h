@@ -34,6 +34,8 @@ int pstk__column_name_ok(const char *name);
 int pstk__column_text_ok(const char *text, size_t max);
 /* Values of a full page. `dtype` is one. */
 uint32_t pstk__column_per_page(uint32_t dtype);
+/* Bytes of the file of a shard of n_records < 2^32 records. */
+uint64_t pstk__column_file_size(uint64_t n_records, uint32_t dtype);
 /* Derive n_pages and file_size from n_records and dtype; page_tag from tag, name and dtype. */
 void pstk__column_header_derive(struct pstk__column_header *h);
 /* Write 4096 bytes; sets h->crc and returns it. */

@@ -45,12 +45,8 @@ static int compare(const struct pstk__column_header *h, const struct pstk__colum
 /* Bytes of the file, by the manifest. */
 static uint64_t expected_size(const struct pstk__column_place *place)
 {
-    struct pstk__column_header h = {
-        .n_records = place->manifest->shards[place->shard].n_records,
-        .dtype = place->manifest->columns[place->column].dtype,
-    };
-    pstk__column_header_derive(&h);
-    return h.file_size;
+    return pstk__column_file_size(place->manifest->shards[place->shard].n_records,
+                                  place->manifest->columns[place->column].dtype);
 }
 
 static int check(struct pstk__column_file *file, const struct pstk__column_place *place,

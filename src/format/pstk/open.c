@@ -429,17 +429,20 @@ static void pstk_column(const struct pstk__source *source, uint32_t i,
 {
     const struct pstk_state *state = source->state;
     const struct pstk__manifest_column *column = &state->manifest.columns[i];
-    struct pstk__column_header h = {.dtype = column->dtype};
     info->dtype = column->dtype;
     info->fact = column->fact;
     info->field = column->field;
-    info->bytes = 0; /* 2^40 values of 8 bytes, and two pages a shard: no overflow */
     memcpy(info->name, column->name, sizeof info->name);
-    for (uint32_t k = 0; k < state->manifest.n_shards; k++) {
-        h.n_records = state->manifest.shards[k].n_records;
-        pstk__column_header_derive(&h);
-        info->bytes += h.file_size;
-    }
+}
+
+static uint64_t pstk_column_bytes(const struct pstk__source *source, uint32_t i)
+{
+    const struct pstk_state *state = source->state;
+    const struct pstk__manifest *m = &state->manifest;
+    uint64_t bytes = 0; /* 2^40 values of 8 bytes, and two pages a shard: no overflow */
+    for (uint32_t k = 0; k < m->n_shards; k++)
+        bytes += pstk__column_file_size(m->shards[k].n_records, m->columns[i].dtype);
+    return bytes;
 }
 
 /* Add to the message about a column's file how one gets rid of the trouble; returns r. */
@@ -538,6 +541,7 @@ const struct pstk__format pstk__format_pstk = {
     .stands = pstk_stands,
     .n_columns = pstk_n_columns,
     .column = pstk_column,
+    .column_bytes = pstk_column_bytes,
     .column_read = pstk_column_read,
     .column_check = pstk_column_check,
     .verify = pstk__pstk_verify,
