@@ -76,11 +76,24 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
     return 0;
 }
 
+/* List the column files of the last shard in the journal, so that it is synced once for all. */
+static int announce(struct pstk__staging *staging, const struct pstk__manifest *whole,
+                    struct pstk_error *err)
+{
+    const char *shard = whole->shards[whole->n_shards - 1].file;
+    char name[PSTK__MAX_COLUMN_FILE];
+    int r = 0;
+    for (uint32_t k = 0; r == 0 && k < whole->n_columns; k++)
+        if (pstk__manifest_column_file(&whole->columns[k], shard, name) == 0)
+            r = pstk__staging_announce(staging, name, err);
+    return r;
+}
+
 int pstk__merge_columns_link(struct pstk__staging *staging, struct pstk__manifest *whole,
                              const struct pstk__column_part *part, uint32_t i,
                              struct pstk_error *err)
 {
-    int r = 0;
+    int r = announce(staging, whole, err);
     for (uint32_t k = 0; r == 0 && k < whole->n_columns; k++) {
         struct pstk__manifest_column *column = &whole->columns[k];
         char file[PSTK__MAX_COLUMN_FILE];

@@ -3,8 +3,10 @@
 #include "support/fixture.h"
 
 #include <math.h>
+#include <sys/wait.h>
 
 #define SMALL_SHARD (64u << 10)
+#define MANY_CALLS 100000
 #define N 1300 /* records: i64 values of one shard take 3 pages, u32 values 2 */
 
 /* Write N records to "DIR/NAME", in one shard or many; the path. */
@@ -356,7 +358,7 @@ TEST(what_cannot_be_a_column_is_refused_and_changes_nothing)
     fixture_close(&f);
 }
 
-/* Any call may fail, or be the last one of a killed process: the old state or the new one. */
+/* Any call may fail: the old state or the new one. */
 TEST(an_addition_that_fails_leaves_the_old_columns_or_the_new_ones)
 {
     static const int kinds[] = {FAULT_MEMORY, FAULT_WRITE,  FAULT_READ,
@@ -385,12 +387,94 @@ TEST(an_addition_that_fails_leaves_the_old_columns_or_the_new_ones)
     fixture_close(&f);
 }
 
+/* What may be killed. */
+enum change { ADD, REPLACE, REMOVE, N_CHANGES };
+
+#define OLD 1.0 /* each value of column w, before a change and ... */
+#define NEW 2.0 /* ... after it */
+
+static int change(const char *path, enum change how)
+{
+    double values[N];
+    for (int i = 0; i < N; i++)
+        values[i] = NEW;
+    return how == REMOVE ? pstk_column_remove(path, "w", NULL)
+                         : add(path, "w", values, N, how == REPLACE, NULL);
+}
+
+/* Bring back the state before a change. The next change removes what a killed one left. */
+static int undo(const char *path, enum change how)
+{
+    double values[N];
+    for (int i = 0; i < N; i++)
+        values[i] = OLD;
+    const int r = add(path, "w", values, N, 1, NULL);
+    return r == 0 && how == ADD ? pstk_column_remove(path, "w", NULL) : r;
+}
+
+/* The value that all samples have in column w; 0: there is no column; -1: anything else. */
+static double value_of_all(const char *path)
+{
+    struct pstk_dataset *d;
+    double values[N];
+    if (pstk_dataset_open(&d, path, NULL) < 0)
+        return -1;
+    const int r = pstk_dataset_read_column(d, "w", 0, N, values, sizeof values, NULL);
+    pstk_dataset_close(&d);
+    for (int i = 1; r == 0 && i < N; i++)
+        if (values[i] != values[0])
+            return -1;
+    return r == PSTK_ENOENT ? 0 : r < 0 ? -1 : values[0];
+}
+
+/* Kill the change in place of its first, second, ... call that changes files. Returns how many
+ * times the old and the new state stood. */
+static int kill_each_call(const char *path, enum change how, int *n_old, int *n_new)
+{
+    const double before = how == ADD ? 0 : OLD, after = how == REMOVE ? 0 : NEW;
+    int status = 0, is_right = undo(path, how) == 0;
+    const int n_files = fixture_count(path);
+    for (int call = 0; is_right && (*n_new == 0 || WIFSIGNALED(status)); call++) {
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0) {
+            fault_arm(FAULT_DEATH, call, 0);
+            _exit(change(path, how) < 0);
+        }
+        is_right = child > 0 && waitpid(child, &status, 0) == child &&
+                   (WIFSIGNALED(status) || WEXITSTATUS(status) == 0) && verify(path) == 0;
+        const double value = value_of_all(path);
+        *n_new += value == after;
+        *n_old += value == before;
+        is_right = is_right && (value == after || (value == before && *n_new == 0)) &&
+                   undo(path, how) == 0 && fixture_count(path) == n_files;
+        if (!is_right)
+            printf("# change %d, call %d: value %g\n", how, call, value);
+    }
+    return is_right;
+}
+
+TEST(a_killed_change_leaves_the_old_column_or_the_new_one)
+{
+    struct fixture f;
+    fixture_open(&f);
+    const char *path = write_data(&f, "d", 12 * SMALL_SHARD);
+    for (enum change how = ADD; how < N_CHANGES; how++) {
+        int n_old = 0, n_new = 0;
+        CHECK(kill_each_call(path, how, &n_old, &n_new));
+        printf("# %d kills left the old state, %d the new one\n", n_old, n_new - 1);
+        CHECK(n_old > 5 && n_new > 2);
+    }
+    fixture_close(&f);
+}
+
 /* ---- merging --------------------------------------------------------------------------------- */
 
 TEST(merging_keeps_the_columns_that_all_parts_have)
 {
     struct fixture f;
     struct pstk_dataset *d;
+    struct pstk_dataset_info info = {.size = sizeof info};
     double weights[N] = {3};
     char paths[3][300];
     const char *parts[3] = {paths[0], paths[1], paths[2]};
@@ -417,9 +501,14 @@ TEST(merging_keeps_the_columns_that_all_parts_have)
     CHECK_EQ(add(paths[1], "empty", weights, 0, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "is an empty part"));
     const char *out = fixture_path(&f, "out");
+    fault_arm(FAULT_SYNC, MANY_CALLS, 0); /* none fails: they are counted */
     CHECK_EQ(pstk_merge(parts, 3, out, 0, &f.err), 0);
+    const int n_syncs = MANY_CALLS - atomic_load(&fault.left);
+    fault_disarm();
     CHECK_EQ(verify(out), 0);
     CHECK_EQ(pstk_dataset_open(&d, out, &f.err), 0);
+    CHECK_EQ(pstk_dataset_get_info(d, &info), 0);
+    CHECK((uint64_t)n_syncs <= 2 * info.n_shards + 8); /* not one for each of their column files */
     CHECK(check_range(d, 0, N) && check_range(d, 690, 20));
     CHECK_EQ(pstk_dataset_read_column(d, "both", 700, 1, weights, 8, &f.err), 0);
     CHECK(weights[0] == 3);
@@ -445,6 +534,7 @@ int main(void)
         CASE(an_added_column_keeps_the_identity_and_open_data_sets),
         CASE(what_cannot_be_a_column_is_refused_and_changes_nothing),
         CASE(an_addition_that_fails_leaves_the_old_columns_or_the_new_ones),
+        CASE(a_killed_change_leaves_the_old_column_or_the_new_one),
         CASE(merging_keeps_the_columns_that_all_parts_have),
     };
     return RUN_CASES(cases);
