@@ -13,7 +13,7 @@ import time
 import material
 from ledger import say
 from material import draws
-from output import Case, DataSet, Picture, Work
+from output import Case, Columns, DataSet, Picture, Work
 
 N_IMAGES = 16
 LATENCY = 2.0  # seconds from SIGINT or SIGTERM to the end, on a busy machine
@@ -22,8 +22,10 @@ LATE = 0.4  # the share of kills in the last third of a run, where files get the
 
 # What a command says of its output when a signal ended it.
 SAYS_BEFORE = ("nothing was packed", "nothing was merged", "no picture was written", "as it was",
-               "no file was made")
+               "as they were", "no file was made")
 SAYS_AFTER = ("complete", "is whole")
+
+REFUSES = ("already", "has no column")  # what the second run says after one that was complete
 
 
 def makers(args):
@@ -38,7 +40,11 @@ def makers(args):
     parts = [material.pack(build, images, root / f"part{i}", "--part", f"{i}/3", "--shard-size", "256K")
              for i in range(3)]
     data = material.pack(build, images, root / "data")
-    penstock, sets = build.penstock, DataSet(args)
+    weights = [material.values(root / f"weights{i}.npy", range(i, i + N_IMAGES)) for i in range(2)]
+    weighed = material.pack(build, images, root / "weighed", "--shard-size", "256K")
+    material.must([build.penstock, "column", weighed, "weight", weights[0]])
+    penstock, sets, columns = build.penstock, DataSet(args), Columns(args)
+    replace = [penstock, "column", "{out}", "weight", weights[1], "--overwrite"]
     pack = [penstock, "pack", images, "{out}"]
     merge = [penstock, "merge", *parts, "{out}"]
     copy = [build.deny, "linkat=EXDEV", "--", *merge]
@@ -57,6 +63,10 @@ def makers(args):
         (Case("merge-overwrite", [*merge, "--overwrite"], parts, old), sets),
         (Case("merge-copy", copy, parts, replaces=False), sets),
         (Case("merge-copy-overwrite", [*copy, "--overwrite"], parts, old), sets),
+        (Case("column", [penstock, "column", "{out}", "weight", weights[0]], weights, data, replaces=False), columns),
+        (Case("column-overwrite", replace, weights, weighed), columns),
+        (Case("column-remove", [penstock, "column", "{out}", "weight", "--remove"], [], weighed, replaces=False),
+         columns),
         (Case("writer", [build.write_sample, "{out}", "1500", "2"], replaces=False), sets),
         (Case("show", show, [data]), Picture()),
         (Case("show-replaced", show, [data], picture), Picture()),
@@ -160,8 +170,8 @@ class Maker:
         """Run the command to its end; returns what is wrong then."""
         done = work.start().wait()
         whole = state == self.after and not self.case.replaces and state != self.before
-        if whole and done.status and "already" in done.err:
-            pass  # it refuses to replace what is whole
+        if whole and done.status and any(words in done.err for words in REFUSES):
+            pass  # there is nothing left to do
         elif done.status:
             return [f"the next run fails: {done.shown()}"]
         try:

@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import shutil
+import struct
 
 import process
 
@@ -68,7 +69,24 @@ def content(folder):
 def listed(folder):
     """The file names that a data set's manifest lists, the manifest included."""
     manifest = json.loads((pathlib.Path(folder) / "manifest.json").read_text())
-    return sorted(["manifest.json"] + [x["file"] for x in manifest["shards"] + manifest["dictionaries"]])
+    files = [x["file"] for x in manifest["shards"] + manifest["dictionaries"]]
+    return sorted(["manifest.json", *files, *sum(columns(folder).values(), [])])
+
+
+def columns(folder):
+    """The names of the files of each column that a data set's manifest lists, by the column's name."""
+    manifest = json.loads((pathlib.Path(folder) / "manifest.json").read_text())
+    stems = [x["file"].removesuffix(".pstk") for x in manifest["shards"]]
+    return {x["name"]: [f"{stem}.{x['files']}.pcol" for stem in stems]
+            for x in manifest.get("extra", {}).get("columns", [])}
+
+
+def values(path, numbers):
+    """Write a .npy file of these numbers, f64."""
+    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(numbers)},), }}".ljust(117) + "\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H118s", 118, head.encode()) +
+                     struct.pack(f"<{len(numbers)}d", *numbers))
+    return path
 
 
 def identity(build, folder):

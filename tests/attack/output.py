@@ -54,6 +54,16 @@ class DataSet:
                 material.listed(pathlib.Path(folder) / "made")]
 
 
+class Columns(DataSet):
+    """The state of a data set whose columns change: their values count, not their files' names."""
+
+    def state(self, path):
+        state = [super().state(path)]
+        for name, files in sorted(material.columns(path).items()):
+            state += [name, *(material.content(path / file) for file in files)]
+        return " ".join(state)
+
+
 class Picture:
     """The state of an output that is one file."""
 
