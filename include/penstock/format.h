@@ -224,7 +224,7 @@ struct pstk_writer_settings {
     /* number of the attempt at the task; the attempts at one task are different parts with the same
      * records, and only one of them can be merged. default: 0 */
     uint32_t attempt;
-    /* 1: no side columns. default: 0, those of enum pstk_column_fact, 4 to 8 bytes a record each */
+    /* 1: no side columns. default: 0, those of enum pstk_column_fact, 1 to 8 bytes a record each */
     uint32_t columns;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * column_writer: the column files of the shards that a writer makes, with the values that follow
- * from the records. Holds the values of the open shard, 4 to 8 bytes a record for each column, as
+ * from the records. Holds the values of the open shard, 1 to 8 bytes a record for each column, as
  * the shard_writer holds offsets. One thread. pstk__column_put writes any column file.
  */
 #ifndef PSTK_COLUMN_WRITER_H

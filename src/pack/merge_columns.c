@@ -35,6 +35,8 @@ int pstk__merge_columns_agree(struct pstk__manifest *whole, const struct pstk__m
     return r;
 }
 
+/* Explain a failure that the part's file is the reason for. Others, as of a full disk, have their
+ * own message. */
 static int fail_file(const struct pstk__column_part *part, const char *column, const char *file,
                      int code, const char *why, struct pstk_error *err)
 {
@@ -70,8 +72,10 @@ static int link_file(struct pstk__staging *staging, struct pstk__manifest *whole
                           name);
     if (r == 0)
         r = pstk__column_file_open(&column, &place, err);
-    if (r < 0)
+    if (r == PSTK_ENOENT || r == PSTK_EBADMSG || r == PSTK_ENOTSUP)
         return fail_file(part, column_name, file, r, err ? err->message : "", err);
+    if (r < 0)
+        return r;
     pstk__column_file_close(&column);
     return 0;
 }

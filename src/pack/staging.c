@@ -77,7 +77,7 @@ static uint32_t generation_of(const char *name)
 /* What the directory contains. */
 struct contents {
     int manifest;        /* 1: it has a manifest.json */
-    int content;         /* 1: an entry has the name of a shard or dictionary, whatever it is */
+    int content;         /* 1: an entry is named as a shard, dictionary or column, whatever it is */
     uint32_t generation; /* the highest of these entries */
     char foreign[256];   /* first entry that is neither manifest nor journal, or "" */
 };

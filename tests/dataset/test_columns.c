@@ -501,6 +501,10 @@ TEST(merging_keeps_the_columns_that_all_parts_have)
     CHECK_EQ(add(paths[1], "empty", weights, 0, 0, &f.err), PSTK_EINVAL);
     CHECK(strstr(f.err.message, "is an empty part"));
     const char *out = fixture_path(&f, "out");
+    fault_arm(FAULT_LINK, 1, ENOSPC); /* of the first column file */
+    CHECK(pstk_merge(parts, 3, out, 0, &f.err) < 0);
+    CHECK_EQ(fault_disarm(), 1);
+    CHECK(strstr(f.err.message, "No space left") && !strstr(f.err.message, "restore it"));
     fault_arm(FAULT_SYNC, MANY_CALLS, 0); /* none fails: they are counted */
     CHECK_EQ(pstk_merge(parts, 3, out, 0, &f.err), 0);
     const int n_syncs = MANY_CALLS - atomic_load(&fault.left);

@@ -77,7 +77,7 @@ class Writer:
     damaged: what becomes of JPEGs that Pillow loads only by guessing what is missing. "refuse": check_images
         refuses them. "accept": they are kept as they came and marked, and loaders show them as Pillow does; every
         image file is decoded in full, whatever check_images says.
-    columns: make side columns of scalars, sizes, lengths, widths and heights, 4 to 8 bytes a record each.
+    columns: make side columns of scalars, sizes, lengths, widths and heights, 1 to 8 bytes a record each.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
         nobody knows how many there will be, part is a penstock.Task. A part may be empty.
     pack_id: this writer only commits parts, and takes none of another pack.
