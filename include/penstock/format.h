@@ -345,8 +345,8 @@ PSTK_API int pstk_merge_parts(const struct pstk_merge_settings *s, struct pstk_e
  * in parts holds the data set's directory by such a writer until the whole is in it. The writer may
  * have no records; the parts have its fields and names. The note is the writer's, or else the first
  * part's. A writer with a task becomes that task's part. Frees and nulls *w, also on failure.
- * EINVAL: the writer has records, or is a numbered part, or a part is of another pack than its
- * pack_id. */
+ * EINVAL: the writer has records, or is a numbered part; or it has a pack_id and no task, and a
+ * part is of another pack. */
 PSTK_API int pstk_writer_commit_parts(struct pstk_writer **w, const char *const *parts,
                                       uint32_t n_parts, struct pstk_error *err);
 

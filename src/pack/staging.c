@@ -233,16 +233,24 @@ static int lock(struct pstk__staging *staging, struct pstk_error *err)
     return locked;
 }
 
+/* Without locks a killed writer looks like one at work. The journal also lists files that the data
+ * set here still has. */
+static int fail_unlocked(const struct pstk__staging *staging, struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_WRITE,
+                      "%s: another writer may be using this directory (this file system has no "
+                      "locks); if none is, remove %sits files .tmp-*",
+                      staging->path,
+                      staging->old_names.n ? "" : "what " PSTK__JOURNAL_FILE " lists, and ");
+}
+
 /* Remove the files of a killed writer, by its journal. */
 static int clear_leftovers(struct pstk__staging *staging, int locked, struct pstk_error *err)
 {
     struct pstk__file_names left = {0};
     int r = pstk__journal_read(staging->dir, staging->path, &left, err);
     if (r == 1 && !locked)
-        r = pstk__fail(err, PSTK_EBUSY, PSTK_STAGE_WRITE,
-                       "%s: another writer may be using this directory (this file system has no "
-                       "locks); if none is, remove " PSTK__JOURNAL_FILE " and what it lists",
-                       staging->path);
+        r = fail_unlocked(staging, err);
     if (r == 1)
         r = sweep(staging, &left, err);
     pstk__file_names_free(&left);

@@ -468,6 +468,40 @@ TEST(a_killed_change_leaves_the_old_column_or_the_new_one)
     fixture_close(&f);
 }
 
+static int has_no_locks; /* 1: the file system has none */
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+    if (!has_no_locks)
+        return __real_flock(fd, operation);
+    errno = ENOLCK;
+    return -1;
+}
+
+/* The journal of a killed change also lists the files of the column that it was to replace. */
+TEST(what_a_killed_change_leaves_without_locks_can_be_removed_as_advised)
+{
+    struct fixture f;
+    double weights[N] = {0};
+    char journal[400];
+    fixture_open(&f);
+    const char *path = write_data(&f, "d", 0);
+    CHECK_EQ(add(path, "w", weights, N, 0, &f.err), 0);
+    fixture_put(path, ".tmp-writer", "shard-000000.w.pcol\nshard-000000.w.1.pcol\n");
+    has_no_locks = 1;
+    CHECK_EQ(add(path, "w", weights, N, 1, &f.err), PSTK_EBUSY);
+    CHECK(strstr(f.err.message, "has no locks); if none is, remove its files .tmp-*"));
+    snprintf(journal, sizeof journal, "%s/.tmp-writer", path);
+    CHECK_EQ(unlink(journal), 0);
+    CHECK_EQ(verify(path), 0);
+    CHECK_EQ(add(path, "w", weights, N, 1, &f.err), 0);
+    has_no_locks = 0;
+    CHECK_EQ(verify(path), 0);
+    fixture_close(&f);
+}
+
 /* ---- merging --------------------------------------------------------------------------------- */
 
 TEST(merging_keeps_the_columns_that_all_parts_have)
@@ -539,6 +573,7 @@ int main(void)
         CASE(what_cannot_be_a_column_is_refused_and_changes_nothing),
         CASE(an_addition_that_fails_leaves_the_old_columns_or_the_new_ones),
         CASE(a_killed_change_leaves_the_old_column_or_the_new_one),
+        CASE(what_a_killed_change_leaves_without_locks_can_be_removed_as_advised),
         CASE(merging_keeps_the_columns_that_all_parts_have),
     };
     return RUN_CASES(cases);
