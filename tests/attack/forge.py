@@ -53,18 +53,22 @@ class Value:
 class Field:
     """A field of the schema, as the manifest has it; the maxima are found when the data set is written."""
 
-    def __init__(self, name, kind, dtype=None, shape=None, codec="none", level=0):
+    def __init__(self, name, kind, dtype=None, shape=None, codec="none", level=0, **attributes):
         self.name, self.kind, self.dtype, self.shape, self.codec, self.level = name, kind, dtype, shape, codec, level
+        self.attributes = attributes
 
     def manifest(self):
         m = {"name": self.name, "kind": self.kind}
         if self.dtype:
             m["dtype"] = self.dtype
-        if self.kind == "ndarray":
+        if self.kind in reader.ARRAYS:
             m["shape"] = list(self.shape)  # whoever changes a manifest changes no schema
+        m.update(self.attributes)
         m.update(codec=self.codec, level=self.level, max_stored=0, max_plain=0, stored_bytes=0, plain_bytes=0)
+        if self.kind in reader.WITH_SIDES:
+            m.update(max_width=0, max_height=0)
         if self.kind == "image":
-            m.update(max_width=0, max_height=0, damaged=0)
+            m["damaged"] = 0
         m.update(encodings={}, codecs={})
         if self.codec == "planes":
             m["equivalent"] = 0
@@ -191,7 +195,8 @@ def write_manifest(folder, text, crc):
 def values_of(folder):
     """The fields, records and dictionaries of a data set that an honest writer wrote."""
     data = reader.Data(folder)
-    fields = [Field(f.name, f.kind, f.m.get("dtype"), f.m.get("shape"), f.codec, f.m["level"]) for f in data.fields]
+    fields = [Field(f.name, f.kind, f.m.get("dtype"), f.m.get("shape"), f.codec, f.m["level"],
+                    **{key: f.m[key] for key in reader.ATTRIBUTES if key in f.m}) for f in data.fields]
     records = []
     for m in data.m["shards"]:
         shard = reader.Shard(data, m)

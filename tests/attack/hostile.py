@@ -11,6 +11,8 @@ import pathlib
 import re
 import resource
 import shutil
+import struct
+import zlib
 
 import builds
 import forge
@@ -89,12 +91,58 @@ def value_records(args, crc):
     return fields, records, []
 
 
+def sample_records(args, crc):
+    """Pixels of every kind that becomes RGB, masks of both encodings, and lists: images are pixels, and each has a
+    mask of its size."""
+    field, rng, records = forge.Field, draws(args.seed, "samples"), []
+    fields = [field("image", "image"), field("mask", "mask", of="image"), field("images", "image_list"),
+              field("masks", "mask_list", of="image")]
+
+    def pixels(channels, depth, width, height):
+        return forge.Value(rng.randbytes(width * height * channels * depth // 8), encoding=3, channels=channels,
+                           bit_depth=depth, width=width, height=height)
+
+    def listed(*items):
+        head, data = struct.pack("<I12x", len(items)), b""
+        for item in items:
+            head += struct.pack("<I4BII", len(item.stored), item.encoding, item.channels, item.bit_depth, item.flags,
+                                item.width, item.height)
+            data = data.ljust(forge.reader.aligned(len(data)), b"\0") + item.stored
+        return forge.Value(head + data, width=max((item.width for item in items), default=0),
+                           height=max((item.height for item in items), default=0))
+
+    def png(width, height, most=16):
+        color, depth = rng.choice([(0, 1 << i) for i in range(5) if 1 << i <= most] + [(3, 1 << i) for i in range(4)])
+        rows = b"".join(b"\0" + rng.randbytes((width * depth + 7) // 8) for _ in range(height))
+        chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))]
+        chunks += [(b"PLTE", bytes(3 << depth))] * (color == 3) + [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+        return forge.Value(mutation.png_of(chunks), encoding=2, channels=1, bit_depth=depth, width=width, height=height,
+                           flags=forge.reader.PALETTE if color == 3 else 0)
+
+    for k in range(40):
+        width, height = 1 + rng.randrange(40), 1 + rng.randrange(40)
+        channels, depth = ((1, 8), (3, 8), (4, 8), (3, 16), (4, 16))[k % 5]
+        some = [pixels(1, 8, width, height), pixels(1, 16, width, height), png(width, height)]
+        records.append([pixels(channels, depth, width, height), rng.choice(some),
+                        listed(*[pixels(3, 8, 5, 4), pixels(4, 16, 1, 9), png(7, 3, 8)][:k % 4]), listed(*some[:k % 4])])
+    return fields, records, []
+
+
+def kind_records(args, crc):
+    """Records of every kind of field, by the program that writes them for the second reader."""
+    data = pathlib.Path(args.root) / "honest-kinds"
+    material.must([args.build.write_sample, data, 40])
+    return forge.values_of(data)
+
+
 def sources(args, crc):
     """name -> (fields, records, dictionaries)."""
     return {"planes": image_records(args, crc, "planes"),
             "files": file_records(args, crc),
             "pixels": image_records(args, crc, "pixels", "--pixels", "48"),
             "pixels-zstd": image_records(args, crc, "pixels-zstd", "--pixels", "48", "--compress", "zstd"),
+            "samples": sample_records(args, crc),
+            "kinds": kind_records(args, crc),
             "values": value_records(args, crc)}
 
 
@@ -216,7 +264,8 @@ class Hostile:
                 gets.append((k, fields[0].name, some[k][0], work.read[0].fixed))
                 continue
             loose = [i for i, f in enumerate(work.read) if not f.fixed]
-            i = loose[0] if fields[loose[0]].kind == "image" and rng.random() < 0.9 else rng.choice(loose)
+            has_one = sum(field.kind != "image" for field in fields) < 3  # the other fields are a label and a key
+            i = loose[0] if has_one and fields[loose[0]].kind == "image" and rng.random() < 0.9 else rng.choice(loose)
             donors = [record[i].stored for record in rng.sample(honest, 3)]
             some[k][i] = mutation.mutate_value(rng, some[k][i], fields[i].kind, donors)
             gets.append((k, fields[i].name, some[k][i], False))

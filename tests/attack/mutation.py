@@ -172,15 +172,29 @@ def mutate_planes(rng, value, donors):
                       width=width, height=height)
 
 
+def samples(rng, value):
+    """A value of few pixels with any samples that pixels may have, of as many bytes as they need."""
+    width, height = 1 + rng.randrange(9), 1 + rng.randrange(9)
+    channels, depth = 1 if value.channels == 1 else rng.choice((1, 3, 4)), rng.choice((8, 16))
+    return value.copy(stored=rng.randbytes(width * height * channels * depth // 8), plain_size=None, plain_crc=None,
+                      channels=channels, bit_depth=depth, width=width, height=height)
+
+
 def mutate_pixels(rng, value, donors):
-    """Another size than the bytes have, or far more bytes than any image may have."""
+    """Another size or other samples than the bytes have, or far more bytes than any image may have."""
     width, height = rng.choice(SIDES)
+    if value.codec == 0 and rng.random() < 0.3:
+        value = samples(rng, value)
+    if rng.random() < 0.4:
+        value = value.copy(channels=rng.choice((0, 1, 2, 3, 4, 255)), bit_depth=rng.choice((0, 1, 8, 16, 32, 255)))
+        if rng.random() < 0.5:
+            return value
     if value.codec == 0:
         return value.copy(width=width, height=height)
     what = rng.randrange(3)
     if what == 0:
         return mutate_zstd(rng, value, donors)
-    size = width * height * 3
+    size = width * height * value.channels * value.bit_depth // 8
     if what == 1 or not 64 < size < 1 << 32:
         return value.copy(width=width, height=height)
     # a true frame of that size: its checksum is not computed, it would take as long as the attack
@@ -215,6 +229,24 @@ def mutate_shape(rng, value, donors):
                       plain_size=None, plain_crc=None)
 
 
+def mutate_list(rng, value, donors):
+    """A list with other numbers before its items, or an entry with other sides."""
+    if value.codec == 1:
+        return mutate_zstd(rng, value, donors)
+    if rng.random() < 0.1:
+        width, height = rng.choice(SIDES)
+        return value.copy(width=width, height=height)
+    data = bytearray(value.stored)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        at = rng.randrange(min(len(data) - 3, 120))
+        if rng.random() < 0.5:  # a number; or a byte: encoding, channels, bits or flags
+            struct.pack_into("<I", data, at // 4 * 4, rng.choice(NUMBERS + (5, 16, 17, len(data), len(data) - 16)) & 0xffffffff)
+        else:
+            data[at] = rng.choice(BYTES)
+    return value.copy(stored=bytes(data) if rng.random() < 0.8 else scramble(rng, data, donors, 120),
+                      plain_size=None, plain_crc=None)
+
+
 def mutate_entry(rng, value, donors):
     """One number of the entry."""
     name = rng.choice(("plain_size", "plain_crc", "stored_size", "codec", "encoding", "channels", "bit_depth", "width",
@@ -231,10 +263,14 @@ def mutate_value(rng, value, kind, donors):
     """A hostile copy of a value. kind: that of its field."""
     if rng.random() < 0.12:
         return mutate_entry(rng, value, donors)
-    if kind == "image":
+    if kind in ("image", "mask"):
         if value.codec == 2:
             return mutate_planes(rng, value, donors)
+        if value.codec == 1 and value.encoding != 3:
+            return mutate_zstd(rng, value, donors)
         return (mutate_jpeg, mutate_png, mutate_pixels)[value.encoding - 1](rng, value, donors)
+    if kind.endswith("_list"):
+        return mutate_list(rng, value, donors)
     return {"utf8": mutate_text, "ndarray": mutate_shape}.get(kind, mutate_bytes)(rng, value, donors)
 
 
