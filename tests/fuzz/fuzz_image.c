@@ -2,15 +2,16 @@
 /*
  * fuzz_image: any bytes as an image file. What the probe takes is decoded in full, then a box of it
  * that the bytes themselves choose, which must have the same pixels; then in full again, where
- * warnings are no damage. A mask is also decoded to its samples. The bytes are pixels of each kind,
- * too. No input may crash, hang, write past the sink's rows, leave the arena used, need more than
- * the stated scratch, or fail with a code outside the contract.
+ * warnings are no damage, and by the checks of packing. A mask is also decoded to its samples. The
+ * bytes are pixels of each kind, too. No input may crash, hang, write past the sink's rows, leave
+ * the arena used, need more than the stated scratch, or fail with a code outside the contract.
  */
 #include "image/image.h"
 #include "image/jpeg/damaged.h"
 #include "image/mask.h"
 #include "image/pixels.h"
 
+#include <penstock/format.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +125,16 @@ static int decode_both(struct decoders *d, const uint8_t *data, size_t size,
     return r;
 }
 
+/* What packing asks of a JPEG must be what decoding it gives. r: of its decoder; of_guess: of that
+ * of damaged files. */
+static void check_checks(const uint8_t *data, size_t size, int r, int of_guess)
+{
+    uint32_t damaged = 2, width, height;
+    require(pstk_image_check(data, size, MAX_PIXELS, &width, &height, NULL) == r);
+    require(pstk_image_check_damaged(data, size, MAX_PIXELS, &damaged, NULL) == r);
+    require(damaged == (r == PSTK_EBADMSG && of_guess == 0));
+}
+
 /* The same where warnings are no damage; `whole`: what they gave, with result r, where they are. */
 static void decode_guessing(struct decoders *d, const uint8_t *data, size_t size, int r,
                             const struct rows *whole)
@@ -135,6 +146,7 @@ static void decode_guessing(struct decoders *d, const uint8_t *data, size_t size
     require(r < 0 || is_part(&guessed, whole, &all, d->channels));
     require(decode(d, data, size, &pstk__image_damaged, all, &again) == of_guess);
     require(of_guess < 0 || is_part(&again, &guessed, &all, d->channels));
+    check_checks(data, size, r, of_guess);
     free(again.at);
     free(guessed.at);
 }
