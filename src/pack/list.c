@@ -12,6 +12,22 @@
 
 #define FAIL(code, fmt, ...) pstk__fail(err, code, PSTK_STAGE_WRITE, fmt, ##__VA_ARGS__)
 
+/* Check what a caller says of pixels, by what the head of an item can say, and what an image may
+ * have. */
+static int check_pixels(const struct pstk_list_item *item, uint64_t i, struct pstk_error *err)
+{
+    if (!pstk__pixels_known(item->channels, item->bit_depth))
+        return FAIL(
+            PSTK_EINVAL,
+            "items[%llu]: pixels of %u channels of %u bits; must be 1, 3 or 4 channels of 8 "
+            "or 16 bits",
+            (unsigned long long)i, item->channels, item->bit_depth);
+    return (uint64_t)item->width * item->height <= PSTK__MAX_PIXELS
+               ? 0
+               : FAIL(PSTK_EFBIG, "items[%llu]: %u x %u pixels, which are over the limit of %u",
+                      (unsigned long long)i, item->width, item->height, PSTK__MAX_PIXELS);
+}
+
 /* Fill what a head says of item i: from a file's header, or, of pixels, as the caller says. */
 static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
                    struct pstk__field_view *view, struct pstk_error *err)
@@ -23,16 +39,12 @@ static int look_at(uint32_t kind, const struct pstk_list_item *item, uint64_t i,
                                     .bit_depth = (uint8_t)item->bit_depth};
     struct pstk_error why;
     pstk_error_init(&why, sizeof why);
-    if (item->encoding == PSTK_ENCODING_PIXELS &&
-        !pstk__pixels_known(item->channels, item->bit_depth))
-        return FAIL(
-            PSTK_EINVAL,
-            "items[%llu]: pixels of %u channels of %u bits; must be 1, 3 or 4 channels of 8 "
-            "or 16 bits",
-            (unsigned long long)i, item->channels, item->bit_depth);
-    if (item->encoding != PSTK_ENCODING_PIXELS &&
-        (kind == PSTK_FIELD_MASK_LIST ? pstk__mask_probe : pstk__image_probe)(
-            item->data, item->size, PSTK__MAX_PIXELS, &info, &why) < 0)
+    const int is_pixels = item->encoding == PSTK_ENCODING_PIXELS;
+    const int r = is_pixels ? check_pixels(item, i, err) : 0;
+    if (r < 0)
+        return r;
+    if (!is_pixels && (kind == PSTK_FIELD_MASK_LIST ? pstk__mask_probe : pstk__image_probe)(
+                          item->data, item->size, PSTK__MAX_PIXELS, &info, &why) < 0)
         return FAIL(why.code == PSTK_EFBIG ? why.code : PSTK_EBADMSG, "items[%llu]: %s",
                     (unsigned long long)i, why.message);
     view->encoding = (uint8_t)info.encoding;

@@ -227,6 +227,28 @@ TEST(channels_and_bits_that_a_byte_does_not_hold_are_refused)
                  PSTK_EINVAL);
 }
 
+/* What no image may have, no decoder would give back. */
+TEST(pixels_over_the_limit_of_an_image_are_refused)
+{
+    const uint32_t width = 20000, height = 8948; /* 178 960 000 */
+    struct pstk_list_item item = {.data = calloc(height, width),
+                                  .size = (uint64_t)width * height,
+                                  .encoding = PSTK_ENCODING_PIXELS,
+                                  .width = width,
+                                  .height = height,
+                                  .channels = 1,
+                                  .bit_depth = 8};
+    struct pstk_error err;
+    void *data = NULL;
+    uint64_t size;
+    pstk_error_init(&err, sizeof err);
+    CHECK(item.data != NULL);
+    CHECK_EQ(pstk_list_build(PSTK_FIELD_MASK_LIST, &item, 1, &data, &size, &err), PSTK_EFBIG);
+    CHECK(strstr(err.message, "items[0]: 20000 x 8948 pixels"));
+    pstk_free(data);
+    free((void *)(uintptr_t)item.data);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -239,6 +261,7 @@ int main(void)
         CASE(a_head_that_an_image_does_not_have_is_found),
         CASE(items_have_no_flag_but_the_palettes),
         CASE(channels_and_bits_that_a_byte_does_not_hold_are_refused),
+        CASE(pixels_over_the_limit_of_an_image_are_refused),
     };
     return RUN_CASES(cases);
 }
