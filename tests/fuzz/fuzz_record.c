@@ -98,7 +98,7 @@ static void read_list(uint32_t kind, const uint8_t *data, size_t size)
         abort();
     while (list.i < list.n) {
         if (pstk__list_next(&list, &item, text) || item.data < data ||
-            item.data + item.plain_size > data + size)
+            item.data + item.plain_size > data + size || item.flags & ~PSTK__FIELD_PALETTE)
             abort();
         if (item.encoding)
             pstk__list_check_image(kind, &item, text);

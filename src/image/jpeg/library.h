@@ -6,7 +6,9 @@
  *
  * Pillow ignores libjpeg's warnings. So does damaged.c. Elsewhere those that mean missing or
  * guessed coefficients are errors (EBADMSG). Those that leave the pixels intact are ignored,
- * because real files cause them: JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
+ * because real files cause them:
+ *
+ *   JWRN_JFIF_MAJOR, JWRN_ADOBE_XFORM, JWRN_BOGUS_ICC   about metadata
  *   JWRN_NOT_SEQUENTIAL    a baseline scan header with zeros in its (unused) spectral selection
  *   JWRN_EXTRANEOUS_DATA   bytes between a complete segment and the next marker, as cameras pad
  */

@@ -31,7 +31,8 @@ struct pstk__strip {
 
 /* Decoding tables of a thread: those of the image that is open, then those of the built-in sets,
  * which are filled in when an image uses them first. One place is left after each set's, because
- * filling a table may write past it. All bytes but the kernels begin as 0. */
+ * filling a table may write past it. `number` begins as 0. Kernels read slots of table 0 for lanes
+ * that have no symbol, whatever these slots hold. */
 #define PSTK__PLANES_TABLES_STEP (PSTK__PLANES_MAX_TABLES + 1)
 struct pstk__planes_tables {
     const struct pstk__planes_kernels *kernels;            /* of all readers with these tables */
