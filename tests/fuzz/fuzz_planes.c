@@ -7,6 +7,7 @@
  *         bytes each: place (2), its highest bit 1 for the parts before the strips, and what is
  *         added.
  * Every variant must say the same of it: results, coefficients, pixels of a box and of the whole.
+ * Images that are decoded after it have the pixels that they always have.
  * No input may crash, hang, leave the arena used, need more than the stated scratch, or fail with a
  * code outside the contract.
  *
@@ -108,8 +109,9 @@ static struct decoders *get_decoders(void)
     return &d;
 }
 
+/* Decode a box by every variant. *hash: of its pixels. */
 static int check_box(const uint8_t *field, size_t size, const struct pstk__image_info *info,
-                     struct pstk__box box)
+                     struct pstk__box box, uint32_t *hash)
 {
     struct decoders *d = get_decoders();
     struct rows first = {0};
@@ -133,6 +135,7 @@ static int check_box(const uint8_t *field, size_t size, const struct pstk__image
         }
         require(r == result && rows.n == first.n && rows.hash == first.hash);
     }
+    *hash = first.hash;
     return result;
 }
 
@@ -143,9 +146,53 @@ static void check_pixels(const uint8_t *field, size_t size, const struct pstk__i
     box.width = 1 + (h >> 16) % (info->width - box.left);
     box.height = 1 + (h >> 4) % (info->height - box.top);
     const struct pstk__box all = {.width = info->width, .height = info->height};
-    const int part = check_box(field, size, info, box);
-    const int whole = check_box(field, size, info, all);
+    uint32_t hash;
+    const int part = check_box(field, size, info, box, &hash);
+    const int whole = check_box(field, size, info, all, &hash);
     require(whole < 0 || part == 0); /* a box sees no damage that the whole does not */
+}
+
+/* An image that is decoded after every other, by the same decoders: always to the same pixels. */
+struct neighbour {
+    uint8_t *field; /* owned; NULL: not made */
+    uint64_t size;
+    struct pstk__image_info info;
+    uint32_t hash;
+};
+
+static void neighbour_make(struct neighbour *n, enum field_kind kind, uint32_t has_sets)
+{
+    const struct field_spec spec = {.width = 45,
+                                    .height = 38,
+                                    .color = PSTK__JPEG_YCC,
+                                    .h = {2, 1, 1},
+                                    .v = {2, 1, 1},
+                                    .kind = kind};
+    struct pstk__jpeg_image image;
+    field_state = 88172645463325252ull; /* whatever input comes first */
+    field_lanes = 0;
+    field_has_sets = has_sets;
+    field_image(&image, &spec);
+    n->field = field_write(&image, 20, &n->size);
+    field_image_close(&image);
+    require(n->field != NULL &&
+            pstk__image_planes.probe(n->field, n->size, MAX_PIXELS, &n->info, NULL) == 0);
+}
+
+/* One with a built-in set, one that may have own tables beside it, one with own tables. */
+static void check_neighbours(void)
+{
+    static struct neighbour all[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        const int is_new = all[i].field == NULL;
+        uint32_t hash;
+        if (is_new)
+            neighbour_make(&all[i], i == 1 ? FIELD_SMALL : FIELD_PHOTO, i < 2);
+        const struct pstk__box box = {.width = all[i].info.width, .height = all[i].info.height};
+        require(check_box(all[i].field, all[i].size, &all[i].info, box, &hash) == 0);
+        all[i].hash = is_new ? hash : all[i].hash;
+        require(hash == all[i].hash);
+    }
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -189,6 +236,7 @@ static void check_field(const uint8_t *field, size_t size)
     check_coefficients(field, size, &info);
     check_pixels(field, size, &info);
     check_file(field, size, &info);
+    check_neighbours();
 }
 
 /* ---- recipes -------------------------------------------------------------------------------- */
