@@ -175,7 +175,8 @@ static int open_with(const struct field_subject *s, uint32_t set, const uint8_t 
     const uint64_t padded = pstk__planes_padded(before + size);
     uint8_t *field = calloc(1, padded + rest);
     memcpy(field, s->field, before);
-    memcpy(field + before, models, size);
+    if (size > 0)
+        memcpy(field + before, models, size);
     memcpy(field + padded, s->header.strips, rest);
     field[11] = (uint8_t)set;
     field[20] = (uint8_t)size;
