@@ -10,7 +10,7 @@ import typing
 
 import penstock
 import sets
-from data_fixture import Case, np, optional
+from data_fixture import Case, image_file, np, optional
 from penstock import Boxes, Field, Keypoints, Polygons, Rle
 from penstock.packing.schema import schema_of
 from penstock.packing.values import FieldError
@@ -148,6 +148,18 @@ class Lists(Case):
             self.assertEqual(dataset.fields["images"].max_width, 3)
         with penstock.Dataset(self.path(), decode=True) as dataset:
             self.assertEqual([x.shape for x in dataset[0]["images"]], [(2, 3, 3)] * 3)
+
+    def test_a_damaged_image_of_a_list_is_found_where_images_are_checked(self):
+        whole, schema = image_file(0), {"images": ["image"]}
+        damaged = sets.damaged_jpeg(whole)
+        for settings in (dict(check_images=True), dict(damaged="accept")):
+            with self.assertRaisesRegex(penstock.CorruptRecordError, "images: item 1: JPEG: .*cannot be marked"), \
+                    penstock.Writer(self.path("bad"), schema, **settings) as writer:
+                writer.add(images=[whole, damaged])
+        with penstock.Writer(self.path("whole"), schema, check_images=True) as writer:
+            writer.add(images=[whole, np.zeros((2, 3, 3), "u1")])
+        with penstock.Writer(self.path("unchecked"), schema) as writer:
+            writer.add(images=[damaged])
 
     def test_masks_that_are_files_come_back_as_class_numbers(self):
         image = optional("PIL.Image")

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from .. import _c, errors, paths
+from .. import _c, errors, lists, paths
 from ..errors import SettingsError
 from ..hints import explained, explains, near_or_all
-from .schema import Field, Schema, schema_of
+from .schema import LIST_KINDS, Field, Schema, schema_of
 from .task import Task, pack_id_of
 from .values import FieldError, Pixels, encoder, has_palette
 
@@ -72,11 +72,11 @@ class Writer:
     names: class names, kept in the data set.
     n_threads: that compress; the bytes written do not depend on it. 0: one.
     dictionary_size: bytes of the zstd dictionary trained on the first records; 0: 110 KiB, 1: none.
-    check_images: decode every image file in full, so that damage is found now (CorruptRecordError), not in
-        training; without it only headers are looked at.
+    check_images: decode every image file in full, those of lists, too, so that damage is found now
+        (CorruptRecordError), not in training. Without it only headers are looked at, and damaged files are packed.
     damaged: what becomes of JPEGs that Pillow loads only by guessing what is missing. "refuse": check_images
         refuses them. "accept": they are kept as they came and marked, and loaders show them as Pillow does; every
-        image file is decoded in full, whatever check_images says.
+        image file is decoded in full, whatever check_images says. In lists of images they are refused.
     columns: make side columns of scalars, sizes, lengths, widths and heights, 1 to 8 bytes a record each.
     part, n_parts: this is one of n_parts parts, each in a directory of its own, for penstock.merge. Where
         nobody knows how many there will be, part is a penstock.Task. A part may be empty.
@@ -107,6 +107,7 @@ class Writer:
         self.n_palette_images = 0
         accept = accepts_damaged(damaged)
         self._check_images = bool(check_images) and not accept  # else the library checks them
+        self._check_items = bool(check_images) or accept  # the library does not check those of lists
         self._error = errors.new()
         self._values = (_Value * len(self.schema))()
         for i, _ in self._images:
@@ -200,6 +201,8 @@ class Writer:
             made = encode(given[name])
             if self._check_images and self.schema[name].kind == "image" and isinstance(made, bytes):
                 _check_image(name, made)
+            if self._check_items and self.schema[name].kind == "image_list":
+                _check_items(name, made)
             if isinstance(made, Pixels):
                 if made.height < 1 or made.width < 1:
                     raise FieldError(name, f"value is an image of {made.height} x {made.width} pixels; must "
@@ -314,12 +317,21 @@ class Writer:
                         "n_parts), and merge")
 
 
-def _check_image(name: str, data: bytes) -> None:
+def _check_items(name: str, data: bytes) -> None:
+    """Check the files in a list of images, none of which can be marked as damaged."""
+    for i, item in enumerate(lists.read(LIST_KINDS["image_list"], data)):
+        if isinstance(item, bytes):
+            _check_image(f"{name}: item {i}", item, can_accept=False)
+
+
+def _check_image(name: str, data: bytes, can_accept: bool = True) -> None:
     error, damaged = errors.new(), ctypes.c_uint32()
     result = _c.lib.pstk_image_check_damaged(data, len(data), 0, ctypes.byref(damaged), ctypes.byref(error))
     if result < 0:
         made = errors.of(error, result)
-        advice = "; Pillow loads it by guessing: damaged='accept' packs it as Pillow shows it" if damaged else ""
+        advice = "" if not damaged else \
+            "; Pillow loads it by guessing: damaged='accept' packs it as Pillow shows it" if can_accept else \
+            "; Pillow loads it by guessing, but an image of a list cannot be marked as damaged: repair it, or leave it out"
         made.args = (f"field {name}: {made}{advice}",)
         raise made
 
