@@ -127,7 +127,7 @@ class Lists(Case):
         gray, image = np.arange(6, dtype="u1").reshape(2, 3), optional("PIL.Image")
         palette = image.fromarray(gray).convert("P")
         palette.putdata([0, 5, 2, 1, 1, 0])
-        schema = {"texts": ["utf8"], "blobs": list[bytes], "images": Field("image_list"), "more": typing.List[str],
+        schema = {"texts": ["utf8"], "blobs": list[bytes], "images": Field(["image"]), "more": typing.List[str],
                   "masks": Field("mask_list", of="image"), "image": "image"}
         record = {"image": gray, "texts": ("a", "größe", ""), "blobs": [b"", bytearray(b"ab")], "more": [],
                   "images": [png_of(gray), gray, image.new("RGB", (3, 2), (1, 2, 3))],

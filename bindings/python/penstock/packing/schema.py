@@ -106,8 +106,8 @@ def _dimension(value: Any) -> int | None:
 class Field:
     """One field of a schema.
 
-    kind: "image", "bytes", "utf8", or a dtype: its name, a NumPy or torch dtype, int, float. Lists: "utf8_list",
-        "bytes_list", "image_list" and "mask_list", or list[str], list[bytes].
+    kind: "image", "mask", "bytes", "utf8", or a dtype: its name, a NumPy or torch dtype, int, float. Lists: ["utf8"],
+        ["bytes"], ["image"] and ["mask"], the same as "utf8_list" and so on; or list[str], list[bytes].
     shape: of an array; None in it: this dimension differs from record to record. Without it a dtype is a
         scalar.
     codec: how values are stored. "planes" (images, the default for them): re-encodes JPEG coefficients,
@@ -136,7 +136,8 @@ class Field:
     coordinates: str | None = None
 
     def __post_init__(self) -> None:
-        item = get_args(self.kind) if get_origin(self.kind) is list else ()
+        item = self.kind if isinstance(self.kind, list) and len(self.kind) == 1 else \
+            get_args(self.kind) if get_origin(self.kind) is list else ()
         kind = _list_kind(item[0]) if item else _kind_name(self.kind)
         put = object.__setattr__  # frozen for all but this
         put(self, "kind", kind)
