@@ -269,13 +269,27 @@ static void judge_counts(struct patient *patient, const struct labels *labels)
              labels->n_names == 1 ? "" : "es");
 }
 
+/* Return the name of a field that belongs to images (of boxes, masks, ...), or NULL. */
+static const char *target_of_images(const struct patient *patient, struct pstk_field *field)
+{
+    for (uint32_t i = 0; i < patient->info.n_fields; i++)
+        if (pstk_dataset_get_field(patient->dataset, i, field, NULL) == 0 && field->of[0])
+            return field->name;
+    return NULL;
+}
+
 static void look_at_labels(struct patient *patient)
 {
     struct labels labels = {.field = LABELS_NONE};
     struct pstk_error err;
+    struct pstk_field field;
     char n[UNIT_SIZE];
     pstk_error_init(&err, sizeof err);
-    if (labels_field(patient->dataset) == LABELS_SEVERAL) {
+    const char *target = target_of_images(patient, &field);
+    if (target && labels_field(patient->dataset) == LABELS_NONE) {
+        find(patient->checkup, "labels", FINDING_OK,
+             "samples have no class numbers; field %s belongs to their images", target);
+    } else if (labels_field(patient->dataset) == LABELS_SEVERAL) {
         advise(find(patient->checkup, "labels", FINDING_NOTE,
                     "several fields hold integers, and none of them is called cls"),
                "where one of them holds class numbers, pack again and call it cls: `penstock info` "

@@ -4,9 +4,12 @@ do not belong together are refused."""
 
 import io
 import json
+import os
 import pathlib
 import pickle
+import subprocess
 import typing
+import unittest
 
 import penstock
 import sets
@@ -87,6 +90,19 @@ class Records(Case):
         manifest = json.loads(pathlib.Path(again, "manifest.json").read_text())
         self.assertEqual({key: manifest["fields"][1][key] for key in ("kind", "of", "rows", "form", "coordinates")},
                          {"kind": "boxes", "of": "image", "rows": "objects", "form": "xywh", "coordinates": "pixels"})
+
+    def test_doctor_asks_for_no_class_numbers_where_images_have_boxes(self):
+        command = os.environ.get("PENSTOCK_COMMAND")
+        if not command:
+            raise unittest.SkipTest("PENSTOCK_COMMAND names no program")
+        for name, schema, level in (("plain", {"image": "image"}, "note"),
+                                    ("boxes", {"image": "image", "boxes": Boxes()}, "ok")):
+            with penstock.Writer(self.path(name), schema) as writer:
+                writer.add({"image": np.zeros((4, 6), "u1"), "boxes": [[0, 0, 1, 1]]} if name == "boxes" else
+                           {"image": np.zeros((4, 6), "u1")})
+            done = subprocess.run([command, "doctor", self.path(name), "--json"], capture_output=True, check=True)
+            found = json.loads(done.stdout)["data_set"]
+            self.assertEqual([x["level"] for x in found if x["what"] == "labels"], [level], name)
 
     def test_voc_and_keypoints_come_back(self):
         classes = np.array([[0, 20, 255], [1, 1, 0]], "u1")
