@@ -6,9 +6,11 @@
 #include "format/pstk/pstk.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The record formats there are, the first that knows a path wins. */
 static const struct pstk__format *const formats[] = {&pstk__format_pstk, &pstk__format_npy};
@@ -30,6 +32,14 @@ static const char *describe(char text[512])
     return text;
 }
 
+/* Return 1 when a writer is at work in the directory, or was killed there. */
+static int is_unfinished(const char *path)
+{
+    char journal[PATH_MAX];
+    const int n = snprintf(journal, sizeof journal, "%s/%s", path, PSTK__JOURNAL_FILE);
+    return n > 0 && (size_t)n < sizeof journal && access(journal, F_OK) == 0;
+}
+
 /* Why no format knows `path`. */
 static int fail_unknown(const char *path, struct pstk_error *err)
 {
@@ -41,6 +51,11 @@ static int fail_unknown(const char *path, struct pstk_error *err)
                                 path)
                    : pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open %s", path);
     size_t n = strlen(path);
+    if (S_ISDIR(st.st_mode) && is_unfinished(path))
+        return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
+                          "%s is not a data set: its writer is at work, or was killed; wait for "
+                          "it, or pack again to the same place",
+                          path);
     if (S_ISDIR(st.st_mode))
         return pstk__fail(err, PSTK_ENOENT, PSTK_STAGE_OPEN,
                           "%s is not a data set; must be a directory with %s", path,

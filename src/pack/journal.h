@@ -9,11 +9,10 @@
 #ifndef PSTK_JOURNAL_H
 #define PSTK_JOURNAL_H
 
+#include "format/pstk/pstk.h"
 #include "pack/file_names.h"
 
 #include <penstock/types.h>
-
-#define PSTK__JOURNAL_FILE ".tmp-writer"
 
 struct pstk__journal {
     int fd;        /* -1: none */

@@ -57,7 +57,7 @@ static const char *shape_wanted(const struct pstk_field *field)
     case PSTK_FIELD_KEYPOINTS:
         return n == 3 && shape[0] == 0 && shape[1] > 0 && (shape[2] == 2 || shape[2] == 3)
                    ? NULL
-                   : "0,k,3 or 0,k,2";
+                   : "0,k,3 or 0,k,2 (k > 0)";
     case PSTK_FIELD_POLYGONS:
         return n == 2 && shape[0] == 0 && shape[1] == 2 ? NULL : "0,2";
     case PSTK_FIELD_RLE:

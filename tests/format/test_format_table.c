@@ -123,6 +123,11 @@ TEST(what_is_no_data_set_is_refused_and_says_what_it_is)
         CHECK(strstr(err.message, path) && err.stage == PSTK_STAGE_OPEN);
         CHECK_EQ(pstk__source_open(&s, in_data(cases[i].name), NULL), cases[i].result);
     }
+    close(open(in_data(".tmp-writer"), O_CREAT | O_WRONLY, 0600));
+    struct pstk__source *s = NULL;
+    CHECK_EQ(pstk__source_open(&s, in_data("."), &err), PSTK_ENOENT);
+    CHECK(strstr(err.message, "its writer is at work, or was killed"));
+    CHECK_EQ(unlink(in_data(".tmp-writer")), 0);
     sample_set_remove(path);
 }
 

@@ -221,6 +221,11 @@ class Show(Case):
         self.assert_says("layout='nchw': 'x' has the shape", penstock.show, {"x": gray[:, :2]}, layout="nchw")
         self.assert_says("layout is for a batch", penstock.show, self.path(), layout="nhwc")
 
+    def test_a_loader_without_images_is_sent_to_its_data_set(self):
+        with penstock.Loader(self.path(), batch_size=2, framework="numpy", outputs=["cls"]) as loader:
+            self.assert_says("penstock.show(loader.dataset)", penstock.show, loader)
+            self.assertGreater(penstock.show(loader.dataset, 1).width, 0)
+
     def test_what_is_wrong_is_named(self):
         for arguments, keywords, words in [
             ([self.path()], dict(field="imag"), "did you mean 'image'"),

@@ -212,7 +212,8 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
     found = {name: output for name, output in loader.outputs.items() if output.kind == _c.OUTPUT_IMAGE}
     if not found or (field is not None and field not in found):
         raise SettingsError("the loader has no image output" + (f" {field!r}" if field else "")
-                            + (near_or_all(field, found) if found else ""))
+                            + (near_or_all(field, found) if found else " (penstock.show(loader.dataset) shows the images "
+                               "of the data set)"))
     epoch, position = loader.cursor
     n_left = loader.n_batches_left
     if not n_left:

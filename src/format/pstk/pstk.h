@@ -5,6 +5,10 @@
 
 #include "format/format.h"
 
+/* The file in a data set's directory while a writer is at work there, and after one was
+ * killed: FORMAT.md, Directory. */
+#define PSTK__JOURNAL_FILE ".tmp-writer"
+
 extern const struct pstk__format pstk__format_pstk;
 
 /* The `verify` of the table: every byte of manifest, dictionaries and shards. */
