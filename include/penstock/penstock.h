@@ -4,9 +4,9 @@
  *
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
- * This header also includes order.h (which samples a batch has), stats.h (what a loader did),
- * machine.h (what the machine offers) and share.h (batches that several objects hold). Data sets
- * have a header of their own, format.h.
+ * This header also includes ops.h (operations on images), order.h (which samples a batch has),
+ * stats.h (what a loader did), machine.h (what the machine offers) and share.h (batches that
+ * several objects hold). Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -98,6 +98,7 @@
 #define PENSTOCK_PENSTOCK_H
 
 #include <penstock/machine.h>
+#include <penstock/ops.h>
 #include <penstock/order.h>
 #include <penstock/share.h>
 #include <penstock/stats.h>

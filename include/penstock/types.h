@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/types.h - what every other header shares: errors, element types, image operations.
+ * penstock/types.h - what every other header shares: errors and element types.
  *
  * Words for ownership, used at pointers of all public headers:
  *   borrows        the library reads it during the call only
@@ -188,84 +188,6 @@ enum pstk_encoding {
     /* decoded: gray, RGB or RGBA of 8 or 16 bits, rows without padding; see struct pstk_pixels */
     PSTK_ENCODING_PIXELS = 3,
 };
-
-/* ---- operations on images ----------------------------------------------------------------- */
-
-enum pstk_op_kind {
-    PSTK_OP_RANDOM_RESIZED_CROP = 1,
-    /* to exactly width x height */
-    PSTK_OP_RESIZE = 2,
-    /* the shorter side to `width` pixels; the aspect ratio stays */
-    PSTK_OP_RESIZE_SHORTER = 3,
-    PSTK_OP_CENTER_CROP = 4,
-    /* horizontal */
-    PSTK_OP_RANDOM_FLIP = 5,
-    PSTK_OP_NORMALIZE = 6,
-    PSTK_OP_GRAYSCALE = 7,
-};
-
-/*
- * One operation, plain data. The functions below fill it; a program may fill it itself.
- * params, by kind:
- *   RANDOM_RESIZED_CROP  scale min, scale max (fractions of the area), ratio min, ratio max (w/h)
- *   RANDOM_FLIP          probability, 0 to 1
- *   NORMALIZE            mean of each channel, then deviation of each, all as fractions of 255
- *   others               none
- * No operation of this version takes children, a filter or a fill.
- */
-struct pstk_op {
-    /* enum pstk_op_kind */
-    uint32_t kind;
-    /* must be 0 */
-    uint32_t flags;
-    /* pixels */
-    uint32_t width;
-    /* pixels */
-    uint32_t height;
-    /* the unused ones are 0 */
-    double params[8];
-
-    /* n_children operations that a policy chooses among; NULL: none. copies */
-    const struct pstk_op *children;
-    uint32_t n_children;
-    /* of a resize; 0: bilinear */
-    uint32_t filter;
-    /* NORMALIZE: channels of the images, 1, 3 or 4; 0: 3. GRAYSCALE: channels of the result.
-     * others: 0 */
-    uint32_t channels;
-    /* of pixels that the image lacks, one value per channel; 0: black */
-    uint8_t fill[4];
-};
-
-#define PSTK_IMAGENET_MEAN ((const float[3]){0.485f, 0.456f, 0.406f})
-#define PSTK_IMAGENET_STD ((const float[3]){0.229f, 0.224f, 0.225f})
-
-/* Crop a random part and resize it: torchvision.transforms.RandomResizedCrop with its defaults,
- * scale (0.08, 1) and ratio (3/4, 4/3), bilinear with antialiasing. */
-PSTK_API struct pstk_op pstk_random_resized_crop(uint32_t height, uint32_t width);
-/* The same with the caller's scale and ratio. */
-PSTK_API struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t width,
-                                                       double scale_min, double scale_max,
-                                                       double ratio_min, double ratio_max);
-/* Resize: torchvision.transforms.Resize((height, width)), bilinear with antialiasing, to the pixels
- * that Pillow gives. */
-PSTK_API struct pstk_op pstk_resize(uint32_t height, uint32_t width);
-/* Resize the shorter side to `side`: torchvision.transforms.Resize(side). */
-PSTK_API struct pstk_op pstk_resize_shorter(uint32_t side);
-/* Crop the centre: torchvision.transforms.CenterCrop((height, width)). A smaller image is padded
- * with 0. */
-PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);
-/* Flip horizontally with this probability. */
-PSTK_API struct pstk_op pstk_random_flip(double probability);
-/* Make gray: torchvision.transforms.Grayscale(channels) of PIL images, with Pillow's luma.
- * `channels`: 1, or 3 equal ones. May stand anywhere before normalise. */
-PSTK_API struct pstk_op pstk_grayscale(uint32_t channels);
-/* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
- * floats each, copies. */
-PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);
-/* The same for images of `channels` channels, 1, 3 or 4: as many floats each. */
-PSTK_API struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean,
-                                                const float *deviation);
 
 #ifdef __cplusplus
 }

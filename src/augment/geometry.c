@@ -19,3 +19,13 @@ void pstk__geometry_resize(struct pstk__geometry *g, uint32_t width, uint32_t he
     g->window_height = height;
     g->resized = 1;
 }
+
+void pstk__geometry_crop(struct pstk__geometry *g, int64_t left, int64_t top, uint32_t width,
+                         uint32_t height)
+{
+    /* In a mirrored view the offset counts from the right. */
+    g->window_left += g->flip ? (int64_t)g->window_width - width - left : left;
+    g->window_top += top;
+    g->window_width = width;
+    g->window_height = height;
+}

@@ -24,5 +24,8 @@ struct pstk__geometry {
 void pstk__geometry_init(struct pstk__geometry *g, uint32_t image_width, uint32_t image_height);
 /* Resize the source box to this size; the window becomes all of it. */
 void pstk__geometry_resize(struct pstk__geometry *g, uint32_t width, uint32_t height);
-
+/* Keep the part of the view that begins at (left, top), relative to the window as it is mirrored.
+ * The part may reach outside. */
+void pstk__geometry_crop(struct pstk__geometry *g, int64_t left, int64_t top, uint32_t width,
+                         uint32_t height);
 #endif

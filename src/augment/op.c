@@ -12,6 +12,8 @@
     X(resize_shorter)                                                                              \
     X(center_crop)                                                                                 \
     X(random_flip)                                                                                 \
+    X(resized_crop)                                                                                \
+    X(flip_horizontal)                                                                             \
     X(grayscale)                                                                                   \
     X(normalize)
 
@@ -33,28 +35,38 @@ const struct pstk__op_entry *pstk__op_entry(uint32_t kind)
     return NULL;
 }
 
-/* ---- what a list does to a sample ------------------------------------------------------------ */
+/* ---- what a list does ------------------------------------------------------------------------ */
 
-void pstk__ops_apply(const struct pstk_op *ops, uint32_t n, uint32_t image_width,
-                     uint32_t image_height, struct pstk__random_key key, struct pstk__geometry *g)
+struct pstk__view pstk__op_view(const struct pstk_op *op, const struct pstk__view *before)
 {
-    pstk__geometry_init(g, image_width, image_height);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
-        if (!entry || !entry->apply)
-            continue;
-        struct pstk__random r;
-        key.op = i;
-        pstk__random_init(&r, &key);
-        entry->apply(&ops[i], &r, g);
-    }
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    struct pstk__view view = *before;
+    if (entry->size)
+        entry->size(op, &view);
+    if (entry->channels)
+        view.channels = (uint32_t)entry->channels(op, view.channels, NULL);
+    view.effects |= entry->effects;
+    return view;
+}
+
+struct pstk__largest pstk__op_largest(const struct pstk_op *op, const struct pstk__view *after,
+                                      struct pstk__largest before)
+{
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    if (after->width > 0 && after->height > 0)
+        return (struct pstk__largest){.width = after->width,
+                                      .height = after->height,
+                                      .n_pixels = (uint64_t)after->width * after->height};
+    if (entry->largest)
+        entry->largest(op, &before);
+    return before;
 }
 
 void pstk__ops_bound(const struct pstk_op *ops, uint32_t n, struct pstk__resize_bounds *bounds)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
-        if (entry && entry->bound)
+        if (entry->bound)
             entry->bound(&ops[i], bounds);
     }
 }
@@ -64,55 +76,47 @@ void pstk__ops_finish(const struct pstk_op *ops, uint32_t n, struct pstk__normal
     *to = (struct pstk__normalisation){0};
     for (uint32_t i = 0; i < n; i++) {
         const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
-        if (entry && entry->finish)
+        if (entry->finish)
             entry->finish(&ops[i], to);
     }
 }
 
-/* ---- rules of effects ------------------------------------------------------------------------ */
+/* ---- the prefix ------------------------------------------------------------------------------ */
 
-/* An op of a list. */
-struct step {
-    const struct pstk_op *op;
-    const struct pstk__op_entry *entry;
-    uint32_t is_last;
-};
-
-/* A resizing op must see the whole image: the library does not offer one after a flip or a crop. */
-static int check_resizing(const struct step *step, const struct pstk__view *view,
-                          struct pstk_error *err)
+/*
+ * Whether the decoder's rows can be given to an op as they come, when `view` is the view before it.
+ * A resize reads the image as it is decoded. A crop may pad the image with black, but not uncover
+ * pixels that an earlier crop removed. Rows can be coloured on their way into the resize only.
+ */
+static int is_prefix(const struct pstk_op *op, const struct pstk__view *view)
 {
-    (void)step;
-    if (view->effects & PSTK__RESIZES)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "a resizing operation comes before it; leave out one of the two");
-    if (view->effects & PSTK__FLIPS)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "a flip comes before it; put the flip after the resizing operation");
-    if (view->effects & PSTK__CROPS)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "a centre crop comes before it; resize first, then crop");
-    return 0;
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const struct pstk__view after = pstk__op_view(op, view);
+    const int uncovers =
+        view->effects & PSTK__CROPS && (after.width > view->width || after.height > view->height);
+    if (entry->effects & (PSTK__PICTURES | PSTK__FINISHES))
+        return 0;
+    if (entry->effects & PSTK__RESIZES)
+        return !(view->effects & (PSTK__RESIZES | PSTK__CROPS | PSTK__FLIPS));
+    if (entry->effects & PSTK__COLOURS)
+        return !(view->effects & PSTK__RESIZES);
+    return !(entry->effects & PSTK__CROPS && uncovers);
 }
 
-/* A crop may pad the image, but not uncover pixels that an earlier crop removed. */
-static int check_crop(const struct step *step, const struct pstk__view *view,
-                      struct pstk_error *err)
+uint32_t pstk__ops_prefix(const struct pstk_op *ops, uint32_t n)
 {
-    struct pstk__view after = *view;
-    step->entry->size(step->op, &after);
-    if (view->effects & PSTK__CROPS && (after.width > view->width || after.height > view->height))
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "%u x %u is larger than the centre crop before it, %u x %u; leave one of "
-                          "them out",
-                          after.height, after.width, view->height, view->width);
-    return 0;
+    struct pstk__view view = {.channels = 3};
+    uint32_t i = 0;
+    for (; i < n && is_prefix(&ops[i], &view); i++)
+        view = pstk__op_view(&ops[i], &view);
+    return i;
 }
 
-static int check_finish(const struct step *step, const struct pstk__view *view,
-                        struct pstk_error *err)
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static int check_finish(int is_last, const struct pstk__view *view, struct pstk_error *err)
 {
-    if (!step->is_last)
+    if (!is_last)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "it must be the last operation");
     if (view->dtype == PSTK_U8)
         return pstk__fail(
@@ -121,30 +125,27 @@ static int check_finish(const struct step *step, const struct pstk__view *view,
     return 0;
 }
 
-/* What each effect requires of the view before it. */
-static const struct {
-    uint32_t effect;
-    int (*check)(const struct step *s, const struct pstk__view *v, struct pstk_error *err);
-} rules[] = {
-    {PSTK__RESIZES, check_resizing},
-    {PSTK__CROPS, check_crop},
-    {PSTK__FINISHES, check_finish},
-};
-
-static int step(const struct step *s, struct pstk__view *view, struct pstk_error *err)
+/* Check an op and set the view after it. */
+static int check_op(const struct pstk_op *op, const struct pstk__op_entry *entry, int is_last,
+                    struct pstk__view *view, struct pstk_error *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && rc == 0; i++)
-        if (s->entry->effects & rules[i].effect)
-            rc = rules[i].check(s, view, err);
-    if (s->entry->size)
-        s->entry->size(s->op, view);
-    view->effects |= s->entry->effects;
-    if (rc < 0 || !s->entry->channels)
+    if (entry->effects & PSTK__KNOWS_IMAGE)
+        rc = pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                        "its parameters belong to one image; lists have operations that fit all of "
+                        "them (pstk_op_apply takes this one)");
+    if (rc == 0)
+        rc = entry->check(op, err);
+    if (rc == 0)
+        rc = pstk__op_check_members(op, entry->uses, err);
+    if (rc == 0 && entry->effects & PSTK__FINISHES)
+        rc = check_finish(is_last, view, err);
+    if (rc == 0 && entry->channels)
+        rc = entry->channels(op, view->channels, err);
+    if (rc < 0)
         return rc;
-    rc = s->entry->channels(s->op, view->channels, err);
-    view->channels = rc < 0 ? view->channels : (uint32_t)rc;
-    return rc < 0 ? rc : 0;
+    *view = pstk__op_view(op, view);
+    return 0;
 }
 
 /* Put "ops[j] (name): " before a message. */
@@ -160,18 +161,14 @@ int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *vi
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
     for (uint32_t j = 0; j < n; j++) {
-        const struct step s = {&ops[j], pstk__op_entry(ops[j].kind), j + 1 == n};
-        if (!s.entry)
+        const struct pstk__op_entry *entry = pstk__op_entry(ops[j].kind);
+        if (!entry)
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                               "ops[%u].kind: value is %u; must be a kind that this version knows",
                               j, ops[j].kind);
-        int rc = s.entry->check(&ops[j], &inner);
-        if (rc == 0)
-            rc = pstk__op_check_members(&ops[j], s.entry->uses, &inner);
-        if (rc == 0)
-            rc = step(&s, view, &inner);
+        const int rc = check_op(&ops[j], entry, j + 1 == n, view, &inner);
         if (rc < 0)
-            return named(rc, j, s.entry->name, &inner, err);
+            return named(rc, j, entry->name, &inner, err);
     }
     if (view->width == 0 || view->height == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op: the contract of the operations on images, and the functions that work on a list of them.
- * Pure. One file, op_NAME.c, is one op: its public constructor and its entry. op.c lists the
- * entries. Rules for a list depend on the *effects* of its ops, never on their kinds.
+ * Pure. One file, op_NAME.c, is one op or a family of them: public constructors and entries. op.c
+ * lists the entries. Rules for a list depend on the *effects* of its ops, never on their kinds.
+ *
+ * An op is *fixed* or *random*. The parameters of a fixed op say all that it does. A random op
+ * draws fixed ops for each sample (drawing.h). What is drawn acts in two steps: the ops of the
+ * list's *prefix* are folded into the geometry of the decoder's rows and into row-wise colours;
+ * those after it change a whole picture, one after the other (canvas.h).
  */
 #ifndef PSTK_OP_H
 #define PSTK_OP_H
@@ -11,14 +16,20 @@
 #include "augment/resize.h"
 #include "base/random.h"
 
+#include <penstock/ops.h>
+
+struct pstk__canvas;
+struct pstk__drawing;
+
 /* What an op does to an image; one bit or more. */
 enum pstk__effect {
-    PSTK__RESIZES = 1, /* chooses the source box and the size after the resize: one op of a list, */
-                       /* and it sees the whole image */
-    PSTK__CROPS = 2,   /* moves or cuts the window */
-    PSTK__FLIPS = 4,   /* mirrors */
-    PSTK__COLOURS = 8, /* changes pixels one by one, or their channels; black stays black */
-    PSTK__FINISHES = 16, /* is folded into the output's table; must be the last op */
+    PSTK__RESIZES = 1,      /* chooses a source box and the size after the resize */
+    PSTK__CROPS = 2,        /* moves or cuts the window */
+    PSTK__FLIPS = 4,        /* mirrors left and right */
+    PSTK__COLOURS = 8,      /* changes pixels one by one, or their channels; black stays black */
+    PSTK__FINISHES = 16,    /* is folded into the output's table; must be the last op */
+    PSTK__PICTURES = 32,    /* needs a whole picture: it and all later ops are not in the prefix */
+    PSTK__KNOWS_IMAGE = 64, /* its parameters are those of one image: drawn, never of a list */
 };
 
 /* Members of pstk_op that few ops use. An op that does not name one requires that it is 0. */
@@ -29,12 +40,18 @@ enum pstk__op_member {
     PSTK__USES_FILL = 8,
 };
 
-/* What some ops make of an image, for any sample. */
+/* What some ops make of an image: for any sample, or, while drawing, for one. */
 struct pstk__view {
     uint32_t width, height; /* pixels; 0: depends on the image */
     uint32_t channels;      /* 1, 3 or 4 */
     uint32_t dtype;         /* of the output: PSTK_U8, F16, BF16, F32 */
     uint32_t effects;       /* of the ops so far */
+};
+
+/* The most that a picture has after some ops, for any sample. */
+struct pstk__largest {
+    uint32_t width, height; /* pixels */
+    uint64_t n_pixels;      /* <= width * height */
 };
 
 /* What a finishing op does to a channel: (x / 255 - mean) / deviation. */
@@ -43,8 +60,7 @@ struct pstk__normalisation {
     float mean[PSTK__MAX_CHANNELS], deviation[PSTK__MAX_CHANNELS];
 };
 
-/* One op. pstk_open calls check. Every worker calls apply, for each sample. apply draws from r,
- * which starts anew for each op of each sample, so that no op's draws depend on another's. */
+/* One op. pstk_open calls check. Every worker calls the others, for each sample. */
 struct pstk__op_entry {
     uint32_t kind;    /* enum pstk_op_kind */
     uint32_t effects; /* enum pstk__effect */
@@ -52,18 +68,37 @@ struct pstk__op_entry {
     const char *name; /* in messages */
     /* Check the parameters; EINVAL names the wrong one. */
     int (*check)(const struct pstk_op *op, struct pstk_error *err);
-    /* RESIZES, CROPS, FLIPS: change the geometry. */
-    void (*apply)(const struct pstk_op *op, struct pstk__random *r, struct pstk__geometry *g);
-    /* RESIZES, CROPS: set the size that every image has after the op, or 0 x 0. */
+    /* Random ops: draw fixed ops, `most` at most. r starts anew for each op of the list and each
+     * sample, so that no op's draws depend on another's. */
+    void (*draw)(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to);
+    /* Random ops: the most fixed ops that one sample gets. NULL: 1. */
+    uint32_t (*most)(const struct pstk_op *op);
+    /* Set the size after the op; v has the size before it. NULL: it keeps the size. */
     void (*size)(const struct pstk_op *op, struct pstk__view *v);
-    /* RESIZES: set the least size that the op resizes any image to. */
-    void (*bound)(const struct pstk_op *op, struct pstk__resize_bounds *b);
+    /* Set the most that the op makes of a picture. NULL: the view's size, if it is known. */
+    void (*largest)(const struct pstk_op *op, struct pstk__largest *e);
     /* Return the channels that the op makes of `channels`, or EINVAL if it does not take that
      * number. NULL: it keeps them. */
     int (*channels)(const struct pstk_op *op, uint32_t channels, struct pstk_error *err);
+
+    /* In the prefix. */
+
+    /* Fixed ops that RESIZE, CROP, FLIP: change the geometry. */
+    void (*fold)(const struct pstk_op *op, struct pstk__geometry *g);
+    /* RESIZES: set the least size that the op resizes any image to. */
+    void (*bound)(const struct pstk_op *op, struct pstk__resize_bounds *b);
     /* COLOURS: convert n_pixels of `channels` each. The rows do not overlap. */
     void (*colour)(const struct pstk_op *op, uint8_t *out, const uint8_t *in, uint32_t n_pixels,
                    uint32_t channels);
+
+    /* After the prefix. */
+
+    /* Fixed ops except those that FINISH: change the picture. 0, or ENOMEM. */
+    int (*change)(const struct pstk_op *op, struct pstk__canvas *canvas);
+    /* The most arena bytes of change, or of any change that the op draws. NULL: 0. */
+    uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,
+                        uint32_t channels);
+
     /* FINISHES: set the normalisation. */
     void (*finish)(const struct pstk_op *op, struct pstk__normalisation *n);
 };
@@ -75,10 +110,15 @@ const struct pstk__op_entry *pstk__op_entry(uint32_t kind);
  * view->channels, as decoded, and view->dtype, the rest 0. Out: the view after all ops. */
 int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
                     struct pstk_error *err);
-/* Apply a list to an image of this size; sets key.op to the index of each op. */
-void pstk__ops_apply(const struct pstk_op *ops, uint32_t n, uint32_t image_width,
-                     uint32_t image_height, struct pstk__random_key key, struct pstk__geometry *g);
-/* Set the least size that the list resizes any image to. Without a resizing op the bounds do not
+/* Return how many of the first ops are the prefix. */
+uint32_t pstk__ops_prefix(const struct pstk_op *ops, uint32_t n);
+/* Return the view after one op, which is checked; `before` is the view before it. */
+struct pstk__view pstk__op_view(const struct pstk_op *op, const struct pstk__view *before);
+/* Return the most that the op makes of pictures that are at most `before`; `after` is the view
+ * after it. */
+struct pstk__largest pstk__op_largest(const struct pstk_op *op, const struct pstk__view *after,
+                                      struct pstk__largest before);
+/* Set the least size that the ops resize any image to. Without a resizing op the bounds do not
  * change. */
 void pstk__ops_bound(const struct pstk_op *ops, uint32_t n, struct pstk__resize_bounds *bounds);
 /* Set the normalisation of the list. */
@@ -95,12 +135,17 @@ int pstk__op_check_unused(const struct pstk_op *op, uint32_t n_used, struct pstk
 /* Check that members outside of `uses` are 0. pstk__ops_check calls it after the entry's own
  * check. */
 int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_error *err);
+/* Check an op without parameters: a pstk__op_entry.check. */
+int pstk__op_check_plain(const struct pstk_op *op, struct pstk_error *err);
 /* Check an op whose only parameter is its size: a pstk__op_entry.check. */
 int pstk__op_check_sized(const struct pstk_op *op, struct pstk_error *err);
 /* Set op->height x op->width: a pstk__op_entry.size. */
 void pstk__op_size(const struct pstk_op *op, struct pstk__view *view);
 /* Set op->height x op->width: a pstk__op_entry.bound. */
 void pstk__op_bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds);
+/* Return the scratch of a resize to op->height x op->width: a pstk__op_entry.scratch. */
+uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
+                                 uint32_t channels);
 
 /* Draw a box from r as torchvision's RandomResizedCrop.get_params does
  * (op_random_resized_crop.c). */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_center_crop: torchvision's CenterCrop, which pads a smaller image with 0. */
-#include "augment/op.h"
+#include "augment/canvas.h"
+
+#include "picture/copy.h"
 
 struct pstk_op pstk_center_crop(uint32_t height, uint32_t width)
 {
@@ -16,18 +18,21 @@ static int64_t center_offset(uint32_t have, uint32_t want)
     return (int64_t)pstk__rint_even((have - want) / 2.0);
 }
 
-static void apply(const struct pstk_op *op, struct pstk__random *r, struct pstk__geometry *g)
+static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
-    (void)r;
-    const int64_t left = center_offset(g->window_width, op->width);
-    /* In a mirrored view the offset counts from the right. */
-    if (g->flip)
-        g->window_left += (int64_t)g->window_width - op->width - left;
-    else
-        g->window_left += left;
-    g->window_top += center_offset(g->window_height, op->height);
-    g->window_width = op->width;
-    g->window_height = op->height;
+    pstk__geometry_crop(g, center_offset(g->window_width, op->width),
+                        center_offset(g->window_height, op->height), op->width, op->height);
+}
+
+static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, op->width, op->height, in->channels);
+    pstk__picture_crop(&out, in, center_offset(in->width, op->width),
+                       center_offset(in->height, op->height), op->fill);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
 }
 
 const struct pstk__op_entry pstk__op_center_crop = {
@@ -35,6 +40,7 @@ const struct pstk__op_entry pstk__op_center_crop = {
     .effects = PSTK__CROPS,
     .name = "centre crop",
     .check = pstk__op_check_sized,
-    .apply = apply,
     .size = pstk__op_size,
+    .fold = fold,
+    .change = change,
 };

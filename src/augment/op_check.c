@@ -56,6 +56,12 @@ int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_
     return 0;
 }
 
+int pstk__op_check_plain(const struct pstk_op *op, struct pstk_error *err)
+{
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 0, err);
+}
+
 int pstk__op_check_sized(const struct pstk_op *op, struct pstk_error *err)
 {
     const int rc = pstk__op_check_size(op, err);
@@ -72,4 +78,19 @@ void pstk__op_bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds
 {
     bounds->min_out_width = op->width;
     bounds->min_out_height = op->height;
+}
+
+uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
+                                 uint32_t channels)
+{
+    const struct pstk__resize_bounds bounds = {
+        .channels = channels,
+        .max_in_width = in->width,
+        .max_in_height = in->height,
+        .min_out_width = op->width,
+        .min_out_height = op->height,
+        .max_window_width = op->width,
+        .max_window_height = op->height,
+    };
+    return pstk__resize_scratch(&bounds);
 }

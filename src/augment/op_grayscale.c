@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_grayscale: torchvision's Grayscale, by Pillow's luma, to one channel or three equal ones. */
-#include "augment/op.h"
+#include "augment/canvas.h"
 
 #include "base/error.h"
 #include "image/channels.h"
@@ -17,8 +17,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     if (op->channels != 1 && op->channels != 3)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "channels: value is %u; must be 1 or 3", op->channels);
-    const int rc = pstk__op_check_no_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, 0, err);
+    return pstk__op_check_plain(op, err);
 }
 
 static int channels_of(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
@@ -39,6 +38,18 @@ static void colour(const struct pstk_op *op, uint8_t *out, const uint8_t *in, ui
         out[3 * (size_t)i] = out[3 * (size_t)i + 1] = out[3 * (size_t)i + 2] = out[i];
 }
 
+static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, op->channels);
+    for (uint32_t y = 0; y < in->height; y++)
+        colour(op, out.pixels + (size_t)y * in->width * out.channels,
+               in->pixels + (size_t)y * in->width * in->channels, in->width, in->channels);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
 const struct pstk__op_entry pstk__op_grayscale = {
     .kind = PSTK_OP_GRAYSCALE,
     .effects = PSTK__COLOURS,
@@ -47,4 +58,5 @@ const struct pstk__op_entry pstk__op_grayscale = {
     .check = check,
     .channels = channels_of,
     .colour = colour,
+    .change = change,
 };

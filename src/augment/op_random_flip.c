@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_random_flip: mirrors left to right with a probability. */
-#include "augment/op.h"
+/* op_random_flip: mirrors left and right, always or with a probability. */
+#include "augment/canvas.h"
+#include "augment/drawing.h"
 
 #include "base/error.h"
+#include "picture/copy.h"
 
 struct pstk_op pstk_random_flip(double probability)
 {
@@ -18,9 +20,11 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
     return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
 
-static void apply(const struct pstk_op *op, struct pstk__random *r, struct pstk__geometry *g)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
 {
-    g->flip ^= pstk__random_unit(r) < op->params[0];
+    const struct pstk_op flip = pstk_flip_horizontal();
+    if (pstk__random_unit(r) < op->params[0])
+        pstk__drawing_add(to, &flip);
 }
 
 const struct pstk__op_entry pstk__op_random_flip = {
@@ -28,5 +32,38 @@ const struct pstk__op_entry pstk__op_random_flip = {
     .effects = PSTK__FLIPS,
     .name = "random flip",
     .check = check,
-    .apply = apply,
+    .draw = draw,
+};
+
+/* ---- the flip that it draws ------------------------------------------------------------------ */
+
+struct pstk_op pstk_flip_horizontal(void)
+{
+    return (struct pstk_op){.kind = PSTK_OP_FLIP_HORIZONTAL};
+}
+
+static void fold(const struct pstk_op *op, struct pstk__geometry *g)
+{
+    (void)op;
+    g->flip ^= 1;
+}
+
+static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, in->channels);
+    (void)op;
+    pstk__picture_flip_horizontal(&out, in);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+const struct pstk__op_entry pstk__op_flip_horizontal = {
+    .kind = PSTK_OP_FLIP_HORIZONTAL,
+    .effects = PSTK__FLIPS,
+    .name = "flip",
+    .check = pstk__op_check_plain,
+    .fold = fold,
+    .change = change,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_random_resized_crop: torchvision's RandomResizedCrop. */
-#include "augment/op.h"
+#include "augment/drawing.h"
 
 #include "base/error.h"
 
@@ -81,11 +81,14 @@ struct pstk__box pstk__random_resized_crop_box(struct pstk__random *r, uint32_t 
     return fallback_box(width, height, ratio);
 }
 
-static void apply(const struct pstk_op *op, struct pstk__random *r, struct pstk__geometry *g)
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
 {
-    g->source = pstk__random_resized_crop_box(r, g->image_width, g->image_height, &op->params[0],
-                                              &op->params[2]);
-    pstk__geometry_resize(g, op->width, op->height);
+    const struct pstk__box box = pstk__random_resized_crop_box(r, to->view.width, to->view.height,
+                                                               &op->params[0], &op->params[2]);
+    struct pstk_op drawn =
+        pstk_resized_crop(box.top, box.left, box.height, box.width, op->height, op->width);
+    drawn.filter = op->filter;
+    pstk__drawing_add(to, &drawn);
 }
 
 const struct pstk__op_entry pstk__op_random_resized_crop = {
@@ -93,7 +96,8 @@ const struct pstk__op_entry pstk__op_random_resized_crop = {
     .effects = PSTK__RESIZES,
     .name = "random resized crop",
     .check = check,
-    .apply = apply,
+    .draw = draw,
     .size = pstk__op_size,
     .bound = pstk__op_bound,
+    .scratch = pstk__op_resize_scratch,
 };

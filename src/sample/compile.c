@@ -3,6 +3,7 @@
  * passes. */
 #include "sample/plan.h"
 
+#include "augment/drawing.h"
 #include "base/cast.h"
 #include "base/error.h"
 #include "image/image.h"
@@ -366,11 +367,10 @@ static struct pstk__form resized_of(const struct pstk__output *o, uint32_t chann
     return form;
 }
 
-/* Those of ops [begin, end) that colour. held: of each of them. Returns the channels then. */
-static uint32_t passes_colour(struct pstk__output *o, uint32_t begin, uint32_t end,
-                              uint32_t channels, uint64_t held)
+/* Those of the prefix that colour. held: of each of them. Returns the channels then. */
+static uint32_t passes_colour(struct pstk__output *o, uint32_t channels, uint64_t held)
 {
-    for (uint32_t j = begin; j < end; j++) {
+    for (uint32_t j = 0; j < o->n_prefix; j++) {
         const struct pstk_op *op = &o->ops[j];
         const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
         if (!(entry->effects & PSTK__COLOURS))
@@ -383,36 +383,64 @@ static uint32_t passes_colour(struct pstk__output *o, uint32_t begin, uint32_t e
     return channels;
 }
 
-/* Colour ops before the resize colour rows on their way into it. Without a resize there is no
- * difference: all ops then come first, which needs no memory for a resized image. */
-static uint32_t n_ops_before_resize(const struct pstk__output *o)
+/* The most that an output decodes of an image, turned or not. */
+static struct pstk__largest decoded_largest(const struct pstk__output *o,
+                                            const struct pstk__image_bounds *b)
 {
-    for (uint32_t j = 0; j < o->settings.n_ops; j++)
-        if (pstk__op_entry(o->ops[j].kind)->effects & PSTK__RESIZES)
-            return j;
-    return o->settings.n_ops;
+    const int is_turned = o->settings.exif_orientation != 0;
+    const uint32_t w = is_turned ? b->max_side : b->max_width;
+    const uint32_t h = is_turned ? b->max_side : b->max_height;
+    const uint64_t area = (uint64_t)w * h;
+    return (struct pstk__largest){
+        .width = w, .height = h, .n_pixels = area < b->max_pixels ? area : b->max_pixels};
+}
+
+/* Ops [n_prefix, end) change a picture whose view is `view`. The picture is held; its spare and the
+ * scratch of the ops are given back. */
+static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__view view)
+{
+    const struct pstk__canvas_bounds bounds =
+        pstk__canvas_bounds_of(o->ops, o->n_prefix, end, o->window, view);
+    o->canvas_room = bounds.room;
+    o->passes[o->resize].held += bounds.room;
+    for (uint32_t j = o->n_prefix; j < end; j++) {
+        view = pstk__op_view(&o->ops[j], &view);
+        pass_add(o,
+                 (struct pstk__pass){.what = PSTK__PASS_PICTURE,
+                                     .op = &o->ops[j],
+                                     .out = pixels_of(view.channels),
+                                     .scratch = bounds.room + bounds.scratch + PSTK__LOOKUP_SIZE});
+    }
+    o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
 }
 
 /* From rows as they are decoded to one row of the output, in bytes. */
 static void passes_pixels(struct pstk__output *o, const struct pstk__image_bounds *bounds)
 {
-    const uint32_t n_before = n_ops_before_resize(o), n_ops = o->settings.n_ops;
     const uint64_t held =
         pstk__image_row_size(o->settings.exif_orientation ? bounds->max_side : bounds->max_width);
-    uint32_t channels = o->settings.channels;
-    if (pstk__output_decoded(o)->channels != channels)
-        pass_add(o, (struct pstk__pass){
-                        .what = PSTK__PASS_CONVERT, .out = pixels_of(channels), .held = held});
-    channels = passes_colour(o, 0, n_before, channels, held);
+    const struct pstk__op_entry *last =
+        o->settings.n_ops > 0 ? pstk__op_entry(o->ops[o->settings.n_ops - 1].kind) : NULL;
+    const uint32_t end = o->settings.n_ops - (last && last->effects & PSTK__FINISHES ? 1 : 0);
+    struct pstk__view view = {.channels = o->settings.channels};
+    o->n_prefix = pstk__ops_prefix(o->ops, o->settings.n_ops);
+    o->most_ops = pstk__ops_most(o->ops, o->settings.n_ops);
+    o->window = decoded_largest(o, bounds);
+    for (uint32_t j = 0; j < o->n_prefix; j++) {
+        view = pstk__op_view(&o->ops[j], &view);
+        o->window = pstk__op_largest(&o->ops[j], &view, o->window);
+    }
+    if (pstk__output_decoded(o)->channels != o->settings.channels)
+        pass_add(o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,
+                                        .out = pixels_of(o->settings.channels),
+                                        .held = held});
+    const uint32_t channels = passes_colour(o, o->settings.channels, held);
     o->resize = o->n_passes;
     pass_add(o, (struct pstk__pass){.what = PSTK__PASS_RESIZE,
                                     .out = resized_of(o, channels),
                                     .held = pstk__image_resize_size(bounds, o, channels)});
-    passes_colour(o, n_before, n_ops, channels, pstk__image_row_size(o->width));
-    if (o->n_passes == o->resize + 1)
-        return;
-    o->passes[o->resize].held += pstk__image_resized_size(o, channels);
-    o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
+    if (o->n_prefix < end)
+        passes_picture(o, end, view);
 }
 
 /* A device makes the fractions: then only a quarter or a half of the bytes is copied there. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/image_rows.h"
 
+#include "augment/drawing.h"
 #include "image/channels.h"
 
 #include <string.h>
@@ -56,7 +57,9 @@ static struct pstk__box coded_box(const struct pstk__box *b, struct pstk__turn t
     return c;
 }
 
-static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g)
+/* Report the crop of the prefix, and the flips of all ops. */
+static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
+                       const struct pstk__image_row *row)
 {
     *crop = (struct pstk_crop){.top = (int32_t)g->source.top,
                                .left = (int32_t)g->source.left,
@@ -65,6 +68,8 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g)
                                .image_height = g->image_height,
                                .image_width = g->image_width,
                                .flip = g->flip};
+    for (uint32_t k = 0; k < row->n_changes; k++)
+        crop->flip ^= row->changes[k].kind == PSTK_OP_FLIP_HORIZONTAL;
     if (g->resized)
         return;
     crop->top = (int32_t)g->window_top;
@@ -116,7 +121,8 @@ static int pad(struct pstk__image_rows *rows, const struct shown *shown)
         return PSTK_ENOMEM;
     memset(black, 0, size);
     for (uint32_t y = 0; y < o->height; y++)
-        rows->plan->kernels->finish_row(shown->out + y * o->width * pixel_step(o), black, &finish);
+        rows->plan->kernels.pixel->finish_row(shown->out + y * o->width * pixel_step(o), black,
+                                              &finish);
     pstk__arena_reset(rows->arena, mark);
     return 0;
 }
@@ -162,6 +168,48 @@ static const uint8_t *recolour(const struct pstk__recolour *c, const uint8_t *ro
     return row;
 }
 
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+/* Finish a whole picture of the output's size. */
+static int picture_write(struct pstk__image_rows *rows, const struct pstk__image_row *row,
+                         const struct pstk__picture *picture)
+{
+    const struct pstk__output *o = row->output;
+    const struct pstk__pixel_kernels *kernels = rows->plan->kernels.pixel;
+    struct pstk__finish finish = finish_of(o, 0, o->width);
+    if (finish.dtype != PSTK_U8) {
+        void *lookup = pstk__arena_get(rows->arena, PSTK__LOOKUP_SIZE);
+        if (!lookup)
+            return PSTK_ENOMEM;
+        kernels->lookup_init(lookup, &finish);
+        finish.lookup = lookup;
+    }
+    for (uint32_t y = 0; y < o->height; y++)
+        kernels->finish_row(row->out + (uint64_t)y * o->width * pixel_step(o),
+                            picture->pixels + (uint64_t)y * picture->width * picture->channels,
+                            &finish);
+    return 0;
+}
+
+/* Change the picture by the ops that wait, and write the output's row. Nothing where the resize
+ * writes the row. */
+static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row *row)
+{
+    if (row->output->canvas_room == 0)
+        return 0;
+    const size_t mark = rows->arena->used;
+    struct pstk__canvas canvas = {.kernels = &rows->plan->kernels,
+                                  .arena = rows->arena,
+                                  .picture = row->picture,
+                                  .room = row->output->canvas_room,
+                                  .spare = pstk__arena_get(rows->arena, row->output->canvas_room)};
+    int rc = canvas.spare ? pstk__canvas_run(&canvas, row->changes, row->n_changes) : PSTK_ENOMEM;
+    if (rc == 0)
+        rc = picture_write(rows, row, &canvas.picture);
+    pstk__arena_reset(rows->arena, mark);
+    return rc;
+}
+
 /* ---- one output ------------------------------------------------------------------------------ */
 
 /* Memory for the part of the image that will be turned. */
@@ -184,48 +232,16 @@ uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t
            ALIGN((uint64_t)channels * bounds->max_side);
 }
 
-/* Rows that come out of the resize are kept until they are coloured: finished rows are its own. */
-static int resized_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
-                         struct pstk__resize_config *config)
-{
-    row->finish = config->finish;
-    row->out = config->out;
-    row->out_stride = config->out_stride;
-    row->resized_stride = (uint64_t)config->channels * config->window.width;
-    row->resized = pstk__arena_get(rows->arena, row->resized_stride * config->window.height);
-    if (!row->resized)
-        return PSTK_ENOMEM;
-    if (row->finish.dtype != PSTK_U8) {
-        void *lookup = pstk__arena_get(rows->arena, PSTK__LOOKUP_SIZE);
-        if (!lookup)
-            return PSTK_ENOMEM;
-        rows->plan->kernels->lookup_init(lookup, &row->finish);
-        row->finish.lookup = lookup;
-    }
-    config->out = row->resized;
-    config->out_stride = row->resized_stride;
-    config->finish = (struct pstk__finish){.channels = config->channels,
-                                           .dtype = PSTK_U8,
-                                           .layout = PSTK_NHWC,
-                                           .width = config->window.width};
-    return 0;
-}
-
-uint64_t pstk__image_resized_size(const struct pstk__output *o, uint32_t channels)
-{
-    return ALIGN((uint64_t)o->height * o->width * channels) + PSTK__LOOKUP_SIZE;
-}
-
 /* The resize of the pane, to its place in the output. */
-static int resize_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
-                        const struct shown *shown)
+static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                            const struct shown *shown)
 {
     const struct pstk__output *o = shown->o;
     const struct pstk__geometry *g = &shown->geometry;
     const struct pane *pane = &shown->pane;
     const uint64_t step = pixel_step(o);
     const uint32_t left = g->flip ? o->width - pane->left - pane->inside.width : pane->left;
-    struct pstk__resize_config config = {
+    const struct pstk__resize_config config = {
         .channels = o->passes[o->resize].in.channels,
         .in_width = g->source.width,
         .in_height = g->source.height,
@@ -236,16 +252,36 @@ static int resize_begin(struct pstk__image_rows *rows, struct pstk__image_row *r
         .out = shown->out + ((uint64_t)pane->top * o->width + left) * step,
         .out_stride = o->width * step,
     };
-    int rc = recolour_begin(&row->after, rows->arena, &o->passes[o->resize + 1],
-                            &o->passes[o->n_worker_passes], pane->inside.width);
-    if (rc == 0 && row->after.n > 0)
-        rc = resized_begin(rows, row, &config);
-    if (rc < 0)
-        return rc;
-    return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels, &config);
+    return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
 
-/* With a black row: see pad. Turned images may have width and height swapped. */
+/* The resize of the pane, to its place in the picture. */
+static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                             const struct shown *shown)
+{
+    const struct pstk__picture *picture = &row->picture;
+    const struct pstk__geometry *g = &shown->geometry;
+    const struct pane *pane = &shown->pane;
+    const uint32_t left = g->flip ? picture->width - pane->left - pane->inside.width : pane->left;
+    const struct pstk__resize_config config = {
+        .channels = picture->channels,
+        .in_width = g->source.width,
+        .in_height = g->source.height,
+        .out_width = g->out_width,
+        .out_height = g->out_height,
+        .window = pane->inside,
+        .finish = {.channels = picture->channels,
+                   .dtype = PSTK_U8,
+                   .layout = PSTK_NHWC,
+                   .flip = g->flip,
+                   .width = pane->inside.width},
+        .out = picture->pixels + ((uint64_t)pane->top * picture->width + left) * picture->channels,
+        .out_stride = (uint64_t)picture->width * picture->channels,
+    };
+    return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
+}
+
+/* With a black row, see pad, and the drawn ops. Turned images may have width and height swapped. */
 uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struct pstk__output *o,
                                  uint32_t channels)
 {
@@ -257,10 +293,11 @@ uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struc
                                          .max_in_height = h,
                                          .min_out_width = w,
                                          .min_out_height = h,
-                                         .max_window_width = o->width,
-                                         .max_window_height = o->height};
-    pstk__ops_bound(o->ops, o->settings.n_ops, &bounds);
-    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds);
+                                         .max_window_width = o->window.width,
+                                         .max_window_height = o->window.height};
+    pstk__ops_bound(o->ops, o->n_prefix, &bounds);
+    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds) +
+           ALIGN(o->most_ops * sizeof(struct pstk_op));
 }
 
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
@@ -271,17 +308,77 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
     rows->n = 0;
 }
 
-/* Where the image's pixels come to lie in an upright view of it, and its crop. */
-static struct pstk__geometry geometry_of(const struct pstk__output *o, struct pstk__turn turn,
-                                         const struct pstk__image_source *source)
+/* Draw the ops for the sample: those of the prefix become a geometry of an upright view of the
+ * image; the others wait in `row`. */
+static int geometry_draw(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                         const struct pstk__image_source *source, struct pstk__geometry *g)
 {
-    const struct pstk__image_info *info = source->info;
+    const struct pstk__output *o = row->output;
+    const uint32_t width = row->turn.swap ? source->info->height : source->info->width;
+    const uint32_t height = row->turn.swap ? source->info->width : source->info->height;
     struct pstk__random_key key = *source->key;
-    struct pstk__geometry g;
+    struct pstk__drawing drawing = {
+        .ops = pstk__arena_get(rows->arena, o->most_ops * sizeof *drawing.ops),
+        .view = {.width = width, .height = height, .channels = o->settings.channels}};
+    if (!drawing.ops)
+        return PSTK_ENOMEM;
     key.group = o->settings.random_group;
-    pstk__ops_apply(o->ops, o->settings.n_ops, turn.swap ? info->height : info->width,
-                    turn.swap ? info->width : info->height, key, &g);
-    return g;
+    pstk__ops_draw(&drawing, o->ops, 0, o->n_prefix, key);
+    pstk__geometry_init(g, width, height);
+    pstk__geometry_fold(g, drawing.ops, drawing.n);
+    row->changes = drawing.ops + drawing.n;
+    row->n_changes = drawing.n;
+    pstk__ops_draw(&drawing, o->ops, o->n_prefix, o->settings.n_ops, key);
+    row->n_changes = drawing.n - row->n_changes;
+    return 0;
+}
+
+/* 1: the window shows more than the image has. */
+static int reaches_outside(const struct shown *shown)
+{
+    const struct pstk__box *inside = &shown->pane.inside;
+    return inside->width != shown->geometry.window_width ||
+           inside->height != shown->geometry.window_height;
+}
+
+/* Memory for the picture that ops will change, black where the image does not reach. */
+static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                         const struct shown *shown)
+{
+    const struct pstk__output *o = shown->o;
+    const struct pstk__geometry *g = &shown->geometry;
+    row->picture = (struct pstk__picture){.pixels = pstk__arena_get(rows->arena, o->canvas_room),
+                                          .width = g->window_width,
+                                          .height = g->window_height,
+                                          .channels = o->passes[o->resize].in.channels};
+    if (!row->picture.pixels)
+        return PSTK_ENOMEM;
+    const uint64_t n_pixels = (uint64_t)g->window_width * g->window_height;
+    if (pstk__picture_room(n_pixels, row->picture.channels) > o->canvas_room)
+        return PSTK_EFBIG;
+    if (reaches_outside(shown))
+        memset(row->picture.pixels, 0, pstk__picture_size(&row->picture));
+    return 0;
+}
+
+/* Begin the resize, and find the part of the coded image that it reads. */
+static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                      const struct shown *shown, const struct pstk__image_info *info)
+{
+    const struct pstk__output *o = shown->o;
+    const struct pstk__box *source = &shown->geometry.source;
+    int rc = o->canvas_room > 0 ? resize_to_picture(rows, row, shown)
+                                : resize_to_output(rows, row, shown);
+    if (rc < 0)
+        return rc;
+    const struct pstk__axis *x = &row->resize.x, *y = &row->resize.y;
+    const struct pstk__box upright = {.left = source->left + x->begin,
+                                      .top = source->top + y->begin,
+                                      .width = x->end - x->begin,
+                                      .height = y->end - y->begin};
+    row->box = coded_box(&upright, row->turn, info);
+    rc = recolour_begin(&row->before, rows->arena, o->passes, &o->passes[o->resize], upright.width);
+    return rc < 0 ? rc : turn_begin(rows, row);
 }
 
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
@@ -289,46 +386,33 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
 {
     struct pstk__image_row *j = &rows->rows[rows->n];
     *j = (struct pstk__image_row){
+        .output = o,
+        .out = row->data,
         .turn = turns[o->settings.exif_orientation ? source->info->orientation : 1]};
-    struct shown shown = {.o = o, .out = row->data, .geometry = geometry_of(o, j->turn, source)};
-    if (row->crop)
-        write_crop(row->crop, &shown.geometry);
-    if (pstk__output_has_flips(o)) { /* the device mirrors it */
-        *row->flip = (uint8_t)shown.geometry.flip;
-        shown.geometry.flip = 0;
-    }
-    shown.pane = pane_of(&shown.geometry);
-    const struct pstk__box *inside = &shown.pane.inside;
-    if ((inside->width != o->width || inside->height != o->height) && pad(rows, &shown) < 0)
-        return PSTK_ENOMEM;
-    if (inside->width == 0 || inside->height == 0)
-        return 0;
-    rows->n++;
-    rows->channels = pstk__output_decoded(o)->channels;
-    int rc = resize_begin(rows, j, &shown);
+    struct shown shown = {.o = o, .out = row->data};
+    int rc = geometry_draw(rows, j, source, &shown.geometry);
     if (rc < 0)
         return rc;
-    const struct pstk__axis *x = &j->resize.x, *y = &j->resize.y;
-    const struct pstk__box upright = {.left = shown.geometry.source.left + x->begin,
-                                      .top = shown.geometry.source.top + y->begin,
-                                      .width = x->end - x->begin,
-                                      .height = y->end - y->begin};
-    j->box = coded_box(&upright, j->turn, source->info);
-    rc = recolour_begin(&j->before, rows->arena, o->passes, &o->passes[o->resize], upright.width);
-    return rc < 0 ? rc : turn_begin(rows, j);
+    if (row->crop)
+        write_crop(row->crop, &shown.geometry, j);
+    if (pstk__output_has_flips(o)) { /* the device mirrors it, unless a picture is mirrored here */
+        *row->flip = o->canvas_room == 0 && shown.geometry.flip;
+        shown.geometry.flip = o->canvas_room == 0 ? 0 : shown.geometry.flip;
+    }
+    shown.pane = pane_of(&shown.geometry);
+    rc = o->canvas_room > 0        ? picture_begin(rows, j, &shown)
+         : reaches_outside(&shown) ? pad(rows, &shown)
+                                   : 0;
+    if (rc < 0)
+        return rc;
+    if (shown.pane.inside.width == 0 || shown.pane.inside.height == 0)
+        return picture_finish(rows, j);
+    rows->n++;
+    rows->channels = pstk__output_decoded(o)->channels;
+    return rows_begin(rows, j, &shown, source->info);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
-
-/* Finish the rows that have come out of the resize. */
-static void finish_rows(struct pstk__image_row *j)
-{
-    for (; j->n_finished < j->resize.n_out; j->n_finished++) {
-        const uint8_t *row = j->resized + j->n_finished * j->resized_stride;
-        j->resize.kernels->finish_row(j->out + j->n_finished * j->out_stride,
-                                      recolour(&j->after, row, j->finish.width), &j->finish);
-    }
-}
 
 /* The next n upright rows. */
 static void resize_rows(struct pstk__image_row *row, const uint8_t *pixels, uint64_t stride,
@@ -339,8 +423,6 @@ static void resize_rows(struct pstk__image_row *row, const uint8_t *pixels, uint
         pstk__resize_rows(&row->resize, pixels, stride, n);
     for (uint32_t k = 0; k < n && row->before.n > 0; k++, pixels += stride)
         pstk__resize_rows(&row->resize, recolour(&row->before, pixels, width), 0, 1);
-    if (row->after.n > 0)
-        finish_rows(row);
 }
 
 /* The next n rows of an output's box. */
@@ -406,11 +488,15 @@ static void turn_rows(struct pstk__image_row *row, uint32_t channels)
     }
 }
 
-void pstk__image_rows_end(struct pstk__image_rows *rows)
+int pstk__image_rows_end(struct pstk__image_rows *rows)
 {
-    for (uint32_t k = 0; k < rows->n; k++)
+    int rc = 0;
+    for (uint32_t k = 0; k < rows->n && rc == 0; k++) {
         if (rows->rows[k].is_turned)
             turn_rows(&rows->rows[k], rows->channels);
+        rc = picture_finish(rows, &rows->rows[k]);
+    }
+    return rc;
 }
 
 const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows)

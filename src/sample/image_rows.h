@@ -28,17 +28,15 @@ struct pstk__recolour {
 
 /* The row of one output, under way. */
 struct pstk__image_row {
-    struct pstk__recolour before; /* of rows that go into the resize */
+    const struct pstk__output *output; /* borrowed */
+    struct pstk__recolour before;      /* of rows that go into the resize */
     struct pstk__resize resize;
-    struct pstk__recolour after; /* of rows that come out: then the resize writes to `resized` */
-    uint8_t *resized;            /* pixels of the resize's window, arena */
-    uint64_t resized_stride;     /* bytes */
-    struct pstk__finish finish;  /* after > 0: of those rows, once they are coloured, */
-    uint8_t *out;                /* to here, */
-    uint64_t out_stride;         /* bytes apart */
-    uint32_t n_finished;         /* rows of them */
-    struct pstk__box box;        /* of the image as coded: what the resize reads */
-    uint32_t is_turned; /* 1: rows are collected in `coded`, and turned when all are there */
+    struct pstk__picture picture;  /* canvas_room > 0: what the resize writes; arena */
+    const struct pstk_op *changes; /* n_changes fixed ops that change it, arena */
+    uint32_t n_changes;
+    uint8_t *out;         /* the row, for what they leave */
+    struct pstk__box box; /* of the image as coded: what the resize reads */
+    uint32_t is_turned;   /* 1: rows are collected in `coded`, and turned when all are there */
     struct pstk__turn turn;
     uint8_t *coded;  /* box.width x box.height pixels, arena */
     uint8_t *row;    /* one upright row, arena */
@@ -64,15 +62,16 @@ struct pstk__image_source {
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
                             struct pstk__arena *arena);
 /* Begin the row of an output: its crop and what lies outside of the image are written. ENOMEM: the
- * arena has no room. */
+ * arena has no room; EFBIG: the picture that the output's ops change would be too large. */
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
                          struct pstk__row *row, const struct pstk__image_source *source);
 /* The box to decode; not when n is 0. */
 const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows);
 /* Take the next rows of the box: a pstk__row_sink.rows, `user` is r. */
 void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows);
-/* All rows of the box were taken: finish the outputs that waited for them. */
-void pstk__image_rows_end(struct pstk__image_rows *rows);
+/* All rows of the box were taken: finish the outputs that waited for them. 0, ENOMEM or EFBIG, as
+ * of add. */
+int pstk__image_rows_end(struct pstk__image_rows *rows);
 
 /* Bounds of the images of a field. */
 struct pstk__image_bounds {
@@ -83,8 +82,6 @@ struct pstk__image_bounds {
 uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t channels);
 uint64_t pstk__image_resize_size(const struct pstk__image_bounds *bounds,
                                  const struct pstk__output *o, uint32_t channels);
-/* Additional arena bytes of a resize whose rows are coloured when they come out. */
-uint64_t pstk__image_resized_size(const struct pstk__output *o, uint32_t channels);
 /* Arena bytes of a pass that converts or colours rows of at most so many pixels. */
 uint64_t pstk__image_row_size(uint32_t max_width);
 

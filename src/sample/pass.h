@@ -17,6 +17,7 @@ enum pstk__pass_kind {
     PSTK__PASS_CONVERT,   /* to other channels, as Pillow's convert */
     PSTK__PASS_COLOUR,    /* by an op, pixel by pixel */
     PSTK__PASS_RESIZE,    /* geometry: cut, resized, cut and padded */
+    PSTK__PASS_PICTURE,   /* a whole picture changed by an op */
     PSTK__PASS_FINISH,    /* mirrored, then elements of the output's dtype and layout */
     PSTK__PASS_CAST,      /* elements to another dtype */
     PSTK__PASS_COPY,      /* bytes as they are */
@@ -35,7 +36,7 @@ struct pstk__pass {
     uint32_t what;      /* enum pstk__pass_kind */
     uint32_t on_device; /* 1: done there; else by a worker */
     struct pstk__form in, out;
-    const struct pstk_op *op; /* COLOUR; borrowed from the output */
+    const struct pstk_op *op; /* COLOUR, PICTURE; borrowed from the output */
     uint64_t held;            /* bytes of a worker's arena, kept until the sample's field is done */
     uint64_t scratch;         /* more of them, given back after the pass */
 };

@@ -214,8 +214,7 @@ static int check_settings(const struct pstk_settings *s, struct pstk_error *err)
 
 static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct pstk_error *err)
 {
-    p->kernels = pstk__pixel_kernels(s->kernels);
-    if (!p->kernels)
+    if (!pstk__canvas_kernels_init(&p->kernels, s->kernels))
         return pstk__fail(
             err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
             "kernels: value is %u; must be 0, or kernels that both this build and this CPU have",

@@ -6,8 +6,7 @@
 #ifndef PSTK_PLAN_H
 #define PSTK_PLAN_H
 
-#include "augment/op.h"
-#include "augment/resize.h"
+#include "augment/canvas.h"
 #include "format/format.h"
 #include "sample/pass.h"
 
@@ -35,10 +34,14 @@ struct pstk__output {
     uint64_t item_size;  /* ragged: bytes that offsets count as one, and rows are made of; or 0 */
     uint32_t height, width; /* image */
     uint32_t channels;      /* image, as it is handed out */
-    uint32_t resize; /* image: index of that pass: those that convert or colour before it change
-                        rows on their way into it, those after it rows that come out */
-    void *table;     /* image, float dtypes, for FINISH: channels x 256, owned */
-    struct pstk__affine line; /* of the table, where it is one */
+    uint32_t resize;   /* image: index of that pass; those that convert or colour before it change
+                          rows on their way into it, PICTURE passes after it what comes out */
+    uint32_t n_prefix; /* image: ops that the resize and the passes before it do */
+    uint32_t most_ops; /* image: the most fixed ops that a sample draws */
+    struct pstk__largest window; /* image: of the geometry's windows */
+    uint64_t canvas_room;        /* image: bytes of a picture; 0: there is no PICTURE pass */
+    void *table;                 /* image, float dtypes, for FINISH: channels x 256, owned */
+    struct pstk__affine line;    /* of the table, where it is one */
 };
 
 /* image: its rows as they are decoded, the same for all outputs of the field. DECODE is the second
@@ -82,7 +85,7 @@ struct pstk__plan {
     uint32_t n_outputs;
     uint32_t batch_size;
     struct pstk__output outputs[PSTK__MAX_OUTPUTS];
-    const struct pstk__pixel_kernels *kernels;
+    struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes a worker needs */
     uint32_t head_only;    /* 1: no output needs more than the record head */

@@ -64,7 +64,8 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
                         "no memory for %llu bytes of a worker's scratch; lower n_threads",
                         (unsigned long long)plan->scratch_size);
     else
-        rc = pstk__image_state_open(&sampler->state, &sampler->arena, plan->kernels->variant, err);
+        rc = pstk__image_state_open(&sampler->state, &sampler->arena, plan->kernels.pixel->variant,
+                                    err);
     if (rc < 0) {
         pstk__sampler_close(sampler);
         return rc;
@@ -289,6 +290,16 @@ static int image_info(const struct work *work, int upright,
     return 0;
 }
 
+/* Explain the result of image rows; 0 stays 0. */
+static int pictures_failed(const struct work *work, int rc, struct pstk_error *err)
+{
+    if (rc == PSTK_EFBIG)
+        return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
+                                 "an operation would make a picture that is more than 16 times as "
+                                 "long as wide; crop first");
+    return rc < 0 ? no_scratch(work, err) : 0;
+}
+
 static int image_decode(const struct work *work, const struct pstk__image_decoder *decoder,
                         const struct pstk__image_info *info, struct pstk_error *err)
 {
@@ -307,8 +318,7 @@ static int image_decode(const struct work *work, const struct pstk__image_decode
         return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
                                  "the %s decoder returned %u of %u rows", decoder->name,
                                  images->n_taken, box->height);
-    pstk__image_rows_end(images);
-    return 0;
+    return pictures_failed(work, pstk__image_rows_end(images), err);
 }
 
 /* Planes decode as they are stored; the bytes become those that the decoder takes. NULL: no decoder
@@ -346,10 +356,13 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__random_key key = key_of(work);
     const struct pstk__image_source source = {.info = &info, .key = &key};
     pstk__image_rows_begin(images, p, &work->s->arena);
-    for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next)
-        if (p->outputs[k].settings.kind == PSTK_OUTPUT_IMAGE &&
-            pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source) < 0)
-            return no_scratch(work, err);
+    for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
+        if (p->outputs[k].settings.kind != PSTK_OUTPUT_IMAGE)
+            continue;
+        const int added = pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source);
+        if (added < 0)
+            return pictures_failed(work, added, err);
+    }
     return images->n > 0 ? image_decode(work, decoder, &info, err) : 0;
 }
 

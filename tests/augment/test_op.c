@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "augment/op.h"
+#include "augment/drawing.h"
 #include "base/error.h"
 #include "support/test.h"
 
@@ -11,6 +11,20 @@
 #define N_BINS 20
 
 static const double scale[2] = {0.08, 1.0}, ratio[2] = {3.0 / 4.0, 4.0 / 3.0};
+
+/* What a list of ops, all of the prefix, does to an image of this size. */
+static void draw_geometry(const struct pstk_op *ops, uint32_t n, uint32_t width, uint32_t height,
+                          struct pstk__random_key key, struct pstk__geometry *g)
+{
+    struct pstk_op drawn[8];
+    struct pstk__drawing drawing = {.ops = drawn,
+                                    .view = {.width = width, .height = height, .channels = 3}};
+    CHECK(pstk__ops_prefix(ops, n) == n && pstk__ops_most(ops, n) <= 8);
+    pstk__ops_draw(&drawing, ops, 0, n, key);
+    pstk__geometry_init(g, width, height);
+    pstk__geometry_fold(g, drawn, drawing.n);
+    CHECK(g->window_width == drawing.view.width && g->window_height == drawing.view.height);
+}
 
 /* torchvision's get_params as its source has it, on another generator and libm. */
 static uint64_t naive_state = 88172645463325252ull;
@@ -144,7 +158,7 @@ TEST(the_shorter_side_is_exact_and_the_longer_one_cut_down)
         const uint32_t *w = wanted[i];
         const struct pstk_op op = pstk_resize_shorter(w[2]);
         struct pstk__geometry g;
-        pstk__ops_apply(&op, 1, w[0], w[1], (struct pstk__random_key){0}, &g);
+        draw_geometry(&op, 1, w[0], w[1], (struct pstk__random_key){0}, &g);
         CHECK_EQ(g.out_width, w[3]);
         CHECK_EQ(g.out_height, w[4]);
         CHECK_EQ(g.source.width, w[0]);
@@ -161,7 +175,7 @@ TEST(a_centre_crop_begins_where_torchvision_begins)
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         const struct pstk_op op = pstk_center_crop(3, (uint32_t)wanted[i][1]);
         struct pstk__geometry g;
-        pstk__ops_apply(&op, 1, (uint32_t)wanted[i][0], 3, (struct pstk__random_key){0}, &g);
+        draw_geometry(&op, 1, (uint32_t)wanted[i][0], 3, (struct pstk__random_key){0}, &g);
         CHECK_EQ(g.window_left, wanted[i][2]);
         CHECK_EQ(g.window_width, wanted[i][1]);
         CHECK_EQ(g.window_top, 0);
@@ -213,7 +227,7 @@ TEST(crops_and_flips_in_any_order_equal_them_done_one_by_one)
         const uint32_t have = 1 + (seed >> 16) % 40;
         int32_t row[64];
         struct pstk__geometry g;
-        pstk__ops_apply(ops, n, have, 1, (struct pstk__random_key){0}, &g);
+        draw_geometry(ops, n, have, 1, (struct pstk__random_key){0}, &g);
         CHECK_EQ(naive_row(ops, n, have, row), view.width);
         CHECK_EQ(g.window_width, view.width);
         for (uint32_t x = 0; x < view.width; x++) {
@@ -231,7 +245,7 @@ TEST(flips_come_as_often_as_their_probability_says)
         int n = 0;
         for (uint64_t id = 0; id < 20000; id++) {
             struct pstk__geometry g;
-            pstk__ops_apply(&op, 1, 4, 4, (struct pstk__random_key){.sample_id = id}, &g);
+            draw_geometry(&op, 1, 4, 4, (struct pstk__random_key){.sample_id = id}, &g);
             n += (int)g.flip;
         }
         CHECK(fabs(n - 20000 * p[k]) <= 5 * sqrt(20000 * p[k] * (1 - p[k])));
@@ -249,8 +263,8 @@ TEST(geometry_depends_on_each_part_of_the_key_and_on_nothing_else)
     keys[3].sample_id++;
     keys[4].group++;
     for (int i = 0; i < 5; i++)
-        pstk__ops_apply(ops, 2, 400, 300, keys[i], &g[i]);
-    pstk__ops_apply(ops, 2, 400, 300, base, &g[5]);
+        draw_geometry(ops, 2, 400, 300, keys[i], &g[i]);
+    draw_geometry(ops, 2, 400, 300, base, &g[5]);
     CHECK(memcmp(&g[0], &g[5], sizeof g[0]) == 0);
     for (int i = 1; i < 5; i++)
         CHECK(memcmp(&g[0].source, &g[i].source, sizeof g[0].source) != 0);
@@ -288,22 +302,11 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
         {{pstk_resize_shorter(8)}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
         {{crop, {.kind = 99}}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1].kind: value is 99; must be"},
         {{{.kind = 0}}, 1, PSTK_U8, PSTK_ENOTSUP, "ops[0].kind: value is 0; must be"},
-        {{rrc, pstk_resize(4, 4)},
-         2,
+        {{pstk_resized_crop(0, 0, 4, 4, 8, 8)},
+         1,
          PSTK_U8,
          PSTK_ENOTSUP,
-         "ops[1] (resize): a resizing operation comes before it"},
-        {{flip, rrc},
-         2,
-         PSTK_U8,
-         PSTK_ENOTSUP,
-         "ops[1] (random resized crop): a flip comes before it; put the flip after the resizing"},
-        {{crop, pstk_resize(4, 4)},
-         2,
-         PSTK_U8,
-         PSTK_ENOTSUP,
-         "ops[1] (resize): a centre crop comes before it; resize first, then crop"},
-        {{crop, pstk_center_crop(9, 8)}, 2, PSTK_U8, PSTK_ENOTSUP, "ops[1] (centre crop)"},
+         "ops[0] (resized crop): its parameters belong to one image"},
         {{norm, crop}, 2, PSTK_F32, PSTK_EINVAL, "ops[0] (normalise): it must be the last"},
         {{crop, norm}, 2, PSTK_U8, PSTK_EINVAL, "u8 cannot hold"},
         {{crop, pstk_normalize(mean, zero)},
@@ -378,6 +381,26 @@ TEST(right_lists_are_taken_and_tell_their_size)
     CHECK(view.height == 20 && view.width == 4);
 }
 
+TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
+{
+    const struct pstk_op rrc = pstk_random_resized_crop(8, 8), crop = pstk_center_crop(8, 8);
+    const struct pstk_op flip = pstk_random_flip(0.5), gray = pstk_grayscale(3);
+    const struct pstk_op resize = pstk_resize(4, 4), large = pstk_center_crop(9, 8);
+    const struct {
+        struct pstk_op ops[4];
+        uint32_t n, prefix;
+    } list[] = {
+        {{rrc, flip, crop}, 3, 3}, {{gray, rrc, flip}, 3, 3},  {{rrc, gray, flip}, 3, 1},
+        {{rrc, resize}, 2, 1},     {{flip, rrc}, 2, 1},        {{crop, resize}, 2, 1},
+        {{crop, large}, 2, 1},     {{crop, gray, flip}, 3, 3}, {{flip, gray, crop}, 3, 3},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        struct pstk__view view = {.channels = 3, .dtype = PSTK_U8};
+        CHECK_EQ(pstk__ops_check(list[i].ops, list[i].n, &view, NULL), 0);
+        CHECK_EQ(pstk__ops_prefix(list[i].ops, list[i].n), list[i].prefix);
+    }
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -391,6 +414,7 @@ int main(void)
         CASE(geometry_depends_on_each_part_of_the_key_and_on_nothing_else),
         CASE(wrong_lists_are_refused_with_the_operation_named),
         CASE(right_lists_are_taken_and_tell_their_size),
+        CASE(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture),
     };
     return RUN_CASES(cases);
 }

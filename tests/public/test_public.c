@@ -118,6 +118,55 @@ TEST(operations_are_plain_data)
     CHECK((float)normalize.params[3] == 0.4f && (float)normalize.params[4] == 0.1f);
     const struct pstk_op gray = pstk_grayscale(3);
     CHECK(gray.kind == PSTK_OP_GRAYSCALE && gray.channels == 3 && gray.params[0] == 0);
+    CHECK_EQ(pstk_flip_horizontal().kind, PSTK_OP_FLIP_HORIZONTAL);
+    const struct pstk_op part = pstk_resized_crop(1, 2, 3, 4, 5, 6);
+    CHECK(part.kind == PSTK_OP_RESIZED_CROP && part.height == 5 && part.width == 6);
+    CHECK(part.params[0] == 1 && part.params[1] == 2 && part.params[2] == 3 && part.params[3] == 4);
+}
+
+TEST(an_operation_applies_to_pixels_of_the_program)
+{
+    const uint8_t pixels[6] = {1, 2, 3, 4, 5, 6};
+    const struct pstk_shape shape = {.height = 2, .width = 3, .channels = 1};
+    const struct pstk_op flip = pstk_flip_horizontal(), random = pstk_random_flip(1);
+    const struct pstk_op outside = pstk_resized_crop(1, 0, 2, 3, 4, 4);
+    struct pstk_shape made = {0}, none = {0};
+    struct pstk_error err;
+    uint8_t out[16];
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk_op_apply(&flip, PSTK_KERNELS_AUTO, pixels, &shape, out, &made, &err), 0);
+    CHECK(made.height == 2 && made.width == 3 && made.channels == 1);
+    CHECK(out[0] == 3 && out[1] == 2 && out[2] == 1 && out[3] == 6 && out[5] == 4);
+    const struct pstk_op larger = pstk_resize(4, 4);
+    CHECK_EQ(pstk_op_apply(&larger, PSTK_KERNELS_C, pixels, &shape, NULL, &made, &err), 0);
+    CHECK(made.height == 4 && made.width == 4);
+    CHECK_EQ(pstk_op_apply(&outside, 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "must lie inside of the image, which has 2 x 3 pixels") != NULL);
+    CHECK_EQ(pstk_op_apply(&random, 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "(random flip); must be a fixed operation") != NULL);
+    CHECK_EQ(pstk_op_apply(&flip, 77, pixels, &shape, out, &made, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk_op_apply(&flip, 0, pixels, &none, out, &made, &err), PSTK_EINVAL);
+}
+
+TEST(what_is_drawn_for_a_sample_is_known_beforehand)
+{
+    const struct pstk_op ops[3] = {pstk_random_resized_crop(8, 8), pstk_random_flip(1),
+                                   pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD)};
+    const struct pstk_shape shape = {.height = 40, .width = 50, .channels = 3};
+    struct pstk_draw draw = {.size = sizeof draw, .seed = 3, .sample_id = 7};
+    struct pstk_op drawn[2], again[2];
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, NULL, 0, &err), 2);
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, drawn, 2, &err), 2);
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 1, &err), 2);
+    CHECK(drawn[0].kind == PSTK_OP_RESIZED_CROP && drawn[1].kind == PSTK_OP_FLIP_HORIZONTAL);
+    CHECK(memcmp(drawn[0].params, again[0].params, sizeof drawn[0].params) == 0);
+    draw.sample_id = 8;
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), 2);
+    CHECK(memcmp(drawn[0].params, again[0].params, sizeof drawn[0].params) != 0);
+    draw.size = 4;
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), PSTK_EINVAL);
 }
 
 TEST(enumerators_keep_their_numbers)
@@ -815,6 +864,8 @@ int main(void)
         CASE(a_new_error_says_that_nothing_is_known),
         CASE(dtypes_have_sizes_and_names_that_parse),
         CASE(operations_are_plain_data),
+        CASE(an_operation_applies_to_pixels_of_the_program),
+        CASE(what_is_drawn_for_a_sample_is_known_beforehand),
         CASE(enumerators_keep_their_numbers),
         CASE(crc32c_of_the_check_string_is_e3069283),
         CASE(a_list_is_built_and_read),

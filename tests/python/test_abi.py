@@ -11,7 +11,7 @@ import unittest
 from penstock import _c, ops
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include")
-HEADERS = ("types.h", "format.h", "machine.h", "order.h", "penstock.h", "share.h", "stats.h")
+HEADERS = ("types.h", "format.h", "machine.h", "ops.h", "order.h", "penstock.h", "share.h", "stats.h")
 CC = next((cc for cc in (os.environ.get("CC", "").split()[:1] or [""]) + ["cc", "gcc", "clang"]
            if cc and shutil.which(cc)), None)
 FUNCTION = re.compile(r"\bPSTK_API\b[^;{]*?\b(pstk_\w+)\s*\(", re.S)
@@ -99,7 +99,7 @@ class Abi(unittest.TestCase):
                     'printf("order %d\\n", PSTK_ORDER_VERSION);'])
         self.assertEqual((told["none"], _c.NONE), (1, 2**64 - 1))
         self.assertEqual(told["order"], _c.ORDER_VERSION)
-        text = header("types.h")
+        text = header("ops.h")
         for name, values in (("MEAN", ops.IMAGENET_MEAN), ("STD", ops.IMAGENET_STD)):
             told = re.search(r"PSTK_IMAGENET_%s \(\(const float\[3\]\)\{(.*?)\}" % name, text)[1]
             self.assertEqual(tuple(float(v.rstrip("f")) for v in told.split(", ")), values)

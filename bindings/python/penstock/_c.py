@@ -18,13 +18,13 @@ VERSION_MINOR = 1
 VERSION_PATCH = 0
 VERSION_NUMBER = 100
 NONE = 18446744073709551615
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 FORMAT_VERSION = 2
 MAX_FIELDS = 64
 MAX_DIMS = 8
 MAX_NAME = 64
 MAX_COLUMN_NAME = 80
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
 ORDER_VERSION = 1
 MAX_REPORTS = 8
 
@@ -83,15 +83,6 @@ ENCODING_NONE = 0
 ENCODING_JPEG = 1
 ENCODING_PNG = 2
 ENCODING_PIXELS = 3
-
-# enum pstk_op_kind
-OP_RANDOM_RESIZED_CROP = 1
-OP_RESIZE = 2
-OP_RESIZE_SHORTER = 3
-OP_CENTER_CROP = 4
-OP_RANDOM_FLIP = 5
-OP_NORMALIZE = 6
-OP_GRAYSCALE = 7
 
 # enum pstk_field_kind
 FIELD_BYTES = 1
@@ -154,6 +145,17 @@ KERNELS_AVX512 = 3
 # enum pstk_device_kind
 HOST = 0
 CUDA = 1
+
+# enum pstk_op_kind
+OP_RANDOM_RESIZED_CROP = 1
+OP_RESIZE = 2
+OP_RESIZE_SHORTER = 3
+OP_CENTER_CROP = 4
+OP_RANDOM_FLIP = 5
+OP_NORMALIZE = 6
+OP_GRAYSCALE = 7
+OP_RESIZED_CROP = 32
+OP_FLIP_HORIZONTAL = 33
 
 # enum pstk_order
 ORDER_FULL = 0
@@ -218,9 +220,6 @@ NAMES: dict[str, dict[str, int]] = {
     "layout": {"nhwc": NHWC, "nchw": NCHW},
     "encoding": {"none": ENCODING_NONE, "jpeg": ENCODING_JPEG, "png": ENCODING_PNG,
                  "pixels": ENCODING_PIXELS},
-    "op_kind": {"random_resized_crop": OP_RANDOM_RESIZED_CROP, "resize": OP_RESIZE,
-                "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
-                "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE},
     "field_kind": {"bytes": FIELD_BYTES, "utf8": FIELD_UTF8, "image": FIELD_IMAGE, "scalar": FIELD_SCALAR,
                    "ndarray": FIELD_NDARRAY, "mask": FIELD_MASK, "boxes": FIELD_BOXES,
                    "keypoints": FIELD_KEYPOINTS, "polygons": FIELD_POLYGONS, "rle": FIELD_RLE,
@@ -236,6 +235,10 @@ NAMES: dict[str, dict[str, int]] = {
                     "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
+    "op_kind": {"random_resized_crop": OP_RANDOM_RESIZED_CROP, "resize": OP_RESIZE,
+                "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
+                "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE,
+                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
@@ -267,24 +270,6 @@ class Error(Structure):
         ("shard", c_char * 256),
         ("message", c_char * 768),
     ]
-
-
-class Op(Structure):
-    pass
-
-
-Op._fields_ = [
-    ("kind", c_uint32),
-    ("flags", c_uint32),
-    ("width", c_uint32),
-    ("height", c_uint32),
-    ("params", c_double * 8),
-    ("children", POINTER(Op)),
-    ("n_children", c_uint32),
-    ("filter", c_uint32),
-    ("channels", c_uint32),
-    ("fill", c_uint8 * 4),
-]
 
 
 class Field(Structure):
@@ -542,6 +527,43 @@ class Ceilings(Structure):
     ]
 
 
+class Op(Structure):
+    pass
+
+
+Op._fields_ = [
+    ("kind", c_uint32),
+    ("flags", c_uint32),
+    ("width", c_uint32),
+    ("height", c_uint32),
+    ("params", c_double * 8),
+    ("children", POINTER(Op)),
+    ("n_children", c_uint32),
+    ("filter", c_uint32),
+    ("channels", c_uint32),
+    ("fill", c_uint8 * 4),
+]
+
+
+class Shape(Structure):
+    _fields_ = [
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("channels", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class Draw(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("random_group", c_uint32),
+        ("seed", c_uint64),
+        ("epoch", c_uint64),
+        ("sample_id", c_uint64),
+    ]
+
+
 class OrderSettings(Structure):
     _fields_ = [
         ("size", c_uint32),
@@ -786,15 +808,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_dtype_size": (c_uint32, [c_uint32]),
     "pstk_dtype_name": (c_char_p, [c_uint32]),
     "pstk_dtype_parse": (c_uint32, [c_char_p]),
-    "pstk_random_resized_crop": (Op, [c_uint32, c_uint32]),
-    "pstk_random_resized_crop_range": (Op, [c_uint32, c_uint32, c_double, c_double, c_double, c_double]),
-    "pstk_resize": (Op, [c_uint32, c_uint32]),
-    "pstk_resize_shorter": (Op, [c_uint32]),
-    "pstk_center_crop": (Op, [c_uint32, c_uint32]),
-    "pstk_random_flip": (Op, [c_double]),
-    "pstk_grayscale": (Op, [c_uint32]),
-    "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
-    "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
     "pstk_writer_settings_init": (None, [POINTER(WriterSettings), c_uint32]),
     "pstk_writer_open": (c_int, [POINTER(c_void_p), POINTER(WriterSettings), POINTER(Error)]),
     "pstk_writer_add": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Error)]),
@@ -844,6 +857,21 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
                                     POINTER(Error)]),
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
+    "pstk_random_resized_crop": (Op, [c_uint32, c_uint32]),
+    "pstk_random_resized_crop_range": (Op, [c_uint32, c_uint32, c_double, c_double, c_double, c_double]),
+    "pstk_resize": (Op, [c_uint32, c_uint32]),
+    "pstk_resize_shorter": (Op, [c_uint32]),
+    "pstk_center_crop": (Op, [c_uint32, c_uint32]),
+    "pstk_random_flip": (Op, [c_double]),
+    "pstk_flip_horizontal": (Op, []),
+    "pstk_resized_crop": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
+    "pstk_grayscale": (Op, [c_uint32]),
+    "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
+    "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
+    "pstk_ops_draw": (c_int, [POINTER(Op), c_uint32, POINTER(Shape), POINTER(Draw), POINTER(Op), c_uint32,
+                              POINTER(Error)]),
+    "pstk_op_apply": (c_int, [POINTER(Op), c_uint32, c_void_p, POINTER(Shape), c_void_p, POINTER(Shape),
+                              POINTER(Error)]),
     "pstk_order_n_batches": (c_uint64, [POINTER(OrderSettings), c_uint64]),
     "pstk_order_batch": (c_int64, [POINTER(OrderSettings), c_uint64, POINTER(c_uint64)]),
     "pstk_share_open": (c_int, [POINTER(c_void_p), POINTER(POINTER(Batch)), c_void_p, POINTER(Error)]),

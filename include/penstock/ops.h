@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/ops.h - operations on images: what a loader's outputs apply, and what a program may
+ * apply to pixels of its own. For given parameters, pixels are those of Pillow 12.1.
+ */
+#ifndef PENSTOCK_OPS_H
+#define PENSTOCK_OPS_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- operations ---------------------------------------------------------------------------- */
+
+enum pstk_op_kind {
+    PSTK_OP_RANDOM_RESIZED_CROP = 1,
+    /* to exactly width x height */
+    PSTK_OP_RESIZE = 2,
+    /* the shorter side to `width` pixels; the aspect ratio stays */
+    PSTK_OP_RESIZE_SHORTER = 3,
+    PSTK_OP_CENTER_CROP = 4,
+    /* horizontal */
+    PSTK_OP_RANDOM_FLIP = 5,
+    PSTK_OP_NORMALIZE = 6,
+    PSTK_OP_GRAYSCALE = 7,
+
+    /* Operations that the random ones draw; a list may have them, too. */
+
+    /* a part of the image, resized */
+    PSTK_OP_RESIZED_CROP = 32,
+    /* left and right change places */
+    PSTK_OP_FLIP_HORIZONTAL = 33,
+};
+
+/*
+ * One operation, plain data. An operation is fixed or random: the parameters of a fixed one say all
+ * that it does; a random one draws fixed ones for each sample. The functions below fill it; a
+ * program may fill it itself. params, by kind: RANDOM_RESIZED_CROP  scale min, scale max (fractions
+ * of the area), ratio min, ratio max (w/h) RANDOM_FLIP          probability, 0 to 1 RESIZED_CROP
+ * top, left, height, width of the part, whole pixels NORMALIZE            mean of each channel,
+ * then deviation of each, all as fractions of 255 others               none No operation of this
+ * version takes children, a filter or a fill.
+ */
+struct pstk_op {
+    /* enum pstk_op_kind */
+    uint32_t kind;
+    /* must be 0 */
+    uint32_t flags;
+    /* pixels */
+    uint32_t width;
+    /* pixels */
+    uint32_t height;
+    /* the unused ones are 0 */
+    double params[8];
+
+    /* n_children operations that a policy chooses among; NULL: none. copies */
+    const struct pstk_op *children;
+    uint32_t n_children;
+    /* of a resize; 0: bilinear */
+    uint32_t filter;
+    /* NORMALIZE: channels of the images, 1, 3 or 4; 0: 3. GRAYSCALE: channels of the result.
+     * others: 0 */
+    uint32_t channels;
+    /* of pixels that the image lacks, one value per channel; 0: black */
+    uint8_t fill[4];
+};
+
+#define PSTK_IMAGENET_MEAN ((const float[3]){0.485f, 0.456f, 0.406f})
+#define PSTK_IMAGENET_STD ((const float[3]){0.229f, 0.224f, 0.225f})
+
+/* Crop a random part and resize it: torchvision.transforms.RandomResizedCrop with its defaults,
+ * scale (0.08, 1) and ratio (3/4, 4/3), bilinear with antialiasing. */
+PSTK_API struct pstk_op pstk_random_resized_crop(uint32_t height, uint32_t width);
+/* The same with the caller's scale and ratio. */
+PSTK_API struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t width,
+                                                       double scale_min, double scale_max,
+                                                       double ratio_min, double ratio_max);
+/* Resize: torchvision.transforms.Resize((height, width)), bilinear with antialiasing, to the pixels
+ * that Pillow gives. */
+PSTK_API struct pstk_op pstk_resize(uint32_t height, uint32_t width);
+/* Resize the shorter side to `side`: torchvision.transforms.Resize(side). */
+PSTK_API struct pstk_op pstk_resize_shorter(uint32_t side);
+/* Crop the centre: torchvision.transforms.CenterCrop((height, width)). A smaller image is padded
+ * with 0. */
+PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);
+/* Flip horizontally with this probability. */
+PSTK_API struct pstk_op pstk_random_flip(double probability);
+/* Flip horizontally, always. */
+PSTK_API struct pstk_op pstk_flip_horizontal(void);
+/* Cut out the part of height x width at (top, left), whole pixels, and resize it:
+ * torchvision.transforms.functional.resized_crop. It is drawn by random resized crops; a list does
+ * not have it. */
+PSTK_API struct pstk_op pstk_resized_crop(uint32_t top, uint32_t left, uint32_t height,
+                                          uint32_t width, uint32_t to_height, uint32_t to_width);
+/* Make gray: torchvision.transforms.Grayscale(channels) of PIL images, with Pillow's luma.
+ * `channels`: 1, or 3 equal ones. May stand anywhere before normalise. */
+PSTK_API struct pstk_op pstk_grayscale(uint32_t channels);
+/* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
+ * floats each, copies. */
+PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);
+/* The same for images of `channels` channels, 1, 3 or 4: as many floats each. */
+PSTK_API struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean,
+                                                const float *deviation);
+
+/* ---- on pixels of the program ------------------------------------------------------------- */
+
+/* The shape of u8 pixels in rows without gaps. */
+struct pstk_shape {
+    /* pixels, 1 to 65535 */
+    uint32_t height;
+    /* pixels, 1 to 65535 */
+    uint32_t width;
+    /* 1 gray, 3 RGB, 4 RGBA */
+    uint32_t channels;
+    /* must be 0 */
+    uint32_t reserved;
+};
+
+/* The sample that random operations draw for. */
+struct pstk_draw {
+    /* sizeof(struct pstk_draw), set by the caller */
+    uint32_t size;
+    /* struct pstk_output.random_group */
+    uint32_t random_group;
+    uint64_t seed;
+    uint64_t epoch;
+    uint64_t sample_id;
+};
+
+/* Draw what a list of operations does to one sample: fixed operations, each of which pstk_op_apply
+ * takes. They are those that a loader with this seed and list applies to an image of this shape.
+ * NORMALIZE is left out: it makes no u8 pixels. Returns their number, and writes at most `capacity`
+ * of them to `drawn`, which may be NULL if that is 0; negative: an error. All pointers: borrows.
+ * EINVAL, ENOTSUP: as pstk_open. */
+PSTK_API int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops,
+                           const struct pstk_shape *shape, const struct pstk_draw *draw,
+                           struct pstk_op *drawn, uint32_t capacity, struct pstk_error *err);
+
+/* Apply a fixed operation to pixels. Sets *out_shape to the shape of the result, and writes it to
+ * `out`, in other memory, unless that is NULL. `kernels`: enum pstk_kernels. All pointers: borrows.
+ * EINVAL: a wrong parameter, a random operation, or a part outside of the image. ENOTSUP: these
+ * kernels do not run here. EFBIG: the result is too large. */
+PSTK_API int pstk_op_apply(const struct pstk_op *op, uint32_t kernels, const void *pixels,
+                           const struct pstk_shape *shape, void *out, struct pstk_shape *out_shape,
+                           struct pstk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "augment/canvas.h"
+
+int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant)
+{
+    kernels->pixel = pstk__pixel_kernels(variant);
+    return kernels->pixel != NULL;
+}
+
+/* Whether the picture after the op fits the memory. */
+static int fits(const struct pstk__canvas *canvas, const struct pstk_op *op)
+{
+    const struct pstk__picture *picture = &canvas->picture;
+    const struct pstk__view before = {
+        .width = picture->width, .height = picture->height, .channels = picture->channels};
+    const struct pstk__view after = pstk__op_view(op, &before);
+    return pstk__picture_room((uint64_t)after.width * after.height, after.channels) <= canvas->room;
+}
+
+int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n)
+{
+    const size_t mark = canvas->arena->used;
+    int rc = 0;
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        rc = fits(canvas, &ops[i]) ? pstk__op_entry(ops[i].kind)->change(&ops[i], canvas)
+                                   : PSTK_EFBIG;
+        pstk__arena_reset(canvas->arena, mark);
+    }
+    return rc;
+}
+
+struct pstk__picture pstk__canvas_spare(const struct pstk__canvas *canvas, uint32_t width,
+                                        uint32_t height, uint32_t channels)
+{
+    return (struct pstk__picture){
+        .pixels = canvas->spare, .width = width, .height = height, .channels = channels};
+}
+
+void pstk__canvas_swap(struct pstk__canvas *canvas, const struct pstk__picture *filled)
+{
+    canvas->spare = canvas->picture.pixels;
+    canvas->picture = *filled;
+}
+
+int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *part, uint32_t width,
+                        uint32_t height)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__box box = part ? *part : (struct pstk__box){0, 0, in->width, in->height};
+    if ((uint64_t)box.left + box.width > in->width || (uint64_t)box.top + box.height > in->height)
+        return PSTK_EINVAL;
+    const struct pstk__picture out = pstk__canvas_spare(canvas, width, height, in->channels);
+    const struct pstk__resize_config config = {
+        .channels = in->channels,
+        .in_width = box.width,
+        .in_height = box.height,
+        .out_width = width,
+        .out_height = height,
+        .window = {0, 0, width, height},
+        .finish = {.channels = in->channels, .dtype = PSTK_U8, .layout = PSTK_NHWC, .width = width},
+        .out = out.pixels,
+        .out_stride = (uint64_t)width * in->channels,
+    };
+    struct pstk__resize resize;
+    const int rc = pstk__resize_begin(&resize, canvas->arena, canvas->kernels->pixel, &config);
+    if (rc < 0)
+        return rc;
+    const uint64_t stride = (uint64_t)in->width * in->channels;
+    pstk__resize_rows(&resize,
+                      in->pixels + (box.top + resize.y.begin) * stride +
+                          (size_t)(box.left + resize.x.begin) * in->channels,
+                      stride, resize.y.end - resize.y.begin);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct pstk__canvas_bounds pstk__canvas_bounds_of(const struct pstk_op *ops, uint32_t begin,
+                                                  uint32_t end, struct pstk__largest largest,
+                                                  struct pstk__view view)
+{
+    struct pstk__canvas_bounds bounds = {.room =
+                                             pstk__picture_room(largest.n_pixels, view.channels)};
+    for (uint32_t i = begin; i < end; i++) {
+        const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
+        if (entry->scratch)
+            bounds.scratch =
+                max_u64(bounds.scratch, entry->scratch(&ops[i], &largest, view.channels));
+        view = pstk__op_view(&ops[i], &view);
+        largest = pstk__op_largest(&ops[i], &view, largest);
+        bounds.room = max_u64(bounds.room, pstk__picture_room(largest.n_pixels, view.channels));
+    }
+    return bounds;
+}

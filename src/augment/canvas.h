@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * canvas: the picture of one output of one sample, changed by one fixed op after the other, and the
+ * memory that they use. One thread.
+ */
+#ifndef PSTK_CANVAS_H
+#define PSTK_CANVAS_H
+
+#include "augment/op.h"
+#include "picture/picture.h"
+
+/* The kernels that ops use, all of one variant. */
+struct pstk__canvas_kernels {
+    const struct pstk__pixel_kernels *pixel;
+};
+
+struct pstk__canvas {
+    const struct pstk__canvas_kernels *kernels; /* borrowed */
+    struct pstk__arena *arena;                  /* borrowed; scratch of one op at a time */
+    struct pstk__picture picture;               /* as the ops so far left it */
+    uint64_t room;                              /* bytes of the picture's memory */
+    uint8_t *spare; /* as large as the picture's memory: where ops that do not work in place write
+                     */
+};
+
+/* The kernels of a variant (AUTO: the best that this CPU runs). 0: this build or CPU lacks them. */
+int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant);
+/* Change the picture by n fixed ops. 0, ENOMEM: the arena has no room, or EFBIG: an op would make a
+ * picture that is too large for the memory that the bounds of its list foresee. */
+int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n);
+/* Return a picture of this size in the spare memory, for an op to fill. */
+struct pstk__picture pstk__canvas_spare(const struct pstk__canvas *canvas, uint32_t width,
+                                        uint32_t height, uint32_t channels);
+/* Make the filled spare the picture, and the picture's memory the spare. */
+void pstk__canvas_swap(struct pstk__canvas *canvas, const struct pstk__picture *filled);
+/* Resize a part of the picture, NULL: all of it. 0, ENOMEM, or EINVAL: the part is not inside. */
+int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *part, uint32_t width,
+                        uint32_t height);
+
+/* The sizes of a canvas that ops [begin, end) of a list run on. */
+struct pstk__canvas_bounds {
+    uint64_t room;    /* bytes of the picture's memory, and of the spare's */
+    uint64_t scratch; /* arena bytes of one op, at most */
+};
+/* Compute them, for pictures that are at most `largest` with the view `view` before the first op.
+ */
+struct pstk__canvas_bounds pstk__canvas_bounds_of(const struct pstk_op *ops, uint32_t begin,
+                                                  uint32_t end, struct pstk__largest largest,
+                                                  struct pstk__view view);
+
+#endif

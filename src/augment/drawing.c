@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "augment/drawing.h"
+
+uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
+        most += entry->most ? entry->most(&ops[i]) : 1;
+    }
+    return most;
+}
+
+void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op)
+{
+    drawing->ops[drawing->n++] = *op;
+    drawing->view = pstk__op_view(op, &drawing->view);
+}
+
+void pstk__drawing_add_drawn(struct pstk__drawing *drawing, const struct pstk_op *op,
+                             struct pstk__random *r)
+{
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    if (entry->draw)
+        entry->draw(op, r, drawing);
+    else if (!(entry->effects & PSTK__FINISHES))
+        pstk__drawing_add(drawing, op);
+}
+
+void pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
+                    uint32_t end, struct pstk__random_key key)
+{
+    for (uint32_t i = begin; i < end; i++) {
+        struct pstk__random r;
+        key.op = i;
+        pstk__random_init(&r, &key);
+        pstk__drawing_add_drawn(drawing, &ops[i], &r);
+    }
+}
+
+void pstk__geometry_fold(struct pstk__geometry *g, const struct pstk_op *ops, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
+        if (entry->fold)
+            entry->fold(&ops[i], g);
+    }
+}

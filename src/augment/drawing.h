@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drawing: the fixed ops that a list of ops does to one sample. A function of the list, the size of
+ * the image and the random key: the same for any thread, and for every output of a random group
+ * that has the same list. Pure.
+ */
+#ifndef PSTK_DRAWING_H
+#define PSTK_DRAWING_H
+
+#include "augment/op.h"
+
+struct pstk__drawing {
+    struct pstk_op *ops; /* borrowed: room for pstk__ops_most; children and flags are 0 */
+    uint32_t n;
+    struct pstk__view view; /* of the sample, after these ops; its size is never 0 */
+};
+
+/* Return the most fixed ops that n ops draw for one sample. */
+uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n);
+/* Draw for ops [begin, end) of a list, and append. drawing->view is that after op begin - 1. key.op
+ * is set to the index of each op. */
+void pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
+                    uint32_t end, struct pstk__random_key key);
+/* Append a fixed op: called by the entries' draw. */
+void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op);
+/* Append what an op draws from r, or the op itself if it is fixed. */
+void pstk__drawing_add_drawn(struct pstk__drawing *drawing, const struct pstk_op *op,
+                             struct pstk__random *r);
+/* Fold the drawn ops of a prefix, in order, into the geometry. */
+void pstk__geometry_fold(struct pstk__geometry *g, const struct pstk_op *ops, uint32_t n);
+
+#endif
