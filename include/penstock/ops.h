@@ -14,34 +14,76 @@ extern "C" {
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
+/*
+ * The kind of an operation. It is fixed or random: the parameters of a fixed one say all that it
+ * does; a random one draws fixed ones for each sample. The comments name params[0], params[1] and
+ * so on; a kind without them has none.
+ */
 enum pstk_op_kind {
+    /* a random part, resized. Scale min, scale max (fractions of the area), ratio min, ratio max
+     * (width / height) */
     PSTK_OP_RANDOM_RESIZED_CROP = 1,
     /* to exactly width x height */
     PSTK_OP_RESIZE = 2,
     /* the shorter side to `width` pixels; the aspect ratio stays */
     PSTK_OP_RESIZE_SHORTER = 3,
     PSTK_OP_CENTER_CROP = 4,
-    /* horizontal */
+    /* horizontal. Probability, 0 to 1 */
     PSTK_OP_RANDOM_FLIP = 5,
+    /* mean of each channel, then deviation of each, all as fractions of 255 */
     PSTK_OP_NORMALIZE = 6,
     PSTK_OP_GRAYSCALE = 7,
+    /* brightness, contrast, saturation and hue, in a random order. Least and greatest factor of
+     * each of the first three, 0 to 1e6; least and greatest hue, -0.5 to 0.5. A range of only 1
+     * (hue: 0) leaves its adjustment out */
+    PSTK_OP_COLOR_JITTER = 8,
+    /* all children, or none. Probability, 0 to 1 */
+    PSTK_OP_RANDOM_APPLY = 9,
+    /* one child. Weight of each of at most 12 children; all 0: they are equally likely */
+    PSTK_OP_RANDOM_CHOICE = 10,
+    /* all children, in a random order */
+    PSTK_OP_RANDOM_ORDER = 11,
 
-    /* Operations that the random ones draw; a list may have them, too. */
+    /* Fixed geometry, which random operations draw. */
 
-    /* a part of the image, resized */
+    /* a part of the image, resized to width x height. Top, left, height, width of the part */
     PSTK_OP_RESIZED_CROP = 32,
     /* left and right change places */
     PSTK_OP_FLIP_HORIZONTAL = 33,
+
+    /* Fixed colours: torchvision.transforms.functional's, of PIL images. */
+
+    /* factor, 0 to 1e6; 1 changes nothing */
+    PSTK_OP_BRIGHTNESS = 64,
+    /* factor, 0 to 1e6; 1 changes nothing */
+    PSTK_OP_CONTRAST = 65,
+    /* factor, 0 to 1e6; 1 changes nothing */
+    PSTK_OP_SATURATION = 66,
+    /* factor, 0 to 1e6; 1 changes nothing */
+    PSTK_OP_SHARPNESS = 67,
+    /* part of a turn, -0.5 to 0.5 */
+    PSTK_OP_HUE = 68,
+    /* gamma and gain, 0 to 1e6 */
+    PSTK_OP_GAMMA = 69,
+    PSTK_OP_INVERT = 70,
+    /* upper bits that stay, 0 to 8 */
+    PSTK_OP_POSTERIZE = 71,
+    /* threshold, 0 to 256; bytes from there on are inverted */
+    PSTK_OP_SOLARIZE = 72,
+    /* timm's. What is added, -255 to 255, to bytes below a threshold, 0 to 256 */
+    PSTK_OP_SOLARIZE_ADD = 73,
+    PSTK_OP_AUTOCONTRAST = 74,
+    PSTK_OP_EQUALIZE = 75,
+    /* for each of three channels the one that it becomes, 0 to 2 */
+    PSTK_OP_PERMUTE_CHANNELS = 76,
 };
 
+#define PSTK_MAX_OP_PARAMS 12
+
 /*
- * One operation, plain data. An operation is fixed or random: the parameters of a fixed one say all
- * that it does; a random one draws fixed ones for each sample. The functions below fill it; a
- * program may fill it itself. params, by kind: RANDOM_RESIZED_CROP  scale min, scale max (fractions
- * of the area), ratio min, ratio max (w/h) RANDOM_FLIP          probability, 0 to 1 RESIZED_CROP
- * top, left, height, width of the part, whole pixels NORMALIZE            mean of each channel,
- * then deviation of each, all as fractions of 255 others               none No operation of this
- * version takes children, a filter or a fill.
+ * One operation, plain data. The functions below fill it; a program may fill it itself. Children
+ * keep the size and the channels of the image. No operation of this version takes a filter or a
+ * fill.
  */
 struct pstk_op {
     /* enum pstk_op_kind */
@@ -53,9 +95,9 @@ struct pstk_op {
     /* pixels */
     uint32_t height;
     /* the unused ones are 0 */
-    double params[8];
+    double params[PSTK_MAX_OP_PARAMS];
 
-    /* n_children operations that a policy chooses among; NULL: none. copies */
+    /* n_children operations that this one draws; NULL: none. copies */
     const struct pstk_op *children;
     uint32_t n_children;
     /* of a resize; 0: bilinear */
@@ -97,6 +139,22 @@ PSTK_API struct pstk_op pstk_resized_crop(uint32_t top, uint32_t left, uint32_t 
 /* Make gray: torchvision.transforms.Grayscale(channels) of PIL images, with Pillow's luma.
  * `channels`: 1, or 3 equal ones. May stand anywhere before normalise. */
 PSTK_API struct pstk_op pstk_grayscale(uint32_t channels);
+/* Adjust colours: `kind` is BRIGHTNESS, CONTRAST, SATURATION, SHARPNESS, HUE, POSTERIZE or
+ * SOLARIZE, `value` its parameter; 0 for INVERT, AUTOCONTRAST and EQUALIZE. For other kinds set
+ * params. */
+PSTK_API struct pstk_op pstk_adjust(uint32_t kind, double value);
+/* Adjust brightness, contrast, saturation and hue by random factors, in a random order:
+ * torchvision.transforms.ColorJitter with four numbers. Factors are from max(0, 1 - x) to 1 + x,
+ * hue from -hue to hue; 0 leaves an adjustment out. For other ranges set params. */
+PSTK_API struct pstk_op pstk_color_jitter(double brightness, double contrast, double saturation,
+                                          double hue);
+/* Apply all children with this probability, else none: torchvision.transforms.RandomApply. */
+PSTK_API struct pstk_op pstk_random_apply(const struct pstk_op *children, uint32_t n_children,
+                                          double probability);
+/* Apply one child: torchvision.transforms.RandomChoice. For weights set params. */
+PSTK_API struct pstk_op pstk_random_choice(const struct pstk_op *children, uint32_t n_children);
+/* Apply all children in a random order: torchvision.transforms.RandomOrder. */
+PSTK_API struct pstk_op pstk_random_order(const struct pstk_op *children, uint32_t n_children);
 /* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
  * floats each, copies. */
 PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);

@@ -69,7 +69,7 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
 static int check_fixed(const struct pstk_op *op, const struct pstk__op_entry *entry,
                        const struct pstk_shape *shape, struct pstk_error *err)
 {
-    if (!entry || !entry->change)
+    if (!entry || (!entry->change && !entry->table))
         return FAIL(PSTK_EINVAL, "op.kind: value is %u (%s); must be a fixed operation on pixels",
                     op->kind, entry ? entry->name : "unknown");
     int rc = entry->check(op, err);

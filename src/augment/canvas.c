@@ -4,7 +4,8 @@
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant)
 {
     kernels->pixel = pstk__pixel_kernels(variant);
-    return kernels->pixel != NULL;
+    kernels->colour = pstk__colour_kernels(variant);
+    return kernels->pixel && kernels->colour;
 }
 
 /* Whether the picture after the op fits the memory. */
@@ -17,16 +18,49 @@ static int fits(const struct pstk__canvas *canvas, const struct pstk_op *op)
     return pstk__picture_room((uint64_t)after.width * after.height, after.channels) <= canvas->room;
 }
 
+/* Apply the table that waits. */
+static void apply_table(struct pstk__canvas *canvas)
+{
+    if (canvas->has_table)
+        pstk__colour_apply(canvas->kernels->colour, &canvas->picture, &canvas->table);
+    canvas->has_table = 0;
+}
+
+static void add_table(struct pstk__canvas *canvas, const struct pstk_op *op)
+{
+    struct pstk__colour_table next;
+    struct pstk__colour_table *table = canvas->has_table ? &next : &canvas->table;
+    pstk__op_entry(op->kind)->table(op, table);
+    if (canvas->has_table)
+        pstk__colour_table_then(&canvas->table, &next);
+    canvas->has_table = 1;
+}
+
+static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
+{
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const size_t mark = canvas->arena->used;
+    if (!fits(canvas, op))
+        return PSTK_EFBIG;
+    if (entry->table) {
+        add_table(canvas, op);
+        return 0;
+    }
+    apply_table(canvas);
+    const int rc = entry->change(op, canvas);
+    pstk__arena_reset(canvas->arena, mark);
+    return rc;
+}
+
 int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n)
 {
-    const size_t mark = canvas->arena->used;
-    int rc = 0;
-    for (uint32_t i = 0; i < n && rc == 0; i++) {
-        rc = fits(canvas, &ops[i]) ? pstk__op_entry(ops[i].kind)->change(&ops[i], canvas)
-                                   : PSTK_EFBIG;
-        pstk__arena_reset(canvas->arena, mark);
+    for (uint32_t i = 0; i < n; i++) {
+        const int rc = run_one(canvas, &ops[i]);
+        if (rc < 0)
+            return rc;
     }
-    return rc;
+    apply_table(canvas);
+    return 0;
 }
 
 struct pstk__picture pstk__canvas_spare(const struct pstk__canvas *canvas, uint32_t width,

@@ -7,11 +7,13 @@
 #define PSTK_CANVAS_H
 
 #include "augment/op.h"
-#include "picture/picture.h"
+#include "picture/colour.h"
+#include "picture/colour_table.h"
 
 /* The kernels that ops use, all of one variant. */
 struct pstk__canvas_kernels {
     const struct pstk__pixel_kernels *pixel;
+    const struct pstk__colour_kernels *colour;
 };
 
 struct pstk__canvas {
@@ -19,10 +21,16 @@ struct pstk__canvas {
     struct pstk__arena *arena;                  /* borrowed; scratch of one op at a time */
     struct pstk__picture picture;               /* as the ops so far left it */
     uint64_t room;                              /* bytes of the picture's memory */
+    uint32_t has_table;                         /* 1: the table waits to be applied */
+    struct pstk__colour_table table;
     uint8_t *spare; /* as large as the picture's memory: where ops that do not work in place write
                      */
 };
 
+/*
+ * Begin: kernels, arena, picture, room and spare are set, the rest is 0. Tables of neighbouring ops
+ * are folded into one, which waits until an op needs the pixels.
+ */
 /* The kernels of a variant (AUTO: the best that this CPU runs). 0: this build or CPU lacks them. */
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant);
 /* Change the picture by n fixed ops. 0, ENOMEM: the arena has no room, or EFBIG: an op would make a

@@ -15,6 +15,23 @@
     X(resized_crop)                                                                                \
     X(flip_horizontal)                                                                             \
     X(grayscale)                                                                                   \
+    X(brightness)                                                                                  \
+    X(contrast)                                                                                    \
+    X(saturation)                                                                                  \
+    X(sharpness)                                                                                   \
+    X(hue)                                                                                         \
+    X(gamma)                                                                                       \
+    X(invert)                                                                                      \
+    X(posterize)                                                                                   \
+    X(solarize)                                                                                    \
+    X(solarize_add)                                                                                \
+    X(autocontrast)                                                                                \
+    X(equalize)                                                                                    \
+    X(permute_channels)                                                                            \
+    X(color_jitter)                                                                                \
+    X(random_apply)                                                                                \
+    X(random_choice)                                                                               \
+    X(random_order)                                                                                \
     X(normalize)
 
 #define X(name) extern const struct pstk__op_entry pstk__op_##name;
@@ -125,34 +142,67 @@ static int check_finish(int is_last, const struct pstk__view *view, struct pstk_
     return 0;
 }
 
-/* Check an op and set the view after it. */
-static int check_op(const struct pstk_op *op, const struct pstk__op_entry *entry, int is_last,
-                    struct pstk__view *view, struct pstk_error *err)
+/* Put "ops[j] (name): " before a message. */
+static int named(int code, const char *list, uint32_t j, const char *name,
+                 const struct pstk_error *inner, struct pstk_error *err)
 {
-    int rc = 0;
+    return pstk__fail(err, code, PSTK_STAGE_OPEN, "%s[%u] (%s): %.400s", list, j, name,
+                      inner->message);
+}
+
+static int check_op(const struct pstk_op *op, int is_last, uint32_t depth, struct pstk__view *view,
+                    struct pstk_error *err);
+
+/* Check the children of an op. Whichever are drawn, in whatever order, the view stays the same. */
+static int check_children(const struct pstk_op *op, uint32_t depth, const struct pstk__view *view,
+                          struct pstk_error *err)
+{
+    struct pstk_error inner;
+    pstk_error_init(&inner, sizeof inner);
+    for (uint32_t j = 0; j < op->n_children; j++) {
+        struct pstk__view after = *view;
+        const struct pstk__op_entry *entry = pstk__op_entry(op->children[j].kind);
+        const char *name = entry ? entry->name : "unknown";
+        const int rc = check_op(&op->children[j], 0, depth + 1, &after, &inner);
+        if (rc < 0)
+            return named(rc, "children", j, name, &inner, err);
+        if (entry->size || after.channels != view->channels)
+            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                              "children[%u] (%s): it changes the size or the channels, so that "
+                              "images would differ; put it before or after",
+                              j, name);
+    }
+    return 0;
+}
+
+/* Check an op and set the view after it. depth: of parents. */
+static int check_op(const struct pstk_op *op, int is_last, uint32_t depth, struct pstk__view *view,
+                    struct pstk_error *err)
+{
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    if (!entry)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "kind: value is %u; must be a kind that this version knows", op->kind);
     if (entry->effects & PSTK__KNOWS_IMAGE)
-        rc = pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                        "its parameters belong to one image; lists have operations that fit all of "
-                        "them (pstk_op_apply takes this one)");
-    if (rc == 0)
-        rc = entry->check(op, err);
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "its parameters belong to one image; lists have operations that fit all "
+                          "of them (pstk_op_apply takes this one)");
+    if (depth > PSTK__MAX_OP_DEPTH)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "it has more than %u parents, one inside the other", PSTK__MAX_OP_DEPTH);
+    int rc = entry->check(op, err);
     if (rc == 0)
         rc = pstk__op_check_members(op, entry->uses, err);
     if (rc == 0 && entry->effects & PSTK__FINISHES)
         rc = check_finish(is_last, view, err);
     if (rc == 0 && entry->channels)
         rc = entry->channels(op, view->channels, err);
+    if (rc >= 0 && entry->uses & PSTK__USES_CHILDREN)
+        rc = check_children(op, depth, view, err);
     if (rc < 0)
         return rc;
     *view = pstk__op_view(op, view);
     return 0;
-}
-
-/* Put "ops[j] (name): " before a message. */
-static int named(int code, uint32_t j, const char *name, const struct pstk_error *inner,
-                 struct pstk_error *err)
-{
-    return pstk__fail(err, code, PSTK_STAGE_OPEN, "ops[%u] (%s): %.500s", j, name, inner->message);
 }
 
 int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
@@ -162,13 +212,11 @@ int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *vi
     pstk_error_init(&inner, sizeof inner);
     for (uint32_t j = 0; j < n; j++) {
         const struct pstk__op_entry *entry = pstk__op_entry(ops[j].kind);
-        if (!entry)
-            return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                              "ops[%u].kind: value is %u; must be a kind that this version knows",
-                              j, ops[j].kind);
-        const int rc = check_op(&ops[j], entry, j + 1 == n, view, &inner);
+        const int rc = check_op(&ops[j], j + 1 == n, 0, view, &inner);
+        if (rc < 0 && !entry)
+            return pstk__fail(err, rc, PSTK_STAGE_OPEN, "ops[%u].%.400s", j, inner.message);
         if (rc < 0)
-            return named(rc, j, entry->name, &inner, err);
+            return named(rc, "ops", j, entry->name, &inner, err);
     }
     if (view->width == 0 || view->height == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,

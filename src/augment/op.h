@@ -19,6 +19,7 @@
 #include <penstock/ops.h>
 
 struct pstk__canvas;
+struct pstk__colour_table;
 struct pstk__drawing;
 
 /* What an op does to an image; one bit or more. */
@@ -93,7 +94,10 @@ struct pstk__op_entry {
 
     /* After the prefix. */
 
-    /* Fixed ops except those that FINISH: change the picture. 0, or ENOMEM. */
+    /* Fixed ops that map each byte of a channel by itself: fill the table. */
+    void (*table)(const struct pstk_op *op, struct pstk__colour_table *table);
+    /* Other fixed ops except those that FINISH: change the picture. 0, ENOMEM, EFBIG: the picture
+     * would be too large, or EINVAL: the image lacks the part that the op names. */
     int (*change)(const struct pstk_op *op, struct pstk__canvas *canvas);
     /* The most arena bytes of change, or of any change that the op draws. NULL: 0. */
     uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,
@@ -102,6 +106,8 @@ struct pstk__op_entry {
     /* FINISHES: set the normalisation. */
     void (*finish)(const struct pstk_op *op, struct pstk__normalisation *n);
 };
+
+#define PSTK__MAX_OP_DEPTH 8u /* of children in children */
 
 /* The entry of a kind, NULL when unknown. */
 const struct pstk__op_entry *pstk__op_entry(uint32_t kind);

@@ -87,6 +87,15 @@ uint64_t pstk__random_below(struct pstk__random *r, uint64_t n)
     return (uint64_t)(product >> 64);
 }
 
+void pstk__random_order(struct pstk__random *r, uint32_t *order, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t at = (uint32_t)pstk__random_below(r, i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+}
+
 uint64_t pstk__mix64(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;

@@ -39,6 +39,8 @@ double pstk__random_unit(struct pstk__random *r);
 double pstk__random_uniform(struct pstk__random *r, double lo, double hi);
 /* Uniform in [0, n), n >= 1, without bias. */
 uint64_t pstk__random_below(struct pstk__random *r, uint64_t n);
+/* Fill `order` with 0 to n - 1 in a uniformly random order, n >= 1 (Fisher and Yates). */
+void pstk__random_order(struct pstk__random *r, uint32_t *order, uint32_t n);
 
 /* Mix a 64-bit word (the finaliser of SplitMix64). */
 uint64_t pstk__mix64(uint64_t x);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+#define MAX_OPS 64u                                 /* of one list, and children of one */
 #define NAMES_SIZE 400                              /* bytes of the list of fields in a message */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
@@ -34,28 +35,82 @@ static int element_copy(void *out, size_t out_size, const void *in, size_t size)
     return 1;
 }
 
+/* Children that ops_copy_list made. */
+static struct pstk_op *owned_children(const struct pstk_op *op)
+{
+    return (struct pstk_op *)(uintptr_t)op->children;
+}
+
+static void ops_free(struct pstk_op *ops, uint32_t n)
+{
+    for (uint32_t j = 0; ops && j < n; j++)
+        ops_free(owned_children(&ops[j]), ops[j].n_children);
+    free(ops);
+}
+
+static int ops_copy_list(struct pstk_op **out, const void *from, uint32_t n, uint32_t op_size,
+                         uint32_t depth);
+
+static int ops_copy_children(struct pstk_op *op, const void *from, uint32_t op_size, uint32_t depth)
+{
+    struct pstk_op *children;
+    const int rc = ops_copy_list(&children, from, op->n_children, op_size, depth);
+    op->children = children;
+    return rc;
+}
+
+/*
+ * Copy n operations of op_size bytes each, and their children. *out is owned, also after a failure:
+ * then children that are not copied are NULL. Lists and depths beyond the limits are refused here,
+ * because the caller's pointers might form a circle.
+ */
+static int ops_copy_list(struct pstk_op **out, const void *from, uint32_t n, uint32_t op_size,
+                         uint32_t depth)
+{
+    struct pstk_op *ops = *out = calloc(n, sizeof *ops);
+    if (!ops)
+        return PSTK_ENOMEM;
+    int known = 1, rc = 0;
+    for (uint32_t j = 0; j < n; j++)
+        known &= element_copy(&ops[j], sizeof ops[j], (const uint8_t *)from + (size_t)j * op_size,
+                              op_size);
+    for (uint32_t j = 0; j < n; j++) {
+        const struct pstk_op *children = ops[j].children;
+        ops[j].children = NULL;
+        if (!children || ops[j].n_children == 0 || rc < 0)
+            continue;
+        if (ops[j].n_children > MAX_OPS || depth == PSTK__MAX_OP_DEPTH)
+            rc = PSTK_EINVAL;
+        else
+            rc = ops_copy_children(&ops[j], children, op_size, depth + 1);
+    }
+    return rc < 0 ? rc : known ? 0 : PSTK_ENOTSUP;
+}
+
 static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct pstk_error *err)
 {
     const uint32_t n = o->settings.n_ops;
-    const uint8_t *from = (const uint8_t *)o->settings.ops;
+    const struct pstk_op *from = o->settings.ops;
     o->settings.ops = NULL;
     if (n == 0)
         return 0;
     if (!from)
         return FAIL(i, PSTK_EINVAL,
                     ".ops: value is NULL; must be an array of %u operations (n_ops)", n);
-    if (n > 64)
-        return FAIL(i, PSTK_EINVAL, ".n_ops: value is %u; must be at most 64", n);
-    o->ops = calloc(n, sizeof *o->ops);
-    if (!o->ops)
-        return FAIL(i, PSTK_ENOMEM, ".ops: out of memory");
+    if (n > MAX_OPS)
+        return FAIL(i, PSTK_EINVAL, ".n_ops: value is %u; must be at most %u", n, MAX_OPS);
+    const int rc = ops_copy_list(&o->ops, from, n, op_size, 0);
     o->settings.ops = o->ops;
-    for (uint32_t j = 0; j < n; j++)
-        if (!element_copy(&o->ops[j], sizeof o->ops[j], from + (size_t)j * op_size, op_size))
-            return FAIL(
-                i, PSTK_ENOTSUP,
-                ".ops[%u] uses a parameter that is newer than this library (%s); update penstock",
-                j, pstk_version());
+    if (rc == PSTK_ENOMEM)
+        return FAIL(i, rc, ".ops: out of memory");
+    if (rc == PSTK_EINVAL)
+        return FAIL(i, rc, ".ops: an operation must have at most %u children, in at most %u levels",
+                    MAX_OPS, PSTK__MAX_OP_DEPTH);
+    if (rc < 0)
+        return FAIL(i, rc,
+                    ".ops: one uses a parameter that is newer than this library (%s); update "
+                    "penstock",
+                    pstk_version());
     return 0;
 }
 
@@ -266,7 +321,7 @@ void pstk__plan_close(struct pstk__plan *p)
     if (!p)
         return;
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        free(p->outputs[i].ops);
+        ops_free(p->outputs[i].ops, p->outputs[i].settings.n_ops);
         free(p->outputs[i].passes);
         free(p->outputs[i].table);
     }

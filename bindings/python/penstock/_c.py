@@ -23,6 +23,7 @@ MAX_FIELDS = 64
 MAX_DIMS = 8
 MAX_NAME = 64
 MAX_COLUMN_NAME = 80
+MAX_OP_PARAMS = 12
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 ORDER_VERSION = 1
@@ -154,8 +155,25 @@ OP_CENTER_CROP = 4
 OP_RANDOM_FLIP = 5
 OP_NORMALIZE = 6
 OP_GRAYSCALE = 7
+OP_COLOR_JITTER = 8
+OP_RANDOM_APPLY = 9
+OP_RANDOM_CHOICE = 10
+OP_RANDOM_ORDER = 11
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
+OP_BRIGHTNESS = 64
+OP_CONTRAST = 65
+OP_SATURATION = 66
+OP_SHARPNESS = 67
+OP_HUE = 68
+OP_GAMMA = 69
+OP_INVERT = 70
+OP_POSTERIZE = 71
+OP_SOLARIZE = 72
+OP_SOLARIZE_ADD = 73
+OP_AUTOCONTRAST = 74
+OP_EQUALIZE = 75
+OP_PERMUTE_CHANNELS = 76
 
 # enum pstk_order
 ORDER_FULL = 0
@@ -238,7 +256,14 @@ NAMES: dict[str, dict[str, int]] = {
     "op_kind": {"random_resized_crop": OP_RANDOM_RESIZED_CROP, "resize": OP_RESIZE,
                 "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
                 "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE,
-                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL},
+                "color_jitter": OP_COLOR_JITTER, "random_apply": OP_RANDOM_APPLY,
+                "random_choice": OP_RANDOM_CHOICE, "random_order": OP_RANDOM_ORDER,
+                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
+                "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST, "saturation": OP_SATURATION,
+                "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT,
+                "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD,
+                "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
+                "permute_channels": OP_PERMUTE_CHANNELS},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
@@ -536,7 +561,7 @@ Op._fields_ = [
     ("flags", c_uint32),
     ("width", c_uint32),
     ("height", c_uint32),
-    ("params", c_double * 8),
+    ("params", c_double * 12),
     ("children", POINTER(Op)),
     ("n_children", c_uint32),
     ("filter", c_uint32),
@@ -866,6 +891,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_flip_horizontal": (Op, []),
     "pstk_resized_crop": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_grayscale": (Op, [c_uint32]),
+    "pstk_adjust": (Op, [c_uint32, c_double]),
+    "pstk_color_jitter": (Op, [c_double, c_double, c_double, c_double]),
+    "pstk_random_apply": (Op, [POINTER(Op), c_uint32, c_double]),
+    "pstk_random_choice": (Op, [POINTER(Op), c_uint32]),
+    "pstk_random_order": (Op, [POINTER(Op), c_uint32]),
     "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
     "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
     "pstk_ops_draw": (c_int, [POINTER(Op), c_uint32, POINTER(Shape), POINTER(Draw), POINTER(Op), c_uint32,

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * op_colour: the colour operations of Pillow with given parameters: torchvision's
+ * adjust_brightness, adjust_contrast and so on, of PIL images. Those that map each byte by itself
+ * have tables, which the canvas folds.
+ */
+#include "augment/canvas.h"
+
+#include "base/error.h"
+
+#include <math.h>
+
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+
+struct pstk_op pstk_adjust(uint32_t kind, double value)
+{
+    return (struct pstk_op){.kind = kind, .params = {value}};
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+/* Check one parameter, the only one. */
+static int check_value(const struct pstk_op *op, const char *what, double least, double most,
+                       struct pstk_error *err)
+{
+    if (!(op->params[0] >= least && op->params[0] <= most))
+        return FAIL("%s: value is %g; must be from %g to %g", what, op->params[0], least, most);
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
+}
+
+#define MAX_FACTOR 1e6 /* more is a mistake, and stays far from what a float holds */
+
+static int check_factor(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_value(op, "factor", 0, MAX_FACTOR, err);
+}
+
+static int check_hue(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_value(op, "hue", -0.5, 0.5, err);
+}
+
+static int check_solarize(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_value(op, "threshold", 0, 256, err);
+}
+
+static int check_whole(const struct pstk_op *op, int i, const char *what, int least, int most,
+                       struct pstk_error *err)
+{
+    const double value = op->params[i];
+    if (!(value >= least && value <= most && value == (int)value))
+        return FAIL("%s: value is %g; must be a whole number from %d to %d", what, value, least,
+                    most);
+    return 0;
+}
+
+static int check_posterize(const struct pstk_op *op, struct pstk_error *err)
+{
+    const int rc = check_whole(op, 0, "bits", 0, 8, err);
+    return rc < 0 ? rc : check_value(op, "bits", 0, 8, err);
+}
+
+static int check_solarize_add(const struct pstk_op *op, struct pstk_error *err)
+{
+    int rc = check_whole(op, 0, "add", -255, 255, err);
+    if (rc == 0)
+        rc = check_whole(op, 1, "threshold", 0, 256, err);
+    if (rc == 0)
+        rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
+}
+
+static int check_gamma(const struct pstk_op *op, struct pstk_error *err)
+{
+    if (!(op->params[0] >= 0 && op->params[0] <= MAX_FACTOR))
+        return FAIL("gamma: value is %g; must be from 0 to %g", op->params[0], MAX_FACTOR);
+    if (!(op->params[1] >= 0 && op->params[1] <= MAX_FACTOR))
+        return FAIL("gain: value is %g; must be from 0 to %g", op->params[1], MAX_FACTOR);
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
+}
+
+static int check_permute(const struct pstk_op *op, struct pstk_error *err)
+{
+    uint32_t seen = 0;
+    for (int i = 0; i < 3; i++) {
+        const int rc = check_whole(op, i, "order", 0, 2, err);
+        if (rc < 0)
+            return rc;
+        seen |= 1u << (uint32_t)op->params[i];
+    }
+    if (seen != 7)
+        return FAIL("order: value is (%g, %g, %g); must have each of 0, 1 and 2 once",
+                    op->params[0], op->params[1], op->params[2]);
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 3, err);
+}
+
+/* Pillow has no such operation on RGBA. */
+static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
+{
+    (void)op;
+    if (channels == 4)
+        return FAIL(
+            "it takes 1 or 3 channels, and the image has 4, as Pillow has no such operation "
+            "on RGBA");
+    return (int)channels;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void table_brightness(const struct pstk_op *op, struct pstk__colour_table *table)
+{
+    pstk__colour_table_brightness(table, (float)op->params[0]);
+}
+
+static void table_invert(const struct pstk_op *op, struct pstk__colour_table *table)
+{
+    (void)op;
+    pstk__colour_table_invert(table);
+}
+
+static void table_posterize(const struct pstk_op *op, struct pstk__colour_table *table)
+{
+    pstk__colour_table_posterize(table, (uint32_t)op->params[0]);
+}
+
+static void table_solarize(const struct pstk_op *op, struct pstk__colour_table *table)
+{
+    pstk__colour_table_solarize(table, op->params[0]);
+}
+
+static void table_solarize_add(const struct pstk_op *op, struct pstk__colour_table *table)
+{
+    pstk__colour_table_solarize_add(table, (int32_t)op->params[0], (int32_t)op->params[1]);
+}
+
+static void table_gamma(const struct pstk_op *op, struct pstk__colour_table *table)
+{
+    pstk__colour_table_gamma(table, op->params[0], op->params[1]);
+}
+
+/* ---- pictures -------------------------------------------------------------------------------- */
+
+static int contrast(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    pstk__colour_contrast(canvas->kernels->colour, &canvas->picture, (float)op->params[0]);
+    return 0;
+}
+
+static int saturation(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    pstk__colour_saturation(canvas->kernels->colour, &canvas->picture, (float)op->params[0]);
+    return 0;
+}
+
+static int hue(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    pstk__colour_hue(canvas->kernels->colour, &canvas->picture, op->params[0]);
+    return 0;
+}
+
+static int sharpness(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, in->channels);
+    pstk__colour_sharpness(canvas->kernels->colour, &out, in, (float)op->params[0]);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+static int autocontrast(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    (void)op;
+    pstk__colour_autocontrast(canvas->kernels->colour, &canvas->picture);
+    return 0;
+}
+
+static int equalize(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    (void)op;
+    pstk__colour_equalize(canvas->kernels->colour, &canvas->picture);
+    return 0;
+}
+
+static int permute(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const uint32_t order[3] = {(uint32_t)op->params[0], (uint32_t)op->params[1],
+                               (uint32_t)op->params[2]};
+    pstk__colour_permute(canvas->kernels->colour, &canvas->picture, order);
+    return 0;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+#define ENTRY(member, number, words, ...)                                                          \
+    const struct pstk__op_entry pstk__op_##member = {                                              \
+        .kind = number, .effects = PSTK__PICTURES, .name = words, __VA_ARGS__}
+
+ENTRY(brightness, PSTK_OP_BRIGHTNESS, "brightness", .check = check_factor,
+      .table = table_brightness);
+ENTRY(contrast, PSTK_OP_CONTRAST, "contrast", .check = check_factor, .change = contrast);
+ENTRY(saturation, PSTK_OP_SATURATION, "saturation", .check = check_factor, .change = saturation);
+ENTRY(sharpness, PSTK_OP_SHARPNESS, "sharpness", .check = check_factor, .change = sharpness);
+ENTRY(hue, PSTK_OP_HUE, "hue", .check = check_hue, .change = hue);
+ENTRY(gamma, PSTK_OP_GAMMA, "gamma", .check = check_gamma, .table = table_gamma);
+ENTRY(invert, PSTK_OP_INVERT, "invert", .check = pstk__op_check_plain, .channels = no_alpha,
+      .table = table_invert);
+ENTRY(posterize, PSTK_OP_POSTERIZE, "posterize", .check = check_posterize, .channels = no_alpha,
+      .table = table_posterize);
+ENTRY(solarize, PSTK_OP_SOLARIZE, "solarize", .check = check_solarize, .channels = no_alpha,
+      .table = table_solarize);
+ENTRY(solarize_add, PSTK_OP_SOLARIZE_ADD, "solarize add", .check = check_solarize_add,
+      .channels = no_alpha, .table = table_solarize_add);
+ENTRY(autocontrast, PSTK_OP_AUTOCONTRAST, "autocontrast", .check = pstk__op_check_plain,
+      .channels = no_alpha, .change = autocontrast);
+ENTRY(equalize, PSTK_OP_EQUALIZE, "equalize", .check = pstk__op_check_plain, .channels = no_alpha,
+      .change = equalize);
+ENTRY(permute_channels, PSTK_OP_PERMUTE_CHANNELS, "permute channels", .check = check_permute,
+      .change = permute);
