@@ -159,6 +159,9 @@ void pstk__colour_sharpness(const struct pstk__colour_kernels *k, const struct p
 /* From worst to best; also those that this CPU does not run. */
 static const struct pstk__colour_kernels *const entries[] = {
     &pstk__colour_c,
+#if defined(__x86_64__)
+    &pstk__colour_avx2,
+#endif
 };
 #define N_ENTRIES (sizeof entries / sizeof entries[0])
 
