@@ -9,11 +9,13 @@
 #include "augment/op.h"
 #include "picture/colour.h"
 #include "picture/colour_table.h"
+#include "picture/warp.h"
 
 /* The kernels that ops use, all of one variant. */
 struct pstk__canvas_kernels {
     const struct pstk__pixel_kernels *pixel;
     const struct pstk__colour_kernels *colour;
+    const struct pstk__warp_kernels *warp;
 };
 
 struct pstk__canvas {

@@ -29,8 +29,8 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, op->width, op->height, in->channels);
-    pstk__picture_crop(&out, in, center_offset(in->width, op->width),
-                       center_offset(in->height, op->height), op->fill);
+    pstk__copy_crop(&out, in, (int32_t)center_offset(in->width, op->width),
+                    (int32_t)center_offset(in->height, op->height), op->fill);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }

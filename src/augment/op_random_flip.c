@@ -54,7 +54,7 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
     (void)op;
-    pstk__picture_flip_horizontal(&out, in);
+    pstk__copy_flip_horizontal(canvas->kernels->warp, &out, in);
     pstk__canvas_swap(canvas, &out);
     return 0;
 }

@@ -1,17 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy: pictures whose pixels change their places, but not their values. */
-#ifndef PSTK_PICTURE_COPY_H
-#define PSTK_PICTURE_COPY_H
+/*
+ * copy: moves pixels without a change: mirrors, quarter turns, padding, crops. `channels` may be 2
+ * as well: pixels of any two bytes. `in` and `out` have the same channels, and do not overlap.
+ */
+#ifndef PSTK_COPY_H
+#define PSTK_COPY_H
 
-#include "picture/picture.h"
+#include "picture/warp_kernels.h"
 
-/* Copy the window of `in` that begins at (left, top), which may be negative, and has the size of
- * `out`. Pixels outside of `in` become `fill`, one value per channel. */
-void pstk__picture_crop(const struct pstk__picture *out, const struct pstk__picture *in,
-                        int64_t left, int64_t top, const uint8_t fill[4]);
-/* Mirror left and right: `out` has the size of `in`, and other memory. */
-void pstk__picture_flip_horizontal(const struct pstk__picture *out, const struct pstk__picture *in);
-/* Mirror top and bottom: `out` has the size of `in`, and other memory. */
-void pstk__picture_flip_vertical(const struct pstk__picture *out, const struct pstk__picture *in);
+/* Of the size of `in`. */
+void pstk__copy_flip_horizontal(const struct pstk__warp_kernels *kernels,
+                                const struct pstk__picture *out, const struct pstk__picture *in);
+void pstk__copy_flip_vertical(const struct pstk__picture *out, const struct pstk__picture *in);
+
+/* Quarters of a turn counter-clockwise: Image.transpose(ROTATE_90), and so on. */
+enum pstk__turn {
+    PSTK__TURN_0,
+    PSTK__TURN_90,
+    PSTK__TURN_180,
+    PSTK__TURN_270,
+};
+/* `out` has the width and the height of `in`, after 90 and 270 degrees the other way round. */
+void pstk__copy_turn(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
+                     const struct pstk__picture *in, uint32_t turn);
+
+/* What is outside of the input: as torchvision's functional.pad of a PIL image. */
+enum pstk__pad {
+    PSTK__PAD_CONSTANT,  /* the fill */
+    PSTK__PAD_EDGE,      /* the nearest pixel */
+    PSTK__PAD_REFLECT,   /* mirrored, the edge once */
+    PSTK__PAD_SYMMETRIC, /* mirrored, the edge twice */
+};
+/* Copy the input to (left, top) of `out`, which may be negative, and pad what is left. As in
+ * torchvision, what lies outside of `out` is cropped before the rest is mirrored; except with
+ * PSTK__PAD_CONSTANT some of it must lie inside. */
+void pstk__copy_pad(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
+                    int32_t top, uint32_t mode, const uint8_t fill[4]);
+/* Copy the part of the input, of the size of `out`, that begins at (left, top); what is not in it
+ * gets the fill. Image.crop, whose fill is 0. */
+void pstk__copy_crop(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
+                     int32_t top, const uint8_t fill[4]);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "picture/alpha.h"
+#include "picture/fill.h"
 
 #include <string.h>
 
@@ -25,14 +26,9 @@ static uint8_t *row_of(const struct pstk__picture *picture, uint32_t row)
     return picture->pixels + (size_t)row * picture->width * picture->channels;
 }
 
-/* Fill n pixels: one, then as many again as there are. */
 static void fill_pixels(const struct job *job, uint8_t *out, uint32_t n)
 {
-    const size_t size = (size_t)n * job->out->channels;
-    size_t done = n > 0 ? job->out->channels : 0;
-    memcpy(out, job->fill, done);
-    for (; done < size; done *= 2)
-        memcpy(out + done, out, done < size - done ? done : size - done);
+    pstk__fill_pixels(out, n, job->fill, job->out->channels);
 }
 
 static int is_in(double v, uint32_t n)

@@ -202,10 +202,34 @@ static void walk_c(uint8_t *out, const struct pstk__picture *in, const struct ps
         walk_of(out, in, *walk, n, 4, 4);
 }
 
+/* ---- mirrors ------------------------------------------------------------------------------- */
+
+INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
+{
+    in += (size_t)n * size;
+    for (uint32_t i = 0; i < n; i++, out += size) {
+        in -= size;
+        memcpy(out, in, size);
+    }
+}
+
+static void reverse_c(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
+{
+    if (size == 1)
+        reverse_of(out, in, n, 1);
+    else if (size == 2)
+        reverse_of(out, in, n, 2);
+    else if (size == 3)
+        reverse_of(out, in, n, 3);
+    else
+        reverse_of(out, in, n, 4);
+}
+
 const struct pstk__warp_kernels pstk__warp_c = {
     .variant = PSTK_KERNELS_C,
     .affine = affine_c,
     .perspective = perspective_c,
     .sample = {nearest_c, bilinear_c, bicubic_c},
     .walk = walk_c,
+    .reverse = reverse_c,
 };

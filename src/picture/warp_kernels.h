@@ -36,6 +36,8 @@ struct pstk__warp_kernels {
     /* Copy the pixels of n places. */
     void (*walk)(uint8_t *out, const struct pstk__picture *in, const struct pstk__warp_walk *walk,
                  uint32_t n);
+    /* Copy n pixels of `size` bytes, 1 to 4, in reverse order. */
+    void (*reverse)(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size);
 };
 
 extern const struct pstk__warp_kernels pstk__warp_c; /* warp_c.c */

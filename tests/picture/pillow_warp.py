@@ -1,65 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every byte of an affine and of a perspective transform equals that of Pillow's Image.transform.
+"""Every byte of a transform, a rotation, a mirror, a turn and a crop equals that of Pillow.
 
 Usage: pillow_warp.py DUMP_WARP [CASES] [SEED]; writes TAP; 77 where Pillow or numpy is missing.
 """
 import math
-import struct
-import subprocess
 import sys
 
 try:
     import numpy as np
     from PIL import Image, __version__ as pillow_version
+    import warp_tool
+    from warp_tool import image_of
 except ImportError as e:
     print(f"1..0 # SKIP {e}")
     sys.exit(77)
 
-FILTERS = [Image.NEAREST, Image.BILINEAR, Image.BICUBIC]
 METHODS = [Image.AFFINE, Image.PERSPECTIVE]
-
-
-class Tool:
-    def __init__(self, path):
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def warp(self, pixels, method, size, m, filter, fill):
-        height, width, channels = pixels.shape
-        job = struct.pack("<7I4B8d", method, width, height, *size, channels, filter,
-                          *(fill + (0,) * 4)[:4], *(tuple(m) + (0.0,) * 8)[:8])
-        self.process.stdin.write(job + pixels.tobytes())
-        self.process.stdin.flush()
-        n = size[0] * size[1] * channels
-        data = self.process.stdout.read(n)
-        if len(data) != n:
-            raise SystemExit("dump_warp ended early")
-        return np.frombuffer(data, np.uint8).reshape(size[1], size[0], channels)
-
-    def close(self):
-        self.process.stdin.close()
-        return self.process.wait()
-
-
-def image_of(pixels):
-    """Mode L of one channel, RGB of three, RGBA of four."""
-    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-
-
-def pixels_of(rng, width, height, channels):
-    shape = (height, width, channels)
-    kind = rng.integers(0, 4)
-    if kind == 0:
-        return (rng.integers(0, 2, shape) * 255).astype(np.uint8)
-    if kind == 1:
-        y, x, c = np.indices(shape)
-        return ((x * 3 + y * 5 + c * 85) % 256).astype(np.uint8)
-    return rng.integers(0, 256, shape, np.uint8)
-
-
-def side(rng):
-    return int([1, rng.integers(1, 8), rng.integers(8, 90), rng.integers(90, 300)][
-        rng.choice(4, p=[0.07, 0.23, 0.5, 0.2])])
 
 
 def turn(rng, w, h, ow, oh):
@@ -109,44 +66,70 @@ def huge(rng, w, h, ow, oh):
     return m
 
 
-def case_of(rng, i):
-    w, h, ow, oh = (side(rng) for _ in range(4))
-    if rng.random() < 0.4:
-        ow, oh = w, h
+def matrix_of(rng, *sides):
     kinds = [turn, turn, turn, scaling, whole, quarter, singular, huge]
-    m = kinds[rng.integers(0, len(kinds))](rng, w, h, ow, oh)
+    return [float(v) for v in kinds[rng.integers(0, len(kinds))](rng, *sides)]
+
+
+def transform(rng, tool, count, pixels, fill):
+    h, w, channels = pixels.shape
+    size = (w, h) if rng.random() < 0.4 else (warp_tool.draw_side(rng), warp_tool.draw_side(rng))
+    m = matrix_of(rng, w, h, *size)
     method = int(rng.random() < 0.3)
     if method == 1:
-        bend = 2.0 / (ow + oh)
-        m = list(m) + [[0, 0], [rng.normal() * bend * 0.3, rng.normal() * bend * 0.3],
-                       [-1 / 4, 1 / 8], [rng.normal(), rng.normal()]][rng.choice(4, p=[0.1, 0.6, 0.1, 0.2])]
-    return w, h, ow, oh, method, [float(v) for v in m]
+        bend = 0.6 / sum(size)
+        m += [[0, 0], [rng.normal() * bend, rng.normal() * bend], [-1 / 4, 1 / 8], [rng.normal(), rng.normal()]][
+            rng.choice(4, p=[0.1, 0.6, 0.1, 0.2])]
+    for option, filter in enumerate(warp_tool.FILTERS):
+        image = image_of(pixels).transform(size, METHODS[method], m, filter,
+                                           fillcolor=fill if channels > 1 else fill[0])
+        count.compare(tool.work(pixels, method, m, option, size, fill)[0], image, f"method {method} {option} {m}")
+
+
+def rotate(rng, tool, count, pixels, fill):
+    h, w, channels = pixels.shape
+    angle = [rng.uniform(-400, 400), float(rng.integers(-360, 361)), float(np.float32(rng.uniform(-180, 180))),
+             float(rng.integers(-8, 9) * 45), 90.0 * float(rng.integers(-8, 9))][rng.integers(0, 5)]
+    expand = int(rng.integers(0, 2))
+    center = None if rng.random() < 0.7 else [rng.uniform(0, w), float(rng.integers(0, h))]
+    translate = None if rng.random() < 0.7 else [float(v) for v in rng.integers(-9, 9, 2)]
+    numbers = [angle, expand, center is not None, *(center or (0, 0)), translate is not None, *(translate or (0, 0))]
+    option = int(rng.integers(0, 3))
+    image = image_of(pixels).rotate(angle, warp_tool.FILTERS[option], bool(expand), center, translate,
+                                    fill if channels > 1 else fill[0])
+    got, _ = tool.work(pixels, warp_tool.ROTATE, numbers, option, None, fill)
+    count.compare(got, image, f"rotate {option} {numbers}")
+
+
+def copy(rng, tool, count, pixels, fill):
+    image = image_of(pixels)
+    count.compare(tool.work(pixels, warp_tool.FLIP)[0], image.transpose(Image.FLIP_LEFT_RIGHT), "flip")
+    count.compare(tool.work(pixels, warp_tool.FLIP, (), 1)[0], image.transpose(Image.FLIP_TOP_BOTTOM), "flip")
+    for quarters, name in enumerate([None, Image.ROTATE_90, Image.ROTATE_180, Image.ROTATE_270]):
+        turned = image.transpose(name) if name is not None else image
+        count.compare(tool.work(pixels, warp_tool.TURN, (), quarters, turned.size)[0], turned, f"turn {quarters}")
+    left, top = (int(v) for v in rng.integers(-20, 40, 2))
+    size = warp_tool.draw_side(rng), warp_tool.draw_side(rng)
+    cropped = image.crop((left, top, left + size[0], top + size[1]))
+    count.compare(tool.work(pixels, warp_tool.PAD, (-left, -top), 0, size)[0], cropped, f"crop {left} {top}")
 
 
 def main():
-    tool = Tool(sys.argv[1])
+    tool = warp_tool.Tool(sys.argv[1])
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 600
     rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
-    n_bytes = n_bad = n_images = 0
-    for i in range(n):
-        w, h, ow, oh, method, m = case_of(rng, i)
-        for channels in (1, 3, 4):
-            pixels = pixels_of(rng, w, h, channels)
-            fill = tuple(int(v) for v in rng.integers(0, 256, channels))
-            for filter in range(3):
-                wanted = image_of(pixels).transform((ow, oh), METHODS[method], m, FILTERS[filter],
-                                                    fillcolor=fill if channels > 1 else fill[0])
-                wanted = np.asarray(wanted).reshape(oh, ow, channels)
-                bad = int((tool.warp(pixels, method, (ow, oh), m, filter, fill) != wanted).sum())
-                if bad:
-                    print(f"# {w}x{h}x{channels} -> {ow}x{oh} method {method} filter {filter} {m}: {bad} bytes differ")
-                n_images += 1
-                n_bytes += ow * oh * channels
-                n_bad += bad
-    ok = n_bad == 0 and tool.close() == 0
-    print("1..1")
-    print(f"# Pillow {pillow_version}: {n_images} transforms, {n_bytes} bytes compared, {n_bad} differ")
-    print(f"{'ok' if ok else 'not ok'} 1 - transformed_bytes_equal_those_of_pillow")
+    print("1..3")
+    ok = True
+    for i, (work, repeat) in enumerate([(transform, 1), (rotate, 2), (copy, 1)]):
+        count = warp_tool.Count()
+        for case in range(n * repeat):
+            channels = (1, 3, 4)[case % 3]
+            pixels = warp_tool.draw_pixels(rng, warp_tool.draw_side(rng), warp_tool.draw_side(rng), channels)
+            work(rng, tool, count, pixels, warp_tool.draw_fill(rng, channels))
+        last = i < 2 or tool.close() == 0
+        ok = ok and count.bad == 0 and last
+        print(f"# Pillow {pillow_version}: {count.images} images, {count.bytes} bytes compared, {count.bad} differ")
+        print(f"{'not ' * (count.bad != 0 or not last)}ok {i + 1} - {work.__name__}: bytes equal those of pillow")
     return 0 if ok else 1
 
 
