@@ -51,8 +51,10 @@ static const char *const dtype_names[4] = {"u8", "f16", "bf16", "f32"};
 static void axes(struct bench *b, const struct pstk__pixel_kernels *k, const struct pstk__box *crop,
                  struct pstk__axis *x, struct pstk__axis *y)
 {
-    if (pstk__axis_init(x, &b->arena, k, crop->width, SIDE, 0, SIDE) < 0 ||
-        pstk__axis_init(y, &b->arena, k, crop->height, SIDE, 0, SIDE) < 0)
+    const struct pstk__axis_config across = {.in = crop->width, .out = SIDE, .n_out = SIDE};
+    const struct pstk__axis_config down = {.in = crop->height, .out = SIDE, .n_out = SIDE};
+    if (pstk__axis_init(x, &b->arena, k, &across) < 0 ||
+        pstk__axis_init(y, &b->arena, k, &down) < 0)
         abort();
 }
 

@@ -78,6 +78,24 @@ enum pstk_op_kind {
     PSTK_OP_PERMUTE_CHANNELS = 76,
 };
 
+/* How a resize weighs the pixels around a place: the filters of Pillow's Image.resize, all with
+ * antialiasing except NEAREST. The pixels are those of Pillow. */
+enum pstk_filter {
+    /* BILINEAR */
+    PSTK_FILTER_DEFAULT = 0,
+    /* copies one pixel */
+    PSTK_FILTER_NEAREST = 1,
+    /* the mean of the pixels that an output pixel covers */
+    PSTK_FILTER_BOX = 2,
+    PSTK_FILTER_BILINEAR = 3,
+    PSTK_FILTER_HAMMING = 4,
+    PSTK_FILTER_BICUBIC = 5,
+    /* sinc, three lobes on each side */
+    PSTK_FILTER_LANCZOS = 6,
+    /* BILINEAR or BICUBIC, drawn for each sample with equal chance: timm's "random" */
+    PSTK_FILTER_RANDOM = 7,
+};
+
 #define PSTK_MAX_OP_PARAMS 12
 
 /*

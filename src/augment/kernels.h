@@ -7,33 +7,27 @@
 #ifndef PSTK_PIXEL_KERNELS_H
 #define PSTK_PIXEL_KERNELS_H
 
+#include "augment/filter.h"
 #include "augment/finish.h"
-
-/* A triangle filter over one axis; names as in Pillow's precompute_coeffs. */
-struct pstk__filter {
-    double scale;       /* inputs per output */
-    double support;     /* reach of the filter on each side, in inputs; >= 1 */
-    double filterscale; /* 1 / support: Pillow multiplies by it */
-    uint32_t in;        /* inputs */
-    uint32_t n_rows;    /* rows of weights to fill; no output has more taps */
-};
 
 /*
  * The weights of one axis. Output i reads inputs [first[i], first[i] + n[i]), the k-th of them with
  * weights[k * n_out + i].
  *
  * Invariants: first and first + n never fall; 1 <= n[i] <= n_taps, and some n[i] is n_taps. The
- * weights of an output are >= 0, sum to 2^22 except for rounding, and are 0 from n[i] to n_taps
- * rounded up to 4.
+ * weights of an output sum to 2^22 except for rounding, and are 0 from n[i] to n_taps rounded up to
+ * 4. Their magnitudes sum to less than 2^23, so that a sum of products with bytes fits 32 bits with
+ * a sign.
  */
 struct pstk__axis {
-    uint32_t n_out;   /* outputs in the window */
-    uint32_t n_taps;  /* taps of the output that has the most */
-    uint32_t begin;   /* first input that the window reads */
-    uint32_t end;     /* one past the last input that it reads */
-    uint32_t *first;  /* n_out, arena */
-    uint32_t *n;      /* n_out, arena */
-    int32_t *weights; /* rows of n_out, 22-bit fixed point, arena */
+    uint32_t n_out;     /* outputs in the window */
+    uint32_t n_taps;    /* taps of the output that has the most */
+    uint32_t is_signed; /* 1: weights may be negative, so that sums leave 0..255 and are clipped */
+    uint32_t begin;     /* first input that the window reads */
+    uint32_t end;       /* one past the last input that it reads */
+    uint32_t *first;    /* n_out, arena */
+    uint32_t *n;        /* n_out, arena */
+    int32_t *weights;   /* rows of n_out, 22-bit fixed point, arena */
 };
 
 /* One output row, and the slots that hold its taps. */
@@ -42,6 +36,7 @@ struct pstk__column {
     uint32_t n_slots;
     uint32_t lead;          /* rows of the first slot before the first tap */
     uint32_t n_taps;        /* lead + n_taps <= n_slots * slot_rows */
+    uint32_t is_signed;     /* of struct pstk__axis */
     uint32_t stride;        /* elements from one tap's weight to the next */
     const int32_t *weights; /* of the first tap; readable, and 0, up to a multiple of 4 taps */
     uint32_t size;          /* bytes of the row */
@@ -59,6 +54,9 @@ struct pstk__pixel_kernels {
     uint32_t variant;   /* enum pstk_kernels */
     uint32_t slot_rows; /* a power of 2, <= PSTK__MAX_SLOT_ROWS */
     uint32_t slot_unit;
+    /* The kernels whose passes take every filter. The passes of this variant, the functions from
+     * axis_weights to resize_column, take BILINEAR. */
+    const struct pstk__pixel_kernels *general;
     /* Fill in first, n and f->n_rows rows of weights, for the outputs from `window` on. */
     void (*axis_weights)(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window);
     /* Bytes of an axis packed for resize_rows; never falls with more outputs or taps. */

@@ -16,12 +16,13 @@
 
 /*
  * No output has more taps than this. An interval of length 2 * support holds at most ceil(2 *
- * support) inputs, and rounding of its ends may add one; support = max(1, in / out). The bound
- * never falls with more inputs or fewer outputs.
+ * support) inputs, and rounding of its ends may add one; 2 * support = the filter's length * max(1,
+ * in / out). The bound never falls with more inputs or fewer outputs.
  */
-static uint32_t taps_bound(uint32_t in, uint32_t out)
+static uint32_t taps_bound(uint32_t kind, uint32_t in, uint32_t out)
 {
-    const uint64_t length = in > out ? (2 * (uint64_t)in + out - 1) / out : 2;
+    const uint64_t most = pstk__filter_length(kind);
+    const uint64_t length = in > out ? (most * in + out - 1) / out : most;
     return (uint32_t)(length + 1 < in ? length + 1 : in);
 }
 
@@ -30,36 +31,76 @@ static uint64_t weights_size(uint32_t n_rows, uint32_t n_out)
     return ((uint64_t)n_rows + 3) / 4 * 4 * n_out * sizeof(int32_t);
 }
 
-int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
-                    const struct pstk__pixel_kernels *kernels, uint32_t in, uint32_t out,
-                    uint32_t window, uint32_t n_out)
+/*
+ * Fill in the inputs that Pillow's ImagingScaleAffine (Geometry.c) copies. It adds the scale up, so
+ * that its rounding depends on all outputs before the window. Returns 1, the rows of weights that
+ * an output of one tap has.
+ */
+static uint32_t copies_init(struct pstk__axis *axis, const struct pstk__axis_config *c)
 {
-    const double scale = (double)in / out, support = scale < 1.0 ? 1.0 : scale;
-    const struct pstk__filter filter = {.scale = scale,
-                                        .support = support,
-                                        .filterscale = 1.0 / support,
-                                        .in = in,
-                                        .n_rows = taps_bound(in, out)};
+    const double scale = (double)c->in / c->out;
+    double at = scale * 0.5;
+    for (uint32_t i = 0; i < c->window; i++)
+        at += scale;
+    for (uint32_t i = 0; i < c->n_out; i++, at += scale) {
+        axis->first[i] = at < c->in ? (uint32_t)at : c->in - 1;
+        axis->n[i] = 1;
+        axis->weights[i] = 1 << PSTK__WEIGHT_BITS;
+    }
+    return 1;
+}
+
+/* Fill in the weights of a filter. Returns the number of rows filled. */
+static uint32_t weights_init(struct pstk__axis *axis, const struct pstk__pixel_kernels *kernels,
+                             const struct pstk__axis_config *c, uint32_t kind)
+{
+    const double scale = (double)c->in / c->out, most = scale < 1.0 ? 1.0 : scale;
+    const struct pstk__filter filter = {.kind = kind,
+                                        .scale = scale,
+                                        .support = pstk__filter_length(kind) * 0.5 * most,
+                                        .filterscale = 1.0 / most,
+                                        .in = c->in,
+                                        .n_rows = taps_bound(kind, c->in, c->out)};
+    axis->is_signed = pstk__filter_is_signed(kind);
+    kernels->axis_weights(axis, &filter, c->window);
+    return filter.n_rows;
+}
+
+/* A pass to the same size changes nothing, and Pillow leaves it out. */
+int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
+                    const struct pstk__pixel_kernels *kernels, const struct pstk__axis_config *c)
+{
+    const uint32_t kind = pstk__filter_kind(c->filter), n_out = c->n_out;
     *axis = (struct pstk__axis){.n_out = n_out};
     axis->first = pstk__arena_get(arena, (size_t)n_out * sizeof *axis->first);
     axis->n = pstk__arena_get(arena, (size_t)n_out * sizeof *axis->n);
-    axis->weights = pstk__arena_get(arena, weights_size(filter.n_rows, n_out));
+    axis->weights = pstk__arena_get(arena, weights_size(taps_bound(kind, c->in, c->out), n_out));
     if (!axis->first || !axis->n || !axis->weights)
         return PSTK_ENOMEM;
-    kernels->axis_weights(axis, &filter, window);
+    const uint32_t n_rows = kind == PSTK_FILTER_NEAREST || c->in == c->out
+                                ? copies_init(axis, c)
+                                : weights_init(axis, kernels, c, kind);
     for (uint32_t i = 0; i < n_out; i++)
         axis->n_taps = axis->n[i] > axis->n_taps ? axis->n[i] : axis->n_taps;
-    for (uint32_t k = filter.n_rows; k < (axis->n_taps + 3) / 4 * 4; k++)
+    for (uint32_t k = n_rows; k < (axis->n_taps + 3) / 4 * 4; k++)
         memset(axis->weights + (size_t)k * n_out, 0, n_out * sizeof *axis->weights);
     axis->begin = axis->first[0];
     axis->end = axis->first[n_out - 1] + axis->n[n_out - 1];
     return 0;
 }
 
-/* 1 when every output is a copy of one input: one tap each, as many inputs as outputs. */
+/* 1 when every output is a copy of one input: one tap each, as many inputs as outputs. The inputs
+ * of a resize to another size either never skip one or never repeat one. */
 static uint32_t is_identity(const struct pstk__axis *axis)
 {
     return axis->n_taps == 1 && axis->end - axis->begin == axis->n_out;
+}
+
+/* Return the kernels whose passes take a filter. */
+static const struct pstk__pixel_kernels *passes_of(const struct pstk__pixel_kernels *kernels,
+                                                   uint32_t kind)
+{
+    return kind == PSTK_FILTER_BILINEAR ? kernels : kernels->general;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -93,11 +134,12 @@ static uint64_t axis_scratch(uint32_t n_rows, uint32_t n_out)
     return 2 * ALIGN((uint64_t)n_out * sizeof(uint32_t)) + ALIGN(weights_size(n_rows, n_out));
 }
 
-static uint64_t kernels_scratch(const struct pstk__pixel_kernels *k,
+static uint64_t kernels_scratch(const struct pstk__pixel_kernels *kernels, uint32_t kind,
                                 const struct pstk__resize_bounds *bounds)
 {
-    const uint32_t x_taps = taps_bound(bounds->max_in_width, bounds->min_out_width);
-    const uint32_t y_taps = taps_bound(bounds->max_in_height, bounds->min_out_height);
+    const struct pstk__pixel_kernels *k = passes_of(kernels, kind);
+    const uint32_t x_taps = taps_bound(kind, bounds->max_in_width, bounds->min_out_width);
+    const uint32_t y_taps = taps_bound(kind, bounds->max_in_height, bounds->min_out_height);
     const uint32_t n_ring = slots_of(k, y_taps);
     return ALIGN(k->across_size(bounds->max_window_width, x_taps, bounds->channels)) +
            2 * ALIGN(n_ring * sizeof(void *)) +
@@ -112,7 +154,7 @@ static uint64_t kernels_scratch(const struct pstk__pixel_kernels *k,
 
 static int ring_init(struct pstk__resize *resize, struct pstk__arena *arena)
 {
-    const struct pstk__pixel_kernels *k = resize->kernels;
+    const struct pstk__pixel_kernels *k = resize->passes;
     resize->n_ring = slots_of(k, resize->y.n_taps);
     resize->ring = pstk__arena_get(arena, resize->n_ring * sizeof *resize->ring);
     resize->slots = pstk__arena_get(arena, resize->n_ring * sizeof *resize->slots);
@@ -147,44 +189,77 @@ static uint32_t is_unchanged(const struct pstk__resize *resize, const struct pst
     return is_identity(&resize->x) && is_identity(&resize->y);
 }
 
+static int axes_init(struct pstk__resize *resize, struct pstk__arena *arena,
+                     const struct pstk__resize_config *c)
+{
+    const struct pstk__box *box = &c->window;
+    const struct pstk__axis_config x = {.filter = c->filter,
+                                        .in = c->in_width,
+                                        .out = c->out_width,
+                                        .window = box->left,
+                                        .n_out = box->width};
+    const struct pstk__axis_config y = {.filter = c->filter,
+                                        .in = c->in_height,
+                                        .out = c->out_height,
+                                        .window = box->top,
+                                        .n_out = box->height};
+    const int rc = pstk__axis_init(&resize->x, arena, resize->passes, &x);
+    return rc < 0 ? rc : pstk__axis_init(&resize->y, arena, resize->passes, &y);
+}
+
+static int finish_init(struct pstk__resize *resize, struct pstk__arena *arena)
+{
+    if (resize->finish.dtype == PSTK_U8)
+        return 0;
+    void *lookup = pstk__arena_get(arena, PSTK__LOOKUP_SIZE);
+    if (!lookup)
+        return PSTK_ENOMEM;
+    resize->kernels->lookup_init(lookup, &resize->finish);
+    resize->finish.lookup = lookup;
+    return 0;
+}
+
+/* Prepare the passes of a resize that copies neither rows nor pixels. */
+static int passes_init(struct pstk__resize *resize, struct pstk__arena *arena, uint32_t channels)
+{
+    const struct pstk__pixel_kernels *k = resize->passes;
+    while (1u << resize->slot_shift < k->slot_rows)
+        resize->slot_shift++;
+    resize->has_alpha = channels == 4;
+    resize->held_stride = ALIGN((uint64_t)channels * (resize->x.end - resize->x.begin));
+    resize->across =
+        pstk__arena_get(arena, k->across_size(resize->x.n_out, resize->x.n_taps, channels));
+    resize->held = pstk__arena_get(arena, held_count(k, channels) * resize->held_stride);
+    if (!resize->across || !resize->held)
+        return PSTK_ENOMEM;
+    resize->finish.flip = k->across_init(resize->across, &resize->x, channels, resize->finish.flip);
+    return ring_init(resize, arena);
+}
+
 int pstk__resize_begin(struct pstk__resize *resize, struct pstk__arena *arena,
                        const struct pstk__pixel_kernels *kernels,
                        const struct pstk__resize_config *c)
 {
-    *resize = (struct pstk__resize){
-        .kernels = kernels, .finish = c->finish, .out = c->out, .out_stride = c->out_stride};
-    const struct pstk__box *box = &c->window;
-    int rc = pstk__axis_init(&resize->x, arena, kernels, c->in_width, c->out_width, box->left,
-                             box->width);
+    const uint32_t kind = pstk__filter_kind(c->filter);
+    *resize = (struct pstk__resize){.kernels = kernels,
+                                    .passes = passes_of(kernels, kind),
+                                    .is_nearest = kind == PSTK_FILTER_NEAREST,
+                                    .finish = c->finish,
+                                    .out = c->out,
+                                    .out_stride = c->out_stride};
+    int rc = axes_init(resize, arena, c);
     if (rc == 0)
-        rc = pstk__axis_init(&resize->y, arena, kernels, c->in_height, c->out_height, box->top,
-                             box->height);
-    if (rc < 0)
+        rc = finish_init(resize, arena);
+    resize->identity = rc == 0 && is_unchanged(resize, c);
+    if (rc < 0 || resize->identity)
         return rc;
-    if (resize->finish.dtype != PSTK_U8) {
-        void *lookup = pstk__arena_get(arena, PSTK__LOOKUP_SIZE);
-        if (!lookup)
-            return PSTK_ENOMEM;
-        kernels->lookup_init(lookup, &resize->finish);
-        resize->finish.lookup = lookup;
-    }
-    resize->identity = is_unchanged(resize, c);
-    if (resize->identity)
-        return 0;
-    while (1u << resize->slot_shift < kernels->slot_rows)
-        resize->slot_shift++;
-    resize->has_alpha = c->channels == 4;
-    resize->held_stride = ALIGN((uint64_t)c->channels * (resize->x.end - resize->x.begin));
-    resize->across = pstk__arena_get(
-        arena, kernels->across_size(resize->x.n_out, resize->x.n_taps, c->channels));
-    resize->held = pstk__arena_get(arena, held_count(kernels, c->channels) * resize->held_stride);
-    resize->row = pstk__arena_get(arena, (size_t)c->channels * box->width);
-    if (!resize->across || !resize->held || !resize->row)
+    resize->row = pstk__arena_get(arena, (size_t)c->channels * c->window.width);
+    if (!resize->row)
         return PSTK_ENOMEM;
-    resize->finish.flip =
-        kernels->across_init(resize->across, &resize->x, c->channels, resize->finish.flip);
+    if (!resize->is_nearest)
+        rc = passes_init(resize, arena, c->channels);
     resize->direct = is_direct(&resize->finish);
-    return ring_init(resize, arena);
+    return rc;
 }
 
 /* Write output row n_out, whose inputs are all in slots. */
@@ -199,6 +274,7 @@ static void row_out(struct pstk__resize *resize)
         .n_slots = last - slot + 1,
         .lead = first - (slot << resize->slot_shift),
         .n_taps = y->n[i],
+        .is_signed = y->is_signed,
         .stride = y->n_out,
         .weights = y->weights + i,
         .size = resize->finish.channels * resize->x.n_out,
@@ -211,7 +287,7 @@ static void row_out(struct pstk__resize *resize)
         at = at + 1 < resize->n_ring ? at + 1 : 0;
     }
     uint8_t *row = resize->direct ? out : resize->row;
-    resize->kernels->resize_column(row, &column);
+    resize->passes->resize_column(row, &column);
     if (resize->has_alpha)
         resize->kernels->unpremultiply(row, resize->x.n_out);
     if (!resize->direct)
@@ -227,8 +303,8 @@ static void row_out(struct pstk__resize *resize)
 static void slot_in(struct pstk__resize *resize, const uint8_t *const *rows, uint32_t n)
 {
     const struct pstk__axis *y = &resize->y;
-    resize->kernels->resize_rows(
-        resize->ring[(resize->n_in >> resize->slot_shift) % resize->n_ring], rows, resize->across);
+    resize->passes->resize_rows(resize->ring[(resize->n_in >> resize->slot_shift) % resize->n_ring],
+                                rows, resize->across);
     resize->n_in += n;
     while (resize->n_out < y->n_out &&
            y->first[resize->n_out] + y->n[resize->n_out] - y->begin <= resize->n_in)
@@ -255,7 +331,7 @@ static uint32_t rows_in(struct pstk__resize *resize, const uint8_t *pixels, uint
                         uint32_t n)
 {
     const uint8_t *rows[PSTK__MAX_SLOT_ROWS];
-    const uint32_t slot_rows = resize->kernels->slot_rows;
+    const uint32_t slot_rows = resize->passes->slot_rows;
     const uint32_t room = slot_rows - resize->n_held, taken = n < room ? n : room;
     const uint32_t n_rows = resize->n_held + taken;
     const int waits = n_rows < slot_rows && resize->n_in + n_rows < resize->y.end - resize->y.begin;
@@ -278,22 +354,50 @@ static uint32_t rows_in(struct pstk__resize *resize, const uint8_t *pixels, uint
 static void rows_ahead(const struct pstk__resize *resize, const uint8_t *pixels, uint64_t stride)
 {
     const size_t size = row_size(resize);
-    for (uint32_t k = 0; k < resize->kernels->slot_rows; k++, pixels += stride)
+    for (uint32_t k = 0; k < resize->passes->slot_rows; k++, pixels += stride)
         for (size_t at = 0; at < size; at += 64)
             __builtin_prefetch(pixels + at);
+}
+
+/* Copy the one input of each output. Inlined with a constant, so that a pixel is copied at once. */
+static inline void copy_pixels(uint8_t *out, const uint8_t *in, const struct pstk__axis *x,
+                               uint32_t channels)
+{
+    for (uint32_t i = 0; i < x->n_out; i++, out += channels)
+        memcpy(out, in + (size_t)channels * (x->first[i] - x->begin), channels);
+}
+
+/* Write the output rows that are copies of the next input row. */
+static void row_nearest(struct pstk__resize *resize, const uint8_t *in)
+{
+    const struct pstk__axis *x = &resize->x, *y = &resize->y;
+    const uint32_t row = y->begin + resize->n_in++;
+    if (y->first[resize->n_out] != row)
+        return;
+    if (resize->finish.channels == 1)
+        copy_pixels(resize->row, in, x, 1);
+    else if (resize->finish.channels == 3)
+        copy_pixels(resize->row, in, x, 3);
+    else
+        copy_pixels(resize->row, in, x, 4);
+    for (; resize->n_out < y->n_out && y->first[resize->n_out] == row; resize->n_out++)
+        resize->kernels->finish_row(resize->out + resize->n_out * resize->out_stride, resize->row,
+                                    &resize->finish);
 }
 
 void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint64_t stride,
                        uint32_t n)
 {
-    const uint32_t slot_rows = resize->kernels->slot_rows;
+    const uint32_t slot_rows = resize->passes->slot_rows;
     if (resize->identity) {
         for (uint32_t i = 0; i < n; i++, resize->n_out++)
             resize->kernels->finish_row(resize->out + resize->n_out * resize->out_stride,
                                         pixels + i * stride, &resize->finish);
         return;
     }
-    for (uint32_t i = 0; i < n;) {
+    for (uint32_t i = 0; i < n && resize->is_nearest; i++)
+        row_nearest(resize, pixels + i * stride);
+    for (uint32_t i = 0; i < n && !resize->is_nearest;) {
         if (n > MAX_DECODED_ROWS && n - i >= 2 * slot_rows)
             rows_ahead(resize, pixels + (i + slot_rows) * stride, stride);
         i += rows_in(resize, pixels + i * stride, stride, n - i);
@@ -324,10 +428,12 @@ const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant)
 
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *bounds)
 {
+    const uint32_t filters = bounds->filters ? bounds->filters : 1u << PSTK_FILTER_BILINEAR;
     uint64_t most = 0;
-    for (uint32_t i = 0; i < N_ENTRIES; i++) {
-        const uint64_t size = kernels_scratch(entries[i], bounds);
-        most = size > most ? size : most;
-    }
+    for (uint32_t kind = PSTK_FILTER_NEAREST; kind <= PSTK_FILTER_LANCZOS; kind++)
+        for (uint32_t i = 0; i < N_ENTRIES && filters >> kind & 1; i++) {
+            const uint64_t size = kernels_scratch(entries[i], kind, bounds);
+            most = size > most ? size : most;
+        }
     return most;
 }

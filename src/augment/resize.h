@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize: resizes rows of an image as Pillow's Image.resize(size, BILINEAR) does, and chooses the
- * kernels. Pixels have 1 (mode L), 3 (RGB) or 4 (RGBA) channels. Source: Pillow's Resample.c. For
- * RGBA, Pillow multiplies colours by alpha, resizes, and divides by alpha, unless the image already
- * has the size. Pure.
+ * resize: resizes rows of an image as Pillow's Image.resize(size, filter) does, and chooses the
+ * kernels. Pixels have 1 (mode L), 3 (RGB) or 4 (RGBA) channels. Sources: Pillow's Resample.c, and
+ * for NEAREST its Geometry.c. For RGBA, Pillow multiplies colours by alpha, resizes, and divides by
+ * alpha, unless the filter is NEAREST or the image already has the size. Pure.
  */
 #ifndef PSTK_RESIZE_H
 #define PSTK_RESIZE_H
@@ -16,20 +16,26 @@
  * does not have them. */
 const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant);
 
-/* Compute the weights that resize `in` pixels to `out`, for outputs [window, window + n_out) only.
- * 0 or ENOMEM. */
+/* One side of a resize. */
+struct pstk__axis_config {
+    uint32_t filter;        /* enum pstk_filter; not RANDOM */
+    uint32_t in, out;       /* pixels before and after */
+    uint32_t window, n_out; /* outputs [window, window + n_out) are wanted */
+};
+/* Compute the weights of an axis; the kernels' passes take its filter. 0 or ENOMEM. */
 int pstk__axis_init(struct pstk__axis *axis, struct pstk__arena *arena,
-                    const struct pstk__pixel_kernels *kernels, uint32_t in, uint32_t out,
-                    uint32_t window, uint32_t n_out);
+                    const struct pstk__pixel_kernels *kernels, const struct pstk__axis_config *c);
 
 /* A resize in progress. The caller passes rows in; finished rows appear in `out`. All memory comes
  * from an arena. */
 struct pstk__resize {
-    const struct pstk__pixel_kernels *kernels;
+    const struct pstk__pixel_kernels *kernels; /* for alpha and finish */
+    const struct pstk__pixel_kernels *passes;
     struct pstk__axis x, y;
-    uint32_t identity;  /* 1: rows only go through finish_row; members from `across` on are unset */
-    uint32_t direct;    /* 1: the vertical pass writes finished rows */
-    uint32_t has_alpha; /* 1: rows are premultiplied on input, and divided by alpha on output */
+    uint32_t identity;   /* 1: rows only go through finish_row; members from `row` on are unset */
+    uint32_t is_nearest; /* 1: pixels are copied; members from `across` on are unset */
+    uint32_t direct;     /* 1: the vertical pass writes finished rows */
+    uint32_t has_alpha;  /* 1: rows are premultiplied on input, and divided by alpha on output */
     uint32_t slot_shift; /* slot_rows = 1 << slot_shift */
     uint32_t n_in;       /* input rows in slots, counted from y.begin */
     uint32_t n_held;     /* rows that wait for the rest of their slot, < slot_rows */
@@ -37,6 +43,7 @@ struct pstk__resize {
     struct pstk__finish finish;
     uint8_t *out;          /* first output row */
     uint64_t out_stride;   /* bytes between output rows */
+    uint8_t *row;          /* one u8 output row */
     void *across;          /* x as the kernels packed it */
     uint32_t n_ring;       /* slots kept; the taps of one output lie within so many */
     uint8_t **ring;        /* n_ring slots */
@@ -46,7 +53,6 @@ struct pstk__resize {
      * a slot, premultiplied. */
     uint8_t *held;
     uint64_t held_stride;
-    uint8_t *row; /* one u8 output row */
 };
 
 /* Resize an image of in_width x in_height to out_width x out_height and keep the window of it.
@@ -54,6 +60,7 @@ struct pstk__resize {
  * ENOMEM. */
 struct pstk__resize_config {
     uint32_t channels; /* 1, 3 or 4, of input and output; finish.channels is the same */
+    uint32_t filter;   /* enum pstk_filter; not RANDOM */
     uint32_t in_width, in_height, out_width, out_height;
     struct pstk__box window; /* of the output */
     struct pstk__finish finish;
@@ -70,6 +77,7 @@ void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint6
  * min_out, no window is larger than max_window. */
 struct pstk__resize_bounds {
     uint32_t channels; /* of every image */
+    uint32_t filters;  /* pstk__filter_set of those in use; 0: BILINEAR */
     uint32_t max_in_width, max_in_height;
     uint32_t min_out_width, min_out_height;
     uint32_t max_window_width, max_window_height;

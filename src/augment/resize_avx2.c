@@ -1,104 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_avx2: the two passes with 256-bit registers. A 22-bit weight is high * 2^15 + low, so that
- * VPMADDWD sums two taps by either part in a dword, and
+ * resize_avx2: the two passes with 256-bit registers. A weight is high * 2^15 + low with -2^14 <=
+ * low < 2^14, so that VPMADDWD sums two taps by either part in a dword, and
  *     sum >> 15 = sum of taps * high + (sum of taps * low >> 15)
- * is exact. Both parts are below 2^15. So is the result, except for sums of very many taps: see
- * rounded_few.
+ * is exact: no |low| exceeds its |weight|, so the sums by low fit a dword, as the whole sums do.
  */
 #if defined(__x86_64__)
 
 #include "augment/avx2.h"
 
-#define PRECISION 22 /* bits of a weight */
+#define PRECISION PSTK__WEIGHT_BITS
 #define LOW_BITS 15
+#define LOW_HALF (1u << (LOW_BITS - 1))
 #define REST (PRECISION - LOW_BITS) /* bits below the byte in a shifted sum */
 #define SLOT_ROWS 2u
 #define LANES 8u /* row bytes that a register of dwords holds */
 
-/* Mask the first n of eight dwords. */
-INLINE __m256i mask8(uint32_t n)
+static uint32_t high_part(uint32_t w)
 {
-    const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)min_u32(n, 8)), iota);
+    return (uint32_t)((int32_t)(w + LOW_HALF) >> LOW_BITS);
+}
+
+static uint32_t low_part(uint32_t w)
+{
+    return w - (high_part(w) << LOW_BITS);
 }
 
 /* Pack the same part of two taps' weights as two words of a dword. */
 static int32_t low_pair(uint32_t w0, uint32_t w1)
 {
-    const uint32_t low = (1u << LOW_BITS) - 1;
-    return (int32_t)((w0 & low) | (w1 & low) << 16);
+    return (int32_t)((low_part(w0) & 0xffff) | low_part(w1) << 16);
 }
 
 static int32_t high_pair(uint32_t w0, uint32_t w1)
 {
-    return (int32_t)(w0 >> LOW_BITS | w1 >> LOW_BITS << 16);
+    return (int32_t)((high_part(w0) & 0xffff) | high_part(w1) << 16);
 }
 
 /* Return sum >> 15 from the sums by low and by high parts. */
 INLINE __m256i joined(__m256i low, __m256i high)
 {
-    return _mm256_add_epi32(high, _mm256_srli_epi32(low, LOW_BITS));
+    return _mm256_add_epi32(high, _mm256_srai_epi32(low, LOW_BITS));
 }
 
-/* Round words of sums >> 15 to bytes: (v * 2^8 + 2^14) >> 15 = (v + 2^6) >> 7. Sums of few taps are
- * at most 255 * (2^22 + 8), so v < 2^15. */
+/* Round words of sums >> 15, saturated, to -256..256: (v * 2^8 + 2^14) >> 15 = (v + 2^6) >> 7.
+ * Without negative weights sums of few taps are at most 255 * (2^22 + 8), so v < 2^15, and the
+ * result is a byte. */
 INLINE __m256i rounded_few(__m256i words)
 {
     return _mm256_mulhrs_epi16(words, _mm256_set1_epi16(1 << (LOW_BITS - REST)));
 }
 
-/* Round dwords of sums >> 15 to bytes, for any number of taps. */
+/* Round dwords of sums >> 15, for any number of taps. */
 INLINE __m256i rounded_many(__m256i v)
 {
-    return _mm256_srli_epi32(_mm256_add_epi32(v, _mm256_set1_epi32(1 << (REST - 1))), REST);
+    return _mm256_srai_epi32(_mm256_add_epi32(v, _mm256_set1_epi32(1 << (REST - 1))), REST);
 }
 
-/* ---- weights ------------------------------------------------------------------------------- */
-
-/* The triangle at input x of four outputs, in the same steps as in resize_c.c. */
-INLINE __m256d triangle(__m256d x, __m256d center, __m256d filterscale)
+INLINE __m256i clipped(__m256i v)
 {
-    const __m256d one = _mm256_set1_pd(1.0), sign = _mm256_set1_pd(-0.0);
-    __m256d t = _mm256_add_pd(_mm256_sub_pd(x, center), _mm256_set1_pd(0.5));
-    t = _mm256_andnot_pd(sign, _mm256_mul_pd(t, filterscale));
-    return _mm256_and_pd(_mm256_cmp_pd(t, one, _CMP_LT_OQ), _mm256_sub_pd(one, t));
-}
-
-TARGET static void axis_weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t window)
-{
-    const __m256d half = _mm256_set1_pd(0.5), fs = _mm256_set1_pd(f->filterscale);
-    const __m256d support = _mm256_set1_pd(f->support), one = _mm256_set1_pd(1 << PRECISION);
-    const __m256d iota = _mm256_setr_pd(0.0, 1.0, 2.0, 3.0);
-    for (uint32_t i = 0; i < a->n_out; i += 4) {
-        const __m128i lanes = _mm256_castsi256_si128(mask8(a->n_out - i));
-        const __m256d output = _mm256_add_pd(_mm256_set1_pd(window + i), iota);
-        const __m256d center = _mm256_mul_pd(_mm256_add_pd(output, half), _mm256_set1_pd(f->scale));
-        const __m256d from = _mm256_add_pd(_mm256_sub_pd(center, support), half);
-        const __m256d to = _mm256_add_pd(_mm256_add_pd(center, support), half);
-        const __m128i lo = _mm256_cvttpd_epi32(_mm256_max_pd(from, _mm256_setzero_pd()));
-        const __m128i hi = _mm256_cvttpd_epi32(_mm256_min_pd(to, _mm256_set1_pd(f->in)));
-        const __m256d first = _mm256_cvtepi32_pd(lo), end = _mm256_cvtepi32_pd(hi);
-        __m256d sum = _mm256_setzero_pd(), n = _mm256_set1_pd(1.0);
-        for (uint32_t k = 0; k < f->n_rows; k++) {
-            const __m256d x = _mm256_add_pd(first, _mm256_set1_pd(k));
-            const __m256d in = _mm256_cmp_pd(x, end, _CMP_LT_OQ);
-            const __m256d w = _mm256_and_pd(in, triangle(x, center, fs));
-            const __m256d some = _mm256_cmp_pd(w, _mm256_setzero_pd(), _CMP_GT_OQ);
-            n = _mm256_blendv_pd(n, _mm256_set1_pd(k + 1.0), some);
-            sum = _mm256_add_pd(sum, w);
-        }
-        for (uint32_t k = 0; k < f->n_rows; k++) {
-            const __m256d x = _mm256_add_pd(first, _mm256_set1_pd(k));
-            const __m256d in = _mm256_cmp_pd(_mm256_set1_pd(k), n, _CMP_LT_OQ);
-            const __m256d part = _mm256_div_pd(triangle(x, center, fs), sum);
-            const __m256d w = _mm256_add_pd(half, _mm256_mul_pd(part, one));
-            _mm_maskstore_epi32(a->weights + (size_t)k * a->n_out + i, lanes,
-                                _mm256_cvttpd_epi32(_mm256_and_pd(in, w)));
-        }
-        _mm_maskstore_epi32((int32_t *)a->first + i, lanes, lo);
-        _mm_maskstore_epi32((int32_t *)a->n + i, lanes, _mm256_cvttpd_epi32(n));
-    }
+    return _mm256_min_epi32(_mm256_max_epi32(v, _mm256_setzero_si256()), _mm256_set1_epi32(255));
 }
 
 /* ---- horizontal: packing --------------------------------------------------------------------- */
@@ -166,14 +127,15 @@ static uint64_t across_size(uint32_t n_out, uint32_t n_taps, uint32_t channels)
     return HEADER_SIZE + (groups > n_out * chunk ? groups : n_out * chunk);
 }
 
-/* Pack low (or, with `high`, high) parts of two taps of four lanes as pairs of words. */
-INLINE __m128i weight_pairs(__m128i w0, __m128i w1, int high)
+INLINE __m128i high_parts(__m128i w)
 {
-    const __m128i low = _mm_set1_epi32((1 << LOW_BITS) - 1);
-    if (high)
-        return _mm_or_si128(_mm_srli_epi32(w0, LOW_BITS),
-                            _mm_slli_epi32(_mm_srli_epi32(w1, LOW_BITS), 16));
-    return _mm_or_si128(_mm_and_si128(w0, low), _mm_slli_epi32(_mm_and_si128(w1, low), 16));
+    return _mm_srai_epi32(_mm_add_epi32(w, _mm_set1_epi32((int)LOW_HALF)), LOW_BITS);
+}
+
+/* Pack the lower words of two taps of four lanes as pairs. */
+INLINE __m128i word_pairs(__m128i v0, __m128i v1)
+{
+    return _mm_blend_epi16(v0, _mm_slli_epi32(v1, 16), 0xaa);
 }
 
 INLINE uint32_t least_of(__m128i v)
@@ -262,8 +224,10 @@ INLINE int half_init(struct across *x, uint32_t k, uint32_t t, uint32_t channels
         const __m128i w0 = of_lanes(w, &h, channels), w1 = of_lanes(w + a->n_out, &h, channels);
         pairs[p].index[side] =
             _mm_add_epi32(bytes, _mm_set1_epi32((int)(0x00020002 * channels * p)));
-        pairs[p].low[side] = weight_pairs(w0, w1, 0);
-        pairs[p].high[side] = weight_pairs(w0, w1, 1);
+        const __m128i h0 = high_parts(w0), h1 = high_parts(w1);
+        pairs[p].low[side] = word_pairs(_mm_sub_epi32(w0, _mm_slli_epi32(h0, LOW_BITS)),
+                                        _mm_sub_epi32(w1, _mm_slli_epi32(h1, LOW_BITS)));
+        pairs[p].high[side] = word_pairs(h0, h1);
     }
     return 1;
 }
@@ -376,8 +340,20 @@ INLINE __m256i group_sum(const struct pair *pairs, const uint32_t *places, const
     return joined(low, high);
 }
 
+/* Join sums >> 15 of two rows to rounded words of both. */
+INLINE __m256i joined_rows(__m256i v0, __m256i v1, int is_signed)
+{
+    const __m256i turns = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1));
+    if (!is_signed)
+        return rounded_few(_mm256_or_si256(v0, _mm256_slli_epi32(v1, 16)));
+    const __m256i words = rounded_few(_mm256_packs_epi32(v0, v1));
+    return _mm256_shuffle_epi8(_mm256_packus_epi16(words, words), turns);
+}
+
+/* `is_signed` is that of the axis, as a constant for the compiler; also in the functions below. */
 INLINE void rows_of_groups(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
-                           uint32_t n_pairs, uint32_t n_blocks)
+                           uint32_t n_pairs, uint32_t n_blocks, int is_signed)
 {
     const uint8_t *r0 = rows[0], *r1 = rows[1];
     const struct pair *pairs = x->pairs;
@@ -385,8 +361,7 @@ INLINE void rows_of_groups(uint8_t *slot, const uint8_t *const *rows, const stru
     for (uint32_t g = 0; g < x->n_groups; g++) {
         const __m256i v0 = group_sum(pairs, places, r0, n_pairs, n_blocks);
         const __m256i v1 = group_sum(pairs, places, r1, n_pairs, n_blocks);
-        const __m256i both = _mm256_or_si256(v0, _mm256_slli_epi32(v1, 16));
-        _mm256_store_si256((__m256i *)slot + g, rounded_few(both));
+        _mm256_store_si256((__m256i *)slot + g, joined_rows(v0, v1, is_signed));
         pairs += n_blocks * n_pairs;
         places += 2 * n_blocks;
     }
@@ -400,16 +375,17 @@ INLINE __m256i two_rows(const uint8_t *const *rows, uint32_t at)
         _mm_loadu_si128((const __m128i *)(rows[1] + at)), 1);
 }
 
-/* Join rounded dwords of two rows, one row in each half, to words of both. */
-INLINE __m128i words_of_two(__m256i v)
+/* Round dwords of sums >> 15 of two rows, one row in each half, and join them to words of both. */
+INLINE __m128i words_of_two(__m256i v, int is_signed)
 {
+    v = is_signed ? clipped(rounded_many(v)) : rounded_many(v);
     return _mm_or_si128(_mm256_castsi256_si128(v),
                         _mm_slli_epi32(_mm256_extracti128_si256(v, 1), 16));
 }
 
 /* Compute an output's channels, one row in each half: a quad of taps has 12 or 16 bytes. */
 INLINE void rows_of_quads(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
-                          uint32_t channels)
+                          uint32_t channels, int is_signed)
 {
     const struct pstk__axis *a = x->axis;
     const __m256i pair = _mm256_broadcastsi128_si256(
@@ -436,7 +412,7 @@ INLINE void rows_of_quads(uint8_t *slot, const uint8_t *const *rows, const struc
             high = _mm256_add_epi32(high, _mm256_madd_epi16(taps, high0));
             high = _mm256_add_epi32(high, _mm256_madd_epi16(others, high1));
         }
-        const __m128i both = words_of_two(rounded_many(joined(low, high)));
+        const __m128i both = words_of_two(joined(low, high), is_signed);
         uint8_t *to = slot + (size_t)out * channels * sizeof(int32_t);
         if (channels == 4) {
             _mm_storeu_si128((__m128i *)to, both);
@@ -454,7 +430,8 @@ INLINE __m256i sum_of_four(__m256i v)
 }
 
 /* Compute one channel, one row in each half: the four lanes are pairs of an octet of taps. */
-INLINE void rows_of_octets(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+INLINE void rows_of_octets(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
+                           int is_signed)
 {
     const struct pstk__axis *a = x->axis;
     const __m256i words = _mm256_broadcastsi128_si256(
@@ -474,44 +451,75 @@ INLINE void rows_of_octets(uint8_t *slot, const uint8_t *const *rows, const stru
             high = _mm256_add_epi32(high, _mm256_madd_epi16(taps, _mm256_broadcastsi128_si256(h)));
         }
         const __m256i v = joined(sum_of_four(low), sum_of_four(high));
-        _mm_storeu_si32(slot + (size_t)out * sizeof(int32_t), words_of_two(rounded_many(v)));
+        _mm_storeu_si32(slot + (size_t)out * sizeof(int32_t), words_of_two(v, is_signed));
     }
 }
 
-TARGET static void rows_long(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+INLINE void rows_long(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
+                      int is_signed)
 {
     if (x->channels == 1)
-        rows_of_octets(slot, rows, x);
+        rows_of_octets(slot, rows, x, is_signed);
     else if (x->channels == 3)
-        rows_of_quads(slot, rows, x, 3);
+        rows_of_quads(slot, rows, x, 3, is_signed);
     else
-        rows_of_quads(slot, rows, x, 4);
+        rows_of_quads(slot, rows, x, 4, is_signed);
 }
 
-TARGET static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const void *across)
+INLINE void rows_of_any(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
+                        int is_signed)
+{
+    if (x->n_groups == 0)
+        rows_long(slot, rows, x, is_signed);
+    else if (x->n_pairs == 2 && x->n_blocks == 1)
+        rows_of_groups(slot, rows, x, 2, 1, is_signed);
+    else if (x->n_pairs == 2)
+        rows_of_groups(slot, rows, x, 2, x->n_blocks, is_signed);
+    else if (x->n_blocks == 1)
+        rows_of_groups(slot, rows, x, 1, 1, is_signed);
+    else if (x->n_blocks == 3)
+        rows_of_groups(slot, rows, x, 1, 3, is_signed);
+    else
+        rows_of_groups(slot, rows, x, 1, x->n_blocks, is_signed);
+}
+
+TARGET static void rows_positive(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+{
+    rows_of_any(slot, rows, x, 0);
+}
+
+TARGET static void rows_signed(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+{
+    rows_of_any(slot, rows, x, 1);
+}
+
+static void rows_wide(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+{
+    if (x->axis->is_signed)
+        rows_signed(slot, rows, x);
+    else
+        rows_positive(slot, rows, x);
+}
+
+/* Rows of less than 16 bytes, which a load would overrun. */
+static void rows_short(uint8_t *slot, const uint8_t *const *rows, const struct across *x)
+{
+    uint8_t copies[2][16] = {{0}, {0}};
+    const uint8_t *const wide[2] = {copies[0], copies[1]};
+    struct across same = *x;
+    memcpy(copies[0], rows[0], x->row_size);
+    memcpy(copies[1], rows[1], x->row_size);
+    same.row_size = 16;
+    rows_wide(slot, wide, &same);
+}
+
+static void resize_rows(uint8_t *slot, const uint8_t *const *rows, const void *across)
 {
     const struct across *x = across;
-    if (x->n_groups == 0 && x->row_size < 16) {
-        uint8_t copies[2][16] = {{0}, {0}};
-        const uint8_t *const wide[2] = {copies[0], copies[1]};
-        struct across same = *x;
-        memcpy(copies[0], rows[0], x->row_size);
-        memcpy(copies[1], rows[1], x->row_size);
-        same.row_size = 16;
-        rows_long(slot, wide, &same);
-    } else if (x->n_groups == 0) {
-        rows_long(slot, rows, x);
-    } else if (x->n_pairs == 2 && x->n_blocks == 1) {
-        rows_of_groups(slot, rows, x, 2, 1);
-    } else if (x->n_pairs == 2) {
-        rows_of_groups(slot, rows, x, 2, x->n_blocks);
-    } else if (x->n_blocks == 1) {
-        rows_of_groups(slot, rows, x, 1, 1);
-    } else if (x->n_blocks == 3) {
-        rows_of_groups(slot, rows, x, 1, 3);
-    } else {
-        rows_of_groups(slot, rows, x, 1, x->n_blocks);
-    }
+    if (x->row_size < 16)
+        rows_short(slot, rows, x);
+    else
+        rows_wide(slot, rows, x);
 }
 
 /* ---- vertical ------------------------------------------------------------------------------ */
@@ -551,7 +559,7 @@ INLINE __m256i load_8(const uint8_t *slot, size_t i)
     return _mm256_load_si256((const __m256i *)(slot + 4 * i));
 }
 
-/* Narrow four registers of words to 32 bytes; a and b are two each, packed by PACKUS. */
+/* Narrow four registers of words to 32 bytes, and clip them; a and b are two each, packed. */
 INLINE __m256i narrow_32(__m256i a, __m256i b)
 {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -579,8 +587,8 @@ INLINE void column_few(uint8_t *out, const struct pstk__column *c, const struct 
             v[k] = joined(low, high);
         }
         store_32(out + i,
-                 narrow_32(rounded_few(_mm256_packus_epi32(v[0], v[1])),
-                           rounded_few(_mm256_packus_epi32(v[2], v[3]))),
+                 narrow_32(rounded_few(_mm256_packs_epi32(v[0], v[1])),
+                           rounded_few(_mm256_packs_epi32(v[2], v[3]))),
                  c->size - i);
     }
 }
@@ -640,7 +648,8 @@ const struct pstk__pixel_kernels pstk__pixel_avx2 = {
     .variant = PSTK_KERNELS_AVX2,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
-    .axis_weights = axis_weights,
+    .general = &pstk__pixel_avx2,
+    .axis_weights = pstk__axis_weights_avx2,
     .across_size = across_size,
     .across_init = across_init,
     .resize_rows = resize_rows,

@@ -10,6 +10,7 @@
 #if defined(__x86_64__)
 
 #include "augment/avx512.h"
+#include "augment/kernels_avx2.h"
 
 #define PRECISION 22 /* bits of a weight */
 #define HALF (1 << (PRECISION - 1))
@@ -610,6 +611,7 @@ const struct pstk__pixel_kernels pstk__pixel_avx512 = {
     .variant = PSTK_KERNELS_AVX512,
     .slot_rows = SLOT_ROWS,
     .slot_unit = 4,
+    .general = &pstk__pixel_avx2, /* the dot products here take weights >= 0 */
     .axis_weights = axis_weights,
     .across_size = across_size,
     .across_init = across_init,

@@ -8,59 +8,22 @@
 
 #include <string.h>
 
-#define PRECISION 22          /* bits of a weight; Pillow's PRECISION_BITS for 8-bit pixels */
+#define PRECISION PSTK__WEIGHT_BITS
 #define ONE (1u << PRECISION) /* the weight 1 */
 #define HALF (1u << (PRECISION - 1))
 #define INLINE static inline __attribute__((always_inline))
 
-/* A sum of products stays below 2^32: 255 * (2^22 + n_taps / 2) + 2^21, n_taps < 2^18. */
-static inline uint8_t rounded(uint32_t sum)
-{
-    return (uint8_t)(sum >> PRECISION);
-}
-
-/* ---- weights -------------------------------------------------------------------------------- */
-
-static double triangle(double x)
-{
-    if (x < 0.0)
-        x = -x;
-    return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-static double weight_of(const struct pstk__filter *filter, double center, uint32_t x)
-{
-    return triangle((x - center + 0.5) * filter->filterscale);
-}
-
 /*
- * Compute weights as Pillow's precompute_coeffs (Resample.c) does, but leave out inputs at the end
- * whose weight is exactly 0. That changes no sum, and a resize to the same size reads one input for
- * each output. (Pillow's beginning has no such inputs.)
- *
- * The input nearest to the centre has a weight of at least 1/2, so n >= 1. Inputs beyond the centre
- * gain weight as the centre moves on, so the end never falls from one output to the next; nor does
- * the beginning.
+ * Return the byte of a sum of products. Sums are modulo 2^32. Without negative weights a sum is
+ * below 2^32: 255 * (2^22 + n_taps / 2) + 2^21, n_taps < 2^18. With them, `is_signed`, it fits 32
+ * bits with a sign, and is clipped. `is_signed` is a constant for the compiler, here and below.
  */
-static void axis_weights(struct pstk__axis *axis, const struct pstk__filter *filter,
-                         uint32_t window)
+INLINE uint8_t rounded(uint32_t sum, int is_signed)
 {
-    for (uint32_t i = 0; i < axis->n_out; i++) {
-        const double center = (window + i + 0.5) * filter->scale;
-        const double from = center - filter->support + 0.5, to = center + filter->support + 0.5;
-        const uint32_t lo = from < 0.0 ? 0 : (uint32_t)from;
-        uint32_t hi = to > filter->in ? filter->in : (uint32_t)to;
-        while (lo + 1 < hi && weight_of(filter, center, hi - 1) == 0.0)
-            hi--;
-        double sum = 0.0;
-        for (uint32_t x = lo; x < hi; x++)
-            sum += weight_of(filter, center, x);
-        int32_t *w = axis->weights + i;
-        for (uint32_t k = 0; k < filter->n_rows; k++, w += axis->n_out)
-            *w = lo + k < hi ? (int32_t)(0.5 + weight_of(filter, center, lo + k) / sum * ONE) : 0;
-        axis->first[i] = lo;
-        axis->n[i] = hi - lo;
-    }
+    const int32_t v = (int32_t)sum >> PRECISION;
+    if (is_signed)
+        return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+    return (uint8_t)(sum >> PRECISION);
 }
 
 /* ---- horizontal ----------------------------------------------------------------------------- */
@@ -70,68 +33,84 @@ static inline uint32_t load_32(const uint8_t *in)
     return in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
 }
 
+/* Return a weight as the factor of two channels, modulo 2^64. */
+INLINE uint64_t factor(int32_t weight, int is_signed)
+{
+    return is_signed ? (uint64_t)(int64_t)weight : (uint32_t)weight;
+}
+
+/* Return the sum in the upper half. A negative one in the lower half has borrowed 1 from it. */
+INLINE uint32_t upper(uint64_t sums, int is_signed)
+{
+    return (uint32_t)(sums >> 32) + (is_signed ? (uint32_t)sums >> 31 : 0);
+}
+
 /*
  * Compute one output pixel of `taps` inputs. One 64-bit product carries two channels, one in each
- * half: no sum reaches 2^32, so nothing carries over. With 3 channels it reads 1 byte past the last
- * tap.
+ * half: no sum reaches 2^32, so nothing carries over, except as in `upper`. With 3 channels it
+ * reads 1 byte past the last tap.
  */
-INLINE void pixel_of_1(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
+INLINE void pixel_of_1(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
+                       int is_signed)
 {
     uint32_t sum = HALF;
     for (uint32_t k = 0; k < taps; k++)
         sum += in[k] * (uint32_t)weights[k];
-    out[0] = rounded(sum);
+    out[0] = rounded(sum, is_signed);
 }
 
-INLINE void pixel_of_3(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
+INLINE void pixel_of_3(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
+                       int is_signed)
 {
     uint64_t rb = (uint64_t)HALF << 32 | HALF;
     uint32_t g = HALF;
     for (uint32_t k = 0; k < taps; k++, in += 3) {
-        const uint32_t x = load_32(in), w = (uint32_t)weights[k];
-        rb += ((x | (uint64_t)x << 16) & 0x000000ff000000ffull) * w;
-        g += (x >> 8 & 0xff) * w;
+        const uint32_t x = load_32(in);
+        rb += ((x | (uint64_t)x << 16) & 0x000000ff000000ffull) * factor(weights[k], is_signed);
+        g += (x >> 8 & 0xff) * (uint32_t)weights[k];
     }
-    out[0] = rounded((uint32_t)rb);
-    out[1] = rounded(g);
-    out[2] = rounded((uint32_t)(rb >> 32));
+    out[0] = rounded((uint32_t)rb, is_signed);
+    out[1] = rounded(g, is_signed);
+    out[2] = rounded(upper(rb, is_signed), is_signed);
 }
 
-INLINE void pixel_of_4(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps)
+INLINE void pixel_of_4(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
+                       int is_signed)
 {
     uint64_t rb = (uint64_t)HALF << 32 | HALF, ga = rb;
     for (uint32_t k = 0; k < taps; k++, in += 4) {
-        const uint32_t x = load_32(in), w = (uint32_t)weights[k];
+        const uint32_t x = load_32(in);
+        const uint64_t w = factor(weights[k], is_signed);
         rb += ((x | (uint64_t)x << 16) & 0x000000ff000000ffull) * w;
         ga += ((x >> 8 | (uint64_t)x << 8) & 0x000000ff000000ffull) * w;
     }
-    out[0] = rounded((uint32_t)rb);
-    out[1] = rounded((uint32_t)ga);
-    out[2] = rounded((uint32_t)(rb >> 32));
-    out[3] = rounded((uint32_t)(ga >> 32));
+    out[0] = rounded((uint32_t)rb, is_signed);
+    out[1] = rounded((uint32_t)ga, is_signed);
+    out[2] = rounded(upper(rb, is_signed), is_signed);
+    out[3] = rounded(upper(ga, is_signed), is_signed);
 }
 
 INLINE void pixel_fast(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
-                       uint32_t channels)
+                       uint32_t channels, int is_signed)
 {
     if (channels == 1)
-        pixel_of_1(out, in, weights, taps);
+        pixel_of_1(out, in, weights, taps, is_signed);
     else if (channels == 3)
-        pixel_of_3(out, in, weights, taps);
+        pixel_of_3(out, in, weights, taps, is_signed);
     else
-        pixel_of_4(out, in, weights, taps);
+        pixel_of_4(out, in, weights, taps, is_signed);
 }
 
 /* Compute the same byte by byte: reads nothing past the last tap. */
 INLINE void pixel_exact(uint8_t *out, const uint8_t *in, const int32_t *weights, uint32_t taps,
-                        uint32_t channels)
+                        uint32_t channels, int is_signed)
 {
     uint32_t sum[PSTK__MAX_CHANNELS] = {HALF, HALF, HALF, HALF};
     for (uint32_t k = 0; k < taps; k++, in += channels)
         for (uint32_t c = 0; c < channels; c++)
             sum[c] += in[c] * (uint32_t)weights[k];
     for (uint32_t c = 0; c < channels; c++)
-        out[c] = rounded(sum[c]);
+        out[c] = rounded(sum[c], is_signed);
 }
 
 /* An axis packed for row_c: each output's weights are contiguous. */
@@ -170,7 +149,7 @@ INLINE uint8_t *place(uint8_t *out, const struct across *x, uint32_t i, uint32_t
 /* Compute outputs [0, n), all with the same number of taps, which the compiler knows; missing taps
  * have weight 0. */
 INLINE void row_fast(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t n,
-                     uint32_t taps, uint32_t channels)
+                     uint32_t taps, uint32_t channels, int is_signed)
 {
     const uint32_t *first = x->axis->first, begin = x->axis->begin;
     const int64_t step = x->flip ? -(int64_t)channels : (int64_t)channels;
@@ -178,10 +157,11 @@ INLINE void row_fast(uint8_t *out, const uint8_t *in, const struct across *x, ui
     out = place(out, x, 0, channels);
     for (uint32_t i = 0; i < n; i++, out += step)
         pixel_fast(out, in + (size_t)channels * (first[i] - begin), weights + (size_t)taps * i,
-                   taps, channels);
+                   taps, channels, is_signed);
 }
 
-INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t channels)
+INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint32_t channels,
+                   int is_signed)
 {
     const struct pstk__axis *a = x->axis;
     const uint32_t taps = a->n_taps;
@@ -192,22 +172,22 @@ INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint
     /* The others come first: after the loops below no value needs a register. */
     for (uint32_t i = n; i < a->n_out; i++)
         pixel_exact(place(out, x, i, channels), in + (size_t)channels * (a->first[i] - a->begin),
-                    x->weights + (size_t)taps * i, a->n[i], channels);
+                    x->weights + (size_t)taps * i, a->n[i], channels, is_signed);
     switch (taps) {
     case 2:
-        row_fast(out, in, x, n, 2, channels);
+        row_fast(out, in, x, n, 2, channels, is_signed);
         break;
     case 3:
-        row_fast(out, in, x, n, 3, channels);
+        row_fast(out, in, x, n, 3, channels, is_signed);
         break;
     case 4:
-        row_fast(out, in, x, n, 4, channels);
+        row_fast(out, in, x, n, 4, channels, is_signed);
         break;
     case 5:
-        row_fast(out, in, x, n, 5, channels);
+        row_fast(out, in, x, n, 5, channels, is_signed);
         break;
     default:
-        row_fast(out, in, x, n, taps, channels);
+        row_fast(out, in, x, n, taps, channels, is_signed);
         break;
     }
 }
@@ -217,17 +197,26 @@ INLINE void row_of(uint8_t *out, const uint8_t *in, const struct across *x, uint
 
 APART void row_of_1(uint8_t *out, const uint8_t *in, const struct across *across)
 {
-    row_of(out, in, across, 1);
+    if (across->axis->is_signed)
+        row_of(out, in, across, 1, 1);
+    else
+        row_of(out, in, across, 1, 0);
 }
 
 APART void row_of_3(uint8_t *out, const uint8_t *in, const struct across *across)
 {
-    row_of(out, in, across, 3);
+    if (across->axis->is_signed)
+        row_of(out, in, across, 3, 1);
+    else
+        row_of(out, in, across, 3, 0);
 }
 
 APART void row_of_4(uint8_t *out, const uint8_t *in, const struct across *across)
 {
-    row_of(out, in, across, 4);
+    if (across->axis->is_signed)
+        row_of(out, in, across, 4, 1);
+    else
+        row_of(out, in, across, 4, 0);
 }
 
 static void row_c(uint8_t *out, const uint8_t *const *rows, const void *across)
@@ -256,9 +245,9 @@ static inline int16_t high(int32_t w)
     return (int16_t)(w >> LOW_BITS);
 }
 
-/* Sums are modulo 2^32, and the total is below 2^32, so the order of additions does not matter. */
-static void column_2(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
-                     uint32_t size)
+/* Sums are modulo 2^32, so the order of additions does not matter. */
+INLINE void column_2(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t size, int is_signed)
 {
     const uint8_t *a = rows[0], *b = rows[1];
     const int16_t la = low(w[0]), ha = high(w[0]), lb = low(w[1]), hb = high(w[1]);
@@ -266,12 +255,12 @@ static void column_2(uint8_t *restrict out, const uint8_t *const *rows, const in
         const int16_t pa = a[i], pb = b[i];
         uint32_t l = (uint32_t)(pa * la) + (uint32_t)(pb * lb);
         uint32_t h = (uint32_t)(pa * ha) + (uint32_t)(pb * hb);
-        out[i] = rounded(HALF + l + (h << LOW_BITS));
+        out[i] = rounded(HALF + l + (h << LOW_BITS), is_signed);
     }
 }
 
-static void column_3(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
-                     uint32_t size)
+INLINE void column_3(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t size, int is_signed)
 {
     const uint8_t *a = rows[0], *b = rows[1], *c = rows[2];
     const int16_t la = low(w[0]), ha = high(w[0]), lb = low(w[1]), hb = high(w[1]);
@@ -280,7 +269,7 @@ static void column_3(uint8_t *restrict out, const uint8_t *const *rows, const in
         const int16_t pa = a[i], pb = b[i], pc = c[i];
         uint32_t l = (uint32_t)(pa * la) + (uint32_t)(pb * lb) + (uint32_t)(pc * lc);
         uint32_t h = (uint32_t)(pa * ha) + (uint32_t)(pb * hb) + (uint32_t)(pc * hc);
-        out[i] = rounded(HALF + l + (h << LOW_BITS));
+        out[i] = rounded(HALF + l + (h << LOW_BITS), is_signed);
     }
 }
 
@@ -296,8 +285,8 @@ static void block_add(uint32_t *restrict l, uint32_t *restrict h, const uint8_t 
     }
 }
 
-static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
-                     uint32_t n, uint32_t size)
+INLINE void column_n(uint8_t *restrict out, const uint8_t *const *rows, const int32_t *w,
+                     uint32_t n, uint32_t size, int is_signed)
 {
     uint32_t l[BLOCK], h[BLOCK];
     for (uint32_t at = 0; at < size; at += BLOCK) {
@@ -313,33 +302,42 @@ static void column_n(uint8_t *restrict out, const uint8_t *const *rows, const in
             block_add(l, h, rows[k] + at, rows[j] + at, parts, m);
         }
         for (uint32_t i = 0; i < m; i++)
-            out[at + i] = rounded(l[i] + (h[i] << LOW_BITS));
+            out[at + i] = rounded(l[i] + (h[i] << LOW_BITS), is_signed);
     }
+}
+
+INLINE void column_of(uint8_t *out, const struct pstk__column *column, int is_signed)
+{
+    const uint8_t *const *rows = column->slots;
+    const uint32_t n = column->n_taps, size = column->size;
+    const int32_t *weights = column->scratch;
+    if (n == 1 && (uint32_t)weights[0] == ONE)
+        memcpy(out, rows[0], size);
+    else if (n == 2)
+        column_2(out, rows, weights, size, is_signed);
+    else if (n == 3)
+        column_3(out, rows, weights, size, is_signed);
+    else
+        column_n(out, rows, weights, n, size, is_signed);
 }
 
 /* A slot is one row, so there are as many slots as taps. */
 static void column_c(uint8_t *out, const struct pstk__column *column)
 {
-    const uint8_t *const *rows = column->slots;
-    const uint32_t n = column->n_taps, size = column->size;
-    int32_t *weights = column->scratch;
-    for (uint32_t k = 0; k < n; k++)
-        weights[k] = column->weights[(size_t)k * column->stride];
-    if (n == 1 && (uint32_t)weights[0] == ONE)
-        memcpy(out, rows[0], size);
-    else if (n == 2)
-        column_2(out, rows, weights, size);
-    else if (n == 3)
-        column_3(out, rows, weights, size);
+    for (uint32_t k = 0; k < column->n_taps; k++)
+        column->scratch[k] = column->weights[(size_t)k * column->stride];
+    if (column->is_signed)
+        column_of(out, column, 1);
     else
-        column_n(out, rows, weights, n, size);
+        column_of(out, column, 0);
 }
 
 const struct pstk__pixel_kernels pstk__pixel_c = {
     .variant = PSTK_KERNELS_C,
     .slot_rows = 1,
     .slot_unit = 1,
-    .axis_weights = axis_weights,
+    .general = &pstk__pixel_c,
+    .axis_weights = pstk__axis_weights_c,
     .across_size = across_size,
     .across_init = across_init,
     .resize_rows = row_c,

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dump_resize: resizes for another program to compare (tests/augment/pillow_resize.py). Standard
- * input holds jobs, each 9 x u32 (in width, in height, out width, out height, window left, top,
- * width, height, channels) and the pixels; standard output gets each job's window. u8, NHWC, no
- * flip.
+ * input holds jobs, each 10 x u32 (in width, in height, out width, out height, window left, top,
+ * width, height, channels, filter) and the pixels; standard output gets each job's window. u8,
+ * NHWC, no flip.
  */
 #include "augment/resize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint64_t scratch_of(const uint32_t job[9])
+static uint64_t scratch_of(const uint32_t job[10])
 {
     const struct pstk__resize_bounds bounds = {
         .channels = job[8],
+        .filters = pstk__filter_set(job[9]),
         .max_in_width = job[0],
         .max_in_height = job[1],
         .min_out_width = job[2],
@@ -25,13 +26,14 @@ static uint64_t scratch_of(const uint32_t job[9])
 }
 
 /* Exactly the bytes promised by pstk__resize_scratch, and exactly the pixels asked for. */
-static int resize(const uint32_t job[9], const uint8_t *in, uint8_t *out)
+static int resize(const uint32_t job[10], const uint8_t *in, uint8_t *out)
 {
     struct pstk__arena arena;
     if (pstk__arena_open(&arena, scratch_of(job)) < 0)
         return -1;
     const struct pstk__resize_config config = {
         .channels = job[8],
+        .filter = job[9],
         .in_width = job[0],
         .in_height = job[1],
         .out_width = job[2],
@@ -61,7 +63,7 @@ static int resize(const uint32_t job[9], const uint8_t *in, uint8_t *out)
 
 int main(void)
 {
-    uint32_t job[9];
+    uint32_t job[10];
     while (fread(job, sizeof job, 1, stdin) == 1) {
         const size_t in_size = (size_t)job[0] * job[1] * job[8];
         const size_t out_size = (size_t)job[6] * job[7] * job[8];
@@ -71,8 +73,8 @@ int main(void)
         free(in);
         free(out);
         if (!ok || fflush(stdout) != 0) {
-            fprintf(stderr, "dump_resize: %u x %u x %u to %u x %u failed\n", job[0], job[1], job[8],
-                    job[2], job[3]);
+            fprintf(stderr, "dump_resize: %u x %u x %u to %u x %u by filter %u failed\n", job[0],
+                    job[1], job[8], job[2], job[3], job[9]);
             return 1;
         }
     }

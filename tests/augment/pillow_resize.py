@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every resized byte equals Pillow's Image.resize(size, BILINEAR), of modes L, RGB and RGBA.
+"""Every resized byte equals Pillow's Image.resize(size, filter), of every filter, and of modes L, RGB and RGBA.
 
 Usage: pillow_resize.py DUMP_RESIZE [CASES] [SEED]; writes TAP; 77 where Pillow or numpy is missing.
 """
@@ -16,14 +16,18 @@ except ImportError as e:
     sys.exit(77)
 
 
+FILTERS = {1: Image.NEAREST, 2: Image.BOX, 3: Image.BILINEAR, 4: Image.HAMMING, 5: Image.BICUBIC,
+           6: Image.LANCZOS}  # by enum pstk_filter
+
+
 class Tool:
     def __init__(self, path):
         self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def resize(self, pixels, size, window):
+    def resize(self, pixels, size, window, kind):
         height, width, channels = pixels.shape
         left, top, w, h = window
-        self.process.stdin.write(struct.pack("<9I", width, height, *size, left, top, w, h, channels))
+        self.process.stdin.write(struct.pack("<10I", width, height, *size, left, top, w, h, channels, kind))
         self.process.stdin.write(pixels.tobytes())
         self.process.stdin.flush()
         data = self.process.stdout.read(w * h * channels)
@@ -76,7 +80,7 @@ def cases_of(rng, n):
 
 def main():
     tool = Tool(sys.argv[1])
-    n = int(sys.argv[2]) if len(sys.argv) > 2 else 400
+    n = int(sys.argv[2]) if len(sys.argv) > 2 else 150
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     rng = np.random.default_rng(seed)
     n_bytes = n_bad = n_images = 0
@@ -89,13 +93,15 @@ def main():
         left, top, ww, wh = window
         for channels in (1, 3, 4):
             pixels = pixels_of(rng, w, h, channels, i % 4)
-            wanted = np.asarray(image_of(pixels).resize((ow, oh), Image.BILINEAR)).reshape(oh, ow, channels)
-            bad = int((tool.resize(pixels, (ow, oh), window) != wanted[top:top + wh, left:left + ww]).sum())
-            if bad:
-                print(f"# {w}x{h}x{channels} -> {ow}x{oh} window {window}: {bad} bytes differ")
-            n_images += 1
-            n_bytes += ww * wh * channels
-            n_bad += bad
+            for kind, by in FILTERS.items():
+                wanted = np.asarray(image_of(pixels).resize((ow, oh), by)).reshape(oh, ow, channels)
+                found = tool.resize(pixels, (ow, oh), window, kind)
+                bad = int((found != wanted[top:top + wh, left:left + ww]).sum())
+                if bad:
+                    print(f"# {w}x{h}x{channels} -> {ow}x{oh} window {window}, {by!r}: {bad} bytes differ")
+                n_images += 1
+                n_bytes += ww * wh * channels
+                n_bad += bad
     ok = n_bad == 0 and tool.close() == 0
     print("1..1")
     print(f"# Pillow {pillow_version}: {n_images} resizes, {n_bytes} bytes compared, {n_bad} differ")

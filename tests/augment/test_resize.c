@@ -65,6 +65,7 @@ static int fence_open(size_t size)
 struct shape {
     uint32_t w, h, ow, oh, channels;
     struct pstk__box window;
+    uint32_t filter; /* enum pstk_filter; not RANDOM */
 };
 
 static uint32_t draw_side(void)
@@ -75,7 +76,11 @@ static uint32_t draw_side(void)
 
 static struct shape draw_shape(void)
 {
-    struct shape s = {draw_side(), draw_side(), draw_side(), draw_side(), 0, {0, 0, 0, 0}};
+    struct shape s = {.w = draw_side(),
+                      .h = draw_side(),
+                      .ow = draw_side(),
+                      .oh = draw_side(),
+                      .filter = draw(7)};
     s.channels = all_channels[draw(3)];
     s.ow = draw(8) ? s.ow : s.w;
     s.oh = draw(8) ? s.oh : s.h;
@@ -90,7 +95,10 @@ static struct shape draw_shape(void)
 static struct shape draw_scaled(void)
 {
     const uint32_t tenths[12] = {3, 7, 10, 13, 17, 20, 21, 26, 39, 55, 90, 190};
-    struct shape s = {.ow = 1 + draw(80), .oh = 1 + draw(40), .channels = all_channels[draw(3)]};
+    struct shape s = {.ow = 1 + draw(80),
+                      .oh = 1 + draw(40),
+                      .channels = all_channels[draw(3)],
+                      .filter = draw(7)};
     s.w = 1 + (s.ow * tenths[draw(12)] + draw(10)) / 10;
     s.h = 1 + (s.oh * tenths[draw(12)] + draw(10)) / 10;
     s.window = (struct pstk__box){0, 0, s.ow, s.oh};
@@ -198,7 +206,8 @@ static void give_rows(struct pstk__resize *r, const struct shape *s, const uint8
 
 static uint8_t *wanted(const uint8_t *in, const struct shape *s)
 {
-    return naive_resize_pixels(in, &(struct naive_shape){s->w, s->h, s->ow, s->oh, s->channels});
+    return naive_resize_pixels(
+        in, &(struct naive_shape){s->w, s->h, s->ow, s->oh, s->channels, s->filter});
 }
 
 /* Resize by `k` within exactly the promised arena, giving exactly the rows asked for. 0 when that
@@ -207,8 +216,10 @@ static int resize(const struct pstk__pixel_kernels *k, const struct shape *s, co
                   struct pstk__finish finish, void *out, uint64_t out_stride)
 {
     const struct pstk__resize_bounds bounds = {
-        s->channels, s->w, s->h, s->ow, s->oh, s->window.width, s->window.height};
+        s->channels,     pstk__filter_set(s->filter), s->w, s->h, s->ow, s->oh, s->window.width,
+        s->window.height};
     const struct pstk__resize_config config = {.channels = s->channels,
+                                               .filter = s->filter,
                                                .in_width = s->w,
                                                .in_height = s->h,
                                                .out_width = s->ow,
@@ -245,10 +256,10 @@ TEST(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_variant
             const uint64_t n_bad = target_check(&t, &s, want);
             if (n_bad)
                 printf("# variant %u: %u x %u x %u to %u x %u, window %u %u %u %u, dtype %u, "
-                       "layout %u, flip %u\n",
+                       "layout %u, flip %u, filter %u\n",
                        k->variant, s.w, s.h, s.channels, s.ow, s.oh, s.window.left, s.window.top,
                        s.window.width, s.window.height, t.finish.dtype, t.finish.layout,
-                       t.finish.flip);
+                       t.finish.flip, s.filter);
             CHECK_EQ(n_bad, 0);
             free(t.memory);
         }
@@ -261,7 +272,7 @@ TEST(every_window_of_every_resize_equals_the_formulas_of_pillow_in_every_variant
 TEST(rgba_is_left_alone_only_where_the_image_has_its_size_already)
 {
     const uint8_t in[16] = {200, 100, 50, 3, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 9, 8};
-    struct shape s = {2, 2, 4, 4, 4, {0, 0, 1, 1}};
+    struct shape s = {2, 2, 4, 4, 4, {0, 0, 1, 1}, 0};
     const struct pstk__finish f = {.channels = 4, .dtype = PSTK_U8, .width = 1};
     uint8_t *want = wanted(in, &s);
     CHECK(want && memcmp(want, in, 4) != 0);
@@ -281,13 +292,14 @@ TEST(rgba_is_left_alone_only_where_the_image_has_its_size_already)
 TEST(the_greatest_sums_do_not_overflow)
 {
     /* White pixels on one: the weights' rounding adds up most. */
-    const struct shape shapes[4] = {{65535, 1, 1, 1, 0, {0, 0, 1, 1}},
-                                    {1, 65535, 1, 1, 0, {0, 0, 1, 1}},
-                                    {65535, 1, 3, 1, 0, {0, 0, 3, 1}},
-                                    {3, 20000, 1, 7, 0, {0, 0, 1, 7}}};
-    for (int i = 0; i < 12; i++) {
-        struct shape shape = shapes[i / 3], *s = &shape;
+    const struct shape shapes[4] = {{65535, 1, 1, 1, 0, {0, 0, 1, 1}, 0},
+                                    {1, 65535, 1, 1, 0, {0, 0, 1, 1}, 0},
+                                    {65535, 1, 3, 1, 0, {0, 0, 3, 1}, 0},
+                                    {3, 20000, 1, 7, 0, {0, 0, 1, 7}, 0}};
+    for (uint32_t i = 0; i < 4 * 3 * 7; i++) {
+        struct shape shape = shapes[i / 21], *s = &shape;
         s->channels = all_channels[i % 3];
+        s->filter = i / 3 % 7;
         uint8_t *in = pixels_of(s->w, s->h, s->channels, 2), *want = wanted(in, s);
         CHECK(in && want);
         EACH_VARIANT(k)
@@ -312,20 +324,26 @@ TEST(an_axis_reads_no_more_than_it_needs)
         const uint32_t in = draw_side(), out = draw(5) ? draw_side() : in;
         const uint32_t window = draw(out), n = 1 + draw(out - window);
         struct pstk__axis a;
-        CHECK_EQ(pstk__axis_init(&a, &arena, variant(PSTK_KERNELS_C), in, out, window, n), 0);
+        const struct pstk__axis_config config = {
+            .filter = 1 + draw(6), .in = in, .out = out, .window = window, .n_out = n};
+        CHECK_EQ(pstk__axis_init(&a, &arena, variant(PSTK_KERNELS_C), &config), 0);
         CHECK(a.begin == a.first[0] && a.end == a.first[n - 1] + a.n[n - 1] && a.end <= in);
+        const int is_signed = config.filter >= PSTK_FILTER_BICUBIC && in != out;
+        CHECK_EQ(a.is_signed, is_signed);
         uint32_t widest = 0;
         for (uint32_t k = 0; k < n; k++) {
-            int64_t sum = 0;
+            int64_t sum = 0, magnitudes = 0;
             CHECK(a.n[k] >= 1 && a.n[k] <= a.n_taps);
             CHECK(k == 0 || (a.first[k] >= a.first[k - 1] &&
                              a.first[k] + a.n[k] >= a.first[k - 1] + a.n[k - 1]));
             for (uint32_t t = 0; t < (a.n_taps + 3) / 4 * 4; t++) {
                 const int32_t w = a.weights[(size_t)t * n + k];
-                CHECK(w >= 0 && (t < a.n[k] || w == 0));
+                CHECK((w >= 0 || is_signed) && (t < a.n[k] || w == 0));
                 sum += w;
+                magnitudes += labs(w);
             }
             CHECK(llabs(sum - (1 << 22)) <= (a.n[k] + 1) / 2);
+            CHECK(magnitudes < 1 << 23);
             widest = a.n[k] > widest ? a.n[k] : widest;
         }
         CHECK_EQ(widest, a.n_taps);
@@ -340,22 +358,54 @@ TEST(weights_are_the_same_bits_in_every_variant)
         const uint32_t in = draw(50) ? draw_side() : 1 + draw(60000);
         const uint32_t out = in > 600 ? 200 + draw(800) : draw_side();
         const uint32_t window = draw(out), n = 1 + draw(out - window);
+        const struct pstk__axis_config config = {
+            .filter = 1 + draw(6), .in = in, .out = out, .window = window, .n_out = n};
         EACH_VARIANT(k)
         {
             struct pstk__arena arenas[2] = {
                 {.base = axis_memory[0], .size = sizeof axis_memory[0]},
                 {.base = axis_memory[1], .size = sizeof axis_memory[1]}};
             struct pstk__axis c, a;
-            CHECK_EQ(pstk__axis_init(&c, &arenas[0], variant(PSTK_KERNELS_C), in, out, window, n),
-                     0);
+            CHECK_EQ(pstk__axis_init(&c, &arenas[0], variant(PSTK_KERNELS_C), &config), 0);
             memset(axis_memory[1], 0xee, arenas[0].used);
-            CHECK_EQ(pstk__axis_init(&a, &arenas[1], k, in, out, window, n), 0);
+            CHECK_EQ(pstk__axis_init(&a, &arenas[1], k->general, &config), 0);
             CHECK(a.n_taps == c.n_taps && a.begin == c.begin && a.end == c.end);
             CHECK(memcmp(a.first, c.first, n * sizeof *a.first) == 0);
             CHECK(memcmp(a.n, c.n, n * sizeof *a.n) == 0);
             CHECK(memcmp(a.weights, c.weights,
                          (size_t)(a.n_taps + 3) / 4 * 4 * n * sizeof *a.weights) == 0);
         }
+    }
+}
+
+/* Inputs whose weights differ from the formulas of Pillow with the C library's sin and cos. */
+static uint32_t n_wrong(const struct pstk__axis *axis, const struct pstk__axis_config *c)
+{
+    static int32_t weights[1024];
+    struct naive_taps taps = {.weights = weights};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_out; i++) {
+        naive_taps(&taps, c->filter, c->in, c->out, i);
+        n += axis->first[i] != taps.first || axis->n[i] > taps.n;
+        for (uint32_t k = 0; k < taps.n; k++)
+            n += (k < axis->n[i] ? axis->weights[(size_t)k * c->n_out + i] : 0) != weights[k];
+    }
+    return n;
+}
+
+TEST(weights_equal_those_of_pillow_for_all_sizes)
+{
+    static const uint32_t outs[6] = {3, 32, 100, 224, 256, 299};
+    for (uint32_t i = 0; i < 5 * 6 * 600; i++) {
+        const uint32_t in = 1 + i / 30, out = outs[i % 6];
+        const struct pstk__axis_config config = {
+            .filter = PSTK_FILTER_BOX + i / 6 % 5, .in = in, .out = out, .n_out = out};
+        struct pstk__arena arena = {.base = axis_memory[0], .size = sizeof axis_memory[0]};
+        struct pstk__axis a;
+        if (in == out)
+            continue;
+        CHECK_EQ(pstk__axis_init(&a, &arena, variant(PSTK_KERNELS_C), &config), 0);
+        CHECK_EQ(n_wrong(&a, &config), 0);
     }
 }
 
@@ -389,9 +439,15 @@ TEST(what_bounds_say_is_enough_for_all_within_them)
     static const uint16_t table[1024];
     for (int i = 0; i < 300; i++) {
         const struct shape s = i & 1 ? draw_shape() : draw_scaled();
-        const struct pstk__resize_bounds bounds = {
-            s.channels,     s.w + draw(50),           s.h + draw(50),           1 + draw(s.ow),
-            1 + draw(s.oh), s.window.width + draw(9), s.window.height + draw(9)};
+        const struct pstk__resize_bounds bounds = {.channels = s.channels,
+                                                   .filters = pstk__filter_set(s.filter) |
+                                                              pstk__filter_set(draw(8)),
+                                                   .max_in_width = s.w + draw(50),
+                                                   .max_in_height = s.h + draw(50),
+                                                   .min_out_width = 1 + draw(s.ow),
+                                                   .min_out_height = 1 + draw(s.oh),
+                                                   .max_window_width = s.window.width + draw(9),
+                                                   .max_window_height = s.window.height + draw(9)};
         EACH_VARIANT(k)
         {
             struct pstk__arena arena;
@@ -399,6 +455,7 @@ TEST(what_bounds_say_is_enough_for_all_within_them)
             const struct pstk__finish f = {
                 .channels = s.channels, .dtype = PSTK_F16, .table = table};
             const struct pstk__resize_config c = {.channels = s.channels,
+                                                  .filter = s.filter,
                                                   .in_width = s.w,
                                                   .in_height = s.h,
                                                   .out_width = s.ow,
@@ -612,6 +669,7 @@ int main(void)
         CASE(the_greatest_sums_do_not_overflow),
         CASE(an_axis_reads_no_more_than_it_needs),
         CASE(weights_are_the_same_bits_in_every_variant),
+        CASE(weights_equal_those_of_pillow_for_all_sizes),
         CASE(an_arena_too_small_is_an_error),
         CASE(what_bounds_say_is_enough_for_all_within_them),
         CASE(tables_hold_what_the_float_steps_give),

@@ -15,33 +15,105 @@
 /* What is to be resized: pixels of 1, 3 or 4 channels. */
 struct naive_shape {
     uint32_t w, h, ow, oh, channels;
+    uint32_t filter; /* enum pstk_filter */
 };
 
-/* One line of n_in pixels, in_step bytes apart, to n_out. */
-struct naive_line {
-    uint32_t n_in, in_step, n_out, out_step, channels;
+/* n_lines lines of n_in pixels each to n_out, with the bytes from one pixel or line to the next. */
+struct naive_lines {
+    uint32_t filter, n_in, n_out, channels, n_lines;
+    size_t in_step, out_step, in_line, out_line;
 };
 
-static void naive_pass(uint8_t *out, const uint8_t *in, struct naive_line l)
+static const double naive_pi = 3.14159265358979323846;
+
+static double naive_sinc(double x)
 {
-    const double scale = (double)l.n_in / l.n_out, support = scale < 1.0 ? 1.0 : scale;
-    const double ss = 1.0 / support;
-    for (uint32_t i = 0; i < l.n_out; i++) {
-        const double center = (i + 0.5) * scale;
-        int lo = (int)(center - support + 0.5), hi = (int)(center + support + 0.5);
-        lo = lo < 0 ? 0 : lo;
-        hi = hi > (int)l.n_in ? (int)l.n_in : hi;
-        double sum = 0;
-        for (int x = lo; x < hi; x++)
-            sum += fmax(0.0, 1.0 - fabs((x - center + 0.5) * ss));
-        for (uint32_t c = 0; c < l.channels; c++) {
-            int64_t v = 1 << 21;
-            for (int x = lo; x < hi; x++) {
-                const double w = fmax(0.0, 1.0 - fabs((x - center + 0.5) * ss)) / sum;
-                v += (int64_t)(int)(0.5 + w * (1 << 22)) * in[(size_t)x * l.in_step + c];
-            }
-            out[(size_t)i * l.out_step + c] = (uint8_t)(v >> 22);
-        }
+    return x == 0.0 ? 1.0 : sin(x * naive_pi) / (x * naive_pi);
+}
+
+static double naive_filter(uint32_t filter, double x)
+{
+    const double a = fabs(x);
+    if (filter == PSTK_FILTER_BOX)
+        return x > -0.5 && x <= 0.5;
+    if (filter == PSTK_FILTER_HAMMING)
+        return a < 1.0 ? naive_sinc(a) * (0.54f + 0.46f * cos(a * naive_pi)) : 0.0;
+    if (filter == PSTK_FILTER_BICUBIC)
+        return a < 1.0   ? ((-0.5 + 2.0) * a - (-0.5 + 3.0)) * a * a + 1
+               : a < 2.0 ? (((a - 5) * a + 8) * a - 4) * -0.5
+                         : 0.0;
+    if (filter == PSTK_FILTER_LANCZOS)
+        return -3.0 <= x && x < 3.0 ? naive_sinc(x) * naive_sinc(x / 3) : 0.0;
+    return fmax(0.0, 1.0 - a);
+}
+
+static double naive_reach(uint32_t filter)
+{
+    return filter == PSTK_FILTER_BOX       ? 0.5
+           : filter == PSTK_FILTER_BICUBIC ? 2.0
+           : filter == PSTK_FILTER_LANCZOS ? 3.0
+                                           : 1.0;
+}
+
+/* The taps of one output. */
+struct naive_taps {
+    uint32_t first, n;
+    int32_t *weights; /* room for every input */
+};
+
+/* Resample.c's precompute_coeffs and normalize_coeffs_8bpc. */
+static void naive_taps(struct naive_taps *taps, uint32_t filter, uint32_t n_in, uint32_t n_out,
+                       uint32_t i)
+{
+    const double scale = (double)n_in / n_out, most = scale < 1.0 ? 1.0 : scale;
+    const double support = naive_reach(filter) * most, ss = 1.0 / most, center = (i + 0.5) * scale;
+    int lo = (int)(center - support + 0.5), hi = (int)(center + support + 0.5);
+    lo = lo < 0 ? 0 : lo;
+    hi = hi > (int)n_in ? (int)n_in : hi;
+    double sum = 0;
+    for (int x = lo; x < hi; x++)
+        sum += naive_filter(filter, (x - center + 0.5) * ss);
+    for (int x = lo; x < hi; x++) {
+        const double w = naive_filter(filter, (x - center + 0.5) * ss) / sum;
+        taps->weights[x - lo] = (int32_t)((w < 0 ? -0.5 : 0.5) + w * (1 << 22));
+    }
+    taps->first = (uint32_t)lo;
+    taps->n = (uint32_t)(hi - lo);
+}
+
+/* Geometry.c's ImagingScaleAffine: the input that output i copies. */
+static uint32_t naive_nearest(uint32_t n_in, uint32_t n_out, uint32_t i)
+{
+    const double scale = (double)n_in / n_out;
+    double at = scale * 0.5;
+    while (i-- > 0)
+        at += scale;
+    return (uint32_t)at;
+}
+
+static uint8_t naive_sum(const uint8_t *in, size_t step, const struct naive_taps *taps)
+{
+    int64_t v = 1 << 21;
+    for (uint32_t k = 0; k < taps->n; k++)
+        v += (int64_t)taps->weights[k] * in[k * step];
+    return (uint8_t)(v < 0 ? 0 : v >> 22 > 255 ? 255 : v >> 22);
+}
+
+/* A pass to the same size changes nothing. `weights` has room for n_in. */
+static void naive_pass(uint8_t *out, const uint8_t *in, int32_t *weights,
+                       const struct naive_lines *l)
+{
+    for (uint32_t i = 0; i < l->n_out; i++) {
+        struct naive_taps taps = {.n = 1, .weights = weights};
+        weights[0] = 1 << 22;
+        if (l->filter == PSTK_FILTER_NEAREST || l->n_in == l->n_out)
+            taps.first = naive_nearest(l->n_in, l->n_out, i);
+        else
+            naive_taps(&taps, l->filter, l->n_in, l->n_out, i);
+        for (uint32_t k = 0; k < l->n_lines; k++)
+            for (uint32_t c = 0; c < l->channels; c++)
+                out[k * l->out_line + i * l->out_step + c] =
+                    naive_sum(in + k * l->in_line + taps.first * l->in_step + c, l->in_step, &taps);
     }
 }
 
@@ -64,20 +136,21 @@ static uint8_t *naive_resize_pixels(const uint8_t *in, const struct naive_shape 
     const uint32_t n = s->channels, w = s->w, h = s->h, ow = s->ow, oh = s->oh;
     uint8_t *out = malloc((size_t)ow * oh * n), *wide = malloc((size_t)ow * h * n);
     uint8_t *from = malloc((size_t)w * h * n);
-    const int has_alpha = n == 4 && (w != ow || h != oh);
-    if (out && wide && from) {
+    int32_t *weights = malloc((w > h ? w : h) * sizeof *weights);
+    const int has_alpha = n == 4 && (w != ow || h != oh) && s->filter != PSTK_FILTER_NEAREST;
+    const size_t wide_row = (size_t)ow * n;
+    const struct naive_lines rows = {s->filter, w, ow, n, h, n, n, (size_t)w * n, wide_row};
+    const struct naive_lines columns = {s->filter, h, oh, n, ow, wide_row, wide_row, n, n};
+    if (out && wide && from && weights) {
         memcpy(from, in, (size_t)w * h * n);
         if (has_alpha)
             naive_premultiply(from, in, (size_t)w * h * n);
-        for (uint32_t y = 0; y < h; y++)
-            naive_pass(wide + (size_t)y * ow * n, from + (size_t)y * w * n,
-                       (struct naive_line){w, n, ow, n, n});
-        for (uint32_t x = 0; x < ow; x++)
-            naive_pass(out + (size_t)x * n, wide + (size_t)x * n,
-                       (struct naive_line){h, ow * n, oh, ow * n, n});
+        naive_pass(wide, from, weights, &rows);
+        naive_pass(out, wide, weights, &columns);
         if (has_alpha)
             naive_unpremultiply(out, (size_t)ow * oh * n);
     }
+    free(weights);
     free(from);
     free(wide);
     return out;
@@ -86,7 +159,7 @@ static uint8_t *naive_resize_pixels(const uint8_t *in, const struct naive_shape 
 static inline uint8_t *naive_resize(const uint8_t *in, uint32_t w, uint32_t h, uint32_t ow,
                                     uint32_t oh)
 {
-    return naive_resize_pixels(in, &(struct naive_shape){w, h, ow, oh, 3});
+    return naive_resize_pixels(in, &(struct naive_shape){w, h, ow, oh, 3, 0});
 }
 
 /* One value by float steps, each rounded; `volatile` keeps the compiler from folding them. */
