@@ -100,8 +100,7 @@ enum pstk_filter {
 
 /*
  * One operation, plain data. The functions below fill it; a program may fill it itself. Children
- * keep the size and the channels of the image. No operation of this version takes a filter or a
- * fill.
+ * keep the size and the channels of the image.
  */
 struct pstk_op {
     /* enum pstk_op_kind */
@@ -118,7 +117,7 @@ struct pstk_op {
     /* n_children operations that this one draws; NULL: none. copies */
     const struct pstk_op *children;
     uint32_t n_children;
-    /* of a resize; 0: bilinear */
+    /* enum pstk_filter: of a resize. default: bilinear */
     uint32_t filter;
     /* NORMALIZE: channels of the images, 1, 3 or 4; 0: 3. GRAYSCALE: channels of the result.
      * others: 0 */
@@ -131,7 +130,8 @@ struct pstk_op {
 #define PSTK_IMAGENET_STD ((const float[3]){0.229f, 0.224f, 0.225f})
 
 /* Crop a random part and resize it: torchvision.transforms.RandomResizedCrop with its defaults,
- * scale (0.08, 1) and ratio (3/4, 4/3), bilinear with antialiasing. */
+ * scale (0.08, 1) and ratio (3/4, 4/3), bilinear with antialiasing. For another filter, set the
+ * member `filter` of the result; so for every resize below. */
 PSTK_API struct pstk_op pstk_random_resized_crop(uint32_t height, uint32_t width);
 /* The same with the caller's scale and ratio. */
 PSTK_API struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t width,

@@ -72,6 +72,8 @@ static int check_fixed(const struct pstk_op *op, const struct pstk__op_entry *en
     if (!entry || (!entry->change && !entry->table))
         return FAIL(PSTK_EINVAL, "op.kind: value is %u (%s); must be a fixed operation on pixels",
                     op->kind, entry ? entry->name : "unknown");
+    if (op->filter == PSTK_FILTER_RANDOM)
+        return FAIL(PSTK_EINVAL, "op.filter: value is RANDOM; must be one that pstk_ops_draw drew");
     int rc = entry->check(op, err);
     if (rc == 0)
         rc = pstk__op_check_members(op, entry->uses, err);

@@ -77,8 +77,8 @@ void pstk__canvas_swap(struct pstk__canvas *canvas, const struct pstk__picture *
     canvas->picture = *filled;
 }
 
-int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *part, uint32_t width,
-                        uint32_t height)
+int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *part, uint32_t filter,
+                        uint32_t width, uint32_t height)
 {
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__box box = part ? *part : (struct pstk__box){0, 0, in->width, in->height};
@@ -87,6 +87,7 @@ int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *par
     const struct pstk__picture out = pstk__canvas_spare(canvas, width, height, in->channels);
     const struct pstk__resize_config config = {
         .channels = in->channels,
+        .filter = filter,
         .in_width = box.width,
         .in_height = box.height,
         .out_width = width,

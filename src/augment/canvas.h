@@ -43,9 +43,10 @@ struct pstk__picture pstk__canvas_spare(const struct pstk__canvas *canvas, uint3
                                         uint32_t height, uint32_t channels);
 /* Make the filled spare the picture, and the picture's memory the spare. */
 void pstk__canvas_swap(struct pstk__canvas *canvas, const struct pstk__picture *filled);
-/* Resize a part of the picture, NULL: all of it. 0, ENOMEM, or EINVAL: the part is not inside. */
-int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *part, uint32_t width,
-                        uint32_t height);
+/* Resize a part of the picture, NULL: all of it, by a filter that is not RANDOM. 0, ENOMEM, or
+ * EINVAL: the part is not inside. */
+int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *part, uint32_t filter,
+                        uint32_t width, uint32_t height);
 
 /* The sizes of a canvas that ops [begin, end) of a list run on. */
 struct pstk__canvas_bounds {

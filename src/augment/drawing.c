@@ -27,6 +27,14 @@ void pstk__drawing_add_drawn(struct pstk__drawing *drawing, const struct pstk_op
         pstk__drawing_add(drawing, op);
 }
 
+void pstk__drawing_add_resize(const struct pstk_op *op, struct pstk__random *r,
+                              struct pstk__drawing *drawing)
+{
+    struct pstk_op drawn = *op;
+    drawn.filter = pstk__filter_draw(op->filter, r);
+    pstk__drawing_add(drawing, &drawn);
+}
+
 void pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
                     uint32_t end, struct pstk__random_key key)
 {

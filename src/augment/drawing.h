@@ -26,6 +26,9 @@ void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op);
 /* Append what an op draws from r, or the op itself if it is fixed. */
 void pstk__drawing_add_drawn(struct pstk__drawing *drawing, const struct pstk_op *op,
                              struct pstk__random *r);
+/* Append a resize whose filter is drawn from r if it is RANDOM: a pstk__op_entry.draw. */
+void pstk__drawing_add_resize(const struct pstk_op *op, struct pstk__random *r,
+                              struct pstk__drawing *drawing);
 /* Fold the drawn ops of a prefix, in order, into the geometry. */
 void pstk__geometry_fold(struct pstk__geometry *g, const struct pstk_op *ops, uint32_t n);
 

@@ -28,6 +28,13 @@ uint32_t pstk__filter_set(uint32_t filter)
     return 1u << pstk__filter_kind(filter);
 }
 
+uint32_t pstk__filter_draw(uint32_t filter, struct pstk__random *r)
+{
+    if (filter == PSTK_FILTER_RANDOM)
+        return pstk__random_below(r, 2) ? PSTK_FILTER_BICUBIC : PSTK_FILTER_BILINEAR;
+    return filter;
+}
+
 uint32_t pstk__filter_length(uint32_t kind)
 {
     return filters[kind].length;

@@ -7,6 +7,8 @@
 #ifndef PSTK_FILTER_H
 #define PSTK_FILTER_H
 
+#include "base/random.h"
+
 #include <penstock/penstock.h>
 
 #define PSTK__WEIGHT_BITS 22 /* of the fraction of a weight: Pillow's PRECISION_BITS */
@@ -25,6 +27,8 @@ struct pstk__filter {
 uint32_t pstk__filter_kind(uint32_t filter);
 /* Return the filters that may be used, bits 1 << enum pstk_filter: two for RANDOM. */
 uint32_t pstk__filter_set(uint32_t filter);
+/* Return the filter for one sample: for RANDOM, one of its set, drawn from r. */
+uint32_t pstk__filter_draw(uint32_t filter, struct pstk__random *r);
 /* Return the length of a filter, twice its reach, at scale 1, in inputs. 1 for NEAREST. */
 uint32_t pstk__filter_length(uint32_t kind);
 /* Return 1 when a filter has negative weights. */

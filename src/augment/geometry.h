@@ -16,6 +16,7 @@ struct pstk__geometry {
     uint32_t out_width, out_height;  /* after the resize; the source's size if there is none */
     int64_t window_left, window_top; /* in the resized image */
     uint32_t window_width, window_height;
+    uint32_t filter;  /* enum pstk_filter of the resize; not RANDOM */
     uint32_t resized; /* 1: a resizing op was applied */
     uint32_t flip;
 };

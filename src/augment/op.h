@@ -69,8 +69,8 @@ struct pstk__op_entry {
     const char *name; /* in messages */
     /* Check the parameters; EINVAL names the wrong one. */
     int (*check)(const struct pstk_op *op, struct pstk_error *err);
-    /* Random ops: draw fixed ops, `most` at most. r starts anew for each op of the list and each
-     * sample, so that no op's draws depend on another's. */
+    /* Random ops, and resizes, whose filter may be RANDOM: draw fixed ops, `most` at most. r starts
+     * anew for each op of the list and each sample, so that no op's draws depend on another's. */
     void (*draw)(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to);
     /* Random ops: the most fixed ops that one sample gets. NULL: 1. */
     uint32_t (*most)(const struct pstk_op *op);
@@ -86,7 +86,7 @@ struct pstk__op_entry {
 
     /* Fixed ops that RESIZE, CROP, FLIP: change the geometry. */
     void (*fold)(const struct pstk_op *op, struct pstk__geometry *g);
-    /* RESIZES: set the least size that the op resizes any image to. */
+    /* RESIZES: set the least size that the op resizes any image to, and its filters. */
     void (*bound)(const struct pstk_op *op, struct pstk__resize_bounds *b);
     /* COLOURS: convert n_pixels of `channels` each. The rows do not overlap. */
     void (*colour)(const struct pstk_op *op, uint8_t *out, const uint8_t *in, uint32_t n_pixels,

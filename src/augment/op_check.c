@@ -48,6 +48,9 @@ int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_
             op->n_children);
     if (!(uses & PSTK__USES_FILTER) && op->filter != 0)
         return FAIL("filter: value is %u; must be 0, because it does not apply", op->filter);
+    if (op->filter > PSTK_FILTER_RANDOM)
+        return FAIL("filter: value is %u; must be from 0 to %d, an enum pstk_filter", op->filter,
+                    PSTK_FILTER_RANDOM);
     if (!(uses & PSTK__USES_CHANNELS) && op->channels != 0)
         return FAIL("channels: value is %u; must be 0, because they do not apply", op->channels);
     for (uint32_t c = 0; c < sizeof op->fill && !(uses & PSTK__USES_FILL); c++)
@@ -78,6 +81,7 @@ void pstk__op_bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds
 {
     bounds->min_out_width = op->width;
     bounds->min_out_height = op->height;
+    bounds->filters = pstk__filter_set(op->filter);
 }
 
 uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
@@ -85,6 +89,7 @@ uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__la
 {
     const struct pstk__resize_bounds bounds = {
         .channels = channels,
+        .filters = pstk__filter_set(op->filter),
         .max_in_width = in->width,
         .max_in_height = in->height,
         .min_out_width = op->width,

@@ -88,12 +88,13 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     struct pstk_op drawn =
         pstk_resized_crop(box.top, box.left, box.height, box.width, op->height, op->width);
     drawn.filter = op->filter;
-    pstk__drawing_add(to, &drawn);
+    pstk__drawing_add_resize(&drawn, r, to);
 }
 
 const struct pstk__op_entry pstk__op_random_resized_crop = {
     .kind = PSTK_OP_RANDOM_RESIZED_CROP,
     .effects = PSTK__RESIZES,
+    .uses = PSTK__USES_FILTER,
     .name = "random resized crop",
     .check = check,
     .draw = draw,

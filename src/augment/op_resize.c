@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_resize: resizes to a size, whatever the aspect ratio. */
 #include "augment/canvas.h"
+#include "augment/drawing.h"
 
 struct pstk_op pstk_resize(uint32_t height, uint32_t width)
 {
@@ -10,18 +11,21 @@ struct pstk_op pstk_resize(uint32_t height, uint32_t width)
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
     pstk__geometry_resize(g, op->width, op->height);
+    g->filter = op->filter;
 }
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    return pstk__canvas_resize(canvas, NULL, op->width, op->height);
+    return pstk__canvas_resize(canvas, NULL, op->filter, op->width, op->height);
 }
 
 const struct pstk__op_entry pstk__op_resize = {
     .kind = PSTK_OP_RESIZE,
     .effects = PSTK__RESIZES,
+    .uses = PSTK__USES_FILTER,
     .name = "resize",
     .check = pstk__op_check_sized,
+    .draw = pstk__drawing_add_resize,
     .size = pstk__op_size,
     .fold = fold,
     .bound = pstk__op_bound,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* op_resize_shorter: resizes the shorter side to a length, and keeps the aspect ratio. */
 #include "augment/canvas.h"
+#include "augment/drawing.h"
 
 #include "base/error.h"
 
@@ -40,11 +41,13 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
     uint32_t width = g->image_width, height = g->image_height;
     resized(op, &width, &height);
     pstk__geometry_resize(g, width, height);
+    g->filter = op->filter;
 }
 
 static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
 {
     bounds->min_out_width = bounds->min_out_height = op->width;
+    bounds->filters = pstk__filter_set(op->filter);
 }
 
 /* ---- of a whole picture ---------------------------------------------------------------------- */
@@ -63,13 +66,14 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     resized(op, &width, &height);
     if (width > op->width * MAX_ASPECT || height > op->width * MAX_ASPECT)
         return PSTK_EFBIG;
-    return pstk__canvas_resize(canvas, NULL, width, height);
+    return pstk__canvas_resize(canvas, NULL, op->filter, width, height);
 }
 
 static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
 {
     const struct pstk__resize_bounds bounds = {
         .channels = channels,
+        .filters = pstk__filter_set(op->filter),
         .max_in_width = in->width,
         .max_in_height = in->height,
         .min_out_width = op->width,
@@ -83,8 +87,10 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
 const struct pstk__op_entry pstk__op_resize_shorter = {
     .kind = PSTK_OP_RESIZE_SHORTER,
     .effects = PSTK__RESIZES,
+    .uses = PSTK__USES_FILTER,
     .name = "resize shorter",
     .check = check,
+    .draw = pstk__drawing_add_resize,
     .size = size,
     .largest = largest,
     .fold = fold,

@@ -38,17 +38,19 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
     g->source = part_of(op);
     pstk__geometry_resize(g, op->width, op->height);
+    g->filter = op->filter;
 }
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__box part = part_of(op);
-    return pstk__canvas_resize(canvas, &part, op->width, op->height);
+    return pstk__canvas_resize(canvas, &part, op->filter, op->width, op->height);
 }
 
 const struct pstk__op_entry pstk__op_resized_crop = {
     .kind = PSTK_OP_RESIZED_CROP,
     .effects = PSTK__RESIZES | PSTK__KNOWS_IMAGE,
+    .uses = PSTK__USES_FILTER,
     .name = "resized crop",
     .check = check,
     .size = pstk__op_size,

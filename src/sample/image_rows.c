@@ -243,6 +243,7 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
     const uint32_t left = g->flip ? o->width - pane->left - pane->inside.width : pane->left;
     const struct pstk__resize_config config = {
         .channels = o->passes[o->resize].in.channels,
+        .filter = g->filter,
         .in_width = g->source.width,
         .in_height = g->source.height,
         .out_width = g->out_width,
@@ -265,6 +266,7 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
     const uint32_t left = g->flip ? picture->width - pane->left - pane->inside.width : pane->left;
     const struct pstk__resize_config config = {
         .channels = picture->channels,
+        .filter = g->filter,
         .in_width = g->source.width,
         .in_height = g->source.height,
         .out_width = g->out_width,

@@ -270,6 +270,44 @@ TEST(geometry_depends_on_each_part_of_the_key_and_on_nothing_else)
         CHECK(memcmp(&g[0].source, &g[i].source, sizeof g[0].source) != 0);
 }
 
+TEST(a_random_filter_is_drawn_after_the_box)
+{
+    struct pstk_op crop = pstk_random_resized_crop(8, 8), any = crop;
+    uint32_t n_cubic = 0;
+    crop.filter = PSTK_FILTER_LANCZOS;
+    any.filter = PSTK_FILTER_RANDOM;
+    for (uint64_t i = 0; i < 10000; i++) {
+        const struct pstk__random_key key = {.seed = 5, .sample_id = i};
+        struct pstk__geometry g[2];
+        draw_geometry(&crop, 1, 400, 300, key, &g[0]);
+        draw_geometry(&any, 1, 400, 300, key, &g[1]);
+        CHECK(memcmp(&g[0].source, &g[1].source, sizeof g[0].source) == 0);
+        CHECK_EQ(g[0].filter, PSTK_FILTER_LANCZOS);
+        CHECK(g[1].filter == PSTK_FILTER_BILINEAR || g[1].filter == PSTK_FILTER_BICUBIC);
+        n_cubic += g[1].filter == PSTK_FILTER_BICUBIC;
+    }
+    CHECK(n_cubic > 4700 && n_cubic < 5300);
+}
+
+TEST(every_resize_passes_its_filter_on)
+{
+    struct pstk_op ops[3] = {pstk_resize(8, 9), pstk_resize_shorter(7),
+                             pstk_resized_crop(1, 2, 3, 4, 5, 6)};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct pstk__resize_bounds bounds = {0};
+        struct pstk__geometry g;
+        pstk__geometry_init(&g, 40, 30);
+        ops[i].filter = PSTK_FILTER_HAMMING;
+        pstk__geometry_fold(&g, &ops[i], 1);
+        pstk__ops_bound(&ops[i], 1, &bounds);
+        CHECK_EQ(g.filter, PSTK_FILTER_HAMMING);
+        CHECK_EQ(bounds.filters, 1u << PSTK_FILTER_HAMMING);
+        ops[i].filter = PSTK_FILTER_RANDOM;
+        pstk__ops_bound(&ops[i], 1, &bounds);
+        CHECK_EQ(bounds.filters, 1u << PSTK_FILTER_BILINEAR | 1u << PSTK_FILTER_BICUBIC);
+    }
+}
+
 struct wrong {
     struct pstk_op ops[3];
     uint32_t n;
@@ -285,11 +323,12 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
     const struct pstk_op flip = pstk_random_flip(0.5), norm = pstk_normalize(mean, dev);
     struct pstk_op flags = crop, unused = crop, sized = flip;
     struct pstk_op parent = crop, counted = flip, filtered = rrc, channels = norm, filled = crop;
-    struct pstk_op cropped = crop;
+    struct pstk_op cropped = crop, cut = crop;
     const struct pstk_op one = pstk_normalize_channels(1, mean, dev);
     parent.children = &flip;
     counted.n_children = 2;
-    filtered.filter = 3;
+    filtered.filter = 8;
+    cut.filter = PSTK_FILTER_BICUBIC;
     channels.channels = 5;
     cropped.channels = 3;
     filled.fill[3] = 7;
@@ -343,7 +382,8 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
         {{crop, sized}, 2, PSTK_U8, PSTK_EINVAL, "width, height: values are "},
         {{parent}, 1, PSTK_U8, PSTK_EINVAL, "ops[0] (centre crop): n_children: value is "},
         {{crop, counted}, 2, PSTK_U8, PSTK_EINVAL, "ops[1] (random flip): n_children: value is "},
-        {{filtered}, 1, PSTK_U8, PSTK_EINVAL, "filter: value is 3; must be 0, because"},
+        {{filtered}, 1, PSTK_U8, PSTK_EINVAL, "filter: value is 8; must be from 0 to 7"},
+        {{cut}, 1, PSTK_U8, PSTK_EINVAL, "filter: value is 5; must be 0, because"},
         {{crop, channels}, 2, PSTK_F32, PSTK_EINVAL, "channels: value is 5; must be 1, 3 or 4"},
         {{crop, one}, 2, PSTK_F32, PSTK_EINVAL, "they have 1 number; must be 3, one for each"},
         {{cropped}, 1, PSTK_U8, PSTK_EINVAL, "channels: value is 3; must be 0, because"},
@@ -412,6 +452,8 @@ int main(void)
         CASE(crops_and_flips_in_any_order_equal_them_done_one_by_one),
         CASE(flips_come_as_often_as_their_probability_says),
         CASE(geometry_depends_on_each_part_of_the_key_and_on_nothing_else),
+        CASE(a_random_filter_is_drawn_after_the_box),
+        CASE(every_resize_passes_its_filter_on),
         CASE(wrong_lists_are_refused_with_the_operation_named),
         CASE(right_lists_are_taken_and_tell_their_size),
         CASE(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture),

@@ -129,6 +129,7 @@ TEST(an_operation_applies_to_pixels_of_the_program)
     const uint8_t pixels[6] = {1, 2, 3, 4, 5, 6};
     const struct pstk_shape shape = {.height = 2, .width = 3, .channels = 1};
     const struct pstk_op flip = pstk_flip_horizontal(), random = pstk_random_flip(1);
+    struct pstk_op drawn = pstk_resize(4, 4);
     const struct pstk_op outside = pstk_resized_crop(1, 0, 2, 3, 4, 4);
     struct pstk_shape made = {0}, none = {0};
     struct pstk_error err;
@@ -137,6 +138,10 @@ TEST(an_operation_applies_to_pixels_of_the_program)
     CHECK_EQ(pstk_op_apply(&flip, PSTK_KERNELS_AUTO, pixels, &shape, out, &made, &err), 0);
     CHECK(made.height == 2 && made.width == 3 && made.channels == 1);
     CHECK(out[0] == 3 && out[1] == 2 && out[2] == 1 && out[3] == 6 && out[5] == 4);
+    drawn.filter = PSTK_FILTER_RANDOM;
+    CHECK_EQ(pstk_op_apply(&drawn, PSTK_KERNELS_AUTO, pixels, &shape, out, &made, &err),
+             PSTK_EINVAL);
+    CHECK(strstr(err.message, "op.filter: value is RANDOM") != NULL);
     const struct pstk_op larger = pstk_resize(4, 4);
     CHECK_EQ(pstk_op_apply(&larger, PSTK_KERNELS_C, pixels, &shape, NULL, &made, &err), 0);
     CHECK(made.height == 4 && made.width == 4);

@@ -175,6 +175,16 @@ OP_AUTOCONTRAST = 74
 OP_EQUALIZE = 75
 OP_PERMUTE_CHANNELS = 76
 
+# enum pstk_filter
+FILTER_DEFAULT = 0
+FILTER_NEAREST = 1
+FILTER_BOX = 2
+FILTER_BILINEAR = 3
+FILTER_HAMMING = 4
+FILTER_BICUBIC = 5
+FILTER_LANCZOS = 6
+FILTER_RANDOM = 7
+
 # enum pstk_order
 ORDER_FULL = 0
 ORDER_SEQUENTIAL = 1
@@ -264,6 +274,9 @@ NAMES: dict[str, dict[str, int]] = {
                 "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD,
                 "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
                 "permute_channels": OP_PERMUTE_CHANNELS},
+    "filter": {"default": FILTER_DEFAULT, "nearest": FILTER_NEAREST, "box": FILTER_BOX,
+               "bilinear": FILTER_BILINEAR, "hamming": FILTER_HAMMING, "bicubic": FILTER_BICUBIC,
+               "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
