@@ -88,8 +88,8 @@ static void saturate(const struct pstk__picture *picture, float factor)
 
 /* ---- hue ------------------------------------------------------------------------------------- */
 
-/* The hue of a color that is no gray, 0 to 254. Each colour is as far below the greatest as a part
- * of `reach`, the distance from the least to the greatest. */
+/* Return the hue, 0 to 254, of a colour that is not gray. red, green and blue are distances from
+ * the greatest of the three, as parts of `reach`, the distance of the least. */
 static uint8_t hue_of(const uint8_t *rgb, uint8_t most, uint8_t reach)
 {
     const float red = (float)(most - rgb[0]) / reach, green = (float)(most - rgb[1]) / reach,
@@ -101,14 +101,14 @@ static uint8_t hue_of(const uint8_t *rgb, uint8_t most, uint8_t reach)
     return (uint8_t)((float)(turn < 1.0 ? turn : turn - 1.0) * 255.0);
 }
 
-/* part / whole, to the nearest. No quotient here lies between two integers: wholes are odd. */
+/* part / whole, to the nearest integer, of which there is one: wholes are odd. */
 static uint8_t nearest(uint32_t part, uint32_t whole)
 {
     return (uint8_t)((part + whole / 2) / whole);
 }
 
-/* Write the color of a hue, a saturation and a value. Pillow rounds numbers in float and double;
- * for all 2^24 arguments the results are these quotients of integers. */
+/* Write the colour of a hue, a saturation and a value. Pillow computes in float and double; these
+ * quotients of integers are the same bytes for all 2^24 arguments. */
 static void rgb_from_hsv(uint8_t *rgb, uint32_t hue, uint32_t saturation, uint32_t value)
 {
     const uint32_t side = hue * 6 / 255, rest = hue * 6 - side * 255, full = 255 * 255;

@@ -50,7 +50,7 @@ void pstk__colour_table_solarize_add(struct pstk__colour_table *table, int32_t a
  * torchvision's adjust_gamma of PIL images: floor(255.999 * gain * (v / 255) ^ gamma), clipped.
  * gamma is finite and at least 0, gain 0 to 1e6. Row 3 is 255, as Pillow's result for RGBA.
  *
- * Python takes the power from libm. Here it is computed in the same way on every machine, to 2e-14
+ * Python takes the power from libm. Here it is computed in the same way on every machine, to 3e-14
  * of its value; so a byte may differ by 1 where the product is this close to an integer.
  */
 void pstk__colour_table_gamma(struct pstk__colour_table *table, double gamma, double gain);

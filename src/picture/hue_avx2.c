@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hue_avx2: the shift of hues, 8 pixels at a time, in float. Where colour_c.c computes in double,
- * or in integers, results are the same for each of the arguments, of which there are 2^24 at most;
- * tests/picture/test_colour.c compares all.
+ * hue_avx2: the shift of hues, 8 pixels at a time, in float. colour_c.c computes in double and in
+ * integers; the results are the same for all colours, which tests/picture/test_colour.c compares.
  */
 #if defined(__x86_64__)
 
@@ -13,19 +12,19 @@ struct eight {
     __m256i of[3];
 };
 
-INLINE __m256 choose(__m256 no, __m256 yes, __m256i mask)
-{
-    return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(mask));
-}
-
-INLINE __m256i choose_integer(__m256i no, __m256i yes, __m256i mask)
+INLINE __m256i choose(__m256i no, __m256i yes, __m256i mask)
 {
     return _mm256_blendv_epi8(no, yes, mask);
 }
 
+INLINE __m256 choose_float(__m256 no, __m256 yes, __m256i mask)
+{
+    return _mm256_blendv_ps(no, yes, _mm256_castsi256_ps(mask));
+}
+
 /*
  * The hue in sixths of a turn, from -1 to 5: an odd number, plus or minus the part of `reach` by
- * which the middle color is below the greatest. Of the three parts that colour_c.c adds, one is 0
+ * which the middle colour is below the greatest. Of the three parts that colour_c.c adds, one is 0
  * and one is 1. With a reach of 0 this is not a number.
  */
 INLINE __m256 sixths_of(const struct eight *rgb, __m256i least, __m256i most)
@@ -40,12 +39,13 @@ INLINE __m256 sixths_of(const struct eight *rgb, __m256i least, __m256i most)
     const __m256i red_least = _mm256_cmpeq_epi32(red, least),
                   blue_least = _mm256_cmpeq_epi32(blue, least);
     const __m256 one = _mm256_set1_ps(1.0f), three = _mm256_set1_ps(3.0f);
-    const __m256 from_red = choose(_mm256_sub_ps(part, one), _mm256_sub_ps(one, part), blue_least);
+    const __m256 from_red =
+        choose_float(_mm256_sub_ps(part, one), _mm256_sub_ps(one, part), blue_least);
     const __m256 from_green =
-        choose(_mm256_sub_ps(three, part), _mm256_add_ps(one, part), blue_least);
-    const __m256 from_blue =
-        choose(_mm256_sub_ps(_mm256_set1_ps(5.0f), part), _mm256_add_ps(three, part), red_least);
-    return choose(choose(from_blue, from_green, green_most), from_red, red_most);
+        choose_float(_mm256_sub_ps(three, part), _mm256_add_ps(one, part), blue_least);
+    const __m256 from_blue = choose_float(_mm256_sub_ps(_mm256_set1_ps(5.0f), part),
+                                          _mm256_add_ps(three, part), red_least);
+    return choose_float(choose_float(from_blue, from_green, green_most), from_red, red_most);
 }
 
 INLINE struct eight hsv_from_rgb(const struct eight *rgb)
@@ -62,45 +62,39 @@ INLINE struct eight hsv_from_rgb(const struct eight *rgb)
     return hsv;
 }
 
-/* value * (1 - part), to the nearest. */
-INLINE __m256i lessened(__m256 value, __m256 part)
+/* value * (1 - part / whole), to the nearest. */
+INLINE __m256i lessened(__m256i value, __m256i part, float whole)
 {
-    return _mm256_cvttps_epi32(
-        _mm256_fnmadd_ps(value, part, _mm256_add_ps(value, _mm256_set1_ps(0.5f))));
+    const __m256 of = _mm256_cvtepi32_ps(value);
+    const __m256 less = _mm256_mul_ps(_mm256_cvtepi32_ps(part), _mm256_set1_ps(1.0f / whole));
+    return _mm256_cvttps_epi32(_mm256_fnmadd_ps(of, less, _mm256_add_ps(of, _mm256_set1_ps(0.5f))));
 }
 
-/* Of 6 sides of the wheel, and the first once more: all bits set in those of a list. */
-INLINE __m256i is_side(__m256i side, int a, int b, int c)
+/* All bits set where the side, 0 to 6, is one of three. */
+INLINE __m256i is_side(__m256i side, uint32_t a, uint32_t b, uint32_t c)
 {
-    int masks[8] = {0};
+    int32_t masks[8] = {0};
     masks[a] = masks[b] = masks[c] = -1;
     return _mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)masks), side);
 }
 
-/* As rgb_from_hsv of colour_c.c; on even sides q, on odd ones t is not needed. */
+/* As rgb_from_hsv of colour_c.c: one colour is v, one p, and the one between them q on odd sides,
+ * t on even ones. Side 6 is side 0. */
 INLINE struct eight rgb_from_hsv(const struct eight *hsv)
 {
+    const __m256i full = _mm256_set1_epi32(255), v = hsv->of[2];
     const __m256i six = _mm256_mullo_epi16(hsv->of[0], _mm256_set1_epi32(6));
-    const __m256i side = _mm256_srli_epi32(
-        _mm256_add_epi32(_mm256_add_epi32(six, _mm256_set1_epi32(1)), _mm256_srli_epi32(six, 8)),
-        8); /* six / 255 */
-    const __m256i full = _mm256_set1_epi32(255);
+    const __m256i next = _mm256_add_epi32(six, _mm256_set1_epi32(1));
+    const __m256i side = _mm256_srli_epi32(_mm256_add_epi32(next, _mm256_srli_epi32(six, 8)), 8);
     const __m256i rest = _mm256_sub_epi32(six, _mm256_mullo_epi16(side, full));
-    const __m256i is_even = _mm256_cmpeq_epi32(_mm256_slli_epi32(side, 31), _mm256_setzero_si256());
-    const __m256 whole = _mm256_set1_ps(255.0f);
-    const __m256 value = _mm256_cvtepi32_ps(hsv->of[2]),
-                 saturation = _mm256_div_ps(_mm256_cvtepi32_ps(hsv->of[1]), whole);
-    const __m256 part = _mm256_div_ps(
-        _mm256_cvtepi32_ps(choose_integer(rest, _mm256_sub_epi32(full, rest), is_even)), whole);
-    const __m256i v = hsv->of[2], p = lessened(value, saturation),
-                  between = lessened(value, _mm256_mul_ps(saturation, part));
+    const __m256i is_odd = _mm256_cmpgt_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(side, 31));
+    const __m256i way = choose(_mm256_sub_epi32(full, rest), rest, is_odd);
+    const __m256i p = lessened(v, hsv->of[1], 255.0f);
+    const __m256i between = lessened(v, _mm256_mullo_epi16(hsv->of[1], way), 255.0f * 255.0f);
     return (struct eight){{
-        choose_integer(choose_integer(between, v, is_side(side, 0, 5, 6)), p,
-                       is_side(side, 2, 3, 3)),
-        choose_integer(choose_integer(between, v, is_side(side, 1, 2, 2)), p,
-                       is_side(side, 4, 5, 5)),
-        choose_integer(choose_integer(p, v, is_side(side, 3, 4, 4)), between,
-                       is_side(side, 2, 5, 5)),
+        choose(choose(between, v, is_side(side, 0, 5, 6)), p, is_side(side, 2, 3, 3)),
+        choose(choose(between, v, is_side(side, 1, 2, 2)), p, is_side(side, 4, 5, 5)),
+        choose(choose(between, v, is_side(side, 3, 4, 4)), p, is_side(side, 0, 1, 6)),
     }};
 }
 

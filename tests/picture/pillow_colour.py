@@ -158,15 +158,15 @@ def compare_all(tool, count, rng, pixels, torchvision):
             count.compare(got, getattr(torchvision, other)(image, *settings), what + " of torchvision")
 
 
-def every_color(tool, count):
-    """All 2^24 colors, where Pillow's float and double could round otherwise than integers."""
+def every_colour(tool, count):
+    """All 2^24 colours, where Pillow's float and double could round otherwise than integers."""
     for blue in range(0, 256, 16):
         pixels = np.indices((256, 256, 16)).transpose(1, 2, 3, 0).reshape(1024, 1024, 3).astype(np.uint8)
         pixels[:, :, 2] += blue
         image = Image.fromarray(pixels)
         factor = blue / 512
-        count.compare(tool.change(AUTO, "hue", pixels, (factor,), 3), hue(image, factor), "hue of all colors")
-        count.compare(tool.change(AUTO, "grayscale", pixels, (), 1), image.convert("L"), "luma of all colors")
+        count.compare(tool.change(AUTO, "hue", pixels, (factor,), 3), hue(image, factor), "hue of all colours")
+        count.compare(tool.change(AUTO, "grayscale", pixels, (), 1), image.convert("L"), "luma of all colours")
 
 
 def main():
@@ -178,7 +178,7 @@ def main():
     for width, height in shapes_of(rng, n):
         for channels in (1, 3, 4):
             compare_all(tool, count, rng, pixels_of(rng, width, height, channels, int(rng.integers(5))), torchvision)
-    every_color(tool, count)
+    every_colour(tool, count)
     ok = count.n_bad == 0 and tool.close() == 0
     print("1..1")
     print(f"# Pillow {pillow_version}: {count.n_images} pictures, {count.n_bytes} bytes compared, {count.n_bad} differ")

@@ -314,8 +314,8 @@ TEST(all_variants_find_the_same_range_and_luma)
     }
 }
 
-/* All colors with this red. */
-static void fill_colors(uint8_t *pixels, uint32_t red)
+/* All colours with this red. */
+static void fill_colours(uint8_t *pixels, uint32_t red)
 {
     for (uint32_t i = 0; i < 1u << 16; i++, pixels += 3) {
         pixels[0] = (uint8_t)red;
@@ -324,23 +324,48 @@ static void fill_colors(uint8_t *pixels, uint32_t red)
     }
 }
 
-TEST(all_variants_give_every_color_the_same_hue_and_luma)
+/* Red of all saturations and values. */
+static void fill_reds(uint8_t *pixels)
+{
+    for (uint32_t i = 0; i < 1u << 16; i++, pixels += 3) {
+        const uint8_t value = (uint8_t)(i >> 8), other = (uint8_t)i;
+        pixels[0] = value;
+        pixels[1] = pixels[2] = other < value ? other : value;
+    }
+}
+
+static int is_same_hue(const struct pstk__colour_kernels *k, struct pair *pair, uint8_t shift)
+{
+    pstk__colour_kernels(PSTK_KERNELS_C)->shift_hue(&pair->one, shift);
+    k->shift_hue(&pair->other, shift);
+    return is_equal(pair);
+}
+
+static int is_same_luma(const struct pstk__colour_kernels *k, struct pair *pair)
+{
+    pstk__colour_saturation(pstk__colour_kernels(PSTK_KERNELS_C), &pair->one, 0.0f);
+    pstk__colour_saturation(k, &pair->other, 0.0f);
+    return is_equal(pair);
+}
+
+/* Every colour has its hue, its saturation and its value; and every hue with all saturations and
+ * values becomes a colour. */
+TEST(all_variants_give_every_colour_the_same_hue_and_luma)
 {
     struct pair pair;
     CHECK_EQ(pair_open(&pair, 256, 256, 3), 0);
     int equal = 1;
     EACH_VARIANT(k)
-    for (uint32_t red = 0; red < 256 && equal; red += test_stride(17, 17)) {
-        fill_colors(pair.one.pixels, red);
-        fill_colors(pair.other.pixels, red);
-        pstk__colour_hue(pstk__colour_kernels(PSTK_KERNELS_C), &pair.one, red / 510.0 - 0.25);
-        pstk__colour_hue(k, &pair.other, red / 510.0 - 0.25);
-        equal = is_equal(&pair);
-        fill_colors(pair.one.pixels, red);
-        fill_colors(pair.other.pixels, red);
-        pstk__colour_saturation(pstk__colour_kernels(PSTK_KERNELS_C), &pair.one, 0.0f);
-        pstk__colour_saturation(k, &pair.other, 0.0f);
-        equal = equal && is_equal(&pair);
+    for (uint32_t i = 0; i < 256 && equal; i += test_stride(17, 17)) {
+        fill_colours(pair.one.pixels, i);
+        fill_colours(pair.other.pixels, i);
+        equal = is_same_hue(k, &pair, (uint8_t)(i + 100));
+        fill_reds(pair.one.pixels);
+        fill_reds(pair.other.pixels);
+        equal = equal && is_same_hue(k, &pair, (uint8_t)i);
+        fill_colours(pair.one.pixels, i);
+        fill_colours(pair.other.pixels, i);
+        equal = equal && is_same_luma(k, &pair);
     }
     pair_close(&pair);
     CHECK(equal);
@@ -367,7 +392,7 @@ int main(void)
         CASE(all_variants_give_the_same_bytes),
         CASE(all_variants_look_up_the_same_bytes),
         CASE(all_variants_find_the_same_range_and_luma),
-        CASE(all_variants_give_every_color_the_same_hue_and_luma),
+        CASE(all_variants_give_every_colour_the_same_hue_and_luma),
         CASE(automatic_is_the_best_variant_of_the_cpu),
     };
     return RUN_CASES(cases);
