@@ -43,6 +43,23 @@ enum pstk_op_kind {
     PSTK_OP_RANDOM_CHOICE = 10,
     /* all children, in a random order */
     PSTK_OP_RANDOM_ORDER = 11,
+    /* a rotation about the middle. Least and greatest angle, degrees counter-clockwise */
+    PSTK_OP_RANDOM_ROTATION = 14,
+    /* least and greatest angle; greatest translation of x and of y, parts of the side; least and
+     * greatest scale, shear of x and shear of y. Angles and shears are degrees */
+    PSTK_OP_RANDOM_AFFINE = 15,
+    /* the corners move inwards. Distortion and probability, 0 to 1 */
+    PSTK_OP_RANDOM_PERSPECTIVE = 16,
+    /* width and height of the kernel, odd numbers of pixels; least and greatest sigma, pixels */
+    PSTK_OP_RANDOM_GAUSSIAN_BLUR = 17,
+    /* least and greatest radius, pixels */
+    PSTK_OP_RANDOM_BOX_BLUR = 18,
+    /* one of 14 operations. Bins of magnitude, 2 to 256 */
+    PSTK_OP_TRIVIAL_AUGMENT_WIDE = 19,
+    /* several of the same 14. Their number, 1 to 32; bin of magnitude; bins, 2 to 256 */
+    PSTK_OP_RAND_AUGMENT = 20,
+    /* one of 25 pairs. enum pstk_auto_augment */
+    PSTK_OP_AUTO_AUGMENT = 21,
 
     /* Fixed geometry, which random operations draw. */
 
@@ -50,6 +67,13 @@ enum pstk_op_kind {
     PSTK_OP_RESIZED_CROP = 32,
     /* left and right change places */
     PSTK_OP_FLIP_HORIZONTAL = 33,
+    /* Image.rotate. Angle, degrees counter-clockwise; 1 to expand the image; 1 if a centre follows;
+     * x and y of the centre, pixels */
+    PSTK_OP_ROTATE = 37,
+    /* Image.transform. Matrix of 6: where x and y of a pixel come from */
+    PSTK_OP_AFFINE = 38,
+    /* Image.transform. Matrix of 8 */
+    PSTK_OP_PERSPECTIVE = 39,
 
     /* Fixed colours: torchvision.transforms.functional's, of PIL images. */
 
@@ -76,6 +100,18 @@ enum pstk_op_kind {
     PSTK_OP_EQUALIZE = 75,
     /* for each of three channels the one that it becomes, 0 to 2 */
     PSTK_OP_PERMUTE_CHANNELS = 76,
+    /* torchvision's. Width and height of the kernel, odd numbers of pixels; sigma of x and of y,
+     * pixels */
+    PSTK_OP_GAUSSIAN_BLUR = 80,
+    /* Pillow's ImageFilter.GaussianBlur, three boxes on each axis. Radius of x and of y, pixels */
+    PSTK_OP_BOX_BLUR = 81,
+};
+
+/* The policies of AUTO_AUGMENT. */
+enum pstk_auto_augment {
+    PSTK_AUTO_AUGMENT_IMAGENET = 0,
+    PSTK_AUTO_AUGMENT_CIFAR10 = 1,
+    PSTK_AUTO_AUGMENT_SVHN = 2,
 };
 
 /* How a resize weighs the pixels around a place: the filters of Pillow's Image.resize, all with
@@ -117,7 +153,8 @@ struct pstk_op {
     /* n_children operations that this one draws; NULL: none. copies */
     const struct pstk_op *children;
     uint32_t n_children;
-    /* enum pstk_filter: of a resize. default: bilinear */
+    /* enum pstk_filter: of a resize, default: bilinear; of a warp: NEAREST, BILINEAR or BICUBIC,
+     * default: nearest */
     uint32_t filter;
     /* NORMALIZE: channels of the images, 1, 3 or 4; 0: 3. GRAYSCALE: channels of the result.
      * others: 0 */
@@ -173,6 +210,40 @@ PSTK_API struct pstk_op pstk_random_apply(const struct pstk_op *children, uint32
 PSTK_API struct pstk_op pstk_random_choice(const struct pstk_op *children, uint32_t n_children);
 /* Apply all children in a random order: torchvision.transforms.RandomOrder. */
 PSTK_API struct pstk_op pstk_random_order(const struct pstk_op *children, uint32_t n_children);
+/* Transform by a matrix: Image.transform(image.size, AFFINE, matrix, filter). A pixel (x, y) comes
+ * from (m0 x + m1 y + m2, m3 x + m4 y + m5). Set `fill` for what lies outside. */
+PSTK_API struct pstk_op pstk_affine(const double *matrix, uint32_t filter);
+/* Set the 6 elements of the matrix that torchvision.transforms.functional.affine passes to Pillow:
+ * angle clockwise and shear in degrees, below 3600; translate and center in pixels; x before y.
+ * 0, or EINVAL. */
+PSTK_API int pstk_affine_matrix(double *matrix, double angle, const double *translate, double scale,
+                                const double *shear, const double *center);
+/* Set the 8 elements of the matrix of PERSPECTIVE that maps 4 corners `end` of the result to the
+ * corners `start` of the image: x and y of each. 0, or EINVAL: corners lie on one line. */
+PSTK_API int pstk_perspective_matrix(double *matrix, const double *start, const double *end);
+/* Rotate about the middle: Image.rotate(angle, filter, expand). Degrees, counter-clockwise. */
+PSTK_API struct pstk_op pstk_rotate(double angle, uint32_t filter, uint32_t expand);
+/* Blur: torchvision.transforms.functional.gaussian_blur with a kernel of that many pixels on both
+ * axes, an odd number up to 127. */
+PSTK_API struct pstk_op pstk_gaussian_blur(uint32_t kernel, double sigma);
+/* Blur: Pillow's ImageFilter.GaussianBlur(radius). */
+PSTK_API struct pstk_op pstk_box_blur(double radius);
+/* Rotate by a random angle: torchvision.transforms.RandomRotation. */
+PSTK_API struct pstk_op pstk_random_rotation(double least, double most, uint32_t filter);
+/* Move the corners inwards: torchvision.transforms.RandomPerspective. */
+PSTK_API struct pstk_op pstk_random_perspective(double distortion, double probability,
+                                                uint32_t filter);
+/* Blur by a random sigma: torchvision.transforms.GaussianBlur. */
+PSTK_API struct pstk_op pstk_random_gaussian_blur(uint32_t kernel, double least, double most);
+/* Blur by a random radius, as timm and DINO do. */
+PSTK_API struct pstk_op pstk_random_box_blur(double least, double most);
+/* torchvision.transforms.TrivialAugmentWide; its default has 31 bins. */
+PSTK_API struct pstk_op pstk_trivial_augment_wide(uint32_t bins, uint32_t filter);
+/* torchvision.transforms.RandAugment; its default has 2 operations of magnitude 9 of 31. */
+PSTK_API struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, uint32_t bins,
+                                          uint32_t filter);
+/* torchvision.transforms.AutoAugment. `policy`: enum pstk_auto_augment. */
+PSTK_API struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter);
 /* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
  * floats each, copies. */
 PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);

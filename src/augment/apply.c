@@ -117,7 +117,9 @@ static int apply(const struct pstk_op *op, const struct pstk__canvas_kernels *ke
     const int rc = change(&canvas, op, pixels, out);
     pstk__arena_close(&arena);
     if (rc == PSTK_EINVAL)
-        return FAIL(rc, "op: its part must lie inside of the image, which has %u x %u pixels",
+        return FAIL(rc,
+                    "op: its part or half of its kernel must lie inside of the image, which has %u "
+                    "x %u pixels",
                     before->height, before->width);
     if (rc == PSTK_EFBIG)
         return FAIL(rc, "op: the result is more than 16 times as long as wide");

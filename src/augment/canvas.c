@@ -6,7 +6,8 @@ int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t var
     kernels->pixel = pstk__pixel_kernels(variant);
     kernels->colour = pstk__colour_kernels(variant);
     kernels->warp = pstk__warp_kernels(variant);
-    return kernels->pixel && kernels->colour && kernels->warp;
+    kernels->blur = pstk__blur_kernels(variant);
+    return kernels->pixel && kernels->colour && kernels->warp && kernels->blur;
 }
 
 /* Whether the picture after the op fits the memory. */

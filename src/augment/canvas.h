@@ -7,6 +7,7 @@
 #define PSTK_CANVAS_H
 
 #include "augment/op.h"
+#include "picture/blur.h"
 #include "picture/colour.h"
 #include "picture/colour_table.h"
 #include "picture/warp.h"
@@ -16,8 +17,11 @@ struct pstk__canvas_kernels {
     const struct pstk__pixel_kernels *pixel;
     const struct pstk__colour_kernels *colour;
     const struct pstk__warp_kernels *warp;
+    const struct pstk__blur_kernels *blur;
 };
 
+/* To begin, set kernels, arena, picture, room and spare, and the rest to 0. Tables of neighbouring
+ * ops are folded into one, which waits until an op needs the pixels. */
 struct pstk__canvas {
     const struct pstk__canvas_kernels *kernels; /* borrowed */
     struct pstk__arena *arena;                  /* borrowed; scratch of one op at a time */
@@ -29,10 +33,6 @@ struct pstk__canvas {
                      */
 };
 
-/*
- * Begin: kernels, arena, picture, room and spare are set, the rest is 0. Tables of neighbouring ops
- * are folded into one, which waits until an op needs the pixels.
- */
 /* The kernels of a variant (AUTO: the best that this CPU runs). 0: this build or CPU lacks them. */
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant);
 /* Change the picture by n fixed ops. 0, ENOMEM: the arena has no room, or EFBIG: an op would make a

@@ -32,6 +32,19 @@
     X(random_apply)                                                                                \
     X(random_choice)                                                                               \
     X(random_order)                                                                                \
+    X(random_rotation)                                                                             \
+    X(random_affine)                                                                               \
+    X(random_perspective)                                                                          \
+    X(random_gaussian_blur)                                                                        \
+    X(random_box_blur)                                                                             \
+    X(trivial_augment_wide)                                                                        \
+    X(rand_augment)                                                                                \
+    X(auto_augment)                                                                                \
+    X(rotate)                                                                                      \
+    X(affine)                                                                                      \
+    X(perspective)                                                                                 \
+    X(gaussian_blur)                                                                               \
+    X(box_blur)                                                                                    \
     X(normalize)
 
 #define X(name) extern const struct pstk__op_entry pstk__op_##name;

@@ -141,6 +141,8 @@ int pstk__op_check_unused(const struct pstk_op *op, uint32_t n_used, struct pstk
 /* Check that members outside of `uses` are 0. pstk__ops_check calls it after the entry's own
  * check. */
 int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_error *err);
+/* Check the filter of a warp, not RANDOM (op_warp.c). */
+int pstk__op_check_warp_filter(const struct pstk_op *op, struct pstk_error *err);
 /* Check an op without parameters: a pstk__op_entry.check. */
 int pstk__op_check_plain(const struct pstk_op *op, struct pstk_error *err);
 /* Check an op whose only parameter is its size: a pstk__op_entry.check. */

@@ -70,7 +70,7 @@ const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows);
 /* Take the next rows of the box: a pstk__row_sink.rows, `user` is r. */
 void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, uint32_t n_rows);
 /* All rows of the box were taken: finish the outputs that waited for them. 0, ENOMEM or EFBIG, as
- * of add. */
+ * of add, or EINVAL: the picture is too small for an op. */
 int pstk__image_rows_end(struct pstk__image_rows *rows);
 
 /* Bounds of the images of a field. */

@@ -297,6 +297,9 @@ static int pictures_failed(const struct work *work, int rc, struct pstk_error *e
         return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
                                  "an operation would make a picture that is more than 16 times as "
                                  "long as wide; crop first");
+    if (rc == PSTK_EINVAL)
+        return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
+                                 "the image is too small for the kernel of a blur");
     return rc < 0 ? no_scratch(work, err) : 0;
 }
 

@@ -119,6 +119,36 @@ TEST(operations_are_plain_data)
     const struct pstk_op gray = pstk_grayscale(3);
     CHECK(gray.kind == PSTK_OP_GRAYSCALE && gray.channels == 3 && gray.params[0] == 0);
     CHECK_EQ(pstk_flip_horizontal().kind, PSTK_OP_FLIP_HORIZONTAL);
+    CHECK(pstk_adjust(PSTK_OP_HUE, 0.25).params[0] == 0.25);
+    const struct pstk_op jitter = pstk_color_jitter(0.4, 2, 0, 0.1);
+    CHECK(jitter.params[0] == 0.6 && jitter.params[1] == 1.4 && jitter.params[2] == 0);
+    CHECK(jitter.params[3] == 3 && jitter.params[5] == 1 && jitter.params[6] == -0.1);
+    CHECK(pstk_random_apply(&gray, 1, 0.2).params[0] == 0.2);
+    CHECK(pstk_random_choice(&gray, 1).children == &gray);
+    CHECK_EQ(pstk_random_order(&gray, 1).n_children, 1);
+    CHECK_EQ(pstk_random_rotation(-3, 4, PSTK_FILTER_BILINEAR).filter, PSTK_FILTER_BILINEAR);
+    CHECK(pstk_random_perspective(0.5, 0.4, 0).params[1] == 0.4);
+    CHECK(pstk_random_gaussian_blur(5, 0.1, 2).params[3] == 2);
+    CHECK(pstk_random_box_blur(0.1, 2).params[1] == 2);
+    CHECK(pstk_gaussian_blur(5, 0.1).params[1] == 5 && pstk_box_blur(3).params[1] == 3);
+    CHECK(pstk_trivial_augment_wide(31, 0).params[0] == 31);
+    CHECK(pstk_rand_augment(2, 9, 31, 0).params[2] == 31);
+    CHECK(pstk_auto_augment(PSTK_AUTO_AUGMENT_SVHN, 0).params[0] == 2);
+    CHECK(pstk_rotate(30, 0, 1).params[1] == 1);
+}
+
+TEST(matrices_of_warps)
+{
+    const double zero[2] = {0, 0}, shift[2] = {3, 4}, corners[8] = {0, 0, 9, 0, 9, 9, 0, 9};
+    const double line[8] = {0, 0, 1, 1, 2, 2, 3, 3};
+    double m[8];
+    CHECK_EQ(pstk_affine_matrix(m, 0, shift, 1, zero, zero), 0);
+    CHECK(m[0] == 1 && m[1] == 0 && m[2] == -3 && m[3] == 0 && m[4] == 1 && m[5] == -4);
+    CHECK_EQ(pstk_affine(m, 0).kind, PSTK_OP_AFFINE);
+    CHECK_EQ(pstk_affine_matrix(m, 0, shift, 0, zero, zero), PSTK_EINVAL);
+    CHECK_EQ(pstk_perspective_matrix(m, corners, corners), 0);
+    CHECK(m[0] == 1 && m[4] == 1);
+    CHECK_EQ(pstk_perspective_matrix(m, corners, line), PSTK_EINVAL);
     const struct pstk_op part = pstk_resized_crop(1, 2, 3, 4, 5, 6);
     CHECK(part.kind == PSTK_OP_RESIZED_CROP && part.height == 5 && part.width == 6);
     CHECK(part.params[0] == 1 && part.params[1] == 2 && part.params[2] == 3 && part.params[3] == 4);
@@ -869,6 +899,7 @@ int main(void)
         CASE(a_new_error_says_that_nothing_is_known),
         CASE(dtypes_have_sizes_and_names_that_parse),
         CASE(operations_are_plain_data),
+        CASE(matrices_of_warps),
         CASE(an_operation_applies_to_pixels_of_the_program),
         CASE(what_is_drawn_for_a_sample_is_known_beforehand),
         CASE(enumerators_keep_their_numbers),

@@ -159,8 +159,19 @@ OP_COLOR_JITTER = 8
 OP_RANDOM_APPLY = 9
 OP_RANDOM_CHOICE = 10
 OP_RANDOM_ORDER = 11
+OP_RANDOM_ROTATION = 14
+OP_RANDOM_AFFINE = 15
+OP_RANDOM_PERSPECTIVE = 16
+OP_RANDOM_GAUSSIAN_BLUR = 17
+OP_RANDOM_BOX_BLUR = 18
+OP_TRIVIAL_AUGMENT_WIDE = 19
+OP_RAND_AUGMENT = 20
+OP_AUTO_AUGMENT = 21
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
+OP_ROTATE = 37
+OP_AFFINE = 38
+OP_PERSPECTIVE = 39
 OP_BRIGHTNESS = 64
 OP_CONTRAST = 65
 OP_SATURATION = 66
@@ -174,6 +185,13 @@ OP_SOLARIZE_ADD = 73
 OP_AUTOCONTRAST = 74
 OP_EQUALIZE = 75
 OP_PERMUTE_CHANNELS = 76
+OP_GAUSSIAN_BLUR = 80
+OP_BOX_BLUR = 81
+
+# enum pstk_auto_augment
+AUTO_AUGMENT_IMAGENET = 0
+AUTO_AUGMENT_CIFAR10 = 1
+AUTO_AUGMENT_SVHN = 2
 
 # enum pstk_filter
 FILTER_DEFAULT = 0
@@ -268,12 +286,19 @@ NAMES: dict[str, dict[str, int]] = {
                 "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE,
                 "color_jitter": OP_COLOR_JITTER, "random_apply": OP_RANDOM_APPLY,
                 "random_choice": OP_RANDOM_CHOICE, "random_order": OP_RANDOM_ORDER,
-                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
-                "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST, "saturation": OP_SATURATION,
-                "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT,
-                "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD,
-                "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
-                "permute_channels": OP_PERMUTE_CHANNELS},
+                "random_rotation": OP_RANDOM_ROTATION, "random_affine": OP_RANDOM_AFFINE,
+                "random_perspective": OP_RANDOM_PERSPECTIVE, "random_gaussian_blur": OP_RANDOM_GAUSSIAN_BLUR,
+                "random_box_blur": OP_RANDOM_BOX_BLUR, "trivial_augment_wide": OP_TRIVIAL_AUGMENT_WIDE,
+                "rand_augment": OP_RAND_AUGMENT, "auto_augment": OP_AUTO_AUGMENT,
+                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL, "rotate": OP_ROTATE,
+                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "brightness": OP_BRIGHTNESS,
+                "contrast": OP_CONTRAST, "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS,
+                "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT, "posterize": OP_POSTERIZE,
+                "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST,
+                "equalize": OP_EQUALIZE, "permute_channels": OP_PERMUTE_CHANNELS,
+                "gaussian_blur": OP_GAUSSIAN_BLUR, "box_blur": OP_BOX_BLUR},
+    "auto_augment": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
+                     "svhn": AUTO_AUGMENT_SVHN},
     "filter": {"default": FILTER_DEFAULT, "nearest": FILTER_NEAREST, "box": FILTER_BOX,
                "bilinear": FILTER_BILINEAR, "hamming": FILTER_HAMMING, "bicubic": FILTER_BICUBIC,
                "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
@@ -909,6 +934,20 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_random_apply": (Op, [POINTER(Op), c_uint32, c_double]),
     "pstk_random_choice": (Op, [POINTER(Op), c_uint32]),
     "pstk_random_order": (Op, [POINTER(Op), c_uint32]),
+    "pstk_affine": (Op, [POINTER(c_double), c_uint32]),
+    "pstk_affine_matrix": (c_int, [POINTER(c_double), c_double, POINTER(c_double), c_double,
+                                   POINTER(c_double), POINTER(c_double)]),
+    "pstk_perspective_matrix": (c_int, [POINTER(c_double), POINTER(c_double), POINTER(c_double)]),
+    "pstk_rotate": (Op, [c_double, c_uint32, c_uint32]),
+    "pstk_gaussian_blur": (Op, [c_uint32, c_double]),
+    "pstk_box_blur": (Op, [c_double]),
+    "pstk_random_rotation": (Op, [c_double, c_double, c_uint32]),
+    "pstk_random_perspective": (Op, [c_double, c_double, c_uint32]),
+    "pstk_random_gaussian_blur": (Op, [c_uint32, c_double, c_double]),
+    "pstk_random_box_blur": (Op, [c_double, c_double]),
+    "pstk_trivial_augment_wide": (Op, [c_uint32, c_uint32]),
+    "pstk_rand_augment": (Op, [c_uint32, c_uint32, c_uint32, c_uint32]),
+    "pstk_auto_augment": (Op, [c_uint32, c_uint32]),
     "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
     "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
     "pstk_ops_draw": (c_int, [POINTER(Op), c_uint32, POINTER(Shape), POINTER(Draw), POINTER(Op), c_uint32,

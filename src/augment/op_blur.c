@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_blur: torchvision's gaussian_blur and Pillow's ImageFilter.GaussianBlur, fixed and random. */
+#include "augment/canvas.h"
+#include "augment/drawing.h"
+
+#include "base/error.h"
+#include "picture/blur.h"
+
+#define MAX_SIGMA 1e4 /* pixels; also of a radius */
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+
+struct pstk_op pstk_gaussian_blur(uint32_t kernel, double sigma)
+{
+    return (struct pstk_op){.kind = PSTK_OP_GAUSSIAN_BLUR,
+                            .params = {kernel, kernel, sigma, sigma}};
+}
+
+struct pstk_op pstk_box_blur(double radius)
+{
+    return (struct pstk_op){.kind = PSTK_OP_BOX_BLUR, .params = {radius, radius}};
+}
+
+struct pstk_op pstk_random_gaussian_blur(uint32_t kernel, double least, double most)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_GAUSSIAN_BLUR,
+                            .params = {kernel, kernel, least, most}};
+}
+
+struct pstk_op pstk_random_box_blur(double least, double most)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_BOX_BLUR, .params = {least, most}};
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static int check_kernel(const struct pstk_op *op, struct pstk_error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        const double size = op->params[i];
+        if (!(size >= 1 && size <= PSTK__BLUR_MAX_KERNEL && size == (uint32_t)size &&
+              (uint32_t)size % 2 == 1))
+            return FAIL("kernel[%d]: value is %g; must be an odd number from 1 to %u pixels", i,
+                        size, PSTK__BLUR_MAX_KERNEL);
+    }
+    return 0;
+}
+
+static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_error *err)
+{
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, n_used, err);
+}
+
+static int check_gaussian(const struct pstk_op *op, struct pstk_error *err)
+{
+    const int rc = check_kernel(op, err);
+    for (int i = 2; i < 4 && rc == 0; i++)
+        if (!(op->params[i] > 0 && op->params[i] <= MAX_SIGMA))
+            return FAIL("sigma[%d]: value is %g; must be above 0, and at most %g pixels", i - 2,
+                        op->params[i], MAX_SIGMA);
+    return rc < 0 ? rc : check_rest(op, 4, err);
+}
+
+static int check_box(const struct pstk_op *op, struct pstk_error *err)
+{
+    for (int i = 0; i < 2; i++)
+        if (!(op->params[i] >= 0 && op->params[i] <= MAX_SIGMA))
+            return FAIL("radius[%d]: value is %g; must be from 0 to %g pixels", i, op->params[i],
+                        MAX_SIGMA);
+    return check_rest(op, 2, err);
+}
+
+static int check_random_gaussian(const struct pstk_op *op, struct pstk_error *err)
+{
+    const int rc = check_kernel(op, err);
+    if (rc < 0)
+        return rc;
+    if (!(op->params[2] > 0 && op->params[2] <= op->params[3] && op->params[3] <= MAX_SIGMA))
+        return FAIL("sigma: value is (%g, %g); must be two numbers in rising order, above 0 and at "
+                    "most %g pixels",
+                    op->params[2], op->params[3], MAX_SIGMA);
+    return check_rest(op, 4, err);
+}
+
+static int check_random_box(const struct pstk_op *op, struct pstk_error *err)
+{
+    if (!(op->params[0] >= 0 && op->params[0] <= op->params[1] && op->params[1] <= MAX_SIGMA))
+        return FAIL("radius: value is (%g, %g); must be two numbers in rising order, from 0 to %g "
+                    "pixels",
+                    op->params[0], op->params[1], MAX_SIGMA);
+    return check_rest(op, 2, err);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
+{
+    (void)op;
+    return pstk__blur_scratch(in->width, in->height, channels) + 64;
+}
+
+static void *scratch_get(const struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    return pstk__arena_get(canvas->arena, pstk__blur_scratch(in->width, in->height, in->channels));
+}
+
+/* torchvision refuses a kernel that reaches past the picture's mirror image. */
+static int change_gaussian(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__blur_form form = {.size = {(uint32_t)op->params[0], (uint32_t)op->params[1]},
+                                         .sigma = {op->params[2], op->params[3]}};
+    if (form.size[0] / 2 >= in->width || form.size[1] / 2 >= in->height)
+        return PSTK_EINVAL;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, in->channels);
+    void *memory = scratch_get(canvas);
+    if (!memory)
+        return PSTK_ENOMEM;
+    pstk__blur_gaussian(canvas->kernels->blur, &out, in, &form, memory);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+static int change_box(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, in->channels);
+    const float radius[2] = {(float)op->params[0], (float)op->params[1]};
+    void *memory = scratch_get(canvas);
+    if (!memory)
+        return PSTK_ENOMEM;
+    pstk__blur_box_gaussian(canvas->kernels->blur, &out, in, radius, memory);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+static void draw_gaussian(const struct pstk_op *op, struct pstk__random *r,
+                          struct pstk__drawing *to)
+{
+    const double sigma = pstk__random_uniform(r, op->params[2], op->params[3]);
+    const struct pstk_op drawn = {.kind = PSTK_OP_GAUSSIAN_BLUR,
+                                  .params = {op->params[0], op->params[1], sigma, sigma}};
+    pstk__drawing_add(to, &drawn);
+}
+
+static void draw_box(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const struct pstk_op drawn =
+        pstk_box_blur(pstk__random_uniform(r, op->params[0], op->params[1]));
+    pstk__drawing_add(to, &drawn);
+}
+
+#define ENTRY(member, number, words, ...)                                                          \
+    const struct pstk__op_entry pstk__op_##member = {                                              \
+        .kind = number, .effects = PSTK__PICTURES, .name = words, .scratch = scratch, __VA_ARGS__}
+
+ENTRY(gaussian_blur, PSTK_OP_GAUSSIAN_BLUR, "gaussian blur", .check = check_gaussian,
+      .change = change_gaussian);
+ENTRY(box_blur, PSTK_OP_BOX_BLUR, "box blur", .check = check_box, .change = change_box);
+ENTRY(random_gaussian_blur, PSTK_OP_RANDOM_GAUSSIAN_BLUR, "random gaussian blur",
+      .check = check_random_gaussian, .draw = draw_gaussian);
+ENTRY(random_box_blur, PSTK_OP_RANDOM_BOX_BLUR, "random box blur", .check = check_random_box,
+      .draw = draw_box);

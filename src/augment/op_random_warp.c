@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_random_warp: torchvision's RandomRotation, RandomAffine and RandomPerspective. */
+#include "augment/drawing.h"
+
+#include "base/error.h"
+#include "picture/warp_matrix.h"
+
+#include <math.h>
+
+#define MAX_ANGLE 3600.0
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+
+struct pstk_op pstk_random_rotation(double least, double most, uint32_t filter)
+{
+    return (struct pstk_op){
+        .kind = PSTK_OP_RANDOM_ROTATION, .filter = filter, .params = {least, most}};
+}
+
+struct pstk_op pstk_random_perspective(double distortion, double probability, uint32_t filter)
+{
+    return (struct pstk_op){
+        .kind = PSTK_OP_RANDOM_PERSPECTIVE, .filter = filter, .params = {distortion, probability}};
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static int check_range(const struct pstk_op *op, int at, const char *what, double least,
+                       double most, struct pstk_error *err)
+{
+    const double lo = op->params[at], hi = op->params[at + 1];
+    if (!(lo >= least && lo <= hi && hi <= most))
+        return FAIL("%s: value is (%g, %g); must be two numbers in rising order, from %g to %g",
+                    what, lo, hi, least, most);
+    return 0;
+}
+
+/* The end of each check. */
+static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_error *err)
+{
+    int rc = pstk__op_check_warp_filter(op, err);
+    if (rc == 0)
+        rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, n_used, err);
+}
+
+static int check_rotation(const struct pstk_op *op, struct pstk_error *err)
+{
+    const int rc = check_range(op, 0, "degrees", -MAX_ANGLE, MAX_ANGLE, err);
+    return rc < 0 ? rc : check_rest(op, 2, err);
+}
+
+static int check_affine(const struct pstk_op *op, struct pstk_error *err)
+{
+    const double *translate = &op->params[2];
+    int rc = check_range(op, 0, "degrees", -MAX_ANGLE, MAX_ANGLE, err);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        if (!(translate[i] >= 0 && translate[i] <= 1))
+            return FAIL("translate[%d]: value is %g; must be a part of the side, from 0 to 1", i,
+                        translate[i]);
+    if (rc == 0)
+        rc = check_range(op, 4, "scale", 1e-6, 1e6, err);
+    if (rc == 0)
+        rc = check_range(op, 6, "shear of x", -MAX_ANGLE, MAX_ANGLE, err);
+    if (rc == 0)
+        rc = check_range(op, 8, "shear of y", -MAX_ANGLE, MAX_ANGLE, err);
+    return rc < 0 ? rc : check_rest(op, 10, err);
+}
+
+static int check_perspective(const struct pstk_op *op, struct pstk_error *err)
+{
+    static const char *const names[] = {"distortion", "probability"};
+    for (int i = 0; i < 2; i++)
+        if (!(op->params[i] >= 0 && op->params[i] <= 1))
+            return FAIL("%s: value is %g; must be from 0 to 1", names[i], op->params[i]);
+    return check_rest(op, 2, err);
+}
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+/* Append a warp with the filter and the fill of the op that draws it. */
+static void add(struct pstk__drawing *to, const struct pstk_op *op, struct pstk_op warp)
+{
+    warp.filter = op->filter;
+    for (int c = 0; c < 4; c++)
+        warp.fill[c] = op->fill[c];
+    pstk__drawing_add(to, &warp);
+}
+
+static void draw_rotation(const struct pstk_op *op, struct pstk__random *r,
+                          struct pstk__drawing *to)
+{
+    add(to, op, pstk_rotate(pstk__random_uniform(r, op->params[0], op->params[1]), 0, 0));
+}
+
+/* As torchvision's get_params, in its order. */
+static void draw_affine(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const double *p = op->params;
+    const double width = to->view.width, height = to->view.height;
+    struct pstk__affine_form form = {.center = {width * 0.5, height * 0.5}};
+    double matrix[6];
+    form.angle = pstk__random_uniform(r, p[0], p[1]);
+    form.translate[0] = pstk__rint_even(pstk__random_uniform(r, -p[2] * width, p[2] * width));
+    form.translate[1] = pstk__rint_even(pstk__random_uniform(r, -p[3] * height, p[3] * height));
+    form.scale = pstk__random_uniform(r, p[4], p[5]);
+    form.shear[0] = pstk__random_uniform(r, p[6], p[7]);
+    form.shear[1] = pstk__random_uniform(r, p[8], p[9]);
+    pstk__warp_affine_matrix(&form, matrix);
+    add(to, op, pstk_affine(matrix, 0));
+}
+
+/* A whole number from `least` to the one before `end`. */
+static double whole(struct pstk__random *r, double least, double end)
+{
+    return least + (double)pstk__random_below(r, (uint64_t)(end - least));
+}
+
+/* As torchvision's get_params: x and y of each corner move inwards. */
+static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
+                             struct pstk__drawing *to)
+{
+    const double w = to->view.width, h = to->view.height;
+    const double x = floor(op->params[0] * floor(w / 2)), y = floor(op->params[0] * floor(h / 2));
+    const double start[8] = {0, 0, w - 1, 0, w - 1, h - 1, 0, h - 1};
+    struct pstk_op warp = {.kind = PSTK_OP_PERSPECTIVE};
+    double end[8];
+    if (!(pstk__random_unit(r) < op->params[1]))
+        return;
+    for (int i = 0; i < 4; i++) {
+        const int is_right = i == 1 || i == 2, is_low = i >= 2;
+        end[2 * i] = is_right ? whole(r, fmax(w - x - 1, 0), w) : whole(r, 0, x + 1);
+        end[2 * i + 1] = is_low ? whole(r, fmax(h - y - 1, 0), h) : whole(r, 0, y + 1);
+    }
+    if (pstk__warp_perspective_matrix(start, end, warp.params) == 0)
+        add(to, op, warp);
+}
+
+#define ENTRY(member, number, words, ...)                                                          \
+    const struct pstk__op_entry pstk__op_random_##member = {.kind = number,                        \
+                                                            .effects = PSTK__PICTURES,             \
+                                                            .uses = PSTK__USES_FILTER |            \
+                                                                    PSTK__USES_FILL,               \
+                                                            .name = words,                         \
+                                                            __VA_ARGS__}
+
+ENTRY(rotation, PSTK_OP_RANDOM_ROTATION, "random rotation", .check = check_rotation,
+      .draw = draw_rotation);
+ENTRY(affine, PSTK_OP_RANDOM_AFFINE, "random affine", .check = check_affine, .draw = draw_affine);
+ENTRY(perspective, PSTK_OP_RANDOM_PERSPECTIVE, "random perspective", .check = check_perspective,
+      .draw = draw_perspective);

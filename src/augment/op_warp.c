@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_warp: Pillow's Image.transform by a matrix, and Image.rotate: fixed operations, which random
+ * affine operations and policies draw. Filters: nearest, the default, bilinear and bicubic. */
+#include "augment/canvas.h"
+
+#include "base/error.h"
+#include "picture/rotation.h"
+#include "picture/warp_matrix.h"
+
+#include <math.h>
+
+#define MAX_ELEMENT 1e9 /* of a matrix; larger ones are mistakes */
+#define MAX_ANGLE 3600.0
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+
+struct pstk_op pstk_affine(const double *matrix, uint32_t filter)
+{
+    struct pstk_op op = {.kind = PSTK_OP_AFFINE, .filter = filter};
+    for (int i = 0; i < 6; i++)
+        op.params[i] = matrix[i];
+    return op;
+}
+
+struct pstk_op pstk_rotate(double angle, uint32_t filter, uint32_t expand)
+{
+    return (struct pstk_op){
+        .kind = PSTK_OP_ROTATE, .filter = filter, .params = {angle, expand ? 1 : 0}};
+}
+
+int pstk_affine_matrix(double *matrix, double angle, const double *translate, double scale,
+                       const double *shear, const double *center)
+{
+    const struct pstk__affine_form form = {.angle = angle,
+                                           .translate = {translate[0], translate[1]},
+                                           .scale = scale,
+                                           .shear = {shear[0], shear[1]},
+                                           .center = {center[0], center[1]}};
+    if (!(fabs(angle) < MAX_ANGLE && fabs(shear[0]) < MAX_ANGLE && fabs(shear[1]) < MAX_ANGLE &&
+          scale > 0 && scale < MAX_ELEMENT))
+        return PSTK_EINVAL;
+    pstk__warp_affine_matrix(&form, matrix);
+    return 0;
+}
+
+int pstk_perspective_matrix(double *matrix, const double *start, const double *end)
+{
+    return pstk__warp_perspective_matrix(start, end, matrix) < 0 ? PSTK_EINVAL : 0;
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+int pstk__op_check_warp_filter(const struct pstk_op *op, struct pstk_error *err)
+{
+    if (op->filter != PSTK_FILTER_DEFAULT && op->filter != PSTK_FILTER_NEAREST &&
+        op->filter != PSTK_FILTER_BILINEAR && op->filter != PSTK_FILTER_BICUBIC)
+        return FAIL("filter: value is %u; must be PSTK_FILTER_NEAREST, BILINEAR or BICUBIC, or 0 "
+                    "for NEAREST",
+                    op->filter);
+    return 0;
+}
+
+static int check_matrix(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!(fabs(op->params[i]) <= MAX_ELEMENT))
+            return FAIL("matrix[%u]: value is %g; must be finite, and at most 1e9", i,
+                        op->params[i]);
+    int rc = pstk__op_check_warp_filter(op, err);
+    if (rc == 0)
+        rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, n, err);
+}
+
+static int check_affine(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_matrix(op, 6, err);
+}
+
+static int check_perspective(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_matrix(op, 8, err);
+}
+
+static int check_rotate(const struct pstk_op *op, struct pstk_error *err)
+{
+    const double *p = op->params;
+    if (!(fabs(p[0]) <= MAX_ANGLE))
+        return FAIL("angle: value is %g; must be from -%g to %g degrees", p[0], MAX_ANGLE,
+                    MAX_ANGLE);
+    if (p[1] != 0 && p[1] != 1)
+        return FAIL("expand: value is %g; must be 0 or 1", p[1]);
+    if (p[2] != 0 && p[2] != 1)
+        return FAIL("has_center: value is %g; must be 0 or 1", p[2]);
+    if (!(fabs(p[3]) <= MAX_ELEMENT && fabs(p[4]) <= MAX_ELEMENT))
+        return FAIL("center: value is (%g, %g); must be finite, and at most 1e9", p[3], p[4]);
+    int rc = pstk__op_check_warp_filter(op, err);
+    if (rc == 0)
+        rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 5, err);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static uint32_t warp_filter(const struct pstk_op *op)
+{
+    if (op->filter == PSTK_FILTER_BILINEAR)
+        return PSTK__WARP_BILINEAR;
+    return op->filter == PSTK_FILTER_BICUBIC ? PSTK__WARP_BICUBIC : PSTK__WARP_NEAREST;
+}
+
+static int change_affine(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, in->channels);
+    pstk__warp_affine(canvas->kernels->warp, &out, in, op->params, warp_filter(op), op->fill);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+static int change_perspective(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, in->channels);
+    pstk__warp_perspective(canvas->kernels->warp, &out, in, op->params, warp_filter(op), op->fill);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+/* ---- rotation -------------------------------------------------------------------------------- */
+
+static struct pstk__rotation rotation_of(const struct pstk_op *op, uint32_t width, uint32_t height)
+{
+    const struct pstk__rotation_form form = {.angle = op->params[0],
+                                             .expand = op->params[1] == 1,
+                                             .center = op->params[2] == 1 ? &op->params[3] : NULL};
+    struct pstk__rotation rotation;
+    pstk__rotation_init(&rotation, &form, width, height);
+    return rotation;
+}
+
+static int change_rotate(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__rotation rotation = rotation_of(op, in->width, in->height);
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, rotation.width, rotation.height, in->channels);
+    pstk__warp_rotation(canvas->kernels->warp, &out, in, &rotation, warp_filter(op), op->fill);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+static void size_rotate(const struct pstk_op *op, struct pstk__view *view)
+{
+    if (op->params[1] != 1 || view->width == 0 || view->height == 0)
+        return;
+    const struct pstk__rotation rotation = rotation_of(op, view->width, view->height);
+    view->width = rotation.width;
+    view->height = rotation.height;
+}
+
+/* No side is longer than the diagonal, but for rounding outwards on both ends. */
+static void largest_rotate(const struct pstk_op *op, struct pstk__largest *largest)
+{
+    if (op->params[1] != 1)
+        return;
+    const uint32_t side = largest->width + largest->height + 2;
+    *largest =
+        (struct pstk__largest){.width = side, .height = side, .n_pixels = (uint64_t)side * side};
+}
+
+#define ENTRY(member, number, words, ...)                                                          \
+    const struct pstk__op_entry pstk__op_##member = {.kind = number,                               \
+                                                     .effects = PSTK__PICTURES,                    \
+                                                     .uses = PSTK__USES_FILTER | PSTK__USES_FILL,  \
+                                                     .name = words,                                \
+                                                     __VA_ARGS__}
+
+ENTRY(affine, PSTK_OP_AFFINE, "affine", .check = check_affine, .change = change_affine);
+ENTRY(perspective, PSTK_OP_PERSPECTIVE, "perspective", .check = check_perspective,
+      .change = change_perspective);
+ENTRY(rotate, PSTK_OP_ROTATE, "rotate", .check = check_rotate, .change = change_rotate,
+      .size = size_rotate, .largest = largest_rotate);
