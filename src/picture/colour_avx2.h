@@ -80,8 +80,9 @@ INLINE __m256i every_third(uint32_t first)
     return _mm256_broadcastsi128_si256(masks[first]);
 }
 
-/* Byte i of a channel is byte 3 i + channel of the 48: of these three registers, the 16 bytes at
- * that number modulo 16 are at different places. */
+/* The bytes of a channel. Byte i of a half is byte 3 i + channel of the 48: byte 3 i + channel,
+ * modulo 16, of one of the three registers. These places differ, so that the registers can be
+ * merged before the one shuffle. */
 INLINE __m256i picked(__m256i a, __m256i b, __m256i c, uint32_t channel)
 {
     const __m128i places = _mm_setr_epi8(0, 3, 6, 9, 12, 15, 2, 5, 8, 11, 14, 1, 4, 7, 10, 13);
@@ -100,8 +101,8 @@ INLINE struct block load_3(const uint8_t *at)
         {picked(a, b, c, 0), picked(a, b, c, 1), picked(a, b, c, 2), _mm256_setzero_si256()}};
 }
 
-/* The reverse of picked, before the three channels are put together: byte p of the 48 is byte
- * p / 3, which with p modulo 16 is 11 p modulo 16, less for the channels after the first. */
+/* The reverse of picked, before the channels are merged: byte p of each register is, in its
+ * channel, byte 11 (p - channel) modulo 16, since 3 * 11 is 1 modulo 16. */
 INLINE __m256i placed(__m256i v, uint32_t channel)
 {
     const __m128i places = _mm_setr_epi8(0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5);

@@ -19,10 +19,12 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-/* Over every variant that this CPU runs. */
-#define EACH_VARIANT(k)                                                                            \
-    for (uint32_t k##_v = PSTK_KERNELS_C; k##_v <= PSTK_KERNELS_AVX512; k##_v++)                   \
+/* Over every variant that this CPU runs, from one on. */
+#define EACH_VARIANT_FROM(first, k)                                                                \
+    for (uint32_t k##_v = (first); k##_v <= PSTK_KERNELS_AVX512; k##_v++)                          \
         for (const struct pstk__colour_kernels *k = pstk__colour_kernels(k##_v); k; k = NULL)
+#define EACH_VARIANT(k) EACH_VARIANT_FROM(PSTK_KERNELS_C, k)
+#define EACH_VARIANT_BUT_C(k) EACH_VARIANT_FROM(PSTK_KERNELS_AVX2, k)
 
 /* ---- results of Pillow 12.1 ------------------------------------------------------------------ */
 
@@ -256,7 +258,7 @@ TEST(all_variants_give_the_same_bytes)
     static const uint32_t channels[3] = {1, 3, 4};
     const struct pstk__colour_kernels *c = pstk__colour_kernels(PSTK_KERNELS_C);
     const uint32_t n = 6000 / test_stride(6, 20);
-    EACH_VARIANT(k)
+    EACH_VARIANT_BUT_C(k)
     for (uint32_t i = 0; i < n; i++) {
         struct pair pair;
         const enum operation operation = (enum operation)(i % N_OPERATIONS);
@@ -276,7 +278,7 @@ TEST(all_variants_give_the_same_bytes)
 TEST(all_variants_look_up_the_same_bytes)
 {
     static const uint32_t channels[3] = {1, 3, 4};
-    EACH_VARIANT(k)
+    EACH_VARIANT_BUT_C(k)
     for (uint32_t i = 0; i < 600; i++) {
         struct pair pair;
         struct pstk__colour_table table;
@@ -298,7 +300,7 @@ TEST(all_variants_find_the_same_range_and_luma)
 {
     static const uint32_t channels[3] = {1, 3, 4};
     const struct pstk__colour_kernels *c = pstk__colour_kernels(PSTK_KERNELS_C);
-    EACH_VARIANT(k)
+    EACH_VARIANT_BUT_C(k)
     for (uint32_t i = 0; i < 600; i++) {
         struct pair pair;
         struct pstk__colour_range one, other;
@@ -355,7 +357,7 @@ TEST(all_variants_give_every_colour_the_same_hue_and_luma)
     struct pair pair;
     CHECK_EQ(pair_open(&pair, 256, 256, 3), 0);
     int equal = 1;
-    EACH_VARIANT(k)
+    EACH_VARIANT_BUT_C(k)
     for (uint32_t i = 0; i < 256 && equal; i += test_stride(17, 17)) {
         fill_colours(pair.one.pixels, i);
         fill_colours(pair.other.pixels, i);
