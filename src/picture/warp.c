@@ -283,6 +283,9 @@ void pstk__warp_perspective(const struct pstk__warp_kernels *kernels,
 /* From worst to best; also those that this CPU does not run. */
 static const struct pstk__warp_kernels *const entries[] = {
     &pstk__warp_c,
+#if defined(__x86_64__)
+    &pstk__warp_avx2,
+#endif
 };
 #define N_ENTRIES (sizeof entries / sizeof entries[0])
 

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * warp_avx2: the kernels with 256-bit registers, four places at a time in doubles, in the order of
+ * operations of warp_c.c. Four places whose taps all lie within the input take the fast path; plain
+ * C samples the others.
+ */
+#if defined(__x86_64__)
+
+#include "picture/warp_kernels.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx2")))
+#define INLINE static inline __attribute__((always_inline, target("avx2")))
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+/* Half a pixel and `column` are exact, as is every sum of them. */
+INLINE __m256d across_of(uint32_t column)
+{
+    return _mm256_add_pd(_mm256_set1_pd(column + 0.5), _mm256_setr_pd(0, 1, 2, 3));
+}
+
+/* a across + down + rest */
+INLINE __m256d line(double a, __m256d across, double down, double rest)
+{
+    const __m256d product = _mm256_mul_pd(_mm256_set1_pd(a), across);
+    return _mm256_add_pd(_mm256_add_pd(product, _mm256_set1_pd(down)), _mm256_set1_pd(rest));
+}
+
+TARGET static void affine_avx2(double *x, double *y, const double m[6], uint32_t column,
+                               uint32_t row)
+{
+    const double down = row + 0.5, x_down = m[1] * down, y_down = m[4] * down;
+    __m256d across = across_of(column);
+    for (uint32_t i = 0; i < PSTK__WARP_LANES; i += 4) {
+        _mm256_storeu_pd(x + i, line(m[0], across, x_down, m[2]));
+        _mm256_storeu_pd(y + i, line(m[3], across, y_down, m[5]));
+        across = _mm256_add_pd(across, _mm256_set1_pd(4));
+    }
+}
+
+TARGET static void perspective_avx2(double *x, double *y, const double m[8], uint32_t column,
+                                    uint32_t row)
+{
+    const double down = row + 0.5;
+    const double x_down = m[1] * down, y_down = m[4] * down, depth_down = m[7] * down;
+    __m256d across = across_of(column);
+    for (uint32_t i = 0; i < PSTK__WARP_LANES; i += 4) {
+        const __m256d depth = line(m[6], across, depth_down, 1);
+        _mm256_storeu_pd(x + i, _mm256_div_pd(line(m[0], across, x_down, m[2]), depth));
+        _mm256_storeu_pd(y + i, _mm256_div_pd(line(m[3], across, y_down, m[5]), depth));
+        across = _mm256_add_pd(across, _mm256_set1_pd(4));
+    }
+}
+
+/* ---- four places --------------------------------------------------------------------------- */
+
+/* What one input needs for every four places. */
+struct source {
+    const struct pstk__picture *in;
+    __m256d width, height;
+    __m256d least, x_limit, y_limit; /* of places whose taps all lie within, less half a pixel */
+    __m256i stride, size;            /* bytes of a row, of a pixel */
+};
+
+INLINE struct source source_of(const struct pstk__picture *in, uint32_t n_taps)
+{
+    const double margin = n_taps / 2 - 1;
+    return (struct source){
+        .in = in,
+        .width = _mm256_set1_pd(in->width),
+        .height = _mm256_set1_pd(in->height),
+        .least = _mm256_set1_pd(margin),
+        .x_limit = _mm256_set1_pd(in->width - 1.0 - margin),
+        .y_limit = _mm256_set1_pd(in->height - 1.0 - margin),
+        .stride = _mm256_set1_epi64x((int64_t)in->width * in->channels),
+        .size = _mm256_set1_epi64x(in->channels),
+    };
+}
+
+INLINE int all_outside(const struct source *s, __m256d x, __m256d y)
+{
+    const __m256d zero = _mm256_setzero_pd();
+    const __m256d x_out =
+        _mm256_or_pd(_mm256_cmp_pd(x, zero, _CMP_LT_OQ), _mm256_cmp_pd(x, s->width, _CMP_GE_OQ));
+    const __m256d y_out =
+        _mm256_or_pd(_mm256_cmp_pd(y, zero, _CMP_LT_OQ), _mm256_cmp_pd(y, s->height, _CMP_GE_OQ));
+    return _mm256_movemask_pd(_mm256_or_pd(x_out, y_out)) == 15;
+}
+
+/* 1: x and y less half a pixel leave all taps within the input. */
+INLINE int all_within(const struct source *s, __m256d x, __m256d y)
+{
+    const __m256d x_in = _mm256_and_pd(_mm256_cmp_pd(x, s->least, _CMP_GE_OQ),
+                                       _mm256_cmp_pd(x, s->x_limit, _CMP_LT_OQ));
+    const __m256d y_in = _mm256_and_pd(_mm256_cmp_pd(y, s->least, _CMP_GE_OQ),
+                                       _mm256_cmp_pd(y, s->y_limit, _CMP_LT_OQ));
+    return _mm256_movemask_pd(_mm256_and_pd(x_in, y_in)) == 15;
+}
+
+/* Bytes from the first pixel to those at (left, top). */
+INLINE __m256i offsets_of(const struct source *s, __m128i left, __m128i top)
+{
+    return _mm256_add_epi64(_mm256_mul_epu32(_mm256_cvtepu32_epi64(top), s->stride),
+                            _mm256_mul_epu32(_mm256_cvtepu32_epi64(left), s->size));
+}
+
+/* A channel of four pixels, a dword each. */
+INLINE __m128i channel_of(__m128i pixels, uint32_t channel)
+{
+    return _mm_and_si128(_mm_srli_epi32(pixels, (int)(8 * channel)), _mm_set1_epi32(255));
+}
+
+/* Store four pixels of `channels` bytes from the low bytes of dwords. */
+INLINE void store_pixels(uint8_t *out, __m128i pixels, uint32_t channels)
+{
+    if (channels == 4) {
+        _mm_storeu_si128((__m128i *)(void *)out, pixels);
+    } else if (channels == 3) {
+        const __m128i packed = _mm_shuffle_epi8(
+            pixels, _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+        _mm_storel_epi64((__m128i *)(void *)out, packed);
+        const int32_t last = _mm_extract_epi32(packed, 2);
+        memcpy(out + 8, &last, 4);
+    } else {
+        const int32_t packed = _mm_cvtsi128_si32(_mm_shuffle_epi8(
+            pixels, _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)));
+        memcpy(out, &packed, 4);
+    }
+}
+
+/* ---- bilinear ------------------------------------------------------------------------------ */
+
+/* The two taps of a row for four places: a pixel a dword. */
+struct pair {
+    __m128i left, right;
+};
+
+/* Reads 8 bytes at each place. */
+INLINE struct pair pair_at(const uint8_t *row, const int64_t offsets[4], uint32_t channels)
+{
+    __m128i v[4];
+    for (uint32_t i = 0; i < 4; i++)
+        v[i] = _mm_loadl_epi64((const __m128i *)(const void *)(row + offsets[i]));
+    __m128i a = _mm_unpacklo_epi64(v[0], v[1]), b = _mm_unpacklo_epi64(v[2], v[3]);
+    const __m128i of_3 = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 8, 9, 10, -1, 11, 12, 13, -1);
+    const __m128i of_1 = _mm_setr_epi8(0, -1, -1, -1, 1, -1, -1, -1, 8, -1, -1, -1, 9, -1, -1, -1);
+    if (channels != 4) {
+        a = _mm_shuffle_epi8(a, channels == 3 ? of_3 : of_1);
+        b = _mm_shuffle_epi8(b, channels == 3 ? of_3 : of_1);
+    }
+    return (struct pair){
+        _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b), 0x88)),
+        _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(a), _mm_castsi128_ps(b), 0xdd)),
+    };
+}
+
+INLINE __m256d mixed_pair(const struct pair *pair, uint32_t channel, __m256d d)
+{
+    const __m128i a = channel_of(pair->left, channel), b = channel_of(pair->right, channel);
+    const __m256d difference = _mm256_cvtepi32_pd(_mm_sub_epi32(b, a));
+    return _mm256_add_pd(_mm256_cvtepi32_pd(a), _mm256_mul_pd(difference, d));
+}
+
+/* x and y less half a pixel. */
+INLINE void bilinear_4(uint8_t *out, const struct source *s, __m256d x, __m256d y,
+                       uint32_t channels)
+{
+    int64_t offsets[4];
+    const __m128i left = _mm256_cvttpd_epi32(x), top = _mm256_cvttpd_epi32(y);
+    const __m256d dx = _mm256_sub_pd(x, _mm256_cvtepi32_pd(left));
+    const __m256d dy = _mm256_sub_pd(y, _mm256_cvtepi32_pd(top));
+    _mm256_storeu_si256((__m256i *)(void *)offsets, offsets_of(s, left, top));
+    const struct pair above = pair_at(s->in->pixels, offsets, channels);
+    const struct pair below =
+        pair_at(s->in->pixels + (size_t)s->in->width * channels, offsets, channels);
+    __m128i pixels = _mm_setzero_si128();
+    for (uint32_t c = 0; c < channels; c++) {
+        const __m256d a = mixed_pair(&above, c, dx), b = mixed_pair(&below, c, dx);
+        const __m256d v = _mm256_add_pd(a, _mm256_mul_pd(_mm256_sub_pd(b, a), dy));
+        pixels = _mm_or_si128(pixels, _mm_slli_epi32(_mm256_cvttpd_epi32(v), (int)(8 * c)));
+    }
+    store_pixels(out, pixels, channels);
+}
+
+/* ---- bicubic ------------------------------------------------------------------------------- */
+
+/* Reads 16 bytes at each place: taps[k] gets the k-th pixel of each, a dword each. */
+INLINE void taps_at(__m128i taps[4], const uint8_t *row, const int64_t offsets[4],
+                    uint32_t channels)
+{
+    const __m128i of_3 = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+    __m128i v[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        v[i] = _mm_loadu_si128((const __m128i *)(const void *)(row + offsets[i]));
+        if (channels == 3)
+            v[i] = _mm_shuffle_epi8(v[i], of_3);
+        else if (channels == 1)
+            v[i] = _mm_cvtepu8_epi32(v[i]);
+    }
+    const __m128i a = _mm_unpacklo_epi32(v[0], v[1]), b = _mm_unpacklo_epi32(v[2], v[3]);
+    const __m128i c = _mm_unpackhi_epi32(v[0], v[1]), d = _mm_unpackhi_epi32(v[2], v[3]);
+    taps[0] = _mm_unpacklo_epi64(a, b);
+    taps[1] = _mm_unpackhi_epi64(a, b);
+    taps[2] = _mm_unpacklo_epi64(c, d);
+    taps[3] = _mm_unpackhi_epi64(c, d);
+}
+
+/* p1 + d (p2 + d (p3 + d p4)) */
+INLINE __m256d polynomial(__m256d p1, __m256d p2, __m256d p3, __m256d p4, __m256d d)
+{
+    const __m256d quadratic = _mm256_add_pd(p3, _mm256_mul_pd(d, p4));
+    const __m256d linear = _mm256_add_pd(p2, _mm256_mul_pd(d, quadratic));
+    return _mm256_add_pd(p1, _mm256_mul_pd(d, linear));
+}
+
+/* The coefficients of whole numbers are whole: exact. */
+INLINE __m256d cubic_row(const __m128i taps[4], uint32_t channel, __m256d d)
+{
+    const __m128i a = channel_of(taps[0], channel), b = channel_of(taps[1], channel);
+    const __m128i c = channel_of(taps[2], channel), e = channel_of(taps[3], channel);
+    const __m128i left = _mm_sub_epi32(a, b), right = _mm_sub_epi32(c, e);
+    const __m128i p3 = _mm_add_epi32(_mm_add_epi32(left, left), right);
+    const __m128i p4 = _mm_sub_epi32(_mm_setzero_si128(), _mm_add_epi32(left, right));
+    return polynomial(_mm256_cvtepi32_pd(b), _mm256_cvtepi32_pd(_mm_sub_epi32(c, a)),
+                      _mm256_cvtepi32_pd(p3), _mm256_cvtepi32_pd(p4), d);
+}
+
+INLINE __m256d cubic_column(const __m256d v[4], __m256d d)
+{
+    const __m256d left = _mm256_sub_pd(v[0], v[1]);
+    const __m256d p2 = _mm256_sub_pd(v[2], v[0]);
+    const __m256d p3 = _mm256_sub_pd(_mm256_add_pd(_mm256_add_pd(left, left), v[2]), v[3]);
+    const __m256d p4 = _mm256_add_pd(_mm256_sub_pd(_mm256_sub_pd(v[1], v[0]), v[2]), v[3]);
+    return polynomial(v[1], p2, p3, p4, d);
+}
+
+INLINE __m128i clipped(__m256d v)
+{
+    const __m256d positive = _mm256_max_pd(v, _mm256_setzero_pd());
+    return _mm256_cvttpd_epi32(_mm256_min_pd(positive, _mm256_set1_pd(255)));
+}
+
+INLINE void bicubic_4(uint8_t *out, const struct source *s, __m256d x, __m256d y, uint32_t channels)
+{
+    int64_t offsets[4];
+    __m128i taps[4][4];
+    const __m128i left = _mm256_cvttpd_epi32(x), top = _mm256_cvttpd_epi32(y);
+    const __m256d dx = _mm256_sub_pd(x, _mm256_cvtepi32_pd(left));
+    const __m256d dy = _mm256_sub_pd(y, _mm256_cvtepi32_pd(top));
+    const size_t stride = (size_t)s->in->width * channels;
+    const __m128i one = _mm_set1_epi32(1);
+    _mm256_storeu_si256((__m256i *)(void *)offsets,
+                        offsets_of(s, _mm_sub_epi32(left, one), _mm_sub_epi32(top, one)));
+    for (uint32_t k = 0; k < 4; k++)
+        taps_at(taps[k], s->in->pixels + k * stride, offsets, channels);
+    __m128i pixels = _mm_setzero_si128();
+    for (uint32_t c = 0; c < channels; c++) {
+        __m256d v[4];
+        for (uint32_t k = 0; k < 4; k++)
+            v[k] = cubic_row(taps[k], c, dx);
+        pixels = _mm_or_si128(pixels, _mm_slli_epi32(clipped(cubic_column(v, dy)), (int)(8 * c)));
+    }
+    store_pixels(out, pixels, channels);
+}
+
+/* ---- samples ------------------------------------------------------------------------------- */
+
+INLINE void sample_of(uint8_t *out, const struct pstk__picture *in, const double *x,
+                      const double *y, uint32_t n, uint32_t filter, uint32_t channels)
+{
+    const struct source s = source_of(in, filter == PSTK__WARP_BILINEAR ? 2 : 4);
+    const __m256d half = _mm256_set1_pd(0.5);
+    uint32_t i = 0;
+    for (; i + 4 <= n; i += 4, out += 4 * channels) {
+        const __m256d px = _mm256_loadu_pd(x + i), py = _mm256_loadu_pd(y + i);
+        const __m256d left = _mm256_sub_pd(px, half), top = _mm256_sub_pd(py, half);
+        if (!all_within(&s, left, top)) {
+            if (!all_outside(&s, px, py))
+                pstk__warp_c.sample[filter](out, in, x + i, y + i, 4);
+        } else if (filter == PSTK__WARP_BILINEAR) {
+            bilinear_4(out, &s, left, top, channels);
+        } else {
+            bicubic_4(out, &s, left, top, channels);
+        }
+    }
+    pstk__warp_c.sample[filter](out, in, x + i, y + i, n - i);
+}
+
+/* With a constant filter and number of channels in each call. */
+INLINE void sample_by(uint8_t *out, const struct pstk__picture *in, const double *x,
+                      const double *y, uint32_t n, uint32_t filter)
+{
+    if (in->channels == 1)
+        sample_of(out, in, x, y, n, filter, 1);
+    else if (in->channels == 3)
+        sample_of(out, in, x, y, n, filter, 3);
+    else
+        sample_of(out, in, x, y, n, filter, 4);
+}
+
+TARGET static void nearest_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
+                                const double *y, uint32_t n)
+{
+    pstk__warp_c.sample[PSTK__WARP_NEAREST](out, in, x, y, n);
+}
+
+TARGET static void bilinear_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
+                                 const double *y, uint32_t n)
+{
+    sample_by(out, in, x, y, n, PSTK__WARP_BILINEAR);
+}
+
+TARGET static void bicubic_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
+                                const double *y, uint32_t n)
+{
+    sample_by(out, in, x, y, n, PSTK__WARP_BICUBIC);
+}
+
+/* ---- walks and mirrors --------------------------------------------------------------------- */
+
+static void walk_avx2(uint8_t *out, const struct pstk__picture *in,
+                      const struct pstk__warp_walk *walk, uint32_t n)
+{
+    pstk__warp_c.walk(out, in, walk, n);
+}
+
+/* As many whole pixels as 16 bytes hold at a time; what a store writes past them the next one
+ * overwrites. Reads up to 16 bytes from any pixel. */
+INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size, __m128i order)
+{
+    const uint32_t step = 16 / size;
+    uint32_t left = n;
+    for (; left > step; left -= step, out += (size_t)step * size) {
+        const uint8_t *from = in + (size_t)(left - step) * size;
+        const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)from);
+        _mm_storeu_si128((__m128i *)(void *)out, _mm_shuffle_epi8(v, order));
+    }
+    pstk__warp_c.reverse(out, in, left, size);
+}
+
+TARGET static void reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
+{
+    const __m128i by_1 = _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m128i by_2 = _mm_setr_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1);
+    const __m128i by_3 = _mm_setr_epi8(12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, -1);
+    const __m128i by_4 = _mm_setr_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+    if (size == 1)
+        reverse_of(out, in, n, 1, by_1);
+    else if (size == 2)
+        reverse_of(out, in, n, 2, by_2);
+    else if (size == 3)
+        reverse_of(out, in, n, 3, by_3);
+    else
+        reverse_of(out, in, n, 4, by_4);
+}
+
+const struct pstk__warp_kernels pstk__warp_avx2 = {
+    .variant = PSTK_KERNELS_AVX2,
+    .affine = affine_avx2,
+    .perspective = perspective_avx2,
+    .sample = {nearest_avx2, bilinear_avx2, bicubic_avx2},
+    .walk = walk_avx2,
+    .reverse = reverse_avx2,
+};
+
+#endif
