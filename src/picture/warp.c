@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -63,18 +65,32 @@ static void columns_of(struct columns *columns, const struct job *job, uint32_t 
     }
 }
 
+/* Copy pixels of `size` bytes: `copied` bytes of each but the last, whose bytes past the pixel the
+ * next one overwrites. */
+INLINE void gather(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
+                   uint32_t size, uint32_t copied)
+{
+    for (uint32_t i = 0; i + 1 < n; i++, out += size)
+        memcpy(out, in + (size_t)input[i] * size, copied);
+    memcpy(out, in + (size_t)input[n - 1] * size, size);
+}
+
 static void copy_columns(const struct job *job, uint8_t *out, const uint8_t *in,
                          const struct columns *columns)
 {
-    const uint32_t size = job->out->channels;
-    if (columns->is_run) {
-        memcpy(out + (size_t)columns->begin * size,
-               in + (size_t)columns->input[columns->begin] * size,
-               (size_t)(columns->end - columns->begin) * size);
-        return;
-    }
-    for (uint32_t i = columns->begin; i < columns->end; i++)
-        memcpy(out + (size_t)i * size, in + (size_t)columns->input[i] * size, size);
+    const uint32_t size = job->out->channels, n = columns->end - columns->begin;
+    const uint32_t *input = columns->input + columns->begin;
+    out += (size_t)columns->begin * size;
+    if (columns->is_run)
+        memcpy(out, in + (size_t)input[0] * size, (size_t)n * size);
+    else if (size == 1)
+        gather(out, in, input, n, 1, 1);
+    else if (size == 2)
+        gather(out, in, input, n, 2, 2);
+    else if (size == 3)
+        gather(out, in, input, n, 3, 4);
+    else
+        gather(out, in, input, n, 4, 4);
 }
 
 static void scale_block(const struct job *job, uint32_t column, uint32_t n,

@@ -90,6 +90,16 @@ INLINE int all_outside(const struct source *s, __m256d x, __m256d y)
     return _mm256_movemask_pd(_mm256_or_pd(x_out, y_out)) == 15;
 }
 
+INLINE int all_in(const struct source *s, __m256d x, __m256d y)
+{
+    const __m256d zero = _mm256_setzero_pd();
+    const __m256d x_in =
+        _mm256_and_pd(_mm256_cmp_pd(x, zero, _CMP_GE_OQ), _mm256_cmp_pd(x, s->width, _CMP_LT_OQ));
+    const __m256d y_in =
+        _mm256_and_pd(_mm256_cmp_pd(y, zero, _CMP_GE_OQ), _mm256_cmp_pd(y, s->height, _CMP_LT_OQ));
+    return _mm256_movemask_pd(_mm256_and_pd(x_in, y_in)) == 15;
+}
+
 /* 1: x and y less half a pixel leave all taps within the input. */
 INLINE int all_within(const struct source *s, __m256d x, __m256d y)
 {
@@ -301,10 +311,45 @@ INLINE void sample_by(uint8_t *out, const struct pstk__picture *in, const double
         sample_of(out, in, x, y, n, filter, 4);
 }
 
+/* Copy four pixels. Of three bytes: with a fourth, which the next one overwrites, but for the last.
+ */
+INLINE void nearest_4(uint8_t *out, const struct source *s, __m256d x, __m256d y, uint32_t size)
+{
+    int64_t offsets[4];
+    _mm256_storeu_si256((__m256i *)(void *)offsets,
+                        offsets_of(s, _mm256_cvttpd_epi32(x), _mm256_cvttpd_epi32(y)));
+    const uint32_t copied = size == 3 ? 4 : size;
+    for (uint32_t i = 0; i < 3; i++)
+        memcpy(out + (size_t)i * size, s->in->pixels + offsets[i], copied);
+    memcpy(out + (size_t)3 * size, s->in->pixels + offsets[3], size);
+}
+
+INLINE void nearest_of(uint8_t *out, const struct pstk__picture *in, const double *x,
+                       const double *y, uint32_t n, uint32_t size)
+{
+    const struct source s = source_of(in, 2);
+    uint32_t i = 0;
+    for (; i + 4 <= n; i += 4, out += (size_t)4 * size) {
+        const __m256d px = _mm256_loadu_pd(x + i), py = _mm256_loadu_pd(y + i);
+        if (all_in(&s, px, py))
+            nearest_4(out, &s, px, py, size);
+        else if (!all_outside(&s, px, py))
+            pstk__warp_c.sample[PSTK__WARP_NEAREST](out, in, x + i, y + i, 4);
+    }
+    pstk__warp_c.sample[PSTK__WARP_NEAREST](out, in, x + i, y + i, n - i);
+}
+
 TARGET static void nearest_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
                                 const double *y, uint32_t n)
 {
-    pstk__warp_c.sample[PSTK__WARP_NEAREST](out, in, x, y, n);
+    if (in->channels == 1)
+        nearest_of(out, in, x, y, n, 1);
+    else if (in->channels == 2)
+        nearest_of(out, in, x, y, n, 2);
+    else if (in->channels == 3)
+        nearest_of(out, in, x, y, n, 3);
+    else
+        nearest_of(out, in, x, y, n, 4);
 }
 
 TARGET static void bilinear_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
@@ -321,10 +366,61 @@ TARGET static void bicubic_avx2(uint8_t *out, const struct pstk__picture *in, co
 
 /* ---- walks and mirrors --------------------------------------------------------------------- */
 
-static void walk_avx2(uint8_t *out, const struct pstk__picture *in,
-                      const struct pstk__warp_walk *walk, uint32_t n)
+/* Bytes from the first pixel to eight places; the input is smaller than 2^32 bytes. */
+INLINE __m256i walk_offsets(__m256i x, __m256i y, __m256i stride, __m256i size)
 {
-    pstk__warp_c.walk(out, in, walk, n);
+    const __m256i left = _mm256_srli_epi32(x, 16), top = _mm256_srli_epi32(y, 16);
+    return _mm256_add_epi32(_mm256_mullo_epi32(top, stride), _mm256_mullo_epi32(left, size));
+}
+
+/* The place of each lane: eight steps from the first. */
+INLINE __m256i lanes_of(uint32_t first, uint32_t step)
+{
+    const __m256i iota = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_add_epi32(_mm256_set1_epi32((int32_t)first),
+                            _mm256_mullo_epi32(_mm256_set1_epi32((int32_t)step), iota));
+}
+
+/* Copy eight pixels at a time while another follows, which overwrites what the last one's copy
+ * writes past it. Returns how many. */
+INLINE uint32_t walk_of(uint8_t *out, const struct pstk__picture *in,
+                        const struct pstk__warp_walk *walk, uint32_t n, uint32_t size)
+{
+    const __m256i stride = _mm256_set1_epi32((int32_t)(in->width * size));
+    const __m256i x_step = _mm256_set1_epi32((int32_t)(8 * walk->x_step));
+    const __m256i y_step = _mm256_set1_epi32((int32_t)(8 * walk->y_step));
+    __m256i x = lanes_of(walk->x, walk->x_step), y = lanes_of(walk->y, walk->y_step);
+    uint32_t i = 0;
+    for (; n - i > 8; i += 8) {
+        uint32_t offsets[8];
+        _mm256_storeu_si256((__m256i *)(void *)offsets,
+                            walk_offsets(x, y, stride, _mm256_set1_epi32((int32_t)size)));
+        for (uint32_t k = 0; k < 8; k++, out += size)
+            memcpy(out, in->pixels + offsets[k], size == 3 ? 4 : size);
+        x = _mm256_add_epi32(x, x_step);
+        y = _mm256_add_epi32(y, y_step);
+    }
+    return i;
+}
+
+TARGET static void walk_avx2(uint8_t *out, const struct pstk__picture *in,
+                             const struct pstk__warp_walk *walk, uint32_t n)
+{
+    const uint32_t size = in->channels;
+    uint32_t done = 0;
+    if (pstk__picture_size(in) > UINT32_MAX)
+        done = 0;
+    else if (size == 1)
+        done = walk_of(out, in, walk, n, 1);
+    else if (size == 2)
+        done = walk_of(out, in, walk, n, 2);
+    else if (size == 3)
+        done = walk_of(out, in, walk, n, 3);
+    else
+        done = walk_of(out, in, walk, n, 4);
+    const struct pstk__warp_walk rest = {walk->x + done * walk->x_step,
+                                         walk->y + done * walk->y_step, walk->x_step, walk->y_step};
+    pstk__warp_c.walk(out + (size_t)done * size, in, &rest, n - done);
 }
 
 /* As many whole pixels as 16 bytes hold at a time; what a store writes past them the next one

@@ -180,13 +180,13 @@ INLINE void walk_of(uint8_t *out, const struct pstk__picture *in, struct pstk__w
                     uint32_t n, uint32_t size, uint32_t copied)
 {
     const size_t stride = (size_t)in->width * size;
-    const uint8_t *from = in->pixels;
-    for (uint32_t i = 0; i < n; i++, out += size) {
-        from = in->pixels + (walk.y >> 16) * stride + (size_t)(walk.x >> 16) * size;
-        memcpy(out, from, i + 1 < n ? copied : size);
+    const uint8_t *pixels = in->pixels;
+    for (uint32_t i = 0; i + 1 < n; i++, out += size) {
+        memcpy(out, pixels + (walk.y >> 16) * stride + (size_t)(walk.x >> 16) * size, copied);
         walk.x += walk.x_step;
         walk.y += walk.y_step;
     }
+    memcpy(out, pixels + (walk.y >> 16) * stride + (size_t)(walk.x >> 16) * size, size);
 }
 
 static void walk_c(uint8_t *out, const struct pstk__picture *in, const struct pstk__warp_walk *walk,

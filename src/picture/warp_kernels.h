@@ -33,7 +33,7 @@ struct pstk__warp_kernels {
      * place lies outside of the input keep their bytes. */
     void (*sample[3])(uint8_t *out, const struct pstk__picture *in, const double *x,
                       const double *y, uint32_t n);
-    /* Copy the pixels of n places. */
+    /* Copy the pixels of n places, n >= 1. */
     void (*walk)(uint8_t *out, const struct pstk__picture *in, const struct pstk__warp_walk *walk,
                  uint32_t n);
     /* Copy n pixels of `size` bytes, 1 to 4, in reverse order. */

@@ -17,6 +17,7 @@ except ImportError as e:
     print(f"1..0 # SKIP {e}")
     sys.exit(0)
 try:
+    import torch
     from torchvision import __version__ as torchvision_version
     from torchvision.transforms.v2 import functional as F
 except ImportError as e:
@@ -65,11 +66,13 @@ def weights(rng, tool, count, pixels):
 
 def main():
     tool = Tool(sys.argv[1])
-    n = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+    n = int(sys.argv[2]) if len(sys.argv) > 2 else 120
     rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
     works = [boxes, weights] if F else [boxes]
     print(f"1..{len(works)}")
     all_good = True
+    if F:
+        torch.set_num_threads(1)
     for i, work in enumerate(works):
         count = warp_tool.Count()
         for case in range(n):

@@ -11,6 +11,7 @@ import sys
 
 try:
     import numpy as np
+    import torch
     import warp_tool
     from torchvision import __version__ as version
     from torchvision.transforms import functional as F
@@ -80,6 +81,7 @@ def pad(rng, tool, count, pixels, fill):
 
 
 def main():
+    torch.set_num_threads(1)
     tool = warp_tool.Tool(sys.argv[1])
     n = int(sys.argv[2]) if len(sys.argv) > 2 else 150
     rng = np.random.default_rng(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
