@@ -50,13 +50,29 @@ static void first_sums(uint32_t *sums, const struct pstk__picture *in, uint32_t 
     }
 }
 
+/* Memory that both blurs divide: two pictures and rows of sums, or a row of floats. */
+struct rooms {
+    struct pstk__picture a, b;
+    uint32_t *sums;
+    uint16_t *low_sums;
+};
+
+static void narrow_sums(const struct rooms *rooms, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        rooms->low_sums[i] = (uint16_t)rooms->sums[i];
+}
+
 /* Pillow's ImagingHorizontalBoxBlur, down. */
 static void box_pass(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
-                     const struct pstk__picture *in, float radius, uint32_t *sums)
+                     const struct pstk__picture *in, float radius, const struct rooms *rooms)
 {
-    const uint32_t reach = (uint32_t)radius;
+    const uint32_t reach = (uint32_t)radius, n = in->width * in->channels;
     const uint32_t weight = (uint32_t)((float)(1u << 24) / (radius * 2 + 1));
-    first_sums(sums, in, reach);
+    const int is_low = 2 * reach + 1 <= PSTK__BLUR_LOW_BOX;
+    first_sums(rooms->sums, in, reach);
+    if (is_low)
+        narrow_sums(rooms, n);
     for (int64_t row = 0; row < in->height; row++) {
         const struct pstk__blur_box box = {
             .leaving = clamped_row(in, row - reach - 1),
@@ -65,24 +81,24 @@ static void box_pass(const struct pstk__blur_kernels *kernels, const struct pstk
             .weight = weight,
             .edge_weight = ((1u << 24) - (reach * 2 + 1) * weight) / 2,
         };
-        kernels->box_row(row_of(out, (uint32_t)row), sums, &box, in->width * in->channels);
+        if (is_low)
+            kernels->low_box_row(row_of(out, (uint32_t)row), rooms->low_sums, &box, n);
+        else
+            kernels->box_row(row_of(out, (uint32_t)row), rooms->sums, &box, n);
     }
 }
-
-/* Memory that both blurs divide: two pictures and a row of 32-bit sums, or a row of floats. */
-struct rooms {
-    struct pstk__picture a, b;
-    uint32_t *sums;
-};
 
 static struct rooms rooms_of(const struct pstk__picture *in, void *scratch)
 {
     const uint64_t size = pstk__picture_room((uint64_t)in->width * in->height, in->channels);
+    const uint64_t side = in->width > in->height ? in->width : in->height;
     uint8_t *pixels = scratch;
+    uint32_t *sums = (uint32_t *)(void *)(pixels + 2 * size);
     return (struct rooms){
         .a = {pixels, in->width, in->height, in->channels},
         .b = {pixels + size, in->width, in->height, in->channels},
-        .sums = (uint32_t *)(void *)(pixels + 2 * size),
+        .sums = sums,
+        .low_sums = (uint16_t *)(void *)(sums + side * in->channels),
     };
 }
 
@@ -100,9 +116,9 @@ static void boxes_across(const struct pstk__blur_kernels *kernels, const struct 
     turn_round(&rooms.a);
     turn_round(&rooms.b);
     pstk__copy_turn(&pstk__warp_c, &rooms.a, in, PSTK__TURN_90);
-    box_pass(kernels, &rooms.b, &rooms.a, radius, rooms.sums);
-    box_pass(kernels, &rooms.a, &rooms.b, radius, rooms.sums);
-    box_pass(kernels, &rooms.b, &rooms.a, radius, rooms.sums);
+    box_pass(kernels, &rooms.b, &rooms.a, radius, &rooms);
+    box_pass(kernels, &rooms.a, &rooms.b, radius, &rooms);
+    box_pass(kernels, &rooms.b, &rooms.a, radius, &rooms);
     pstk__copy_turn(&pstk__warp_c, out, &rooms.b, PSTK__TURN_270);
 }
 
@@ -110,9 +126,9 @@ static void boxes_across(const struct pstk__blur_kernels *kernels, const struct 
 static void boxes_down(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
                        const struct pstk__picture *in, float radius, const struct rooms *rooms)
 {
-    box_pass(kernels, &rooms->a, in, radius, rooms->sums);
-    box_pass(kernels, &rooms->b, &rooms->a, radius, rooms->sums);
-    box_pass(kernels, out, &rooms->b, radius, rooms->sums);
+    box_pass(kernels, &rooms->a, in, radius, rooms);
+    box_pass(kernels, &rooms->b, &rooms->a, radius, rooms);
+    box_pass(kernels, out, &rooms->b, radius, rooms);
 }
 
 void pstk__blur_box_gaussian(const struct pstk__blur_kernels *kernels,
@@ -183,10 +199,11 @@ void pstk__blur_gaussian(const struct pstk__blur_kernels *kernels, const struct 
 
 uint64_t pstk__blur_scratch(uint32_t width, uint32_t height, uint32_t channels)
 {
-    const uint32_t side = width > height ? width : height;
+    const uint64_t side = width > height ? width : height;
     const uint64_t pictures = 2 * pstk__picture_room((uint64_t)width * height, channels);
-    const uint64_t row = sizeof(float) * channels * ((uint64_t)side + PSTK__BLUR_MAX_KERNEL);
-    return pictures + ((row + 63) & ~(uint64_t)63);
+    const uint64_t sums = (sizeof(uint32_t) + sizeof(uint16_t)) * channels * side;
+    const uint64_t floats = sizeof(float) * channels * (side + PSTK__BLUR_MAX_KERNEL);
+    return pictures + (((sums > floats ? sums : floats) + 63) & ~(uint64_t)63);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------- */

@@ -7,6 +7,12 @@ static void box_row_c(uint8_t *out, uint32_t *sums, const struct pstk__blur_box 
     box_loop(out, sums, box, n);
 }
 
+static void low_box_row_c(uint8_t *out, uint16_t *sums, const struct pstk__blur_box *box,
+                          uint32_t n)
+{
+    low_box_loop(out, sums, box, n);
+}
+
 static void column_c(float *out, const uint8_t *const *rows, const struct pstk__blur_weights *y,
                      uint32_t n)
 {
@@ -22,6 +28,7 @@ static void row_c(uint8_t *out, const float *in, const struct pstk__blur_weights
 const struct pstk__blur_kernels pstk__blur_c = {
     .variant = PSTK_KERNELS_C,
     .box_row = box_row_c,
+    .low_box_row = low_box_row_c,
     .column = column_c,
     .row = row_c,
 };

@@ -11,6 +11,9 @@
 /* Widest kernel of pstk__blur_gaussian, in pixels. */
 #define PSTK__BLUR_MAX_KERNEL 127u
 
+/* Rows of the highest box whose sums fit 15 bits. */
+#define PSTK__BLUR_LOW_BOX 127u
+
 /* One row of an extended box: rows of the input around an output row, those past an edge the
  * edge's. sum = the rows of the box, from the `leaving` one's next to the `entering` one. */
 struct pstk__blur_box {
@@ -33,6 +36,8 @@ struct pstk__blur_kernels {
     uint32_t variant; /* enum pstk_kernels */
     /* Move the sums one row on, and write n bytes of the output row. */
     void (*box_row)(uint8_t *out, uint32_t *sums, const struct pstk__blur_box *box, uint32_t n);
+    /* The same where no sum exceeds 255 * PSTK__BLUR_LOW_BOX. */
+    void (*low_box_row)(uint8_t *out, uint16_t *sums, const struct pstk__blur_box *box, uint32_t n);
     /* Sum 2 reach + 1 rows of n bytes, the middle one rows[reach]. */
     void (*column)(float *out, const uint8_t *const *rows, const struct pstk__blur_weights *y,
                    uint32_t n);

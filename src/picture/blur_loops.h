@@ -26,6 +26,19 @@ LOOP void box_loop(uint8_t *restrict out, uint32_t *restrict sums, const struct 
     }
 }
 
+LOOP void low_box_loop(uint8_t *restrict out, uint16_t *restrict sums,
+                       const struct pstk__blur_box *box, uint32_t n)
+{
+    const uint8_t *leaving = box->leaving, *entering = box->entering, *next = box->next;
+    const uint32_t weight = box->weight, edge_weight = box->edge_weight;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint16_t sum = (uint16_t)(sums[i] + entering[i] - leaving[i]);
+        const uint32_t edges = (uint32_t)leaving[i] + next[i];
+        sums[i] = sum;
+        out[i] = (uint8_t)((sum * weight + edges * edge_weight + (1u << 23)) >> 24);
+    }
+}
+
 /* Add a row and its mirror image to the sums. */
 LOOP void add_pair(float *restrict sums, const uint8_t *a, const uint8_t *b, float weight,
                    uint32_t n)

@@ -311,8 +311,7 @@ INLINE void sample_by(uint8_t *out, const struct pstk__picture *in, const double
         sample_of(out, in, x, y, n, filter, 4);
 }
 
-/* Copy four pixels. Of three bytes: with a fourth, which the next one overwrites, but for the last.
- */
+/* Copy four pixels; of three bytes with a fourth, which the next pixel overwrites. */
 INLINE void nearest_4(uint8_t *out, const struct source *s, __m256d x, __m256d y, uint32_t size)
 {
     int64_t offsets[4];
@@ -423,18 +422,31 @@ TARGET static void walk_avx2(uint8_t *out, const struct pstk__picture *in,
     pstk__warp_c.walk(out + (size_t)done * size, in, &rest, n - done);
 }
 
+/* Store `size` bytes, 15 or 16, and no more. */
+INLINE void store_bytes(uint8_t *out, __m128i v, uint32_t size)
+{
+    _mm_storel_epi64((__m128i *)(void *)out, v);
+    const __m128i rest = size == 15 ? _mm_srli_si128(v, 7) : _mm_srli_si128(v, 8);
+    _mm_storel_epi64((__m128i *)(void *)(out + size - 8), rest);
+}
+
 /* As many whole pixels as 16 bytes hold at a time; what a store writes past them the next one
- * overwrites. Reads up to 16 bytes from any pixel. */
+ * overwrites. The last ones may repeat some. Reads 16 bytes from any pixel. */
 INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size, __m128i order)
 {
     const uint32_t step = 16 / size;
-    uint32_t left = n;
-    for (; left > step; left -= step, out += (size_t)step * size) {
+    uint8_t *end = out + (size_t)n * size;
+    if (n < step) {
+        pstk__warp_c.reverse(out, in, n, size);
+        return;
+    }
+    for (uint32_t left = n; left > step; left -= step, out += (size_t)step * size) {
         const uint8_t *from = in + (size_t)(left - step) * size;
         const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)from);
         _mm_storeu_si128((__m128i *)(void *)out, _mm_shuffle_epi8(v, order));
     }
-    pstk__warp_c.reverse(out, in, left, size);
+    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)in);
+    store_bytes(end - (size_t)step * size, _mm_shuffle_epi8(v, order), step * size);
 }
 
 TARGET static void reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
