@@ -85,20 +85,17 @@ static struct space space_of(const struct pstk__view *view, uint32_t n_bins)
         .n_bins = n_bins};
 }
 
-/* torch.linspace(from, to, n)[i] in float32: counted from the nearer end. */
+/* torch.linspace(from, to, n)[i] in float32, counted from the nearer end. torch rounds a product
+ * and a sum at once where the CPU can; a double holds the product exactly. */
 static double linspace(float from, float to, uint32_t n, uint32_t i)
 {
-    if (n == 1)
-        return from;
     const float step = (to - from) / (float)(n - 1);
-    return i < n / 2 ? from + step * (float)i : to - step * (float)(n - 1 - i);
+    return i < n / 2 ? (float)(from + (double)step * i) : (float)(to - (double)step * (n - 1 - i));
 }
 
 /* Bits that posterize leaves: 8 - round(i / ((n - 1) / lost)), in float32 as torch. */
 static double bits_of(const struct space *space, uint32_t i)
 {
-    if (space->n_bins == 1)
-        return 8;
     const float divisor = (float)((double)(space->n_bins - 1) / space->lost_bits);
     return 8 - pstk__rint_even((float)i / divisor);
 }
