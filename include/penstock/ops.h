@@ -25,7 +25,8 @@ enum pstk_op_kind {
     PSTK_OP_RANDOM_RESIZED_CROP = 1,
     /* to exactly width x height */
     PSTK_OP_RESIZE = 2,
-    /* the shorter side to `width` pixels; the aspect ratio stays */
+    /* the shorter side to `width` pixels; the aspect ratio stays. Most pixels of the longer side, 0:
+     * any */
     PSTK_OP_RESIZE_SHORTER = 3,
     PSTK_OP_CENTER_CROP = 4,
     /* horizontal. Probability, 0 to 1 */
@@ -179,6 +180,9 @@ PSTK_API struct pstk_op pstk_random_resized_crop_range(uint32_t height, uint32_t
 PSTK_API struct pstk_op pstk_resize(uint32_t height, uint32_t width);
 /* Resize the shorter side to `side`: torchvision.transforms.Resize(side). */
 PSTK_API struct pstk_op pstk_resize_shorter(uint32_t side);
+/* The same, but resize the longer side to `longest` pixels where it would become longer:
+ * torchvision.transforms.Resize(side, max_size=longest). 0: any length. */
+PSTK_API struct pstk_op pstk_resize_shorter_max(uint32_t side, uint32_t longest);
 /* Crop the centre: torchvision.transforms.CenterCrop((height, width)). A smaller image is padded
  * with 0. */
 PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);

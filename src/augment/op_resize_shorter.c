@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_resize_shorter: resizes the shorter side to a length, and keeps the aspect ratio. */
+/* op_resize_shorter: resizes the shorter side to a length, or to less if the longer side would
+ * become too long, and keeps the aspect ratio. */
 #include "augment/canvas.h"
 #include "augment/drawing.h"
 
 #include "base/error.h"
 
+#define MAX_SIDE 65535u
+
 struct pstk_op pstk_resize_shorter(uint32_t side)
 {
-    return (struct pstk_op){.kind = PSTK_OP_RESIZE_SHORTER, .width = side};
+    return pstk_resize_shorter_max(side, 0);
+}
+
+struct pstk_op pstk_resize_shorter_max(uint32_t side, uint32_t longest)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RESIZE_SHORTER, .width = side, .params = {longest}};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
@@ -16,18 +24,32 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "height: value is %u; must be 0 (set the shorter side in width)",
                           op->height);
+    const double longest = op->params[0];
+    if (!(longest == 0 || (longest > op->width && longest <= MAX_SIDE)) ||
+        longest != (uint32_t)longest)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "longest (params[0]): value is %g; must be 0, or a whole number of pixels "
+            "above the shorter side, %u, up to %u",
+            longest, op->width, MAX_SIDE);
     const int rc = pstk__op_check_side("side (width)", op->width, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, 0, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
 
-/* Set the size of an image. The longer side is truncated, not rounded: torchvision's int(s * long /
- * short). It is below 2^32, so the quotient is too coarse for a double to round it up to the next
- * integer. */
+/* Set the size of an image. Sides are truncated, not rounded: torchvision's int(s * long / short).
+ * A product is below 2^32, so the quotient is too coarse for a double to round it up to the next
+ * integer. Where torchvision's shorter side would be 0, it is 1. */
 static void resized(const struct pstk_op *op, uint32_t *width, uint32_t *height)
 {
-    const uint64_t side = op->width, w = *width, h = *height;
-    *width = (uint32_t)(w <= h ? side : side * w / h);
-    *height = (uint32_t)(w <= h ? side * h / w : side);
+    const uint64_t w = *width, h = *height, most = (uint64_t)op->params[0];
+    uint64_t shorter = op->width, longer = w <= h ? shorter * h / w : shorter * w / h;
+    if (most > 0 && longer > most) {
+        shorter = most * shorter / longer;
+        shorter = shorter < 1 ? 1 : shorter;
+        longer = most;
+    }
+    *width = (uint32_t)(w <= h ? shorter : longer);
+    *height = (uint32_t)(w <= h ? longer : shorter);
 }
 
 static void size(const struct pstk_op *op, struct pstk__view *view)
@@ -44,9 +66,25 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
     g->filter = op->filter;
 }
 
+/*
+ * Return a size such that no image of at most `max_in` on this axis, `max_side` on either, is
+ * resized by more than max_in to that size. If the longer side does not bound the size, in / out is
+ * at most max_side / width. If it does, that of the longer side is at most max_side / longest, and
+ * that of the shorter less than twice as much: truncation halves at most what is 1 or more.
+ */
+static uint32_t least_out(const struct pstk_op *op, uint32_t max_in, uint32_t max_side)
+{
+    const uint32_t half = (uint32_t)op->params[0] / 2;
+    const uint32_t least = half > 0 && half < op->width ? half : op->width;
+    const uint64_t out = (uint64_t)max_in * least / max_side;
+    return half == 0 ? op->width : out < 1 ? 1 : (uint32_t)out;
+}
+
 static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
 {
-    bounds->min_out_width = bounds->min_out_height = op->width;
+    const uint32_t w = bounds->max_in_width, h = bounds->max_in_height, most = w > h ? w : h;
+    bounds->min_out_width = least_out(op, w, most);
+    bounds->min_out_height = least_out(op, h, most);
     bounds->filters = pstk__filter_set(op->filter);
 }
 
@@ -54,33 +92,36 @@ static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
 
 #define MAX_ASPECT 16u /* long / short, of a picture that becomes another: it bounds the memory */
 
+static uint32_t longest_of(const struct pstk_op *op)
+{
+    return op->params[0] > 0 ? (uint32_t)op->params[0] : op->width * MAX_ASPECT;
+}
+
 static void largest(const struct pstk_op *op, struct pstk__largest *e)
 {
-    e->width = e->height = op->width * MAX_ASPECT;
-    e->n_pixels = (uint64_t)op->width * op->width * MAX_ASPECT;
+    e->width = e->height = longest_of(op);
+    e->n_pixels = (uint64_t)op->width * longest_of(op);
 }
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     uint32_t width = canvas->picture.width, height = canvas->picture.height;
     resized(op, &width, &height);
-    if (width > op->width * MAX_ASPECT || height > op->width * MAX_ASPECT)
+    if (width > longest_of(op) || height > longest_of(op))
         return PSTK_EFBIG;
     return pstk__canvas_resize(canvas, NULL, op->filter, width, height);
 }
 
 static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
 {
-    const struct pstk__resize_bounds bounds = {
+    struct pstk__resize_bounds bounds = {
         .channels = channels,
-        .filters = pstk__filter_set(op->filter),
         .max_in_width = in->width,
         .max_in_height = in->height,
-        .min_out_width = op->width,
-        .min_out_height = op->width,
-        .max_window_width = op->width * MAX_ASPECT,
-        .max_window_height = op->width * MAX_ASPECT,
+        .max_window_width = longest_of(op),
+        .max_window_height = longest_of(op),
     };
+    bound(op, &bounds);
     return pstk__resize_scratch(&bounds);
 }
 

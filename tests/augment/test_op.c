@@ -166,6 +166,46 @@ TEST(the_shorter_side_is_exact_and_the_longer_one_cut_down)
     }
 }
 
+/* Where torchvision's shorter side would be 0, of the two longest images, it is 1. */
+TEST(the_longer_side_gets_no_longer_than_it_may_as_in_torchvision)
+{
+    static const uint32_t wanted[][6] = {
+        {1000, 200, 100, 300, 300, 60}, {200, 1000, 100, 300, 60, 300},
+        {333, 500, 224, 300, 200, 300}, {640, 480, 256, 341, 341, 256},
+        {640, 480, 256, 340, 340, 255}, {65535, 7, 8, 4096, 4096, 1},
+        {5, 4000, 9, 10, 1, 10},        {3, 7, 2, 3, 1, 3},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const uint32_t *w = wanted[i];
+        const struct pstk_op op = pstk_resize_shorter_max(w[2], w[3]);
+        struct pstk__geometry g;
+        draw_geometry(&op, 1, w[0], w[1], (struct pstk__random_key){0}, &g);
+        CHECK_EQ(g.out_width, w[4]);
+        CHECK_EQ(g.out_height, w[5]);
+    }
+}
+
+TEST(no_image_is_resized_by_more_than_the_bounds_say)
+{
+    for (uint64_t i = 0; i < 20000; i++) {
+        struct pstk__random r;
+        pstk__random_init(&r, &(struct pstk__random_key){.seed = 3, .sample_id = i});
+        const uint32_t width = 1 + (uint32_t)pstk__random_below(&r, i % 2 ? 3000 : 40);
+        const uint32_t height = 1 + (uint32_t)pstk__random_below(&r, i % 3 ? 3000 : 40);
+        const uint32_t side = 1 + (uint32_t)pstk__random_below(&r, 300);
+        const uint32_t longest = side + (uint32_t)pstk__random_below(&r, 300);
+        const struct pstk_op op = pstk_resize_shorter_max(side, longest > side ? longest : 0);
+        struct pstk__resize_bounds b = {
+            .max_in_width = width + (uint32_t)pstk__random_below(&r, 100),
+            .max_in_height = height + (uint32_t)pstk__random_below(&r, 100)};
+        struct pstk__geometry g;
+        draw_geometry(&op, 1, width, height, (struct pstk__random_key){0}, &g);
+        pstk__ops_bound(&op, 1, &b);
+        CHECK((uint64_t)width * b.min_out_width <= (uint64_t)b.max_in_width * g.out_width);
+        CHECK((uint64_t)height * b.min_out_height <= (uint64_t)b.max_in_height * g.out_height);
+    }
+}
+
 TEST(a_centre_crop_begins_where_torchvision_begins)
 {
     static const int32_t wanted[][3] = {/* have, want, first */
@@ -361,6 +401,16 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
          PSTK_U8,
          PSTK_EINVAL,
          "side (width): value is 0; must be"},
+        {{pstk_resize_shorter_max(8, 8), crop},
+         2,
+         PSTK_U8,
+         PSTK_EINVAL,
+         "value is 8; must be 0, or"},
+        {{pstk_resize_shorter_max(8, 65536), crop},
+         2,
+         PSTK_U8,
+         PSTK_EINVAL,
+         "value is 65536; must"},
         {{pstk_random_resized_crop(8, 0)}, 1, PSTK_U8, PSTK_EINVAL, "width: value is 0; must be"},
         {{pstk_random_resized_crop_range(8, 8, 0.5, 0.4, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
         {{pstk_random_resized_crop_range(8, 8, -0.1, 1, 1, 1)}, 1, PSTK_U8, PSTK_EINVAL, "scale"},
@@ -448,6 +498,8 @@ int main(void)
         CASE(random_crops_reach_every_offset_the_first_and_the_last_included),
         CASE(where_ten_tries_fail_the_centred_box_stands_in),
         CASE(the_shorter_side_is_exact_and_the_longer_one_cut_down),
+        CASE(the_longer_side_gets_no_longer_than_it_may_as_in_torchvision),
+        CASE(no_image_is_resized_by_more_than_the_bounds_say),
         CASE(a_centre_crop_begins_where_torchvision_begins),
         CASE(crops_and_flips_in_any_order_equal_them_done_one_by_one),
         CASE(flips_come_as_often_as_their_probability_says),

@@ -105,6 +105,7 @@ TEST(operations_are_plain_data)
     CHECK(resize.kind == PSTK_OP_RESIZE && resize.height == 3 && resize.width == 4);
     resize = pstk_resize_shorter(256);
     CHECK(resize.kind == PSTK_OP_RESIZE_SHORTER && resize.width == 256);
+    CHECK(resize.params[0] == 0 && pstk_resize_shorter_max(256, 400).params[0] == 400);
     struct pstk_op center = pstk_center_crop(5, 7);
     CHECK(center.kind == PSTK_OP_CENTER_CROP && center.height == 5 && center.width == 7);
     struct pstk_op flip = pstk_random_flip(0.25);

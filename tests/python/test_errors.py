@@ -375,8 +375,7 @@ class Words(unittest.TestCase):
         from penstock import packing  # noqa: F401  # a module is no such name
 
     def test_keywords_of_operations(self):
-        for op, keyword, part in ((penstock.Resize, "antialias", "always has antialiasing"),
-                                  (penstock.RandomResizedCrop, "interpolation", "bilinear"),
+        for op, keyword, part in ((penstock.Resize, "resample", "it is interpolation"),
                                   (penstock.RandomResizedCrop, "scales", "did you mean 'scale'?"),
                                   (penstock.Normalize, "inplace", "leave it out"),
                                   (penstock.RandomFlip, "zzz", "it has: p")):
@@ -460,7 +459,7 @@ class Words(unittest.TestCase):
     def test_arguments_without_names(self):
         self.refused(TypeError, ["takes path by position", "batch_size=..."], penstock.Loader, "train", 8)
         self.refused(TypeError, ["field, ops by", "dtype=..."], penstock.image, "jpg", [], "float32")
-        self.refused(TypeError, ["penstock.Resize takes size and no more"], penstock.Resize, 8, "bilinear")
+        self.refused(TypeError, ["penstock.CenterCrop takes size and no more"], penstock.CenterCrop, 8, "bilinear")
 
     def test_lists_of_operations(self):
         class Compose:

@@ -924,6 +924,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_random_resized_crop_range": (Op, [c_uint32, c_uint32, c_double, c_double, c_double, c_double]),
     "pstk_resize": (Op, [c_uint32, c_uint32]),
     "pstk_resize_shorter": (Op, [c_uint32]),
+    "pstk_resize_shorter_max": (Op, [c_uint32, c_uint32]),
     "pstk_center_crop": (Op, [c_uint32, c_uint32]),
     "pstk_random_flip": (Op, [c_double]),
     "pstk_flip_horizontal": (Op, []),

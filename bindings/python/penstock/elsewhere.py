@@ -47,7 +47,7 @@ ADVICE = {
     "RandomCrop": _DRAWS + "; RandomResizedCrop(size, scale=...), which also resizes, is here",
     "RandomSizedCrop": "it is RandomResizedCrop",
     "Scale": "it is Resize",
-    "InterpolationMode": "resizing is bilinear with antialiasing, as torchvision's of PIL images",
+    "InterpolationMode": "write interpolation='bicubic', or give torchvision's own",
     # PyTorch
     **dict.fromkeys(("DataLoader", "StatefulDataLoader", "StreamingDataLoader"), _LOADER),
     **dict.fromkeys(("DistributedSampler", "RandomSampler", "SequentialSampler", "BatchSampler", "Sampler"),
@@ -98,10 +98,7 @@ IMAGE_KEYWORDS = dict.fromkeys(("transform", "transforms", "pipeline"),
                                "write penstock.image(field, [op, op, ...])")
 # Keywords of torchvision's operations that have one value here.
 OP_KEYWORDS = {
-    "antialias": "leave it out; resizing always has antialiasing, as torchvision's of PIL images",
-    "interpolation": "leave it out; resizing is bilinear with antialiasing, torchvision's default; penstock has no "
-                     "other yet, so pack masks of class ids as arrays",
-    "max_size": "leave it out; Resize((height, width)) bounds both sides",
+    "resample": "it is interpolation",
     "inplace": "leave it out; the operation makes no copy",
 }
 

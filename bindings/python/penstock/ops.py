@@ -3,19 +3,24 @@
 
 An operation is a value: frozen and comparable. The library's workers apply the list that you give to
 `penstock.image`. Sizes are (height, width) in pixels; an int means both.
+
+Operations that resize take `interpolation`, the filter: "nearest", "box", "bilinear", "hamming", "bicubic" or
+"lanczos", with the pixels of Pillow's Image.resize; or "random": bilinear or bicubic, drawn for each image, as timm
+has it. torchvision's InterpolationMode and PIL.Image.Resampling, or their values, mean the same.
 """
 from __future__ import annotations
 
+import enum
 import math
 import operator
 from collections.abc import Sequence
 from ctypes import c_float
-from dataclasses import dataclass
-from typing import SupportsIndex, Union
+from dataclasses import InitVar, dataclass
+from typing import Optional, SupportsIndex, Union
 
 from . import _c
 from .elsewhere import OP_KEYWORDS
-from .hints import explains
+from .hints import explains, near_or_all
 
 __all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomFlip",
            "RandomHorizontalFlip", "RandomResizedCrop", "Resize"]
@@ -24,6 +29,7 @@ IMAGENET_MEAN = _c.IMAGENET_MEAN
 IMAGENET_STD = _c.IMAGENET_STD
 
 Size = Union[SupportsIndex, Sequence[SupportsIndex]]
+Interpolation = Union[str, int, enum.Enum]
 MOST = 2**32 - 1  # uint32_t width and height
 
 
@@ -49,6 +55,28 @@ def _size(op: str, size: Size) -> tuple[int, int]:
     return _pixels(op, size[0]), _pixels(op, size[-1])
 
 
+_FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
+_PILLOWS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # by PIL.Image.Resampling
+
+
+def _interpolation(op: str, value: Interpolation) -> str:
+    """Return the name of a filter: of a name, or a value of torchvision's or Pillow's enum."""
+    given = value.value if isinstance(value, enum.Enum) else value
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_PILLOWS):
+        return _PILLOWS[given]
+    name = "nearest" if given == "nearest-exact" else given  # the same of PIL images
+    if not isinstance(name, str) or name not in _FILTERS:
+        raise ValueError(f"{op}.interpolation: value is {value!r}; must be the name of a filter"
+                         + near_or_all(given, _FILTERS))
+    return name
+
+
+def _antialias(op: str, value: Optional[bool]) -> None:
+    if value is not True and value is not None:
+        raise ValueError(f"{op}.antialias: value is {value!r}; must be True or None, as resizing has antialiasing "
+                         "like torchvision's of PIL images; interpolation='nearest' copies pixels")
+
+
 def _floats(op: str, name: str, values: Sequence[float], n: int) -> tuple[float, ...]:
     try:
         found = tuple(float(v) for v in values)
@@ -72,17 +100,23 @@ class Op:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomResizedCrop(Op):
-    """Cut out a random part, and resize it to `size`, bilinear with antialiasing.
+    """Cut out a random part, and resize it to `size`, with antialiasing.
 
     size: int or (height, width), pixels. scale: smallest and largest share of the image's area. ratio: smallest
-    and largest width / height. As torchvision's, it tries ten times to draw a part, then takes a central crop.
+    and largest width / height. interpolation: "nearest", "box", "bilinear", "hamming", "bicubic", "lanczos" or
+    "random"; so, too, torchvision's InterpolationMode. antialias: True or None. As torchvision's, it tries ten times
+    to draw a part, then takes a central crop.
     """
 
     size: Size
     scale: Sequence[float] = (0.08, 1.0)
     ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0)
+    interpolation: Interpolation = "bilinear"
+    antialias: InitVar[Optional[bool]] = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        _antialias("RandomResizedCrop", antialias)
+        object.__setattr__(self, "interpolation", _interpolation("RandomResizedCrop", self.interpolation))
         object.__setattr__(self, "size", _size("RandomResizedCrop", self.size))
         object.__setattr__(self, "scale", _floats("RandomResizedCrop", "scale", self.scale, 2))
         object.__setattr__(self, "ratio", _floats("RandomResizedCrop", "ratio", self.ratio, 2))
@@ -90,18 +124,28 @@ class RandomResizedCrop(Op):
     def to_c(self) -> _c.Op:
         height, width = _size("RandomResizedCrop", self.size)
         op: _c.Op = _c.lib.pstk_random_resized_crop_range(height, width, *self.scale, *self.ratio)
+        op.filter = _FILTERS[_interpolation("RandomResizedCrop", self.interpolation)]
         return op
 
 
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Resize(Op):
-    """Resize, bilinear with antialiasing. size: an int for the shorter side, which keeps the aspect ratio, or
-    (height, width)."""
+    """Resize, with antialiasing.
+
+    size: an int for the shorter side, which keeps the aspect ratio, or (height, width). interpolation: as of
+    RandomResizedCrop. max_size: with an int, the most pixels of the longer side; the shorter one then gets less than
+    `size` where it must. antialias: True or None.
+    """
 
     size: Size
+    interpolation: Interpolation = "bilinear"
+    max_size: Optional[SupportsIndex] = None
+    antialias: InitVar[Optional[bool]] = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        _antialias("Resize", antialias)
+        object.__setattr__(self, "interpolation", _interpolation("Resize", self.interpolation))
         if isinstance(self.size, Sequence):
             if len(self.size) == 1:
                 object.__setattr__(self, "size", _pixels("Resize", self.size[0]))
@@ -109,13 +153,29 @@ class Resize(Op):
                 object.__setattr__(self, "size", _size("Resize", self.size))
         else:
             object.__setattr__(self, "size", _pixels("Resize", self.size))
+        object.__setattr__(self, "max_size", self._longest())
+
+    def _longest(self) -> Optional[int]:
+        """Return max_size, checked."""
+        if self.max_size is None:
+            return None
+        if isinstance(self.size, Sequence):
+            raise ValueError(f"Resize.max_size: value is {self.max_size!r}; must be None where size is (height, width)")
+        try:
+            longest = operator.index(self.max_size)
+        except TypeError:
+            raise TypeError(f"Resize.max_size: value is {self.max_size!r}; must be a whole number of pixels") from None
+        if not _pixels("Resize", self.size) < longest <= MOST:
+            raise ValueError(f"Resize.max_size: value is {longest}; must be above size, {self.size}")
+        return longest
 
     def to_c(self) -> _c.Op:
         op: _c.Op
         if isinstance(self.size, Sequence):
             op = _c.lib.pstk_resize(*_size("Resize", self.size))
         else:
-            op = _c.lib.pstk_resize_shorter(_pixels("Resize", self.size))
+            op = _c.lib.pstk_resize_shorter_max(_pixels("Resize", self.size), self._longest() or 0)
+        op.filter = _FILTERS[_interpolation("Resize", self.interpolation)]
         return op
 
 
