@@ -5,7 +5,8 @@
  * images, with weights computed for every image, and the source in the cache (warm) or in memory
  * (cold); the parts of that resize; and the finish of rows by dtype and layout. Prints medians of
  * several turns. Pixels with 1 and 4 channels have one case each, with ratios to 3 channels by the
- * same variant. benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
+ * same variant; so have the other filters, u8 NHWC, from the cache.
+ * benchmarks/bench_resize_pillow.py measures Pillow on the same crops.
  */
 #include "bench.h"
 #include "augment/op.h"
@@ -14,7 +15,7 @@
 #define SIDE 224u
 #define N_ROUNDS 15
 #define COLD_SIZE (256u << 20) /* of sources: more than a cache keeps between two uses */
-#define MAX_CASES 120
+#define MAX_CASES 180
 
 struct source {
     const char *name;
@@ -41,6 +42,7 @@ struct bench_case {
     const struct pstk__pixel_kernels *kernels;
     const struct source *source;
     uint32_t channels, dtype, layout, flip, cold, by_table;
+    uint32_t filter; /* enum pstk_filter; 0: bilinear */
     struct bench_runs runs;
 };
 
@@ -110,6 +112,7 @@ static void resize(struct bench *b, const struct bench_case *c, const uint8_t *i
     const uint64_t stride = (uint64_t)c->source->width * c->channels;
     const struct pstk__resize_config config = {
         .channels = c->channels,
+        .filter = c->filter,
         .in_width = crop->width,
         .in_height = crop->height,
         .out_width = SIDE,
@@ -273,6 +276,32 @@ static void add_channels(struct bench_case *cases, uint32_t *n, uint32_t variant
     }
 }
 
+/* A crop of each source by the other filters. */
+static void add_filters(struct bench_case *cases, uint32_t *n, uint32_t variant,
+                        const struct source sources[2])
+{
+    static const char *const names[7] = {[PSTK_FILTER_NEAREST] = "nearest",
+                                         [PSTK_FILTER_BOX] = "box",
+                                         [PSTK_FILTER_HAMMING] = "hamming",
+                                         [PSTK_FILTER_BICUBIC] = "bicubic",
+                                         [PSTK_FILTER_LANCZOS] = "lanczos"};
+    const struct pstk__pixel_kernels *k = pstk__pixel_kernels(variant);
+    for (uint32_t i = 0; i < 14 && k; i++) {
+        struct bench_case c = {.kernels = k,
+                               .source = &sources[i / 7],
+                               .what = RESIZE,
+                               .channels = 3,
+                               .dtype = PSTK_U8,
+                               .layout = PSTK_NHWC,
+                               .filter = i % 7};
+        if (names[c.filter] == NULL)
+            continue;
+        snprintf(c.name, sizeof c.name, "%s: %s, %s", variants[variant], c.source->name,
+                 names[c.filter]);
+        add(cases, n, c);
+    }
+}
+
 /* The figure of the same by the same variant, of 3 channels. */
 static const struct bench_case *of_three(const struct bench_case *cases, uint32_t n,
                                          const struct bench_case *c)
@@ -281,7 +310,7 @@ static const struct bench_case *of_three(const struct bench_case *cases, uint32_
         const struct bench_case *o = &cases[k];
         if (o->channels == 3 && o->kernels == c->kernels && o->what == c->what &&
             o->source == c->source && o->dtype == c->dtype && o->layout == c->layout &&
-            o->flip == c->flip && !o->cold && !o->by_table)
+            o->flip == c->flip && o->filter == c->filter && !o->cold && !o->by_table)
             return o;
     }
     return NULL;
@@ -321,6 +350,7 @@ int main(void)
     for (uint32_t v = PSTK_KERNELS_C; v <= PSTK_KERNELS_AVX512; v++) {
         add_variant(cases, &n, v, sources);
         add_channels(cases, &n, v, &sources[0]);
+        add_filters(cases, &n, v, sources);
     }
     for (int round = 0; round < N_ROUNDS; round++)
         for (uint32_t i = 0; i < n; i++)

@@ -359,29 +359,46 @@ static void rows_ahead(const struct pstk__resize *resize, const uint8_t *pixels,
             __builtin_prefetch(pixels + at);
 }
 
-/* Copy the one input of each output. Inlined with a constant, so that a pixel is copied at once. */
-static inline void copy_pixels(uint8_t *out, const uint8_t *in, const struct pstk__axis *x,
-                               uint32_t channels)
+/*
+ * Copy the one input of each output, all of its channels at once. Of 3 channels, 4 bytes are moved
+ * where the row has a byte after the pixel, on either side. Inlined with a constant.
+ */
+static inline void copy_pixels(uint8_t *restrict out, const uint8_t *restrict in,
+                               const struct pstk__axis *x, uint32_t channels)
 {
-    for (uint32_t i = 0; i < x->n_out; i++, out += channels)
-        memcpy(out, in + (size_t)channels * (x->first[i] - x->begin), channels);
+    const uint32_t *restrict first = x->first;
+    const uint32_t n_out = x->n_out, begin = x->begin, last = x->end - 1;
+    uint32_t i = 0;
+    for (; channels == 3 && i + 1 < n_out && first[i] < last; i++)
+        memcpy(out + 3 * (size_t)i, in + 3 * (size_t)(first[i] - begin), 4);
+    for (; i < n_out; i++)
+        memcpy(out + (size_t)channels * i, in + (size_t)channels * (first[i] - begin), channels);
+}
+
+static void row_of_copies(uint8_t *out, const uint8_t *in, const struct pstk__resize *resize)
+{
+    if (resize->finish.channels == 1)
+        copy_pixels(out, in, &resize->x, 1);
+    else if (resize->finish.channels == 3)
+        copy_pixels(out, in, &resize->x, 3);
+    else
+        copy_pixels(out, in, &resize->x, 4);
 }
 
 /* Write the output rows that are copies of the next input row. */
 static void row_nearest(struct pstk__resize *resize, const uint8_t *in)
 {
-    const struct pstk__axis *x = &resize->x, *y = &resize->y;
-    const uint32_t row = y->begin + resize->n_in++;
-    if (y->first[resize->n_out] != row)
+    const struct pstk__axis *y = &resize->y;
+    const uint32_t input = y->begin + resize->n_in++;
+    uint8_t *out = resize->out + resize->n_out * resize->out_stride;
+    const uint8_t *row = resize->direct ? out : resize->row;
+    if (y->first[resize->n_out] != input)
         return;
-    if (resize->finish.channels == 1)
-        copy_pixels(resize->row, in, x, 1);
-    else if (resize->finish.channels == 3)
-        copy_pixels(resize->row, in, x, 3);
-    else
-        copy_pixels(resize->row, in, x, 4);
-    for (; resize->n_out < y->n_out && y->first[resize->n_out] == row; resize->n_out++)
-        resize->kernels->finish_row(resize->out + resize->n_out * resize->out_stride, resize->row,
+    row_of_copies(resize->direct ? out : resize->row, in, resize);
+    if (resize->direct)
+        resize->n_out++;
+    for (; resize->n_out < y->n_out && y->first[resize->n_out] == input; resize->n_out++)
+        resize->kernels->finish_row(resize->out + resize->n_out * resize->out_stride, row,
                                     &resize->finish);
 }
 
