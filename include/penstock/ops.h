@@ -25,8 +25,8 @@ enum pstk_op_kind {
     PSTK_OP_RANDOM_RESIZED_CROP = 1,
     /* to exactly width x height */
     PSTK_OP_RESIZE = 2,
-    /* the shorter side to `width` pixels; the aspect ratio stays. Most pixels of the longer side, 0:
-     * any */
+    /* the shorter side to `width` pixels; the aspect ratio stays. Most pixels of the longer side,
+     * 0: any */
     PSTK_OP_RESIZE_SHORTER = 3,
     PSTK_OP_CENTER_CROP = 4,
     /* horizontal. Probability, 0 to 1 */
