@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_jpeg_rebuild: a JPEG file to coefficients and back. Bytes that begin like a file are one:
- * what is read can be rebuilt, and what was told to be exact is. Other bytes are a damaged record:
- * eight that say how to rebuild, what coefficients there are and how much room, then a skeleton. No
- * input may crash, hang, write past the output, leave the arena used, need more than the stated
- * scratch, or fail with a code outside the contract.
+ * what our own reader takes is what libjpeg reads, what is read can be rebuilt, and what was told
+ * to be exact is. Other bytes are a damaged record: eight that say how to rebuild, what
+ * coefficients there are and how much room, then a skeleton. No input may crash, hang, write past
+ * the output, leave the arena used, need more than the stated scratch, or fail with a code outside
+ * the contract.
  */
 #include "image/jpeg/choose.h"
 #include "image/jpeg/header.h"
+#include "image/jpeg/plain.h"
 #include "image/jpeg/rebuild.h"
 #include "image/jpeg/segment.h"
 
+#include <stdio.h>
+#include <jpeglib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +76,46 @@ static void check_standard(const struct pstk__jpeg_image *image, const uint8_t *
     pstk__arena_close(&arena);
 }
 
+static void say_nothing(j_common_ptr c)
+{
+    (void)c;
+}
+
+/* Is the file one that our own reader takes? */
+static int is_plain(const uint8_t *data, size_t size)
+{
+    struct pstk__jpeg_plain *plain = malloc(sizeof *plain);
+    require(plain != NULL);
+    const int is = pstk__jpeg_plain_open(plain, data, size) && pstk__jpeg_plain_check(plain);
+    free(plain);
+    return is;
+}
+
+/* libjpeg reads the same coefficients and tables. It ends the program where it refuses the file. */
+static void check_library(const struct pstk__jpeg_image *image, const uint8_t *data, size_t size)
+{
+    struct jpeg_decompress_struct c = {0};
+    struct jpeg_error_mgr errors;
+    c.err = jpeg_std_error(&errors);
+    errors.output_message = say_nothing;
+    jpeg_create_decompress(&c);
+    jpeg_mem_src(&c, data, size);
+    while (jpeg_read_header(&c, FALSE) == JPEG_HEADER_TABLES_ONLY)
+        continue;
+    jvirt_barray_ptr *arrays = jpeg_read_coefficients(&c);
+    for (uint32_t i = 0; i < image->frame.n_components; i++) {
+        const struct pstk__jpeg_component *component = &image->frame.component[i];
+        const JQUANT_TBL *quant = c.comp_info[i].quant_table;
+        require(!quant || memcmp(component->quant, quant->quantval, sizeof component->quant) == 0);
+        for (uint32_t y = 0; y < component->rows; y++) {
+            JBLOCKROW row = *c.mem->access_virt_barray((j_common_ptr)&c, arrays[i], y, 1, FALSE);
+            const size_t n = (size_t)component->stride * 64;
+            require(memcmp(row, image->blocks[i] + y * n, n * sizeof *image->blocks[i]) == 0);
+        }
+    }
+    jpeg_destroy_decompress(&c);
+}
+
 static void check_file(const uint8_t *data, size_t size)
 {
     struct pstk__jpeg_header header;
@@ -92,6 +136,8 @@ static void check_file(const uint8_t *data, size_t size)
     require(r == 0 || r == PSTK_EBADMSG || r == PSTK_ENOTSUP || r == PSTK_EFBIG);
     require(r == 0 || (err.code == r && err.message[0] != 0));
     if (r == 0) {
+        if (is_plain(data, size))
+            check_library(&image, data, size);
         uint64_t bound = pstk__jpeg_rebuild_bound(&image);
         uint8_t *out = malloc((size_t)bound);
         require(out != NULL);

@@ -7,6 +7,7 @@
 #include "image/jpeg/choose.h"
 
 #include "base/error.h"
+#include "image/jpeg/plain.h"
 #include "image/jpeg/rebuild.h"
 
 #include <string.h>
@@ -135,8 +136,9 @@ int pstk__jpeg_image_choose(struct pstk__jpeg_image *image, const void *data, ui
 /*
  * Reading takes the skeleton, and libjpeg's arrays, with each side rounded up to at most 4 blocks
  * and a pointer for each row; for a file of one component maybe a copy of them. libjpeg's tables
- * and state add less than 96 KiB (decode.c). Choosing takes another skeleton, and one attempt at a
- * time. Components count at full size, so only the sides and n_components matter.
+ * and state add less than 96 KiB (decode.c), and our own reader its tables. Choosing takes another
+ * skeleton, and one attempt at a time. Components count at full size, so only the sides and
+ * n_components matter.
  */
 uint64_t pstk__jpeg_image_scratch(const struct pstk__jpeg_frame *f, uint64_t file_size)
 {
@@ -148,6 +150,6 @@ uint64_t pstk__jpeg_image_scratch(const struct pstk__jpeg_frame *f, uint64_t fil
         full.component[i].rows = (uint32_t)down;
     }
     uint64_t arrays = n_arrays * (across * down * 128 + down * sizeof(void *) + 256);
-    return arrays + 2 * (file_size + 64) + (96u << 10) +
+    return arrays + 2 * (file_size + 64) + (96u << 10) + sizeof(struct pstk__jpeg_plain) + 64 +
            pstk__jpeg_rebuild_scratch(&full, file_size);
 }

@@ -5,6 +5,7 @@
 #include "image/decoder.h"
 #include "image/jpeg/header.h"
 #include "image/jpeg/library.h"
+#include "image/jpeg/plain.h"
 #include "image/jpeg/segment.h"
 
 #include <string.h>
@@ -19,6 +20,8 @@ struct reader {
     const struct pstk__jpeg_header *header;
     struct pstk__jpeg_image *image;
     struct pstk__arena *arena;
+    const uint8_t *data;
+    uint64_t size;
 };
 
 /* Accept the end of input after the last row of a file of one scan, as decoding does. */
@@ -83,15 +86,43 @@ static int read_frame(struct reader *reader)
     return 0;
 }
 
+static void copy_quant(struct pstk__jpeg_component *component, const JQUANT_TBL *table)
+{
+    for (uint32_t k = 0; k < 64; k++)
+        component->quant[k] = table ? table->quantval[k] : 1;
+}
+
 /* Copy the tables that libjpeg kept when each component's first scan began. A component without a
  * scan has no table, and no coefficients that one could change. */
 static void read_quant(struct reader *reader)
 {
-    for (uint32_t i = 0; i < reader->image->frame.n_components; i++) {
-        const JQUANT_TBL *table = reader->cinfo.comp_info[i].quant_table;
-        for (uint32_t k = 0; k < 64; k++)
-            reader->image->frame.component[i].quant[k] = table ? table->quantval[k] : 1;
+    for (uint32_t i = 0; i < reader->image->frame.n_components; i++)
+        copy_quant(&reader->image->frame.component[i], reader->cinfo.comp_info[i].quant_table);
+}
+
+/* Read the coefficients by our own reader. 1: done; 0: the file is not plain, or damaged. The
+ * tables are those defined before the one scan. */
+static int read_plain(struct reader *reader)
+{
+    struct pstk__jpeg_frame *f = &reader->image->frame;
+    struct pstk__arena *arena = reader->arena;
+    const size_t before = arena->used;
+    int is_read = 1;
+    for (uint32_t i = 0; i < f->n_components; i++) {
+        const struct pstk__jpeg_component *component = &f->component[i];
+        reader->image->blocks[i] =
+            pstk__arena_get(arena, (size_t)component->rows * component->stride * sizeof(JBLOCK));
+        is_read = is_read && reader->image->blocks[i];
     }
+    const size_t after = arena->used;
+    struct pstk__jpeg_plain *plain = pstk__arena_get(arena, sizeof *plain);
+    is_read = is_read && plain && pstk__jpeg_plain_open(plain, reader->data, reader->size) &&
+              pstk__jpeg_plain_read(plain, reader->image->blocks);
+    pstk__arena_reset(arena, is_read ? after : before);
+    for (uint32_t i = 0; is_read && i < f->n_components; i++)
+        copy_quant(&f->component[i],
+                   reader->cinfo.quant_tbl_ptrs[reader->cinfo.comp_info[i].quant_tbl_no]);
+    return is_read;
 }
 
 static JBLOCKROW row_of(struct reader *reader, jvirt_barray_ptr array, uint32_t row)
@@ -130,7 +161,7 @@ static int read_file(void *user)
     while (jpeg_read_header(cinfo, FALSE) == JPEG_HEADER_TABLES_ONLY)
         continue;
     int result = read_frame(reader);
-    if (result < 0)
+    if (result < 0 || read_plain(reader))
         return result;
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(cinfo);
     if (!arrays) { /* the input ended where it may end */
@@ -196,7 +227,8 @@ int pstk__jpeg_image_read(struct pstk__jpeg_image *image, const void *data, uint
         result = pstk__image_check_size("JPEG", header.width, header.height, max_pixels, err);
     if (result < 0)
         return result;
-    struct reader reader = {.header = &header, .image = image, .arena = arena};
+    struct reader reader = {
+        .header = &header, .image = image, .arena = arena, .data = data, .size = size};
     image->orientation = header.orientation;
     result = read_image(&reader, data, size, err);
     pstk__jpeg_close_decompress(&reader.guard, &reader.cinfo);

@@ -2,6 +2,7 @@
 #include "image/jpeg/plain.h"
 
 #include "image/jpeg/segment.h"
+#include "image/jpeg/zigzag.h"
 
 #include <string.h>
 
@@ -82,6 +83,33 @@ static void fill_some(struct pstk__jpeg_lookup *lookup)
     }
 }
 
+/* Return the value of annex F.1.2.1 whose `size` bits, at most 15, are at the top. */
+static inline __attribute__((always_inline)) int32_t value_of(uint64_t bits, uint32_t size)
+{
+    const int32_t value = (int32_t)(bits >> 1 >> (63 - size));
+    return bits >> 63 ? value : value - (int32_t)((1u << size) - 1);
+}
+
+/* Return the value after the code that the bits begin with; said: what this code says. */
+static inline __attribute__((always_inline)) int32_t value_after(uint64_t bits, uint32_t said)
+{
+    const uint32_t length = said >> 8 & 255;
+    return value_of(bits << length, (said & 255) - length);
+}
+
+static void fill_coefficients(struct pstk__jpeg_lookup *lookup)
+{
+    for (uint32_t i = 0; i < 1u << INDEX_BITS; i++) {
+        const uint32_t said = lookup->one[i], n_bits = said & 255, advance = said >> 16;
+        const int32_t value = value_after((uint64_t)i << (64 - INDEX_BITS), said);
+        lookup->coefficient[i] =
+            said == 0 || n_bits > INDEX_BITS
+                ? PSTK__JPEG_LOOKUP_NONE
+                : n_bits | advance << 8 |
+                      (advance ? (uint32_t)value << 16 : PSTK__JPEG_LOOKUP_ENDS);
+    }
+}
+
 /* ---- header; 0: go on, -1: not of this kind -------------------------------------------------- */
 
 static int read_huffman(struct pstk__jpeg_plain *plain, const uint8_t *b, uint32_t size)
@@ -102,8 +130,6 @@ static int read_huffman(struct pstk__jpeg_plain *plain, const uint8_t *b, uint32
                 return -1;
         lookup->is_ac = b[0] >> 4;
         fill_one(lookup);
-        if (lookup->is_ac)
-            fill_some(lookup);
         lookup->is_defined = 1;
         b += 17 + n;
         size -= 17 + n;
@@ -266,7 +292,9 @@ static inline __attribute__((always_inline)) void refill(struct bits *bits)
             return;
         }
     }
-    refill_slowly(bits);
+    struct bits copy = *bits; /* so that the caller's can stay in registers */
+    refill_slowly(&copy);
+    *bits = copy;
 }
 
 static inline __attribute__((always_inline)) void drop(struct bits *bits, uint32_t n)
@@ -276,7 +304,7 @@ static inline __attribute__((always_inline)) void drop(struct bits *bits, uint32
 }
 
 /* 1: the bits end at this marker, except for bits that fill up the last byte. */
-static int end_bits(struct bits *bits, uint32_t marker)
+static inline __attribute__((always_inline)) int end_bits(struct bits *bits, uint32_t marker)
 {
     return bits->n >= bits->n_void && bits->n - bits->n_void < 8 && bits->end - bits->at >= 2 &&
            bits->at[0] == 0xff && bits->at[1] == marker;
@@ -334,32 +362,125 @@ static inline __attribute__((always_inline)) int pass_block(struct bits *bits,
     }
 }
 
-int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *plain)
+/* Read a block. *last_dc: of the component's block before. Results as of pass_block. */
+static inline __attribute__((always_inline)) int read_block(struct bits *bits,
+                                                            const struct pstk__jpeg_lookup *dc,
+                                                            const struct pstk__jpeg_lookup *ac,
+                                                            int32_t *last_dc, int16_t *block)
 {
-    const struct pstk__jpeg_frame *f = &plain->frame;
-    const struct pstk__jpeg_component *first = &f->component[0];
-    const int is_single = f->n_components == 1;
-    const uint32_t across = is_single ? first->across : first->stride / first->h;
-    const uint32_t down = is_single ? first->down : first->rows / first->v;
-    const uint64_t n_units = (uint64_t)across * down;
-    struct bits bits = begin_bits(plain->data + plain->scan_at, plain->data + plain->size);
-    uint32_t left = plain->restart_interval, n_restarts = 0;
-    for (uint64_t i = 0; i < n_units; i++) {
-        if (plain->restart_interval != 0 && left-- == 0) {
-            if (!end_bits(&bits, PSTK__JPEG_RST0 + (n_restarts++ & 7)))
-                return 0;
-            bits = begin_bits(bits.at + 2, bits.end);
-            left = plain->restart_interval - 1;
+    refill(bits);
+    uint32_t said = next_code(bits, dc);
+    if (said == 0)
+        return -1;
+    const uint32_t *table = ac->coefficient;
+    memset(block, 0, 64 * sizeof *block);
+    *last_dc += value_after(bits->buffer, said);
+    block[0] = (int16_t)*last_dc;
+    drop(bits, said & 255); /* at most 16 + 11 bits */
+    for (uint32_t k = 1;;) {
+        uint32_t next, coefficient;
+        refill(bits);
+        for (uint32_t i = 0; i < 4; i++) { /* at most 11 bits each */
+            coefficient = table[bits->buffer >> (64 - INDEX_BITS)];
+            next = k + (coefficient >> 8 & 255);
+            if (next >= 64)
+                break;
+            block[pstk__zigzag[next - 1]] = (int16_t)(coefficient >> 16);
+            drop(bits, coefficient & 63);
+            k = next;
         }
-        for (uint32_t c = 0; c < f->n_components; c++) {
-            const uint32_t n = is_single ? 1 : (uint32_t)f->component[c].h * f->component[c].v;
-            for (uint32_t k = 0; k < n; k++)
-                if (pass_block(&bits, &plain->dc[plain->dc_table[c]],
-                               &plain->ac[plain->ac_table[c]]) < 0)
-                    return 0;
+        if (next < 64)
+            continue;
+        if (next - (PSTK__JPEG_LOOKUP_ENDS >> 8) < 64) { /* it ends, not after the last one */
+            drop(bits, coefficient & 63);
+            return 0;
         }
-        if (bits.n_void > bits.n) /* at once, so that the count cannot overflow */
+        refill(bits);
+        said = next_code(bits, ac);
+        k += said >> 16;
+        if (said == 0 || k > 64)
+            return -1;
+        if (said >> 16 != 0)
+            block[pstk__zigzag[k - 1]] = (int16_t)value_after(bits->buffer, said);
+        drop(bits, said & 255); /* at most 16 + 15 bits */
+        if (said >> 16 == 0 || k == 64)
             return 0;
     }
-    return end_bits(&bits, PSTK__JPEG_EOI);
+}
+
+/* The state of reading a scan. */
+struct pass {
+    struct bits bits;
+    int32_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
+    uint32_t left, n_restarts; /* units until the next restart; restarts so far */
+};
+
+/* Read the blocks of unit (x, y), or skip them where `blocks` is NULL. */
+static inline __attribute__((always_inline)) int read_unit(const struct pstk__jpeg_plain *plain,
+                                                           struct pass *pass, uint32_t x,
+                                                           uint32_t y, int16_t *const blocks[])
+{
+    const int is_single = plain->frame.n_components == 1;
+    struct bits bits = pass->bits; /* a copy can stay in registers */
+    for (uint32_t c = 0; c < plain->frame.n_components; c++) {
+        const struct pstk__jpeg_component *component = &plain->frame.component[c];
+        const struct pstk__jpeg_lookup *dc = &plain->dc[plain->dc_table[c]];
+        const struct pstk__jpeg_lookup *ac = &plain->ac[plain->ac_table[c]];
+        const uint32_t h = is_single ? 1 : component->h, v = is_single ? 1 : component->v;
+        for (uint32_t k = 0; k < v; k++)
+            for (uint32_t j = 0; j < h; j++) {
+                const size_t at = (size_t)(y * v + k) * component->stride + x * h + j;
+                if (blocks ? read_block(&bits, dc, ac, &pass->last_dc[c], blocks[c] + 64 * at)
+                           : pass_block(&bits, dc, ac))
+                    return -1;
+            }
+    }
+    pass->bits = bits;
+    return bits.n_void > bits.n ? -1 : 0; /* at once: the count cannot overflow */
+}
+
+/* Go past the marker where a restart is due. 0, or -1: it is not there. */
+static inline __attribute__((always_inline)) int pass_restart(const struct pstk__jpeg_plain *plain,
+                                                              struct pass *pass)
+{
+    if (plain->restart_interval == 0 || pass->left-- > 0)
+        return 0;
+    if (!end_bits(&pass->bits, PSTK__JPEG_RST0 + (pass->n_restarts++ & 7)))
+        return -1;
+    pass->bits = begin_bits(pass->bits.at + 2, pass->bits.end);
+    memset(pass->last_dc, 0, sizeof pass->last_dc);
+    pass->left = plain->restart_interval - 1;
+    return 0;
+}
+
+static inline __attribute__((always_inline)) int read_units(const struct pstk__jpeg_plain *plain,
+                                                            int16_t *const blocks[])
+{
+    const struct pstk__jpeg_component *first = &plain->frame.component[0];
+    const int is_single = plain->frame.n_components == 1;
+    const uint32_t across = is_single ? first->across : first->stride / first->h;
+    const uint32_t down = is_single ? first->down : first->rows / first->v;
+    struct pass pass = {.bits = begin_bits(plain->data + plain->scan_at, plain->data + plain->size),
+                        .left = plain->restart_interval};
+    for (uint32_t y = 0; y < down; y++)
+        for (uint32_t x = 0; x < across; x++)
+            if (pass_restart(plain, &pass) < 0 || read_unit(plain, &pass, x, y, blocks) < 0)
+                return 0;
+    return end_bits(&pass.bits, PSTK__JPEG_EOI);
+}
+
+int pstk__jpeg_plain_check(struct pstk__jpeg_plain *plain)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        if (plain->ac[i].is_defined)
+            fill_some(&plain->ac[i]);
+    return read_units(plain, NULL);
+}
+
+int pstk__jpeg_plain_read(struct pstk__jpeg_plain *plain, int16_t *const blocks[])
+{
+    for (uint32_t i = 0; i < 4; i++)
+        if (plain->ac[i].is_defined)
+            fill_coefficients(&plain->ac[i]);
+    return read_units(plain, blocks);
 }

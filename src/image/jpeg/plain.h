@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jpeg/plain: checks that a file is whole, for the plainest JPEGs, which nearly all are:
- * Huffman-coded, sequential, gray or of three colours, one scan, no stray markers. It reads their
- * codes without making coefficients, in about a quarter of the time of a decode. Pure.
+ * jpeg/plain: checks that a file is whole, and reads its coefficients, for the plainest JPEGs,
+ * which nearly all are: Huffman-coded, sequential, gray or of three colours, one scan, no stray
+ * markers. The check reads the codes without making coefficients, in about a quarter of the time of
+ * a decode. Pure.
  *
- * A positive answer is certain: libjpeg decodes such a file without a warning that means damage (a
- * test mutates files to verify this). Of all other files, damaged ones included, it knows nothing;
- * libjpeg then decides and reports the damage.
+ * A positive answer is certain: libjpeg decodes such a file without a warning that means damage,
+ * and reads the same coefficients (tests mutate files to verify this). Of all other files, damaged
+ * ones included, it knows nothing; libjpeg then decides and reports the damage.
  */
 #ifndef PSTK_JPEG_PLAIN_H
 #define PSTK_JPEG_PLAIN_H
@@ -30,12 +31,15 @@ struct pstk__jpeg_lookup {
      * passed. PSTK__JPEG_LOOKUP_ENDS is added where the block ends; _NONE: there is no such
      * symbol. */
     uint16_t some[1u << PSTK__JPEG_LOOKUP_BITS];
+    /* By the next bits, for AC tables: the coefficient whose code and value lie within them. The
+     * low bytes are as those of `some`, of this one symbol; the upper half is its value. */
+    uint32_t coefficient[1u << PSTK__JPEG_LOOKUP_BITS];
     uint32_t limit[18]; /* by length: end of its codes, shifted left to 16 bits; [17]: UINT32_MAX */
     int32_t offset[17]; /* by length: index of a symbol = code + offset */
     uint8_t symbols[256];
 };
 
-/* A file's header. Large: some 100 KiB, but only the file's own tables are touched. */
+/* A file's header. Large: some 170 KiB, but only the file's own tables are touched. */
 struct pstk__jpeg_plain {
     struct pstk__jpeg_frame frame; /* laid out; without quantisation and colour */
     const uint8_t *data;           /* borrowed */
@@ -50,6 +54,9 @@ struct pstk__jpeg_plain {
 /* Read the header. 1: the file is of this kind. Borrows the file as long as `plain` is used. */
 int pstk__jpeg_plain_open(struct pstk__jpeg_plain *plain, const void *data, uint64_t size);
 /* Read all of the scan. 1: the file is whole. */
-int pstk__jpeg_plain_check(const struct pstk__jpeg_plain *plain);
+int pstk__jpeg_plain_check(struct pstk__jpeg_plain *plain);
+/* The same, and write the coefficients of each component: rows * stride blocks in natural order,
+ * MCU padding included. */
+int pstk__jpeg_plain_read(struct pstk__jpeg_plain *plain, int16_t *const blocks[]);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "image/jpeg/decode.h"
+#include "image/jpeg/plain.h"
 #include "image/jpeg/scan.h"
 #include "support/jpeg_subject.h"
 
@@ -263,8 +264,16 @@ static int decode(const uint8_t *file, size_t size)
     return r;
 }
 
+/* Does our own reader take the file? */
+static int is_plain(const uint8_t *file, size_t size)
+{
+    static struct pstk__jpeg_plain plain_file;
+    return pstk__jpeg_plain_open(&plain_file, file, size) && pstk__jpeg_plain_check(&plain_file);
+}
+
 /* A damaged file in memory of its own: read takes it exactly when decoding does, and then it comes
- * back, or has a standard file. Returns 1 when it is taken, 0 when not, -1 when that is not so. */
+ * back, or has a standard file; if our own reader takes it, as libjpeg reads it. Returns 1 when it
+ * is taken, 0 when not, -1 when that is not so. */
 static int check_damaged(const uint8_t *file, size_t size)
 {
     struct subject s;
@@ -276,6 +285,8 @@ static int check_damaged(const uint8_t *file, size_t size)
     if (r == 0)
         r = read_subject(&s);
     int is = r == decoded && (r == 0 || (s.err.code == r && s.err.message[0] != 0));
+    if (is && r == 0 && is_plain(copy, size))
+        is = is_image_of(&s.image, copy, size, 1);
     if (is && r == 0) {
         int chosen = choose_subject(&s);
         is = chosen == 0 ? !s.exact || is_rebuilt(&s) : chosen == PSTK_EBADMSG;
