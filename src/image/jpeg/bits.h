@@ -21,7 +21,7 @@
 struct pstk__bit_state {
     uint64_t buffer;  /* the low 64 - n_free bits are not yet written; the others are unused */
     int32_t n_free;   /* 1..64 */
-    uint32_t missing; /* 1: a symbol without a code was written */
+    uint32_t missing; /* not 0: a symbol without a code was written */
     uint8_t *at;      /* where the next byte goes */
 };
 

@@ -12,6 +12,9 @@
 
 #include <string.h>
 
+#define PSTK__JPEG_SMALL 16 /* small values are from -16 to 15 */
+#define PSTK__JPEG_SMALL_MISSING 0x80u
+
 /* A scan being written. */
 struct pstk__jpeg_coder {
     struct pstk__bits *bits;
@@ -19,6 +22,9 @@ struct pstk__jpeg_coder {
     int16_t last_dc[PSTK__JPEG_MAX_COMPONENTS];
     uint32_t padding;
     struct pstk__zigzag_places places;
+    /* By component, run and value + PSTK__JPEG_SMALL: the bits of code and value, shifted left by
+     * 8; their number, at most 21, and PSTK__JPEG_SMALL_MISSING where there is no code. */
+    uint32_t small[PSTK__JPEG_MAX_COMPONENTS][16][2 * PSTK__JPEG_SMALL];
 };
 
 /* Bits of the magnitude of a value that is not 0. */
@@ -47,6 +53,20 @@ static inline int32_t pstk__jpeg_dc_difference(int32_t dc, int16_t *last)
     return difference;
 }
 
+/* Make the codes of small values after each run. Runs longer than 15 take symbols of their own. */
+static inline void pstk__jpeg_small_init(uint32_t small[16][2 * PSTK__JPEG_SMALL],
+                                         const struct pstk__huffman *ac)
+{
+    for (uint32_t run = 0; run < 16; run++)
+        for (int32_t value = -PSTK__JPEG_SMALL; value < PSTK__JPEG_SMALL; value++) {
+            const uint32_t width = pstk__jpeg_width_of(value);
+            const struct pstk__huffman_code code = ac->codes[run << 4 | width];
+            small[run][value + PSTK__JPEG_SMALL] =
+                (code.bits | pstk__jpeg_value_bits(value, width)) << 8 | code.size |
+                (code.missing ? PSTK__JPEG_SMALL_MISSING : 0);
+        }
+}
+
 /* Begin a scan. -1: it names a table that does not exist. */
 static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
                                          const struct pstk__jpeg_scan *scan,
@@ -62,6 +82,7 @@ static inline int pstk__jpeg_coder_begin(struct pstk__jpeg_coder *coder,
             return -1;
         coder->dc[i] = &script->dc[scan->dc_table[i]];
         coder->ac[i] = &script->ac[scan->ac_table[i]];
+        pstk__jpeg_small_init(coder->small[i], coder->ac[i]);
     }
     return 0;
 }
@@ -78,7 +99,8 @@ static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *us
     /* A copy can stay in registers, because the bytes written might overlap the original. */
     struct pstk__bit_state bit_state = coder->bits->state;
     int32_t difference = pstk__jpeg_dc_difference(block[0], &coder->last_dc[i]);
-    uint32_t width = pstk__jpeg_width_of(difference), last = 0;
+    uint32_t width = pstk__jpeg_width_of(difference), last = 0, small_codes = 0;
+    uint32_t(*small)[2 * PSTK__JPEG_SMALL] = coder->small[i];
     bit_state.missing |= width >> 4; /* -32768 has no symbol */
     pstk__bits_symbol(&bit_state, coder->dc[i], width, pstk__jpeg_value_bits(difference, width));
 
@@ -89,12 +111,20 @@ static inline __attribute__((always_inline)) int pstk__jpeg_coder_block(void *us
         last = place;
         for (; run > 15; run -= 16)
             pstk__bits_symbol(&bit_state, ac, 0xf0, 0);
+        const uint32_t at = (uint32_t)(value + PSTK__JPEG_SMALL);
+        if (__builtin_expect(at < 2 * PSTK__JPEG_SMALL, 1)) {
+            const uint32_t code = small[run][at];
+            small_codes |= code;
+            pstk__bits_put(&bit_state, code >> 8, (int32_t)(code & 63));
+            continue;
+        }
         width = pstk__jpeg_width_of_other(value);
         bit_state.missing |= width >> 4;
         pstk__bits_symbol(&bit_state, ac, run << 4 | width, pstk__jpeg_value_bits(value, width));
     }
     if (last != 63)
         pstk__bits_symbol(&bit_state, ac, 0, 0);
+    bit_state.missing |= small_codes & PSTK__JPEG_SMALL_MISSING;
     coder->bits->state = bit_state;
     return 0;
 }

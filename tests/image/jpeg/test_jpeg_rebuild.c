@@ -204,6 +204,15 @@ TEST(every_variant_codes_blocks_alike)
             blocks[0][64 * 3 + place] = -32768;
             CHECK_EQ(write_with(variant, &units, script, out, capacity, &size), PSTK_EBADMSG);
         }
+    /* one symbol without a code: no run, and values of one bit */
+    script->ac[0].codes[1] = (struct pstk__huffman_code){.missing = 1};
+    for (int16_t value = -3; value <= 3; value++)
+        for (uint32_t variant = PSTK_KERNELS_C; variant <= pstk__cpu_kernels(); variant++) {
+            memset(blocks[0], 0, 64 * 4 * 2);
+            blocks[0][64 * 2 + 1] = value;
+            CHECK_EQ(write_with(variant, &units, script, out, capacity, &size),
+                     value == 1 || value == -1 ? PSTK_EBADMSG : 0);
+        }
     for (uint32_t i = 0; i < 3; i++)
         free(blocks[i]);
     free(script);
