@@ -160,7 +160,8 @@ static void size_rotate(const struct pstk_op *op, struct pstk__view *view)
     view->height = rotation.height;
 }
 
-/* No side is longer than the diagonal, but for rounding outwards on both ends. */
+/* No side is longer than the diagonal, which is shorter than both sides together, rounded outwards
+ * on both ends. */
 static void largest_rotate(const struct pstk_op *op, struct pstk__largest *largest)
 {
     if (op->params[1] != 1)

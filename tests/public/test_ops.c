@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops: the functions of ops.h, as a program sees them that has the shared library and the public
+ * headers, and nothing else. */
+#include "support/test.h"
+
+#include <penstock/penstock.h>
+
+TEST(operations_are_plain_data)
+{
+    struct pstk_op crop = pstk_random_resized_crop(224, 160);
+    CHECK_EQ(crop.kind, PSTK_OP_RANDOM_RESIZED_CROP);
+    CHECK(crop.height == 224 && crop.width == 160 && crop.flags == 0);
+    CHECK(crop.params[0] == 0.08 && crop.params[1] == 1);
+    CHECK(crop.params[2] == 3.0 / 4 && crop.params[3] == 4.0 / 3);
+    crop = pstk_random_resized_crop_range(8, 9, 0.2, 0.3, 0.5, 2);
+    CHECK(crop.height == 8 && crop.width == 9 && crop.params[0] == 0.2 && crop.params[3] == 2);
+    struct pstk_op resize = pstk_resize(3, 4);
+    CHECK(resize.kind == PSTK_OP_RESIZE && resize.height == 3 && resize.width == 4);
+    resize = pstk_resize_shorter(256);
+    CHECK(resize.kind == PSTK_OP_RESIZE_SHORTER && resize.width == 256);
+    CHECK(resize.params[0] == 0 && pstk_resize_shorter_max(256, 400).params[0] == 400);
+    struct pstk_op center = pstk_center_crop(5, 7);
+    CHECK(center.kind == PSTK_OP_CENTER_CROP && center.height == 5 && center.width == 7);
+    struct pstk_op flip = pstk_random_flip(0.25);
+    CHECK(flip.kind == PSTK_OP_RANDOM_FLIP && flip.params[0] == 0.25);
+    struct pstk_op normalize = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    CHECK_EQ(normalize.kind, PSTK_OP_NORMALIZE);
+    CHECK((float)normalize.params[0] == 0.485f && (float)normalize.params[5] == 0.225f);
+    const float four[4] = {0.1f, 0.2f, 0.3f, 0.4f};
+    normalize = pstk_normalize_channels(4, four, four);
+    CHECK(normalize.kind == PSTK_OP_NORMALIZE && normalize.channels == 4);
+    CHECK((float)normalize.params[3] == 0.4f && (float)normalize.params[4] == 0.1f);
+    const struct pstk_op gray = pstk_grayscale(3);
+    CHECK(gray.kind == PSTK_OP_GRAYSCALE && gray.channels == 3 && gray.params[0] == 0);
+    CHECK_EQ(pstk_flip_horizontal().kind, PSTK_OP_FLIP_HORIZONTAL);
+    CHECK(pstk_adjust(PSTK_OP_HUE, 0.25).params[0] == 0.25);
+    const struct pstk_op jitter = pstk_color_jitter(0.4, 2, 0, 0.1);
+    CHECK(jitter.params[0] == 0.6 && jitter.params[1] == 1.4 && jitter.params[2] == 0);
+    CHECK(jitter.params[3] == 3 && jitter.params[5] == 1 && jitter.params[6] == -0.1);
+    CHECK(pstk_random_apply(&gray, 1, 0.2).params[0] == 0.2);
+    CHECK(pstk_random_choice(&gray, 1).children == &gray);
+    CHECK_EQ(pstk_random_order(&gray, 1).n_children, 1);
+    CHECK_EQ(pstk_random_rotation(-3, 4, PSTK_FILTER_BILINEAR).filter, PSTK_FILTER_BILINEAR);
+    CHECK(pstk_random_perspective(0.5, 0.4, 0).params[1] == 0.4);
+    CHECK(pstk_random_gaussian_blur(5, 0.1, 2).params[3] == 2);
+    CHECK(pstk_random_box_blur(0.1, 2).params[1] == 2);
+    CHECK(pstk_gaussian_blur(5, 0.1).params[1] == 5 && pstk_box_blur(3).params[1] == 3);
+    CHECK(pstk_trivial_augment_wide(31, 0).params[0] == 31);
+    CHECK(pstk_rand_augment(2, 9, 31, 0).params[2] == 31);
+    CHECK(pstk_auto_augment(PSTK_AUTO_AUGMENT_SVHN, 0).params[0] == 2);
+    CHECK(pstk_rotate(30, 0, 1).params[1] == 1);
+}
+
+TEST(matrices_of_warps)
+{
+    const double zero[2] = {0, 0}, shift[2] = {3, 4}, corners[8] = {0, 0, 9, 0, 9, 9, 0, 9};
+    const double line[8] = {0, 0, 1, 1, 2, 2, 3, 3};
+    double m[8];
+    CHECK_EQ(pstk_affine_matrix(m, 0, shift, 1, zero, zero), 0);
+    CHECK(m[0] == 1 && m[1] == 0 && m[2] == -3 && m[3] == 0 && m[4] == 1 && m[5] == -4);
+    CHECK_EQ(pstk_affine(m, 0).kind, PSTK_OP_AFFINE);
+    CHECK_EQ(pstk_affine_matrix(m, 0, shift, 0, zero, zero), PSTK_EINVAL);
+    CHECK_EQ(pstk_perspective_matrix(m, corners, corners), 0);
+    CHECK(m[0] == 1 && m[4] == 1);
+    CHECK_EQ(pstk_perspective_matrix(m, corners, line), PSTK_EINVAL);
+    const struct pstk_op part = pstk_resized_crop(1, 2, 3, 4, 5, 6);
+    CHECK(part.kind == PSTK_OP_RESIZED_CROP && part.height == 5 && part.width == 6);
+    CHECK(part.params[0] == 1 && part.params[1] == 2 && part.params[2] == 3 && part.params[3] == 4);
+}
+
+TEST(an_operation_applies_to_pixels_of_the_program)
+{
+    const uint8_t pixels[6] = {1, 2, 3, 4, 5, 6};
+    const struct pstk_shape shape = {.height = 2, .width = 3, .channels = 1};
+    const struct pstk_op flip = pstk_flip_horizontal(), random = pstk_random_flip(1);
+    struct pstk_op drawn = pstk_resize(4, 4);
+    const struct pstk_op outside = pstk_resized_crop(1, 0, 2, 3, 4, 4);
+    struct pstk_shape made = {0}, none = {0};
+    struct pstk_error err;
+    uint8_t out[16];
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk_op_apply(&flip, PSTK_KERNELS_AUTO, pixels, &shape, out, &made, &err), 0);
+    CHECK(made.height == 2 && made.width == 3 && made.channels == 1);
+    CHECK(out[0] == 3 && out[1] == 2 && out[2] == 1 && out[3] == 6 && out[5] == 4);
+    drawn.filter = PSTK_FILTER_RANDOM;
+    CHECK_EQ(pstk_op_apply(&drawn, PSTK_KERNELS_AUTO, pixels, &shape, out, &made, &err),
+             PSTK_EINVAL);
+    CHECK(strstr(err.message, "op.filter: value is RANDOM") != NULL);
+    const struct pstk_op larger = pstk_resize(4, 4);
+    CHECK_EQ(pstk_op_apply(&larger, PSTK_KERNELS_C, pixels, &shape, NULL, &made, &err), 0);
+    CHECK(made.height == 4 && made.width == 4);
+    CHECK_EQ(pstk_op_apply(&outside, 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "must lie inside of the image, which has 2 x 3 pixels") != NULL);
+    CHECK_EQ(pstk_op_apply(&random, 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "(random flip); must be a fixed operation") != NULL);
+    CHECK_EQ(pstk_op_apply(&flip, 77, pixels, &shape, out, &made, &err), PSTK_ENOTSUP);
+    CHECK_EQ(pstk_op_apply(&flip, 0, pixels, &none, out, &made, &err), PSTK_EINVAL);
+}
+
+TEST(what_is_drawn_for_a_sample_is_known_beforehand)
+{
+    const struct pstk_op ops[3] = {pstk_random_resized_crop(8, 8), pstk_random_flip(1),
+                                   pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD)};
+    const struct pstk_shape shape = {.height = 40, .width = 50, .channels = 3};
+    struct pstk_draw draw = {.size = sizeof draw, .seed = 3, .sample_id = 7};
+    struct pstk_op drawn[2], again[2];
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, NULL, 0, &err), 2);
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, drawn, 2, &err), 2);
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 1, &err), 2);
+    CHECK(drawn[0].kind == PSTK_OP_RESIZED_CROP && drawn[1].kind == PSTK_OP_FLIP_HORIZONTAL);
+    CHECK(memcmp(drawn[0].params, again[0].params, sizeof drawn[0].params) == 0);
+    draw.sample_id = 8;
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), 2);
+    CHECK(memcmp(drawn[0].params, again[0].params, sizeof drawn[0].params) != 0);
+    draw.size = 4;
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), PSTK_EINVAL);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(operations_are_plain_data),
+        CASE(matrices_of_warps),
+        CASE(an_operation_applies_to_pixels_of_the_program),
+        CASE(what_is_drawn_for_a_sample_is_known_beforehand),
+    };
+    return RUN_CASES(cases);
+}
