@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists of operations at random, in any order. The oracle draws the same fixed operations and
+ * applies them to whole images, one after the other. The worker's arena has exactly the bytes that
+ * the plan asks for, so a bound that is too low fails.
+ */
+#include "support/sample_fixture.h"
+#include "support/test.h"
+
+#include <math.h>
+
+#define MAX_OPS 6
+#define N_LISTS 600
+
+static uint32_t state = 7;
+
+static uint32_t below(uint32_t n)
+{
+    state = state * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)(state >> 8) * n >> 24);
+}
+
+static struct pstk_op with_fill(struct pstk_op op)
+{
+    for (int c = 0; c < 3; c++)
+        op.fill[c] = (uint8_t)below(256);
+    return op;
+}
+
+/* One of the operations that gray and RGB take. Its children, if it has any, are fixed. */
+static struct pstk_op any_op(void)
+{
+    static const struct pstk_op children[2] = {{.kind = PSTK_OP_INVERT},
+                                               {.kind = PSTK_OP_SHARPNESS, .params = {1.7}}};
+    const uint32_t h = 1 + below(40), w = 1 + below(40);
+    switch (below(20)) {
+    case 0:
+        return pstk_random_resized_crop(h, w);
+    case 1:
+        return pstk_resize(h, w);
+    case 2:
+        return pstk_center_crop(h, w);
+    case 3:
+        return pstk_random_flip(0.5);
+    case 4:
+        return pstk_color_jitter(0.4, 0.4, 0.4, 0.1);
+    case 5:
+        return pstk_random_apply(children, 2, 0.5);
+    case 6:
+        return pstk_random_choice(children, 2);
+    case 7:
+        return pstk_random_order(children, 2);
+    case 8:
+        return with_fill(pstk_random_rotation(-180, 180, below(2) ? PSTK_FILTER_BILINEAR : 0));
+    case 9:
+        return with_fill(pstk_random_perspective(0.5, 0.7, PSTK_FILTER_BICUBIC));
+    case 10:
+        return pstk_random_gaussian_blur(1, 0.1, 2);
+    case 11:
+        return pstk_random_box_blur(0, 3);
+    case 12:
+        return with_fill(pstk_trivial_augment_wide(31, PSTK_FILTER_BILINEAR));
+    case 13:
+        return pstk_rand_augment(3, 9, 31, 0);
+    case 14:
+        return pstk_auto_augment(below(3), PSTK_FILTER_NEAREST);
+    case 15:
+        return with_fill(pstk_rotate(below(720), PSTK_FILTER_BICUBIC, 1));
+    case 16:
+        return pstk_grayscale(3);
+    case 17:
+        return pstk_resize_shorter(h);
+    case 18:
+        return pstk_adjust(PSTK_OP_EQUALIZE, 0);
+    default:
+        return pstk_adjust(PSTK_OP_POSTERIZE, below(9));
+    }
+}
+
+/* ---- the oracle ------------------------------------------------------------------------------ */
+
+/* An image under way. */
+struct steps {
+    uint8_t *pixels; /* owned; NULL: an operation refused it */
+    struct pstk_shape shape;
+};
+
+/* Apply one operation. */
+static void step(struct steps *s, const struct pstk_op *op)
+{
+    struct pstk_shape after;
+    uint8_t *next = NULL;
+    if (pstk_op_apply(op, PSTK_KERNELS_C, s->pixels, &s->shape, NULL, &after, NULL) == 0) {
+        next = malloc((size_t)after.width * after.height * after.channels);
+        if (pstk_op_apply(op, PSTK_KERNELS_C, s->pixels, &s->shape, next, &after, NULL) < 0) {
+            free(next);
+            next = NULL;
+        }
+    }
+    free(s->pixels);
+    *s = (struct steps){next, after};
+}
+
+/* Apply the drawn operations one by one. */
+static struct steps by_steps(struct image m, const struct pstk_output *o, uint64_t id)
+{
+    const struct pstk_draw draw = {
+        .size = sizeof draw, .seed = SEED, .epoch = EPOCH, .sample_id = id};
+    struct pstk_op drawn[32];
+    struct steps s = {malloc((size_t)m.width * m.height * 3),
+                      {.height = m.height, .width = m.width, .channels = 3}};
+    const int n = pstk_ops_draw(o->ops, o->n_ops, &s.shape, &draw, drawn, 32, NULL);
+    memcpy(s.pixels, m.rgb, (size_t)m.width * m.height * 3);
+    if (n < 0 || n > 32)
+        abort();
+    for (int i = 0; i < n && s.pixels; i++)
+        step(&s, &drawn[i]);
+    return s;
+}
+
+/* x / 255, as outputs of f32 without Normalize; element i of NHWC or NCHW. */
+static int equal(const void *row, const struct pstk_output *o, const struct steps *s)
+{
+    const struct pstk_shape *shape = &s->shape;
+    const uint8_t *pixels = s->pixels;
+    const size_t area = (size_t)shape->width * shape->height, n = area * shape->channels;
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = o->layout == PSTK_NHWC ? i : i % area * shape->channels + i / area;
+        const int same = o->dtype == PSTK_U8
+                             ? ((const uint8_t *)row)[i] == pixels[at]
+                             : ((const float *)row)[i] == (float)pixels[at] / 255.0f;
+        if (!same)
+            return 0;
+    }
+    return 1;
+}
+
+/* Compare one sample. A list may make a picture too large for an image, as when a resize of the
+ * shorter side follows a crop of 40 x 1: then both fail. */
+static void compare(const struct fixture *f, struct image m, const struct pstk_output *o,
+                    uint64_t id, uint32_t *n_rows)
+{
+    struct run r;
+    const struct steps s = by_steps(m, o, id);
+    const int rc = run_all(&r, f, o, 1, id);
+    const int is_right = s.pixels ? rc == 0 && equal(r.rows[0].data, o, &s) : rc == PSTK_EFBIG;
+    if (!is_right) {
+        printf("# %d: %s\n", rc, r.err.message);
+        for (uint32_t k = 0; k < o->n_ops; k++)
+            printf("# op %u\n", o->ops[k].kind);
+    }
+    *n_rows += rc == 0;
+    run_close(&r);
+    free(s.pixels);
+    CHECK(is_right);
+}
+
+static void lists_on(const struct fixture *f, struct image m, uint32_t exif)
+{
+    uint32_t n_rows = 0;
+    for (int i = 0; i < N_LISTS && !test_state.failed; i++) {
+        struct pstk_op ops[MAX_OPS + 1];
+        const uint32_t n = 1 + below(MAX_OPS);
+        for (uint32_t k = 0; k < n; k++)
+            ops[k] = any_op();
+        ops[n] = below(2) ? pstk_resize(1 + below(30), 1 + below(30))
+                          : pstk_center_crop(1 + below(50), 1 + below(50));
+        const struct pstk_output o = {.field = "img",
+                                      .kind = PSTK_OUTPUT_IMAGE,
+                                      .dtype = below(2) ? PSTK_U8 : PSTK_F32,
+                                      .layout = below(2),
+                                      .n_ops = n + 1,
+                                      .ops = ops,
+                                      .exif_orientation = exif};
+        compare(f, m, &o, (uint64_t)i, &n_rows);
+    }
+    CHECK(test_state.failed || n_rows > N_LISTS / 2);
+}
+
+TEST(any_list_of_operations_equals_its_steps)
+{
+    static const uint32_t sizes[][2] = {{60, 47}, {33, 80}, {5, 9}, {1, 3}};
+    for (int i = 0; i < 4 && !test_state.failed; i++) {
+        struct fixture f;
+        struct image m = image_make(sizes[i][0], sizes[i][1]);
+        CHECK_EQ(fixture_open(&f, m.rgb, (uint64_t)m.width * m.height * 3, PSTK_ENCODING_PIXELS,
+                              m.width, m.height),
+                 0);
+        lists_on(&f, m, 0);
+        free(m.rgb);
+        fixture_close(&f);
+    }
+}
+
+/* Two outputs of one field, each with a picture of its own, share one decode. */
+TEST(outputs_with_pictures_do_not_disturb_each_other)
+{
+    const struct pstk_op a[] = {pstk_random_resized_crop(20, 30), pstk_rand_augment(2, 9, 31, 3)};
+    const struct pstk_op b[] = {pstk_color_jitter(1, 1, 1, 0.5), pstk_center_crop(70, 9)};
+    const struct pstk_op c[] = {pstk_resize(8, 8)};
+    const struct pstk_output outputs[3] = {
+        {.name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = a, .n_ops = 2},
+        {.name = "b", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = b, .n_ops = 2},
+        {.name = "c", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = c, .n_ops = 1}};
+    struct fixture f;
+    struct image m = image_make(60, 47);
+    CHECK_EQ(fixture_open(&f, m.rgb, 60 * 47 * 3, PSTK_ENCODING_PIXELS, 60, 47), 0);
+    for (uint64_t id = 0; id < 50 && !test_state.failed; id++) {
+        struct run r;
+        CHECK_EQ(run_all(&r, &f, outputs, 3, id), 0);
+        for (int k = 0; k < 3; k++) {
+            struct pstk_output o = outputs[k];
+            const struct steps s = by_steps(m, &o, id);
+            o.dtype = PSTK_U8;
+            const int is_equal = s.pixels && equal(r.rows[k].data, &o, &s);
+            free(s.pixels);
+            CHECK(is_equal);
+        }
+        run_close(&r);
+    }
+    free(m.rgb);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(any_list_of_operations_equals_its_steps),
+        CASE(outputs_with_pictures_do_not_disturb_each_other),
+    };
+    return RUN_CASES(cases);
+}
