@@ -20,11 +20,8 @@ except ImportError:
 N, SIDE = 64, 32
 # How each operation is made here; those not named need no arguments.
 ARGUMENTS = {
-    "RandomApply": lambda: [[v2.GaussianBlur(3)]], "RandomChoice": lambda: [[v2.Grayscale(3), v2.Identity()]],
-    "RandomOrder": lambda: [[v2.RandomSolarize(100, 1), v2.RandomInvert(1)]],
-    "RandomRotation": lambda: [30], "RandomAffine": lambda: [30], "ColorJitter": lambda: [0.4, 0.4, 0.4, 0.1],
-    "RandomGrayscale": lambda: [0.5], "GaussianBlur": lambda: [3], "RandomPosterize": lambda: [4],
-    "RandomSolarize": lambda: [100], "RandomAdjustSharpness": lambda: [2], "JPEG": lambda: [(5, 90)],
+    "RandomRotation": lambda: [30], "RandomAffine": lambda: [30], "GaussianBlur": lambda: [3],
+    "JPEG": lambda: [(5, 90)],
     "Pad": lambda: [2], "FiveCrop": lambda: [16], "TenCrop": lambda: [16],
     "RandomCrop": lambda: [24], "Lambda": lambda: [lambda x: x + torch.randint(0, 9, (1,), dtype=x.dtype)],
 }
@@ -86,7 +83,7 @@ class Operations(unittest.TestCase):
         normalised = (batch("float32")[0][0] - 0.5) / 0.2
         self.assertLess(float(normalised.min()), -0.5)
         self.assertGreaterEqual(float(v2.ColorJitter(0.4, 0.4)(normalised).min()), 0)
-        for name in ("ColorJitter", "RandAugment", "AugMix"):
+        for name in ("RandomPhotometricDistort", "RandAugment", "AugMix"):
             self.assertIn("leave Normalize out", ADVICE[name])
 
     def test_operations_that_draw_nothing_take_whole_batches(self):

@@ -20,7 +20,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import ops
+from . import ops, ops_colour, ops_random
 from ._library import MissingLibraryError
 from ._version import __version__
 from .batch import Batch, BatchInfo, Crop, TupleBatch
@@ -29,6 +29,8 @@ from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, D
                      SettingsError, TimedOutError, UnsupportedError)
 from .loader import Loader
 from .ops import *  # noqa: F403
+from .ops_colour import *  # noqa: F403
+from .ops_random import *  # noqa: F403
 from .outputs import Output, image, ragged, scalar, tensor
 from .ranks import Ranks
 from .stats import Stats
@@ -36,8 +38,10 @@ from .streams import record_stream
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
+    from . import functional
     from ._optional import MissingPackageError
     from .dataset import ColumnInfo, Dataset
+    from .drawing import FixedOp, draw
     from .installed import get_include, get_library
     from .packing.columns import add_column, remove_column
     from .packing.pack import PackError, SchemaError, pack
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 # Loaded at first use: a training loop needs none of them.
 _LATER = {"MissingPackageError": "_optional", "show": "sheet",
           **dict.fromkeys(("ColumnInfo", "Dataset"), "dataset"),
+          **dict.fromkeys(("FixedOp", "draw"), "drawing"),
           **dict.fromkeys(("add_column", "remove_column"), "packing.columns"),
           **dict.fromkeys(("get_include", "get_library"), "installed"),
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
@@ -57,14 +62,15 @@ _LATER = {"MissingPackageError": "_optional", "show": "sheet",
           **dict.fromkeys(("Field", "FieldError", "Writer", "merge"), "packing.writer")}
 
 __all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "Crop", "DataSetBusyError",
-           "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "ForkedError",
+           "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "FixedOp", "ForkedError",
            "InterruptedLoaderError", "Keypoints", "Loader", "Mask", "MissingLibraryError",
            "MissingPackageError",
            "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Polygons", "Ragged",
            "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError",
-           "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "get_include", "get_library",
-           "image", "merge", "pack", "ragged", "record_stream", "remove_column", "scalar", "show", "tensor"]
-__all__ += ops.__all__
+           "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "draw", "functional",
+           "get_include", "get_library", "image", "merge", "pack", "ragged", "record_stream", "remove_column",
+           "scalar", "show", "tensor"]
+__all__ += ops.__all__ + ops_colour.__all__ + ops_random.__all__
 
 
 def _missing(name: str, asked_by: str | None) -> Exception:
@@ -77,6 +83,8 @@ def _missing(name: str, asked_by: str | None) -> Exception:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "functional":
+        return importlib.import_module(".functional", __name__)
     if name not in _LATER:
         raise _missing(name, sys._getframe(1).f_globals.get("__name__"))
     value = getattr(importlib.import_module("." + _LATER[name], __name__), name)

@@ -32,12 +32,9 @@ ADVICE = {
     **dict.fromkeys(("ToTensor", "PILToTensor", "ToImage", "ConvertImageDtype", "ToDtype", "ToTorchImage",
                      "ToPureTensor"), _TO_TENSOR),
     **dict.fromkeys(("Compose", "Sequential"), _LIST),
-    **dict.fromkeys(("RandomApply", "RandomChoice", "RandomOrder", "RandomVerticalFlip", "RandomRotation",
-                     "RandomAffine", "RandomPerspective", "ColorJitter", "RandomGrayscale", "GaussianBlur",
-                     "RandomErasing", "ElasticTransform", "RandomInvert", "RandomPosterize", "RandomSolarize",
-                     "RandomAdjustSharpness", "RandomAutocontrast", "RandomEqualize", "AutoAugment",
-                     "RandAugment", "TrivialAugmentWide", "AugMix", "RandomPhotometricDistort",
-                     "RandomChannelPermutation", "JPEG"), _DRAWS),
+    **dict.fromkeys(("RandomVerticalFlip", "RandomRotation", "RandomAffine", "RandomPerspective", "GaussianBlur",
+                     "RandomErasing", "ElasticTransform", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix",
+                     "RandomPhotometricDistort", "RandomChannelPermutation", "JPEG"), _DRAWS),
     # These make no random choice; GaussianNoise makes one for every element.
     **dict.fromkeys(("Pad", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "

@@ -19,6 +19,7 @@ from dataclasses import InitVar, dataclass
 from typing import Optional, SupportsIndex, Union
 
 from . import _c
+from .arguments import probability
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 
@@ -202,13 +203,7 @@ class RandomFlip(Op):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        try:
-            probability = float(self.p)
-        except (TypeError, ValueError):
-            raise TypeError(f"RandomFlip.p: value is {self.p!r}; must be a number from 0 to 1") from None
-        if not 0 <= probability <= 1:  # nor NaN
-            raise ValueError(f"RandomFlip.p: value is {self.p!r}; must be a number from 0 to 1")
-        object.__setattr__(self, "p", probability)
+        object.__setattr__(self, "p", probability("RandomFlip.p", self.p))
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_flip(self.p)

@@ -16,9 +16,10 @@ from typing import Any, Union
 from . import _c
 from .catalog import Catalog, FieldInfo
 from .dtypes import DTYPES, DTYPE_NAMES, ambiguous, parse
-from .elsewhere import ADVICE, IMAGE_KEYWORDS
+from .elsewhere import IMAGE_KEYWORDS
 from .errors import SettingsError
-from .hints import explained, hint, near
+from .hints import explained, near
+from .op_lists import operations
 from .ops import Normalize, Op
 from .packing.schema import LIST_KINDS
 
@@ -93,9 +94,6 @@ def _field_name(field: str, maker: str) -> str:
     return field
 
 
-_OPS = tuple(op.__name__ for op in Op.__subclasses__())
-
-
 def _whole(maker: str, name: str, value: Any, most: int) -> int:
     try:
         number = operator.index(value)
@@ -104,29 +102,6 @@ def _whole(maker: str, name: str, value: Any, most: int) -> int:
     if not 0 <= number <= most:
         raise SettingsError(f"{maker}.{name}: value is {number}; must be from 0 to {most}")
     return number
-
-
-def _not_an_op(value: Any) -> TypeError:
-    if isinstance(value, type) and issubclass(value, Op):
-        return TypeError(f"image.ops: value is the class {value.__name__}; must be an operation (write "
-                         f"{value.__name__}(...))")
-    name = value if isinstance(value, str) else type(value).__name__
-    written = {known: f"write penstock.{known}(...)" for known in (*_OPS, "RandomHorizontalFlip")}
-    instead = hint(name, _OPS, {**ADVICE, **written}) or ": " + ", ".join(_OPS)
-    return TypeError(f"image.ops: value is {value!r}; must be an operation of penstock{instead}")
-
-
-def _ops(given: Any) -> tuple[Op, ...]:
-    """Return the operations of an image, from a list of them or a single one."""
-    if isinstance(given, (Op, str, bytes)) or not isinstance(given, Iterable):
-        given = (given,)
-    if isinstance(given, (Mapping, Set)):
-        raise TypeError(f"image.ops: value is {given!r}; must be a list of operations, in their order")
-    found = tuple(given)
-    for op in found:
-        if not isinstance(op, Op):
-            raise _not_an_op(op)
-    return found
 
 
 @explained("penstock.image", IMAGE_KEYWORDS)
@@ -149,7 +124,7 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks in a
     field of kind mask, whose bytes penstock.ragged gives, or as arrays of one size (penstock.tensor).
     """
-    field, found = _field_name(field, "image"), _ops(ops)
+    field, found = _field_name(field, "image"), operations("image.ops", ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SettingsError(f"image.layout: value is {layout!r}; must be one of {', '.join(LAYOUTS)}"
                             + near(str(layout).lower(), LAYOUTS))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of arguments that operations share. `what` is the argument as users know it: "RandomFlip.p"."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["number", "pair", "probability", "whole"]
+
+MOST_FACTOR = 1e6  # as in the library: more is a mistake
+
+
+def number(what: str, value: Any, least: float, most: float) -> float:
+    """Return a float from least to most."""
+    must = f"{what}: value is {value!r}; must be a number from {least:g} to {most:g}"
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(must) from None
+    if isinstance(value, (str, bytes)):
+        raise TypeError(must)
+    if not least <= found <= most:  # nor NaN
+        raise ValueError(must)
+    return found
+
+
+def probability(what: str, value: Any) -> float:
+    """Return a float from 0 to 1."""
+    return number(what, value, 0, 1)
+
+
+def whole(what: str, value: Any, least: int, most: int) -> int:
+    """Return an int from least to most."""
+    must = f"{what}: value is {value!r}; must be a whole number from {least} to {most}"
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(must) from None
+    if not least <= found <= most:
+        raise ValueError(must)
+    return found
+
+
+def pair(what: str, values: Sequence[Any], least: float, most: float) -> tuple[float, float]:
+    """Return two floats from least to most, in rising order."""
+    must = f"{what}: value is {values!r}; must be two numbers in rising order, from {least:g} to {most:g}"
+    if isinstance(values, (str, bytes)):
+        raise TypeError(must)
+    if len(values) != 2:
+        raise ValueError(must)
+    found = number(what, values[0], least, most), number(what, values[1], least, most)
+    if found[0] > found[1]:
+        raise ValueError(must)
+    return found

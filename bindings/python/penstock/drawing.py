@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a list of operations does to one sample: the fixed operations that a loader draws for it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from ctypes import byref, sizeof
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from . import _c, errors, functional
+from .arguments import whole
+from .op_lists import operations
+from .ops import Op
+
+if TYPE_CHECKING:
+    from .functional import Array
+
+__all__ = ["FixedOp", "draw"]
+
+
+@dataclass(frozen=True, repr=False)
+class FixedOp:
+    """One operation without chance: a function of penstock.functional, and its arguments after the image.
+
+    `op(array)` applies it. torchvision.transforms.functional has functions of the same names and arguments.
+    """
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(map(repr, self.arguments))})"
+
+    def __call__(self, img: Array, *, kernels: str = "auto") -> Array:
+        """Return the changed image; see penstock.functional."""
+        found: Array = getattr(functional, self.name)(img, *self.arguments, kernels=kernels)
+        return found
+
+
+# ---- from C ------------------------------------------------------------------------------------------------
+
+
+def _size(op: _c.Op) -> tuple[int, int]:
+    return op.height, op.width
+
+
+def _numbers(n: int) -> Callable[[_c.Op], tuple[float, ...]]:
+    return lambda op: tuple(op.params[:n])
+
+
+def _whole(n: int) -> Callable[[_c.Op], tuple[int, ...]]:
+    return lambda op: tuple(int(value) for value in op.params[:n])
+
+
+# By kind: the function, and its arguments after the image.
+_FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
+    _c.OP_RESIZE: ("resize", lambda op: (_size(op),)),
+    _c.OP_RESIZE_SHORTER: ("resize", lambda op: (op.width,)),
+    _c.OP_RESIZED_CROP: ("resized_crop", lambda op: (*_whole(4)(op), _size(op))),
+    _c.OP_CENTER_CROP: ("center_crop", lambda op: (_size(op),)),
+    _c.OP_FLIP_HORIZONTAL: ("hflip", _numbers(0)),
+    _c.OP_GRAYSCALE: ("rgb_to_grayscale", lambda op: (op.channels,)),
+    _c.OP_BRIGHTNESS: ("adjust_brightness", _numbers(1)),
+    _c.OP_CONTRAST: ("adjust_contrast", _numbers(1)),
+    _c.OP_SATURATION: ("adjust_saturation", _numbers(1)),
+    _c.OP_SHARPNESS: ("adjust_sharpness", _numbers(1)),
+    _c.OP_HUE: ("adjust_hue", _numbers(1)),
+    _c.OP_GAMMA: ("adjust_gamma", _numbers(2)),
+    _c.OP_INVERT: ("invert", _numbers(0)),
+    _c.OP_POSTERIZE: ("posterize", _whole(1)),
+    _c.OP_SOLARIZE: ("solarize", _numbers(1)),
+    _c.OP_SOLARIZE_ADD: ("solarize_add", _whole(2)),
+    _c.OP_AUTOCONTRAST: ("autocontrast", _numbers(0)),
+    _c.OP_EQUALIZE: ("equalize", _numbers(0)),
+    _c.OP_PERMUTE_CHANNELS: ("permute_channels", lambda op: (_whole(3)(op),)),
+}
+
+
+def _fixed(op: _c.Op) -> FixedOp:
+    name, arguments = _FIXED[op.kind]
+    return FixedOp(name, arguments(op))
+
+
+def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, epoch: int = 0, sample_id: int = 0,
+         random_group: int = 0) -> list[FixedOp]:
+    """Return what a loader with this seed and list does to one sample, in its order. Normalize is left out.
+
+    ops: as of penstock.image. shape: of the decoded image, (height, width, channels). Equal arguments give equal
+    lists. Applied one after the other, the operations give the loader's pixels:
+
+        for op in penstock.draw(ops, pixels.shape, seed=7, epoch=0, sample_id=12):
+            pixels = op(pixels)
+    """
+    listed = operations("draw.ops", ops)
+    given = (_c.Op * len(listed))(*(op.to_c() for op in listed))
+    key = _c.Draw(size=sizeof(_c.Draw))
+    for name, value, most in (("random_group", random_group, 2**32 - 1), ("seed", seed, 2**64 - 1),
+                              ("epoch", epoch, 2**64 - 1), ("sample_id", sample_id, 2**64 - 1)):
+        setattr(key, name, whole(f"draw.{name}", value, 0, most))
+    image, error = functional.shape_of("draw", shape), errors.new()
+
+    def call(drawn: Any, capacity: int) -> int:
+        n = _c.lib.pstk_ops_draw(given, len(given), byref(image), byref(key), drawn, capacity, byref(error))
+        return errors.check(n, error)
+    drawn = (_c.Op * call(None, 0))()
+    call(drawn, len(drawn))
+    return [_fixed(op) for op in drawn]

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on pixels of your own: torchvision's functional names and arguments, on NumPy arrays.
+
+`img` is an array of uint8, [height, width] or [height, width, channels] with 1, 3 or 4 channels; it is not changed.
+The result is a new array, with the pixels that torchvision.transforms.functional gives for a PIL image, and with
+those that a loader makes. `kernels`: "auto", "c", "avx2" or "avx512"; all give the same pixels.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import byref
+from typing import TYPE_CHECKING, Any, SupportsIndex, Union
+
+from . import _c, errors
+from ._optional import needed
+from .arguments import whole
+from .hints import near_or_all
+from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
+
+if TYPE_CHECKING:
+    import numpy
+    Array = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
+
+__all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
+           "adjust_sharpness", "autocontrast", "center_crop", "equalize", "hflip", "invert", "permute_channels",
+           "posterize", "resize", "resized_crop", "rgb_to_grayscale", "solarize", "solarize_add"]
+
+MOST_SIDE = 65535  # pixels
+
+# ---- one operation on one array ----------------------------------------------------------------------------
+
+
+def shape_of(name: str, shape: Sequence[SupportsIndex]) -> _c.Shape:
+    """Return the shape of an image as the library takes it: (height, width) or (height, width, channels)."""
+    sides = tuple(shape)
+    if len(sides) not in (2, 3):
+        raise ValueError(f"{name}: shape is {sides}; must be (height, width) or (height, width, channels)")
+    channels = int(sides[2]) if len(sides) == 3 else 1
+    if channels not in (1, 3, 4):
+        raise ValueError(f"{name}: shape is {sides}; must have 1, 3 or 4 channels, the last dimension")
+    if not all(1 <= int(side) <= MOST_SIDE for side in sides[:2]):
+        raise ValueError(f"{name}: shape is {sides}; must have a height and a width from 1 to {MOST_SIDE} pixels")
+    return _c.Shape(height=int(sides[0]), width=int(sides[1]), channels=channels)
+
+
+def _pixels(name: str, img: Any) -> Any:
+    """Return the array's pixels, in rows without gaps."""
+    numpy = needed("numpy", "penstock.functional")
+    if not isinstance(img, numpy.ndarray):
+        raise TypeError(f"{name}.img: value is of {type(img).__name__}; must be a NumPy array (write "
+                        "numpy.asarray(image))")
+    if img.dtype != numpy.uint8:
+        raise TypeError(f"{name}.img: dtype is {img.dtype}; must be uint8")
+    return numpy.ascontiguousarray(img)
+
+
+def _check(name: str, result: int, error: _c.Error) -> None:
+    """Raise the exception of a call that failed, with the function's name before the message."""
+    if result < 0:
+        error.message = f"{name}: {error.message.decode(errors='replace').removeprefix('op: ')}".encode()[:400]
+        raise errors.of(error, result)
+
+
+def _kernels(name: str, kernels: str) -> int:
+    known = _c.NAMES["kernels"]
+    if kernels not in known:
+        raise ValueError(f"{name}.kernels: value is {kernels!r}; must be the name of a variant"
+                         + near_or_all(kernels, known))
+    return known[kernels]
+
+
+def _apply(name: str, img: Any, op: _c.Op, kernels: str) -> Array:
+    """Apply a fixed operation. name: of the function, for messages."""
+    pixels, code, error = _pixels(name, img), _kernels(name, kernels), errors.new()
+    before, after = shape_of(f"{name}.img", img.shape), _c.Shape()
+
+    def call(out: Any) -> None:
+        _check(name, _c.lib.pstk_op_apply(byref(op), code, pixels.ctypes.data, byref(before), out, byref(after),
+                                          byref(error)), error)
+    call(None)
+    shape = (after.height, after.width, after.channels)
+    found: Array = needed("numpy", "penstock.functional").empty(shape, "uint8")
+    call(found.ctypes.data)
+    return found[:, :, 0] if img.ndim == 2 and after.channels == 1 else found
+
+
+def _adjust(name: str, img: Any, kind: int, params: Sequence[Any], kernels: str) -> Array:
+    """Apply an operation whose parameters are numbers. The library checks their ranges."""
+    op = _c.Op(kind=kind)
+    try:
+        op.params[:len(params)] = [float(value) for value in params]
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: value is {', '.join(map(repr, params))}; must be "
+                        f"{len(params)} number{'s' if len(params) > 1 else ''}") from None
+    return _apply(name, img, op, kernels)
+
+
+# ---- geometry ----------------------------------------------------------------------------------------------
+
+
+def resize(img: Array, size: Size, interpolation: Any = "bilinear", *, kernels: str = "auto") -> Array:
+    """Resize to size (height, width), or the shorter side to an int, with antialiasing."""
+    return _apply("resize", img, Resize(size).to_c(), kernels)
+
+
+def resized_crop(img: Array, top: int, left: int, height: int, width: int, size: Size,
+                 interpolation: Any = "bilinear", *, kernels: str = "auto") -> Array:
+    """Cut out height x width pixels at (top, left), and resize them to size (height, width); an int is both."""
+    op = RandomResizedCrop(size).to_c()
+    op.kind = _c.OP_RESIZED_CROP
+    op.params[:4] = [whole(f"resized_crop.{name}", value, 0, MOST_SIDE) for name, value in
+                     (("top", top), ("left", left), ("height", height), ("width", width))]
+    return _apply("resized_crop", img, op, kernels)
+
+
+def center_crop(img: Array, output_size: Size, *, kernels: str = "auto") -> Array:
+    """Cut out the middle; black where the image is smaller."""
+    return _apply("center_crop", img, CenterCrop(output_size).to_c(), kernels)
+
+
+def hflip(img: Array, *, kernels: str = "auto") -> Array:
+    """Left and right change places."""
+    return _adjust("hflip", img, _c.OP_FLIP_HORIZONTAL, (), kernels)
+
+
+# ---- colours -----------------------------------------------------------------------------------------------
+
+
+def rgb_to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto") -> Array:
+    """Convert to the luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones."""
+    return _apply("rgb_to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels)
+
+
+def adjust_brightness(img: Array, brightness_factor: float, *, kernels: str = "auto") -> Array:
+    """Multiply by a factor: 0 is black, 1 changes nothing."""
+    return _adjust("adjust_brightness", img, _c.OP_BRIGHTNESS, [brightness_factor], kernels)
+
+
+def adjust_contrast(img: Array, contrast_factor: float, *, kernels: str = "auto") -> Array:
+    """Move from the mean luma of the image by a factor: 0 is that gray, 1 changes nothing."""
+    return _adjust("adjust_contrast", img, _c.OP_CONTRAST, [contrast_factor], kernels)
+
+
+def adjust_saturation(img: Array, saturation_factor: float, *, kernels: str = "auto") -> Array:
+    """Move from the luma of each pixel by a factor: 0 is gray, 1 changes nothing."""
+    return _adjust("adjust_saturation", img, _c.OP_SATURATION, [saturation_factor], kernels)
+
+
+def adjust_hue(img: Array, hue_factor: float, *, kernels: str = "auto") -> Array:
+    """Turn the colours by a part of the colour wheel, -0.5 to 0.5."""
+    return _adjust("adjust_hue", img, _c.OP_HUE, [hue_factor], kernels)
+
+
+def adjust_gamma(img: Array, gamma: float, gain: float = 1, *, kernels: str = "auto") -> Array:
+    """Compute 255 * gain * (x / 255) ** gamma of each byte."""
+    return _adjust("adjust_gamma", img, _c.OP_GAMMA, [gamma, gain], kernels)
+
+
+def adjust_sharpness(img: Array, sharpness_factor: float, *, kernels: str = "auto") -> Array:
+    """Move from the smoothed image by a factor: 0 blurs, 1 changes nothing, 2 sharpens."""
+    return _adjust("adjust_sharpness", img, _c.OP_SHARPNESS, [sharpness_factor], kernels)
+
+
+def invert(img: Array, *, kernels: str = "auto") -> Array:
+    """Replace each byte x by 255 - x."""
+    return _adjust("invert", img, _c.OP_INVERT, (), kernels)
+
+
+def posterize(img: Array, bits: int, *, kernels: str = "auto") -> Array:
+    """Keep the upper bits of each byte, 0 to 8."""
+    return _adjust("posterize", img, _c.OP_POSTERIZE, [bits], kernels)
+
+
+def solarize(img: Array, threshold: float, *, kernels: str = "auto") -> Array:
+    """Invert the bytes that are not below the threshold, 0 to 256."""
+    return _adjust("solarize", img, _c.OP_SOLARIZE, [threshold], kernels)
+
+
+def solarize_add(img: Array, addition: int, threshold: int = 128, *, kernels: str = "auto") -> Array:
+    """Add to the bytes that are below the threshold, and clip: timm's SolarizeAdd."""
+    return _adjust("solarize_add", img, _c.OP_SOLARIZE_ADD, [addition, threshold], kernels)
+
+
+def autocontrast(img: Array, *, kernels: str = "auto") -> Array:
+    """Stretch each channel to 0 to 255."""
+    return _adjust("autocontrast", img, _c.OP_AUTOCONTRAST, (), kernels)
+
+
+def equalize(img: Array, *, kernels: str = "auto") -> Array:
+    """Make the levels of each channel equally frequent."""
+    return _adjust("equalize", img, _c.OP_EQUALIZE, (), kernels)
+
+
+def permute_channels(img: Array, permutation: Sequence[int], *, kernels: str = "auto") -> Array:
+    """Reorder the three channels: channel i of the result is channel permutation[i] of img."""
+    if len(permutation) != 3 or shape_of("permute_channels.img", img.shape).channels != 3:
+        raise ValueError(f"permute_channels: permutation is {permutation!r}, the image's shape {img.shape}; must be "
+                         "three numbers, and an image of three channels")
+    return _adjust("permute_channels", img, _c.OP_PERMUTE_CHANNELS, permutation, kernels)

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of operations, as they are given to outputs, to operations that have others, and to draw."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+from .elsewhere import ADVICE
+from .hints import hint
+from .ops import Op
+
+__all__ = ["operations"]
+
+
+def _not_an_op(what: str, value: Any) -> TypeError:
+    if isinstance(value, type) and issubclass(value, Op):
+        return TypeError(f"{what}: value is the class {value.__name__}; must be an operation (write "
+                         f"{value.__name__}(...))")
+    name = value if isinstance(value, str) else type(value).__name__
+    known = [op.__name__ for op in Op.__subclasses__()]
+    written = {op: f"write penstock.{op}(...)" for op in (*known, "RandomHorizontalFlip")}
+    instead = hint(name, known, {**ADVICE, **written}) or ": " + ", ".join(known)
+    return TypeError(f"{what}: value is {value!r}; must be an operation of penstock{instead}")
+
+
+def operations(what: str, given: Any) -> tuple[Op, ...]:
+    """Return the operations of a list or of a single one. what: the argument as users know it: "image.ops"."""
+    if isinstance(given, (Op, str, bytes)) or not isinstance(given, Iterable):
+        given = (given,)
+    if isinstance(given, (Mapping, Set)):
+        raise TypeError(f"{what}: value is {given!r}; must be a list of operations, in their order")
+    found = tuple(given)
+    for op in found:
+        if not isinstance(op, Op):
+            raise _not_an_op(what, op)
+    return found

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that change colours at random: torchvision's of PIL images, with Pillow's pixels."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from . import _c
+from .arguments import MOST_FACTOR, number, pair, probability, whole
+from .elsewhere import OP_KEYWORDS
+from .hints import explains
+from .ops import Op
+from .ops_random import apply_randomly, parent
+
+__all__ = ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomEqualize", "RandomGrayscale",
+           "RandomInvert", "RandomPosterize", "RandomSolarize"]
+
+Range = Union[float, Sequence[float]]
+ONE = (1.0, 1.0)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _factors(what: str, value: Any) -> tuple[float, float]:
+    """Return the range of a factor: of x, max(0, 1 - x) to 1 + x."""
+    if _is_pair(value):
+        return pair(what, value, 0, MOST_FACTOR)
+    reach = number(what, value, 0, MOST_FACTOR - 1)
+    return max(0.0, 1.0 - reach), 1.0 + reach
+
+
+def _hues(what: str, value: Any) -> tuple[float, float]:
+    """Return the range of a part of a turn: of x, -x to x."""
+    if _is_pair(value):
+        return pair(what, value, -0.5, 0.5)
+    reach = number(what, value, 0, 0.5)
+    return -reach, reach
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class ColorJitter(Op):
+    """Adjust brightness, contrast, saturation and hue by random factors, in a random order.
+
+    brightness, contrast, saturation: x for factors from max(0, 1 - x) to 1 + x, or (least, greatest). hue: x for
+    -x to x, of a turn of the colour wheel, at most 0.5; or (least, greatest). 0 leaves an adjustment out.
+    """
+
+    brightness: Range = 0
+    contrast: Range = 0
+    saturation: Range = 0
+    hue: Range = 0
+
+    def __post_init__(self) -> None:
+        for name in ("brightness", "contrast", "saturation"):
+            object.__setattr__(self, name, _factors(f"ColorJitter.{name}", getattr(self, name)))
+        object.__setattr__(self, "hue", _hues("ColorJitter.hue", self.hue))
+
+    def to_c(self) -> _c.Op:
+        op = _c.Op(kind=_c.OP_COLOR_JITTER)
+        ranges = (self.brightness, self.contrast, self.saturation, self.hue)
+        op.params[:8] = [bound for found in ranges if isinstance(found, tuple) for bound in found]
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomGrayscale(Op):
+    """Make all three channels the luma of the pixel, with probability p. Images have three channels."""
+
+    p: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", probability("RandomGrayscale.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        return parent(_c.OP_RANDOM_APPLY, [_c.lib.pstk_grayscale(3)], [self.p])
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomInvert(Op):
+    """Replace each byte x by 255 - x, with probability p."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", probability("RandomInvert.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        return apply_randomly(_c.OP_INVERT, 0, self.p)
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomPosterize(Op):
+    """Keep the upper `bits` of each byte, 0 to 8, with probability p."""
+
+    bits: int
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", whole("RandomPosterize.bits", self.bits, 0, 8))
+        object.__setattr__(self, "p", probability("RandomPosterize.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        return apply_randomly(_c.OP_POSTERIZE, self.bits, self.p)
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomSolarize(Op):
+    """Invert the bytes that are not below `threshold`, 0 to 256, with probability p."""
+
+    threshold: float
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "threshold", number("RandomSolarize.threshold", self.threshold, 0, 256))
+        object.__setattr__(self, "p", probability("RandomSolarize.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        return apply_randomly(_c.OP_SOLARIZE, self.threshold, self.p)
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomAdjustSharpness(Op):
+    """Adjust the sharpness by a factor, with probability p: 0 blurs, 1 changes nothing, 2 sharpens."""
+
+    sharpness_factor: float
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        factor = number("RandomAdjustSharpness.sharpness_factor", self.sharpness_factor, 0, MOST_FACTOR)
+        object.__setattr__(self, "sharpness_factor", factor)
+        object.__setattr__(self, "p", probability("RandomAdjustSharpness.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        return apply_randomly(_c.OP_SHARPNESS, self.sharpness_factor, self.p)
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomAutocontrast(Op):
+    """Stretch each channel to 0 to 255, with probability p."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", probability("RandomAutocontrast.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        return apply_randomly(_c.OP_AUTOCONTRAST, 0, self.p)
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomEqualize(Op):
+    """Make the levels of each channel equally frequent, with probability p."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", probability("RandomEqualize.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        return apply_randomly(_c.OP_EQUALIZE, 0, self.p)
