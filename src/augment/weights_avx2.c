@@ -104,6 +104,8 @@ INLINE __m256d is_reached(uint32_t kind, __m256d x)
 
 /* ---- the weights ----------------------------------------------------------------------------- */
 
+#define N_KEPT 16u /* values of the first taps are computed once, not once more for the weights */
+
 /* Mask the first n of four dwords. */
 INLINE __m128i mask4(uint32_t n)
 {
@@ -132,20 +134,24 @@ INLINE void weights(struct pstk__axis *a, const struct pstk__filter *f, uint32_t
         const __m128i lo = _mm256_cvttpd_epi32(_mm256_max_pd(from, _mm256_setzero_pd()));
         const __m128i hi = _mm256_cvttpd_epi32(_mm256_min_pd(to, _mm256_set1_pd(f->in)));
         const __m256d first = _mm256_cvtepi32_pd(lo), end = _mm256_cvtepi32_pd(hi);
-        __m256d sum = _mm256_setzero_pd(), n = _mm256_set1_pd(1.0);
+        __m256d sum = _mm256_setzero_pd(), n = _mm256_set1_pd(1.0), kept[N_KEPT];
         for (uint32_t k = 0; k < f->n_rows; k++) {
             const __m256d x = plus(first, k);
             const __m256d t = _mm256_mul_pd(plus(_mm256_sub_pd(x, center), 0.5), fs);
             const __m256d in = _mm256_cmp_pd(x, end, _CMP_LT_OQ);
             const __m256d some = _mm256_and_pd(in, is_reached(kind, t));
             n = _mm256_blendv_pd(n, _mm256_set1_pd(k + 1.0), some);
-            sum = _mm256_add_pd(sum, _mm256_and_pd(some, value(kind, t)));
+            const __m256d v = value(kind, t);
+            if (k < N_KEPT)
+                kept[k] = v;
+            sum = _mm256_add_pd(sum, _mm256_and_pd(some, v));
         }
         for (uint32_t k = 0; k < f->n_rows; k++) {
             const __m256d x = plus(first, k);
             const __m256d t = _mm256_mul_pd(plus(_mm256_sub_pd(x, center), 0.5), fs);
             const __m256d in = _mm256_cmp_pd(_mm256_set1_pd(k), n, _CMP_LT_OQ);
-            const __m256d w = fixed(_mm256_div_pd(value(kind, t), sum));
+            const __m256d v = k < N_KEPT ? kept[k] : value(kind, t);
+            const __m256d w = fixed(_mm256_div_pd(v, sum));
             _mm_maskstore_epi32(a->weights + (size_t)k * a->n_out + i, lanes,
                                 _mm256_cvttpd_epi32(_mm256_and_pd(in, w)));
         }
