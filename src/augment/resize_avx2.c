@@ -535,6 +535,8 @@ struct pairs {
     int32_t low[2], high[2]; /* weights */
 };
 
+/* Of four taps the sums by low fit a dword for low < 2^15, too, which takes fewer steps to split
+ * off: this runs for each output row. */
 static struct pairs pairs_of(const struct pstk__column *column)
 {
     uint32_t w[6] = {0};
@@ -548,8 +550,9 @@ static struct pairs pairs_of(const struct pstk__column *column)
             w[2] = 0;
     }
     for (uint32_t k = 0; k < 2; k++) {
-        pairs.low[k] = low_pair(w[2 * k], w[2 * k + 1]);
-        pairs.high[k] = high_pair(w[2 * k], w[2 * k + 1]);
+        const uint32_t w0 = w[2 * k], w1 = w[2 * k + 1], low = (1u << LOW_BITS) - 1;
+        pairs.low[k] = (int32_t)((w0 & low) | (w1 & low) << 16);
+        pairs.high[k] = (int32_t)((w0 >> LOW_BITS & 0xffff) | w1 >> LOW_BITS << 16);
     }
     return pairs;
 }
