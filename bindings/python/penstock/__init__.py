@@ -20,7 +20,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import ops, ops_colour, ops_random
+from . import ops, ops_colour, ops_policy, ops_random, ops_warp
 from ._library import MissingLibraryError
 from ._version import __version__
 from .batch import Batch, BatchInfo, Crop, TupleBatch
@@ -30,7 +30,9 @@ from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, D
 from .loader import Loader
 from .ops import *  # noqa: F403
 from .ops_colour import *  # noqa: F403
+from .ops_policy import *  # noqa: F403
 from .ops_random import *  # noqa: F403
+from .ops_warp import *  # noqa: F403
 from .outputs import Output, image, ragged, scalar, tensor
 from .ranks import Ranks
 from .stats import Stats
@@ -70,7 +72,7 @@ __all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "C
            "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "draw", "functional",
            "get_include", "get_library", "image", "merge", "pack", "ragged", "record_stream", "remove_column",
            "scalar", "show", "tensor"]
-__all__ += ops.__all__ + ops_colour.__all__ + ops_random.__all__
+__all__ += ops.__all__ + ops_colour.__all__ + ops_policy.__all__ + ops_random.__all__ + ops_warp.__all__
 
 
 def _missing(name: str, asked_by: str | None) -> Exception:

@@ -11,6 +11,7 @@ from . import _c, errors, functional
 from .arguments import whole
 from .op_lists import operations
 from .ops import Op
+from .ops_warp import FILTERS as WARP_FILTERS
 
 if TYPE_CHECKING:
     from .functional import Array
@@ -52,6 +53,12 @@ def _whole(n: int) -> Callable[[_c.Op], tuple[int, ...]]:
     return lambda op: tuple(int(value) for value in op.params[:n])
 
 
+def _warped(op: _c.Op) -> tuple[str, tuple[int, ...]]:
+    """Return the filter and the fill of a warp."""
+    names = {code: name for name, code in WARP_FILTERS.items()}
+    return names.get(op.filter, "nearest"), tuple(op.fill)
+
+
 # By kind: the function, and its arguments after the image.
 _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_RESIZE: ("resize", lambda op: (_size(op),)),
@@ -73,6 +80,11 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_AUTOCONTRAST: ("autocontrast", _numbers(0)),
     _c.OP_EQUALIZE: ("equalize", _numbers(0)),
     _c.OP_PERMUTE_CHANNELS: ("permute_channels", lambda op: (_whole(3)(op),)),
+    _c.OP_AFFINE: ("transform", lambda op: (_numbers(6)(op), *_warped(op))),
+    _c.OP_PERSPECTIVE: ("transform", lambda op: (_numbers(8)(op), *_warped(op))),
+    _c.OP_ROTATE: ("rotate", lambda op: (op.params[0], _warped(op)[0], bool(op.params[1]), None, _warped(op)[1])),
+    _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params[2:4]))),
+    _c.OP_BOX_BLUR: ("box_blur", _numbers(1)),
 }
 
 

@@ -8,22 +8,24 @@ those that a loader makes. `kernels`: "auto", "c", "avx2" or "avx512"; all give 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from ctypes import byref
+from ctypes import byref, c_double
 from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from . import _c, errors
 from ._optional import needed
-from .arguments import whole
+from .arguments import number, whole
 from .hints import near_or_all
 from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
+from .ops_warp import Fill, fill_of, kernel_of, warp, warp_filter
 
 if TYPE_CHECKING:
     import numpy
     Array = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-           "adjust_sharpness", "autocontrast", "center_crop", "equalize", "hflip", "invert", "permute_channels",
-           "posterize", "resize", "resized_crop", "rgb_to_grayscale", "solarize", "solarize_add"]
+           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "equalize", "gaussian_blur", "hflip",
+           "invert", "permute_channels", "perspective", "posterize", "resize", "resized_crop", "rgb_to_grayscale",
+           "rotate", "solarize", "solarize_add", "transform"]
 
 MOST_SIDE = 65535  # pixels
 
@@ -95,6 +97,13 @@ def _adjust(name: str, img: Any, kind: int, params: Sequence[Any], kernels: str)
     return _apply(name, img, op, kernels)
 
 
+def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: Any, fill: Fill, kernels: str) -> Array:
+    """Apply a warp."""
+    numbers = [number(name, value, -1e9, 1e9) for value in params]
+    op = warp(kind, numbers, warp_filter(f"{name}.interpolation", interpolation), fill_of(f"{name}.fill", fill))
+    return _apply(name, img, op, kernels)
+
+
 # ---- geometry ----------------------------------------------------------------------------------------------
 
 
@@ -121,6 +130,70 @@ def center_crop(img: Array, output_size: Size, *, kernels: str = "auto") -> Arra
 def hflip(img: Array, *, kernels: str = "auto") -> Array:
     """Left and right change places."""
     return _adjust("hflip", img, _c.OP_FLIP_HORIZONTAL, (), kernels)
+
+
+# ---- warps and blurs ---------------------------------------------------------------------------------------
+
+
+def rotate(img: Array, angle: float, interpolation: Any = "nearest", expand: bool = False,
+           center: Sequence[float] | None = None, fill: Fill = None, *, kernels: str = "auto") -> Array:
+    """Rotate by degrees counter-clockwise about center (x, y), None: the middle. expand: grow the image to hold all
+    of it. interpolation: "nearest", "bilinear" or "bicubic"."""
+    place = (0.0, 0.0, 0.0) if center is None else (1.0, float(center[0]), float(center[1]))
+    return _warp("rotate", img, _c.OP_ROTATE, (angle, float(bool(expand)), *place), interpolation, fill, kernels)
+
+
+def affine(img: Array, angle: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
+           interpolation: Any = "nearest", fill: Fill = None, center: Sequence[float] | None = None, *,
+           kernels: str = "auto") -> Array:
+    """Rotate clockwise, move by pixels (x, y), scale, and shear by degrees along x, or (x, y), about center (x, y),
+    None: half the width, half the height."""
+    shape = shape_of("affine.img", img.shape)
+    pairs = [c_double * 2 for _ in range(3)]
+    sheared = tuple(shear) if isinstance(shear, Sequence) else (shear, 0.0)
+    about = (shape.width * 0.5, shape.height * 0.5) if center is None else center
+    matrix = (c_double * 6)()
+    values = [kind(*map(float, given)) for kind, given in zip(pairs, (translate, (*sheared, 0.0)[:2], about))]
+    if _c.lib.pstk_affine_matrix(matrix, float(angle), values[0], float(scale), values[1], values[2]) < 0:
+        raise ValueError(f"affine: angle is {angle!r}, scale {scale!r}, shear {shear!r}; angles must be below 3600 "
+                         "degrees, and the scale above 0")
+    return _warp("affine", img, _c.OP_AFFINE, tuple(matrix), interpolation, fill, kernels)
+
+
+def perspective(img: Array, startpoints: Sequence[Sequence[float]], endpoints: Sequence[Sequence[float]],
+                interpolation: Any = "bilinear", fill: Fill = None, *, kernels: str = "auto") -> Array:
+    """Move the corners startpoints of the image to endpoints: four times (x, y), from the top left on, clockwise."""
+    matrix, corners = (c_double * 8)(), [(c_double * 8)(*(float(v) for point in points for v in point))
+                                         for points in (startpoints, endpoints)]
+    if _c.lib.pstk_perspective_matrix(matrix, *corners) < 0:
+        raise ValueError(f"perspective: endpoints are {endpoints!r}; no three corners may be on one line")
+    return _warp("perspective", img, _c.OP_PERSPECTIVE, tuple(matrix), interpolation, fill, kernels)
+
+
+def transform(img: Array, matrix: Sequence[float], interpolation: Any = "nearest", fill: Fill = None, *,
+              kernels: str = "auto") -> Array:
+    """Move pixels as Pillow's Image.transform of the same size: (x, y) comes from (a x + b y + c, d x + e y + f) of a
+    matrix of six numbers, both divided by g x + h y + 1 of one of eight. Random affine operations draw it."""
+    if len(matrix) not in (6, 8):
+        raise ValueError(f"transform.matrix: value is {matrix!r}; must be six numbers (affine) or eight (perspective)")
+    kind = _c.OP_AFFINE if len(matrix) == 6 else _c.OP_PERSPECTIVE
+    return _warp("transform", img, kind, matrix, interpolation, fill, kernels)
+
+
+def gaussian_blur(img: Array, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None, *,
+                  kernels: str = "auto") -> Array:
+    """Blur by a kernel of an odd number of pixels, or (width, height). sigma: pixels, or (x, y); None is
+    0.3 * ((size - 1) / 2 - 1) + 0.8, as in torchvision. A few bytes of a million differ from torchvision's by 1."""
+    sizes = kernel_of("gaussian_blur.kernel_size", kernel_size)
+    if sigma is None:
+        sigma = [size * 0.15 + 0.35 for size in sizes]
+    sigmas = sigma if isinstance(sigma, Sequence) else (sigma, sigma)
+    return _adjust("gaussian_blur", img, _c.OP_GAUSSIAN_BLUR, (*sizes, *(tuple(sigmas) * 2)[:2]), kernels)
+
+
+def box_blur(img: Array, radius: float, *, kernels: str = "auto") -> Array:
+    """Blur as Pillow's ImageFilter.GaussianBlur(radius): three boxes along each axis."""
+    return _adjust("box_blur", img, _c.OP_BOX_BLUR, (radius, radius), kernels)
 
 
 # ---- colours -----------------------------------------------------------------------------------------------

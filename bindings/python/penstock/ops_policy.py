@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's policies: operations drawn from a set, with magnitudes from tables. The pixels are those that
+torchvision gives for PIL images."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from . import _c
+from .arguments import whole
+from .elsewhere import OP_KEYWORDS
+from .hints import explains, near_or_all
+from .ops import Op
+from .ops_warp import Fill, check_warp, warp
+
+__all__ = ["AutoAugment", "RandAugment", "TrivialAugmentWide"]
+
+MOST_OPS = 32
+MOST_BINS = 256
+POLICIES = {"imagenet": _c.AUTO_AUGMENT_IMAGENET, "cifar10": _c.AUTO_AUGMENT_CIFAR10, "svhn": _c.AUTO_AUGMENT_SVHN}
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class TrivialAugmentWide(Op):
+    """Apply one of 14 operations with a random magnitude. num_magnitude_bins: magnitudes to draw from.
+    interpolation: "nearest", "bilinear" or "bicubic", of operations that move pixels. fill: what pixels from outside
+    become; None is 0."""
+
+    num_magnitude_bins: int = 31
+    interpolation: Any = "nearest"
+    fill: Fill = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_magnitude_bins",
+                           whole("TrivialAugmentWide.num_magnitude_bins", self.num_magnitude_bins, 2, MOST_BINS))
+        check_warp(self)
+
+    def to_c(self) -> _c.Op:
+        return warp(_c.OP_TRIVIAL_AUGMENT_WIDE, [self.num_magnitude_bins],
+                    self.interpolation, self.fill)  # type: ignore[arg-type]
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandAugment(Op):
+    """Apply num_ops of the operations of TrivialAugmentWide, all with one magnitude: a bin, from 0, of
+    num_magnitude_bins. torchvision's default, 9 of 31, is 0.3 of the greatest; timm's m9 is 0.9 of its own.
+    interpolation, fill: as those of TrivialAugmentWide."""
+
+    num_ops: int = 2
+    magnitude: int = 9
+    num_magnitude_bins: int = 31
+    interpolation: Any = "nearest"
+    fill: Fill = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_ops", whole("RandAugment.num_ops", self.num_ops, 1, MOST_OPS))
+        bins = whole("RandAugment.num_magnitude_bins", self.num_magnitude_bins, 2, MOST_BINS)
+        object.__setattr__(self, "num_magnitude_bins", bins)
+        object.__setattr__(self, "magnitude", whole("RandAugment.magnitude", self.magnitude, 0, bins - 1))
+        check_warp(self)
+
+    def to_c(self) -> _c.Op:
+        return warp(_c.OP_RAND_AUGMENT, [self.num_ops, self.magnitude, self.num_magnitude_bins],
+                    self.interpolation, self.fill)  # type: ignore[arg-type]
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class AutoAugment(Op):
+    """Apply one of 25 pairs of operations that were learned on a data set. policy: "imagenet", "cifar10" or "svhn",
+    or torchvision's AutoAugmentPolicy. interpolation, fill: as those of TrivialAugmentWide."""
+
+    policy: Any = "imagenet"
+    interpolation: Any = "nearest"
+    fill: Fill = None
+
+    def __post_init__(self) -> None:
+        name = getattr(self.policy, "value", self.policy)
+        if not isinstance(name, str) or name not in POLICIES:
+            raise ValueError(f"AutoAugment.policy: value is {self.policy!r}; must be imagenet, cifar10 or svhn"
+                             + (near_or_all(name, POLICIES) if isinstance(name, str) else ""))
+        object.__setattr__(self, "policy", name)
+        check_warp(self)
+
+    def to_c(self) -> _c.Op:
+        return warp(_c.OP_AUTO_AUGMENT, [POLICIES[self.policy]],
+                    self.interpolation, self.fill)  # type: ignore[arg-type]
