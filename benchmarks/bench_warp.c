@@ -75,7 +75,7 @@ static void copy(const struct bench *b, uint32_t what)
     else if (what == TURN_90 || what == TURN_180)
         pstk__copy_turn(b->warp, &b->out, &b->in, what == TURN_90 ? PSTK__TURN_90 : PSTK__TURN_180);
     else if (what == PAD_REFLECT)
-        pstk__copy_pad(&b->out, &b->small, 4, 4, PSTK__PAD_REFLECT, fill);
+        pstk__copy_pad(&b->out, &b->small, 4, 4, PSTK_PAD_REFLECT, fill);
     else
         pstk__copy_crop(&b->out, &b->in, -4, -4, fill);
 }

@@ -44,6 +44,11 @@ enum pstk_op_kind {
     PSTK_OP_RANDOM_CHOICE = 10,
     /* all children, in a random order */
     PSTK_OP_RANDOM_ORDER = 11,
+    /* top and bottom change places. Probability, 0 to 1 */
+    PSTK_OP_RANDOM_VERTICAL_FLIP = 12,
+    /* a random part of width x height. First it is padded: left, top, right, bottom, pixels; 1 to
+     * pad what is smaller than the part; enum pstk_pad */
+    PSTK_OP_RANDOM_CROP = 13,
     /* a rotation about the middle. Least and greatest angle, degrees counter-clockwise */
     PSTK_OP_RANDOM_ROTATION = 14,
     /* least and greatest angle; greatest translation of x and of y, parts of the side; least and
@@ -68,6 +73,13 @@ enum pstk_op_kind {
     PSTK_OP_RESIZED_CROP = 32,
     /* left and right change places */
     PSTK_OP_FLIP_HORIZONTAL = 33,
+    /* top and bottom change places */
+    PSTK_OP_FLIP_VERTICAL = 34,
+    /* the part of width x height, with fill outside of the image. Top and left, whole numbers, -1e6
+     * to 1e6 */
+    PSTK_OP_CROP = 35,
+    /* Left, top, right, bottom, pixels; enum pstk_pad */
+    PSTK_OP_PAD = 36,
     /* Image.rotate. Angle, degrees counter-clockwise; 1 to expand the image; 1 if a centre follows;
      * x and y of the centre, pixels */
     PSTK_OP_ROTATE = 37,
@@ -113,6 +125,18 @@ enum pstk_auto_augment {
     PSTK_AUTO_AUGMENT_IMAGENET = 0,
     PSTK_AUTO_AUGMENT_CIFAR10 = 1,
     PSTK_AUTO_AUGMENT_SVHN = 2,
+};
+
+/* What lies outside of an image that is padded: as torchvision's functional.pad of a PIL image. */
+enum pstk_pad {
+    /* the fill */
+    PSTK_PAD_CONSTANT = 0,
+    /* the nearest pixel */
+    PSTK_PAD_EDGE = 1,
+    /* mirrored, the edge once */
+    PSTK_PAD_REFLECT = 2,
+    /* mirrored, the edge twice */
+    PSTK_PAD_SYMMETRIC = 3,
 };
 
 /* How a resize weighs the pixels around a place: the filters of Pillow's Image.resize, all with
@@ -186,10 +210,24 @@ PSTK_API struct pstk_op pstk_resize_shorter_max(uint32_t side, uint32_t longest)
 /* Crop the centre: torchvision.transforms.CenterCrop((height, width)). A smaller image is padded
  * with 0. */
 PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);
+/* Crop a random part: torchvision.transforms.RandomCrop((height, width), padding). padding: pixels
+ * on all sides; for other paddings set params and fill. A sample whose image is smaller than the
+ * crop is an error, as in torchvision, unless params[4] is 1: pad_if_needed. */
+PSTK_API struct pstk_op pstk_random_crop(uint32_t height, uint32_t width, uint32_t padding);
 /* Flip horizontally with this probability. */
 PSTK_API struct pstk_op pstk_random_flip(double probability);
+/* Flip vertically with this probability. */
+PSTK_API struct pstk_op pstk_random_vertical_flip(double probability);
 /* Flip horizontally, always. */
 PSTK_API struct pstk_op pstk_flip_horizontal(void);
+/* Flip vertically, always. */
+PSTK_API struct pstk_op pstk_flip_vertical(void);
+/* Crop the part of height x width at (top, left): torchvision.transforms.functional.crop. Set
+ * `fill` for what lies outside of the image; torchvision's is 0. */
+PSTK_API struct pstk_op pstk_crop(int32_t top, int32_t left, uint32_t height, uint32_t width);
+/* Pad: torchvision.transforms.functional.pad. `mode`: enum pstk_pad. Set `fill` for CONSTANT. */
+PSTK_API struct pstk_op pstk_pad(uint32_t left, uint32_t top, uint32_t right, uint32_t bottom,
+                                 uint32_t mode);
 /* Cut out the part of height x width at (top, left), whole pixels, and resize it:
  * torchvision.transforms.functional.resized_crop. It is drawn by random resized crops; a list does
  * not have it. */

@@ -464,7 +464,8 @@ struct pstk_crop {
     uint32_t image_height, image_width;
     /* 1: flipped horizontally */
     uint32_t flip;
-    uint32_t reserved;
+    /* 1: flipped vertically */
+    uint32_t flip_vertical;
 };
 
 /*

@@ -52,16 +52,16 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
                                          .epoch = draw->epoch,
                                          .sample_id = draw->sample_id,
                                          .group = draw->random_group};
-    struct pstk__drawing drawing = {.view = view_of(shape)};
+    struct pstk__drawing drawing = {.view = view_of(shape), .err = err};
     drawing.ops = calloc(pstk__ops_most(ops, n_ops) + 1, sizeof *drawing.ops);
     if (!drawing.ops)
         return FAIL(PSTK_ENOMEM, "ops: out of memory");
-    pstk__ops_draw(&drawing, ops, 0, n_ops, key);
+    rc = pstk__ops_draw(&drawing, ops, 0, n_ops, key);
     const uint32_t n = drawing.n < capacity ? drawing.n : capacity;
     if (n > 0)
         memcpy(drawn, drawing.ops, n * sizeof *drawn);
     free(drawing.ops);
-    return (int)drawing.n;
+    return rc < 0 ? rc : (int)drawing.n;
 }
 
 /* ---- apply ----------------------------------------------------------------------------------- */

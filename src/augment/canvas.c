@@ -127,6 +127,11 @@ struct pstk__canvas_bounds pstk__canvas_bounds_of(const struct pstk_op *ops, uin
         if (entry->scratch)
             bounds.scratch =
                 max_u64(bounds.scratch, entry->scratch(&ops[i], &largest, view.channels));
+        if (entry->between) {
+            struct pstk__largest between = largest;
+            entry->between(&ops[i], &between);
+            bounds.room = max_u64(bounds.room, pstk__picture_room(between.n_pixels, view.channels));
+        }
         view = pstk__op_view(&ops[i], &view);
         largest = pstk__op_largest(&ops[i], &view, largest);
         bounds.room = max_u64(bounds.room, pstk__picture_room(largest.n_pixels, view.channels));

@@ -35,15 +35,16 @@ void pstk__drawing_add_resize(const struct pstk_op *op, struct pstk__random *r,
     pstk__drawing_add(drawing, &drawn);
 }
 
-void pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
-                    uint32_t end, struct pstk__random_key key)
+int pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
+                   uint32_t end, struct pstk__random_key key)
 {
-    for (uint32_t i = begin; i < end; i++) {
+    for (uint32_t i = begin; i < end && drawing->rc == 0; i++) {
         struct pstk__random r;
         key.op = i;
         pstk__random_init(&r, &key);
         pstk__drawing_add_drawn(drawing, &ops[i], &r);
     }
+    return drawing->rc;
 }
 
 void pstk__geometry_fold(struct pstk__geometry *g, const struct pstk_op *ops, uint32_t n)

@@ -13,14 +13,17 @@ struct pstk__drawing {
     struct pstk_op *ops; /* borrowed: room for pstk__ops_most; children and flags are 0 */
     uint32_t n;
     struct pstk__view view; /* of the sample, after these ops; its size is never 0 */
+    int rc;                 /* EINVAL: an op cannot be drawn for this image; else 0 */
+    struct pstk_error *err; /* borrowed, or NULL: says which */
 };
 
 /* Return the most fixed ops that n ops draw for one sample. */
 uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n);
 /* Draw for ops [begin, end) of a list, and append. drawing->view is that after op begin - 1. key.op
- * is set to the index of each op. */
-void pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
-                    uint32_t end, struct pstk__random_key key);
+ * is set to the index of each op. 0, or EINVAL: an op cannot be drawn for this image; drawing->err
+ * says which. */
+int pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
+                   uint32_t end, struct pstk__random_key key);
 /* Append a fixed op: called by the entries' draw. */
 void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op);
 /* Append what an op draws from r, or the op itself if it is fixed. */

@@ -23,9 +23,9 @@ void pstk__geometry_resize(struct pstk__geometry *g, uint32_t width, uint32_t he
 void pstk__geometry_crop(struct pstk__geometry *g, int64_t left, int64_t top, uint32_t width,
                          uint32_t height)
 {
-    /* In a mirrored view the offset counts from the right. */
+    /* In a mirrored view the offset counts from the right, or from the bottom. */
     g->window_left += g->flip ? (int64_t)g->window_width - width - left : left;
-    g->window_top += top;
+    g->window_top += g->flip_vertical ? (int64_t)g->window_height - height - top : top;
     g->window_width = width;
     g->window_height = height;
 }

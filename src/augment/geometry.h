@@ -7,8 +7,8 @@
 
 /*
  * The geometry of a sample. The source box is resized to out_width x out_height. The window of the
- * result is kept; pixels of a window that reaches outside are 0. `flip` mirrors them. Coordinates
- * refer to the image after EXIF orientation.
+ * result is kept; pixels of a window that reaches outside are 0. The flips mirror them.
+ * Coordinates refer to the image after EXIF orientation.
  */
 struct pstk__geometry {
     uint32_t image_width, image_height;
@@ -18,7 +18,7 @@ struct pstk__geometry {
     uint32_t window_width, window_height;
     uint32_t filter;  /* enum pstk_filter of the resize; not RANDOM */
     uint32_t resized; /* 1: a resizing op was applied */
-    uint32_t flip;
+    uint32_t flip, flip_vertical;
 };
 
 /* Begin with the whole image, unchanged. */

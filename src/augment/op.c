@@ -11,9 +11,14 @@
     X(resize)                                                                                      \
     X(resize_shorter)                                                                              \
     X(center_crop)                                                                                 \
+    X(random_crop)                                                                                 \
     X(random_flip)                                                                                 \
+    X(random_vertical_flip)                                                                        \
+    X(crop)                                                                                        \
+    X(pad)                                                                                         \
     X(resized_crop)                                                                                \
     X(flip_horizontal)                                                                             \
+    X(flip_vertical)                                                                               \
     X(grayscale)                                                                                   \
     X(brightness)                                                                                  \
     X(contrast)                                                                                    \
@@ -125,6 +130,8 @@ static int is_prefix(const struct pstk_op *op, const struct pstk__view *view)
     const int uncovers =
         view->effects & PSTK__CROPS && (after.width > view->width || after.height > view->height);
     if (entry->effects & (PSTK__PICTURES | PSTK__FINISHES))
+        return 0;
+    if (entry->needs_picture && entry->needs_picture(op, view))
         return 0;
     if (entry->effects & PSTK__RESIZES)
         return !(view->effects & (PSTK__RESIZES | PSTK__CROPS | PSTK__FLIPS));

@@ -26,7 +26,7 @@ struct pstk__drawing;
 enum pstk__effect {
     PSTK__RESIZES = 1,      /* chooses a source box and the size after the resize */
     PSTK__CROPS = 2,        /* moves or cuts the window */
-    PSTK__FLIPS = 4,        /* mirrors left and right */
+    PSTK__FLIPS = 4,        /* mirrors left and right, or top and bottom */
     PSTK__COLOURS = 8,      /* changes pixels one by one, or their channels; black stays black */
     PSTK__FINISHES = 16,    /* is folded into the output's table; must be the last op */
     PSTK__PICTURES = 32,    /* needs a whole picture: it and all later ops are not in the prefix */
@@ -78,12 +78,18 @@ struct pstk__op_entry {
     void (*size)(const struct pstk_op *op, struct pstk__view *v);
     /* Set the most that the op makes of a picture. NULL: the view's size, if it is known. */
     void (*largest)(const struct pstk_op *op, struct pstk__largest *e);
+    /* Random ops that draw several changes of the size: set the most that a picture has between
+     * them. NULL: no more than before or after. */
+    void (*between)(const struct pstk_op *op, struct pstk__largest *e);
     /* Return the channels that the op makes of `channels`, or EINVAL if it does not take that
      * number. NULL: it keeps them. */
     int (*channels)(const struct pstk_op *op, uint32_t channels, struct pstk_error *err);
 
     /* In the prefix. */
 
+    /* CROPS: whether the op needs a whole picture, when `view` is the view before it: it pads with
+     * other than black, or may show what an earlier crop removed. NULL: by its size alone. */
+    int (*needs_picture)(const struct pstk_op *op, const struct pstk__view *view);
     /* Fixed ops that RESIZE, CROP, FLIP: change the geometry. */
     void (*fold)(const struct pstk_op *op, struct pstk__geometry *g);
     /* RESIZES: set the least size that the op resizes any image to, and its filters. */
@@ -141,6 +147,10 @@ int pstk__op_check_unused(const struct pstk_op *op, uint32_t n_used, struct pstk
 /* Check that members outside of `uses` are 0. pstk__ops_check calls it after the entry's own
  * check. */
 int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_error *err);
+/* Whether the fill is not black. */
+int pstk__op_has_fill(const struct pstk_op *op);
+/* Check left, top, right and bottom of a padding, and its mode (op_pad.c). */
+int pstk__op_check_padding(const double padding[4], double mode, struct pstk_error *err);
 /* Check the filter of a warp, not RANDOM (op_warp.c). */
 int pstk__op_check_warp_filter(const struct pstk_op *op, struct pstk_error *err);
 /* Check an op without parameters: a pstk__op_entry.check. */
@@ -154,6 +164,9 @@ void pstk__op_bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds
 /* Return the scratch of a resize to op->height x op->width: a pstk__op_entry.scratch. */
 uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
                                  uint32_t channels);
+
+/* Add what a padding adds to width and height (op_pad.c). */
+void pstk__largest_pad(struct pstk__largest *largest, uint32_t width, uint32_t height);
 
 /* Draw a box from r as torchvision's RandomResizedCrop.get_params does
  * (op_random_resized_crop.c). */

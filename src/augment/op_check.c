@@ -59,6 +59,11 @@ int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_
     return 0;
 }
 
+int pstk__op_has_fill(const struct pstk_op *op)
+{
+    return op->fill[0] != 0 || op->fill[1] != 0 || op->fill[2] != 0 || op->fill[3] != 0;
+}
+
 int pstk__op_check_plain(const struct pstk_op *op, struct pstk_error *err)
 {
     const int rc = pstk__op_check_no_size(op, err);

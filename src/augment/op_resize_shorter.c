@@ -76,8 +76,10 @@ static uint32_t least_out(const struct pstk_op *op, uint32_t max_in, uint32_t ma
 {
     const uint32_t half = (uint32_t)op->params[0] / 2;
     const uint32_t least = half > 0 && half < op->width ? half : op->width;
+    if (half == 0 || max_side == 0) /* no limit, or no image */
+        return op->width;
     const uint64_t out = (uint64_t)max_in * least / max_side;
-    return half == 0 ? op->width : out < 1 ? 1 : (uint32_t)out;
+    return out < 1 ? 1 : (uint32_t)out;
 }
 
 static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)

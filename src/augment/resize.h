@@ -42,7 +42,7 @@ struct pstk__resize {
     uint32_t n_out;      /* output rows finished */
     struct pstk__finish finish;
     uint8_t *out;          /* first output row */
-    uint64_t out_stride;   /* bytes between output rows */
+    int64_t out_stride;    /* bytes from one output row to the next */
     uint8_t *row;          /* one u8 output row */
     void *across;          /* x as the kernels packed it */
     uint32_t n_ring;       /* slots kept; the taps of one output lie within so many */
@@ -65,7 +65,7 @@ struct pstk__resize_config {
     struct pstk__box window; /* of the output */
     struct pstk__finish finish;
     void *out;
-    uint64_t out_stride;
+    int64_t out_stride; /* bytes from one output row to the next; negative: upwards */
 };
 int pstk__resize_begin(struct pstk__resize *resize, struct pstk__arena *arena,
                        const struct pstk__pixel_kernels *kernels,

@@ -117,9 +117,9 @@ static struct side side_of(int64_t in, int64_t out, int64_t begin)
 static uint32_t source_of(const struct side *side, uint32_t output, uint32_t mode)
 {
     const int64_t i = (int64_t)output - side->pad, n = side->n;
-    if (mode == PSTK__PAD_EDGE || (mode == PSTK__PAD_REFLECT && n == 1))
+    if (mode == PSTK_PAD_EDGE || (mode == PSTK_PAD_REFLECT && n == 1))
         return side->from + (uint32_t)(i < 0 ? 0 : i < n ? i : n - 1);
-    const int64_t once = mode == PSTK__PAD_REFLECT, period = 2 * (n - once);
+    const int64_t once = mode == PSTK_PAD_REFLECT, period = 2 * (n - once);
     const int64_t place = (i % period + period) % period;
     return side->from + (uint32_t)(place < n ? place : 2 * n - 1 - once - place);
 }
@@ -152,13 +152,13 @@ void pstk__copy_pad(const struct pstk__picture *out, const struct pstk__picture 
     const struct side y = side_of(in->height, out->height, top);
     for (uint32_t row = 0; row < out->height; row++) {
         uint8_t *to = row_of(out, row);
-        if (mode == PSTK__PAD_CONSTANT && (row < y.pad || row - y.pad >= y.n || x.n == 0)) {
+        if (mode == PSTK_PAD_CONSTANT && (row < y.pad || row - y.pad >= y.n || x.n == 0)) {
             pstk__fill_pixels(to, out->width, fill, size);
             continue;
         }
         const uint8_t *from = row_of(in, source_of(&y, row, mode));
         memcpy(to + (size_t)x.pad * size, from + (size_t)x.from * size, (size_t)x.n * size);
-        if (mode == PSTK__PAD_CONSTANT)
+        if (mode == PSTK_PAD_CONSTANT)
             constant_row(to, fill, out->width, &x, size);
         else
             pad_row(to, from, out->width, &x, mode, size);
@@ -168,5 +168,5 @@ void pstk__copy_pad(const struct pstk__picture *out, const struct pstk__picture 
 void pstk__copy_crop(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
                      int32_t top, const uint8_t fill[4])
 {
-    pstk__copy_pad(out, in, -left, -top, PSTK__PAD_CONSTANT, fill);
+    pstk__copy_pad(out, in, -left, -top, PSTK_PAD_CONSTANT, fill);
 }

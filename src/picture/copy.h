@@ -8,6 +8,8 @@
 
 #include "picture/warp_kernels.h"
 
+#include <penstock/ops.h>
+
 /* Of the size of `in`. */
 void pstk__copy_flip_horizontal(const struct pstk__warp_kernels *kernels,
                                 const struct pstk__picture *out, const struct pstk__picture *in);
@@ -24,16 +26,10 @@ enum pstk__turn {
 void pstk__copy_turn(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
                      const struct pstk__picture *in, uint32_t turn);
 
-/* What is outside of the input: as torchvision's functional.pad of a PIL image. */
-enum pstk__pad {
-    PSTK__PAD_CONSTANT,  /* the fill */
-    PSTK__PAD_EDGE,      /* the nearest pixel */
-    PSTK__PAD_REFLECT,   /* mirrored, the edge once */
-    PSTK__PAD_SYMMETRIC, /* mirrored, the edge twice */
-};
-/* Copy the input to (left, top) of `out`, which may be negative, and pad what is left. As in
- * torchvision, what lies outside of `out` is cropped before the rest is mirrored; except with
- * PSTK__PAD_CONSTANT some of it must lie inside. */
+/* Copy the input to (left, top) of `out`, which may be negative, and pad what is left as
+ * torchvision's functional.pad of a PIL image. mode: enum pstk_pad. As in torchvision, what lies
+ * outside of `out` is cropped before the rest is mirrored; except with PSTK_PAD_CONSTANT some of it
+ * must lie inside. */
 void pstk__copy_pad(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
                     int32_t top, uint32_t mode, const uint8_t fill[4]);
 /* Copy the part of the input, of the size of `out`, that begins at (left, top); what is not in it

@@ -67,9 +67,12 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
                                .width = (int32_t)g->source.width,
                                .image_height = g->image_height,
                                .image_width = g->image_width,
-                               .flip = g->flip};
-    for (uint32_t k = 0; k < row->n_changes; k++)
+                               .flip = g->flip,
+                               .flip_vertical = g->flip_vertical};
+    for (uint32_t k = 0; k < row->n_changes; k++) {
         crop->flip ^= row->changes[k].kind == PSTK_OP_FLIP_HORIZONTAL;
+        crop->flip_vertical ^= row->changes[k].kind == PSTK_OP_FLIP_VERTICAL;
+    }
     if (g->resized)
         return;
     crop->top = (int32_t)g->window_top;
@@ -232,6 +235,22 @@ uint64_t pstk__image_turn_size(const struct pstk__image_bounds *bounds, uint32_t
            ALIGN((uint64_t)channels * bounds->max_side);
 }
 
+/* Where the pane's first row goes in an output or a picture, and how far it is to the next: rows of
+ * a vertical flip are written from the bottom upwards. */
+struct place {
+    uint64_t left, top; /* pixels */
+    int32_t down;       /* 1, or -1: upwards */
+};
+
+static struct place place_of(const struct shown *shown, uint32_t width, uint32_t height)
+{
+    const struct pane *pane = &shown->pane;
+    const struct pstk__geometry *g = &shown->geometry;
+    return (struct place){.left = g->flip ? width - pane->left - pane->inside.width : pane->left,
+                          .top = g->flip_vertical ? height - 1 - pane->top : pane->top,
+                          .down = g->flip_vertical ? -1 : 1};
+}
+
 /* The resize of the pane, to its place in the output. */
 static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_row *row,
                             const struct shown *shown)
@@ -239,8 +258,8 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
     const struct pstk__output *o = shown->o;
     const struct pstk__geometry *g = &shown->geometry;
     const struct pane *pane = &shown->pane;
+    const struct place place = place_of(shown, o->width, o->height);
     const uint64_t step = pixel_step(o);
-    const uint32_t left = g->flip ? o->width - pane->left - pane->inside.width : pane->left;
     const struct pstk__resize_config config = {
         .channels = o->passes[o->resize].in.channels,
         .filter = g->filter,
@@ -250,8 +269,8 @@ static int resize_to_output(struct pstk__image_rows *rows, struct pstk__image_ro
         .out_height = g->out_height,
         .window = pane->inside,
         .finish = finish_of(o, g->flip, pane->inside.width),
-        .out = shown->out + ((uint64_t)pane->top * o->width + left) * step,
-        .out_stride = o->width * step,
+        .out = shown->out + (place.top * o->width + place.left) * step,
+        .out_stride = place.down * (int64_t)(o->width * step),
     };
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
@@ -263,7 +282,8 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
     const struct pstk__picture *picture = &row->picture;
     const struct pstk__geometry *g = &shown->geometry;
     const struct pane *pane = &shown->pane;
-    const uint32_t left = g->flip ? picture->width - pane->left - pane->inside.width : pane->left;
+    const struct place place = place_of(shown, picture->width, picture->height);
+    const uint64_t stride = (uint64_t)picture->width * picture->channels;
     const struct pstk__resize_config config = {
         .channels = picture->channels,
         .filter = g->filter,
@@ -277,8 +297,8 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
                    .layout = PSTK_NHWC,
                    .flip = g->flip,
                    .width = pane->inside.width},
-        .out = picture->pixels + ((uint64_t)pane->top * picture->width + left) * picture->channels,
-        .out_stride = (uint64_t)picture->width * picture->channels,
+        .out = picture->pixels + place.top * stride + place.left * picture->channels,
+        .out_stride = place.down * (int64_t)stride,
     };
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
@@ -313,7 +333,8 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
 /* Draw the ops for the sample: those of the prefix become a geometry of an upright view of the
  * image; the others wait in `row`. */
 static int geometry_draw(struct pstk__image_rows *rows, struct pstk__image_row *row,
-                         const struct pstk__image_source *source, struct pstk__geometry *g)
+                         const struct pstk__image_source *source, struct pstk__geometry *g,
+                         struct pstk_error *err)
 {
     const struct pstk__output *o = row->output;
     const uint32_t width = row->turn.swap ? source->info->height : source->info->width;
@@ -321,18 +342,19 @@ static int geometry_draw(struct pstk__image_rows *rows, struct pstk__image_row *
     struct pstk__random_key key = *source->key;
     struct pstk__drawing drawing = {
         .ops = pstk__arena_get(rows->arena, o->most_ops * sizeof *drawing.ops),
-        .view = {.width = width, .height = height, .channels = o->settings.channels}};
+        .view = {.width = width, .height = height, .channels = o->settings.channels},
+        .err = err};
     if (!drawing.ops)
         return PSTK_ENOMEM;
     key.group = o->settings.random_group;
-    pstk__ops_draw(&drawing, o->ops, 0, o->n_prefix, key);
+    int rc = pstk__ops_draw(&drawing, o->ops, 0, o->n_prefix, key);
     pstk__geometry_init(g, width, height);
     pstk__geometry_fold(g, drawing.ops, drawing.n);
     row->changes = drawing.ops + drawing.n;
     row->n_changes = drawing.n;
-    pstk__ops_draw(&drawing, o->ops, o->n_prefix, o->settings.n_ops, key);
+    rc = pstk__ops_draw(&drawing, o->ops, o->n_prefix, o->settings.n_ops, key);
     row->n_changes = drawing.n - row->n_changes;
-    return 0;
+    return rc;
 }
 
 /* 1: the window shows more than the image has. */
@@ -384,7 +406,8 @@ static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
 }
 
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
-                         struct pstk__row *row, const struct pstk__image_source *source)
+                         struct pstk__row *row, const struct pstk__image_source *source,
+                         struct pstk_error *err)
 {
     struct pstk__image_row *j = &rows->rows[rows->n];
     *j = (struct pstk__image_row){
@@ -392,7 +415,7 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
         .out = row->data,
         .turn = turns[o->settings.exif_orientation ? source->info->orientation : 1]};
     struct shown shown = {.o = o, .out = row->data};
-    int rc = geometry_draw(rows, j, source, &shown.geometry);
+    int rc = geometry_draw(rows, j, source, &shown.geometry, err);
     if (rc < 0)
         return rc;
     if (row->crop)

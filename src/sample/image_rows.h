@@ -62,9 +62,11 @@ struct pstk__image_source {
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
                             struct pstk__arena *arena);
 /* Begin the row of an output: its crop and what lies outside of the image are written. ENOMEM: the
- * arena has no room; EFBIG: the picture that the output's ops change would be too large. */
+ * arena has no room; EFBIG: the picture that the output's ops change would be too large; EINVAL: an
+ * op cannot be drawn for this image, err says which. */
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
-                         struct pstk__row *row, const struct pstk__image_source *source);
+                         struct pstk__row *row, const struct pstk__image_source *source,
+                         struct pstk_error *err);
 /* The box to decode; not when n is 0. */
 const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows);
 /* Take the next rows of the box: a pstk__row_sink.rows, `user` is r. */

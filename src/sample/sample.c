@@ -343,7 +343,9 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__plan *p = work->s->plan;
     struct pstk__image_rows *images = &work->s->images;
     struct pstk__image_info info;
+    struct pstk_error inner;
     int upright = 0;
+    pstk_error_init(&inner, sizeof inner);
     const struct pstk__image_decoder *decoder = decoder_of(work);
     if (!decoder)
         return pstk__record_fail(work->record, work->field, PSTK_ENOTSUP, PSTK_STAGE_DECODE, err,
@@ -362,7 +364,10 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
         if (p->outputs[k].settings.kind != PSTK_OUTPUT_IMAGE)
             continue;
-        const int added = pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source);
+        const int added =
+            pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source, &inner);
+        if (added == PSTK_EINVAL)
+            return image_fail(work, added, &inner, err);
         if (added < 0)
             return pictures_failed(work, added, err);
     }

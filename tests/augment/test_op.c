@@ -20,7 +20,7 @@ static void draw_geometry(const struct pstk_op *ops, uint32_t n, uint32_t width,
     struct pstk__drawing drawing = {.ops = drawn,
                                     .view = {.width = width, .height = height, .channels = 3}};
     CHECK(pstk__ops_prefix(ops, n) == n && pstk__ops_most(ops, n) <= 8);
-    pstk__ops_draw(&drawing, ops, 0, n, key);
+    CHECK_EQ(pstk__ops_draw(&drawing, ops, 0, n, key), 0);
     pstk__geometry_init(g, width, height);
     pstk__geometry_fold(g, drawn, drawing.n);
     CHECK(g->window_width == drawing.view.width && g->window_height == drawing.view.height);
@@ -365,6 +365,12 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
     struct pstk_op parent = crop, counted = flip, filtered = rrc, channels = norm, filled = crop;
     struct pstk_op cropped = crop, cut = crop;
     const struct pstk_op one = pstk_normalize_channels(1, mean, dev);
+    struct pstk_op part = pstk_crop(0, 0, 8, 8), narrow = pstk_pad(1, 1, 1, 1, 0);
+    struct pstk_op padded = pstk_random_crop(8, 8, 1), mode = padded;
+    part.params[1] = 1.5;
+    narrow.params[2] = -1;
+    padded.params[4] = 2;
+    mode.params[5] = 4;
     parent.children = &flip;
     counted.n_children = 2;
     filtered.filter = 8;
@@ -438,6 +444,11 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
         {{crop, one}, 2, PSTK_F32, PSTK_EINVAL, "they have 1 number; must be 3, one for each"},
         {{cropped}, 1, PSTK_U8, PSTK_EINVAL, "channels: value is 3; must be 0, because"},
         {{filled}, 1, PSTK_U8, PSTK_EINVAL, "fill: value is 7; must be 0, because"},
+        {{part}, 1, PSTK_U8, PSTK_EINVAL, "ops[0] (crop): left: value is 1.5; must be a whole"},
+        {{padded}, 1, PSTK_U8, PSTK_EINVAL, "pad_if_needed: value is 2; must be 0 or 1"},
+        {{mode}, 1, PSTK_U8, PSTK_EINVAL, "mode: value is 4; must be from 0 to 3"},
+        {{crop, narrow}, 2, PSTK_U8, PSTK_EINVAL, "padding, right: value is -1; must be"},
+        {{pstk_pad(1, 1, 1, 1, 0)}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         struct pstk_error err;
@@ -476,13 +487,37 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
     const struct pstk_op rrc = pstk_random_resized_crop(8, 8), crop = pstk_center_crop(8, 8);
     const struct pstk_op flip = pstk_random_flip(0.5), gray = pstk_grayscale(3);
     const struct pstk_op resize = pstk_resize(4, 4), large = pstk_center_crop(9, 8);
+    const struct pstk_op part = pstk_random_crop(8, 8, 0), padded = pstk_random_crop(6, 6, 2);
+    const struct pstk_op inside = pstk_crop(1, 2, 4, 4), outside = pstk_crop(-1, 2, 4, 4);
+    const struct pstk_op down = pstk_random_vertical_flip(0.5), pad = pstk_pad(1, 1, 1, 1, 0);
+    struct pstk_op filled = padded, mirrored = padded, filled_outside = outside;
+    filled.fill[1] = filled_outside.fill[2] = 1;
+    mirrored.params[5] = PSTK_PAD_REFLECT;
     const struct {
         struct pstk_op ops[4];
         uint32_t n, prefix;
     } list[] = {
-        {{rrc, flip, crop}, 3, 3}, {{gray, rrc, flip}, 3, 3},  {{rrc, gray, flip}, 3, 1},
-        {{rrc, resize}, 2, 1},     {{flip, rrc}, 2, 1},        {{crop, resize}, 2, 1},
-        {{crop, large}, 2, 1},     {{crop, gray, flip}, 3, 3}, {{flip, gray, crop}, 3, 3},
+        {{rrc, flip, crop}, 3, 3},
+        {{gray, rrc, flip}, 3, 3},
+        {{rrc, gray, flip}, 3, 1},
+        {{rrc, resize}, 2, 1},
+        {{flip, rrc}, 2, 1},
+        {{crop, resize}, 2, 1},
+        {{crop, large}, 2, 1},
+        {{crop, gray, flip}, 3, 3},
+        {{flip, gray, crop}, 3, 3},
+        {{part, down, flip}, 3, 3},
+        {{padded, down}, 2, 2},
+        {{filled, down}, 2, 0},
+        {{mirrored, down}, 2, 0},
+        {{crop, inside}, 2, 2},
+        {{crop, outside}, 2, 1},
+        {{outside, flip}, 2, 2},
+        {{filled_outside, flip}, 2, 0},
+        {{crop, padded}, 2, 1},
+        {{rrc, padded}, 2, 2},
+        {{rrc, pad, part}, 3, 1},
+        {{down, resize}, 2, 1},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         struct pstk__view view = {.channels = 3, .dtype = PSTK_U8};

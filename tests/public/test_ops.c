@@ -33,6 +33,13 @@ TEST(operations_are_plain_data)
     const struct pstk_op gray = pstk_grayscale(3);
     CHECK(gray.kind == PSTK_OP_GRAYSCALE && gray.channels == 3 && gray.params[0] == 0);
     CHECK_EQ(pstk_flip_horizontal().kind, PSTK_OP_FLIP_HORIZONTAL);
+    CHECK_EQ(pstk_flip_vertical().kind, PSTK_OP_FLIP_VERTICAL);
+    CHECK(pstk_random_vertical_flip(0.25).params[0] == 0.25);
+    const struct pstk_op cut = pstk_crop(-1, 2, 3, 4), pad = pstk_pad(1, 2, 3, 4, PSTK_PAD_EDGE);
+    CHECK(cut.params[0] == -1 && cut.params[1] == 2 && cut.height == 3 && cut.width == 4);
+    CHECK(pad.params[0] == 1 && pad.params[3] == 4 && pad.params[4] == PSTK_PAD_EDGE);
+    crop = pstk_random_crop(3, 4, 2);
+    CHECK(crop.height == 3 && crop.width == 4 && crop.params[0] == 2 && crop.params[3] == 2);
     CHECK(pstk_adjust(PSTK_OP_HUE, 0.25).params[0] == 0.25);
     const struct pstk_op jitter = pstk_color_jitter(0.4, 2, 0, 0.1);
     CHECK(jitter.params[0] == 0.6 && jitter.params[1] == 1.4 && jitter.params[2] == 0);

@@ -23,7 +23,7 @@ ARGUMENTS = {
     "RandomRotation": lambda: [30], "RandomAffine": lambda: [30], "GaussianBlur": lambda: [3],
     "JPEG": lambda: [(5, 90)],
     "Pad": lambda: [2], "FiveCrop": lambda: [16], "TenCrop": lambda: [16],
-    "RandomCrop": lambda: [24], "Lambda": lambda: [lambda x: x + torch.randint(0, 9, (1,), dtype=x.dtype)],
+    "Lambda": lambda: [lambda x: x + torch.randint(0, 9, (1,), dtype=x.dtype)],
 }
 MAKE_LABELS = {name: {"num_classes": 10} for name in ("MixUp", "CutMix")}
 DRAW_NOTHING = ("Pad", "FiveCrop", "TenCrop")

@@ -54,6 +54,8 @@ static const float mean[3] = {0.485f, 0.456f, 0.406f}, dev[3] = {0.229f, 0.224f,
 /* Pipelines of at most MAX_OPS operations; 0 ends the list. */
 static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
 {
+    struct pstk_op crop = pstk_random_crop(20, 30, 3), none = pstk_adjust(PSTK_OP_POSTERIZE, 8);
+    crop.params[4] = 1; /* pad_if_needed */
     const struct pstk_op lists[][MAX_OPS] = {
         {pstk_random_resized_crop(24, 31), pstk_random_flip(0.5)},
         {pstk_resize_shorter(40), pstk_center_crop(32, 33), pstk_random_flip(1)},
@@ -64,6 +66,14 @@ static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
         {pstk_random_resized_crop_range(60, 60, 0.9, 1, 0.2, 0.3), pstk_center_crop(70, 50),
          pstk_random_flip(1), pstk_center_crop(31, 22)},
         {pstk_random_resized_crop_range(1, 1, 0.0, 0.01, 0.5, 2)},
+        {pstk_random_vertical_flip(1), pstk_center_crop(101, 80), pstk_random_flip(0.5)},
+        {pstk_random_resized_crop(17, 12), pstk_random_vertical_flip(1), pstk_center_crop(20, 9)},
+        {pstk_random_vertical_flip(1), pstk_resize(20, 30), pstk_random_vertical_flip(0.5)},
+        {crop, pstk_random_flip(0.5), pstk_random_vertical_flip(0.5)},
+        {crop, pstk_random_flip(0.5), pstk_random_vertical_flip(0.5), none},
+        {pstk_resize(40, 28), pstk_crop(-3, 5, 50, 19), pstk_random_vertical_flip(1)},
+        {pstk_resize(40, 28), pstk_crop(-3, 5, 50, 19), pstk_random_vertical_flip(1), none},
+        {pstk_crop(3, -2, 9, 70), pstk_crop(-3, 1, 12, 12)},
     };
     if (which >= sizeof lists / sizeof lists[0])
         return 0;
@@ -311,6 +321,22 @@ TEST(crops_tell_what_was_shown)
                                       {-10, 15, 50, 10, 30, 40, 0, 0},
                                       {0, 0, 0, 0, 0, 0, 0, 0}};
     CHECK(memcmp(r.crops, want, sizeof want) == 0);
+    run_close(&r);
+    fixture_close(&f);
+}
+
+TEST(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so)
+{
+    const struct pstk_op ops[] = {pstk_resize_shorter(20), pstk_random_crop(24, 16, 1)};
+    const struct pstk_output output = {
+        .name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2};
+    struct fixture f;
+    struct run r;
+    CHECK_EQ(small_open(&f), 0);
+    CHECK_EQ(run_all(&r, &f, &output, 1, 2), PSTK_EINVAL);
+    CHECK(strstr(r.err.message, "crop of 24 x 16 pixels does not fit into the image, which has "
+                                "22 x 28 there") != NULL);
+    CHECK(r.err.stage == PSTK_STAGE_DECODE && r.err.sample_id == 2);
     run_close(&r);
     fixture_close(&f);
 }
@@ -642,6 +668,7 @@ int main(void)
         CASE(rows_of_jpegs_equal_the_oracle_in_all_eight_orientations),
         CASE(outputs_of_one_field_share_one_decode_and_do_not_disturb_each_other),
         CASE(crops_tell_what_was_shown),
+        CASE(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so),
         CASE(scalars_tensors_and_bytes_pass_through),
         CASE(fields_of_the_head_need_no_other_byte),
         CASE(a_decode_function_sees_its_sample_and_writes_its_row),

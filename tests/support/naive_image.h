@@ -22,6 +22,21 @@ static struct image naive_crop(struct image m, int64_t left, int64_t top, uint32
     return out;
 }
 
+/* Padded by params[0] on all sides and, where it is too small then, to fit; cut at random. */
+static struct image naive_random_crop(struct image m, const struct pstk_op *op,
+                                      struct pstk__random *r)
+{
+    int64_t w = m.width + 2 * (int64_t)op->params[0], h = m.height + 2 * (int64_t)op->params[0];
+    int64_t left = -(int64_t)op->params[0], top = left;
+    left -= w < op->width ? op->width - w : 0;
+    top -= h < op->height ? op->height - h : 0;
+    w = w < op->width ? 2 * op->width - w : w;
+    h = h < op->height ? 2 * op->height - h : h;
+    top += (int64_t)pstk__random_below(r, (uint64_t)(h - op->height) + 1);
+    left += (int64_t)pstk__random_below(r, (uint64_t)(w - op->width) + 1);
+    return naive_crop(m, left, top, op->width, op->height);
+}
+
 static int64_t naive_offset(uint32_t have, uint32_t want)
 {
     return want > have ? -(int64_t)((want - have) / 2) : (int64_t)rint((have - want) / 2.0);
@@ -34,6 +49,15 @@ static struct image naive_flip(struct image m)
         for (uint32_t x = 0; x < m.width; x++)
             memcpy(out.rgb + ((size_t)y * m.width + x) * 3,
                    m.rgb + ((size_t)y * m.width + m.width - 1 - x) * 3, 3);
+    return out;
+}
+
+static struct image naive_flip_vertical(struct image m)
+{
+    struct image out = {m.width, m.height, malloc((size_t)m.width * m.height * 3)};
+    for (uint32_t y = 0; y < m.height; y++)
+        memcpy(out.rgb + (size_t)y * m.width * 3, m.rgb + (size_t)(m.height - 1 - y) * m.width * 3,
+               (size_t)m.width * 3);
     return out;
 }
 
@@ -74,6 +98,12 @@ static struct image naive_op(struct image m, const struct pstk_op *op, struct ps
                          op->width, op->height);
     } else if (op->kind == PSTK_OP_RANDOM_FLIP && pstk__random_unit(r) < op->params[0]) {
         out = naive_flip(m);
+    } else if (op->kind == PSTK_OP_CROP) {
+        out = naive_crop(m, (int64_t)op->params[1], (int64_t)op->params[0], op->width, op->height);
+    } else if (op->kind == PSTK_OP_RANDOM_CROP) {
+        out = naive_random_crop(m, op, r);
+    } else if (op->kind == PSTK_OP_RANDOM_VERTICAL_FLIP && pstk__random_unit(r) < op->params[0]) {
+        out = naive_flip_vertical(m);
     }
     if (out.rgb != m.rgb)
         free(m.rgb);

@@ -159,6 +159,8 @@ OP_COLOR_JITTER = 8
 OP_RANDOM_APPLY = 9
 OP_RANDOM_CHOICE = 10
 OP_RANDOM_ORDER = 11
+OP_RANDOM_VERTICAL_FLIP = 12
+OP_RANDOM_CROP = 13
 OP_RANDOM_ROTATION = 14
 OP_RANDOM_AFFINE = 15
 OP_RANDOM_PERSPECTIVE = 16
@@ -169,6 +171,9 @@ OP_RAND_AUGMENT = 20
 OP_AUTO_AUGMENT = 21
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
+OP_FLIP_VERTICAL = 34
+OP_CROP = 35
+OP_PAD = 36
 OP_ROTATE = 37
 OP_AFFINE = 38
 OP_PERSPECTIVE = 39
@@ -192,6 +197,12 @@ OP_BOX_BLUR = 81
 AUTO_AUGMENT_IMAGENET = 0
 AUTO_AUGMENT_CIFAR10 = 1
 AUTO_AUGMENT_SVHN = 2
+
+# enum pstk_pad
+PAD_CONSTANT = 0
+PAD_EDGE = 1
+PAD_REFLECT = 2
+PAD_SYMMETRIC = 3
 
 # enum pstk_filter
 FILTER_DEFAULT = 0
@@ -286,11 +297,13 @@ NAMES: dict[str, dict[str, int]] = {
                 "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE,
                 "color_jitter": OP_COLOR_JITTER, "random_apply": OP_RANDOM_APPLY,
                 "random_choice": OP_RANDOM_CHOICE, "random_order": OP_RANDOM_ORDER,
+                "random_vertical_flip": OP_RANDOM_VERTICAL_FLIP, "random_crop": OP_RANDOM_CROP,
                 "random_rotation": OP_RANDOM_ROTATION, "random_affine": OP_RANDOM_AFFINE,
                 "random_perspective": OP_RANDOM_PERSPECTIVE, "random_gaussian_blur": OP_RANDOM_GAUSSIAN_BLUR,
                 "random_box_blur": OP_RANDOM_BOX_BLUR, "trivial_augment_wide": OP_TRIVIAL_AUGMENT_WIDE,
                 "rand_augment": OP_RAND_AUGMENT, "auto_augment": OP_AUTO_AUGMENT,
-                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL, "rotate": OP_ROTATE,
+                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
+                "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP, "pad": OP_PAD, "rotate": OP_ROTATE,
                 "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "brightness": OP_BRIGHTNESS,
                 "contrast": OP_CONTRAST, "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS,
                 "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT, "posterize": OP_POSTERIZE,
@@ -299,6 +312,7 @@ NAMES: dict[str, dict[str, int]] = {
                 "gaussian_blur": OP_GAUSSIAN_BLUR, "box_blur": OP_BOX_BLUR},
     "auto_augment": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
                      "svhn": AUTO_AUGMENT_SVHN},
+    "pad": {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT, "symmetric": PAD_SYMMETRIC},
     "filter": {"default": FILTER_DEFAULT, "nearest": FILTER_NEAREST, "box": FILTER_BOX,
                "bilinear": FILTER_BILINEAR, "hamming": FILTER_HAMMING, "bicubic": FILTER_BICUBIC,
                "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
@@ -821,7 +835,7 @@ class Crop(Structure):
         ("image_height", c_uint32),
         ("image_width", c_uint32),
         ("flip", c_uint32),
-        ("reserved", c_uint32),
+        ("flip_vertical", c_uint32),
     ]
 
 
@@ -926,8 +940,13 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_resize_shorter": (Op, [c_uint32]),
     "pstk_resize_shorter_max": (Op, [c_uint32, c_uint32]),
     "pstk_center_crop": (Op, [c_uint32, c_uint32]),
+    "pstk_random_crop": (Op, [c_uint32, c_uint32, c_uint32]),
     "pstk_random_flip": (Op, [c_double]),
+    "pstk_random_vertical_flip": (Op, [c_double]),
     "pstk_flip_horizontal": (Op, []),
+    "pstk_flip_vertical": (Op, []),
+    "pstk_crop": (Op, [c_int32, c_int32, c_uint32, c_uint32]),
+    "pstk_pad": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_resized_crop": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_grayscale": (Op, [c_uint32]),
     "pstk_adjust": (Op, [c_uint32, c_double]),

@@ -33,6 +33,7 @@ class Crop(NamedTuple):
     image_height: int
     image_width: int
     flip: bool
+    flip_vertical: bool = False
 
 
 class ImageOutput(NamedTuple):
@@ -89,7 +90,8 @@ class BatchInfo:
             raise errors.SettingsError("report_crops: value is False; must be True for batches to have crops "
                                        "(open the loader with report_crops=True)")
         size = sizeof(_c.Crop) * self._n_rows
-        return {name: [Crop(c.top, c.left, c.height, c.width, c.image_height, c.image_width, bool(c.flip))
+        return {name: [Crop(c.top, c.left, c.height, c.width, c.image_height, c.image_width, bool(c.flip),
+                            bool(c.flip_vertical))
                        for c in (_c.Crop * self.n_valid).from_buffer_copy(self._crops, image.number * size)]
                 for name, image in self._images.items()}
 

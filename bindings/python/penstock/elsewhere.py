@@ -32,16 +32,14 @@ ADVICE = {
     **dict.fromkeys(("ToTensor", "PILToTensor", "ToImage", "ConvertImageDtype", "ToDtype", "ToTorchImage",
                      "ToPureTensor"), _TO_TENSOR),
     **dict.fromkeys(("Compose", "Sequential"), _LIST),
-    **dict.fromkeys(("RandomVerticalFlip", "RandomRotation", "RandomAffine", "RandomPerspective", "GaussianBlur",
-                     "RandomErasing", "ElasticTransform", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix",
-                     "RandomPhotometricDistort", "RandomChannelPermutation", "JPEG"), _DRAWS),
+    **dict.fromkeys(("RandomErasing", "ElasticTransform", "AugMix", "RandomPhotometricDistort",
+                     "RandomChannelPermutation", "JPEG"), _DRAWS),
     # These make no random choice; GaussianNoise makes one for every element.
     **dict.fromkeys(("Pad", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "
                "random choices, with each image: " + _EACH_ROW),
     "CutMix": _CUTMIX,
     "MixUp": _MIXUP,
-    "RandomCrop": _DRAWS + "; RandomResizedCrop(size, scale=...), which also resizes, is here",
     "RandomSizedCrop": "it is RandomResizedCrop",
     "Scale": "it is Resize",
     "InterpolationMode": "write interpolation='bicubic', or give torchvision's own",

@@ -23,8 +23,8 @@ from .arguments import probability
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 
-__all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomFlip",
-           "RandomHorizontalFlip", "RandomResizedCrop", "Resize"]
+__all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomCrop", "RandomFlip",
+           "RandomHorizontalFlip", "RandomResizedCrop", "RandomVerticalFlip", "Resize"]
 
 IMAGENET_MEAN = _c.IMAGENET_MEAN
 IMAGENET_STD = _c.IMAGENET_STD
@@ -266,4 +266,93 @@ class Normalize(Op):
         n = len(self.mean)
         numbers = c_float * n
         op: _c.Op = _c.lib.pstk_normalize_channels(n, numbers(*self.mean), numbers(*self.std))
+        return op
+
+
+PADDING_MODES = ("constant", "edge", "reflect", "symmetric")  # by enum pstk_pad
+MOST_PADDING = 65535
+
+
+def _padding(op: str, padding: Size | None) -> tuple[int, int, int, int]:
+    """Return left, top, right and bottom of torchvision's padding: None, an int, or a sequence of one, two or
+    four."""
+    given = [0] if padding is None else list(padding) if isinstance(padding, Sequence) else [padding]
+    message = f"{op}.padding: value is {padding!r}; must be an int, or 1, 2 or 4 of them, from 0 to {MOST_PADDING}"
+    try:
+        pixels = [operator.index(v) for v in given]
+    except TypeError:
+        raise TypeError(message) from None
+    if len(pixels) not in (1, 2, 4) or not all(0 <= v <= MOST_PADDING for v in pixels):
+        raise ValueError(message)
+    left, top, right, bottom = (pixels * 4)[:4]  # two: left and right, top and bottom
+    return left, top, right, bottom
+
+
+def _fill(op: str, fill: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
+    """Return one byte per channel: an int is all of them."""
+    given = list(fill) if isinstance(fill, Sequence) else [fill] * 4
+    message = f"{op}.fill: value is {fill!r}; must be an int from 0 to 255, or one for each of 1, 3 or 4 channels"
+    try:
+        found = tuple(operator.index(v) for v in given)
+    except TypeError:
+        raise TypeError(message) from None
+    if len(found) not in (1, 3, 4) or not all(0 <= v <= 255 for v in found):
+        raise ValueError(message)
+    return found
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomCrop(Op):
+    """Cut out a random part. size: int or (height, width), pixels.
+
+    First the image is padded. padding: pixels on all sides, or (left and right, top and bottom), or (left, top,
+    right, bottom). pad_if_needed: pad what is smaller than the part; without it, such an image is a bad sample.
+    fill: of padding_mode "constant": a byte, or one for each channel; the other modes are "edge", "reflect"
+    and "symmetric". Padding with black decodes no more of a JPEG than the part; the others need the whole image.
+    """
+
+    size: Size
+    padding: Size | None = None
+    pad_if_needed: bool = False
+    fill: SupportsIndex | Sequence[SupportsIndex] = 0
+    padding_mode: str = "constant"
+
+    def __post_init__(self) -> None:
+        if self.padding_mode not in PADDING_MODES:
+            raise ValueError(f"RandomCrop.padding_mode: value is {self.padding_mode!r}; must be one of "
+                             f"{', '.join(map(repr, PADDING_MODES))}")
+        object.__setattr__(self, "size", _size("RandomCrop", self.size))
+        object.__setattr__(self, "padding", _padding("RandomCrop", self.padding))
+        object.__setattr__(self, "pad_if_needed", bool(self.pad_if_needed))
+        object.__setattr__(self, "fill", _fill("RandomCrop", self.fill))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_crop(*_size("RandomCrop", self.size), 0)
+        mode = PADDING_MODES.index(self.padding_mode)
+        for i, value in enumerate((*_padding("RandomCrop", self.padding), self.pad_if_needed, mode)):
+            op.params[i] = value
+        for i, value in enumerate(_fill("RandomCrop", self.fill)):
+            op.fill[i] = value
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomVerticalFlip(Op):
+    """Flip top and bottom with probability p."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        try:
+            probability = float(self.p)
+        except (TypeError, ValueError):
+            raise TypeError(f"RandomVerticalFlip.p: value is {self.p!r}; must be a number from 0 to 1") from None
+        if not 0 <= probability <= 1:  # nor NaN
+            raise ValueError(f"RandomVerticalFlip.p: value is {self.p!r}; must be a number from 0 to 1")
+        object.__setattr__(self, "p", probability)
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_vertical_flip(self.p)
         return op

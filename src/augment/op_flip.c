@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_random_flip: mirrors left and right, always or with a probability. */
+/* op_flip: mirrors left and right, or top and bottom, always or with a probability. */
 #include "augment/canvas.h"
 #include "augment/drawing.h"
 
@@ -9,6 +9,11 @@
 struct pstk_op pstk_random_flip(double probability)
 {
     return (struct pstk_op){.kind = PSTK_OP_RANDOM_FLIP, .params = {probability}};
+}
+
+struct pstk_op pstk_random_vertical_flip(double probability)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_VERTICAL_FLIP, .params = {probability}};
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
@@ -27,6 +32,14 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
         pstk__drawing_add(to, &flip);
 }
 
+static void draw_vertical(const struct pstk_op *op, struct pstk__random *r,
+                          struct pstk__drawing *to)
+{
+    const struct pstk_op flip = pstk_flip_vertical();
+    if (pstk__random_unit(r) < op->params[0])
+        pstk__drawing_add(to, &flip);
+}
+
 const struct pstk__op_entry pstk__op_random_flip = {
     .kind = PSTK_OP_RANDOM_FLIP,
     .effects = PSTK__FLIPS,
@@ -35,17 +48,36 @@ const struct pstk__op_entry pstk__op_random_flip = {
     .draw = draw,
 };
 
-/* ---- the flip that it draws ------------------------------------------------------------------ */
+const struct pstk__op_entry pstk__op_random_vertical_flip = {
+    .kind = PSTK_OP_RANDOM_VERTICAL_FLIP,
+    .effects = PSTK__FLIPS,
+    .name = "random vertical flip",
+    .check = check,
+    .draw = draw_vertical,
+};
+
+/* ---- the flips that they draw ---------------------------------------------------------------- */
 
 struct pstk_op pstk_flip_horizontal(void)
 {
     return (struct pstk_op){.kind = PSTK_OP_FLIP_HORIZONTAL};
 }
 
+struct pstk_op pstk_flip_vertical(void)
+{
+    return (struct pstk_op){.kind = PSTK_OP_FLIP_VERTICAL};
+}
+
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)
 {
     (void)op;
     g->flip ^= 1;
+}
+
+static void fold_vertical(const struct pstk_op *op, struct pstk__geometry *g)
+{
+    (void)op;
+    g->flip_vertical ^= 1;
 }
 
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
@@ -59,6 +91,17 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     return 0;
 }
 
+static int change_vertical(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, in->width, in->height, in->channels);
+    (void)op;
+    pstk__copy_flip_vertical(&out, in);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
 const struct pstk__op_entry pstk__op_flip_horizontal = {
     .kind = PSTK_OP_FLIP_HORIZONTAL,
     .effects = PSTK__FLIPS,
@@ -66,4 +109,13 @@ const struct pstk__op_entry pstk__op_flip_horizontal = {
     .check = pstk__op_check_plain,
     .fold = fold,
     .change = change,
+};
+
+const struct pstk__op_entry pstk__op_flip_vertical = {
+    .kind = PSTK_OP_FLIP_VERTICAL,
+    .effects = PSTK__FLIPS,
+    .name = "vertical flip",
+    .check = pstk__op_check_plain,
+    .fold = fold_vertical,
+    .change = change_vertical,
 };

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_crop: torchvision's functional crop: a part that may reach outside of the image. */
+#include "augment/canvas.h"
+
+#include "base/error.h"
+#include "picture/copy.h"
+
+#define MAX_OFFSET 1e6 /* pixels; what random crops draw is less */
+
+struct pstk_op pstk_crop(int32_t top, int32_t left, uint32_t height, uint32_t width)
+{
+    return (struct pstk_op){
+        .kind = PSTK_OP_CROP, .width = width, .height = height, .params = {top, left}};
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    static const char *const names[] = {"top", "left"};
+    for (int i = 0; i < 2; i++) {
+        const double v = op->params[i];
+        if (!(v >= -MAX_OFFSET && v <= MAX_OFFSET && v == (int32_t)v))
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "%s: value is %g; must be a whole number from -%g to %g", names[i], v,
+                              MAX_OFFSET, MAX_OFFSET);
+    }
+    const int rc = pstk__op_check_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
+}
+
+static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
+{
+    const double top = op->params[0], left = op->params[1];
+    const int is_inside = top >= 0 && left >= 0 && top + op->height <= view->height &&
+                          left + op->width <= view->width;
+    return !is_inside && (pstk__op_has_fill(op) || view->effects & PSTK__CROPS);
+}
+
+static void fold(const struct pstk_op *op, struct pstk__geometry *g)
+{
+    pstk__geometry_crop(g, (int64_t)op->params[1], (int64_t)op->params[0], op->width, op->height);
+}
+
+static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, op->width, op->height, in->channels);
+    pstk__copy_crop(&out, in, (int32_t)op->params[1], (int32_t)op->params[0], op->fill);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+const struct pstk__op_entry pstk__op_crop = {
+    .kind = PSTK_OP_CROP,
+    .effects = PSTK__CROPS,
+    .uses = PSTK__USES_FILL,
+    .name = "crop",
+    .check = check,
+    .size = pstk__op_size,
+    .needs_picture = needs_picture,
+    .fold = fold,
+    .change = change,
+};

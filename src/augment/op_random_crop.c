@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_random_crop: torchvision's RandomCrop, which may pad first. */
+#include "augment/drawing.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+/* Of params: left, top, right and bottom come first. */
+enum {
+    PAD_IF_NEEDED = 4,
+    MODE = 5,
+    N_PARAMS = 6,
+};
+
+struct pstk_op pstk_random_crop(uint32_t height, uint32_t width, uint32_t padding)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_CROP,
+                            .width = width,
+                            .height = height,
+                            .params = {padding, padding, padding, padding}};
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    const double needed = op->params[PAD_IF_NEEDED];
+    int rc = pstk__op_check_padding(op->params, op->params[MODE], err);
+    if (rc < 0)
+        return rc;
+    if (needed != 0 && needed != 1)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "pad_if_needed: value is %g; must be 0 or 1", needed);
+    rc = pstk__op_check_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, N_PARAMS, err);
+}
+
+static int pads(const struct pstk_op *op)
+{
+    const double *p = op->params;
+    return p[0] > 0 || p[1] > 0 || p[2] > 0 || p[3] > 0 || p[PAD_IF_NEEDED] == 1;
+}
+
+static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
+{
+    return pads(op) && (op->params[MODE] != PSTK_PAD_CONSTANT || pstk__op_has_fill(op) ||
+                        view->effects & PSTK__CROPS);
+}
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+/* What is cut from: the picture, which is padded on paper with a constant, else really. */
+struct padded {
+    int64_t left, top;     /* where the picture begins in it */
+    int64_t width, height; /* pixels */
+};
+
+/* by: left, top, right, bottom. */
+static void pad(const struct pstk_op *op, const double by[4], struct padded *padded,
+                struct pstk__drawing *to)
+{
+    const int is_constant = op->params[MODE] == PSTK_PAD_CONSTANT;
+    const struct pstk_op drawn = pstk_pad((uint32_t)by[0], (uint32_t)by[1], (uint32_t)by[2],
+                                          (uint32_t)by[3], (uint32_t)op->params[MODE]);
+    padded->width += (int64_t)(by[0] + by[2]);
+    padded->height += (int64_t)(by[1] + by[3]);
+    padded->left += is_constant ? (int64_t)by[0] : 0;
+    padded->top += is_constant ? (int64_t)by[1] : 0;
+    if (!is_constant && (by[0] > 0 || by[1] > 0 || by[2] > 0 || by[3] > 0))
+        pstk__drawing_add(to, &drawn);
+}
+
+/* As torchvision's forward and get_params, in their order. With a constant, the crop pads. */
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    struct padded padded = {.width = to->view.width, .height = to->view.height};
+    const int if_needed = op->params[PAD_IF_NEEDED] == 1;
+    pad(op, op->params, &padded, to);
+    const double x = (double)(op->width - padded.width), y = (double)(op->height - padded.height);
+    if (if_needed && x > 0)
+        pad(op, (double[4]){x, 0, x, 0}, &padded, to);
+    if (if_needed && y > 0)
+        pad(op, (double[4]){0, y, 0, y}, &padded, to);
+    if (padded.width < op->width || padded.height < op->height) {
+        to->rc =
+            pstk__fail(to->err, PSTK_EINVAL, PSTK_STAGE_DECODE,
+                       "a random crop of %u x %u pixels does not fit into the image, which "
+                       "has %lld x %lld there; resize it first, or set pad_if_needed",
+                       op->height, op->width, (long long)padded.height, (long long)padded.width);
+        return;
+    }
+    const int64_t top = (int64_t)pstk__random_below(r, (uint64_t)(padded.height - op->height) + 1);
+    const int64_t left = (int64_t)pstk__random_below(r, (uint64_t)(padded.width - op->width) + 1);
+    struct pstk_op crop = pstk_crop((int32_t)(top - padded.top), (int32_t)(left - padded.left),
+                                    op->height, op->width);
+    memcpy(crop.fill, op->fill, sizeof crop.fill);
+    pstk__drawing_add(to, &crop);
+}
+
+/* Three times it is padded: on all sides, in width and in height. */
+static uint32_t most(const struct pstk_op *op)
+{
+    return op->params[MODE] == PSTK_PAD_CONSTANT ? 1 : 4;
+}
+
+/* Where it is too small, it is padded to less than twice the crop. */
+static void between(const struct pstk_op *op, struct pstk__largest *e)
+{
+    const double *p = op->params;
+    if (p[MODE] == PSTK_PAD_CONSTANT)
+        return;
+    pstk__largest_pad(e, (uint32_t)(p[0] + p[2]), (uint32_t)(p[1] + p[3]));
+    if (p[PAD_IF_NEEDED] == 1)
+        pstk__largest_pad(e, 2 * op->width, 2 * op->height);
+}
+
+const struct pstk__op_entry pstk__op_random_crop = {
+    .kind = PSTK_OP_RANDOM_CROP,
+    .effects = PSTK__CROPS,
+    .uses = PSTK__USES_FILL,
+    .name = "random crop",
+    .check = check,
+    .draw = draw,
+    .most = most,
+    .size = pstk__op_size,
+    .between = between,
+    .needs_picture = needs_picture,
+};
