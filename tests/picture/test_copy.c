@@ -133,9 +133,9 @@ static struct {
 /* Step by step, from the edge of what the output shows of the input. */
 static int64_t walked(int64_t i, int64_t first, int64_t last)
 {
-    if (pad.mode == PSTK__PAD_EDGE)
+    if (pad.mode == PSTK_PAD_EDGE)
         return i < first ? first : i > last ? last : i;
-    const int64_t once = pad.mode == PSTK__PAD_REFLECT;
+    const int64_t once = pad.mode == PSTK_PAD_REFLECT;
     while ((i < first || i > last) && first < last)
         i = i < first ? 2 * first - 1 + once - i : 2 * last + 1 - once - i;
     return first < last ? i : first;
@@ -145,7 +145,7 @@ static struct place padded(const struct pstk__picture *in, int64_t x, int64_t y)
 {
     x -= pad.left;
     y -= pad.top;
-    if (pad.mode == PSTK__PAD_CONSTANT)
+    if (pad.mode == PSTK_PAD_CONSTANT)
         return (struct place){x, y};
     return (struct place){walked(x, pad.left < 0 ? -pad.left : 0, in->width - 1),
                           walked(y, pad.top < 0 ? -pad.top : 0, in->height - 1)};
@@ -173,7 +173,7 @@ TEST(a_pad_mirrors_or_repeats_what_is_not_cropped)
 
 TEST(a_crop_fills_what_lies_outside)
 {
-    pad.mode = PSTK__PAD_CONSTANT;
+    pad.mode = PSTK_PAD_CONSTANT;
     for (uint32_t i = 0; i < 400; i += test_stride(4, 4)) {
         struct pstk__picture in, out;
         CHECK_EQ(picture_draw(&in, 1 + i % 4), 0);

@@ -27,13 +27,21 @@ static struct pstk_op with_fill(struct pstk_op op)
     return op;
 }
 
+/* A crop that every image has room for. */
+static struct pstk_op padded_crop(uint32_t height, uint32_t width)
+{
+    struct pstk_op op = pstk_random_crop(height, width, below(5));
+    op.params[4] = 1; /* pad if needed */
+    return op;
+}
+
 /* One of the operations that gray and RGB take. Its children, if it has any, are fixed. */
 static struct pstk_op any_op(void)
 {
     static const struct pstk_op children[2] = {{.kind = PSTK_OP_INVERT},
                                                {.kind = PSTK_OP_SHARPNESS, .params = {1.7}}};
     const uint32_t h = 1 + below(40), w = 1 + below(40);
-    switch (below(20)) {
+    switch (below(23)) {
     case 0:
         return pstk_random_resized_crop(h, w);
     case 1:
@@ -71,6 +79,12 @@ static struct pstk_op any_op(void)
     case 17:
         return pstk_resize_shorter(h);
     case 18:
+        return pstk_random_vertical_flip(0.5);
+    case 19:
+        return with_fill(padded_crop(h, w));
+    case 20:
+        return with_fill(pstk_pad(below(4), below(4), below(4), below(4), PSTK_PAD_CONSTANT));
+    case 21:
         return pstk_adjust(PSTK_OP_EQUALIZE, 0);
     default:
         return pstk_adjust(PSTK_OP_POSTERIZE, below(9));
