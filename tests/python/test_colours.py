@@ -22,7 +22,7 @@ try:
 except ImportError:
     raise unittest.SkipTest("Pillow is not installed") from None
 try:
-    from torchvision.transforms import functional as torchvisions
+    from torchvision.transforms import InterpolationMode, functional as torchvisions
     from torchvision.transforms.v2 import functional as v2
 except ImportError:
     torchvisions = None
@@ -56,7 +56,8 @@ LISTS = {
     "a resize after a crop": [CenterCrop((50, 44)), RandomPosterize(4), Resize((20, 30))],
     "two crops": [RandomResizedCrop(40), CenterCrop((30, 33)), RandomResizedCrop((16, 18)), RandomFlip()],
     "padding after colours": [Resize(40), RandomInvert(1), CenterCrop((48, 30)), jitter],
-    "two resizes": [Resize(60), Resize((33, 28)), RandomSolarize(128), Resize((40, 41))],
+    "two resizes": [Resize(60, "random", 99), Resize((33, 28), "lanczos"), RandomSolarize(128), Resize((40, 41))],
+    "other filters": [jitter, RandomResizedCrop(24, interpolation="random"), Resize((30, 31), "nearest")],
     "in any order": [RandomOrder([jitter, *rest]), RandomResizedCrop(20), RandomOrder([RandomFlip(), *rest])],
     "one of some": [RandomChoice(rest), CenterCrop(32), RandomChoice([jitter, RandomInvert(1)], [1, 3])],
     "one in another": [CenterCrop(32), RandomApply([RandomChoice([RandomOrder(rest), jitter]), RandomFlip(1)], 0.8)],
@@ -91,7 +92,8 @@ def decoded(i, channels):
 
 def of_pil(image, op):
     function = getattr(torchvisions, op.name, None) or getattr(v2, op.name)
-    return function(image, *op.arguments)
+    filters = [mode.value for mode in InterpolationMode]
+    return function(image, *(InterpolationMode(one) if one in filters else one for one in op.arguments))
 
 
 def naive(ops, channels, by_pil, **key):
@@ -235,6 +237,14 @@ class Drawing(unittest.TestCase):
         self.assertRegex(str(first), r"^\[adjust_brightness\((0|1)\.\d+\), center_crop\(\(8, 9\)\)\]$")
         self.assertEqual(first[1], penstock.FixedOp("center_crop", ((8, 9),)))
         self.assertEqual(penstock.draw([CenterCrop(8), Normalize()], (20, 30, 3))[1:], [])
+
+    def test_every_fixed_kind_is_a_function_of_functional(self):
+        from penstock import drawing
+        kinds = penstock._c.NAMES["op_kind"]
+        drawing_others = ("random_", "normalize", "color_jitter", "trivial_augment", "rand_augment", "auto_augment")
+        fixed = {code for name, code in kinds.items() if not name.startswith(drawing_others)}
+        self.assertEqual(set(drawing._FIXED), fixed)
+        self.assertLessEqual({name for name, _ in drawing._FIXED.values()}, set(penstock.functional.__all__))
 
     def test_wrong_arguments_are_named(self):
         for words, *arguments in (("must have 1, 3 or 4 channels", [CenterCrop(8)], (9, 9, 2)),

@@ -2,6 +2,7 @@
 """penstock.functional gives the pixels that torchvision.transforms.functional gives for PIL images, with all kernels,
 and refuses what is no image."""
 import inspect
+import itertools
 import unittest
 
 import penstock
@@ -10,7 +11,7 @@ from data_fixture import Case, np, optional
 from penstock import functional
 
 try:
-    from torchvision.transforms import functional as torchvisions
+    from torchvision.transforms import InterpolationMode, functional as torchvisions
     from torchvision.transforms.v2 import functional as v2
 except ImportError:
     torchvisions = None
@@ -24,8 +25,12 @@ COLOURS = [("rgb_to_grayscale", 1), ("rgb_to_grayscale", 3),
            ("adjust_gamma", 0), ("adjust_gamma", 0.3), ("adjust_gamma", 2, 1.4), ("adjust_gamma", 1, 0)]
 NO_ALPHA = [("invert",), ("autocontrast",), ("equalize",), *(("posterize", bits) for bits in range(9)),
             *(("solarize", threshold) for threshold in (0, 0.5, 100, 100.5, 255, 256))]
+FILTERS = ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos")
 GEOMETRY = [("hflip",), ("center_crop", (7, 9)), ("center_crop", 40), ("center_crop", (60, 20)),
-            ("resize", (13, 29)), ("resize", 20), ("resize", [55, 3])]
+            ("resize", (13, 29)), ("resize", 20), ("resize", [55, 3]),
+            *(("resize", (13, 29), name) for name in FILTERS), ("resize", 20, "bicubic", 33)]
+CORNERS = [[[0, 0], [46, 0], [46, 30], [0, 30]], [[3, 2], [40, 1], [44, 28], [1, 25]]]
+NOT_OF_TORCHVISION = ("solarize_add", "box_blur", "transform")
 ORDERS = [("permute_channels", order) for order in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))]
 SIZES = ((1, 1), (1, 5), (3, 1), (2, 2), (31, 47), (20, 259))
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
@@ -59,6 +64,7 @@ def pictures(seed):
 
 def by_torchvision(name, array, *arguments):
     function = getattr(torchvisions, name, None) or getattr(v2, name)
+    arguments = [InterpolationMode(one) if isinstance(one, str) else one for one in arguments]
     return np.asarray(function(optional("PIL.Image").fromarray(array), *arguments))
 
 
@@ -88,9 +94,32 @@ class Pixels(unittest.TestCase):
 
     def test_resized_crops_are_torchvisions(self):
         array = np.random.default_rng(5).integers(0, 256, (31, 47, 3), np.uint8)
-        self.compare([("resized_crop", *box, size) for size in ((8, 9), (40, 50))
+        self.compare([("resized_crop", *box, *size) for size in ([(8, 9)], [(40, 50)], [(11, 60), "lanczos"])
                       for box in ((0, 0, 31, 47), (30, 46, 1, 1), (3, 5, 20, 11), (0, 40, 31, 7))],
                      [array, array[:, :, 0].copy()])
+
+    def test_warps_are_torchvisions(self):
+        random = np.random.default_rng(9)
+        for shape in ((31, 47), (31, 47, 3), (26, 80, 4)):
+            some = [int(value) for value in random.integers(0, 256, shape[2] if len(shape) == 3 else 1)]
+            for interpolation, fill in itertools.product(("nearest", "bilinear", "bicubic"), (None, 7, some)):
+                self.compare([("rotate", 33.3, interpolation, False, None, fill),
+                              ("rotate", 90, interpolation, True, None, fill),
+                              ("rotate", -20.5, interpolation, True, None, fill),
+                              ("rotate", 12, interpolation, False, [3, 4], fill),
+                              ("affine", 30, [3, -2], 1.2, [10, 5], interpolation, fill),
+                              ("affine", -12.5, [0, 0], 0.8, 7.0, interpolation, fill, [1, 2]),
+                              ("perspective", *CORNERS, interpolation, fill)],
+                             [random.integers(0, 256, shape, np.uint8)])
+
+    def test_kernels_blur_alike(self):
+        random = np.random.default_rng(11)
+        for shape in ((31, 47), (9, 8, 3), (26, 80, 4)):
+            array = random.integers(0, 256, shape, np.uint8)
+            for blur in (lambda **more: functional.gaussian_blur(array, (3, 7), (0.5, 2.0), **more),
+                         lambda **more: functional.box_blur(array, 2.5, **more)):
+                for kernels in KERNELS:
+                    np.testing.assert_array_equal(blur(kernels=kernels), blur())
 
     def test_random_parameters_give_torchvisions_pixels(self):
         random = np.random.default_rng(6)
@@ -103,7 +132,7 @@ class Pixels(unittest.TestCase):
         for name in functional.__all__:
             found = list(inspect.signature(getattr(functional, name)).parameters)
             self.assertEqual(found[-1], "kernels")
-            if name != "solarize_add":
+            if name not in NOT_OF_TORCHVISION:
                 theirs = inspect.signature(getattr(torchvisions, name, None) or getattr(v2, name)).parameters
                 self.assertEqual(found[1:-1], list(theirs)[1:len(found) - 1], name)
 
@@ -153,7 +182,8 @@ class Arrays(Case):
                 ("adjust_gamma: gain: value is nan", functional.adjust_gamma, 1, float("nan")),
                 ("adjust_contrast: value is 'x'; must be 1 number", functional.adjust_contrast, "x"),
                 ("posterize: bits: value is 9", functional.posterize, 9),
-                ("resized_crop: its part or half of its kernel must lie inside", functional.resized_crop, 0, 0, 6, 7, 4),
+                ("resized_crop: its part or half of its kernel must lie inside", functional.resized_crop,
+                 0, 0, 6, 7, 4),
                 ("resized_crop.top: value is -1", functional.resized_crop, -1, 0, 5, 7, 4),
                 ("Resize.size: value is 0", functional.resize, 0)):
             self.assertIsInstance(self.assert_says(words, function, good, *arguments), (ValueError, TypeError))

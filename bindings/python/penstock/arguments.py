@@ -2,12 +2,19 @@
 """Checks of arguments that operations share. `what` is the argument as users know it: "RandomFlip.p"."""
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
-__all__ = ["number", "pair", "probability", "whole"]
+from . import _c
+from .hints import near_or_all
 
+__all__ = ["FILTERS", "Interpolation", "filter_name", "number", "pair", "probability", "whole"]
+
+Interpolation = Union[str, int, enum.Enum]
+FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
+_PILLOWS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # by PIL.Image.Resampling
 MOST_FACTOR = 1e6  # as in the library: more is a mistake
 
 
@@ -53,3 +60,15 @@ def pair(what: str, values: Sequence[Any], least: float, most: float) -> tuple[f
     if found[0] > found[1]:
         raise ValueError(must)
     return found
+
+
+def filter_name(op: str, value: Interpolation) -> str:
+    """Return the name of a filter: of a name, or a value of torchvision's or Pillow's enum."""
+    given = value.value if isinstance(value, enum.Enum) else value
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_PILLOWS):
+        return _PILLOWS[given]
+    name = "nearest" if given == "nearest-exact" else given  # the same of PIL images
+    if not isinstance(name, str) or name not in FILTERS:
+        raise ValueError(f"{op}.interpolation: value is {value!r}; must be the name of a filter"
+                         + near_or_all(given, FILTERS))
+    return name

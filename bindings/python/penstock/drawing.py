@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _c, errors, functional
-from .arguments import whole
+from .arguments import FILTERS, whole
 from .op_lists import operations
 from .ops import Op
-from .ops_warp import FILTERS as WARP_FILTERS
 
 if TYPE_CHECKING:
     from .functional import Array
@@ -41,8 +40,21 @@ class FixedOp:
 # ---- from C ------------------------------------------------------------------------------------------------
 
 
+_FILTER_NAMES = {code: name for name, code in FILTERS.items()}
+
+
 def _size(op: _c.Op) -> tuple[int, int]:
     return op.height, op.width
+
+
+def _filter(op: _c.Op) -> str:
+    """Return the filter of a resize."""
+    return _FILTER_NAMES[op.filter or _c.FILTER_BILINEAR]
+
+
+def _resize_shorter(op: _c.Op) -> tuple[Any, ...]:
+    longest = int(op.params[0])
+    return (op.width, _filter(op), longest) if longest else (op.width, _filter(op))
 
 
 def _numbers(n: int) -> Callable[[_c.Op], tuple[float, ...]]:
@@ -55,15 +67,14 @@ def _whole(n: int) -> Callable[[_c.Op], tuple[int, ...]]:
 
 def _warped(op: _c.Op) -> tuple[str, tuple[int, ...]]:
     """Return the filter and the fill of a warp."""
-    names = {code: name for name, code in WARP_FILTERS.items()}
-    return names.get(op.filter, "nearest"), tuple(op.fill)
+    return _FILTER_NAMES[op.filter or _c.FILTER_NEAREST], tuple(op.fill)
 
 
 # By kind: the function, and its arguments after the image.
 _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
-    _c.OP_RESIZE: ("resize", lambda op: (_size(op),)),
-    _c.OP_RESIZE_SHORTER: ("resize", lambda op: (op.width,)),
-    _c.OP_RESIZED_CROP: ("resized_crop", lambda op: (*_whole(4)(op), _size(op))),
+    _c.OP_RESIZE: ("resize", lambda op: (_size(op), _filter(op))),
+    _c.OP_RESIZE_SHORTER: ("resize", _resize_shorter),
+    _c.OP_RESIZED_CROP: ("resized_crop", lambda op: (*_whole(4)(op), _size(op), _filter(op))),
     _c.OP_CENTER_CROP: ("center_crop", lambda op: (_size(op),)),
     _c.OP_FLIP_HORIZONTAL: ("hflip", _numbers(0)),
     _c.OP_GRAYSCALE: ("rgb_to_grayscale", lambda op: (op.channels,)),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
 from . import _c, errors
 from ._optional import needed
-from .arguments import number, whole
+from .arguments import Interpolation, number, whole
 from .hints import near_or_all
 from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
 from .ops_warp import Fill, fill_of, kernel_of, warp, warp_filter
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "equalize", "gaussian_blur", "hflip",
-           "invert", "permute_channels", "perspective", "posterize", "resize", "resized_crop", "rgb_to_grayscale",
-           "rotate", "solarize", "solarize_add", "transform"]
+           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "equalize", "gaussian_blur",
+           "hflip", "invert", "permute_channels", "perspective", "posterize", "resize", "resized_crop",
+           "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "transform"]
 
 MOST_SIDE = 65535  # pixels
 
@@ -107,15 +107,18 @@ def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: 
 # ---- geometry ----------------------------------------------------------------------------------------------
 
 
-def resize(img: Array, size: Size, interpolation: Any = "bilinear", *, kernels: str = "auto") -> Array:
-    """Resize to size (height, width), or the shorter side to an int, with antialiasing."""
-    return _apply("resize", img, Resize(size).to_c(), kernels)
+def resize(img: Array, size: Size, interpolation: Interpolation = "bilinear",
+           max_size: SupportsIndex | None = None, antialias: bool | None = True, *,
+           kernels: str = "auto") -> Array:
+    """Resize to size (height, width), or the shorter side to an int, as penstock.Resize."""
+    return _apply("resize", img, Resize(size, interpolation, max_size, antialias).to_c(), kernels)
 
 
 def resized_crop(img: Array, top: int, left: int, height: int, width: int, size: Size,
-                 interpolation: Any = "bilinear", *, kernels: str = "auto") -> Array:
+                 interpolation: Interpolation = "bilinear", antialias: bool | None = True, *,
+                 kernels: str = "auto") -> Array:
     """Cut out height x width pixels at (top, left), and resize them to size (height, width); an int is both."""
-    op = RandomResizedCrop(size).to_c()
+    op = RandomResizedCrop(size, interpolation=interpolation, antialias=antialias).to_c()
     op.kind = _c.OP_RESIZED_CROP
     op.params[:4] = [whole(f"resized_crop.{name}", value, 0, MOST_SIDE) for name, value in
                      (("top", top), ("left", left), ("height", height), ("width", width))]

@@ -10,7 +10,6 @@ has it. torchvision's InterpolationMode and PIL.Image.Resampling, or their value
 """
 from __future__ import annotations
 
-import enum
 import math
 import operator
 from collections.abc import Sequence
@@ -19,9 +18,9 @@ from dataclasses import InitVar, dataclass
 from typing import Optional, SupportsIndex, Union
 
 from . import _c
-from .arguments import probability
+from .arguments import FILTERS, Interpolation, filter_name, probability
 from .elsewhere import OP_KEYWORDS
-from .hints import explains, near_or_all
+from .hints import explains
 
 __all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomCrop", "RandomFlip",
            "RandomHorizontalFlip", "RandomResizedCrop", "RandomVerticalFlip", "Resize"]
@@ -30,7 +29,6 @@ IMAGENET_MEAN = _c.IMAGENET_MEAN
 IMAGENET_STD = _c.IMAGENET_STD
 
 Size = Union[SupportsIndex, Sequence[SupportsIndex]]
-Interpolation = Union[str, int, enum.Enum]
 MOST = 2**32 - 1  # uint32_t width and height
 
 
@@ -54,22 +52,6 @@ def _size(op: str, size: Size) -> tuple[int, int]:
     if len(size) not in (1, 2):
         raise ValueError(f"{op}.size: value is {size!r}; must be an int or (height, width)")
     return _pixels(op, size[0]), _pixels(op, size[-1])
-
-
-_FILTERS = {name: code for name, code in _c.NAMES["filter"].items() if code != _c.FILTER_DEFAULT}
-_PILLOWS = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # by PIL.Image.Resampling
-
-
-def _interpolation(op: str, value: Interpolation) -> str:
-    """Return the name of a filter: of a name, or a value of torchvision's or Pillow's enum."""
-    given = value.value if isinstance(value, enum.Enum) else value
-    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(_PILLOWS):
-        return _PILLOWS[given]
-    name = "nearest" if given == "nearest-exact" else given  # the same of PIL images
-    if not isinstance(name, str) or name not in _FILTERS:
-        raise ValueError(f"{op}.interpolation: value is {value!r}; must be the name of a filter"
-                         + near_or_all(given, _FILTERS))
-    return name
 
 
 def _antialias(op: str, value: Optional[bool]) -> None:
@@ -117,7 +99,7 @@ class RandomResizedCrop(Op):
 
     def __post_init__(self, antialias: Optional[bool]) -> None:
         _antialias("RandomResizedCrop", antialias)
-        object.__setattr__(self, "interpolation", _interpolation("RandomResizedCrop", self.interpolation))
+        object.__setattr__(self, "interpolation", filter_name("RandomResizedCrop", self.interpolation))
         object.__setattr__(self, "size", _size("RandomResizedCrop", self.size))
         object.__setattr__(self, "scale", _floats("RandomResizedCrop", "scale", self.scale, 2))
         object.__setattr__(self, "ratio", _floats("RandomResizedCrop", "ratio", self.ratio, 2))
@@ -125,7 +107,7 @@ class RandomResizedCrop(Op):
     def to_c(self) -> _c.Op:
         height, width = _size("RandomResizedCrop", self.size)
         op: _c.Op = _c.lib.pstk_random_resized_crop_range(height, width, *self.scale, *self.ratio)
-        op.filter = _FILTERS[_interpolation("RandomResizedCrop", self.interpolation)]
+        op.filter = FILTERS[filter_name("RandomResizedCrop", self.interpolation)]
         return op
 
 
@@ -146,7 +128,7 @@ class Resize(Op):
 
     def __post_init__(self, antialias: Optional[bool]) -> None:
         _antialias("Resize", antialias)
-        object.__setattr__(self, "interpolation", _interpolation("Resize", self.interpolation))
+        object.__setattr__(self, "interpolation", filter_name("Resize", self.interpolation))
         if isinstance(self.size, Sequence):
             if len(self.size) == 1:
                 object.__setattr__(self, "size", _pixels("Resize", self.size[0]))
@@ -176,7 +158,7 @@ class Resize(Op):
             op = _c.lib.pstk_resize(*_size("Resize", self.size))
         else:
             op = _c.lib.pstk_resize_shorter_max(_pixels("Resize", self.size), self._longest() or 0)
-        op.filter = _FILTERS[_interpolation("Resize", self.interpolation)]
+        op.filter = FILTERS[filter_name("Resize", self.interpolation)]
         return op
 
 
