@@ -373,6 +373,9 @@ class Words(unittest.TestCase):
             from penstock import Normalize, ToTensor  # noqa: F401
         from penstock import packing  # noqa: F401  # a module is no such name
 
+    def test_names_that_are_there_have_no_advice(self):
+        self.assertEqual(set(penstock.__all__) & set(penstock.elsewhere.ADVICE), set())
+
     def test_keywords_of_operations(self):
         for op, keyword, part in ((penstock.Resize, "resample", "it is interpolation"),
                                   (penstock.RandomResizedCrop, "scales", "did you mean 'scale'?"),
