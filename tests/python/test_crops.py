@@ -5,7 +5,7 @@ import ctypes
 import unittest
 
 import penstock
-from penstock import RandomCrop, RandomVerticalFlip
+from penstock import RandomCrop, RandomVerticalFlip, functional
 from penstock import _c
 
 from data_fixture import Case, np, optional
@@ -128,3 +128,29 @@ class Crops(Case):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class Functions(Case):
+    def test_crops_pads_and_flips_of_arrays_are_torchvisions(self):
+        image, torchvision = optional("PIL.Image"), optional("torchvision.transforms.functional")
+        rng = np.random.default_rng(3)
+        for _ in range(60):
+            pixels = rng.integers(0, 256, (*rng.integers(1, 30, 2), 3), dtype=np.uint8)
+            theirs, box = image.fromarray(pixels), [*map(int, rng.integers(-20, 20, 2)), *map(int, rng.integers(1, 40, 2))]
+            self.assertTrue((functional.crop(pixels, *box) == np.asarray(torchvision.crop(theirs, *box))).all())
+            self.assertTrue((functional.vflip(pixels) == np.asarray(torchvision.vflip(theirs))).all())
+            for mode, most in (("constant", 9), ("edge", 9), ("reflect", min(pixels.shape[:2]) - 1),
+                               ("symmetric", min(pixels.shape[:2]))):
+                sides = [int(v) for v in rng.integers(0, most + 1, 4)]
+                fill = (1, 2, 3) if mode == "constant" else 0
+                self.assertTrue((functional.pad(pixels, sides, fill, mode)
+                                 == np.asarray(torchvision.pad(theirs, sides, fill, mode))).all(), (mode, sides))
+
+    def test_wrong_arguments_are_named(self):
+        pixels = np.zeros((4, 5, 3), np.uint8)
+        for wrong, says in ((lambda: functional.pad(pixels, (1, 2, 3)), "pad.padding: value is (1, 2, 3); must be one"),
+                            (lambda: functional.pad(pixels, 1, 0, "mirror"), "pad.padding_mode: value is 'mirror'"),
+                            (lambda: functional.crop(pixels, 0, 0, 0, 4), "crop.height: value is 0; must be")):
+            with self.assertRaises(ValueError) as caught:
+                wrong()
+            self.assertIn(says, str(caught.exception))

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "equalize", "gaussian_blur",
-           "hflip", "invert", "permute_channels", "perspective", "posterize", "resize", "resized_crop",
-           "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "transform"]
+           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "crop", "equalize", "gaussian_blur",
+           "hflip", "invert", "pad", "permute_channels", "perspective", "posterize", "resize", "resized_crop",
+           "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "transform", "vflip"]
 
 MOST_SIDE = 65535  # pixels
 
@@ -133,6 +133,41 @@ def center_crop(img: Array, output_size: Size, *, kernels: str = "auto") -> Arra
 def hflip(img: Array, *, kernels: str = "auto") -> Array:
     """Left and right change places."""
     return _adjust("hflip", img, _c.OP_FLIP_HORIZONTAL, (), kernels)
+
+
+def vflip(img: Array, *, kernels: str = "auto") -> Array:
+    """Top and bottom change places."""
+    return _adjust("vflip", img, _c.OP_FLIP_VERTICAL, (), kernels)
+
+
+def crop(img: Array, top: int, left: int, height: int, width: int, fill: Fill = None, *,
+         kernels: str = "auto") -> Array:
+    """Cut out height x width pixels at (top, left), which may be negative. Pixels that the image lacks get fill; None
+    is black."""
+    op = _c.Op(kind=_c.OP_CROP, height=whole("crop.height", height, 1, MOST_SIDE),
+               width=whole("crop.width", width, 1, MOST_SIDE))
+    op.params[:2] = [whole(f"crop.{name}", value, -MOST_SIDE, MOST_SIDE) for name, value in
+                     (("top", top), ("left", left))]
+    op.fill[:] = fill_of("crop.fill", fill)
+    return _apply("crop", img, op, kernels)
+
+
+def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: str = "constant", *,
+        kernels: str = "auto") -> Array:
+    """Add pixels on all sides: padding, or (left and right, top and bottom), or (left, top, right, bottom).
+    padding_mode: "constant", which adds fill, "edge", "reflect" or "symmetric"."""
+    sides = tuple(padding) if isinstance(padding, Sequence) else (padding,)
+    sides = sides * 4 if len(sides) == 1 else sides * 2 if len(sides) == 2 else sides
+    if len(sides) != 4:
+        raise ValueError(f"pad.padding: value is {padding!r}; must be one, two or four numbers of pixels")
+    modes = _c.NAMES["pad"]
+    if padding_mode not in modes:
+        raise ValueError(f"pad.padding_mode: value is {padding_mode!r}; must be the name of a mode"
+                         + near_or_all(padding_mode, modes))
+    op = _c.Op(kind=_c.OP_PAD)
+    op.params[:5] = [*(whole("pad.padding", side, 0, MOST_SIDE) for side in sides), modes[padding_mode]]
+    op.fill[:] = fill_of("pad.fill", fill)
+    return _apply("pad", img, op, kernels)
 
 
 # ---- warps and blurs ---------------------------------------------------------------------------------------
