@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Whole recipes: images/s of a loader beside torchvision's transforms of PIL images in PyTorch's DataLoader, on the
-same JPEG files and as many workers, in turns.
+"""Compare whole recipes: images/s of a loader, and of torchvision's transforms of PIL images in PyTorch's DataLoader,
+on the same JPEG files, with as many workers, in turns.
 
 Usage: bench_recipes.py IMAGES [--rounds 3] [--seconds 3] [--workers 2] [--size 224] [--only NAME...]
 

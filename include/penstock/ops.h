@@ -66,6 +66,11 @@ enum pstk_op_kind {
     PSTK_OP_RAND_AUGMENT = 20,
     /* one of 25 pairs. enum pstk_auto_augment */
     PSTK_OP_AUTO_AUGMENT = 21,
+    /* a random box of the finished row. Probability, 0 to 1; scale min, scale max (fractions of the
+     * area), ratio min, ratio max (height / width); value of each of 4 channels; 1: normal values
+     * instead. On a device, workers finish the rows of such a list, and their elements are copied
+     * there, not bytes. */
+    PSTK_OP_RANDOM_ERASING = 22,
 
     /* Fixed geometry, which random operations draw. */
 
@@ -118,6 +123,11 @@ enum pstk_op_kind {
     PSTK_OP_GAUSSIAN_BLUR = 80,
     /* Pillow's ImageFilter.GaussianBlur, three boxes on each axis. Radius of x and of y, pixels */
     PSTK_OP_BOX_BLUR = 81,
+
+    /* Fixed, of the finished row, and so not for pstk_op_apply. Top, left, height and width of a
+     * part; value of each of 4 channels; 1: normal values instead, of a key of two whole numbers
+     * below 2^32 */
+    PSTK_OP_ERASE = 90,
 };
 
 /* The policies of AUTO_AUGMENT. */
@@ -292,6 +302,13 @@ PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation
 /* The same for images of `channels` channels, 1, 3 or 4: as many floats each. */
 PSTK_API struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean,
                                                 const float *deviation);
+/* Erase a random box: torchvision.transforms.RandomErasing(probability) with its defaults, scale
+ * (0.02, 0.33) and ratio (0.3, 3.3), after normalise. The value, of all channels, is that of the
+ * output's elements. For other settings set params. */
+PSTK_API struct pstk_op pstk_random_erasing(double probability, double value);
+/* Erase a part: torchvision.transforms.functional.erase, after normalise. */
+PSTK_API struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height, uint32_t width,
+                                   double value);
 
 /* ---- on pixels of the program ------------------------------------------------------------- */
 
@@ -319,10 +336,10 @@ struct pstk_draw {
 };
 
 /* Draw what a list of operations does to one sample: fixed operations, each of which pstk_op_apply
- * takes. They are those that a loader with this seed and list applies to an image of this shape.
- * NORMALIZE is left out: it makes no u8 pixels. Returns their number, and writes at most `capacity`
- * of them to `drawn`, which may be NULL if that is 0; negative: an error. All pointers: borrows.
- * EINVAL, ENOTSUP: as pstk_open. */
+ * takes except ERASE. They are those that a loader with this seed and list applies to an image of
+ * this shape. NORMALIZE is left out: it makes no u8 pixels. ERASE comes last. Returns their number,
+ * and writes at most `capacity` of them to `drawn`, which may be NULL if that is 0; negative: an
+ * error. All pointers: borrows. EINVAL, ENOTSUP: as pstk_open. */
 PSTK_API int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops,
                            const struct pstk_shape *shape, const struct pstk_draw *draw,
                            struct pstk_op *drawn, uint32_t capacity, struct pstk_error *err);

@@ -50,6 +50,8 @@
     X(perspective)                                                                                 \
     X(gaussian_blur)                                                                               \
     X(box_blur)                                                                                    \
+    X(random_erasing)                                                                              \
+    X(erase)                                                                                       \
     X(normalize)
 
 #define X(name) extern const struct pstk__op_entry pstk__op_##name;
@@ -129,7 +131,7 @@ static int is_prefix(const struct pstk_op *op, const struct pstk__view *view)
     const struct pstk__view after = pstk__op_view(op, view);
     const int uncovers =
         view->effects & PSTK__CROPS && (after.width > view->width || after.height > view->height);
-    if (entry->effects & (PSTK__PICTURES | PSTK__FINISHES))
+    if (entry->effects & (PSTK__PICTURES | PSTK__FINISHES | PSTK__ERASES))
         return 0;
     if (entry->needs_picture && entry->needs_picture(op, view))
         return 0;
@@ -151,15 +153,15 @@ uint32_t pstk__ops_prefix(const struct pstk_op *ops, uint32_t n)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_finish(int is_last, const struct pstk__view *view, struct pstk_error *err)
+/* Whether only ops that erase follow op j. */
+static int is_last(const struct pstk_op *ops, uint32_t n, uint32_t j)
 {
-    if (!is_last)
-        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "it must be the last operation");
-    if (view->dtype == PSTK_U8)
-        return pstk__fail(
-            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-            "its results are fractions, which dtype u8 cannot hold; use f16, bf16 or f32");
-    return 0;
+    for (uint32_t k = j + 1; k < n; k++) {
+        const struct pstk__op_entry *entry = pstk__op_entry(ops[k].kind);
+        if (!entry || !(entry->effects & PSTK__ERASES))
+            return 0;
+    }
+    return 1;
 }
 
 /* Put "ops[j] (name): " before a message. */
@@ -170,7 +172,7 @@ static int named(int code, const char *list, uint32_t j, const char *name,
                       inner->message);
 }
 
-static int check_op(const struct pstk_op *op, int is_last, uint32_t depth, struct pstk__view *view,
+static int check_op(const struct pstk_op *op, int at_end, uint32_t depth, struct pstk__view *view,
                     struct pstk_error *err);
 
 /* Check the children of an op. Whichever are drawn, in whatever order, the view stays the same. */
@@ -195,8 +197,8 @@ static int check_children(const struct pstk_op *op, uint32_t depth, const struct
     return 0;
 }
 
-/* Check an op and set the view after it. depth: of parents. */
-static int check_op(const struct pstk_op *op, int is_last, uint32_t depth, struct pstk__view *view,
+/* Check an op and set the view after it. at_end: only ops that erase follow. depth: of parents. */
+static int check_op(const struct pstk_op *op, int at_end, uint32_t depth, struct pstk__view *view,
                     struct pstk_error *err)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
@@ -213,8 +215,12 @@ static int check_op(const struct pstk_op *op, int is_last, uint32_t depth, struc
     int rc = entry->check(op, err);
     if (rc == 0)
         rc = pstk__op_check_members(op, entry->uses, err);
-    if (rc == 0 && entry->effects & PSTK__FINISHES)
-        rc = check_finish(is_last, view, err);
+    if (rc == 0 && entry->effects & (PSTK__FINISHES | PSTK__ERASES) && !at_end)
+        rc = pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                        "it must be the last operation of the list; only those that erase may "
+                        "follow it");
+    if (rc == 0 && entry->check_view)
+        rc = entry->check_view(op, view, err);
     if (rc == 0 && entry->channels)
         rc = entry->channels(op, view->channels, err);
     if (rc >= 0 && entry->uses & PSTK__USES_CHILDREN)
@@ -232,7 +238,7 @@ int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *vi
     pstk_error_init(&inner, sizeof inner);
     for (uint32_t j = 0; j < n; j++) {
         const struct pstk__op_entry *entry = pstk__op_entry(ops[j].kind);
-        const int rc = check_op(&ops[j], j + 1 == n, 0, view, &inner);
+        const int rc = check_op(&ops[j], is_last(ops, n, j), 0, view, &inner);
         if (rc < 0 && !entry)
             return pstk__fail(err, rc, PSTK_STAGE_OPEN, "ops[%u].%.400s", j, inner.message);
         if (rc < 0)

@@ -28,8 +28,9 @@ enum pstk__effect {
     PSTK__CROPS = 2,        /* moves or cuts the window */
     PSTK__FLIPS = 4,        /* mirrors left and right, or top and bottom */
     PSTK__COLOURS = 8,      /* changes pixels one by one, or their channels; black stays black */
-    PSTK__FINISHES = 16,    /* is folded into the output's table; must be the last op */
+    PSTK__FINISHES = 16,    /* is folded into the output's table; only those that ERASE follow */
     PSTK__PICTURES = 32,    /* needs a whole picture: it and all later ops are not in the prefix */
+    PSTK__ERASES = 128,     /* overwrites elements of the finished row; only such ops follow */
     PSTK__KNOWS_IMAGE = 64, /* its parameters are those of one image: drawn, never of a list */
 };
 
@@ -69,6 +70,9 @@ struct pstk__op_entry {
     const char *name; /* in messages */
     /* Check the parameters; EINVAL names the wrong one. */
     int (*check)(const struct pstk_op *op, struct pstk_error *err);
+    /* Check the op against the view before it. NULL: it fits any. */
+    int (*check_view)(const struct pstk_op *op, const struct pstk__view *view,
+                      struct pstk_error *err);
     /* Random ops, and resizes, whose filter may be RANDOM: draw fixed ops, `most` at most. r starts
      * anew for each op of the list and each sample, so that no op's draws depend on another's. */
     void (*draw)(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to);
@@ -102,8 +106,8 @@ struct pstk__op_entry {
 
     /* Fixed ops that map each byte of a channel by itself: fill the table. */
     void (*table)(const struct pstk_op *op, struct pstk__colour_table *table);
-    /* Other fixed ops except those that FINISH: change the picture. 0, ENOMEM, EFBIG: the picture
-     * would be too large, or EINVAL: the image lacks the part that the op names. */
+    /* Other fixed ops except those that FINISH or ERASE: change the picture. 0, ENOMEM, EFBIG: the
+     * picture would be too large, or EINVAL: the image lacks the part that the op names. */
     int (*change)(const struct pstk_op *op, struct pstk__canvas *canvas);
     /* The most arena bytes of change, or of any change that the op draws. NULL: 0. */
     uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,
@@ -111,6 +115,9 @@ struct pstk__op_entry {
 
     /* FINISHES: set the normalisation. */
     void (*finish)(const struct pstk_op *op, struct pstk__normalisation *n);
+    /* Fixed ops that ERASE: change the finished row, all of whose rows of pixels `form` describes.
+     */
+    void (*erase)(const struct pstk_op *op, const struct pstk__finish *form, void *row);
 };
 
 #define PSTK__MAX_OP_DEPTH 8u /* of children in children */

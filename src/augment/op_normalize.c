@@ -58,6 +58,17 @@ static int check_channels(const struct pstk_op *op, uint32_t channels, struct ps
     return (int)n;
 }
 
+static int check_view(const struct pstk_op *op, const struct pstk__view *view,
+                      struct pstk_error *err)
+{
+    (void)op;
+    if (view->dtype == PSTK_U8)
+        return pstk__fail(
+            err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+            "its results are fractions, which dtype u8 cannot hold; use f16, bf16 or f32");
+    return 0;
+}
+
 static void finish(const struct pstk_op *op, struct pstk__normalisation *normalisation)
 {
     normalisation->is_set = 1;
@@ -74,6 +85,7 @@ const struct pstk__op_entry pstk__op_normalize = {
     .uses = PSTK__USES_CHANNELS,
     .name = "normalise",
     .check = check,
+    .check_view = check_view,
     .channels = check_channels,
     .finish = finish,
 };

@@ -414,14 +414,27 @@ static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__vi
     o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
 }
 
+/* The first ops, those on pixels: others finish, and then erase. */
+static uint32_t pixel_ops(const struct pstk__output *o)
+{
+    uint32_t n = o->settings.n_ops;
+    while (n > 0 && pstk__op_entry(o->ops[n - 1].kind)->effects & (PSTK__FINISHES | PSTK__ERASES))
+        n--;
+    return n;
+}
+
+static int erases(const struct pstk__output *o)
+{
+    const uint32_t n = o->settings.n_ops;
+    return n > 0 && pstk__op_entry(o->ops[n - 1].kind)->effects & PSTK__ERASES;
+}
+
 /* From rows as they are decoded to one row of the output, in bytes. */
 static void passes_pixels(struct pstk__output *o, const struct pstk__image_bounds *bounds)
 {
     const uint64_t held =
         pstk__image_row_size(o->settings.exif_orientation ? bounds->max_side : bounds->max_width);
-    const struct pstk__op_entry *last =
-        o->settings.n_ops > 0 ? pstk__op_entry(o->ops[o->settings.n_ops - 1].kind) : NULL;
-    const uint32_t end = o->settings.n_ops - (last && last->effects & PSTK__FINISHES ? 1 : 0);
+    const uint32_t end = pixel_ops(o);
     struct pstk__view view = {.channels = o->settings.channels};
     o->n_prefix = pstk__ops_prefix(o->ops, o->settings.n_ops);
     o->most_ops = pstk__ops_most(o->ops, o->settings.n_ops);
@@ -443,7 +456,8 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
         passes_picture(o, end, view);
 }
 
-/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. */
+/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. It does
+ * not erase. */
 static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -464,9 +478,10 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
                                         .out = decoded,
                                         .held = pstk__image_turn_size(&bounds, decoded.channels)});
     passes_pixels(o, &bounds);
-    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
-                                    .on_device = p->on_device && output->dtype != PSTK_U8,
-                                    .out = row});
+    pass_add(
+        o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
+                               .on_device = p->on_device && output->dtype != PSTK_U8 && !erases(o),
+                               .out = row});
     return image_table(o, i, err);
 }
 

@@ -213,6 +213,18 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
     return rc;
 }
 
+/* Finish the output's row, whose pixels are all there. */
+static int row_finish(struct pstk__image_rows *rows, struct pstk__image_row *row)
+{
+    const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
+    const int rc = picture_finish(rows, row);
+    for (uint32_t k = 0; k < row->n_erasures && rc == 0; k++) {
+        const struct pstk_op *op = &row->changes[row->n_changes + k];
+        pstk__op_entry(op->kind)->erase(op, &finish, row->out);
+    }
+    return rc;
+}
+
 /* ---- one output ------------------------------------------------------------------------------ */
 
 /* Memory for the part of the image that will be turned. */
@@ -330,6 +342,11 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
     rows->n = 0;
 }
 
+static int erases(const struct pstk_op *op)
+{
+    return (pstk__op_entry(op->kind)->effects & PSTK__ERASES) != 0;
+}
+
 /* Draw the ops for the sample: those of the prefix become a geometry of an upright view of the
  * image; the others wait in `row`. */
 static int geometry_draw(struct pstk__image_rows *rows, struct pstk__image_row *row,
@@ -354,6 +371,8 @@ static int geometry_draw(struct pstk__image_rows *rows, struct pstk__image_row *
     row->n_changes = drawing.n;
     rc = pstk__ops_draw(&drawing, o->ops, o->n_prefix, o->settings.n_ops, key);
     row->n_changes = drawing.n - row->n_changes;
+    for (; row->n_changes > 0 && erases(&row->changes[row->n_changes - 1]); row->n_changes--)
+        row->n_erasures++;
     return rc;
 }
 
@@ -431,7 +450,7 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
     if (rc < 0)
         return rc;
     if (shown.pane.inside.width == 0 || shown.pane.inside.height == 0)
-        return picture_finish(rows, j);
+        return row_finish(rows, j);
     rows->n++;
     rows->channels = pstk__output_decoded(o)->channels;
     return rows_begin(rows, j, &shown, source->info);
@@ -519,7 +538,7 @@ int pstk__image_rows_end(struct pstk__image_rows *rows)
     for (uint32_t k = 0; k < rows->n && rc == 0; k++) {
         if (rows->rows[k].is_turned)
             turn_rows(&rows->rows[k], rows->channels);
-        rc = picture_finish(rows, &rows->rows[k]);
+        rc = row_finish(rows, &rows->rows[k]);
     }
     return rc;
 }

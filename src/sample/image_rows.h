@@ -34,6 +34,7 @@ struct pstk__image_row {
     struct pstk__picture picture;  /* canvas_room > 0: what the resize writes; arena */
     const struct pstk_op *changes; /* n_changes fixed ops that change it, arena */
     uint32_t n_changes;
+    uint32_t n_erasures;  /* after them: fixed ops that erase */
     uint8_t *out;         /* the row, for what they leave */
     struct pstk__box box; /* of the image as coded: what the resize reads */
     uint32_t is_turned;   /* 1: rows are collected in `coded`, and turned when all are there */

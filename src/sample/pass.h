@@ -18,10 +18,10 @@ enum pstk__pass_kind {
     PSTK__PASS_COLOUR,    /* by an op, pixel by pixel */
     PSTK__PASS_RESIZE,    /* geometry: cut, resized, cut and padded */
     PSTK__PASS_PICTURE,   /* a whole picture changed by an op */
-    PSTK__PASS_FINISH,    /* mirrored, then elements of the output's dtype and layout */
-    PSTK__PASS_CAST,      /* elements to another dtype */
-    PSTK__PASS_COPY,      /* bytes as they are */
-    PSTK__PASS_CALLBACK,  /* a row by the program's function */
+    PSTK__PASS_FINISH, /* mirrored, then elements of the output's dtype and layout; boxes erased */
+    PSTK__PASS_CAST,   /* elements to another dtype */
+    PSTK__PASS_COPY,   /* bytes as they are */
+    PSTK__PASS_CALLBACK, /* a row by the program's function */
 };
 
 /* The data between two passes. */

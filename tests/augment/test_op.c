@@ -356,6 +356,21 @@ struct wrong {
     const char *says;
 };
 
+static void check_wrong(const struct wrong *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct pstk_error err;
+        struct pstk__view view = {.channels = 3, .dtype = list[i].dtype};
+        pstk_error_init(&err, sizeof err);
+        const int rc = pstk__ops_check(list[i].ops, list[i].n, &view, &err);
+        CHECK_EQ(rc, list[i].code);
+        CHECK_EQ(err.code, rc);
+        if (strstr(err.message, list[i].says) == NULL)
+            printf("# %s\n", err.message);
+        CHECK(strstr(err.message, list[i].says) != NULL);
+    }
+}
+
 TEST(wrong_lists_are_refused_with_the_operation_named)
 {
     const float mean[3] = {0.5f, 0.5f, 0.5f}, dev[3] = {0.2f, 0.2f, 0.2f}, zero[3] = {0};
@@ -365,12 +380,6 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
     struct pstk_op parent = crop, counted = flip, filtered = rrc, channels = norm, filled = crop;
     struct pstk_op cropped = crop, cut = crop;
     const struct pstk_op one = pstk_normalize_channels(1, mean, dev);
-    struct pstk_op part = pstk_crop(0, 0, 8, 8), narrow = pstk_pad(1, 1, 1, 1, 0);
-    struct pstk_op padded = pstk_random_crop(8, 8, 1), mode = padded;
-    part.params[1] = 1.5;
-    narrow.params[2] = -1;
-    padded.params[4] = 2;
-    mode.params[5] = 4;
     parent.children = &flip;
     counted.n_children = 2;
     filtered.filter = 8;
@@ -444,23 +453,48 @@ TEST(wrong_lists_are_refused_with_the_operation_named)
         {{crop, one}, 2, PSTK_F32, PSTK_EINVAL, "they have 1 number; must be 3, one for each"},
         {{cropped}, 1, PSTK_U8, PSTK_EINVAL, "channels: value is 3; must be 0, because"},
         {{filled}, 1, PSTK_U8, PSTK_EINVAL, "fill: value is 7; must be 0, because"},
+    };
+    check_wrong(list, sizeof list / sizeof list[0]);
+}
+
+TEST(wrong_crops_pads_and_erasings_are_refused)
+{
+    const struct pstk_op crop = pstk_center_crop(8, 8);
+    const struct pstk_op norm = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+    struct pstk_op part = pstk_crop(0, 0, 8, 8), narrow = pstk_pad(1, 1, 1, 1, 0);
+    struct pstk_op padded = pstk_random_crop(8, 8, 1), mode = padded;
+    const struct pstk_op erasing = pstk_random_erasing(1, 0.5);
+    struct pstk_op normal = pstk_random_erasing(1, 0), both = erasing, scaled = normal;
+    struct pstk_op ratios = normal;
+    normal.params[9] = both.params[9] = 1;
+    scaled.params[1] = 0.5;
+    ratios.params[3] = 0;
+    part.params[1] = 1.5;
+    narrow.params[2] = -1;
+    padded.params[4] = 2;
+    mode.params[5] = 4;
+    const struct wrong list[] = {
         {{part}, 1, PSTK_U8, PSTK_EINVAL, "ops[0] (crop): left: value is 1.5; must be a whole"},
         {{padded}, 1, PSTK_U8, PSTK_EINVAL, "pad_if_needed: value is 2; must be 0 or 1"},
         {{mode}, 1, PSTK_U8, PSTK_EINVAL, "mode: value is 4; must be from 0 to 3"},
         {{crop, narrow}, 2, PSTK_U8, PSTK_EINVAL, "padding, right: value is -1; must be"},
         {{pstk_pad(1, 1, 1, 1, 0)}, 1, PSTK_U8, PSTK_EINVAL, "do not fix the size"},
+        {{crop, erasing, norm}, 3, PSTK_F32, PSTK_EINVAL, "(random erasing): it must be the last"},
+        {{crop, norm, norm}, 3, PSTK_F32, PSTK_EINVAL, "ops[1] (normalise): it must be the last"},
+        {{crop, pstk_random_apply(&erasing, 1, 1)},
+         2,
+         PSTK_F32,
+         PSTK_EINVAL,
+         "it must be the last"},
+        {{crop, erasing}, 2, PSTK_U8, PSTK_EINVAL, "value[0]: value is 0.5; must be a whole"},
+        {{crop, normal}, 2, PSTK_U8, PSTK_EINVAL, "normal values are fractions"},
+        {{crop, both}, 2, PSTK_F32, PSTK_EINVAL, "value[0]: value is 0.5; must be finite, and 0"},
+        {{crop, pstk_random_erasing(2, 0)}, 2, PSTK_F32, PSTK_EINVAL, "probability: value is 2"},
+        {{crop, scaled}, 2, PSTK_F32, PSTK_EINVAL, "scale: value is (0.5, 0.33)"},
+        {{crop, ratios}, 2, PSTK_F32, PSTK_EINVAL, "ratio: value is (0, 3.3)"},
+        {{crop, pstk_erase(0, 3, 8, 6, 0)}, 2, PSTK_U8, PSTK_EINVAL, "part: it ends at (8, 9)"},
     };
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        struct pstk_error err;
-        struct pstk__view view = {.channels = 3, .dtype = list[i].dtype};
-        pstk_error_init(&err, sizeof err);
-        const int rc = pstk__ops_check(list[i].ops, list[i].n, &view, &err);
-        CHECK_EQ(rc, list[i].code);
-        CHECK_EQ(err.code, rc);
-        if (strstr(err.message, list[i].says) == NULL)
-            printf("# %s\n", err.message);
-        CHECK(strstr(err.message, list[i].says) != NULL);
-    }
+    check_wrong(list, sizeof list / sizeof list[0]);
 }
 
 TEST(right_lists_are_taken_and_tell_their_size)
@@ -490,6 +524,7 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
     const struct pstk_op part = pstk_random_crop(8, 8, 0), padded = pstk_random_crop(6, 6, 2);
     const struct pstk_op inside = pstk_crop(1, 2, 4, 4), outside = pstk_crop(-1, 2, 4, 4);
     const struct pstk_op down = pstk_random_vertical_flip(0.5), pad = pstk_pad(1, 1, 1, 1, 0);
+    const struct pstk_op erase = pstk_random_erasing(0.5, 0);
     struct pstk_op filled = padded, mirrored = padded, filled_outside = outside;
     filled.fill[1] = filled_outside.fill[2] = 1;
     mirrored.params[5] = PSTK_PAD_REFLECT;
@@ -515,6 +550,7 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
         {{outside, flip}, 2, 2},
         {{filled_outside, flip}, 2, 0},
         {{crop, padded}, 2, 1},
+        {{rrc, flip, erase}, 3, 2},
         {{rrc, padded}, 2, 2},
         {{rrc, pad, part}, 3, 1},
         {{down, resize}, 2, 1},
@@ -542,6 +578,7 @@ int main(void)
         CASE(a_random_filter_is_drawn_after_the_box),
         CASE(every_resize_passes_its_filter_on),
         CASE(wrong_lists_are_refused_with_the_operation_named),
+        CASE(wrong_crops_pads_and_erasings_are_refused),
         CASE(right_lists_are_taken_and_tell_their_size),
         CASE(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture),
     };

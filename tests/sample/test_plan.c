@@ -169,6 +169,31 @@ TEST(wrong_settings_around_the_outputs_are_refused)
     fixture_close(&f);
 }
 
+TEST(a_device_finishes_images_except_those_that_are_erased)
+{
+    const struct pstk_op ops[] = {pstk_resize(8, 9),
+                                  pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD),
+                                  pstk_random_erasing(1, 0)};
+    struct fixture f;
+    CHECK_EQ(small_open(&f), 0);
+    for (uint32_t erased = 0; erased < 2; erased++) {
+        const struct pstk_output o = {.field = "img",
+                                      .kind = PSTK_OUTPUT_IMAGE,
+                                      .dtype = PSTK_F16,
+                                      .ops = ops,
+                                      .n_ops = 2 + erased};
+        struct pstk_settings s = settings_of(&o, 1);
+        struct pstk__plan *plan;
+        s.device = PSTK_CUDA;
+        CHECK_EQ(pstk__plan_open(&plan, &s, &f.source, NULL), 0);
+        CHECK_EQ(pstk__output_device_pass(&plan->outputs[0]) == NULL, erased);
+        CHECK_EQ(pstk__output_rows(&plan->outputs[0])->row_size, 8 * 9 * 3 * (1 + erased));
+        CHECK_EQ(pstk__output_final(&plan->outputs[0])->row_size, 8 * 9 * 3 * 2);
+        pstk__plan_close(plan);
+    }
+    fixture_close(&f);
+}
+
 TEST(elements_of_another_size_are_read_at_their_stride)
 {
     struct {
@@ -260,6 +285,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(wrong_outputs_are_refused_with_the_setting_named),
         CASE(wrong_settings_around_the_outputs_are_refused),
+        CASE(a_device_finishes_images_except_those_that_are_erased),
         CASE(elements_of_another_size_are_read_at_their_stride),
         CASE(every_allocation_that_fails_at_open_is_an_error_that_leaves_nothing),
     };

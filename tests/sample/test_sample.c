@@ -341,6 +341,64 @@ TEST(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so)
     fixture_close(&f);
 }
 
+/* Whether the second row, of the same list with random erasings, is the first with what they drew.
+ */
+static int is_erased(const struct pstk__output *o, void *plain, const void *erased)
+{
+    const struct pstk_shape shape = {.height = 30, .width = 40, .channels = 3};
+    const struct pstk_draw by = {
+        .size = sizeof by, .seed = SEED, .epoch = EPOCH, .sample_id = 2, .random_group = 7};
+    const struct pstk__form *form = pstk__output_rows(o);
+    const struct pstk__finish finish = {.channels = 3,
+                                        .dtype = form->dtype,
+                                        .layout = form->layout,
+                                        .width = o->width,
+                                        .plane = (uint64_t)o->width * o->height};
+    struct pstk_op drawn[8];
+    const int n = pstk_ops_draw(o->ops, o->settings.n_ops, &shape, &by, drawn, 8, NULL);
+    if (n < 2 || drawn[n - 2].kind != PSTK_OP_ERASE || drawn[n - 1].kind != PSTK_OP_ERASE)
+        return 0;
+    for (int i = n - 2; i < n; i++)
+        pstk__op_entry(PSTK_OP_ERASE)->erase(&drawn[i], &finish, plain);
+    return memcmp(plain, erased, form->row_size) == 0;
+}
+
+TEST(boxes_of_finished_rows_are_erased)
+{
+    struct pstk_op normal = pstk_random_erasing(1, 0);
+    normal.params[9] = 1;
+    const struct pstk_op lists[][5] = {
+        {pstk_random_resized_crop(12, 17), pstk_random_flip(0.5), pstk_normalize(mean, dev),
+         pstk_random_erasing(1, 0.25), normal},
+        {pstk_random_crop(12, 17, 0), pstk_adjust(PSTK_OP_INVERT, 0), pstk_normalize(mean, dev),
+         pstk_random_erasing(1, -3), normal},
+        {pstk_crop(100, 100, 9, 8), pstk_random_flip(0.5), pstk_normalize(mean, dev),
+         pstk_random_erasing(1, 2), normal},
+    };
+    struct fixture f;
+    CHECK_EQ(small_open(&f), 0);
+    for (uint32_t k = 0; k < 18; k++) {
+        struct pstk_output outputs[2] = {{.name = "plain",
+                                          .field = "img",
+                                          .kind = PSTK_OUTPUT_IMAGE,
+                                          .dtype = dtypes[1 + k % 3],
+                                          .layout = k / 3 % 2,
+                                          .n_ops = 3,
+                                          .ops = lists[k / 6],
+                                          .random_group = 7}};
+        struct run r;
+        outputs[1] = outputs[0];
+        outputs[1].name = "erased";
+        outputs[1].n_ops = 5;
+        CHECK_EQ(run_all(&r, &f, outputs, 2, 2), 0);
+        CHECK(memcmp(r.rows[0].data, r.rows[1].data,
+                     pstk__output_rows(&r.plan->outputs[0])->row_size) != 0);
+        CHECK(is_erased(&r.plan->outputs[1], r.rows[0].data, r.rows[1].data));
+        run_close(&r);
+    }
+    fixture_close(&f);
+}
+
 /* ---- what passes through -----------------------------------------------------------------------
  */
 
@@ -668,6 +726,7 @@ int main(void)
         CASE(rows_of_jpegs_equal_the_oracle_in_all_eight_orientations),
         CASE(outputs_of_one_field_share_one_decode_and_do_not_disturb_each_other),
         CASE(crops_tell_what_was_shown),
+        CASE(boxes_of_finished_rows_are_erased),
         CASE(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so),
         CASE(scalars_tensors_and_bytes_pass_through),
         CASE(fields_of_the_head_need_no_other_byte),

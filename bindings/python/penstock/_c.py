@@ -169,6 +169,7 @@ OP_RANDOM_BOX_BLUR = 18
 OP_TRIVIAL_AUGMENT_WIDE = 19
 OP_RAND_AUGMENT = 20
 OP_AUTO_AUGMENT = 21
+OP_RANDOM_ERASING = 22
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
 OP_FLIP_VERTICAL = 34
@@ -192,6 +193,7 @@ OP_EQUALIZE = 75
 OP_PERMUTE_CHANNELS = 76
 OP_GAUSSIAN_BLUR = 80
 OP_BOX_BLUR = 81
+OP_ERASE = 90
 
 # enum pstk_auto_augment
 AUTO_AUGMENT_IMAGENET = 0
@@ -302,14 +304,15 @@ NAMES: dict[str, dict[str, int]] = {
                 "random_perspective": OP_RANDOM_PERSPECTIVE, "random_gaussian_blur": OP_RANDOM_GAUSSIAN_BLUR,
                 "random_box_blur": OP_RANDOM_BOX_BLUR, "trivial_augment_wide": OP_TRIVIAL_AUGMENT_WIDE,
                 "rand_augment": OP_RAND_AUGMENT, "auto_augment": OP_AUTO_AUGMENT,
-                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
-                "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP, "pad": OP_PAD, "rotate": OP_ROTATE,
-                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "brightness": OP_BRIGHTNESS,
-                "contrast": OP_CONTRAST, "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS,
-                "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT, "posterize": OP_POSTERIZE,
-                "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST,
-                "equalize": OP_EQUALIZE, "permute_channels": OP_PERMUTE_CHANNELS,
-                "gaussian_blur": OP_GAUSSIAN_BLUR, "box_blur": OP_BOX_BLUR},
+                "random_erasing": OP_RANDOM_ERASING, "resized_crop": OP_RESIZED_CROP,
+                "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
+                "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
+                "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST, "saturation": OP_SATURATION,
+                "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT,
+                "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD,
+                "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
+                "permute_channels": OP_PERMUTE_CHANNELS, "gaussian_blur": OP_GAUSSIAN_BLUR,
+                "box_blur": OP_BOX_BLUR, "erase": OP_ERASE},
     "auto_augment": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
                      "svhn": AUTO_AUGMENT_SVHN},
     "pad": {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT, "symmetric": PAD_SYMMETRIC},
@@ -970,6 +973,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_auto_augment": (Op, [c_uint32, c_uint32]),
     "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
     "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
+    "pstk_random_erasing": (Op, [c_double, c_double]),
+    "pstk_erase": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_double]),
     "pstk_ops_draw": (c_int, [POINTER(Op), c_uint32, POINTER(Shape), POINTER(Draw), POINTER(Op), c_uint32,
                               POINTER(Error)]),
     "pstk_op_apply": (c_int, [POINTER(Op), c_uint32, c_void_p, POINTER(Shape), c_void_p, POINTER(Shape),

@@ -22,8 +22,8 @@ from .arguments import FILTERS, Interpolation, filter_name, probability
 from .elsewhere import OP_KEYWORDS
 from .hints import explains
 
-__all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomCrop", "RandomFlip",
-           "RandomHorizontalFlip", "RandomResizedCrop", "RandomVerticalFlip", "Resize"]
+__all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomCrop", "RandomErasing",
+           "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "RandomVerticalFlip", "Resize"]
 
 IMAGENET_MEAN = _c.IMAGENET_MEAN
 IMAGENET_STD = _c.IMAGENET_STD
@@ -220,7 +220,7 @@ class Grayscale(Op):
 class Normalize(Op):
     """Compute (x / 255 - mean) / std for each channel, in float32: ToTensor and Normalize in one.
 
-    It must be the last operation of a list. The images are float32, or float16 or bfloat16 by the output's
+    It must be the last operation of a list; only RandomErasing may follow. The images are float32, or float16 or bfloat16 by the output's
     dtype. mean, std: a number for each channel, 1, 3 or 4. Default: ImageNet's mean and deviation of R, G, B.
     """
 
@@ -337,4 +337,43 @@ class RandomVerticalFlip(Op):
 
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_vertical_flip(self.p)
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomErasing(Op):
+    """Overwrite a random box of the finished image, with probability p. It follows Normalize, at the end of a list.
+
+    scale: smallest and largest share of the area. ratio: smallest and largest height / width. value: of the
+    tensor's elements, one number or one for each channel, or "random" for normally distributed ones. As
+    torchvision's, it tries ten times to draw a box, then leaves the image as it is. On a GPU, elements of the
+    output's dtype are copied there, where otherwise bytes are.
+    """
+
+    p: float = 0.5
+    scale: Sequence[float] = (0.02, 0.33)
+    ratio: Sequence[float] = (0.3, 3.3)
+    value: float | Sequence[float] | str = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", *_floats("RandomErasing", "p", (self.p,), 1))
+        object.__setattr__(self, "scale", _floats("RandomErasing", "scale", self.scale, 2))
+        object.__setattr__(self, "ratio", _floats("RandomErasing", "ratio", self.ratio, 2))
+        given = self.value
+        if isinstance(given, str):
+            if given != "random":
+                raise ValueError(f"RandomErasing.value: value is {given!r}; must be numbers, or 'random'")
+            return
+        numbers = [given] if isinstance(given, (int, float)) else list(given)
+        if len(numbers) not in (1, 3, 4):
+            raise ValueError(f"RandomErasing.value: value is {given!r}; must be 1, 3 or 4 numbers")
+        object.__setattr__(self, "value", _floats("RandomErasing", "value", numbers, len(numbers)))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_erasing(self.p, 0)
+        values = self.value if isinstance(self.value, tuple) else (0.0,)  # "random" has no number
+        for i, value in enumerate((*self.scale, *self.ratio, *(values if len(values) > 1 else values * 4))):
+            op.params[1 + i] = value
+        op.params[9] = self.value == "random"
         return op

@@ -113,7 +113,7 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     ops.
 
     ops: operations in their order; they must fix the size.
-    dtype: None is float32 if ops end in Normalize, else uint8.
+    dtype: None is float32 if ops have Normalize, else uint8.
     layout: "nhwc" [B, H, W, C]; "nchw" [B, C, H, W]; "channels_last" [B, C, H, W] whose memory is NHWC, as
     PyTorch's channels_last.
     random_group: outputs of one group share their random choices: two pictures of a sample get the same crop
@@ -133,7 +133,7 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     if isinstance(channels, bool) or channels not in (1, 3, 4):
         raise SettingsError(f"image.channels: value is {channels!r}; must be 1 (gray), 3 (RGB) or 4 (RGBA)")
     if dtype is None:
-        dtype = "float32" if found and isinstance(found[-1], Normalize) else "uint8"
+        dtype = "float32" if any(isinstance(op, Normalize) for op in found) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
                   channels=int(channels))
