@@ -74,6 +74,7 @@ static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
         {pstk_resize(40, 28), pstk_crop(-3, 5, 50, 19), pstk_random_vertical_flip(1)},
         {pstk_resize(40, 28), pstk_crop(-3, 5, 50, 19), pstk_random_vertical_flip(1), none},
         {pstk_crop(3, -2, 9, 70), pstk_crop(-3, 1, 12, 12)},
+        {pstk_crop(3, 2, 9, 20), pstk_crop(-3, -1, 8, 7)},
     };
     if (which >= sizeof lists / sizeof lists[0])
         return 0;
@@ -321,6 +322,30 @@ TEST(crops_tell_what_was_shown)
                                       {-10, 15, 50, 10, 30, 40, 0, 0},
                                       {0, 0, 0, 0, 0, 0, 0, 0}};
     CHECK(memcmp(r.crops, want, sizeof want) == 0);
+    run_close(&r);
+    fixture_close(&f);
+}
+
+TEST(a_random_crop_pads_by_mirrors_to_more_than_the_picture_before_and_after)
+{
+    struct pstk_op drawn[4], op = pstk_random_crop(33, 44, 40);
+    const struct pstk_output output = {
+        .name = "a", .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = &op, .n_ops = 1};
+    const struct pstk_draw by = {.size = sizeof by, .seed = SEED, .epoch = EPOCH, .sample_id = 2};
+    struct pstk_shape shape = {.height = 30, .width = 40, .channels = 3};
+    static uint8_t pictures[2][130 * 140 * 3];
+    struct fixture f;
+    struct run r;
+    op.params[5] = PSTK_PAD_REFLECT;
+    CHECK_EQ(small_open(&f), 0);
+    CHECK_EQ(run_all(&r, &f, &output, 1, 2), 0);
+    const int n = pstk_ops_draw(&op, 1, &shape, &by, drawn, 4, NULL);
+    CHECK_EQ(n, 2);
+    memcpy(pictures[0], small_image.rgb, (size_t)30 * 40 * 3);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pstk_op_apply(&drawn[i], 0, pictures[i], &shape, pictures[1 - i], &shape, NULL),
+                 0);
+    CHECK(memcmp(pictures[0], r.rows[0].data, (size_t)33 * 44 * 3) == 0);
     run_close(&r);
     fixture_close(&f);
 }
@@ -727,6 +752,7 @@ int main(void)
         CASE(outputs_of_one_field_share_one_decode_and_do_not_disturb_each_other),
         CASE(crops_tell_what_was_shown),
         CASE(boxes_of_finished_rows_are_erased),
+        CASE(a_random_crop_pads_by_mirrors_to_more_than_the_picture_before_and_after),
         CASE(an_image_that_is_too_small_for_a_random_crop_is_an_error_that_says_so),
         CASE(scalars_tensors_and_bytes_pass_through),
         CASE(fields_of_the_head_need_no_other_byte),
