@@ -20,7 +20,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from . import ops, ops_colour, ops_policy, ops_random, ops_warp
+from . import ops
 from ._library import MissingLibraryError
 from ._version import __version__
 from .batch import Batch, BatchInfo, Crop, TupleBatch
@@ -29,10 +29,6 @@ from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, D
                      SettingsError, TimedOutError, UnsupportedError)
 from .loader import Loader
 from .ops import *  # noqa: F403
-from .ops_colour import *  # noqa: F403
-from .ops_policy import *  # noqa: F403
-from .ops_random import *  # noqa: F403
-from .ops_warp import *  # noqa: F403
 from .outputs import Output, image, ragged, scalar, tensor
 from .ranks import Ranks
 from .stats import Stats
@@ -45,6 +41,10 @@ if TYPE_CHECKING:
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
     from .installed import get_include, get_library
+    from .ops_colour import *  # noqa: F403
+    from .ops_policy import *  # noqa: F403
+    from .ops_random import *  # noqa: F403
+    from .ops_warp import *  # noqa: F403
     from .packing.columns import add_column, remove_column
     from .packing.pack import PackError, SchemaError, pack
     from .packing.task import Task
@@ -52,12 +52,18 @@ if TYPE_CHECKING:
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
 
-# Loaded at first use: a training loop needs none of them.
+# Loaded at first use: a training loop needs few of them.
 _LATER = {"MissingPackageError": "_optional", "show": "sheet",
           **dict.fromkeys(("ColumnInfo", "Dataset"), "dataset"),
           **dict.fromkeys(("FixedOp", "draw"), "drawing"),
           **dict.fromkeys(("add_column", "remove_column"), "packing.columns"),
           **dict.fromkeys(("get_include", "get_library"), "installed"),
+          **dict.fromkeys(("ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomEqualize",
+                           "RandomGrayscale", "RandomInvert", "RandomPosterize", "RandomSolarize"), "ops_colour"),
+          **dict.fromkeys(("AutoAugment", "RandAugment", "TrivialAugmentWide"), "ops_policy"),
+          **dict.fromkeys(("RandomApply", "RandomChoice", "RandomOrder"), "ops_random"),
+          **dict.fromkeys(("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective",
+                           "RandomRotation"), "ops_warp"),
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
           "Task": "packing.task",
           **dict.fromkeys(("Boxes", "Keypoints", "Mask", "Polygons", "Rle"), "packing.schema"),
@@ -72,7 +78,7 @@ __all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "C
            "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "draw", "functional",
            "get_include", "get_library", "image", "merge", "pack", "ragged", "record_stream", "remove_column",
            "scalar", "show", "tensor"]
-__all__ += ops.__all__ + ops_colour.__all__ + ops_policy.__all__ + ops_random.__all__ + ops_warp.__all__
+__all__ += ops.__all__ + [name for name, module in _LATER.items() if module.startswith("ops_")]
 
 
 def _missing(name: str, asked_by: str | None) -> Exception:
