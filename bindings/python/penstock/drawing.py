@@ -110,7 +110,8 @@ def _fixed(op: _c.Op) -> FixedOp:
 
 def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, epoch: int = 0, sample_id: int = 0,
          random_group: int = 0) -> list[FixedOp]:
-    """Return what a loader with this seed and list does to one sample, in its order. Normalize is left out.
+    """Return what a loader with this seed and list does to one sample, in its order. Normalize and RandomErasing are left out:
+    they do not make bytes.
 
     ops: as of penstock.image. shape: of the decoded image, (height, width, channels). Equal arguments give equal
     lists. Applied one after the other, the operations give the loader's pixels:
@@ -131,4 +132,4 @@ def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, ep
         return errors.check(n, error)
     drawn = (_c.Op * call(None, 0))()
     call(drawn, len(drawn))
-    return [_fixed(op) for op in drawn]
+    return [_fixed(op) for op in drawn if op.kind != _c.OP_ERASE]
