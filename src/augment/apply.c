@@ -42,6 +42,8 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
     if (draw->size < sizeof *draw)
         return FAIL(PSTK_EINVAL, "draw.size: value is %u; must be sizeof(struct pstk_draw), %zu",
                     draw->size, sizeof *draw);
+    if ((!ops && n_ops > 0) || (!drawn && capacity > 0))
+        return FAIL(PSTK_EINVAL, "ops, drawn: value is NULL; must be an array");
     int rc = check_shape(shape, err);
     view.channels = shape->channels;
     if (rc == 0)
@@ -58,7 +60,7 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
         return FAIL(PSTK_ENOMEM, "ops: out of memory");
     rc = pstk__ops_draw(&drawing, ops, 0, n_ops, key);
     const uint32_t n = drawing.n < capacity ? drawing.n : capacity;
-    if (n > 0)
+    if (rc == 0 && n > 0)
         memcpy(drawn, drawing.ops, n * sizeof *drawn);
     free(drawing.ops);
     return rc < 0 ? rc : (int)drawing.n;
@@ -116,14 +118,23 @@ static int apply(const struct pstk_op *op, const struct pstk__canvas_kernels *ke
         .room = bounds.room};
     const int rc = change(&canvas, op, pixels, out);
     pstk__arena_close(&arena);
+    return rc < 0 ? FAIL(rc, "op: out of memory") : 0;
+}
+
+/* Check that the op can change an image of this size. */
+static int check_fits(const struct pstk_op *op, const struct pstk__view *view,
+                      struct pstk_error *err)
+{
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const int rc = entry->fits ? entry->fits(op, view) : 0;
     if (rc == PSTK_EINVAL)
         return FAIL(rc,
                     "op: its part or half of its kernel must lie inside of the image, which has %u "
                     "x %u pixels",
-                    before->height, before->width);
+                    view->height, view->width);
     if (rc == PSTK_EFBIG)
         return FAIL(rc, "op: the result is more than 16 times as long as wide");
-    return rc < 0 ? FAIL(rc, "op: out of memory") : 0;
+    return 0;
 }
 
 int pstk_op_apply(const struct pstk_op *op, uint32_t kernels, const void *pixels,
@@ -142,6 +153,9 @@ int pstk_op_apply(const struct pstk_op *op, uint32_t kernels, const void *pixels
                     "have",
                     kernels);
     const struct pstk__view before = view_of(shape), after = pstk__op_view(op, &before);
+    rc = check_fits(op, &before, err);
+    if (rc < 0)
+        return rc;
     if (after.height > MAX_SIDE || after.width > MAX_SIDE)
         return FAIL(PSTK_EFBIG, "op: the result has %u x %u pixels; must be at most %u on a side",
                     after.height, after.width, MAX_SIDE);

@@ -10,14 +10,19 @@ int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t var
     return kernels->pixel && kernels->colour && kernels->warp && kernels->blur;
 }
 
-/* Whether the picture after the op fits the memory. */
-static int fits(const struct pstk__canvas *canvas, const struct pstk_op *op)
+/* Check that the op can change the picture, and that the result fits the memory. */
+static int check_fits(const struct pstk__canvas *canvas, const struct pstk_op *op)
 {
     const struct pstk__picture *picture = &canvas->picture;
     const struct pstk__view before = {
         .width = picture->width, .height = picture->height, .channels = picture->channels};
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const int rc = entry->fits ? entry->fits(op, &before) : 0;
+    if (rc < 0)
+        return rc;
     const struct pstk__view after = pstk__op_view(op, &before);
-    return pstk__picture_room((uint64_t)after.width * after.height, after.channels) <= canvas->room;
+    const uint64_t n_pixels = (uint64_t)after.width * after.height;
+    return pstk__picture_room(n_pixels, after.channels) <= canvas->room ? 0 : PSTK_EFBIG;
 }
 
 /* Apply the table that waits. */
@@ -42,14 +47,15 @@ static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
     const size_t mark = canvas->arena->used;
-    if (!fits(canvas, op))
-        return PSTK_EFBIG;
+    int rc = check_fits(canvas, op);
+    if (rc < 0)
+        return rc;
     if (entry->table) {
         add_table(canvas, op);
         return 0;
     }
     apply_table(canvas);
-    const int rc = entry->change(op, canvas);
+    rc = entry->change(op, canvas);
     pstk__arena_reset(canvas->arena, mark);
     return rc;
 }
@@ -83,8 +89,6 @@ int pstk__canvas_resize(struct pstk__canvas *canvas, const struct pstk__box *par
 {
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__box box = part ? *part : (struct pstk__box){0, 0, in->width, in->height};
-    if ((uint64_t)box.left + box.width > in->width || (uint64_t)box.top + box.height > in->height)
-        return PSTK_EINVAL;
     const struct pstk__picture out = pstk__canvas_spare(canvas, width, height, in->channels);
     const struct pstk__resize_config config = {
         .channels = in->channels,

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "augment/drawing.h"
 
-uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n)
-{
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
-        most += entry->most ? entry->most(&ops[i]) : 1;
-    }
-    return most;
-}
-
 void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op)
 {
     drawing->ops[drawing->n++] = *op;

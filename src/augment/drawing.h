@@ -17,8 +17,6 @@ struct pstk__drawing {
     struct pstk_error *err; /* borrowed, or NULL: says which */
 };
 
-/* Return the most fixed ops that n ops draw for one sample. */
-uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n);
 /* Draw for ops [begin, end) of a list, and append. drawing->view is that after op begin - 1. key.op
  * is set to the index of each op. 0, or EINVAL: an op cannot be drawn for this image; drawing->err
  * says which. */

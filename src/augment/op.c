@@ -96,7 +96,23 @@ struct pstk__largest pstk__op_largest(const struct pstk_op *op, const struct pst
                                       .n_pixels = (uint64_t)after->width * after->height};
     if (entry->largest)
         entry->largest(op, &before);
+    if (before.width > PSTK__MAX_PICTURE_SIDE)
+        before.width = PSTK__MAX_PICTURE_SIDE;
+    if (before.height > PSTK__MAX_PICTURE_SIDE)
+        before.height = PSTK__MAX_PICTURE_SIDE;
+    const uint64_t area = (uint64_t)before.width * before.height;
+    before.n_pixels = before.n_pixels < area ? before.n_pixels : area;
     return before;
+}
+
+uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < n && most <= UINT32_MAX; i++) {
+        const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
+        most += entry->most ? entry->most(&ops[i]) : 1;
+    }
+    return most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
 }
 
 void pstk__ops_bound(const struct pstk_op *ops, uint32_t n, struct pstk__resize_bounds *bounds)
@@ -172,34 +188,79 @@ static int named(int code, const char *list, uint32_t j, const char *name,
                       inner->message);
 }
 
-static int check_op(const struct pstk_op *op, int at_end, uint32_t depth, struct pstk__view *view,
-                    struct pstk_error *err);
+/* A walk through a list and its children. */
+struct walk {
+    uint32_t depth; /* of parents */
+    uint32_t n;     /* ops so far */
+};
+
+static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
+                    struct pstk__view *view, struct pstk_error *err);
+
+/* Whether a child keeps the size of every image: of those of the view, if that is known, else of
+ * two that differ. A random one that may change the size does not. */
+static int keeps_size(const struct pstk_op *op, const struct pstk__view *view)
+{
+    static const uint32_t sizes[2][2] = {{101, 202}, {303, 102}};
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const int is_known = view->width > 0 && view->height > 0;
+    int keeps = !entry->size || !entry->draw;
+    for (int i = 0; i < 2 && keeps; i++) {
+        struct pstk__view before = *view;
+        before.width = is_known ? view->width : sizes[i][0];
+        before.height = is_known ? view->height : sizes[i][1];
+        const struct pstk__view after = pstk__op_view(op, &before);
+        keeps = after.width == before.width && after.height == before.height;
+    }
+    return keeps;
+}
 
 /* Check the children of an op. Whichever are drawn, in whatever order, the view stays the same. */
-static int check_children(const struct pstk_op *op, uint32_t depth, const struct pstk__view *view,
-                          struct pstk_error *err)
+static int check_children(const struct pstk_op *op, struct walk *walk,
+                          const struct pstk__view *view, struct pstk_error *err)
 {
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
+    walk->depth++;
     for (uint32_t j = 0; j < op->n_children; j++) {
         struct pstk__view after = *view;
-        const struct pstk__op_entry *entry = pstk__op_entry(op->children[j].kind);
+        const struct pstk_op *child = &op->children[j];
+        const struct pstk__op_entry *entry = pstk__op_entry(child->kind);
         const char *name = entry ? entry->name : "unknown";
-        const int rc = check_op(&op->children[j], 0, depth + 1, &after, &inner);
+        const int rc = check_op(child, 0, walk, &after, &inner);
         if (rc < 0)
             return named(rc, "children", j, name, &inner, err);
-        if (entry->size || after.channels != view->channels)
+        if (!keeps_size(child, view) || after.channels != view->channels)
             return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                               "children[%u] (%s): it changes the size or the channels, so that "
                               "images would differ; put it before or after",
                               j, name);
     }
+    walk->depth--;
     return 0;
 }
 
-/* Check an op and set the view after it. at_end: only ops that erase follow. depth: of parents. */
-static int check_op(const struct pstk_op *op, int at_end, uint32_t depth, struct pstk__view *view,
-                    struct pstk_error *err)
+/* Bounds on what a list can ask for: on its length, as children may be shared, and on the size of
+ * pictures between its ops. */
+static int check_bounds(const struct walk *walk, const struct pstk__view *after,
+                        struct pstk_error *err)
+{
+    if (walk->depth > PSTK__MAX_OP_DEPTH)
+        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+                          "it has more than %u parents, one inside the other", PSTK__MAX_OP_DEPTH);
+    if (walk->n > PSTK__MAX_OPS)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "the list has more than %u operations, with all children", PSTK__MAX_OPS);
+    if (after->width > PSTK__MAX_PICTURE_SIDE || after->height > PSTK__MAX_PICTURE_SIDE)
+        return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN,
+                          "it would make images of %u x %u pixels; must be at most %u on a side",
+                          after->height, after->width, PSTK__MAX_PICTURE_SIDE);
+    return 0;
+}
+
+/* Check an op and set the view after it. at_end: only ops that erase follow. */
+static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
+                    struct pstk__view *view, struct pstk_error *err)
 {
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
     if (!entry)
@@ -209,10 +270,10 @@ static int check_op(const struct pstk_op *op, int at_end, uint32_t depth, struct
         return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
                           "its parameters belong to one image; lists have operations that fit all "
                           "of them (pstk_op_apply takes this one)");
-    if (depth > PSTK__MAX_OP_DEPTH)
-        return pstk__fail(err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
-                          "it has more than %u parents, one inside the other", PSTK__MAX_OP_DEPTH);
-    int rc = entry->check(op, err);
+    walk->n++;
+    int rc = check_bounds(walk, view, err);
+    if (rc == 0)
+        rc = entry->check(op, err);
     if (rc == 0)
         rc = pstk__op_check_members(op, entry->uses, err);
     if (rc == 0 && entry->effects & (PSTK__FINISHES | PSTK__ERASES) && !at_end)
@@ -224,26 +285,31 @@ static int check_op(const struct pstk_op *op, int at_end, uint32_t depth, struct
     if (rc == 0 && entry->channels)
         rc = entry->channels(op, view->channels, err);
     if (rc >= 0 && entry->uses & PSTK__USES_CHILDREN)
-        rc = check_children(op, depth, view, err);
+        rc = check_children(op, walk, view, err);
     if (rc < 0)
         return rc;
     *view = pstk__op_view(op, view);
-    return 0;
+    return check_bounds(walk, view, err);
 }
 
 int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
                     struct pstk_error *err)
 {
     struct pstk_error inner;
+    struct walk walk = {0};
     pstk_error_init(&inner, sizeof inner);
     for (uint32_t j = 0; j < n; j++) {
         const struct pstk__op_entry *entry = pstk__op_entry(ops[j].kind);
-        const int rc = check_op(&ops[j], is_last(ops, n, j), 0, view, &inner);
+        const int rc = check_op(&ops[j], is_last(ops, n, j), &walk, view, &inner);
         if (rc < 0 && !entry)
             return pstk__fail(err, rc, PSTK_STAGE_OPEN, "ops[%u].%.400s", j, inner.message);
         if (rc < 0)
             return named(rc, "ops", j, entry->name, &inner, err);
     }
+    if (pstk__ops_most(ops, n) > PSTK__MAX_OPS)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "ops may draw more than %u operations for one sample; leave some out",
+                          PSTK__MAX_OPS);
     if (view->width == 0 || view->height == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "ops do not fix the size of the rows; add a random resized crop, a "

@@ -106,8 +106,11 @@ struct pstk__op_entry {
 
     /* Fixed ops that map each byte of a channel by itself: fill the table. */
     void (*table)(const struct pstk_op *op, struct pstk__colour_table *table);
-    /* Other fixed ops except those that FINISH or ERASE: change the picture. 0, ENOMEM, EFBIG: the
-     * picture would be too large, or EINVAL: the image lacks the part that the op names. */
+    /* Check that the op can change an image of this view: 0, EFBIG: the picture would be too large,
+     * or EINVAL: the image lacks the part that the op names. NULL: it can change any. */
+    int (*fits)(const struct pstk_op *op, const struct pstk__view *view);
+    /* Other fixed ops except those that FINISH or erase: change the picture, which fits. 0 or
+     * ENOMEM. */
     int (*change)(const struct pstk_op *op, struct pstk__canvas *canvas);
     /* The most arena bytes of change, or of any change that the op draws. NULL: 0. */
     uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,
@@ -121,6 +124,8 @@ struct pstk__op_entry {
 };
 
 #define PSTK__MAX_OP_DEPTH 8u /* of children in children */
+#define PSTK__MAX_OPS 4096u   /* of a list, with all children; also fixed ones of a sample */
+#define PSTK__MAX_PICTURE_SIDE (1u << 20) /* pixels of a picture between two ops */
 
 /* The entry of a kind, NULL when unknown. */
 const struct pstk__op_entry *pstk__op_entry(uint32_t kind);
@@ -137,6 +142,8 @@ struct pstk__view pstk__op_view(const struct pstk_op *op, const struct pstk__vie
  * after it. */
 struct pstk__largest pstk__op_largest(const struct pstk_op *op, const struct pstk__view *after,
                                       struct pstk__largest before);
+/* Return the most fixed ops that n ops draw for one sample; UINT32_MAX: that many, or more. */
+uint32_t pstk__ops_most(const struct pstk_op *ops, uint32_t n);
 /* Set the least size that the ops resize any image to. Without a resizing op the bounds do not
  * change. */
 void pstk__ops_bound(const struct pstk_op *ops, uint32_t n, struct pstk__resize_bounds *bounds);

@@ -106,13 +106,17 @@ static void *scratch_get(const struct pstk__canvas *canvas)
 }
 
 /* torchvision refuses a kernel that reaches past the picture's mirror image. */
+static int fits_gaussian(const struct pstk_op *op, const struct pstk__view *view)
+{
+    const uint32_t width = (uint32_t)op->params[0], height = (uint32_t)op->params[1];
+    return width / 2 >= view->width || height / 2 >= view->height ? PSTK_EINVAL : 0;
+}
+
 static int change_gaussian(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__picture *in = &canvas->picture;
     const struct pstk__blur_form form = {.size = {(uint32_t)op->params[0], (uint32_t)op->params[1]},
                                          .sigma = {op->params[2], op->params[3]}};
-    if (form.size[0] / 2 >= in->width || form.size[1] / 2 >= in->height)
-        return PSTK_EINVAL;
     const struct pstk__picture out =
         pstk__canvas_spare(canvas, in->width, in->height, in->channels);
     void *memory = scratch_get(canvas);
@@ -160,7 +164,7 @@ static void draw_box(const struct pstk_op *op, struct pstk__random *r, struct ps
         .kind = number, .effects = PSTK__PICTURES, .name = words, .scratch = scratch, __VA_ARGS__}
 
 ENTRY(gaussian_blur, PSTK_OP_GAUSSIAN_BLUR, "gaussian blur", .check = check_gaussian,
-      .change = change_gaussian);
+      .fits = fits_gaussian, .change = change_gaussian);
 ENTRY(box_blur, PSTK_OP_BOX_BLUR, "box blur", .check = check_box, .change = change_box);
 ENTRY(random_gaussian_blur, PSTK_OP_RANDOM_GAUSSIAN_BLUR, "random gaussian blur",
       .check = check_random_gaussian, .draw = draw_gaussian);

@@ -106,6 +106,9 @@ static void draw_affine(const struct pstk_op *op, struct pstk__random *r, struct
     form.shear[0] = pstk__random_uniform(r, p[6], p[7]);
     form.shear[1] = pstk__random_uniform(r, p[8], p[9]);
     pstk__warp_affine_matrix(&form, matrix);
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(matrix[i])) /* a shear of a quarter turn: there is nothing to see */
+            return;
     add(to, op, pstk_affine(matrix, 0));
 }
 
@@ -131,8 +134,12 @@ static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
         end[2 * i] = is_right ? whole(r, fmax(w - x - 1, 0), w) : whole(r, 0, x + 1);
         end[2 * i + 1] = is_low ? whole(r, fmax(h - y - 1, 0), h) : whole(r, 0, y + 1);
     }
-    if (pstk__warp_perspective_matrix(start, end, warp.params) == 0)
-        add(to, op, warp);
+    if (pstk__warp_perspective_matrix(start, end, warp.params) < 0)
+        return;
+    for (int i = 0; i < 8; i++)
+        if (!isfinite(warp.params[i]))
+            return;
+    add(to, op, warp);
 }
 
 #define ENTRY(member, number, words, ...)                                                          \

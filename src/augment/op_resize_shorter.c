@@ -37,8 +37,9 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 }
 
 /* Set the size of an image. Sides are truncated, not rounded: torchvision's int(s * long / short).
- * A product is below 2^32, so the quotient is too coarse for a double to round it up to the next
- * integer. Where torchvision's shorter side would be 0, it is 1. */
+ * A product of two sides is below 2^36, so the quotient is too coarse for a double to round it up
+ * to the next integer. Where torchvision's shorter side would be 0, it is 1. A longer side that
+ * does not fit 32 bits becomes the most that does. */
 static void resized(const struct pstk_op *op, uint32_t *width, uint32_t *height)
 {
     const uint64_t w = *width, h = *height, most = (uint64_t)op->params[0];
@@ -48,6 +49,7 @@ static void resized(const struct pstk_op *op, uint32_t *width, uint32_t *height)
         shorter = shorter < 1 ? 1 : shorter;
         longer = most;
     }
+    longer = longer < UINT32_MAX ? longer : UINT32_MAX;
     *width = (uint32_t)(w <= h ? shorter : longer);
     *height = (uint32_t)(w <= h ? longer : shorter);
 }
@@ -105,12 +107,17 @@ static void largest(const struct pstk_op *op, struct pstk__largest *e)
     e->n_pixels = (uint64_t)op->width * longest_of(op);
 }
 
+static int fits(const struct pstk_op *op, const struct pstk__view *view)
+{
+    uint32_t width = view->width, height = view->height;
+    resized(op, &width, &height);
+    return width > longest_of(op) || height > longest_of(op) ? PSTK_EFBIG : 0;
+}
+
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     uint32_t width = canvas->picture.width, height = canvas->picture.height;
     resized(op, &width, &height);
-    if (width > longest_of(op) || height > longest_of(op))
-        return PSTK_EFBIG;
     return pstk__canvas_resize(canvas, NULL, op->filter, width, height);
 }
 
@@ -138,6 +145,7 @@ const struct pstk__op_entry pstk__op_resize_shorter = {
     .largest = largest,
     .fold = fold,
     .bound = bound,
+    .fits = fits,
     .change = change,
     .scratch = scratch,
 };

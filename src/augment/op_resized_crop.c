@@ -41,6 +41,14 @@ static void fold(const struct pstk_op *op, struct pstk__geometry *g)
     g->filter = op->filter;
 }
 
+static int fits(const struct pstk_op *op, const struct pstk__view *view)
+{
+    const struct pstk__box part = part_of(op);
+    const int is_inside = (uint64_t)part.left + part.width <= view->width &&
+                          (uint64_t)part.top + part.height <= view->height;
+    return is_inside ? 0 : PSTK_EINVAL;
+}
+
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__box part = part_of(op);
@@ -56,6 +64,7 @@ const struct pstk__op_entry pstk__op_resized_crop = {
     .size = pstk__op_size,
     .fold = fold,
     .bound = pstk__op_bound,
+    .fits = fits,
     .change = change,
     .scratch = pstk__op_resize_scratch,
 };

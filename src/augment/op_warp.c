@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#define MAX_ELEMENT 1e9 /* of a matrix; larger ones are mistakes */
+#define MAX_CENTER 1e9 /* pixels; also the greatest scale */
 #define MAX_ANGLE 3600.0
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
@@ -36,9 +36,12 @@ int pstk_affine_matrix(double *matrix, double angle, const double *translate, do
                                            .shear = {shear[0], shear[1]},
                                            .center = {center[0], center[1]}};
     if (!(fabs(angle) < MAX_ANGLE && fabs(shear[0]) < MAX_ANGLE && fabs(shear[1]) < MAX_ANGLE &&
-          scale > 0 && scale < MAX_ELEMENT))
+          scale > 0 && scale < MAX_CENTER))
         return PSTK_EINVAL;
     pstk__warp_affine_matrix(&form, matrix);
+    for (int i = 0; i < 6; i++)
+        if (!isfinite(matrix[i]))
+            return PSTK_EINVAL;
     return 0;
 }
 
@@ -62,9 +65,8 @@ int pstk__op_check_warp_filter(const struct pstk_op *op, struct pstk_error *err)
 static int check_matrix(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (!(fabs(op->params[i]) <= MAX_ELEMENT))
-            return FAIL("matrix[%u]: value is %g; must be finite, and at most 1e9", i,
-                        op->params[i]);
+        if (!isfinite(op->params[i]))
+            return FAIL("matrix[%u]: value is %g; must be finite", i, op->params[i]);
     int rc = pstk__op_check_warp_filter(op, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
@@ -91,7 +93,7 @@ static int check_rotate(const struct pstk_op *op, struct pstk_error *err)
         return FAIL("expand: value is %g; must be 0 or 1", p[1]);
     if (p[2] != 0 && p[2] != 1)
         return FAIL("has_center: value is %g; must be 0 or 1", p[2]);
-    if (!(fabs(p[3]) <= MAX_ELEMENT && fabs(p[4]) <= MAX_ELEMENT))
+    if (!(fabs(p[3]) <= MAX_CENTER && fabs(p[4]) <= MAX_CENTER))
         return FAIL("center: value is (%g, %g); must be finite, and at most 1e9", p[3], p[4]);
     int rc = pstk__op_check_warp_filter(op, err);
     if (rc == 0)

@@ -220,9 +220,11 @@ static const struct pstk__blur_kernels *const entries[] = {
 const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t variant)
 {
     const uint32_t best = pstk__cpu_kernels();
+    const uint32_t most = variant == PSTK_KERNELS_AUTO ? best : variant;
+    if (most > best)
+        return NULL;
     for (size_t i = N_ENTRIES; i-- > 0;)
-        if (entries[i]->variant <= best &&
-            (variant == PSTK_KERNELS_AUTO || entries[i]->variant == variant))
+        if (entries[i]->variant <= most)
             return entries[i];
     return NULL;
 }

@@ -44,7 +44,8 @@ static double floor_of(double v)
     return toward_zero - (toward_zero > v);
 }
 
-/* Pixels from the least, rounded down, to the greatest, rounded up, of four corners. */
+/* Pixels from the least, rounded down, to the greatest, rounded up, of four corners. Distances that
+ * no picture has become 2^31. */
 static uint32_t extent(const double v[4])
 {
     double least = v[0], greatest = v[0];
@@ -52,7 +53,9 @@ static uint32_t extent(const double v[4])
         least = v[i] < least ? v[i] : least;
         greatest = v[i] > greatest ? v[i] : greatest;
     }
-    return (uint32_t)(-floor_of(-greatest) - floor_of(least));
+    const double length =
+        greatest - least < 0x1p31 ? -floor_of(-greatest) - floor_of(least) : 0x1p31;
+    return (uint32_t)length;
 }
 
 /* Make room for the whole picture, and move it to the middle of that. */

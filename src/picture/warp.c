@@ -308,9 +308,11 @@ static const struct pstk__warp_kernels *const entries[] = {
 const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t variant)
 {
     const uint32_t best = pstk__cpu_kernels();
+    const uint32_t most = variant == PSTK_KERNELS_AUTO ? best : variant;
+    if (most > best)
+        return NULL;
     for (size_t i = N_ENTRIES; i-- > 0;)
-        if (entries[i]->variant <= best &&
-            (variant == PSTK_KERNELS_AUTO || entries[i]->variant == variant))
+        if (entries[i]->variant <= most)
             return entries[i];
     return NULL;
 }

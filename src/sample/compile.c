@@ -14,9 +14,10 @@
 #include <string.h>
 
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
-#define MAX_ROW (1ull << 40)    /* bytes of one row or of a callback's scratch: more is a mistake */
-#define MAX_BUDGET (1ull << 46) /* bytes of one output of a batch, below any address space */
-#define N_PASSES 7              /* that an output has at most, in addition to those of its ops */
+#define MAX_ROW (1ull << 40) /* bytes of one row or of a callback's scratch: more is a mistake */
+#define MAX_PICTURE (1ull << 34) /* bytes of an image between two operations */
+#define MAX_BUDGET (1ull << 46)  /* bytes of one output of a batch, below any address space */
+#define N_PASSES 7               /* that an output has at most, in addition to those of its ops */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
@@ -478,6 +479,11 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
                                         .out = decoded,
                                         .held = pstk__image_turn_size(&bounds, decoded.channels)});
     passes_pixels(o, &bounds);
+    if (o->canvas_room > MAX_PICTURE)
+        return FAIL(i, PSTK_EFBIG,
+                    ".ops: images between two of them may have %llu bytes; must be at "
+                    "most 2^34",
+                    (unsigned long long)o->canvas_room);
     pass_add(
         o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
                                .on_device = p->on_device && output->dtype != PSTK_U8 && !erases(o),

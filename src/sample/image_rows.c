@@ -365,6 +365,8 @@ static int geometry_draw(struct pstk__image_rows *rows, struct pstk__image_row *
         return PSTK_ENOMEM;
     key.group = o->settings.random_group;
     int rc = pstk__ops_draw(&drawing, o->ops, 0, o->n_prefix, key);
+    if (rc < 0)
+        return rc;
     pstk__geometry_init(g, width, height);
     pstk__geometry_fold(g, drawing.ops, drawing.n);
     row->changes = drawing.ops + drawing.n;
@@ -397,7 +399,8 @@ static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *
     if (!row->picture.pixels)
         return PSTK_ENOMEM;
     const uint64_t n_pixels = (uint64_t)g->window_width * g->window_height;
-    if (pstk__picture_room(n_pixels, row->picture.channels) > o->canvas_room)
+    if (g->window_width > o->window.width || g->window_height > o->window.height ||
+        n_pixels > o->window.n_pixels)
         return PSTK_EFBIG;
     if (reaches_outside(shown))
         memset(row->picture.pixels, 0, pstk__picture_size(&row->picture));

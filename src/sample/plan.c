@@ -49,12 +49,13 @@ static void ops_free(struct pstk_op *ops, uint32_t n)
 }
 
 static int ops_copy_list(struct pstk_op **out, const void *from, uint32_t n, uint32_t op_size,
-                         uint32_t depth);
+                         uint32_t depth, uint32_t *n_copied);
 
-static int ops_copy_children(struct pstk_op *op, const void *from, uint32_t op_size, uint32_t depth)
+static int ops_copy_children(struct pstk_op *op, const void *from, uint32_t op_size, uint32_t depth,
+                             uint32_t *n_copied)
 {
     struct pstk_op *children;
-    const int rc = ops_copy_list(&children, from, op->n_children, op_size, depth);
+    const int rc = ops_copy_list(&children, from, op->n_children, op_size, depth, n_copied);
     op->children = children;
     return rc;
 }
@@ -65,8 +66,12 @@ static int ops_copy_children(struct pstk_op *op, const void *from, uint32_t op_s
  * because the caller's pointers might form a circle.
  */
 static int ops_copy_list(struct pstk_op **out, const void *from, uint32_t n, uint32_t op_size,
-                         uint32_t depth)
+                         uint32_t depth, uint32_t *n_copied)
 {
+    *out = NULL;
+    *n_copied += n;
+    if (*n_copied > PSTK__MAX_OPS)
+        return PSTK_EINVAL;
     struct pstk_op *ops = *out = calloc(n, sizeof *ops);
     if (!ops)
         return PSTK_ENOMEM;
@@ -82,7 +87,7 @@ static int ops_copy_list(struct pstk_op **out, const void *from, uint32_t n, uin
         if (ops[j].n_children > MAX_OPS || depth == PSTK__MAX_OP_DEPTH)
             rc = PSTK_EINVAL;
         else
-            rc = ops_copy_children(&ops[j], children, op_size, depth + 1);
+            rc = ops_copy_children(&ops[j], children, op_size, depth + 1, n_copied);
     }
     return rc < 0 ? rc : known ? 0 : PSTK_ENOTSUP;
 }
@@ -99,13 +104,17 @@ static int ops_copy(struct pstk__output *o, uint32_t i, uint32_t op_size, struct
                     ".ops: value is NULL; must be an array of %u operations (n_ops)", n);
     if (n > MAX_OPS)
         return FAIL(i, PSTK_EINVAL, ".n_ops: value is %u; must be at most %u", n, MAX_OPS);
-    const int rc = ops_copy_list(&o->ops, from, n, op_size, 0);
+    uint32_t n_copied = 0;
+    const int rc = ops_copy_list(&o->ops, from, n, op_size, 0, &n_copied);
     o->settings.ops = o->ops;
     if (rc == PSTK_ENOMEM)
         return FAIL(i, rc, ".ops: out of memory");
     if (rc == PSTK_EINVAL)
-        return FAIL(i, rc, ".ops: an operation must have at most %u children, in at most %u levels",
-                    MAX_OPS, PSTK__MAX_OP_DEPTH);
+        return FAIL(
+            i, rc,
+            ".ops: an operation must have at most %u children, in at most %u levels, and the "
+            "list %u operations with all children",
+            MAX_OPS, PSTK__MAX_OP_DEPTH, PSTK__MAX_OPS);
     if (rc < 0)
         return FAIL(i, rc,
                     ".ops: one uses a parameter that is newer than this library (%s); update "

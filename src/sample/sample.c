@@ -295,8 +295,8 @@ static int pictures_failed(const struct work *work, int rc, struct pstk_error *e
 {
     if (rc == PSTK_EFBIG)
         return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
-                                 "an operation would make a picture that is more than 16 times as "
-                                 "long as wide; crop first");
+                                 "an operation would make a picture that is too large, as of an "
+                                 "image that is more than 16 times as long as wide; crop first");
     if (rc == PSTK_EINVAL)
         return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
                                  "the image is too small for the kernel of a blur");

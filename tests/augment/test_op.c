@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "augment/canvas.h"
 #include "augment/drawing.h"
 #include "base/error.h"
 #include "support/test.h"
@@ -562,6 +563,67 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
     }
 }
 
+/* Children may be shared: a list of a few hundred bytes could draw 2^32 operations. */
+TEST(lists_that_would_explode_are_refused)
+{
+    struct pstk_op level[4][64], list[60];
+    struct pstk_error err;
+    struct pstk__view view = {.channels = 3, .dtype = PSTK_U8};
+    pstk_error_init(&err, sizeof err);
+    for (int i = 0; i < 64; i++) {
+        level[0][i] = pstk_rand_augment(32, 9, 31, 0);
+        for (int k = 1; k < 4; k++)
+            level[k][i] = pstk_random_order(level[k - 1], 64);
+    }
+    const struct pstk_op many[2] = {pstk_resize(8, 8), pstk_random_apply(level[3], 64, 1)};
+    CHECK_EQ(pstk__ops_check(many, 2, &view, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "the list has more than 4096 operations") != NULL);
+    const struct pstk_op drawn[3] = {pstk_resize(8, 8), level[1][0], level[1][1]};
+    view = (struct pstk__view){.channels = 3, .dtype = PSTK_U8};
+    CHECK_EQ(pstk__ops_check(drawn, 2, &view, &err), 0);
+    CHECK_EQ(pstk__ops_most(drawn, 3), 4097);
+    view = (struct pstk__view){.channels = 3, .dtype = PSTK_U8};
+    CHECK_EQ(pstk__ops_check(drawn, 3, &view, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "may draw more than 4096 operations") != NULL);
+    for (int i = 0; i < 60; i++)
+        list[i] = i == 0 ? pstk_resize(60000, 60000) : pstk_rotate(45, 0, 1);
+    view = (struct pstk__view){.channels = 3, .dtype = PSTK_U8};
+    CHECK_EQ(pstk__ops_check(list, 60, &view, &err), PSTK_EFBIG);
+    CHECK(strstr(err.message, "ops[9] (rotate): it would make images of") != NULL);
+}
+
+TEST(children_keep_the_size)
+{
+    const struct pstk_op turn = pstk_rotate(10, 0, 0), grow = pstk_rotate(10, 0, 1);
+    const struct pstk_op same = pstk_center_crop(8, 8), other = pstk_center_crop(8, 7);
+    const struct {
+        const struct pstk_op *child;
+        int first_fixes, code;
+    } list[] = {{&turn, 0, 0},
+                {&grow, 0, PSTK_ENOTSUP},
+                {&same, 1, 0},
+                {&same, 0, PSTK_ENOTSUP},
+                {&other, 1, PSTK_ENOTSUP}};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        const struct pstk_op resize = pstk_resize(8, 8),
+                             apply = pstk_random_apply(list[i].child, 1, 1);
+        const struct pstk_op ops[3] = {list[i].first_fixes ? resize : pstk_random_flip(1), apply,
+                                       resize};
+        struct pstk__view view = {.channels = 3, .dtype = PSTK_U8};
+        CHECK_EQ(pstk__ops_check(ops, 3, &view, NULL), list[i].code);
+    }
+}
+
+/* Pixels are the same with all kernels, so a variant may have those of a lower one. */
+TEST(every_variant_of_the_resize_has_kernels_for_pictures)
+{
+    for (uint32_t variant = PSTK_KERNELS_AUTO; variant <= PSTK_KERNELS_AVX512; variant++) {
+        struct pstk__canvas_kernels kernels;
+        CHECK_EQ(pstk__canvas_kernels_init(&kernels, variant),
+                 pstk__pixel_kernels(variant) != NULL);
+    }
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -581,6 +643,9 @@ int main(void)
         CASE(wrong_crops_pads_and_erasings_are_refused),
         CASE(right_lists_are_taken_and_tell_their_size),
         CASE(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture),
+        CASE(lists_that_would_explode_are_refused),
+        CASE(children_keep_the_size),
+        CASE(every_variant_of_the_resize_has_kernels_for_pictures),
     };
     return RUN_CASES(cases);
 }

@@ -100,6 +100,10 @@ TEST(an_operation_applies_to_pixels_of_the_program)
     CHECK(made.height == 4 && made.width == 4);
     CHECK_EQ(pstk_op_apply(&outside, 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "must lie inside of the image, which has 2 x 3 pixels") != NULL);
+    CHECK_EQ(pstk_op_apply(&outside, 0, pixels, &shape, NULL, &made, &err), PSTK_EINVAL);
+    const struct pstk_shape thin = {.height = 1, .width = 100, .channels = 1};
+    const struct pstk_op shorter = pstk_resize_shorter(2);
+    CHECK_EQ(pstk_op_apply(&shorter, 0, pixels, &thin, NULL, &made, &err), PSTK_EFBIG);
     CHECK_EQ(pstk_op_apply(&random, 0, pixels, &shape, out, &made, &err), PSTK_EINVAL);
     CHECK(strstr(err.message, "(random flip); must be a fixed operation") != NULL);
     CHECK_EQ(pstk_op_apply(&flip, 77, pixels, &shape, out, &made, &err), PSTK_ENOTSUP);
@@ -123,6 +127,8 @@ TEST(what_is_drawn_for_a_sample_is_known_beforehand)
     draw.sample_id = 8;
     CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), 2);
     CHECK(memcmp(drawn[0].params, again[0].params, sizeof drawn[0].params) != 0);
+    CHECK_EQ(pstk_ops_draw(NULL, 3, &shape, &draw, again, 2, &err), PSTK_EINVAL);
+    CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, NULL, 2, &err), PSTK_EINVAL);
     draw.size = 4;
     CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), PSTK_EINVAL);
 }

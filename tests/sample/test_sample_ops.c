@@ -236,10 +236,37 @@ TEST(outputs_with_pictures_do_not_disturb_each_other)
     fixture_close(&f);
 }
 
+/* The resize is in the prefix, and its picture fits the memory of a later one; but the image is
+ * longer than the bounds of the resize foresee. */
+TEST(an_image_that_is_too_long_is_a_bad_sample)
+{
+    const struct pstk_op ops[] = {pstk_resize_shorter(4), pstk_adjust(PSTK_OP_INVERT, 0),
+                                  pstk_resize(200, 200)};
+    const struct pstk_output o = {
+        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 3};
+    static const struct {
+        uint32_t width;
+        int code;
+    } list[] = {{64, 0}, {65, PSTK_EFBIG}, {600, PSTK_EFBIG}};
+    for (int i = 0; i < 3; i++) {
+        struct fixture f;
+        struct run r;
+        struct image m = image_make(list[i].width, 4);
+        CHECK_EQ(fixture_open(&f, m.rgb, (uint64_t)m.width * m.height * 3, PSTK_ENCODING_PIXELS,
+                              m.width, m.height),
+                 0);
+        CHECK_EQ(run_all(&r, &f, &o, 1, 1), list[i].code);
+        run_close(&r);
+        free(m.rgb);
+        fixture_close(&f);
+    }
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
         CASE(any_list_of_operations_equals_its_steps),
+        CASE(an_image_that_is_too_long_is_a_bad_sample),
         CASE(outputs_with_pictures_do_not_disturb_each_other),
     };
     return RUN_CASES(cases);
