@@ -112,27 +112,27 @@ static void draw_affine(const struct pstk_op *op, struct pstk__random *r, struct
     add(to, op, pstk_affine(matrix, 0));
 }
 
-/* A whole number from `least` to the one before `end`. */
-static double whole(struct pstk__random *r, double least, double end)
+/* A corner's place on an axis of `side` pixels, which moves inwards by at most `most`. */
+static double inwards(struct pstk__random *r, uint32_t side, uint32_t most, int is_far)
 {
-    return least + (double)pstk__random_below(r, (uint64_t)(end - least));
+    const uint32_t by = (uint32_t)pstk__random_below(r, most + 1u);
+    return is_far ? side - 1 - most + by : by;
 }
 
-/* As torchvision's get_params: x and y of each corner move inwards. */
+/* As torchvision's get_params: x and y of each corner move inwards, at most to the middle. */
 static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
                              struct pstk__drawing *to)
 {
-    const double w = to->view.width, h = to->view.height;
-    const double x = floor(op->params[0] * floor(w / 2)), y = floor(op->params[0] * floor(h / 2));
+    const uint32_t w = to->view.width, h = to->view.height;
+    const uint32_t x = (uint32_t)(op->params[0] * (w / 2)), y = (uint32_t)(op->params[0] * (h / 2));
     const double start[8] = {0, 0, w - 1, 0, w - 1, h - 1, 0, h - 1};
     struct pstk_op warp = {.kind = PSTK_OP_PERSPECTIVE};
     double end[8];
     if (!(pstk__random_unit(r) < op->params[1]))
         return;
     for (int i = 0; i < 4; i++) {
-        const int is_right = i == 1 || i == 2, is_low = i >= 2;
-        end[2 * i] = is_right ? whole(r, fmax(w - x - 1, 0), w) : whole(r, 0, x + 1);
-        end[2 * i + 1] = is_low ? whole(r, fmax(h - y - 1, 0), h) : whole(r, 0, y + 1);
+        end[2 * i] = inwards(r, w, x, i == 1 || i == 2);
+        end[2 * i + 1] = inwards(r, h, y, i >= 2);
     }
     if (pstk__warp_perspective_matrix(start, end, warp.params) < 0)
         return;

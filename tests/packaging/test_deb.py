@@ -33,7 +33,9 @@ def run(*command: object) -> str:
 def owner(library: pathlib.Path, name: str) -> str:
     """The Debian package of the shared library `name` that `library` loads."""
     (path,) = re.findall(rf"(?m)^\s+(?:{re.escape(name)} => )?(/\S*{re.escape(name)}) ", run("ldd", library))
-    return run("dpkg-query", "-S", "*/" + os.path.basename(os.path.realpath(path))).split(":")[0]
+    # With the folder of the architecture: packages for others have files of the same name.
+    tail = pathlib.Path(os.path.realpath(path)).parts[-3:]
+    return run("dpkg-query", "-S", "*/" + "/".join(tail)).split(":")[0]
 
 
 class DebTest(unittest.TestCase):
