@@ -336,18 +336,20 @@ struct pstk_draw {
 };
 
 /* Draw what a list of operations does to one sample: fixed operations, each of which pstk_op_apply
- * takes except ERASE. They are those that a loader with this seed and list applies to an image of
- * this shape. NORMALIZE is left out: it makes no u8 pixels. ERASE comes last. Returns their number,
- * and writes at most `capacity` of them to `drawn`, which may be NULL if that is 0; negative: an
- * error. All pointers: borrows. EINVAL, ENOTSUP: as pstk_open. */
+ * takes except ERASE, if they fit the image. They are those that a loader with this seed, list and
+ * random group applies to an image of this shape in this epoch. NORMALIZE is left out: it makes no
+ * u8 pixels. ERASE comes last. Returns their number, and writes at most `capacity` of them to
+ * `drawn`, which may be NULL if that is 0; negative: an error. All pointers: borrows. EINVAL,
+ * ENOTSUP: as pstk_open. */
 PSTK_API int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops,
                            const struct pstk_shape *shape, const struct pstk_draw *draw,
                            struct pstk_op *drawn, uint32_t capacity, struct pstk_error *err);
 
 /* Apply a fixed operation to pixels. Sets *out_shape to the shape of the result, and writes it to
  * `out`, in other memory, unless that is NULL. `kernels`: enum pstk_kernels. All pointers: borrows.
- * EINVAL: a wrong parameter, a random operation, or a part outside of the image. ENOTSUP: these
- * kernels do not run here. EFBIG: the result is too large. */
+ * EINVAL: a wrong parameter, a random operation, or an image that lacks the part, or is smaller
+ * than half of the kernel. ENOTSUP: these kernels do not run here. EFBIG: the result has a side
+ * above 65535 pixels, or is more than 16 times as long as wide. */
 PSTK_API int pstk_op_apply(const struct pstk_op *op, uint32_t kernels, const void *pixels,
                            const struct pstk_shape *shape, void *out, struct pstk_shape *out_shape,
                            struct pstk_error *err);

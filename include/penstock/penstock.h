@@ -457,7 +457,8 @@ struct pstk_tensor {
  * With an op that resizes: the source of the whole resize. That is torchvision's (top, left,
  * height, width) of a RandomResizedCrop, and the whole image for a resize, even if a centre crop
  * follows. Without one: the part that the row shows; a centre crop that pads has a negative top or
- * left. All 0 for outputs that are not images.
+ * left. Operations on whole pictures, as rotations and second resizes, are not part of it, except
+ * flips: pstk_ops_draw lists all that was done. All 0 for outputs that are not images.
  */
 struct pstk_crop {
     int32_t top, left, height, width;
