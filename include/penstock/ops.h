@@ -47,7 +47,7 @@ enum pstk_op_kind {
     /* top and bottom change places. Probability, 0 to 1 */
     PSTK_OP_RANDOM_VERTICAL_FLIP = 12,
     /* a random part of width x height. First it is padded: left, top, right, bottom, pixels; 1 to
-     * pad what is smaller than the part; enum pstk_pad */
+     * pad what is smaller than the part; enum pstk_pad_mode */
     PSTK_OP_RANDOM_CROP = 13,
     /* a rotation about the middle. Least and greatest angle, degrees counter-clockwise */
     PSTK_OP_RANDOM_ROTATION = 14,
@@ -64,7 +64,7 @@ enum pstk_op_kind {
     PSTK_OP_TRIVIAL_AUGMENT_WIDE = 19,
     /* several of the same 14. Their number, 1 to 32; bin of magnitude; bins, 2 to 256 */
     PSTK_OP_RAND_AUGMENT = 20,
-    /* one of 25 pairs. enum pstk_auto_augment */
+    /* one of 25 pairs. enum pstk_auto_augment_policy */
     PSTK_OP_AUTO_AUGMENT = 21,
     /* a random box of the finished row. Probability, 0 to 1; scale min, scale max (fractions of the
      * area), ratio min, ratio max (height / width); value of each of 4 channels; 1: normal values
@@ -83,7 +83,7 @@ enum pstk_op_kind {
     /* the part of width x height, with fill outside of the image. Top and left, whole numbers, -1e6
      * to 1e6 */
     PSTK_OP_CROP = 35,
-    /* Left, top, right, bottom, pixels; enum pstk_pad */
+    /* Left, top, right, bottom, pixels; enum pstk_pad_mode */
     PSTK_OP_PAD = 36,
     /* Image.rotate. Angle, degrees counter-clockwise; 1 to expand the image; 1 if a centre follows;
      * x and y of the centre, pixels */
@@ -131,14 +131,14 @@ enum pstk_op_kind {
 };
 
 /* The policies of AUTO_AUGMENT. */
-enum pstk_auto_augment {
+enum pstk_auto_augment_policy {
     PSTK_AUTO_AUGMENT_IMAGENET = 0,
     PSTK_AUTO_AUGMENT_CIFAR10 = 1,
     PSTK_AUTO_AUGMENT_SVHN = 2,
 };
 
 /* What lies outside of an image that is padded: as torchvision's functional.pad of a PIL image. */
-enum pstk_pad {
+enum pstk_pad_mode {
     /* the fill */
     PSTK_PAD_CONSTANT = 0,
     /* the nearest pixel */
@@ -234,8 +234,9 @@ PSTK_API struct pstk_op pstk_flip_horizontal(void);
 PSTK_API struct pstk_op pstk_flip_vertical(void);
 /* Crop the part of height x width at (top, left): torchvision.transforms.functional.crop. Set
  * `fill` for what lies outside of the image; torchvision's is 0. */
-PSTK_API struct pstk_op pstk_crop(int32_t top, int32_t left, uint32_t height, uint32_t width);
-/* Pad: torchvision.transforms.functional.pad. `mode`: enum pstk_pad. Set `fill` for CONSTANT. */
+PSTK_API struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height, uint32_t width);
+/* Pad: torchvision.transforms.functional.pad. `mode`: enum pstk_pad_mode. Set `fill` for CONSTANT.
+ */
 PSTK_API struct pstk_op pstk_pad(uint32_t left, uint32_t top, uint32_t right, uint32_t bottom,
                                  uint32_t mode);
 /* Cut out the part of height x width at (top, left), whole pixels, and resize it:
@@ -294,7 +295,7 @@ PSTK_API struct pstk_op pstk_trivial_augment_wide(uint32_t bins, uint32_t filter
 /* torchvision.transforms.RandAugment; its default has 2 operations of magnitude 9 of 31. */
 PSTK_API struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, uint32_t bins,
                                           uint32_t filter);
-/* torchvision.transforms.AutoAugment. `policy`: enum pstk_auto_augment. */
+/* torchvision.transforms.AutoAugment. `policy`: enum pstk_auto_augment_policy. */
 PSTK_API struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter);
 /* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
  * floats each, copies. */

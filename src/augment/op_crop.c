@@ -7,7 +7,7 @@
 
 #define MAX_OFFSET 1e6 /* pixels; what random crops draw is less */
 
-struct pstk_op pstk_crop(int32_t top, int32_t left, uint32_t height, uint32_t width)
+struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height, uint32_t width)
 {
     return (struct pstk_op){
         .kind = PSTK_OP_CROP, .width = width, .height = height, .params = {top, left}};

@@ -20,7 +20,7 @@ int pstk__op_check_padding(const double padding[4], double mode, struct pstk_err
             return FAIL("padding, %s: value is %g; must be a whole number from 0 to 65535 pixels",
                         names[i], padding[i]);
     if (!(mode >= 0 && mode <= PSTK_PAD_SYMMETRIC && mode == (uint32_t)mode))
-        return FAIL("mode: value is %g; must be from 0 to %d, an enum pstk_pad", mode,
+        return FAIL("mode: value is %g; must be from 0 to %d, an enum pstk_pad_mode", mode,
                     PSTK_PAD_SYMMETRIC);
     return 0;
 }

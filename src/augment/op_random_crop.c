@@ -90,8 +90,8 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     }
     const int64_t top = (int64_t)pstk__random_below(r, (uint64_t)(padded.height - op->height) + 1);
     const int64_t left = (int64_t)pstk__random_below(r, (uint64_t)(padded.width - op->width) + 1);
-    struct pstk_op crop = pstk_crop((int32_t)(top - padded.top), (int32_t)(left - padded.left),
-                                    op->height, op->width);
+    struct pstk_op crop = pstk_crop_at((int32_t)(top - padded.top), (int32_t)(left - padded.left),
+                                       op->height, op->width);
     memcpy(crop.fill, op->fill, sizeof crop.fill);
     pstk__drawing_add(to, &crop);
 }

@@ -27,9 +27,9 @@ void pstk__copy_turn(const struct pstk__warp_kernels *kernels, const struct pstk
                      const struct pstk__picture *in, uint32_t turn);
 
 /* Copy the input to (left, top) of `out`, which may be negative, and pad what is left as
- * torchvision's functional.pad of a PIL image. mode: enum pstk_pad. As in torchvision, what lies
- * outside of `out` is cropped before the rest is mirrored; except with PSTK_PAD_CONSTANT some of it
- * must lie inside. */
+ * torchvision's functional.pad of a PIL image. mode: enum pstk_pad_mode. As in torchvision, what
+ * lies outside of `out` is cropped before the rest is mirrored; except with PSTK_PAD_CONSTANT some
+ * of it must lie inside. */
 void pstk__copy_pad(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
                     int32_t top, uint32_t mode, const uint8_t fill[4]);
 /* Copy the part of the input, of the size of `out`, that begins at (left, top); what is not in it

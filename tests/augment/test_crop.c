@@ -98,8 +98,8 @@ TEST(crops_cut_and_pad_with_the_fill)
     for (int i = 0; i < 3000; i++) {
         fill_random(&ours);
         naive = ours;
-        struct pstk_op op = pstk_crop((int32_t)below(60) - 30, (int32_t)below(60) - 30,
-                                      1 + below(30), 1 + below(30));
+        struct pstk_op op = pstk_crop_at((int32_t)below(60) - 30, (int32_t)below(60) - 30,
+                                         1 + below(30), 1 + below(30));
         set_fill(&op);
         naive_part(&naive, (int64_t)op.params[1], (int64_t)op.params[0], op.width, op.height,
                    PSTK_PAD_CONSTANT, op.fill);

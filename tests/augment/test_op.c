@@ -462,7 +462,7 @@ TEST(wrong_crops_pads_and_erasings_are_refused)
 {
     const struct pstk_op crop = pstk_center_crop(8, 8);
     const struct pstk_op norm = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
-    struct pstk_op part = pstk_crop(0, 0, 8, 8), narrow = pstk_pad(1, 1, 1, 1, 0);
+    struct pstk_op part = pstk_crop_at(0, 0, 8, 8), narrow = pstk_pad(1, 1, 1, 1, 0);
     struct pstk_op padded = pstk_random_crop(8, 8, 1), mode = padded;
     const struct pstk_op erasing = pstk_random_erasing(1, 0.5);
     struct pstk_op normal = pstk_random_erasing(1, 0), both = erasing, scaled = normal;
@@ -523,7 +523,7 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
     const struct pstk_op flip = pstk_random_flip(0.5), gray = pstk_grayscale(3);
     const struct pstk_op resize = pstk_resize(4, 4), large = pstk_center_crop(9, 8);
     const struct pstk_op part = pstk_random_crop(8, 8, 0), padded = pstk_random_crop(6, 6, 2);
-    const struct pstk_op inside = pstk_crop(1, 2, 4, 4), outside = pstk_crop(-1, 2, 4, 4);
+    const struct pstk_op inside = pstk_crop_at(1, 2, 4, 4), outside = pstk_crop_at(-1, 2, 4, 4);
     const struct pstk_op down = pstk_random_vertical_flip(0.5), pad = pstk_pad(1, 1, 1, 1, 0);
     const struct pstk_op erase = pstk_random_erasing(0.5, 0);
     struct pstk_op filled = padded, mirrored = padded, filled_outside = outside;

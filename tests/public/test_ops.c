@@ -35,7 +35,7 @@ TEST(operations_are_plain_data)
     CHECK_EQ(pstk_flip_horizontal().kind, PSTK_OP_FLIP_HORIZONTAL);
     CHECK_EQ(pstk_flip_vertical().kind, PSTK_OP_FLIP_VERTICAL);
     CHECK(pstk_random_vertical_flip(0.25).params[0] == 0.25);
-    const struct pstk_op cut = pstk_crop(-1, 2, 3, 4), pad = pstk_pad(1, 2, 3, 4, PSTK_PAD_EDGE);
+    const struct pstk_op cut = pstk_crop_at(-1, 2, 3, 4), pad = pstk_pad(1, 2, 3, 4, PSTK_PAD_EDGE);
     CHECK(cut.params[0] == -1 && cut.params[1] == 2 && cut.height == 3 && cut.width == 4);
     CHECK(pad.params[0] == 1 && pad.params[3] == 4 && pad.params[4] == PSTK_PAD_EDGE);
     crop = pstk_random_crop(3, 4, 2);

@@ -238,7 +238,7 @@ class Forms(unittest.TestCase):
         self.assertEqual({name: len(crops) for name, crops in batch.crops.items()}, {"a": 8, "b": 8})
         for i, crop in zip(batch.sample_ids, batch.crops["a"]):
             height = 24 + i % 3
-            self.assertEqual(crop[2:], (10, 12, height, 30, False))
+            self.assertEqual(crop[2:], (10, 12, height, 30, False, False))
             self.assertAlmostEqual(crop.top, (height - 10) / 2, delta=0.5)
 
 

@@ -71,10 +71,10 @@ static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
         {pstk_random_vertical_flip(1), pstk_resize(20, 30), pstk_random_vertical_flip(0.5)},
         {crop, pstk_random_flip(0.5), pstk_random_vertical_flip(0.5)},
         {crop, pstk_random_flip(0.5), pstk_random_vertical_flip(0.5), none},
-        {pstk_resize(40, 28), pstk_crop(-3, 5, 50, 19), pstk_random_vertical_flip(1)},
-        {pstk_resize(40, 28), pstk_crop(-3, 5, 50, 19), pstk_random_vertical_flip(1), none},
-        {pstk_crop(3, -2, 9, 70), pstk_crop(-3, 1, 12, 12)},
-        {pstk_crop(3, 2, 9, 20), pstk_crop(-3, -1, 8, 7)},
+        {pstk_resize(40, 28), pstk_crop_at(-3, 5, 50, 19), pstk_random_vertical_flip(1)},
+        {pstk_resize(40, 28), pstk_crop_at(-3, 5, 50, 19), pstk_random_vertical_flip(1), none},
+        {pstk_crop_at(3, -2, 9, 70), pstk_crop_at(-3, 1, 12, 12)},
+        {pstk_crop_at(3, 2, 9, 20), pstk_crop_at(-3, -1, 8, 7)},
     };
     if (which >= sizeof lists / sizeof lists[0])
         return 0;
@@ -397,7 +397,7 @@ TEST(boxes_of_finished_rows_are_erased)
          pstk_random_erasing(1, 0.25), normal},
         {pstk_random_crop(12, 17, 0), pstk_adjust(PSTK_OP_INVERT, 0), pstk_normalize(mean, dev),
          pstk_random_erasing(1, -3), normal},
-        {pstk_crop(100, 100, 9, 8), pstk_random_flip(0.5), pstk_normalize(mean, dev),
+        {pstk_crop_at(100, 100, 9, 8), pstk_random_flip(0.5), pstk_normalize(mean, dev),
          pstk_random_erasing(1, 2), normal},
     };
     struct fixture f;

@@ -195,12 +195,12 @@ OP_GAUSSIAN_BLUR = 80
 OP_BOX_BLUR = 81
 OP_ERASE = 90
 
-# enum pstk_auto_augment
+# enum pstk_auto_augment_policy
 AUTO_AUGMENT_IMAGENET = 0
 AUTO_AUGMENT_CIFAR10 = 1
 AUTO_AUGMENT_SVHN = 2
 
-# enum pstk_pad
+# enum pstk_pad_mode
 PAD_CONSTANT = 0
 PAD_EDGE = 1
 PAD_REFLECT = 2
@@ -313,9 +313,10 @@ NAMES: dict[str, dict[str, int]] = {
                 "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
                 "permute_channels": OP_PERMUTE_CHANNELS, "gaussian_blur": OP_GAUSSIAN_BLUR,
                 "box_blur": OP_BOX_BLUR, "erase": OP_ERASE},
-    "auto_augment": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
-                     "svhn": AUTO_AUGMENT_SVHN},
-    "pad": {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT, "symmetric": PAD_SYMMETRIC},
+    "auto_augment_policy": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
+                            "svhn": AUTO_AUGMENT_SVHN},
+    "pad_mode": {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT,
+                 "symmetric": PAD_SYMMETRIC},
     "filter": {"default": FILTER_DEFAULT, "nearest": FILTER_NEAREST, "box": FILTER_BOX,
                "bilinear": FILTER_BILINEAR, "hamming": FILTER_HAMMING, "bicubic": FILTER_BICUBIC,
                "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
@@ -948,7 +949,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_random_vertical_flip": (Op, [c_double]),
     "pstk_flip_horizontal": (Op, []),
     "pstk_flip_vertical": (Op, []),
-    "pstk_crop": (Op, [c_int32, c_int32, c_uint32, c_uint32]),
+    "pstk_crop_at": (Op, [c_int32, c_int32, c_uint32, c_uint32]),
     "pstk_pad": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_resized_crop": (Op, [c_uint32, c_uint32, c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_grayscale": (Op, [c_uint32]),

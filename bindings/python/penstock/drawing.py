@@ -40,7 +40,7 @@ class FixedOp:
 # ---- from C ------------------------------------------------------------------------------------------------
 
 
-_PAD_NAMES = {code: name for name, code in _c.NAMES["pad"].items()}
+_PAD_NAMES = {code: name for name, code in _c.NAMES["pad_mode"].items()}
 _FILTER_NAMES = {code: name for name, code in FILTERS.items()}
 
 

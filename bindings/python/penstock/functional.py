@@ -160,7 +160,7 @@ def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: 
     sides = sides * 4 if len(sides) == 1 else sides * 2 if len(sides) == 2 else sides
     if len(sides) != 4:
         raise ValueError(f"pad.padding: value is {padding!r}; must be one, two or four numbers of pixels")
-    modes = _c.NAMES["pad"]
+    modes = _c.NAMES["pad_mode"]
     if padding_mode not in modes:
         raise ValueError(f"pad.padding_mode: value is {padding_mode!r}; must be the name of a mode"
                          + near_or_all(padding_mode, modes))

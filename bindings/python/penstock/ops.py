@@ -251,7 +251,7 @@ class Normalize(Op):
         return op
 
 
-PADDING_MODES = ("constant", "edge", "reflect", "symmetric")  # by enum pstk_pad
+PADDING_MODES = ("constant", "edge", "reflect", "symmetric")  # by enum pstk_pad_mode
 MOST_PADDING = 65535
 
 
