@@ -118,8 +118,8 @@ enum pstk_op_kind {
     PSTK_OP_EQUALIZE = 75,
     /* for each of three channels the one that it becomes, 0 to 2 */
     PSTK_OP_PERMUTE_CHANNELS = 76,
-    /* torchvision's. Width and height of the kernel, odd numbers of pixels; sigma of x and of y,
-     * pixels */
+    /* torchvision's; a few bytes in a million differ from it, by 1. Width and height of the kernel,
+     * odd numbers of pixels; sigma of x and of y, pixels */
     PSTK_OP_GAUSSIAN_BLUR = 80,
     /* Pillow's ImageFilter.GaussianBlur, three boxes on each axis. Radius of x and of y, pixels */
     PSTK_OP_BOX_BLUR = 81,

@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 
-#include <math.h>
-
 #define N_KINDS 4
 
 static const struct {

@@ -8,8 +8,6 @@
 
 #include "base/error.h"
 
-#include <math.h>
-
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
 struct pstk_op pstk_adjust(uint32_t kind, double value)

@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 
-#include <math.h>
-
 #define MAX_CHILDREN 64
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 
