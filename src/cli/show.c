@@ -22,7 +22,7 @@
 #define MAX_IDS 65536
 #define DEFAULT_OUTPUT "penstock-show.png" /* our own name: replacing the file loses nothing */
 
-enum { OPT_IDS = 256, OPT_JSON };
+enum { OPT_IDS = 256, OPT_JSON, OPT_RECIPE };
 
 static const struct option_row table[] = {
     {.name = "ids",
@@ -37,6 +37,12 @@ static const struct option_row table[] = {
      .text = "PNG file to write, - for standard output; a file that is there is replaced when the "
              "new one is whole; a symbolic link is followed; a device or FIFO is written to as it "
              "is"},
+    {.name = "recipe",
+     .code = OPT_RECIPE,
+     .value = "NAME",
+     .text =
+         "one sample and 15 of its augmentations by a recipe of the Python package, which draws "
+         "them: python3 -m penstock show DATA --recipe NAME"},
     OPTION_JSON("print one JSON object: crop [top, left, height, width] and flip; of several ids a "
                 "list of them, samples"),
     PIPELINE_IMAGE_OPTIONS,
@@ -71,6 +77,10 @@ static int set_option(struct show *show, int code, const char *value)
     case OPT_JSON:
         show->json = 1;
         return 0;
+    case OPT_RECIPE:
+        message_say("--recipe: recipes belong to the Python package; run python3 -m penstock show, "
+                    "with the same arguments");
+        return -1;
     default:
         return pipeline_set(&show->pipeline, code, value);
     }

@@ -27,7 +27,10 @@ def command() -> str:
 
 
 def main() -> None:
-    """Run the command in place of this process, with its arguments."""
+    """Run the command in place of this process, with its arguments; draw recipes, which only the package has."""
+    if sys.argv[1:2] == ["show"] and any(argument.split("=")[0] == "--recipe" for argument in sys.argv):
+        from .show_recipe import main as show_recipe
+        sys.exit(show_recipe(sys.argv[1:]))
     try:
         path = command()
         os.execv(path, ["penstock" if shutil.which("penstock") else path, *sys.argv[1:]])

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _c, ops as operations
+from . import _c, ops as operations, recipes
 from ._optional import needed
 from .batch import BatchInfo
 from .dataset import Dataset, decoded
@@ -229,6 +229,37 @@ def _of_loader(loader: Loader, field: str | None, label: str | None, n: int) -> 
         yield from _of_rows(next(iter(reader)), label is not None, names)
 
 
+# ---- recipes ---------------------------------------------------------------------------------------------
+
+
+def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
+    """uint8 of float32 [B, H, W, 3] that these operations normalised."""
+    import numpy
+    array = as_numpy(rows)
+    for op in ops:
+        if isinstance(op, operations.Normalize):
+            array = array * numpy.asarray(op.std, "float32") + numpy.asarray(op.mean, "float32")
+    return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
+
+
+def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: int) -> Iterator[_Picture]:
+    """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on."""
+    recipe = recipes.find(name)
+    outputs = recipes.views(field, recipe, dtype="float32")
+    with Dataset(path) as dataset:
+        value = dataset.get(sample_id, field)
+        yield _Picture(decoded(value) if isinstance(value, bytes) else value, f"sample {sample_id}")
+    with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last_batch="short",
+                rank=0, world=1, seed=seed, copy=True, n_threads=1, n_slots=2) as loader:
+        for i in range(n):
+            epoch, view = i // len(recipe), list(recipe)[i % len(recipe)]
+            if i % len(recipe) == 0:
+                loader.seek(epoch, sample_id)
+                batch = next(iter(loader))
+            yield _Picture(_unnormalised(batch[view], recipe[view])[0],
+                           f"epoch {epoch}" + (f" {view}" if len(recipe) > 1 else ""))
+
+
 # ---- show ------------------------------------------------------------------------------------------------
 
 
@@ -247,7 +278,7 @@ def _checked_ids(ids: Sequence[int] | None, n: int, n_samples: int) -> list[int]
                              "transform": "ops= are operations of penstock's, for a path"})
 def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: str | None = None,
          label: str | None = None, ops: Sequence[operations.Op] | None = None, seed: int = 0, epoch: int = 0,
-         columns: int | None = None, layout: str | None = None) -> Any:
+         columns: int | None = None, layout: str | None = None, recipe: str | None = None) -> Any:
     """A contact sheet as a PIL image, which a notebook shows by itself and .save("sheet.png") keeps.
 
     source: a Loader: the samples after the batch that it handed out last, where a pass that was begun and
@@ -264,6 +295,8 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     columns: pictures in a row; None: about as many as rows.
     layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
         layout of the loader's output, or the only one that fits.
+    recipe: a name of penstock.recipes.names(), for a path: the whole image of one sample (ids=[7]; None: the
+        first), then n - 1 of its augmentations, as they follow from epoch to epoch.
 
     Needs Pillow and NumPy. Raises MissingPackageError, SettingsError, and what reading raises.
     """
@@ -278,6 +311,8 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         raise SettingsError("layout is for a batch: a data set and a loader know theirs")
     if ids is not None and not isinstance(source, (str, os.PathLike, Dataset)):
         raise SettingsError("ids are for a path or a Dataset: a loader shows what it delivers next")
+    if recipe is not None and (ops is not None or not isinstance(source, (str, os.PathLike))):
+        raise SettingsError("recipe is for the path of a data set, without ops")
     if isinstance(source, Loader):
         return _sheet(list(_of_loader(source, field, label, n)), columns, None)
     if isinstance(source, Dataset):
@@ -287,6 +322,9 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
         path = os.fspath(source)
         with Dataset(path) as dataset:
             name, wanted = _image_field(dataset, field), _checked_ids(ids, n, len(dataset))
+        if recipe is not None:
+            return _sheet(list(_of_recipe(path, recipe, name, wanted[0], n - 1, seed)), columns,
+                          (DEFAULT_SIDE, DEFAULT_SIDE))
         if ops is None:
             ops = [operations.RandomResizedCrop(DEFAULT_SIDE), operations.RandomFlip()]
         return _sheet(list(_of_ids(path, image(name, ops), label, wanted, seed, epoch)), columns, None)

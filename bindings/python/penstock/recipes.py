@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes: the lists of operations that well-known training scripts use, to print and to change.
+
+    from penstock import image, recipes, scalar
+
+    ops = recipes.torchvision("resnet50-v2")
+    ops.insert(2, penstock.RandomGrayscale(0.1))
+    outputs = {"x": image("jpg", ops), "y": scalar("cls")}
+
+A recipe is a plain list, or, where one image gives several views, a dict of lists that `views` turns into outputs.
+Every list ends with Normalize, or with erasing after it. What a script draws, a list draws with the same chances; the
+random numbers themselves differ.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+from .arguments import whole
+from .errors import SettingsError
+from .hints import near_or_all
+from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, Op, RandomErasing, RandomFlip,
+                  RandomResizedCrop, RandomVerticalFlip, Resize)
+from .ops_colour import ColorJitter, RandomGrayscale, RandomSolarize
+from .ops_policy import AutoAugment, RandAugment, TrivialAugmentWide
+from .ops_random import RandomApply
+from .ops_warp import GaussianBlur
+from .outputs import Output, image
+
+__all__ = ["clip", "dino", "find", "mae", "names", "timm", "torchvision", "views"]
+
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
+
+Ops = list[Op]
+
+
+# ---- torchvision -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """The settings of torchvision's references/classification/train.py for one model."""
+
+    train_crop: int = 224
+    policy: str = ""
+    erase: float = 0.0
+    interpolation: str = "bilinear"
+    resize: int = 256
+    crop: int = 224
+
+
+# From the commands in references/classification/README.md.
+_REFERENCES = {
+    "resnet50-v1": _Reference(),
+    "resnet50-v2": _Reference(176, "ta_wide", 0.1, resize=232),
+    "mobilenet-v3-large": _Reference(policy="imagenet", erase=0.2),
+    "efficientnet-v2-s": _Reference(300, "ta_wide", 0.1, resize=384, crop=384),
+    "efficientnet-v2-m": _Reference(384, "ta_wide", 0.1, resize=480, crop=480),
+    "vit-b-16": _Reference(policy="ra"),
+    "vit-b-32": _Reference(policy="imagenet"),
+    "swin-t": _Reference(policy="ta_wide", erase=0.25, interpolation="bicubic", resize=224),
+}
+
+
+def _policy(name: str, interpolation: str) -> Op:
+    if name == "ta_wide":
+        return TrivialAugmentWide(interpolation=interpolation)
+    if name == "ra":
+        return RandAugment(interpolation=interpolation)
+    return AutoAugment(name, interpolation=interpolation)
+
+
+def torchvision(name: str = "resnet50-v2", *, train: bool = True) -> Ops:
+    """The presets of torchvision's references/classification for a model: "resnet50-v1" (the oldest, of most models),
+    "resnet50-v2", "mobilenet-v3-large", "efficientnet-v2-s", "efficientnet-v2-m", "vit-b-16", "vit-b-32", "swin-t".
+
+    train: False for evaluation.
+    """
+    if name not in _REFERENCES:
+        raise SettingsError(f"torchvision.name: value is {name!r}; must be one of {', '.join(_REFERENCES)}"
+                            + near_or_all(str(name), _REFERENCES))
+    its = _REFERENCES[name]
+    if not train:
+        return [Resize(its.resize, interpolation=its.interpolation), CenterCrop(its.crop), Normalize()]
+    ops: Ops = [RandomResizedCrop(its.train_crop, interpolation=its.interpolation), RandomFlip()]
+    if its.policy:
+        ops.append(_policy(its.policy, its.interpolation))
+    ops.append(Normalize())
+    if its.erase > 0:
+        ops.append(RandomErasing(its.erase))
+    return ops
+
+
+# ---- timm --------------------------------------------------------------------------------------------------
+
+
+def _timm_evaluation(size: tuple[int, int], crop_pct: Optional[float], crop_mode: str, interpolation: str) -> Ops:
+    scaled = tuple(math.floor(side / (crop_pct or 0.875)) for side in size)
+    if crop_mode == "squash":
+        return [Resize(scaled, interpolation=interpolation), CenterCrop(size)]
+    if crop_mode != "center":
+        raise SettingsError(f"timm.crop_mode: value is {crop_mode!r}; must be center or squash")
+    if scaled[0] != scaled[1]:
+        raise SettingsError("timm.input_size: must be square for crop_mode='center'; or use crop_mode='squash'")
+    return [Resize(scaled[0], interpolation=interpolation), CenterCrop(size)]
+
+
+def timm(input_size: Union[int, Sequence[int]] = 224, is_training: bool = False, no_aug: bool = False,
+         scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3 / 4, 4 / 3), hflip: float = 0.5,
+         vflip: float = 0.0, color_jitter: Union[float, Sequence[float], None] = 0.4,
+         color_jitter_prob: Optional[float] = None, grayscale_prob: float = 0.0, gaussian_blur_prob: float = 0.0,
+         interpolation: str = "bilinear", mean: Sequence[float] = IMAGENET_MEAN,
+         std: Sequence[float] = IMAGENET_STD, crop_pct: Optional[float] = None, crop_mode: str = "center") -> Ops:
+    """The operations of timm.data.create_transform, with its names and defaults of arguments.
+
+    input_size: pixels, an int, (height, width) or (channels, height, width). interpolation: also "random", timm's
+    script's own default for training.
+    """
+    given = (input_size, input_size) if isinstance(input_size, int) else tuple(input_size)[-2:]
+    size = (whole("timm.input_size", given[0], 1, 2**31), whole("timm.input_size", given[1], 1, 2**31))
+    normalize = Normalize(tuple(mean), tuple(std))
+    smooth = "bilinear" if interpolation == "random" else interpolation
+    if not is_training:
+        return [*_timm_evaluation(size, crop_pct, crop_mode, smooth), normalize]
+    if no_aug:
+        return [Resize(size[0] if size[0] == size[1] else size, interpolation=smooth), CenterCrop(size), normalize]
+    ops: Ops = [RandomResizedCrop(size, scale, ratio, interpolation=interpolation)]
+    if hflip > 0:
+        ops.append(RandomFlip(hflip))
+    if vflip > 0:
+        ops.append(RandomVerticalFlip(vflip))
+    if color_jitter is not None:
+        factors = (color_jitter,) * 3 if isinstance(color_jitter, (int, float)) else tuple(color_jitter)
+        jitter = ColorJitter(*factors)
+        ops.append(jitter if color_jitter_prob is None else RandomApply([jitter], color_jitter_prob))
+    if grayscale_prob > 0:
+        ops.append(RandomGrayscale(grayscale_prob))
+    if gaussian_blur_prob > 0:
+        ops.append(RandomApply([GaussianBlur(23)], gaussian_blur_prob))
+    ops.append(normalize)
+    return ops
+
+
+# ---- self-supervised ---------------------------------------------------------------------------------------
+
+
+def _dino_view(size: int, scale: Sequence[float], *last: Op) -> Ops:
+    return [RandomResizedCrop(size, scale, interpolation="bicubic"), RandomFlip(),
+            RandomApply([ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8), RandomGrayscale(0.2), *last, Normalize()]
+
+
+def dino(global_crops_scale: Sequence[float] = (0.32, 1.0), local_crops_scale: Sequence[float] = (0.05, 0.32),
+         local_crops_number: int = 8, global_crops_size: int = 224, local_crops_size: int = 96) -> dict[str, Ops]:
+    """The views of DINOv2's and DINOv3's DataAugmentationDINO, with its names of arguments: "global_0", "global_1",
+    "local_0", and so on, for penstock.recipes.views.
+
+    Both scripts hand GaussianBlur(p) to RandomApply as 1 - p: the first global view is never blurred, the second with
+    0.9, local ones with 0.5. So do these lists.
+    """
+    def blur(p: float) -> Op:
+        return RandomApply([GaussianBlur(9, (0.1, 2.0))], p)
+    n_local = whole("dino.local_crops_number", local_crops_number, 0, 62)
+    found = {"global_0": _dino_view(global_crops_size, global_crops_scale),
+             "global_1": _dino_view(global_crops_size, global_crops_scale, blur(0.9),
+                                    RandomSolarize(threshold=128, p=0.2))}
+    for i in range(n_local):
+        found[f"local_{i}"] = _dino_view(local_crops_size, local_crops_scale, blur(0.5))
+    return found
+
+
+def mae(input_size: int = 224, *, train: bool = True) -> Ops:
+    """The pretraining of masked autoencoders (MAE, main_pretrain.py). train: False for evaluation."""
+    if train:
+        return [RandomResizedCrop(input_size, (0.2, 1.0), interpolation="bicubic"), RandomFlip(), Normalize()]
+    resized = int(input_size / (224 / 256)) if input_size <= 224 else input_size
+    return [Resize(resized, interpolation="bicubic"), CenterCrop(input_size), Normalize()]
+
+
+def clip(image_size: int = 224, *, train: bool = True) -> Ops:
+    """OpenCLIP's image_transform with its defaults. train: False for evaluation, as OpenAI's CLIP has it."""
+    if train:
+        return [RandomResizedCrop(image_size, (0.9, 1.0), interpolation="bicubic"), Normalize(CLIP_MEAN, CLIP_STD)]
+    return [Resize(image_size, interpolation="bicubic"), CenterCrop(image_size), Normalize(CLIP_MEAN, CLIP_STD)]
+
+
+# ---- views -------------------------------------------------------------------------------------------------
+
+
+def views(field: str, recipe: Union[Mapping[str, Iterable[Op]], Sequence[Iterable[Op]]], *, random_group: int = 0,
+          **arguments: Any) -> dict[str, Output]:
+    """Outputs that show one image in several ways. The image is decoded once for all of them.
+
+        outputs={**penstock.recipes.views("jpg", penstock.recipes.dino()), "y": penstock.scalar("cls")}
+
+    field: as of penstock.image. recipe: lists of operations by the names of the outputs; or a sequence of lists,
+    whose outputs are "view_0", "view_1", and so on: [ops] * 4 gives repeated augmentation. random_group: of the first
+    view; every further view has the next one, and so draws its own. For views that share their draws, as one crop
+    in two sizes, make the outputs by penstock.image with one random_group. arguments: further ones of
+    penstock.image.
+    """
+    if not isinstance(recipe, Mapping):
+        recipe = {f"view_{i}": ops for i, ops in enumerate(recipe)}
+    return {name: image(field, ops, random_group=random_group + i, **arguments)
+            for i, (name, ops) in enumerate(recipe.items())}
+
+
+# ---- by name -----------------------------------------------------------------------------------------------
+
+_NAMED: dict[str, Callable[[], Union[Ops, dict[str, Ops]]]] = {
+    **{name: lambda name=name: torchvision(name) for name in _REFERENCES},  # type: ignore[misc]
+    "timm": lambda: timm(is_training=True, interpolation="random"),
+    "dino": dino,
+    "mae": mae,
+    "clip": clip,
+}
+
+
+def names() -> list[str]:
+    """The names that find takes, and `penstock show --recipe`."""
+    return list(_NAMED)
+
+
+def find(name: str) -> dict[str, Ops]:
+    """Return a recipe for training by its name, by the names of its views; of a recipe with one view: "image"."""
+    if name not in _NAMED:
+        raise SettingsError(f"recipe: value is {name!r}; must be one of {', '.join(_NAMED)}"
+                            + near_or_all(str(name), _NAMED))
+    found = _NAMED[name]()
+    return found if isinstance(found, dict) else {"image": found}

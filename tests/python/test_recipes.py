@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.recipes: lists that do what the reference scripts do, views of one image, and pictures of both."""
+
+import subprocess
+import sys
+
+import penstock
+from data_fixture import Case, image_file, np, optional
+from penstock import recipes
+
+
+class Recipes(Case):
+    def setUp(self):
+        super().setUp()
+        with penstock.Writer(self.path(), {"jpg": "image", "cls": "int64"}) as writer:
+            for i in range(6):
+                writer.add(jpg=image_file(i), cls=i)
+
+    def rows(self, outputs, **settings):
+        with penstock.Loader(self.path(), outputs=outputs, batch_size=6, order="sequential", framework="numpy",
+                             copy=True, **settings) as loader:
+            return dict(next(iter(loader)))
+
+    def test_every_recipe_runs(self):
+        for name in recipes.names():
+            with self.subTest(name):
+                found = recipes.find(name)
+                rows = self.rows(recipes.views("jpg", found, dtype="float32", layout="nchw"))
+                self.assertEqual(list(rows), list(found))
+                self.assertTrue(all(np.isfinite(row).all() for row in rows.values()))
+
+    def test_evaluation_is_that_of_the_weights(self):
+        models = optional("torchvision.models")
+        image = optional("PIL.Image")
+        weights = {"resnet50-v1": models.ResNet50_Weights.IMAGENET1K_V1,
+                   "resnet50-v2": models.ResNet50_Weights.IMAGENET1K_V2,
+                   "mobilenet-v3-large": models.MobileNet_V3_Large_Weights.IMAGENET1K_V1,
+                   "efficientnet-v2-m": models.EfficientNet_V2_M_Weights.IMAGENET1K_V1,
+                   "vit-b-16": models.ViT_B_16_Weights.IMAGENET1K_V1,
+                   "vit-b-32": models.ViT_B_32_Weights.IMAGENET1K_V1}
+        with penstock.Dataset(self.path(), decode=True) as dataset:
+            pixels = [dataset[i]["jpg"] for i in range(6)]
+        for name, its in weights.items():
+            with self.subTest(name):
+                ops = recipes.torchvision(name, train=False)
+                rows = self.rows({"x": penstock.image("jpg", ops, layout="nchw")})["x"]
+                preset = its.transforms()
+                for row, pixel in zip(rows, pixels):
+                    self.assertTrue(np.array_equal(row, preset(image.fromarray(pixel)).numpy()))
+
+    def test_a_recipe_is_a_list_to_change(self):
+        ops = recipes.torchvision("resnet50-v2")
+        ops.insert(2, penstock.RandomGrayscale(1.0))
+        rows = self.rows({"x": penstock.image("jpg", ops[:-2])})["x"]
+        self.assertEqual(rows.shape, (6, 176, 176, 3))
+        self.assertIsNot(recipes.torchvision("resnet50-v2"), ops)
+
+    def test_views_draw_their_own_and_one_decode_is_enough(self):
+        ops = [penstock.RandomResizedCrop(32)]
+        rows = self.rows(recipes.views("jpg", [ops] * 3))
+        self.assertEqual(list(rows), ["view_0", "view_1", "view_2"])
+        self.assertFalse(np.array_equal(rows["view_0"], rows["view_1"]))
+        alone = self.rows({"x": penstock.image("jpg", ops, random_group=2)})["x"]
+        self.assertTrue(np.array_equal(rows["view_2"], alone))
+
+    def test_one_crop_at_two_sizes(self):
+        small, large = ([penstock.RandomResizedCrop(side)] for side in (32, 64))
+        outputs = {"small": penstock.image("jpg", small), "large": penstock.image("jpg", large)}
+        with penstock.Loader(self.path(), outputs=outputs, batch_size=6, framework="numpy",
+                             report_crops=True) as loader:
+            batch = next(iter(loader))
+            for a, b in zip(batch.crops["small"], batch.crops["large"]):
+                self.assertEqual(a, b)
+
+    def test_dino_has_ten_views_with_the_scripts_chances(self):
+        found = recipes.dino()
+        self.assertEqual(len(found), 10)
+        blurs = [[op.p for op in ops if isinstance(op, penstock.RandomApply)
+                  and isinstance(op.transforms[0], penstock.GaussianBlur)] for ops in found.values()]
+        self.assertEqual(blurs, [[], [0.9], *[[0.5]] * 8])
+
+    def test_wrong_names(self):
+        for call, says in ((lambda: recipes.find("dinno"), "did you mean 'dino'"),
+                           (lambda: recipes.torchvision("resnet50"), "did you mean"),
+                           (lambda: recipes.dino(local_crops_number=63), "from 0 to 62"),
+                           (lambda: recipes.timm(224, crop_mode="border"), "timm.crop_mode"),
+                           (lambda: penstock.show(self.path(), recipe="mae", ops=[]), "without ops")):
+            with self.assertRaisesRegex(ValueError, says):
+                call()
+
+
+class Show(Case):
+    def test_the_command_draws_one_sample_and_its_augmentations(self):
+        image = optional("PIL.Image")
+        with penstock.Writer(self.path(), {"jpg": "image"}) as writer:
+            writer.add(jpg=image_file(1))
+        out = self.path("sheet.png")
+
+        def show(*arguments):
+            return subprocess.run([sys.executable, "-m", "penstock", "show", *arguments], capture_output=True, text=True)
+        done = show(self.path(), "--recipe", "dino", "-o", out)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("sample 0 and 15 augmentations by dino", done.stdout)
+        with image.open(out) as sheet:
+            self.assertEqual(sheet.width, 4 * (224 + 4) - 4)
+        for arguments, status, says in (((self.path(), "--recipe", "nothing"), 2, "must be one of"),
+                                        ((self.path("none"), "--recipe=mae"), 1, "no such"),
+                                        ((self.path(), "--recipe", "mae", "--ids", "7"), 2, "from 0 to 0")):
+            done = show(*arguments)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(says, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+if __name__ == "__main__":
+    import unittest
+
+    unittest.main()
