@@ -36,7 +36,7 @@ from .streams import record_stream
 from .tensors import Ragged, Tensor
 
 if TYPE_CHECKING:
-    from . import functional, recipes
+    from . import functional, masks, recipes
     from ._optional import MissingPackageError
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
@@ -76,7 +76,8 @@ __all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "C
            "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Polygons", "Ragged",
            "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError",
            "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "draw", "functional",
-           "get_include", "get_library", "image", "merge", "pack", "ragged", "recipes", "record_stream", "remove_column",
+           "get_include", "get_library", "image", "masks", "merge", "pack", "ragged", "recipes", "record_stream",
+           "remove_column",
            "scalar", "show", "tensor"]
 __all__ += ops.__all__ + [name for name, module in _LATER.items() if module.startswith("ops_")]
 
@@ -91,7 +92,7 @@ def _missing(name: str, asked_by: str | None) -> Exception:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("functional", "recipes"):
+    if name in ("functional", "masks", "recipes"):
         return importlib.import_module("." + name, __name__)
     if name not in _LATER:
         raise _missing(name, sys._getframe(1).f_globals.get("__name__"))

@@ -18,6 +18,7 @@ VERSION_MINOR = 1
 VERSION_PATCH = 0
 VERSION_NUMBER = 100
 NONE = 18446744073709551615
+MAX_MASK_SIDE = 65535
 FORMAT_VERSION = 2
 MAX_FIELDS = 64
 MAX_DIMS = 8
@@ -889,6 +890,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_dtype_size": (c_uint32, [c_uint32]),
     "pstk_dtype_name": (c_char_p, [c_uint32]),
     "pstk_dtype_parse": (c_uint32, [c_char_p]),
+    "pstk_rle_parse": (c_int, [c_char_p, c_uint64, POINTER(c_uint32), c_uint64, POINTER(c_uint64),
+                               POINTER(Error)]),
+    "pstk_rle_decode": (c_int, [POINTER(c_uint32), c_uint64, c_uint32, c_uint32, POINTER(c_uint8),
+                                POINTER(Error)]),
+    "pstk_polygon_mask": (c_int, [POINTER(c_double), POINTER(c_uint32), c_uint32, c_uint32, c_uint32,
+                                  POINTER(c_uint8), POINTER(Error)]),
     "pstk_writer_settings_init": (None, [POINTER(WriterSettings), c_uint32]),
     "pstk_writer_open": (c_int, [POINTER(c_void_p), POINTER(WriterSettings), POINTER(Error)]),
     "pstk_writer_add": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Error)]),

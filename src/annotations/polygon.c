@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Polygons to masks, by the rule of rleFrPoly in COCO's maskApi.c: corners are rounded to fifths of
+ * a pixel, the boundary is walked between them in such steps, and the places where it crosses the
+ * centre line of a column of pixels are kept. There it turns the pixels below over.
+ *
+ * The reference sorts these places and makes runs of them. Here a bit is turned over in the mask at
+ * each place, and the parity is summed down the columns: which needs no other memory.
+ */
+#include <penstock/annotations.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "annotations/mask_size.h"
+#include "base/error.h"
+
+#define STEPS 5      /* of a pixel */
+#define CENTRE 2     /* the step of a pixel that its centre line has */
+#define MOST 1048576 /* pixels; 5 times this fits an int many times */
+#define INSIDE 1     /* a pixel of the mask */
+#define TURN 2       /* the boundary crosses here; cleared in the end */
+
+struct drawing {
+    uint8_t *mask;
+    int32_t height, width;
+};
+
+struct place {
+    int32_t x, y; /* in steps */
+};
+
+/* The boundary goes from step `a` to step `b`, of other columns of steps: turn over where it
+ * crosses the centre line of a column of pixels. */
+static void cross(const struct drawing *d, struct place a, struct place b)
+{
+    const int32_t step = (b.x < a.x ? b.x : b.x - 1) - CENTRE;
+    if (step < 0 || step % STEPS || step / STEPS >= d->width)
+        return;
+    const int32_t low = (a.y < b.y ? a.y : b.y) - CENTRE;
+    int32_t x = step / STEPS;
+    int32_t y = low <= 0 ? 0 : (low + STEPS - 1) / STEPS; /* rounded up */
+    if (y >= d->height) { /* the run ends with the column: the next one begins so */
+        y = 0;
+        x++;
+    }
+    if (x < d->width)
+        d->mask[(int64_t)y * d->width + x] ^= TURN;
+}
+
+/* Place t of a side, counted from `from`. */
+static struct place side_at(struct place from, double slope, int along_x, int32_t t)
+{
+    if (along_x)
+        return (struct place){from.x + t, (int32_t)(from.y + slope * t + .5)};
+    return (struct place){(int32_t)(from.x + slope * t + .5), from.y + t};
+}
+
+/* Walk a side and return its last place. `before` is the place before its first one, or NULL. The
+ * arithmetic is the reference's, from the lower end to the upper one whichever way the side goes.
+ */
+static struct place walk(const struct drawing *d, const struct place *before, struct place from,
+                         struct place to)
+{
+    const int32_t dx = abs(to.x - from.x), dy = abs(to.y - from.y);
+    const int along_x = dx >= dy;
+    const int32_t n = along_x ? dx : dy;
+    const int turned = along_x ? from.x > to.x : from.y > to.y;
+    const struct place low = turned ? to : from, high = turned ? from : to;
+    /* A side of one place has no slope, and needs none. */
+    const double slope = n == 0    ? 0
+                         : along_x ? (double)(high.y - low.y) / n
+                                   : (double)(high.x - low.x) / n;
+    struct place last = side_at(low, slope, along_x, turned ? n : 0);
+    if (before && before->x != last.x)
+        cross(d, *before, last);
+    for (int32_t i = 1; i <= n; i++) {
+        const struct place next = side_at(low, slope, along_x, turned ? n - i : i);
+        if (next.x != last.x)
+            cross(d, last, next);
+        last = next;
+    }
+    return last;
+}
+
+static struct place place_of(const double *point)
+{
+    return (struct place){(int32_t)(STEPS * point[0] + .5), (int32_t)(STEPS * point[1] + .5)};
+}
+
+static void walk_boundary(const struct drawing *d, const double *points, uint32_t n)
+{
+    const struct place first = place_of(points);
+    struct place corner = first, last = first;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct place next = i + 1 < n ? place_of(points + 2 * ((uint64_t)i + 1)) : first;
+        last = walk(d, i ? &last : NULL, corner, next);
+        corner = next;
+    }
+}
+
+/* Turn over all of column x. */
+static void turn_column(const struct drawing *d, int32_t x)
+{
+    for (int32_t y = 0; y < d->height; y++)
+        d->mask[(int64_t)y * d->width + x] ^= TURN;
+}
+
+/* Make the pixels that were turned over an odd number of times, counted down the columns and from
+ * one column to the next, INSIDE; clear all TURNs. */
+static void fill(const struct drawing *d)
+{
+    const int32_t width = d->width;
+    const uint8_t *bottom = d->mask + (int64_t)(d->height - 1) * width;
+    const int64_t n_pixels = (int64_t)d->height * width;
+    for (int64_t i = width; i < n_pixels; i++)
+        d->mask[i] ^= d->mask[i - width] & TURN;
+    for (int32_t x = 1; x < width; x++) /* few columns end inside */
+        if (bottom[x - 1] & TURN)
+            turn_column(d, x);
+    for (int64_t i = 0; i < n_pixels; i++)
+        d->mask[i] = (uint8_t)((d->mask[i] | d->mask[i] / TURN) & INSIDE);
+}
+
+/* Check the corners of all polygons. */
+static int check_points(const double *points, const uint32_t *n_points, uint32_t n_polygons,
+                        struct pstk_error *err)
+{
+    for (uint32_t p = 0; p < n_polygons; p++) {
+        for (uint64_t i = 0; i < 2 * (uint64_t)n_points[p]; i++) {
+            const double value = points[i];
+            if (!(value >= -MOST && value <= MOST))
+                return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_RECORD,
+                                  "points: corner %u of polygon %u has %c %g; must be -%d to %d",
+                                  (uint32_t)(i / 2), p, i % 2 ? 'y' : 'x', value, MOST, MOST);
+        }
+        points += 2 * (uint64_t)n_points[p];
+    }
+    return 0;
+}
+
+int pstk_polygon_mask(const double *points, const uint32_t *n_points, uint32_t n_polygons,
+                      uint32_t height, uint32_t width, uint8_t *mask, struct pstk_error *err)
+{
+    const struct drawing d = {mask, (int32_t)height, (int32_t)width};
+    int r = pstk__mask_size_check(height, width, err);
+    if (r == 0)
+        r = check_points(points, n_points, n_polygons, err);
+    if (r < 0)
+        return r;
+    memset(mask, 0, (uint64_t)height * width);
+    for (uint32_t p = 0; p < n_polygons; p++) {
+        if (n_points[p] == 0)
+            continue;
+        walk_boundary(&d, points, n_points[p]);
+        fill(&d);
+        points += 2 * (uint64_t)n_points[p];
+    }
+    return 0;
+}
