@@ -119,7 +119,8 @@ enum pstk_output_kind {
     PSTK_OUTPUT_TENSOR = 3,
     /* ragged: the field's bytes end to end, and int64 offsets [B + 1] */
     PSTK_OUTPUT_BYTES = 4,
-    /* [B, shape...] of dtype; `decode` writes each row */
+    /* [B, shape...] of dtype; `decode` writes each row, from the field's bytes; or, of an image
+     * field with ops, channels or exif_orientation, from decoded pixels */
     PSTK_OUTPUT_CALLBACK = 5,
     /* ragged: an ndarray field whose only variable dimension is the first. The items of all rows
      * end to end, [items, shape...], and int64 offsets [B + 1], which count items */
@@ -150,6 +151,16 @@ struct pstk_sample {
     /* enum pstk_codec of data; NONE unless the output asks for stored bytes */
     uint32_t codec;
     uint32_t reserved;
+
+    /* What data holds: decoded pixels, as u8 [height, width, channels], or an array or a number of
+     * the field. Other bytes are u8 [data_size]. */
+
+    /* enum pstk_dtype of the elements */
+    uint32_t dtype;
+    uint32_t n_dims;
+    /* the elements are the last bytes of data: arrays with several variable dimensions have their
+     * shape before them */
+    uint64_t shape[8];
 };
 
 /* Write one row of row_size bytes. Touch only the sample, the row and the scratch. Return 0, or a
@@ -173,7 +184,8 @@ struct pstk_output {
     /* enum pstk_layout */
     uint32_t layout;
     uint32_t n_ops;
-    /* applied in this order; they must fix the size */
+    /* applied in this order; they must fix the size, except for a callback, which gets images of
+     * any size as u8 */
     const struct pstk_op *ops;
     /* Outputs of one group share their random draws: two images of a sample get the same crop and
      * flip. Not for masks: a bilinear resize mixes class ids. */
@@ -203,7 +215,8 @@ struct pstk_output {
 
     /* Images. */
 
-    /* 1: gray, Pillow's convert("L"). 3: RGB. 4: RGBA, with 255 if the file has no alpha. 0: 3 */
+    /* 1: gray, Pillow's convert("L"). 3: RGB. 4: RGBA, with 255 if the file has no alpha. 0: 3; for
+     * a callback without ops: the coded bytes */
     uint32_t channels;
     /* must be 0 */
     uint32_t reserved;

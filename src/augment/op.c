@@ -292,8 +292,8 @@ static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
     return check_bounds(walk, view, err);
 }
 
-int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
-                    struct pstk_error *err)
+int pstk__ops_check_open(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
+                         struct pstk_error *err)
 {
     struct pstk_error inner;
     struct walk walk = {0};
@@ -310,6 +310,15 @@ int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *vi
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "ops may draw more than %u operations for one sample; leave some out",
                           PSTK__MAX_OPS);
+    return 0;
+}
+
+int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
+                    struct pstk_error *err)
+{
+    const int rc = pstk__ops_check_open(ops, n, view, err);
+    if (rc < 0)
+        return rc;
     if (view->width == 0 || view->height == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "ops do not fix the size of the rows; add a random resized crop, a "

@@ -134,6 +134,9 @@ const struct pstk__op_entry *pstk__op_entry(uint32_t kind);
  * view->channels, as decoded, and view->dtype, the rest 0. Out: the view after all ops. */
 int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
                     struct pstk_error *err);
+/* The same for a list that may leave the size open: it is 0 then. */
+int pstk__ops_check_open(const struct pstk_op *ops, uint32_t n, struct pstk__view *view,
+                         struct pstk_error *err);
 /* Return how many of the first ops are the prefix. */
 uint32_t pstk__ops_prefix(const struct pstk_op *ops, uint32_t n);
 /* Return the view after one op, which is checked; `before` is the view before it. */

@@ -94,3 +94,18 @@ const char *pstk__value_check(const struct pstk_field *field, const void *data, 
         return NULL;
     }
 }
+
+void pstk__value_shape(const struct pstk_field *field, const void *data, uint64_t size,
+                       uint64_t *shape)
+{
+    uint32_t n_variable = 0;
+    const uint64_t unit = array_size(field, NULL);
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        n_variable += field->shape[i] == 0;
+    if (n_variable > 1) {
+        memcpy(shape, data, field->n_dims * sizeof *shape);
+        return;
+    }
+    for (uint32_t i = 0; i < field->n_dims; i++)
+        shape[i] = field->shape[i] ? field->shape[i] : size / unit;
+}

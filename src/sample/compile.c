@@ -37,6 +37,22 @@ static int wrong_kind(struct pstk__plan *p, uint32_t i, const char *output, cons
                 output, wanted, field->name, pstk__field_kind_name(field->kind));
 }
 
+/* How the field is decoded. */
+static int check_pixels(struct pstk__output *o, uint32_t i, struct pstk_error *err)
+{
+    struct pstk_output *output = &o->settings;
+    if (output->channels == 0)
+        output->channels = 3;
+    if (output->channels != 1 && output->channels != 3 && output->channels != 4)
+        return FAIL(i, PSTK_EINVAL, ".channels: value is %u; must be 1, 3 or 4, or 0 for 3",
+                    output->channels);
+    if (output->exif_orientation > 1)
+        return FAIL(i, PSTK_EINVAL, ".exif_orientation: value is %u; must be 0 or 1",
+                    output->exif_orientation);
+    o->has_pixels = 1;
+    return 0;
+}
+
 static int image_dtype(struct pstk__output *o, uint32_t i, struct pstk_error *err)
 {
     struct pstk_output *output = &o->settings;
@@ -50,34 +66,37 @@ static int image_dtype(struct pstk__output *o, uint32_t i, struct pstk_error *er
     if (output->layout != PSTK_NHWC && output->layout != PSTK_NCHW)
         return FAIL(i, PSTK_EINVAL, ".layout: value is %u; must be PSTK_NHWC or PSTK_NCHW",
                     output->layout);
-    if (output->channels == 0)
-        output->channels = 3;
-    if (output->channels != 1 && output->channels != 3 && output->channels != 4)
-        return FAIL(i, PSTK_EINVAL, ".channels: value is %u; must be 1, 3 or 4, or 0 for 3",
-                    output->channels);
-    if (output->exif_orientation > 1)
-        return FAIL(i, PSTK_EINVAL, ".exif_orientation: value is %u; must be 0 or 1",
-                    output->exif_orientation);
+    return check_pixels(o, i, err);
+}
+
+/* Check the operations, and set height, width and channels to those after them; a size of 0 is
+ * open. */
+static int check_ops(struct pstk__output *o, uint32_t i, uint32_t dtype, struct pstk_error *err)
+{
+    struct pstk_error inner;
+    pstk_error_init(&inner, sizeof inner);
+    struct pstk__view view = {.channels = o->settings.channels, .dtype = dtype};
+    const int is_open = o->settings.kind == PSTK_OUTPUT_CALLBACK;
+    const int rc = (is_open ? pstk__ops_check_open : pstk__ops_check)(o->ops, o->settings.n_ops,
+                                                                      &view, &inner);
+    if (rc < 0)
+        return FAIL(i, rc, ".%.600s", inner.message);
+    o->height = view.height;
+    o->width = view.width;
+    o->channels = view.channels;
     return 0;
 }
 
 static int check_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    struct pstk_error inner;
-    pstk_error_init(&inner, sizeof inner);
     if (field_of(p, i)->kind != PSTK_FIELD_IMAGE)
         return wrong_kind(p, i, "an image", "image", err);
     int rc = image_dtype(o, i, err);
+    if (rc == 0)
+        rc = check_ops(o, i, o->settings.dtype, err);
     if (rc < 0)
         return rc;
-    struct pstk__view view = {.channels = o->settings.channels, .dtype = o->settings.dtype};
-    rc = pstk__ops_check(o->ops, o->settings.n_ops, &view, &inner);
-    if (rc < 0)
-        return FAIL(i, rc, ".%.600s", inner.message);
-    o->height = view.height;
-    o->width = view.width;
-    o->channels = view.channels;
     const int64_t h = o->height, w = o->width, c = o->channels, b = p->batch_size;
     const int64_t nhwc[4] = {b, h, w, c}, nchw[4] = {b, c, h, w};
     o->n_dims = 4;
@@ -178,6 +197,32 @@ static int check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     return 0;
 }
 
+/* 1: the callback gets decoded pixels, not the field's bytes. */
+static int asks_for_pixels(const struct pstk_output *output)
+{
+    return output->n_ops != 0 || output->channels != 0 || output->exif_orientation != 0;
+}
+
+static int check_callback_pixels(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    if (field_of(p, i)->kind != PSTK_FIELD_IMAGE)
+        return wrong_kind(p, i, "a callback", "image, for decoded pixels,", err);
+    if (o->settings.stored)
+        return FAIL(i, PSTK_EINVAL,
+                    ".stored: value is %u; must be 0 for a callback that gets decoded pixels",
+                    o->settings.stored);
+    int rc = check_pixels(o, i, err);
+    if (rc == 0)
+        rc = check_ops(o, i, PSTK_U8, err);
+    if (rc < 0)
+        return rc;
+    if (o->settings.n_ops > 0 && (o->height == 0 || o->width == 0) &&
+        pstk__op_entry(o->ops[o->settings.n_ops - 1].kind)->effects & PSTK__ERASES)
+        return FAIL(i, PSTK_EINVAL, ".ops: the last one erases, and so they must fix the size");
+    return 0;
+}
+
 static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -202,7 +247,7 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
                         (unsigned long long)output->shape[d]);
         o->shape[d + 1] = (int64_t)output->shape[d];
     }
-    return 0;
+    return asks_for_pixels(output) ? check_callback_pixels(p, i, err) : 0;
 }
 
 /* A setting that applies only to another kind of output is an error: the caller meant something by
@@ -211,16 +256,17 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
 {
     const struct pstk_output *output = &o->settings;
     const int image = output->kind == PSTK_OUTPUT_IMAGE;
-    if (!image && output->n_ops != 0)
-        return FAIL(
-            i, PSTK_EINVAL,
-            ".n_ops: value is %u; must be 0, because operations apply to image outputs only",
-            output->n_ops);
-    if (!image && output->channels != 0)
+    const int pixels = image || output->kind == PSTK_OUTPUT_CALLBACK;
+    if (!pixels && output->n_ops != 0)
+        return FAIL(i, PSTK_EINVAL,
+                    ".n_ops: value is %u; must be 0, because operations apply to image outputs and "
+                    "callbacks only",
+                    output->n_ops);
+    if (!pixels && output->channels != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".channels: value is %u; must be 0, because only images have channels",
                     output->channels);
-    if (!image && (output->layout != 0 || output->exif_orientation != 0))
+    if ((!image && output->layout != 0) || (!pixels && output->exif_orientation != 0))
         return FAIL(
             i, PSTK_EINVAL,
             ": layout and exif_orientation must be 0, because they apply to image outputs only");
@@ -319,8 +365,7 @@ static void pass_plain(struct pstk__plan *p, struct pstk__output *o)
     if (p->source->schema.entry[f] >= 0)
         pass.held = ALIGN(limits->max_plain[f]);
     /* Outputs of images decode planes as they are stored. */
-    if (field->codec == PSTK_CODEC_PLANES && o->settings.kind != PSTK_OUTPUT_IMAGE &&
-        !o->settings.stored)
+    if (field->codec == PSTK_CODEC_PLANES && !o->has_pixels && !o->settings.stored)
         pass.scratch = pstk__planes_decode_scratch(limits->max_width[f], limits->max_height[f],
                                                    p->max_pixels, limits->max_plain[f]);
     pass_add(o, pass);
@@ -453,28 +498,23 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
     pass_add(o, (struct pstk__pass){.what = PSTK__PASS_RESIZE,
                                     .out = resized_of(o, channels),
                                     .held = pstk__image_resize_size(bounds, o, channels)});
-    if (o->n_prefix < end)
+    if (o->n_prefix < end || o->settings.kind == PSTK_OUTPUT_CALLBACK)
         passes_picture(o, end, view);
 }
 
-/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. It does
- * not erase. */
-static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+/* From the field's bytes to the pixels of one row. */
+static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const struct pstk_output *output = &o->settings;
     const struct pstk__record_limits *limits = &p->source->limits;
     const uint32_t w = limits->max_width[o->field], h = limits->max_height[o->field];
     const struct pstk__image_bounds bounds = {
         .max_width = w, .max_height = h, .max_side = w > h ? w : h, .max_pixels = p->max_pixels};
     const struct pstk__form decoded = pixels_of(decoded_channels(p, i));
-    struct pstk__form row = row_of(o, output->dtype);
-    row.layout = output->layout;
-    row.channels = o->channels;
     pass_add(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
                                     .out = decoded,
                                     .scratch = pstk__image_scratch_within(w, h, p->max_pixels)});
-    if (output->exif_orientation)
+    if (o->settings.exif_orientation)
         pass_add(o, (struct pstk__pass){.what = PSTK__PASS_TURN,
                                         .out = decoded,
                                         .held = pstk__image_turn_size(&bounds, decoded.channels)});
@@ -484,6 +524,21 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
                     ".ops: images between two of them may have %llu bytes; must be at "
                     "most 2^34",
                     (unsigned long long)o->canvas_room);
+    return 0;
+}
+
+/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. It does
+ * not erase. */
+static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk_output *output = &o->settings;
+    struct pstk__form row = row_of(o, output->dtype);
+    row.layout = output->layout;
+    row.channels = o->channels;
+    const int rc = passes_decoded(p, i, err);
+    if (rc < 0)
+        return rc;
     pass_add(
         o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
                                .on_device = p->on_device && output->dtype != PSTK_U8 && !erases(o),
@@ -516,13 +571,17 @@ static int passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *er
     return 0;
 }
 
+/* The picture's spare exists while its function runs. */
 static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    (void)err;
+    const int rc = o->has_pixels ? passes_decoded(p, i, err) : 0;
+    if (rc < 0)
+        return rc;
     pass_add(o, (struct pstk__pass){.what = PSTK__PASS_CALLBACK,
                                     .out = row_of(o, o->settings.dtype),
-                                    .held = ALIGN(o->settings.scratch_size)});
+                                    .held = ALIGN(o->settings.scratch_size),
+                                    .scratch = o->canvas_room});
     return 0;
 }
 

@@ -194,6 +194,29 @@ static int picture_write(struct pstk__image_rows *rows, const struct pstk__image
     return 0;
 }
 
+/* Apply the ops that erase to pixels of this form. */
+static void erase_all(const struct pstk__image_row *row, const struct pstk__finish *form,
+                      uint8_t *pixels)
+{
+    for (uint32_t k = 0; k < row->n_erasures; k++) {
+        const struct pstk_op *op = &row->changes[row->n_changes + k];
+        pstk__op_entry(op->kind)->erase(op, form, pixels);
+    }
+}
+
+/* Give a whole picture to the output's function. */
+static int picture_give(const struct pstk__image_rows *rows, const struct pstk__image_row *row,
+                        const struct pstk__picture *picture)
+{
+    const struct pstk__finish form = {.channels = picture->channels,
+                                      .dtype = PSTK_U8,
+                                      .layout = PSTK_NHWC,
+                                      .width = picture->width,
+                                      .plane = (uint64_t)picture->height * picture->width};
+    erase_all(row, &form, picture->pixels);
+    return rows->give(rows->user, row->output, picture);
+}
+
 /* Change the picture by the ops that wait, and write the output's row. Nothing where the resize
  * writes the row. */
 static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row *row)
@@ -207,7 +230,9 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
                                   .room = row->output->canvas_room,
                                   .spare = pstk__arena_get(rows->arena, row->output->canvas_room)};
     int rc = canvas.spare ? pstk__canvas_run(&canvas, row->changes, row->n_changes) : PSTK_ENOMEM;
-    if (rc == 0)
+    if (rc == 0 && row->output->settings.kind == PSTK_OUTPUT_CALLBACK)
+        rc = picture_give(rows, row, &canvas.picture);
+    else if (rc == 0)
         rc = picture_write(rows, row, &canvas.picture);
     pstk__arena_reset(rows->arena, mark);
     return rc;
@@ -218,10 +243,8 @@ static int row_finish(struct pstk__image_rows *rows, struct pstk__image_row *row
 {
     const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
     const int rc = picture_finish(rows, row);
-    for (uint32_t k = 0; k < row->n_erasures && rc == 0; k++) {
-        const struct pstk_op *op = &row->changes[row->n_changes + k];
-        pstk__op_entry(op->kind)->erase(op, &finish, row->out);
-    }
+    if (rc == 0 && row->output->settings.kind != PSTK_OUTPUT_CALLBACK)
+        erase_all(row, &finish, row->out);
     return rc;
 }
 

@@ -44,9 +44,16 @@ struct pstk__image_row {
     uint32_t n_rows; /* rows of `coded` */
 };
 
+/* Give the finished picture of a callback's output to its function. 0, or a negative result, which
+ * add or end then returns. */
+typedef int (*pstk__picture_fn)(void *user, const struct pstk__output *o,
+                                const struct pstk__picture *picture);
+
 struct pstk__image_rows {
     const struct pstk__plan *plan; /* borrowed */
     struct pstk__arena *arena;     /* borrowed */
+    pstk__picture_fn give;         /* set after begin, with its user */
+    void *user;                    /* borrowed */
     struct pstk__box box;          /* being decoded */
     uint32_t channels;             /* of the decoder's rows */
     uint32_t n_taken;              /* rows of the box, so far */

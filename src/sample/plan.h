@@ -24,6 +24,7 @@ struct pstk__output {
     uint32_t field;            /* of the schema */
     uint32_t is_first;         /* 1: no output before it reads the same field */
     uint32_t next;             /* the next output that reads the same field, or n_outputs */
+    uint32_t has_pixels;       /* 1: an image, or a callback that gets decoded pixels */
     uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */
     struct pstk__pass *passes; /* owned */
     uint32_t n_passes, n_worker_passes;
@@ -32,7 +33,7 @@ struct pstk__output {
     int64_t strides[10]; /* elements */
     uint64_t budget;     /* ragged: bytes a batch may have; else those that workers write */
     uint64_t item_size;  /* ragged: bytes that offsets count as one, and rows are made of; or 0 */
-    uint32_t height, width; /* image */
+    uint32_t height, width; /* image; of callbacks 0 where sizes differ */
     uint32_t channels;      /* image, as it is handed out */
     uint32_t resize;   /* image: index of that pass; those that convert or colour before it change
                           rows on their way into it, PICTURE passes after it what comes out */

@@ -9,6 +9,8 @@
 #include "image/jpeg/damaged.h"
 #include "image/planes/decode.h"
 #include "record/field.h"
+#include "record/kind.h"
+#include "record/value.h"
 #include "sample/image_rows.h"
 
 #include <penstock/format.h>
@@ -43,6 +45,8 @@ struct work {
     uint32_t field;
     const uint8_t *data; /* plain bytes, checked */
     uint64_t size;
+    struct pstk_error *err; /* of the sample: for functions that get pictures */
+    uint32_t has_failed;    /* 1: one of them failed, and err says why */
 };
 
 int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan,
@@ -214,9 +218,32 @@ static int is_listed(int code)
     }
 }
 
-static int write_callback(struct work *work, uint32_t i, struct pstk_error *err)
+/* Say what the field's bytes are: an array, a number, or bytes. */
+static int describe_data(const struct work *work, struct pstk_sample *sample,
+                         struct pstk_error *err)
 {
-    const struct pstk__output *o = &work->s->plan->outputs[i];
+    char text[160];
+    const struct pstk_field *field = &work->record->schema->fields[work->field];
+    const int is_array = (pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY) != 0;
+    sample->dtype = PSTK_U8;
+    sample->n_dims = 1;
+    sample->shape[0] = sample->data_size;
+    if (sample->codec != PSTK_CODEC_NONE || !(is_array || field->kind == PSTK_FIELD_SCALAR))
+        return 0;
+    const char *wrong = pstk__value_check(field, sample->data, sample->data_size, text);
+    if (wrong)
+        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_RECORD, err,
+                                 "has %s", wrong);
+    sample->dtype = field->dtype;
+    sample->n_dims = is_array ? field->n_dims : 0;
+    if (is_array)
+        pstk__value_shape(field, sample->data, sample->data_size, sample->shape);
+    return 0;
+}
+
+/* The sample as the function of an output sees it, except what data holds. */
+static struct pstk_sample sample_of(const struct work *work, const struct pstk__output *o)
+{
     struct pstk__random random;
     struct pstk__random_key key = key_of(work);
     key.group = o->settings.random_group;
@@ -236,12 +263,20 @@ static int write_callback(struct work *work, uint32_t i, struct pstk_error *err)
     };
     sample.random[0] = pstk__random_u64(&random);
     sample.random[1] = pstk__random_u64(&random);
-    if (sample.scratch_size > 0) {
-        sample.scratch = pstk__arena_get(&work->s->arena, sample.scratch_size);
-        if (!sample.scratch)
+    return sample;
+}
+
+/* Call the function of output i. */
+static int call_function(struct work *work, uint32_t i, struct pstk_sample *sample,
+                         struct pstk_error *err)
+{
+    const struct pstk__output *o = &work->s->plan->outputs[i];
+    if (sample->scratch_size > 0) {
+        sample->scratch = pstk__arena_get(&work->s->arena, sample->scratch_size);
+        if (!sample->scratch)
             return no_scratch(work, err);
     }
-    const int rc = o->settings.decode(o->settings.user, &sample, work->rows[i].data,
+    const int rc = o->settings.decode(o->settings.user, sample, work->rows[i].data,
                                       pstk__output_rows(o)->row_size);
     if (rc == 0)
         return 0;
@@ -252,6 +287,35 @@ static int write_callback(struct work *work, uint32_t i, struct pstk_error *err)
     if (err)
         err->native = rc;
     return code;
+}
+
+static int write_callback(struct work *work, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__output *o = &work->s->plan->outputs[i];
+    if (o->has_pixels)
+        return 0;
+    struct pstk_sample sample = sample_of(work, o);
+    const int rc = describe_data(work, &sample, err);
+    return rc < 0 ? rc : call_function(work, i, &sample, err);
+}
+
+/* The same with a decoded picture: a pstk__picture_fn. */
+static int give_picture(void *user, const struct pstk__output *o,
+                        const struct pstk__picture *picture)
+{
+    struct work *work = user;
+    struct pstk_sample sample = sample_of(work, o);
+    const uint32_t i = (uint32_t)(o - work->s->plan->outputs);
+    sample.data = picture->pixels;
+    sample.data_size = pstk__picture_size(picture);
+    sample.dtype = PSTK_U8;
+    sample.n_dims = 3;
+    sample.shape[0] = picture->height;
+    sample.shape[1] = picture->width;
+    sample.shape[2] = picture->channels;
+    const int rc = call_function(work, i, &sample, work->err);
+    work->has_failed = rc < 0;
+    return rc;
 }
 
 /* ---- images ---------------------------------------------------------------------------------- */
@@ -290,9 +354,11 @@ static int image_info(const struct work *work, int upright,
     return 0;
 }
 
-/* Explain the result of image rows; 0 stays 0. */
+/* Explain the result of image rows; 0 stays 0. A function's has its explanation. */
 static int pictures_failed(const struct work *work, int rc, struct pstk_error *err)
 {
+    if (work->has_failed)
+        return rc;
     if (rc == PSTK_EFBIG)
         return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
                                  "an operation would make a picture that is too large, as of an "
@@ -361,12 +427,14 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__random_key key = key_of(work);
     const struct pstk__image_source source = {.info = &info, .key = &key};
     pstk__image_rows_begin(images, p, &work->s->arena);
+    images->give = give_picture;
+    images->user = work;
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
-        if (p->outputs[k].settings.kind != PSTK_OUTPUT_IMAGE)
+        if (!p->outputs[k].has_pixels)
             continue;
         const int added =
             pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source, &inner);
-        if (added == PSTK_EINVAL)
+        if (added == PSTK_EINVAL && !work->has_failed)
             return image_fail(work, added, &inner, err);
         if (added < 0)
             return pictures_failed(work, added, err);
@@ -397,8 +465,7 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
 /* Images of planes are decoded from what is stored. */
 static int needs_plain_bytes(const struct pstk__output *o, const struct pstk__field_view *v)
 {
-    const int is_image = o->settings.kind == PSTK_OUTPUT_IMAGE;
-    return !o->settings.stored && !(is_image && v->codec == PSTK_CODEC_PLANES);
+    return !o->settings.stored && !(o->has_pixels && v->codec == PSTK_CODEC_PLANES);
 }
 
 /* All outputs of the field that output i is the first to read. */
@@ -413,7 +480,7 @@ static int write_field(struct work *work, uint32_t i, struct pstk_error *err)
     if (is_copied_at_once(&p->outputs[i], work->view))
         return write_lone_copy(work, i, err);
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
-        has_images |= p->outputs[k].settings.kind == PSTK_OUTPUT_IMAGE;
+        has_images |= p->outputs[k].has_pixels != 0;
         needs_plain |= needs_plain_bytes(&p->outputs[k], work->view);
     }
     int rc = field_check(work, needs_plain, err);
@@ -426,9 +493,10 @@ int pstk__sample_write(struct pstk__sampler *sampler, const struct pstk__record 
                        uint32_t shard, const struct pstk__sample_key *key, struct pstk__row *rows,
                        struct pstk_error *err)
 {
-    struct work work = {.s = sampler, .record = record, .key = key, .rows = rows, .shard = shard};
+    struct work work = {
+        .s = sampler, .record = record, .key = key, .rows = rows, .shard = shard, .err = err};
     for (uint32_t i = 0; i < sampler->plan->n_outputs; i++) {
-        if (rows[i].crop && sampler->plan->outputs[i].settings.kind != PSTK_OUTPUT_IMAGE)
+        if (rows[i].crop && !sampler->plan->outputs[i].has_pixels)
             *rows[i].crop = (struct pstk_crop){0};
         if (!sampler->plan->outputs[i].is_first)
             continue;

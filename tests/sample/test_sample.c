@@ -87,6 +87,58 @@ static uint32_t pipeline(uint32_t which, struct pstk_op ops[MAX_OPS])
 
 static const uint32_t dtypes[4] = {PSTK_U8, PSTK_F16, PSTK_BF16, PSTK_F32};
 
+/* What a function saw of decoded pixels, and what it returns. */
+struct seen {
+    struct pstk_sample sample;
+    int result;
+};
+
+/* Copy the pixels, as far as the row goes: a pstk_decode_fn. */
+static int copy_pixels(void *user, const struct pstk_sample *sample, void *row, uint64_t row_size)
+{
+    struct seen *seen = user;
+    seen->sample = *sample;
+    memset(sample->scratch, 1, sample->scratch_size);
+    memcpy(row, sample->data, sample->data_size < row_size ? sample->data_size : row_size);
+    return seen->result;
+}
+
+/* A callback with the ops of an image output. */
+static struct pstk_output pixels_to(const struct pstk_output *image, struct seen *seen)
+{
+    struct pstk_output o = *image;
+    o.name = "own";
+    o.kind = PSTK_OUTPUT_CALLBACK;
+    o.dtype = PSTK_U8;
+    o.layout = 0;
+    o.decode = copy_pixels;
+    o.user = seen;
+    o.scratch_size = 100;
+    return o;
+}
+
+/* Whether a function gets the pixels of image output o, as run r wrote them for sample k. */
+static int same_pixels(const struct fixture *f, const struct pstk_output *o, const struct run *r,
+                       uint64_t k)
+{
+    struct seen seen = {.result = 0};
+    struct run own;
+    struct pstk_output outputs[2] = {pixels_to(o, &seen), *o};
+    const struct pstk__output *image = &r->plan->outputs[0];
+    const uint64_t shape[3] = {image->height, image->width, image->channels};
+    const uint64_t size = shape[0] * shape[1] * shape[2];
+    outputs[0].n_dims = 3;
+    memcpy(outputs[0].shape, shape, sizeof shape);
+    const int rc = run_all(&own, f, outputs, 2, k);
+    const int same = rc == 0 && memcmp(own.rows[0].data, r->rows[0].data, size) == 0 &&
+                     memcmp(own.rows[1].data, r->rows[0].data, size) == 0 &&
+                     seen.sample.data_size == size && seen.sample.n_dims == 3 &&
+                     seen.sample.dtype == PSTK_U8 &&
+                     memcmp(seen.sample.shape, shape, sizeof shape) == 0;
+    run_close(&own);
+    return same;
+}
+
 /* Every pipeline, dtype and layout on one stored image whose upright decoded pixels are m. */
 static void sweep(const struct fixture *f, struct image m, uint32_t exif)
 {
@@ -108,7 +160,9 @@ static void sweep(const struct fixture *f, struct image m, uint32_t exif)
             const int rc = run_all(&r, f, &o, 1, k);
             if (rc < 0)
                 printf("# pipeline %u: %s\n", p, r.err.message);
-            const int equal = rc == 0 && naive_equal(m, &o, k, r.rows[0].data);
+            int equal = rc == 0 && naive_equal(m, &o, k, r.rows[0].data);
+            if (equal && k == 0)
+                equal = same_pixels(f, &o, &r, k);
             run_close(&r);
             if (!equal)
                 printf("# pipeline %u, dtype %u, layout %u\n", p, o.dtype, o.layout);
@@ -571,6 +625,77 @@ TEST(what_a_decode_function_returns_is_told_with_the_sample)
     }
 }
 
+TEST(a_decode_function_gets_whole_images_of_any_size)
+{
+    static const uint32_t all[][2] = {{100, 80}, {1, 1}, {20, 200}};
+    const struct pstk_op ops[] = {pstk_resize_shorter(16), pstk_adjust(PSTK_OP_INVERT, 0)};
+    const struct pstk_op erasing[] = {pstk_random_erasing(1, 9)};
+    const struct pstk_op sized[] = {pstk_resize(40, 30), pstk_random_erasing(1, 9)};
+    for (int i = 0; i < 3; i++) {
+        struct seen seen = {.result = 0};
+        struct pstk_output o = {.field = "img", .channels = 3, .n_dims = 3, .shape = {80, 100, 3}};
+        o = pixels_to(&o, &seen);
+        struct fixture f;
+        struct run r;
+        const uint32_t w = all[i][0], h = all[i][1];
+        struct image m = image_make(w, h);
+        CHECK_EQ(fixture_open(&f, m.rgb, 3ull * w * h, PSTK_ENCODING_PIXELS, w, h), 0);
+        CHECK_EQ(run_all(&r, &f, &o, 1, 1), 0);
+        CHECK(seen.sample.shape[0] == h && seen.sample.shape[1] == w && seen.sample.shape[2] == 3);
+        CHECK(memcmp(r.rows[0].data, m.rgb, 3ull * w * h < 24000 ? 3ull * w * h : 24000) == 0);
+        run_close(&r);
+        o.ops = ops, o.n_ops = 2, o.channels = 1;
+        CHECK_EQ(run_all(&r, &f, &o, 1, 1), 0);
+        CHECK_EQ(seen.sample.shape[0], w < h ? 16 * h / w : 16);
+        CHECK_EQ(seen.sample.shape[2], 1);
+        seen.result = PSTK_ENODATA;
+        CHECK_EQ(run_write(&r, &f, 1), PSTK_ENODATA);
+        CHECK(strstr(r.err.message, "'own'") && r.err.sample_id == 1);
+        run_close(&r);
+        seen.result = 0;
+        o.ops = erasing, o.n_ops = 1, o.channels = 3;
+        CHECK_EQ(run_all(&r, &f, &o, 1, 1), PSTK_EINVAL);
+        CHECK(strstr(r.err.message, "must fix the size"));
+        run_close(&r);
+        o.ops = sized, o.n_ops = 2;
+        CHECK_EQ(run_all(&r, &f, &o, 1, 1), 0);
+        struct run image;
+        const struct pstk_output plain = {.field = "img", .kind = 1, .ops = sized, .n_ops = 2};
+        CHECK_EQ(run_all(&image, &f, &plain, 1, 1), 0);
+        CHECK(memcmp(r.rows[0].data, image.rows[0].data, 3600) == 0);
+        run_close(&image);
+        run_close(&r);
+        free(m.rgb);
+        fixture_close(&f);
+    }
+}
+
+TEST(a_decode_function_sees_what_its_bytes_are)
+{
+    struct seen seen = {.result = 0};
+    struct fixture f;
+    static const struct {
+        const char *field;
+        uint32_t dtype, n_dims;
+    } all[] = {
+        {"half", PSTK_F16, 0}, {"vec", PSTK_F32, 2}, {"var", PSTK_U16, 1}, {"text", PSTK_U8, 1}};
+    CHECK_EQ(small_open(&f), 0);
+    for (int i = 0; i < 4; i++) {
+        struct run r;
+        struct pstk_output o = {.field = all[i].field};
+        o = pixels_to(&o, &seen);
+        CHECK_EQ(run_all(&r, &f, &o, 1, 1), 0);
+        CHECK_EQ(seen.sample.dtype, all[i].dtype);
+        CHECK_EQ(seen.sample.n_dims, all[i].n_dims);
+        uint64_t size = pstk_dtype_size(seen.sample.dtype);
+        for (uint32_t d = 0; d < seen.sample.n_dims; d++)
+            size *= seen.sample.shape[d];
+        CHECK_EQ(size, seen.sample.data_size);
+        run_close(&r);
+    }
+    fixture_close(&f);
+}
+
 /* ---- damage ------------------------------------------------------------------------------------
  */
 
@@ -758,6 +883,8 @@ int main(void)
         CASE(fields_of_the_head_need_no_other_byte),
         CASE(a_decode_function_sees_its_sample_and_writes_its_row),
         CASE(what_a_decode_function_returns_is_told_with_the_sample),
+        CASE(a_decode_function_gets_whole_images_of_any_size),
+        CASE(a_decode_function_sees_what_its_bytes_are),
         CASE(a_changed_byte_of_a_field_is_an_error_that_names_its_place),
         CASE(what_decompresses_to_other_bytes_is_an_error),
         CASE(a_truncated_jpeg_behind_a_good_checksum_is_an_error_of_the_decoder),

@@ -728,6 +728,9 @@ class Sample(Structure):
         ("scratch_size", c_uint64),
         ("codec", c_uint32),
         ("reserved", c_uint32),
+        ("dtype", c_uint32),
+        ("n_dims", c_uint32),
+        ("shape", c_uint64 * 8),
     ]
 
 
