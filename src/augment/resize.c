@@ -5,7 +5,7 @@
 #include "augment/kernels_avx2.h"
 #include "augment/kernels_avx512.h"
 #include "augment/kernels_c.h"
-#include "base/cpu.h"
+#include "base/kernels.h"
 
 #include <string.h>
 
@@ -424,7 +424,7 @@ void pstk__resize_rows(struct pstk__resize *resize, const uint8_t *pixels, uint6
 /* ---- kernels ------------------------------------------------------------------------------- */
 
 /* From worst to best; also those that this CPU does not run. */
-static const struct pstk__pixel_kernels *const entries[] = {
+static const void *const entries[] = {
     &pstk__pixel_c,
 #if defined(__x86_64__)
     &pstk__pixel_avx2,
@@ -435,12 +435,7 @@ static const struct pstk__pixel_kernels *const entries[] = {
 
 const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant)
 {
-    const uint32_t best = pstk__cpu_kernels();
-    for (size_t i = N_ENTRIES; i-- > 0;)
-        if (entries[i]->variant <= best &&
-            (variant == PSTK_KERNELS_AUTO || entries[i]->variant == variant))
-            return entries[i];
-    return NULL;
+    return pstk__kernels_choose(entries, N_ENTRIES, variant);
 }
 
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *bounds)

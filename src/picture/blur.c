@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "picture/blur.h"
 
-#include "base/cpu.h"
+#include "base/kernels.h"
 #include "base/random.h"
 #include "picture/copy.h"
 
@@ -208,23 +208,14 @@ uint64_t pstk__blur_scratch(uint32_t width, uint32_t height, uint32_t channels)
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-/* From worst to best; also those that this CPU does not run. */
-static const struct pstk__blur_kernels *const entries[] = {
-    &pstk__blur_c,
-#if defined(__x86_64__)
-    &pstk__blur_avx2,
-#endif
-};
-#define N_ENTRIES (sizeof entries / sizeof entries[0])
-
 const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t variant)
 {
-    const uint32_t best = pstk__cpu_kernels();
-    const uint32_t most = variant == PSTK_KERNELS_AUTO ? best : variant;
-    if (most > best)
-        return NULL;
-    for (size_t i = N_ENTRIES; i-- > 0;)
-        if (entries[i]->variant <= most)
-            return entries[i];
-    return NULL;
+    /* From worst to best; also those that this CPU does not run. */
+    static const void *const entries[] = {
+        &pstk__blur_c,
+#if defined(__x86_64__)
+        &pstk__blur_avx2,
+#endif
+    };
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
 }

@@ -2,7 +2,7 @@
 /* warp: chooses among Pillow's ways through a transform, and lists the kernels. */
 #include "picture/warp.h"
 
-#include "base/cpu.h"
+#include "base/kernels.h"
 #include "picture/alpha.h"
 #include "picture/fill.h"
 
@@ -296,23 +296,14 @@ void pstk__warp_perspective(const struct pstk__warp_kernels *kernels,
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-/* From worst to best; also those that this CPU does not run. */
-static const struct pstk__warp_kernels *const entries[] = {
-    &pstk__warp_c,
-#if defined(__x86_64__)
-    &pstk__warp_avx2,
-#endif
-};
-#define N_ENTRIES (sizeof entries / sizeof entries[0])
-
 const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t variant)
 {
-    const uint32_t best = pstk__cpu_kernels();
-    const uint32_t most = variant == PSTK_KERNELS_AUTO ? best : variant;
-    if (most > best)
-        return NULL;
-    for (size_t i = N_ENTRIES; i-- > 0;)
-        if (entries[i]->variant <= most)
-            return entries[i];
-    return NULL;
+    /* From worst to best; also those that this CPU does not run. */
+    static const void *const entries[] = {
+        &pstk__warp_c,
+#if defined(__x86_64__)
+        &pstk__warp_avx2,
+#endif
+    };
+    return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);
 }

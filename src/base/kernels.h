@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels: chooses one of the variants of a family of kernels. Each variant has a table of them,
+ * whose first member is its enum pstk_kernels, a uint32_t. */
+#ifndef PSTK_BASE_KERNELS_H
+#define PSTK_BASE_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Return one of n tables, which are listed from the worst to the best: that of a variant (AUTO: of
+ * the best that this CPU runs). A variant without a table has that of the next lower one. NULL:
+ * this CPU does not have the variant. */
+const void *pstk__kernels_choose(const void *const *tables, size_t n, uint32_t variant);
+
+#endif
