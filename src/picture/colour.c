@@ -163,6 +163,7 @@ const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t variant)
         &pstk__colour_c,
 #if defined(__x86_64__)
         &pstk__colour_avx2,
+        &pstk__colour_avx512,
 #endif
     };
     return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);

@@ -17,8 +17,8 @@
 
 #include "picture/colour_kernels.h"
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this CPU does not
- * have it. A variant without kernels of its own, AVX-512, has those of the next lower one. */
+/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+ * does not have them. */
 const struct pstk__colour_kernels *pstk__colour_kernels(uint32_t variant);
 
 /* Map all bytes by a table of picture/colour_table.h. */
