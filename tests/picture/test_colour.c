@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "picture/colour.h"
 #include "base/cpu.h"
+#include "base/random.h"
 #include "support/test.h"
 
 #include <penstock/penstock.h>
@@ -154,6 +155,26 @@ TEST(tables_have_the_bytes_of_pillow)
             CHECK_EQ(table.to[n / 8][at[n % 8]], n < 24 ? golden_tables[i].bytes[n % 8]
                                                  : golden_tables[i].name[0] == 'g' ? 255
                                                                                    : at[n % 8]);
+    }
+}
+
+/* The byte that a power becomes. */
+static uint8_t powered(uint32_t v, double gamma, double scale)
+{
+    const double power = v > 0 ? pstk__exp(gamma * pstk__log(v / 255.0)) : gamma == 0.0;
+    return (uint8_t)(scale * power < 255.0 ? scale * power : 255.0);
+}
+
+/* With every other gain some byte becomes a whole number, before it is rounded down. */
+TEST(gamma_has_the_power_of_every_byte)
+{
+    for (uint32_t i = 0; i < 4000; i += test_stride(2, 10)) {
+        const double whole = draw(300), gain = i % 2 ? whole / (256.0 - 1e-3) : draw(1000) / 250.0;
+        const double gamma = draw(3) ? draw(4000) / 1000.0 : draw(200);
+        struct pstk__colour_table table;
+        pstk__colour_table_gamma(&table, gamma, gain);
+        for (uint32_t v = 0; v < 256; v++)
+            CHECK_EQ(table.to[0][v], powered(v, gamma, (256.0 - 1e-3) * gain));
     }
 }
 
@@ -387,6 +408,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(operations_give_the_bytes_of_pillow),
         CASE(tables_have_the_bytes_of_pillow),
+        CASE(gamma_has_the_power_of_every_byte),
         CASE(a_folded_table_does_one_table_after_the_other),
         CASE(autocontrast_stretches_from_least_to_greatest),
         CASE(equalize_spreads_bytes_by_their_shares),
