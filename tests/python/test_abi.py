@@ -11,7 +11,8 @@ import unittest
 from penstock import _c, ops
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "include")
-HEADERS = ("types.h", "format.h", "machine.h", "ops.h", "order.h", "penstock.h", "share.h", "stats.h")
+HEADERS = ("annotations.h", "types.h", "format.h", "machine.h", "ops.h", "order.h", "penstock.h", "share.h",
+           "stats.h")
 CC = next((cc for cc in (os.environ.get("CC", "").split()[:1] or [""]) + ["cc", "gcc", "clang"]
            if cc and shutil.which(cc)), None)
 FUNCTION = re.compile(r"\bPSTK_API\b[^;{]*?\b(pstk_\w+)\s*\(", re.S)
@@ -46,7 +47,8 @@ def ask(lines):
     with tempfile.TemporaryDirectory() as folder:
         source, program = os.path.join(folder, "ask.c"), os.path.join(folder, "ask")
         with open(source, "w", encoding="utf-8") as file:
-            file.write("#include <penstock/format.h>\n#include <penstock/penstock.h>\n#include <stdio.h>\n"
+            file.write("#include <penstock/annotations.h>\n#include <penstock/format.h>\n"
+                       "#include <penstock/penstock.h>\n#include <stdio.h>\n"
                        "int main(void)\n{\n%s\nreturn 0;\n}\n" % "\n".join(lines))
         subprocess.run([CC, "-std=c11", "-I" + INCLUDE, source, "-o", program], check=True)
         told = subprocess.run([program], check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout
