@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/image_rows.h"
 
-#include "augment/drawing.h"
 #include "image/channels.h"
 
 #include <string.h>
 
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
-
-/* EXIF 2.3, tag 0x0112. */
-static const struct pstk__turn turns[9] = {
-    [1] = {0, 0, 0}, [2] = {0, 1, 0}, [3] = {0, 1, 1}, [4] = {0, 0, 1},
-    [5] = {1, 0, 0}, [6] = {1, 0, 1}, [7] = {1, 1, 1}, [8] = {1, 1, 0},
-};
 
 /* ---- geometry -------------------------------------------------------------------------------- */
 
@@ -59,8 +52,9 @@ static struct pstk__box coded_box(const struct pstk__box *b, struct pstk__turn t
 
 /* Report the crop of the prefix, and the flips of all ops. */
 static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
-                       const struct pstk__image_row *row)
+                       const struct pstk__drawn *drawn)
 {
+    const struct pstk_op *changes = drawn->ops + drawn->n_prefix;
     *crop = (struct pstk_crop){.top = (int32_t)g->source.top,
                                .left = (int32_t)g->source.left,
                                .height = (int32_t)g->source.height,
@@ -69,9 +63,9 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
                                .image_width = g->image_width,
                                .flip = g->flip,
                                .flip_vertical = g->flip_vertical};
-    for (uint32_t k = 0; k < row->n_changes; k++) {
-        crop->flip ^= row->changes[k].kind == PSTK_OP_FLIP_HORIZONTAL;
-        crop->flip_vertical ^= row->changes[k].kind == PSTK_OP_FLIP_VERTICAL;
+    for (uint32_t k = 0; k < drawn->n_changes; k++) {
+        crop->flip ^= changes[k].kind == PSTK_OP_FLIP_HORIZONTAL;
+        crop->flip_vertical ^= changes[k].kind == PSTK_OP_FLIP_VERTICAL;
     }
     if (g->resized)
         return;
@@ -198,10 +192,10 @@ static int picture_write(struct pstk__image_rows *rows, const struct pstk__image
 static void erase_all(const struct pstk__image_row *row, const struct pstk__finish *form,
                       uint8_t *pixels)
 {
-    for (uint32_t k = 0; k < row->n_erasures; k++) {
-        const struct pstk_op *op = &row->changes[row->n_changes + k];
-        pstk__op_entry(op->kind)->erase(op, form, pixels);
-    }
+    const struct pstk__drawn *drawn = row->drawn;
+    const struct pstk_op *erasures = drawn->ops + drawn->n_prefix + drawn->n_changes;
+    for (uint32_t k = 0; k < drawn->n_erasures; k++)
+        pstk__op_entry(erasures[k].kind)->erase(&erasures[k], form, pixels);
 }
 
 /* Give a whole picture to the output's function. */
@@ -229,7 +223,10 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
                                   .picture = row->picture,
                                   .room = row->output->canvas_room,
                                   .spare = pstk__arena_get(rows->arena, row->output->canvas_room)};
-    int rc = canvas.spare ? pstk__canvas_run(&canvas, row->changes, row->n_changes) : PSTK_ENOMEM;
+    const struct pstk__drawn *drawn = row->drawn;
+    int rc = canvas.spare
+                 ? pstk__canvas_run(&canvas, drawn->ops + drawn->n_prefix, drawn->n_changes)
+                 : PSTK_ENOMEM;
     if (rc == 0 && row->output->settings.kind == PSTK_OUTPUT_CALLBACK)
         rc = picture_give(rows, row, &canvas.picture);
     else if (rc == 0)
@@ -254,12 +251,13 @@ static int row_finish(struct pstk__image_rows *rows, struct pstk__image_row *row
 static int turn_begin(struct pstk__image_rows *rows, struct pstk__image_row *row)
 {
     const struct pstk__box *box = &row->box;
-    if (!row->turn.swap && !row->turn.mirror_x && !row->turn.mirror_y)
+    const struct pstk__turn turn = row->drawn->turn;
+    if (!turn.swap && !turn.mirror_x && !turn.mirror_y)
         return 0;
     row->is_turned = 1;
     row->coded = pstk__arena_get(rows->arena, (size_t)rows->channels * box->width * box->height);
-    row->row = pstk__arena_get(rows->arena, (size_t)rows->channels *
-                                                (row->turn.swap ? box->height : box->width));
+    row->row = pstk__arena_get(rows->arena,
+                               (size_t)rows->channels * (turn.swap ? box->height : box->width));
     return row->coded && row->row ? 0 : PSTK_ENOMEM;
 }
 
@@ -338,7 +336,7 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
 
-/* With a black row, see pad, and the drawn ops. Turned images may have width and height swapped. */
+/* With a black row, see pad. Turned images may have width and height swapped. */
 uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struct pstk__output *o,
                                  uint32_t channels)
 {
@@ -353,8 +351,7 @@ uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struc
                                          .max_window_width = o->window.width,
                                          .max_window_height = o->window.height};
     pstk__ops_bound(o->ops, o->n_prefix, &bounds);
-    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds) +
-           ALIGN(o->most_ops * sizeof(struct pstk_op));
+    return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds);
 }
 
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
@@ -363,42 +360,6 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
     rows->plan = plan;
     rows->arena = arena;
     rows->n = 0;
-}
-
-static int erases(const struct pstk_op *op)
-{
-    return (pstk__op_entry(op->kind)->effects & PSTK__ERASES) != 0;
-}
-
-/* Draw the ops for the sample: those of the prefix become a geometry of an upright view of the
- * image; the others wait in `row`. */
-static int geometry_draw(struct pstk__image_rows *rows, struct pstk__image_row *row,
-                         const struct pstk__image_source *source, struct pstk__geometry *g,
-                         struct pstk_error *err)
-{
-    const struct pstk__output *o = row->output;
-    const uint32_t width = row->turn.swap ? source->info->height : source->info->width;
-    const uint32_t height = row->turn.swap ? source->info->width : source->info->height;
-    struct pstk__random_key key = *source->key;
-    struct pstk__drawing drawing = {
-        .ops = pstk__arena_get(rows->arena, o->most_ops * sizeof *drawing.ops),
-        .view = {.width = width, .height = height, .channels = o->settings.channels},
-        .err = err};
-    if (!drawing.ops)
-        return PSTK_ENOMEM;
-    key.group = o->settings.random_group;
-    int rc = pstk__ops_draw(&drawing, o->ops, 0, o->n_prefix, key);
-    if (rc < 0)
-        return rc;
-    pstk__geometry_init(g, width, height);
-    pstk__geometry_fold(g, drawing.ops, drawing.n);
-    row->changes = drawing.ops + drawing.n;
-    row->n_changes = drawing.n;
-    rc = pstk__ops_draw(&drawing, o->ops, o->n_prefix, o->settings.n_ops, key);
-    row->n_changes = drawing.n - row->n_changes;
-    for (; row->n_changes > 0 && erases(&row->changes[row->n_changes - 1]); row->n_changes--)
-        row->n_erasures++;
-    return rc;
 }
 
 /* 1: the window shows more than the image has. */
@@ -445,34 +406,30 @@ static int rows_begin(struct pstk__image_rows *rows, struct pstk__image_row *row
                                       .top = source->top + y->begin,
                                       .width = x->end - x->begin,
                                       .height = y->end - y->begin};
-    row->box = coded_box(&upright, row->turn, info);
+    row->box = coded_box(&upright, row->drawn->turn, info);
     rc = recolour_begin(&row->before, rows->arena, o->passes, &o->passes[o->resize], upright.width);
     return rc < 0 ? rc : turn_begin(rows, row);
 }
 
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
-                         struct pstk__row *row, const struct pstk__image_source *source,
-                         struct pstk_error *err)
+                         struct pstk__row *row, const struct pstk__image_source *source)
 {
+    const struct pstk__drawn *drawn = source->drawn;
     struct pstk__image_row *j = &rows->rows[rows->n];
-    *j = (struct pstk__image_row){
-        .output = o,
-        .out = row->data,
-        .turn = turns[o->settings.exif_orientation ? source->info->orientation : 1]};
+    *j = (struct pstk__image_row){.output = o, .out = row->data, .drawn = drawn};
     struct shown shown = {.o = o, .out = row->data};
-    int rc = geometry_draw(rows, j, source, &shown.geometry, err);
-    if (rc < 0)
-        return rc;
+    pstk__geometry_init(&shown.geometry, drawn->width, drawn->height);
+    pstk__geometry_fold(&shown.geometry, drawn->ops, drawn->n_prefix);
     if (row->crop)
-        write_crop(row->crop, &shown.geometry, j);
+        write_crop(row->crop, &shown.geometry, drawn);
     if (pstk__output_has_flips(o)) { /* the device mirrors it, unless a picture is mirrored here */
         *row->flip = o->canvas_room == 0 && shown.geometry.flip;
         shown.geometry.flip = o->canvas_room == 0 ? 0 : shown.geometry.flip;
     }
     shown.pane = pane_of(&shown.geometry);
-    rc = o->canvas_room > 0        ? picture_begin(rows, j, &shown)
-         : reaches_outside(&shown) ? pad(rows, &shown)
-                                   : 0;
+    const int rc = o->canvas_room > 0        ? picture_begin(rows, j, &shown)
+                   : reaches_outside(&shown) ? pad(rows, &shown)
+                                             : 0;
     if (rc < 0)
         return rc;
     if (shown.pane.inside.width == 0 || shown.pane.inside.height == 0)
@@ -531,7 +488,7 @@ void pstk__image_rows_take(void *user, const uint8_t *pixels, uint64_t stride, u
 static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t width,
                             uint32_t channels)
 {
-    const struct pstk__turn turn = row->turn;
+    const struct pstk__turn turn = row->drawn->turn;
     const uint32_t w = row->box.width, h = row->box.height;
     uint8_t *out = row->row;
     for (uint32_t x = 0; x < width; x++, out += channels) {
@@ -545,8 +502,8 @@ static inline void turn_row(struct pstk__image_row *row, uint32_t y, uint32_t wi
 /* Push the collected box upright. */
 static void turn_rows(struct pstk__image_row *row, uint32_t channels)
 {
-    const uint32_t width = row->turn.swap ? row->box.height : row->box.width;
-    const uint32_t height = row->turn.swap ? row->box.width : row->box.height;
+    const uint32_t width = row->drawn->turn.swap ? row->box.height : row->box.width;
+    const uint32_t height = row->drawn->turn.swap ? row->box.width : row->box.height;
     for (uint32_t y = 0; y < height; y++) {
         if (channels == 1)
             turn_row(row, y, width, 1);

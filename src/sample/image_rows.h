@@ -10,13 +10,8 @@
 #ifndef PSTK_IMAGE_ROWS_H
 #define PSTK_IMAGE_ROWS_H
 
-#include "sample/plan.h"
+#include "sample/drawn.h"
 #include "sample/row.h"
-
-/* How an upright pixel (x, y) is found in the image as coded: swapped, then mirrored. */
-struct pstk__turn {
-    uint8_t swap, mirror_x, mirror_y;
-};
 
 /* Passes that convert or colour, one after the other: each has a row for what it gives. */
 struct pstk__recolour {
@@ -31,17 +26,14 @@ struct pstk__image_row {
     const struct pstk__output *output; /* borrowed */
     struct pstk__recolour before;      /* of rows that go into the resize */
     struct pstk__resize resize;
-    struct pstk__picture picture;  /* canvas_room > 0: what the resize writes; arena */
-    const struct pstk_op *changes; /* n_changes fixed ops that change it, arena */
-    uint32_t n_changes;
-    uint32_t n_erasures;  /* after them: fixed ops that erase */
-    uint8_t *out;         /* the row, for what they leave */
-    struct pstk__box box; /* of the image as coded: what the resize reads */
-    uint32_t is_turned;   /* 1: rows are collected in `coded`, and turned when all are there */
-    struct pstk__turn turn;
-    uint8_t *coded;  /* box.width x box.height pixels, arena */
-    uint8_t *row;    /* one upright row, arena */
-    uint32_t n_rows; /* rows of `coded` */
+    struct pstk__picture picture;    /* canvas_room > 0: what the resize writes; arena */
+    const struct pstk__drawn *drawn; /* borrowed */
+    uint8_t *out;                    /* the row, for what the drawn ops leave */
+    struct pstk__box box;            /* of the image as coded: what the resize reads */
+    uint32_t is_turned; /* 1: rows are collected in `coded`, and turned when all are there */
+    uint8_t *coded;     /* box.width x box.height pixels, arena */
+    uint8_t *row;       /* one upright row, arena */
+    uint32_t n_rows;    /* rows of `coded` */
 };
 
 /* Give the finished picture of a callback's output to its function. 0, or a negative result, which
@@ -64,17 +56,15 @@ struct pstk__image_rows {
 /* What an output is made of. */
 struct pstk__image_source {
     const struct pstk__image_info *info;
-    const struct pstk__random_key *key; /* its group and op are set here */
+    const struct pstk__drawn *drawn; /* its ops, for this image; borrowed until end */
 };
 
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
                             struct pstk__arena *arena);
 /* Begin the row of an output: its crop and what lies outside of the image are written. ENOMEM: the
- * arena has no room; EFBIG: the picture that the output's ops change would be too large; EINVAL: an
- * op cannot be drawn for this image, err says which. */
+ * arena has no room; EFBIG: the picture that the output's ops change would be too large. */
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
-                         struct pstk__row *row, const struct pstk__image_source *source,
-                         struct pstk_error *err);
+                         struct pstk__row *row, const struct pstk__image_source *source);
 /* The box to decode; not when n is 0. */
 const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows);
 /* Take the next rows of the box: a pstk__row_sink.rows, `user` is r. */

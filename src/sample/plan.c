@@ -199,16 +199,17 @@ static uint64_t field_size(const struct pstk__plan *p, uint32_t i)
     return plain + held + scratch;
 }
 
-/* Arena bytes of a worker: its decompressor, and the most that one field takes: fields are worked
- * on one after the other. */
+/* Arena bytes of a worker: its decompressor, what is drawn for all outputs, and the most that one
+ * field takes: fields are worked on one after the other. */
 static uint64_t scratch_size(const struct pstk__plan *p)
 {
-    uint64_t most = 0;
+    uint64_t most = 0, drawn = 0;
     for (uint32_t i = 0; i < p->n_outputs; i++) {
+        drawn += pstk__output_drawn_size(&p->outputs[i]);
         const uint64_t size = p->outputs[i].is_first ? field_size(p, i) : 0;
         most = size > most ? size : most;
     }
-    return ALIGN(pstk__decoder_size()) + most;
+    return ALIGN(pstk__decoder_size()) + drawn + most;
 }
 
 /* 1: a field that lies outside of the head is read by this output alone, which copies it. */

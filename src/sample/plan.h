@@ -76,6 +76,12 @@ static inline int pstk__output_has_flips(const struct pstk__output *o)
     return device && device->what == PSTK__PASS_FINISH;
 }
 
+/* image: arena bytes of the ops that a sample draws. */
+static inline uint64_t pstk__output_drawn_size(const struct pstk__output *o)
+{
+    return (o->most_ops * sizeof(struct pstk_op) + 63) & ~(uint64_t)63;
+}
+
 static inline int pstk__output_is_ragged(const struct pstk__output *o)
 {
     return o->item_size != 0;

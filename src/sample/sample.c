@@ -26,12 +26,13 @@
  */
 
 struct pstk__sampler {
-    const struct pstk__plan *plan;   /* borrowed */
-    struct pstk__arena arena;        /* owned */
-    struct pstk__image_state *state; /* owned */
-    struct pstk__decoder *decoder;   /* in the arena */
-    size_t mark;                     /* of the arena, once opened */
-    struct pstk__image_rows images;  /* of the field under way */
+    const struct pstk__plan *plan;               /* borrowed */
+    struct pstk__arena arena;                    /* owned */
+    struct pstk__image_state *state;             /* owned */
+    struct pstk__decoder *decoder;               /* in the arena */
+    size_t mark;                                 /* of the arena, once opened */
+    struct pstk__image_rows images;              /* of the field under way */
+    struct pstk__drawn drawn[PSTK__MAX_OUTPUTS]; /* by image output, of the sample under way */
 };
 
 /* The context of the write functions of all kinds. */
@@ -49,6 +50,20 @@ struct work {
     uint32_t has_failed;    /* 1: one of them failed, and err says why */
 };
 
+/* Memory for what is drawn: it lies in the arena, below all else. */
+static int drawn_open(struct pstk__sampler *sampler)
+{
+    const struct pstk__plan *plan = sampler->plan;
+    for (uint32_t i = 0; i < plan->n_outputs; i++) {
+        const uint64_t size = pstk__output_drawn_size(&plan->outputs[i]);
+        struct pstk_op **ops = &sampler->drawn[i].ops;
+        *ops = size > 0 ? pstk__arena_get(&sampler->arena, size) : NULL;
+        if (size > 0 && !*ops)
+            return PSTK_ENOMEM;
+    }
+    return 0;
+}
+
 int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan,
                        struct pstk_error *err)
 {
@@ -61,7 +76,7 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
     void *memory = NULL;
     if (pstk__arena_open(&sampler->arena, plan->scratch_size) == 0)
         memory = pstk__arena_get(&sampler->arena, pstk__decoder_size());
-    if (memory)
+    if (memory && drawn_open(sampler) == 0)
         sampler->decoder = pstk__decoder_init(memory, pstk__decoder_size());
     if (!sampler->decoder)
         rc = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -425,17 +440,17 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
                                (uint32_t)pstk_image_is_palette(work->data, work->size);
     work->rows[i].is_damaged = (work->view->flags & PSTK__FIELD_DAMAGED) != 0;
     const struct pstk__random_key key = key_of(work);
-    const struct pstk__image_source source = {.info = &info, .key = &key};
     pstk__image_rows_begin(images, p, &work->s->arena);
     images->give = give_picture;
     images->user = work;
     for (uint32_t k = i; k < p->n_outputs; k = p->outputs[k].next) {
         if (!p->outputs[k].has_pixels)
             continue;
-        const int added =
-            pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source, &inner);
-        if (added == PSTK_EINVAL && !work->has_failed)
-            return image_fail(work, added, &inner, err);
+        struct pstk__drawn *drawn = &work->s->drawn[k];
+        const struct pstk__image_source source = {.info = &info, .drawn = drawn};
+        if (pstk__drawn_init(drawn, &p->outputs[k], &info, &key, &inner) < 0)
+            return image_fail(work, PSTK_EINVAL, &inner, err);
+        const int added = pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source);
         if (added < 0)
             return pictures_failed(work, added, err);
     }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * drawn: what the ops of an image output do to one sample. Drawn once, for the rows of the image
+ * and for all outputs that follow them. Used by one worker.
+ */
+#ifndef PSTK_DRAWN_H
+#define PSTK_DRAWN_H
+
+#include "augment/drawing.h"
+#include "sample/plan.h"
+
+/* How an upright pixel (x, y) is found in the image as coded: swapped, then mirrored. */
+struct pstk__turn {
+    uint8_t swap, mirror_x, mirror_y;
+};
+
+struct pstk__drawn {
+    struct pstk_op *ops;    /* most_ops; borrowed from the worker's arena */
+    uint32_t n_prefix;      /* fixed ops that are folded into the geometry */
+    uint32_t n_changes;     /* after them: fixed ops that change a picture */
+    uint32_t n_erasures;    /* after them: fixed ops that erase */
+    struct pstk__turn turn; /* of the image */
+    uint32_t width, height; /* of the image, turned upright */
+};
+
+/* Draw for an output and an image. drawn->ops is set; the other members are results. `key`: its
+ * group and op do not matter. 0, or EINVAL: an op cannot be drawn for this image; err says which.
+ */
+int pstk__drawn_init(struct pstk__drawn *drawn, const struct pstk__output *o,
+                     const struct pstk__image_info *info, const struct pstk__random_key *key,
+                     struct pstk_error *err);
+
+#endif
