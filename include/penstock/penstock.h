@@ -125,6 +125,8 @@ enum pstk_output_kind {
     /* ragged: an ndarray field whose only variable dimension is the first. The items of all rows
      * end to end, [items, shape...], and int64 offsets [B + 1], which count items */
     PSTK_OUTPUT_RAGGED = 6,
+    /* [B, H, W] of a mask field, class numbers: it follows an image output */
+    PSTK_OUTPUT_MASK = 7,
 };
 
 /* One sample, as a decode callback sees it. All pointers borrow, for the call. */
@@ -188,7 +190,7 @@ struct pstk_output {
      * any size as u8 */
     const struct pstk_op *ops;
     /* Outputs of one group share their random draws: two images of a sample get the same crop and
-     * flip. Not for masks: a bilinear resize mixes class ids. */
+     * flip. Masks and boxes follow an image instead. */
     uint32_t random_group;
     /* 1: turn JPEGs upright by their EXIF orientation before the ops. 0: ignore it, as Pillow */
     uint32_t exif_orientation;
@@ -220,6 +222,17 @@ struct pstk_output {
     uint32_t channels;
     /* must be 0 */
     uint32_t reserved;
+
+    /* Outputs that follow an image: what the geometric operations of an image output do to a
+     * sample, they do to this output, too. It has no operations of its own. */
+
+    /* name of the image output; NULL: the only one of the image that the field belongs to */
+    const char *follows;
+    /* MASK: the class of pixels that the image lacks, which loss functions ignore; 0 to 255, or to
+     * 65535 where dtype holds that */
+    uint32_t fill;
+    /* must be 0 */
+    uint32_t reserved_too;
 };
 
 /* Make an output. Members without an argument are 0, so the tensor has the field's name until the
@@ -230,6 +243,12 @@ PSTK_API struct pstk_output pstk_output_scalar(const char *field, uint32_t dtype
 PSTK_API struct pstk_output pstk_output_tensor(const char *field, uint32_t dtype);
 PSTK_API struct pstk_output pstk_output_bytes(const char *field);
 PSTK_API struct pstk_output pstk_output_ragged(const char *field);
+/* Follow the image that the mask belongs to: the pixels are copied, whatever the filters of the
+ * image's operations are, and operations on colours or on finished rows do nothing. dtype: u8, or
+ * any that holds every class; masks of 16 bits need one that holds u16. A mask whose size differs
+ * from that of its image as it is coded is an error of its sample. If the image is turned upright
+ * by its EXIF orientation, the mask is, too. */
+PSTK_API struct pstk_output pstk_output_mask(const char *field, uint32_t fill, uint32_t dtype);
 /* Rows are one element of dtype; set n_dims and shape for larger ones, scratch_size for scratch. */
 PSTK_API struct pstk_output pstk_output_callback(const char *field, uint32_t dtype,
                                                  pstk_decode_fn decode, void *user);

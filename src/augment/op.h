@@ -13,6 +13,7 @@
 #define PSTK_OP_H
 
 #include "augment/geometry.h"
+#include "augment/points.h"
 #include "augment/resize.h"
 #include "base/random.h"
 
@@ -116,6 +117,11 @@ struct pstk__op_entry {
     uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,
                         uint32_t channels);
 
+    /* Fixed ops that move pixels: move n points in the same way. `view` is that before the op.
+     * NULL: pixels stay where they are. */
+    void (*move)(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n);
+
     /* FINISHES: set the normalisation. */
     void (*finish)(const struct pstk_op *op, struct pstk__normalisation *n);
     /* Fixed ops that ERASE: change the finished row, all of whose rows of pixels `form` describes.
@@ -178,6 +184,9 @@ int pstk__op_check_sized(const struct pstk_op *op, struct pstk_error *err);
 void pstk__op_size(const struct pstk_op *op, struct pstk__view *view);
 /* Set op->height x op->width: a pstk__op_entry.bound. */
 void pstk__op_bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds);
+/* Move points as a resize to op->height x op->width does: a pstk__op_entry.move. */
+void pstk__op_move_resized(const struct pstk_op *op, const struct pstk__view *view,
+                           struct pstk__point *points, uint32_t n);
 /* Return the scratch of a resize to op->height x op->width: a pstk__op_entry.scratch. */
 uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
                                  uint32_t channels);

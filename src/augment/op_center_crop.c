@@ -35,6 +35,13 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     return 0;
 }
 
+static void move(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n)
+{
+    pstk__points_shift(points, n, -(double)center_offset(view->width, op->width),
+                       -(double)center_offset(view->height, op->height));
+}
+
 const struct pstk__op_entry pstk__op_center_crop = {
     .kind = PSTK_OP_CENTER_CROP,
     .effects = PSTK__CROPS,
@@ -43,4 +50,5 @@ const struct pstk__op_entry pstk__op_center_crop = {
     .size = pstk__op_size,
     .fold = fold,
     .change = change,
+    .move = move,
 };

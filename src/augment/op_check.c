@@ -89,6 +89,13 @@ void pstk__op_bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds
     bounds->filters = pstk__filter_set(op->filter);
 }
 
+void pstk__op_move_resized(const struct pstk_op *op, const struct pstk__view *view,
+                           struct pstk__point *points, uint32_t n)
+{
+    const struct pstk__box all = {.width = view->width, .height = view->height};
+    pstk__points_resize(points, n, &all, op->width, op->height);
+}
+
 uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
                                  uint32_t channels)
 {

@@ -50,6 +50,13 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     return 0;
 }
 
+static void move(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n)
+{
+    (void)view;
+    pstk__points_shift(points, n, -op->params[1], -op->params[0]);
+}
+
 const struct pstk__op_entry pstk__op_crop = {
     .kind = PSTK_OP_CROP,
     .effects = PSTK__CROPS,
@@ -60,4 +67,5 @@ const struct pstk__op_entry pstk__op_crop = {
     .needs_picture = needs_picture,
     .fold = fold,
     .change = change,
+    .move = move,
 };

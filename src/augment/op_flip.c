@@ -102,6 +102,22 @@ static int change_vertical(const struct pstk_op *op, struct pstk__canvas *canvas
     return 0;
 }
 
+static void move(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n)
+{
+    (void)op;
+    for (uint32_t i = 0; i < n; i++)
+        points[i].x = view->width - points[i].x;
+}
+
+static void move_vertical(const struct pstk_op *op, const struct pstk__view *view,
+                          struct pstk__point *points, uint32_t n)
+{
+    (void)op;
+    for (uint32_t i = 0; i < n; i++)
+        points[i].y = view->height - points[i].y;
+}
+
 const struct pstk__op_entry pstk__op_flip_horizontal = {
     .kind = PSTK_OP_FLIP_HORIZONTAL,
     .effects = PSTK__FLIPS,
@@ -109,6 +125,7 @@ const struct pstk__op_entry pstk__op_flip_horizontal = {
     .check = pstk__op_check_plain,
     .fold = fold,
     .change = change,
+    .move = move,
 };
 
 const struct pstk__op_entry pstk__op_flip_vertical = {
@@ -118,4 +135,5 @@ const struct pstk__op_entry pstk__op_flip_vertical = {
     .check = pstk__op_check_plain,
     .fold = fold_vertical,
     .change = change_vertical,
+    .move = move_vertical,
 };

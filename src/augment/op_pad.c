@@ -76,6 +76,13 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     return 0;
 }
 
+static void move(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n)
+{
+    (void)view;
+    pstk__points_shift(points, n, op->params[0], op->params[1]);
+}
+
 const struct pstk__op_entry pstk__op_pad = {
     .kind = PSTK_OP_PAD,
     .effects = PSTK__PICTURES,
@@ -85,4 +92,5 @@ const struct pstk__op_entry pstk__op_pad = {
     .size = size,
     .largest = largest,
     .change = change,
+    .move = move,
 };

@@ -30,5 +30,6 @@ const struct pstk__op_entry pstk__op_resize = {
     .fold = fold,
     .bound = pstk__op_bound,
     .change = change,
+    .move = pstk__op_move_resized,
     .scratch = pstk__op_resize_scratch,
 };

@@ -121,6 +121,15 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     return pstk__canvas_resize(canvas, NULL, op->filter, width, height);
 }
 
+static void move(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n)
+{
+    const struct pstk__box all = {.width = view->width, .height = view->height};
+    uint32_t width = view->width, height = view->height;
+    resized(op, &width, &height);
+    pstk__points_resize(points, n, &all, width, height);
+}
+
 static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
 {
     struct pstk__resize_bounds bounds = {
@@ -147,5 +156,6 @@ const struct pstk__op_entry pstk__op_resize_shorter = {
     .bound = bound,
     .fits = fits,
     .change = change,
+    .move = move,
     .scratch = scratch,
 };

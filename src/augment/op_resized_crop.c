@@ -55,6 +55,14 @@ static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
     return pstk__canvas_resize(canvas, &part, op->filter, op->width, op->height);
 }
 
+static void move(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n)
+{
+    const struct pstk__box part = part_of(op);
+    (void)view;
+    pstk__points_resize(points, n, &part, op->width, op->height);
+}
+
 const struct pstk__op_entry pstk__op_resized_crop = {
     .kind = PSTK_OP_RESIZED_CROP,
     .effects = PSTK__RESIZES | PSTK__KNOWS_IMAGE,
@@ -66,5 +74,6 @@ const struct pstk__op_entry pstk__op_resized_crop = {
     .bound = pstk__op_bound,
     .fits = fits,
     .change = change,
+    .move = move,
     .scratch = pstk__op_resize_scratch,
 };

@@ -130,6 +130,21 @@ static int change_perspective(const struct pstk_op *op, struct pstk__canvas *can
     return 0;
 }
 
+static void move_affine(const struct pstk_op *op, const struct pstk__view *view,
+                        struct pstk__point *points, uint32_t n)
+{
+    const double *m = op->params;
+    (void)view;
+    pstk__points_warp(points, n, (double[8]){m[0], m[1], m[2], m[3], m[4], m[5], 0, 0});
+}
+
+static void move_perspective(const struct pstk_op *op, const struct pstk__view *view,
+                             struct pstk__point *points, uint32_t n)
+{
+    (void)view;
+    pstk__points_warp(points, n, op->params);
+}
+
 /* ---- rotation -------------------------------------------------------------------------------- */
 
 static struct pstk__rotation rotation_of(const struct pstk_op *op, uint32_t width, uint32_t height)
@@ -173,6 +188,33 @@ static void largest_rotate(const struct pstk_op *op, struct pstk__largest *large
         (struct pstk__largest){.width = side, .height = side, .n_pixels = (uint64_t)side * side};
 }
 
+/* Quarters of a turn, counter-clockwise, of an image of this size. */
+static void turn_points(uint32_t turn, const struct pstk__view *view, struct pstk__point *points,
+                        uint32_t n)
+{
+    const double width = view->width, height = view->height;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct pstk__point p = points[i];
+        if (turn == PSTK__TURN_90)
+            points[i] = (struct pstk__point){p.y, width - p.x};
+        else if (turn == PSTK__TURN_180)
+            points[i] = (struct pstk__point){width - p.x, height - p.y};
+        else if (turn == PSTK__TURN_270)
+            points[i] = (struct pstk__point){height - p.y, p.x};
+    }
+}
+
+static void move_rotate(const struct pstk_op *op, const struct pstk__view *view,
+                        struct pstk__point *points, uint32_t n)
+{
+    const struct pstk__rotation rotation = rotation_of(op, view->width, view->height);
+    const double *m = rotation.m;
+    if (rotation.exact)
+        turn_points(rotation.turn, view, points, n);
+    else
+        pstk__points_warp(points, n, (double[8]){m[0], m[1], m[2], m[3], m[4], m[5], 0, 0});
+}
+
 #define ENTRY(member, number, words, ...)                                                          \
     const struct pstk__op_entry pstk__op_##member = {.kind = number,                               \
                                                      .effects = PSTK__PICTURES,                    \
@@ -180,8 +222,9 @@ static void largest_rotate(const struct pstk_op *op, struct pstk__largest *large
                                                      .name = words,                                \
                                                      __VA_ARGS__}
 
-ENTRY(affine, PSTK_OP_AFFINE, "affine", .check = check_affine, .change = change_affine);
+ENTRY(affine, PSTK_OP_AFFINE, "affine", .check = check_affine, .change = change_affine,
+      .move = move_affine);
 ENTRY(perspective, PSTK_OP_PERSPECTIVE, "perspective", .check = check_perspective,
-      .change = change_perspective);
+      .change = change_perspective, .move = move_perspective);
 ENTRY(rotate, PSTK_OP_ROTATE, "rotate", .check = check_rotate, .change = change_rotate,
-      .size = size_rotate, .largest = largest_rotate);
+      .move = move_rotate, .size = size_rotate, .largest = largest_rotate);

@@ -440,7 +440,8 @@ const struct pstk__pixel_kernels *pstk__pixel_kernels(uint32_t variant)
 
 uint64_t pstk__resize_scratch(const struct pstk__resize_bounds *bounds)
 {
-    const uint32_t filters = bounds->filters ? bounds->filters : 1u << PSTK_FILTER_BILINEAR;
+    const uint32_t given = bounds->filters ? bounds->filters : 1u << PSTK_FILTER_BILINEAR;
+    const uint32_t filters = given | 1u << PSTK_FILTER_NEAREST; /* of masks that follow */
     uint64_t most = 0;
     for (uint32_t kind = PSTK_FILTER_NEAREST; kind <= PSTK_FILTER_LANCZOS; kind++)
         for (uint32_t i = 0; i < N_ENTRIES && filters >> kind & 1; i++) {

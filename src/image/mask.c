@@ -115,6 +115,24 @@ int pstk__mask_decode(const void *data, uint64_t size, const struct pstk__image_
     return r;
 }
 
+uint64_t pstk__mask_scratch(uint32_t max_width, uint32_t max_height, uint64_t max_pixels)
+{
+    return pstk__image_png.scratch(max_width, max_height, max_pixels);
+}
+
+int pstk__mask_rows(struct pstk__arena *arena, const void *data, uint64_t size,
+                    const struct pstk__image_info *info, const struct pstk__row_sink *sink,
+                    struct pstk_error *err)
+{
+    const struct pstk__coded image = {&pstk__image_png, data, size, info};
+    if (info->encoding == PSTK_ENCODING_PNG)
+        return pstk__png_samples(arena, &image, sink, err);
+    const int r = check_pixels(size, info, err);
+    if (r == 0)
+        sink->rows(sink->user, data, (uint64_t)info->width * sink->channels, info->height);
+    return r;
+}
+
 /* Check what the caller says of a mask. */
 static int check_info(const struct pstk__image_info *info, struct pstk_error *err)
 {

@@ -75,7 +75,7 @@ static int decodes(const struct pstk__plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         uint32_t kind = plan->outputs[i].settings.kind;
-        if (kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_CALLBACK)
+        if (kind == PSTK_OUTPUT_IMAGE || kind == PSTK_OUTPUT_CALLBACK || kind == PSTK_OUTPUT_MASK)
             return 1;
     }
     return 0;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compile: from the settings of an output, checked against its field, to its shape, sizes and
  * passes. */
-#include "sample/plan.h"
-
 #include "augment/drawing.h"
 #include "base/cast.h"
 #include "base/error.h"
 #include "image/image.h"
 #include "image/planes/file.h"
+#include "sample/compile.h"
 #include "sample/image_rows.h"
 
 #include <stdlib.h>
@@ -24,15 +23,15 @@
 
 /* ---- one check for each kind of output ------------------------------------------------------- */
 
-static const struct pstk_field *field_of(const struct pstk__plan *p, uint32_t i)
+const struct pstk_field *pstk__compile_field(const struct pstk__plan *p, uint32_t i)
 {
     return &p->source->schema.fields[p->outputs[i].field];
 }
 
-static int wrong_kind(struct pstk__plan *p, uint32_t i, const char *output, const char *wanted,
-                      struct pstk_error *err)
+int pstk__compile_wrong_kind(const struct pstk__plan *p, uint32_t i, const char *output,
+                             const char *wanted, struct pstk_error *err)
 {
-    const struct pstk_field *field = field_of(p, i);
+    const struct pstk_field *field = pstk__compile_field(p, i);
     return FAIL(i, PSTK_EINVAL, ".kind: %s output needs a field of kind %s; '%s' is of kind %s",
                 output, wanted, field->name, pstk__field_kind_name(field->kind));
 }
@@ -90,8 +89,8 @@ static int check_ops(struct pstk__output *o, uint32_t i, uint32_t dtype, struct 
 static int check_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    if (field_of(p, i)->kind != PSTK_FIELD_IMAGE)
-        return wrong_kind(p, i, "an image", "image", err);
+    if (pstk__compile_field(p, i)->kind != PSTK_FIELD_IMAGE)
+        return pstk__compile_wrong_kind(p, i, "an image", "image", err);
     int rc = image_dtype(o, i, err);
     if (rc == 0)
         rc = check_ops(o, i, o->settings.dtype, err);
@@ -106,7 +105,7 @@ static int check_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 
 static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
-    const struct pstk_field *field = field_of(p, i);
+    const struct pstk_field *field = pstk__compile_field(p, i);
     return FAIL(i, PSTK_EINVAL,
                 ".dtype: not every %s of field '%s' fits %s; choose one that holds them all, or %s "
                 "and convert the batches",
@@ -117,9 +116,9 @@ static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_erro
 static int check_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const struct pstk_field *field = field_of(p, i);
+    const struct pstk_field *field = pstk__compile_field(p, i);
     if (field->kind != PSTK_FIELD_SCALAR)
-        return wrong_kind(p, i, "a scalar", "scalar", err);
+        return pstk__compile_wrong_kind(p, i, "a scalar", "scalar", err);
     if (o->settings.dtype == 0)
         o->settings.dtype = field->dtype;
     if (!pstk__cast_fits(field->dtype, o->settings.dtype))
@@ -132,9 +131,9 @@ static int check_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 static int check_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const struct pstk_field *field = field_of(p, i);
+    const struct pstk_field *field = pstk__compile_field(p, i);
     if (!(pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY))
-        return wrong_kind(p, i, "a tensor", "ndarray", err);
+        return pstk__compile_wrong_kind(p, i, "a tensor", "ndarray", err);
     if (o->settings.dtype == 0)
         o->settings.dtype = field->dtype;
     if (!pstk__cast_fits(field->dtype, o->settings.dtype))
@@ -155,8 +154,8 @@ static int check_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 static int check_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    if (field_of(p, i)->kind == PSTK_FIELD_SCALAR)
-        return wrong_kind(p, i, "a bytes", "any other than scalar", err);
+    if (pstk__compile_field(p, i)->kind == PSTK_FIELD_SCALAR)
+        return pstk__compile_wrong_kind(p, i, "a bytes", "any other than scalar", err);
     if (o->settings.dtype != 0 && o->settings.dtype != PSTK_U8)
         return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or u8 for an output of bytes",
                     pstk_dtype_name(o->settings.dtype));
@@ -169,9 +168,9 @@ static int check_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 static int check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const struct pstk_field *field = field_of(p, i);
+    const struct pstk_field *field = pstk__compile_field(p, i);
     if (!(pstk__field_traits(field->kind) & PSTK__TRAIT_ARRAY))
-        return wrong_kind(p, i, "a ragged", "ndarray", err);
+        return pstk__compile_wrong_kind(p, i, "a ragged", "ndarray", err);
     uint32_t variable = 0; /* the last variable dimension, counted from 1 */
     for (uint32_t d = 0; d < field->n_dims; d++)
         variable = field->shape[d] == 0 ? d + 1 : variable;
@@ -206,8 +205,8 @@ static int asks_for_pixels(const struct pstk_output *output)
 static int check_callback_pixels(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    if (field_of(p, i)->kind != PSTK_FIELD_IMAGE)
-        return wrong_kind(p, i, "a callback", "image, for decoded pixels,", err);
+    if (pstk__compile_field(p, i)->kind != PSTK_FIELD_IMAGE)
+        return pstk__compile_wrong_kind(p, i, "a callback", "image, for decoded pixels,", err);
     if (o->settings.stored)
         return FAIL(i, PSTK_EINVAL,
                     ".stored: value is %u; must be 0 for a callback that gets decoded pixels",
@@ -278,6 +277,15 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(i, PSTK_EINVAL,
                     ": decode must be NULL and scratch_size 0, because they apply to callback "
                     "outputs only");
+    if (output->follows && !pstk__output_follows(output->kind))
+        return FAIL(i, PSTK_EINVAL,
+                    ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
+                    "follow an image only",
+                    output->follows);
+    if (output->fill != 0 && output->kind != PSTK_OUTPUT_MASK)
+        return FAIL(i, PSTK_EINVAL,
+                    ".fill: value is %u; must be 0, because it applies to masks only",
+                    output->fill);
     if (output->stored > (output->kind == PSTK_OUTPUT_CALLBACK))
         return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
                     output->stored);
@@ -318,7 +326,7 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
         return FAIL(
             i, PSTK_EINVAL,
             ".bytes_per_batch: value is %llu; the largest value of field '%s' alone has %llu bytes",
-            (unsigned long long)wanted, field_of(p, i)->name, (unsigned long long)most);
+            (unsigned long long)wanted, pstk__compile_field(p, i)->name, (unsigned long long)most);
     if (wanted > MAX_BUDGET)
         return FAIL(i, PSTK_EFBIG, ".bytes_per_batch: value is %llu; must be at most %llu",
                     (unsigned long long)wanted, MAX_BUDGET);
@@ -336,8 +344,7 @@ static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-/* Append a pass, which takes the result of the one before it. */
-static void pass_add(struct pstk__output *o, struct pstk__pass pass)
+void pstk__compile_pass(struct pstk__output *o, struct pstk__pass pass)
 {
     struct pstk__pass *to = &o->passes[o->n_passes];
     *to = pass;
@@ -348,11 +355,15 @@ static void pass_add(struct pstk__output *o, struct pstk__pass pass)
         o->n_worker_passes = o->n_passes;
 }
 
-/* A row of the tensor, with elements of another dtype. */
-static struct pstk__form row_of(const struct pstk__output *o, uint32_t dtype)
+struct pstk__form pstk__compile_row(const struct pstk__output *o, uint32_t dtype)
 {
     return (struct pstk__form){.dtype = dtype,
                                .row_size = (uint64_t)o->strides[0] * pstk_dtype_size(dtype)};
+}
+
+struct pstk__form pstk__compile_pixels(uint32_t channels)
+{
+    return (struct pstk__form){.dtype = PSTK_U8, .layout = PSTK_NHWC, .channels = channels};
 }
 
 /* The first pass of every output: a field in the record's head is there already. */
@@ -368,7 +379,7 @@ static void pass_plain(struct pstk__plan *p, struct pstk__output *o)
     if (field->codec == PSTK_CODEC_PLANES && !o->has_pixels && !o->settings.stored)
         pass.scratch = pstk__planes_decode_scratch(limits->max_width[f], limits->max_height[f],
                                                    p->max_pixels, limits->max_plain[f]);
-    pass_add(o, pass);
+    pstk__compile_pass(o, pass);
 }
 
 static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *err)
@@ -380,7 +391,7 @@ static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *er
     if (!o->table)
         return FAIL(i, PSTK_ENOMEM, ": out of memory");
     struct pstk__normalisation normalisation;
-    pstk__ops_finish(o->ops, output->n_ops, &normalisation);
+    pstk__ops_finish(o->settings.ops, output->n_ops, &normalisation);
     pstk__finish_table(o->table, output->dtype, o->channels,
                        normalisation.is_set ? normalisation.mean : NULL, normalisation.deviation);
     pstk__affine_init(&o->line, o->table, output->dtype, o->channels);
@@ -399,16 +410,10 @@ static uint32_t decoded_channels(const struct pstk__plan *p, uint32_t i)
     return most;
 }
 
-/* Bytes of pixels, of rows that differ from image to image. */
-static struct pstk__form pixels_of(uint32_t channels)
-{
-    return (struct pstk__form){.dtype = PSTK_U8, .layout = PSTK_NHWC, .channels = channels};
-}
-
-/* The same of an output's size. */
+/* Bytes of pixels, of an output's size. */
 static struct pstk__form resized_of(const struct pstk__output *o, uint32_t channels)
 {
-    struct pstk__form form = pixels_of(channels);
+    struct pstk__form form = pstk__compile_pixels(channels);
     form.row_size = (uint64_t)o->height * o->width * channels;
     return form;
 }
@@ -417,14 +422,15 @@ static struct pstk__form resized_of(const struct pstk__output *o, uint32_t chann
 static uint32_t passes_colour(struct pstk__output *o, uint32_t channels, uint64_t held)
 {
     for (uint32_t j = 0; j < o->n_prefix; j++) {
-        const struct pstk_op *op = &o->ops[j];
+        const struct pstk_op *op = &o->settings.ops[j];
         const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
         if (!(entry->effects & PSTK__COLOURS))
             continue;
         channels = entry->channels ? (uint32_t)entry->channels(op, channels, NULL) : channels;
-        pass_add(
-            o, (struct pstk__pass){
-                   .what = PSTK__PASS_COLOUR, .op = op, .out = pixels_of(channels), .held = held});
+        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_COLOUR,
+                                                  .op = op,
+                                                  .out = pstk__compile_pixels(channels),
+                                                  .held = held});
     }
     return channels;
 }
@@ -446,16 +452,16 @@ static struct pstk__largest decoded_largest(const struct pstk__output *o,
 static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__view view)
 {
     const struct pstk__canvas_bounds bounds =
-        pstk__canvas_bounds_of(o->ops, o->n_prefix, end, o->window, view);
+        pstk__canvas_bounds_of(o->settings.ops, o->n_prefix, end, o->window, view);
     o->canvas_room = bounds.room;
     o->passes[o->resize].held += bounds.room;
     for (uint32_t j = o->n_prefix; j < end; j++) {
-        view = pstk__op_view(&o->ops[j], &view);
-        pass_add(o,
-                 (struct pstk__pass){.what = PSTK__PASS_PICTURE,
-                                     .op = &o->ops[j],
-                                     .out = pixels_of(view.channels),
-                                     .scratch = bounds.room + bounds.scratch + PSTK__LOOKUP_SIZE});
+        view = pstk__op_view(&o->settings.ops[j], &view);
+        pstk__compile_pass(
+            o, (struct pstk__pass){.what = PSTK__PASS_PICTURE,
+                                   .op = &o->settings.ops[j],
+                                   .out = pstk__compile_pixels(view.channels),
+                                   .scratch = bounds.room + bounds.scratch + PSTK__LOOKUP_SIZE});
     }
     o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
 }
@@ -464,7 +470,8 @@ static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__vi
 static uint32_t pixel_ops(const struct pstk__output *o)
 {
     uint32_t n = o->settings.n_ops;
-    while (n > 0 && pstk__op_entry(o->ops[n - 1].kind)->effects & (PSTK__FINISHES | PSTK__ERASES))
+    while (n > 0 &&
+           pstk__op_entry(o->settings.ops[n - 1].kind)->effects & (PSTK__FINISHES | PSTK__ERASES))
         n--;
     return n;
 }
@@ -472,7 +479,7 @@ static uint32_t pixel_ops(const struct pstk__output *o)
 static int erases(const struct pstk__output *o)
 {
     const uint32_t n = o->settings.n_ops;
-    return n > 0 && pstk__op_entry(o->ops[n - 1].kind)->effects & PSTK__ERASES;
+    return n > 0 && pstk__op_entry(o->settings.ops[n - 1].kind)->effects & PSTK__ERASES;
 }
 
 /* From rows as they are decoded to one row of the output, in bytes. */
@@ -482,20 +489,20 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
         pstk__image_row_size(o->settings.exif_orientation ? bounds->max_side : bounds->max_width);
     const uint32_t end = pixel_ops(o);
     struct pstk__view view = {.channels = o->settings.channels};
-    o->n_prefix = pstk__ops_prefix(o->ops, o->settings.n_ops);
-    o->most_ops = pstk__ops_most(o->ops, o->settings.n_ops);
+    o->n_prefix = pstk__ops_prefix(o->settings.ops, o->settings.n_ops);
+    o->most_ops = pstk__ops_most(o->settings.ops, o->settings.n_ops);
     o->window = decoded_largest(o, bounds);
     for (uint32_t j = 0; j < o->n_prefix; j++) {
-        view = pstk__op_view(&o->ops[j], &view);
-        o->window = pstk__op_largest(&o->ops[j], &view, o->window);
+        view = pstk__op_view(&o->settings.ops[j], &view);
+        o->window = pstk__op_largest(&o->settings.ops[j], &view, o->window);
     }
     if (pstk__output_decoded(o)->channels != o->settings.channels)
-        pass_add(o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,
-                                        .out = pixels_of(o->settings.channels),
-                                        .held = held});
+        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CONVERT,
+                                                  .out = pstk__compile_pixels(o->settings.channels),
+                                                  .held = held});
     const uint32_t channels = passes_colour(o, o->settings.channels, held);
     o->resize = o->n_passes;
-    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_RESIZE,
+    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_RESIZE,
                                     .out = resized_of(o, channels),
                                     .held = pstk__image_resize_size(bounds, o, channels)});
     if (o->n_prefix < end || o->settings.kind == PSTK_OUTPUT_CALLBACK)
@@ -510,12 +517,12 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     const uint32_t w = limits->max_width[o->field], h = limits->max_height[o->field];
     const struct pstk__image_bounds bounds = {
         .max_width = w, .max_height = h, .max_side = w > h ? w : h, .max_pixels = p->max_pixels};
-    const struct pstk__form decoded = pixels_of(decoded_channels(p, i));
-    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
+    const struct pstk__form decoded = pstk__compile_pixels(decoded_channels(p, i));
+    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
                                     .out = decoded,
                                     .scratch = pstk__image_scratch_within(w, h, p->max_pixels)});
     if (o->settings.exif_orientation)
-        pass_add(o, (struct pstk__pass){.what = PSTK__PASS_TURN,
+        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_TURN,
                                         .out = decoded,
                                         .held = pstk__image_turn_size(&bounds, decoded.channels)});
     passes_pixels(o, &bounds);
@@ -533,13 +540,13 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
 {
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_output *output = &o->settings;
-    struct pstk__form row = row_of(o, output->dtype);
+    struct pstk__form row = pstk__compile_row(o, output->dtype);
     row.layout = output->layout;
     row.channels = o->channels;
     const int rc = passes_decoded(p, i, err);
     if (rc < 0)
         return rc;
-    pass_add(
+    pstk__compile_pass(
         o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
                                .on_device = p->on_device && output->dtype != PSTK_U8 && !erases(o),
                                .out = row});
@@ -551,13 +558,15 @@ static int passes_cast(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     (void)err;
-    const uint32_t from = field_of(p, i)->dtype, to = o->settings.dtype;
+    const uint32_t from = pstk__compile_field(p, i)->dtype, to = o->settings.dtype;
     const uint32_t on_device = p->on_device && o->settings.kind == PSTK_OUTPUT_TENSOR;
     if (from == to || on_device)
-        pass_add(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row_of(o, from)});
+        pstk__compile_pass(
+            o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = pstk__compile_row(o, from)});
     if (from != to)
-        pass_add(o, (struct pstk__pass){
-                        .what = PSTK__PASS_CAST, .on_device = on_device, .out = row_of(o, to)});
+        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CAST,
+                                                  .on_device = on_device,
+                                                  .out = pstk__compile_row(o, to)});
     return 0;
 }
 
@@ -567,7 +576,7 @@ static int passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *er
     (void)err;
     const struct pstk__form row = {.dtype = o->settings.dtype,
                                    .row_size = p->source->limits.max_plain[o->field]};
-    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row});
+    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row});
     return 0;
 }
 
@@ -578,8 +587,8 @@ static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *
     const int rc = o->has_pixels ? passes_decoded(p, i, err) : 0;
     if (rc < 0)
         return rc;
-    pass_add(o, (struct pstk__pass){.what = PSTK__PASS_CALLBACK,
-                                    .out = row_of(o, o->settings.dtype),
+    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CALLBACK,
+                                    .out = pstk__compile_row(o, o->settings.dtype),
                                     .held = ALIGN(o->settings.scratch_size),
                                     .scratch = o->canvas_room});
     return 0;
@@ -587,18 +596,18 @@ static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *
 
 /* ---- one output ------------------------------------------------------------------------------ */
 
-/* check: refuse what the kind or the field does not have, set dtype, n_dims and shape. passes: add
- * those after the first. */
 static const struct {
+    uint32_t follows; /* 1: an image output */
     int (*check)(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
     int (*passes)(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 } kinds[] = {
-    [PSTK_OUTPUT_IMAGE] = {check_image, passes_image},
-    [PSTK_OUTPUT_SCALAR] = {check_scalar, passes_cast},
-    [PSTK_OUTPUT_TENSOR] = {check_tensor, passes_cast},
-    [PSTK_OUTPUT_BYTES] = {check_bytes, passes_ragged},
-    [PSTK_OUTPUT_CALLBACK] = {check_callback, passes_callback},
-    [PSTK_OUTPUT_RAGGED] = {check_ragged, passes_ragged},
+    [PSTK_OUTPUT_IMAGE] = {0, check_image, passes_image},
+    [PSTK_OUTPUT_SCALAR] = {0, check_scalar, passes_cast},
+    [PSTK_OUTPUT_TENSOR] = {0, check_tensor, passes_cast},
+    [PSTK_OUTPUT_BYTES] = {0, check_bytes, passes_ragged},
+    [PSTK_OUTPUT_CALLBACK] = {0, check_callback, passes_callback},
+    [PSTK_OUTPUT_RAGGED] = {0, check_ragged, passes_ragged},
+    [PSTK_OUTPUT_MASK] = {1, pstk__check_mask, pstk__passes_mask},
 };
 
 int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err)
@@ -607,6 +616,11 @@ int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err)
         return FAIL(i, PSTK_EINVAL, ".kind: value is %u; must be one of enum pstk_output_kind",
                     kind);
     return 0;
+}
+
+int pstk__output_follows(uint32_t kind)
+{
+    return kinds[kind].follows != 0;
 }
 
 int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)

@@ -25,11 +25,11 @@ int pstk__drawn_init(struct pstk__drawn *drawn, const struct pstk__output *o,
         .view = {.width = drawn->width, .height = drawn->height, .channels = o->settings.channels},
         .err = err};
     own.group = o->settings.random_group;
-    int rc = pstk__ops_draw(&drawing, o->ops, 0, o->n_prefix, own);
+    int rc = pstk__ops_draw(&drawing, o->settings.ops, 0, o->n_prefix, own);
     drawn->n_prefix = drawing.n;
     drawn->n_erasures = 0;
     if (rc == 0)
-        rc = pstk__ops_draw(&drawing, o->ops, o->n_prefix, o->settings.n_ops, own);
+        rc = pstk__ops_draw(&drawing, o->settings.ops, o->n_prefix, o->settings.n_ops, own);
     while (drawing.n > drawn->n_prefix && erases(&drawn->ops[drawing.n - 1])) {
         drawing.n--;
         drawn->n_erasures++;

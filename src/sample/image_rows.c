@@ -80,7 +80,7 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
 /* How resized rows of `width` pixels of the output are finished. */
 static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip, uint32_t width)
 {
-    const struct pstk__form *form = pstk__output_rows(o);
+    const struct pstk__form *form = pstk__output_finished(o);
     return (struct pstk__finish){.channels = form->channels,
                                  .dtype = form->dtype,
                                  .layout = form->layout,
@@ -94,7 +94,7 @@ static struct pstk__finish finish_of(const struct pstk__output *o, uint32_t flip
 /* Bytes from one pixel of the output to the next. */
 static uint64_t pixel_step(const struct pstk__output *o)
 {
-    const struct pstk__form *form = pstk__output_rows(o);
+    const struct pstk__form *form = pstk__output_finished(o);
     return pstk_dtype_size(form->dtype) * (form->layout == PSTK_NCHW ? 1 : form->channels);
 }
 
@@ -102,12 +102,13 @@ static uint64_t pixel_step(const struct pstk__output *o)
 struct shown {
     const struct pstk__output *o;
     uint8_t *out;
+    uint8_t fill; /* of what is outside */
     struct pstk__geometry geometry;
     struct pane pane;
 };
 
-/* Fill the output with black, which is normalised like any pixel; of RGBA it is transparent, as
- * what Pillow pads with. Ops that colour leave it black. */
+/* Fill the output with black, or the fill of a mask. Black is normalised like any pixel; of RGBA it
+ * is transparent, as what Pillow pads with. Ops that colour leave it black. */
 static int pad(struct pstk__image_rows *rows, const struct shown *shown)
 {
     const struct pstk__output *o = shown->o;
@@ -116,7 +117,7 @@ static int pad(struct pstk__image_rows *rows, const struct shown *shown)
     uint8_t *black = pstk__arena_get(rows->arena, size);
     if (!black)
         return PSTK_ENOMEM;
-    memset(black, 0, size);
+    memset(black, shown->fill, size);
     for (uint32_t y = 0; y < o->height; y++)
         rows->plan->kernels.pixel->finish_row(shown->out + y * o->width * pixel_step(o), black,
                                               &finish);
@@ -350,7 +351,7 @@ uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struc
                                          .min_out_height = h,
                                          .max_window_width = o->window.width,
                                          .max_window_height = o->window.height};
-    pstk__ops_bound(o->ops, o->n_prefix, &bounds);
+    pstk__ops_bound(o->settings.ops, o->n_prefix, &bounds);
     return ALIGN((uint64_t)PSTK__MAX_CHANNELS * o->width) + pstk__resize_scratch(&bounds);
 }
 
@@ -370,7 +371,7 @@ static int reaches_outside(const struct shown *shown)
            inside->height != shown->geometry.window_height;
 }
 
-/* Memory for the picture that ops will change, black where the image does not reach. */
+/* Memory for the picture that ops will change, filled where the image does not reach. */
 static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
                          const struct shown *shown)
 {
@@ -387,7 +388,7 @@ static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *
         n_pixels > o->window.n_pixels)
         return PSTK_EFBIG;
     if (reaches_outside(shown))
-        memset(row->picture.pixels, 0, pstk__picture_size(&row->picture));
+        memset(row->picture.pixels, shown->fill, pstk__picture_size(&row->picture));
     return 0;
 }
 
@@ -417,7 +418,7 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
     const struct pstk__drawn *drawn = source->drawn;
     struct pstk__image_row *j = &rows->rows[rows->n];
     *j = (struct pstk__image_row){.output = o, .out = row->data, .drawn = drawn};
-    struct shown shown = {.o = o, .out = row->data};
+    struct shown shown = {.o = o, .out = row->data, .fill = source->fill};
     pstk__geometry_init(&shown.geometry, drawn->width, drawn->height);
     pstk__geometry_fold(&shown.geometry, drawn->ops, drawn->n_prefix);
     if (row->crop)
@@ -524,6 +525,12 @@ int pstk__image_rows_end(struct pstk__image_rows *rows)
         rc = row_finish(rows, &rows->rows[k]);
     }
     return rc;
+}
+
+void pstk__image_rows_whole(struct pstk__image_rows *rows, const struct pstk__image_info *info)
+{
+    rows->box = (struct pstk__box){.width = info->width, .height = info->height};
+    rows->n_taken = 0;
 }
 
 const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows)

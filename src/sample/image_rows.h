@@ -5,7 +5,7 @@
  * output turns, resizes and finishes its own rows. Used by one worker; all memory comes from its
  * arena.
  *
- *   begin -> add, output by output -> (box -> rows, by the decoder -> end)
+ *   begin -> add, output by output -> (box, or whole -> rows, by the decoder -> end)
  */
 #ifndef PSTK_IMAGE_ROWS_H
 #define PSTK_IMAGE_ROWS_H
@@ -57,6 +57,7 @@ struct pstk__image_rows {
 struct pstk__image_source {
     const struct pstk__image_info *info;
     const struct pstk__drawn *drawn; /* its ops, for this image; borrowed until end */
+    uint8_t fill;                    /* what lies outside of the image */
 };
 
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,
@@ -65,6 +66,8 @@ void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__pl
  * arena has no room; EFBIG: the picture that the output's ops change would be too large. */
 int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__output *o,
                          struct pstk__row *row, const struct pstk__image_source *source);
+/* Decode all of the image instead of the box. */
+void pstk__image_rows_whole(struct pstk__image_rows *rows, const struct pstk__image_info *info);
 /* The box to decode; not when n is 0. */
 const struct pstk__box *pstk__image_rows_box(struct pstk__image_rows *rows);
 /* Take the next rows of the box: a pstk__row_sink.rows, `user` is r. */

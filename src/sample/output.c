@@ -42,3 +42,9 @@ struct pstk_output pstk_output_callback(const char *field, uint32_t dtype, pstk_
                                 .decode = decode,
                                 .user = user};
 }
+
+struct pstk_output pstk_output_mask(const char *field, uint32_t fill, uint32_t dtype)
+{
+    return (struct pstk_output){
+        .field = field, .kind = PSTK_OUTPUT_MASK, .dtype = dtype, .fill = fill};
+}

@@ -219,6 +219,17 @@ static uint32_t is_lone_copy(const struct pstk__plan *p, const struct pstk__outp
            o->passes[o->n_worker_passes - 1].what == PSTK__PASS_COPY;
 }
 
+/* Put fields of images first. */
+static void order_fields(struct pstk__plan *p)
+{
+    for (uint32_t i = 0; i < 2 * p->n_outputs; i++) {
+        const uint32_t k = i % p->n_outputs;
+        const int is_image = p->source->schema.fields[p->outputs[k].field].kind == PSTK_FIELD_IMAGE;
+        if (p->outputs[k].is_first && is_image == (i < p->n_outputs))
+            p->by_field[p->n_fields++] = (uint8_t)k;
+    }
+}
+
 /* ---- plan -------------------------------------------------------------------------------------
  */
 
@@ -240,7 +251,7 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
         rc = field_find(p, i, err);
     if (rc == 0)
         rc = name_copy(p, i, err);
-    if (rc == 0)
+    if (rc == 0 && !pstk__output_follows(o->settings.kind))
         rc = pstk__output_check(p, i, err);
     if (rc < 0)
         return rc;
@@ -277,6 +288,21 @@ static int check_settings(const struct pstk_settings *s, struct pstk_error *err)
     return 0;
 }
 
+/* Call a function for the outputs that follow an image, or for the others. */
+static int each_output(struct pstk__plan *p, int follows,
+                       int (*call)(struct pstk__plan *p, uint32_t i, struct pstk_error *err),
+                       struct pstk_error *err)
+{
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        if (pstk__output_follows(p->outputs[i].settings.kind) != follows)
+            continue;
+        const int rc = call(p, i, err);
+        if (rc < 0)
+            return fail_named(&p->outputs[i], rc, err);
+    }
+    return 0;
+}
+
 static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct pstk_error *err)
 {
     if (!pstk__canvas_kernels_init(&p->kernels, s->kernels))
@@ -289,13 +315,16 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
         if (rc < 0)
             return fail_named(&p->outputs[i], rc, err);
     }
-    for (uint32_t i = 0; i < p->n_outputs; i++) {
-        const int rc = pstk__output_compile(p, i, err);
-        if (rc < 0)
-            return fail_named(&p->outputs[i], rc, err);
-    }
+    int rc = each_output(p, 1, pstk__output_check, err);
+    if (rc == 0)
+        rc = each_output(p, 0, pstk__output_compile, err);
+    if (rc == 0)
+        rc = each_output(p, 1, pstk__output_compile, err);
+    if (rc < 0)
+        return rc;
     for (uint32_t i = 0; i < p->n_outputs; i++)
         p->outputs[i].is_lone_copy = is_lone_copy(p, &p->outputs[i]);
+    order_fields(p);
     p->scratch_size = scratch_size(p);
     return 0;
 }

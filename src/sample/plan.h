@@ -18,13 +18,15 @@
  * as workers write it.
  */
 struct pstk__output {
-    struct pstk_output settings; /* deep copy: name and ops are the two below; field NULL */
+    struct pstk_output settings; /* deep copy: name and ops are the two below; field, follows NULL
+                                  */
     char name[PSTK_MAX_NAME];
     struct pstk_op *ops;       /* owned; NULL when there are none */
     uint32_t field;            /* of the schema */
     uint32_t is_first;         /* 1: no output before it reads the same field */
     uint32_t next;             /* the next output that reads the same field, or n_outputs */
     uint32_t has_pixels;       /* 1: an image, or a callback that gets decoded pixels */
+    uint32_t image;            /* of those that follow: the image output */
     uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */
     struct pstk__pass *passes; /* owned */
     uint32_t n_passes, n_worker_passes;
@@ -58,6 +60,13 @@ static inline const struct pstk__form *pstk__output_rows(const struct pstk__outp
     return &o->passes[o->n_worker_passes - 1].out;
 }
 
+/* image, mask: a row of pixels that a worker finished: before a mask's are cast. */
+static inline const struct pstk__form *pstk__output_finished(const struct pstk__output *o)
+{
+    const struct pstk__pass *last = &o->passes[o->n_worker_passes - 1];
+    return last->what == PSTK__PASS_CAST ? &last->in : &last->out;
+}
+
 static inline const struct pstk__form *pstk__output_final(const struct pstk__output *o)
 {
     return &o->passes[o->n_passes - 1].out;
@@ -79,7 +88,7 @@ static inline int pstk__output_has_flips(const struct pstk__output *o)
 /* image: arena bytes of the ops that a sample draws. */
 static inline uint64_t pstk__output_drawn_size(const struct pstk__output *o)
 {
-    return (o->most_ops * sizeof(struct pstk_op) + 63) & ~(uint64_t)63;
+    return ((o->most_ops + (uint64_t)o->has_pixels) * sizeof(struct pstk_op) + 63) & ~(uint64_t)63;
 }
 
 static inline int pstk__output_is_ragged(const struct pstk__output *o)
@@ -92,6 +101,9 @@ struct pstk__plan {
     uint32_t n_outputs;
     uint32_t batch_size;
     struct pstk__output outputs[PSTK__MAX_OUTPUTS];
+    uint32_t n_fields;                   /* that outputs read */
+    uint8_t by_field[PSTK__MAX_OUTPUTS]; /* n_fields: the first output of each, in the order of
+                                            work: images before those that follow them */
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes a worker needs */
@@ -109,6 +121,9 @@ void pstk__plan_close(struct pstk__plan *p);
 /* ---- between plan.c and compile.c --------------------------------------------------------------
  */
 
+/* 1: outputs of the kind follow an image output. They are checked, and compiled, after all others.
+ */
+int pstk__output_follows(uint32_t kind);
 /* EINVAL: the kind of output does not exist. */
 int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err);
 /* Check output i, whose settings are copied and whose field is found; set its shape and sizes. */

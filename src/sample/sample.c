@@ -12,6 +12,7 @@
 #include "record/kind.h"
 #include "record/value.h"
 #include "sample/image_rows.h"
+#include "sample/mask_rows.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct pstk__sampler {
     struct pstk__decoder *decoder;               /* in the arena */
     size_t mark;                                 /* of the arena, once opened */
     struct pstk__image_rows images;              /* of the field under way */
+    struct pstk__mask_rows masks;                /* of the mask under way */
     struct pstk__drawn drawn[PSTK__MAX_OUTPUTS]; /* by image output, of the sample under way */
 };
 
@@ -457,6 +459,40 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
     return images->n > 0 ? image_decode(work, decoder, &info, err) : 0;
 }
 
+/* ---- masks ----------------------------------------------------------------------------------- */
+
+/* Check that a mask has the size of the image that it follows. */
+static int mask_fits(const struct work *work, const struct pstk__output *o, struct pstk_error *err)
+{
+    const uint32_t field = work->s->plan->outputs[o->image].field;
+    const struct pstk__field_view *v = work->view, *image = &work->record->fields[field];
+    if (v->width == image->width && v->height == image->height)
+        return 0;
+    return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                             "mask of %u x %u pixels; its image, field '%s', has %u x %u", v->width,
+                             v->height, work->record->schema->fields[field].name, image->width,
+                             image->height);
+}
+
+static int write_mask(struct work *work, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__plan *p = work->s->plan;
+    const struct pstk__output *o = &p->outputs[i];
+    const struct pstk__image_info info = pstk__field_image(work->view);
+    const struct pstk__mask_source source = {
+        .data = work->data, .size = work->size, .info = &info, .drawn = &work->s->drawn[o->image]};
+    const size_t mark = work->s->arena.used;
+    struct pstk_error inner;
+    pstk_error_init(&inner, sizeof inner);
+    int rc = mask_fits(work, o, err);
+    if (rc < 0)
+        return rc;
+    rc = pstk__mask_rows_write(&work->s->masks, p, &work->s->arena, o, &source, work->rows[i].data,
+                               &inner);
+    pstk__arena_reset(&work->s->arena, mark);
+    return rc == PSTK_EBADMSG ? image_fail(work, rc, &inner, err) : pictures_failed(work, rc, err);
+}
+
 /* ---- one record ---------------------------------------------------------------------------------
  */
 
@@ -465,6 +501,8 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
 static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
+    if (o->settings.kind == PSTK_OUTPUT_MASK)
+        return write_mask(work, i, err);
     switch (o->passes[o->n_worker_passes - 1].what) {
     case PSTK__PASS_CAST:
         return write_cast(work, i, err);
@@ -510,12 +548,12 @@ int pstk__sample_write(struct pstk__sampler *sampler, const struct pstk__record 
 {
     struct work work = {
         .s = sampler, .record = record, .key = key, .rows = rows, .shard = shard, .err = err};
-    for (uint32_t i = 0; i < sampler->plan->n_outputs; i++) {
-        if (rows[i].crop && !sampler->plan->outputs[i].has_pixels)
+    const struct pstk__plan *plan = sampler->plan;
+    for (uint32_t i = 0; i < plan->n_outputs; i++)
+        if (rows[i].crop && !plan->outputs[i].has_pixels)
             *rows[i].crop = (struct pstk_crop){0};
-        if (!sampler->plan->outputs[i].is_first)
-            continue;
-        const int rc = write_field(&work, i, err);
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        const int rc = write_field(&work, plan->by_field[i], err);
         if (rc < 0) {
             if (err) {
                 err->sample_id = key->sample_id;

@@ -515,7 +515,11 @@ TEST(constructors_fill_what_they_are_given_and_leave_the_rest_0)
     CHECK(is_plain(pstk_output_tensor("f", PSTK_F64), PSTK_OUTPUT_TENSOR, PSTK_F64));
     CHECK(is_plain(pstk_output_bytes("f"), PSTK_OUTPUT_BYTES, 0));
     CHECK(is_plain(pstk_output_ragged("f"), PSTK_OUTPUT_RAGGED, 0));
-    struct pstk_output o = pstk_output_image("f", ops, 2, PSTK_F16, PSTK_NCHW);
+    struct pstk_output o = pstk_output_mask("f", 255, PSTK_U16);
+    CHECK(o.fill == 255);
+    o.fill = 0;
+    CHECK(is_plain(o, PSTK_OUTPUT_MASK, PSTK_U16));
+    o = pstk_output_image("f", ops, 2, PSTK_F16, PSTK_NCHW);
     CHECK(o.ops == ops && o.n_ops == 2 && o.layout == PSTK_NCHW);
     o.ops = NULL;
     o.n_ops = o.layout = 0;

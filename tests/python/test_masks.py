@@ -1,100 +1,232 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.masks gives the masks that pycocotools gives, and refuses what is no mask."""
+"""Masks that follow an image: Pillow, by NEAREST and with the ignored class as fill, makes the same of the operations
+that were drawn for the image, byte for byte."""
+import io
 import unittest
 
 import penstock
-from data_fixture import Case, np
+from penstock import (CenterCrop, ColorJitter, GaussianBlur, Normalize, RandomAffine, RandomApply, RandomCrop,
+                      RandomErasing, RandomFlip, RandomGrayscale, RandomPerspective, RandomResizedCrop, RandomRotation,
+                      RandomVerticalFlip, Resize, TrivialAugmentWide)
 
-from penstock import masks
+from data_fixture import Case, np, optional
 
-try:
-    from pycocotools import _mask as coco_polygons, mask as coco
-except ImportError:
-    coco = None
-
-N_POLYGONS, N_RUNS = 4000, 600
+IGNORE = 255
 
 
-def polygon(random, number, height, width):
-    """Corners inside and outside of the image; whole, halves, tenths and any; some twice."""
-    n, side = random.integers(1, 12), max(height, width)
-    points = (random.uniform(-20, side + 20, 2 * n), random.integers(-3, side + 3, 2 * n).astype(float),
-              np.round(random.uniform(0, side, 2 * n), 2), random.integers(-10, 10 * side, 2 * n) / 10,
-              random.integers(-2, 2 * side, 2 * n) / 2)[number % 5]
-    if number % 7 == 0 and n > 1:
-        points[2:4] = points[:2]
-    return points
+# ---- the oracle ----------------------------------------------------------------------------------------
+
+
+def _crop(mask, ignore, top, left, height, width):
+    image = optional("PIL.Image")
+    out = image.new(mask.mode, (width, height), ignore)
+    out.paste(mask, (-left, -top))
+    return out
+
+
+def _center_crop(mask, ignore, size):
+    height, width = size
+    left = -((width - mask.width) // 2) if width > mask.width else round((mask.width - width) / 2)
+    top = -((height - mask.height) // 2) if height > mask.height else round((mask.height - height) / 2)
+    return _crop(mask, ignore, top, left, height, width)
+
+
+def _changed(mask, op, ignore):
+    """What an operation does to a mask."""
+    image, functional = optional("PIL.Image"), optional("torchvision.transforms.functional")
+    nearest, name, args = image.Resampling.NEAREST, op.name, op.arguments
+    mode = optional("torchvision.transforms").InterpolationMode.NEAREST
+    if name == "resize":
+        return functional.resize(mask, args[0], mode, *args[2:])
+    if name == "resized_crop":
+        return functional.resized_crop(mask, *args[:5], mode)
+    if name == "crop":
+        return _crop(mask, ignore, *args[:4])
+    if name == "center_crop":
+        return _center_crop(mask, ignore, args[0])
+    if name in ("hflip", "vflip"):
+        return getattr(functional, name)(mask)
+    if name == "pad":
+        return functional.pad(mask, list(args[0]), ignore, args[2])
+    if name == "transform":
+        kind = image.Transform.AFFINE if len(args[0]) == 6 else image.Transform.PERSPECTIVE
+        return mask.transform(mask.size, kind, args[0], nearest, fillcolor=ignore)
+    if name == "rotate":
+        return mask.rotate(args[0], nearest, args[2], fillcolor=ignore)
+    return mask
+
+
+def expected(mask, ops, ignore, dtype, turn=None, **key):
+    """The mask after the operations that a loader draws for its image. turn: an EXIF orientation."""
+    image = optional("PIL.Image")
+    made = image.fromarray(mask if mask.dtype == np.uint8 else mask.astype(np.int32))
+    if turn is not None:
+        made = made.transpose(turn)
+    for op in penstock.draw(ops, (made.height, made.width, 3), **key):
+        made = _changed(made, op, ignore)
+    return np.asarray(made).astype(dtype)
+
+
+# ---- lists ---------------------------------------------------------------------------------------------
+
+
+def any_op(rng):
+    """An operation at random."""
+    size = tuple(int(v) for v in rng.integers(1, 40, 2))
+    filters = ["nearest", "bilinear", "bicubic"]
+    return [
+        lambda: RandomResizedCrop(size, interpolation=str(rng.choice(filters))),
+        lambda: Resize(size, interpolation=str(rng.choice(filters))),
+        lambda: Resize(int(rng.integers(1, 40))),
+        lambda: Resize(int(rng.integers(1, 20)), max_size=int(rng.integers(20, 60))),
+        lambda: CenterCrop(size),
+        lambda: RandomCrop(size, padding=int(rng.integers(5)), pad_if_needed=True, fill=int(rng.integers(256)),
+                           padding_mode=str(rng.choice(["constant", "edge", "reflect", "symmetric"]))),
+        lambda: RandomFlip(0.5),
+        lambda: RandomVerticalFlip(0.5),
+        lambda: RandomRotation(180, interpolation=str(rng.choice(filters)), fill=3),
+        lambda: RandomAffine(30, (0.2, 0.2), (0.5, 1.5), (-20, 20, -20, 20), interpolation=str(rng.choice(filters))),
+        lambda: RandomPerspective(0.5, 0.8, fill=9),
+        lambda: ColorJitter(0.4, 0.4, 0.4, 0.1),
+        lambda: RandomGrayscale(0.5),
+        lambda: GaussianBlur(1),
+        lambda: TrivialAugmentWide(fill=7),
+        lambda: RandomApply([RandomFlip(1.0), RandomRotation(20)], 0.5),
+    ][rng.integers(16)]()
+
+
+def any_list(rng):
+    """Operations at random, which end with a size of their own."""
+    ops = [any_op(rng) for _ in range(rng.integers(6))]
+    size = tuple(int(v) for v in rng.integers(1, 40, 2))
+    ops.append(CenterCrop(size) if rng.integers(2) else Resize(size))
+    if rng.integers(3) == 0:
+        ops += [Normalize(), RandomErasing(0.5)]
+    return ops
+
+
+def png(mask, palette=False):
+    made, file = optional("PIL.Image").fromarray(mask), io.BytesIO()
+    if palette:
+        made.putpalette(list(range(255, -1, -1)) * 3)
+    made.save(file, "PNG")
+    return file.getvalue()
 
 
 class Masks(Case):
-    @unittest.skipUnless(coco, "missing: pycocotools")
-    def test_polygons_are_pycocotools(self):
-        random = np.random.default_rng(1)
-        for number in range(N_POLYGONS):
-            height, width = (int(side) for side in random.integers(1, 60, 2))
-            points = polygon(random, number, height, width)
-            wanted = coco.decode(coco_polygons.frPoly([points.tolist()], height, width))[:, :, 0]
-            found = masks.polygon_mask([points], (height, width))
-            self.assertTrue((found == wanted).all(), f"{height} x {width}: {points.tolist()}")
+    def pack(self, masks, name="data", images=None, **fields):
+        with penstock.Writer(self.path(name), {"image": "image", "mask": "mask"}) as writer:
+            for i, mask in enumerate(masks):
+                height, width = np.shape(mask)[:2] if isinstance(mask, np.ndarray) else (20, 30)
+                writer.add(image=images[i] if images else np.full((height, width, 3), i, np.uint8), mask=mask)
 
-    @unittest.skipUnless(coco, "missing: pycocotools")
-    def test_several_polygons_are_their_union(self):
-        random = np.random.default_rng(2)
-        for number in range(300):
-            height, width = (int(side) for side in random.integers(1, 60, 2))
-            some = [polygon(random, number, height, width).tolist() for _ in range(number % 4 + 1)]
-            some = [points for points in some if len(points) >= 6] or [[0, 0, 1, 0, 1, 1]]
-            wanted = coco.decode(coco.merge(coco.frPyObjects(some, height, width)))
-            self.assertTrue((masks.polygon_mask(some, (height, width)) == wanted).all(), some)
+    def load(self, outputs, name="data", **keywords):
+        return penstock.Loader(self.path(name), batch_size=keywords.pop("batch_size", 1), framework="numpy",
+                               outputs=outputs, last_batch="short", **keywords)
 
-    @unittest.skipUnless(coco, "missing: pycocotools")
-    def test_runs_of_both_forms_are_pycocotools(self):
-        random = np.random.default_rng(3)
-        for number in range(N_RUNS):
-            height, width = (int(side) for side in random.integers(1, 90, 2))
-            mask = (random.random((height, width)) < (0, 0.02, 0.5, 0.98, 1)[number % 5]).astype(np.uint8)
-            text = coco.encode(np.asfortranarray(mask))["counts"]
-            counts = masks.rle_counts(text)
-            self.assertEqual(counts.sum(), mask.size)
-            for form in (text, text.decode(), counts, counts.tolist()):
-                self.assertTrue((masks.rle_decode(form, (height, width)) == mask).all())
-            again = coco.frPyObjects({"counts": counts.tolist(), "size": [height, width]}, height, width)
-            self.assertEqual(again["counts"], text)
+    def test_masks_are_what_pillow_makes_of_the_drawn_operations(self):
+        optional("torchvision.transforms.functional")
+        rng = np.random.default_rng(3)
+        masks = [rng.integers(0, 30, (int(rng.integers(1, 50)), int(rng.integers(1, 50))), "u1") for _ in range(6)]
+        files = [png(m, palette=i % 3 == 1) if i % 3 else m for i, m in enumerate(masks)]
+        images = [np.zeros((*m.shape, 3), np.uint8) for m in masks]
+        self.pack(files, images=images)
+        n_filled = 0
+        for case in range(150):
+            ops = any_list(rng)
+            with self.subTest(case, ops=ops):
+                with self.load({"mask": penstock.mask("mask", ignore=IGNORE), "x": penstock.image("image", ops)},
+                               seed=case, kernels=["auto", "c"][case % 2]) as loader:
+                    for batch in loader:
+                        i = int(batch.sample_ids[0])
+                        want = expected(masks[i], ops, IGNORE, np.uint8, seed=case, sample_id=i)
+                        np.testing.assert_array_equal(batch["mask"][0], want, str(i))
+                        n_filled += int((want == IGNORE).sum())
+        self.assertGreater(n_filled, 1000)
 
-    def test_masks_of_known_shapes(self):
-        square = masks.polygon_mask([[1, 1, 4, 1, 4, 3, 1, 3]], (5, 6))
-        self.assertEqual(square.tolist(), [[0] * 6, [0, 1, 1, 1, 0, 0], [0, 1, 1, 1, 0, 0], [0] * 6, [0] * 6])
-        self.assertEqual(square.dtype, np.uint8)
-        self.assertFalse(masks.polygon_mask([], (3, 4)).any())
-        self.assertFalse(masks.polygon_mask([[]], (3, 4)).any())
-        self.assertFalse(masks.polygon_mask([[1, 1]], (3, 4)).any())  # a point
-        self.assertTrue(masks.polygon_mask([[[-9, -9], [99, -9], [99, 99], [-9, 99]]], (3, 4)).all())
-        self.assertEqual(masks.rle_decode([2, 3, 1], (3, 2)).tolist(), [[0, 1], [0, 1], [1, 0]])
-        self.assertEqual(masks.rle_decode([0, 6], (3, 2)).tolist(), [[1, 1]] * 3)
-        self.assertEqual(masks.rle_counts(b"231").tolist(), [2, 3, 1])
+    def test_masks_of_16_bits_and_wide_dtypes(self):
+        optional("torchvision.transforms.functional")
+        rng = np.random.default_rng(4)
+        masks = [rng.integers(0, [200, 60000][i % 2], (int(rng.integers(5, 50)), int(rng.integers(5, 50))),
+                              ["u1", "u2"][i % 2]) for i in range(6)]
+        self.pack([m if i % 3 else png(m) for i, m in enumerate(masks)],
+                  images=[np.zeros((*m.shape, 3), np.uint8) for m in masks])
+        for case in range(60):
+            ops, ignore = any_list(rng), [65535, 255, 300][case % 3]
+            dtype = ["uint16", "int32", "int64", "float32"][case % 4]
+            with self.subTest(case, ops=ops, dtype=dtype, ignore=ignore):
+                with self.load({"mask": penstock.mask("mask", ignore=ignore, dtype=dtype),
+                                "x": penstock.image("image", ops)}, seed=case) as loader:
+                    for batch in loader:
+                        i = int(batch.sample_ids[0])
+                        want = expected(masks[i].astype("u2"), ops, ignore, dtype, seed=case, sample_id=i)
+                        self.assertEqual(batch["mask"].dtype, np.dtype(dtype))
+                        np.testing.assert_array_equal(batch["mask"][0], want, str(i))
+        with self.load({"mask": penstock.mask("mask"), "x": penstock.image("image", [Resize((8, 8))])}) as loader:
+            self.assert_says("the mask has samples of 16 bits, which an output of dtype u8 does not hold",
+                             list, loader)
 
-    def test_what_is_no_mask_is_refused(self):
-        for call, says in (
-                (lambda: masks.rle_decode([2, 3], (3, 2)), "sum is 5; must be 6, the pixels of 3 x 2"),
-                (lambda: masks.rle_decode([2, 2**32 - 1, 7], (3, 2)), "or more; must be 6"),
-                (lambda: masks.rle_decode("2~", (3, 2)), "byte 1 of 2 is not of a compressed mask"),
-                (lambda: masks.rle_counts("oooooooooo"), "byte 7 of 10"),
-                (lambda: masks.rle_counts("P"), "byte 1 of 1"),
-                (lambda: masks.rle_counts("O"), "run 0, at byte 0, is -1; must be 0 to 4294967295"),
-                (lambda: masks.polygon_mask([[0, 0, 1, float("nan")]], (3, 2)),
-                 "corner 1 of polygon 0 has y nan"),
-                (lambda: masks.polygon_mask([[0, 0, 1e9, 0]], (3, 2)), "has x 1e\\+09; must be -1048576 to")):
-            with self.assertRaisesRegex(penstock.PenstockError, says):
-                call()
-        for call, says in (
-                (lambda: masks.rle_decode([6], 6), r"size: value is 6; must be \(height, width\)"),
-                (lambda: masks.rle_decode([0], (0, 2)), "height"),
-                (lambda: masks.rle_decode([-1, 7], (3, 2)), "values are -1 to 7"),
-                (lambda: masks.rle_decode([1.5], (3, 2)), "whole numbers"),
-                (lambda: masks.rle_counts([1]), "must be str or bytes"),
-                (lambda: masks.polygon_mask([[0, 0, 1]], (3, 2)), r"shape \(3,\); must be \(points, 2\)")):
-            with self.assertRaisesRegex((TypeError, ValueError), says):
-                call()
+    def test_masks_turn_with_their_image(self):
+        image = optional("PIL.Image")
+        mask = np.arange(20 * 30, dtype=np.uint8).reshape(20, 30) % 200
+        turns = {2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270",
+                 7: "TRANSVERSE", 8: "ROTATE_90"}
+        files = []
+        for orientation in range(1, 9):
+            exif, file = image.Exif(), io.BytesIO()
+            exif[0x0112] = orientation
+            image.new("RGB", (30, 20)).save(file, "JPEG", exif=exif)
+            files.append(file.getvalue())
+        self.pack([mask] * 8, images=files)
+        ops = [RandomResizedCrop((17, 13)), RandomFlip(0.5), RandomRotation(30)]
+        outputs = {"x": penstock.image("image", ops, exif_orientation=True), "y": penstock.image("image", ops),
+                   "turned": penstock.mask("mask", follows="x"), "mask": penstock.mask("mask", follows="y")}
+        with self.load(outputs, seed=5) as loader:
+            for batch in loader:
+                i = int(batch.sample_ids[0])
+                turn = getattr(image.Transpose, turns[i + 1]) if i else None
+                for name, by in (("turned", turn), ("mask", None)):
+                    want = expected(mask, ops, IGNORE, np.uint8, by, seed=5, sample_id=i)
+                    np.testing.assert_array_equal(batch[name][0], want, f"{name} {i + 1}")
+
+    def test_follows_names_an_image(self):
+        mask = np.zeros((20, 30), np.uint8)
+        with penstock.Writer(self.path(), {"a": "image", "b": "image", "mask": penstock.Mask(of="a"),
+                                           "n": "int64"}) as writer:
+            writer.add(a=np.zeros((20, 30, 3), np.uint8), b=np.zeros((20, 30, 3), np.uint8), mask=mask, n=1)
+        ops = [Resize((8, 8))]
+        x = penstock.image("a", ops)
+        for words, outputs in (
+                ("there is no image output of field 'a' to follow", {"y": penstock.image("b", ops)}),
+                ("there are 2 image outputs of field 'a'", {"x": x, "z": x}),
+                ("value is 'nobody'; must be the name of an image output", {"x": x, "follows": "nobody"}),
+                ("output 'n' is not an image", {"x": x, "n": "n", "follows": "n"}),
+                ("output 'y' is of another image; field 'mask' belongs to 'a'",
+                 {"x": x, "y": penstock.image("b", ops), "follows": "y"})):
+            follows = outputs.pop("follows", None)
+            self.assert_says([words, "mask"], self.load, {"mask": penstock.mask("mask", follows=follows), **outputs})
+        self.assert_says("mask.ignore: value is 256; must be from 0 to 255", penstock.mask, "mask", ignore=256)
+        self.assert_says("mask.follows: value is 3", penstock.mask, "mask", follows=3)
+        self.assert_says("must be penstock.mask('mask')", self.load, {"x": penstock.image("mask", ops)})
+        self.assertEqual(repr(penstock.mask("m", follows="x")), "mask('m', dtype='uint8', ignore=255, follows='x')")
+
+    def test_a_mask_of_another_size_is_refused(self):
+        image = np.zeros((20, 30, 3), np.uint8)
+        self.assert_says("the mask has 21 x 31 pixels; must have 30 x 20", self.pack,
+                         [np.zeros((31, 21), np.uint8)], images=[image])  # so none gets into a data set
+
+    def test_bytes_do_not_depend_on_threads(self):
+        rng = np.random.default_rng(6)
+        masks = [rng.integers(0, 20, (int(rng.integers(5, 50)), int(rng.integers(5, 50))), "u1") for _ in range(40)]
+        self.pack([png(m) for m in masks], images=[np.zeros((*m.shape, 3), np.uint8) for m in masks])
+        outputs = {"x": penstock.image("image", [RandomResizedCrop(16), RandomRotation(30)]),
+                   "mask": penstock.mask("mask")}
+        found = []
+        for n_threads in (1, 2, 5):
+            with self.load(outputs, batch_size=7, n_threads=n_threads, seed=1) as loader:
+                found.append([batch["mask"].tobytes() for batch in loader])
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0], found[2])
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ TEST(wrong_outputs_are_refused_with_the_setting_named)
     longest[99] = 0;
     const struct wrong list[] = {
         {{.field = "lab"}, PSTK_EINVAL, "outputs[1].kind: value is 0"},
-        {{.field = "lab", .kind = 7}, PSTK_EINVAL, "outputs[1].kind: value is 7"},
+        {{.field = "lab", .kind = 70}, PSTK_EINVAL, "outputs[1].kind: value is 70"},
         {{.field = "cls", .kind = 2}, PSTK_EINVAL, "no field 'cls'; it has: img"},
         {{.kind = 2}, PSTK_EINVAL, "outputs[1].field: value is NULL"},
         {{.field = "half", .kind = 2, .name = ""}, PSTK_EINVAL, "outputs[1].name"},

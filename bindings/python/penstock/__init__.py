@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
     from .installed import get_include, get_library
+    from .outputs_follow import mask
     from .ops_colour import *  # noqa: F403
     from .ops_policy import *  # noqa: F403
     from .ops_random import *  # noqa: F403
@@ -64,6 +65,7 @@ _LATER = {"MissingPackageError": "_optional", "show": "sheet",
           **dict.fromkeys(("RandomApply", "RandomChoice", "RandomOrder"), "ops_random"),
           **dict.fromkeys(("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective",
                            "RandomRotation"), "ops_warp"),
+          "mask": "outputs_follow",
           **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
           "Task": "packing.task",
           **dict.fromkeys(("Boxes", "Keypoints", "Mask", "Polygons", "Rle"), "packing.schema"),
@@ -76,8 +78,8 @@ __all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "C
            "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Polygons", "Ragged",
            "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError",
            "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "draw", "functional",
-           "get_include", "get_library", "image", "masks", "merge", "pack", "ragged", "recipes", "record_stream",
-           "remove_column",
+           "get_include", "get_library", "image", "mask", "masks", "merge", "pack", "ragged", "recipes",
+           "record_stream", "remove_column",
            "scalar", "show", "tensor"]
 __all__ += ops.__all__ + [name for name, module in _LATER.items() if module.startswith("ops_")]
 

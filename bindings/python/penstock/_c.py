@@ -251,6 +251,7 @@ OUTPUT_TENSOR = 3
 OUTPUT_BYTES = 4
 OUTPUT_CALLBACK = 5
 OUTPUT_RAGGED = 6
+OUTPUT_MASK = 7
 
 # enum pstk_bad_sample
 BAD_ERROR = 0
@@ -330,7 +331,8 @@ NAMES: dict[str, dict[str, int]] = {
                  "no_single_issuer": FALLBACK_NO_SINGLE_ISSUER, "not_pinned": FALLBACK_NOT_PINNED,
                  "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED},
     "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
-                    "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED},
+                    "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
+                    "mask": OUTPUT_MASK},
     "bad_sample": {"error": BAD_ERROR, "replace": BAD_REPLACE},
     "reader_kind": {"auto": READER_AUTO, "io_uring": READER_IO_URING, "threads": READER_THREADS},
     "io": {"auto": IO_AUTO, "direct": IO_DIRECT, "buffered": IO_BUFFERED},
@@ -757,6 +759,9 @@ class Output(Structure):
         ("scratch_size", c_uint64),
         ("channels", c_uint32),
         ("reserved", c_uint32),
+        ("follows", c_char_p),
+        ("fill", c_uint32),
+        ("reserved_too", c_uint32),
     ]
 
 
@@ -1009,6 +1014,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_output_tensor": (Output, [c_char_p, c_uint32]),
     "pstk_output_bytes": (Output, [c_char_p]),
     "pstk_output_ragged": (Output, [c_char_p]),
+    "pstk_output_mask": (Output, [c_char_p, c_uint32, c_uint32]),
     "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
     "pstk_settings_init": (None, [POINTER(Settings), c_uint32]),
     "pstk_open": (c_int, [POINTER(c_void_p), POINTER(Settings), POINTER(Error)]),

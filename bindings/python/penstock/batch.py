@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from . import _c, errors, streams, tensors
 from .elsewhere import BATCH_ATTRIBUTES
 from .hints import Hints, near
+from .outputs import RAGGED_KINDS
 
 __all__ = ["Batch", "BatchInfo", "Crop", "TupleBatch"]
 
@@ -457,7 +458,7 @@ def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> 
         turned = output.layout == "channels_last"
         if turned:
             shape, strides = (tuple(values[i] for i in (0, 3, 1, 2)) for values in (shape, strides))
-        ragged = given.kind in (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED)
+        ragged = given.kind in RAGGED_KINDS
         found.append(tensors.Layout(name, given.dtype, shape, strides, _c.lib.pstk_dtype_size(given.dtype),
                                     ragged, not turned, device, output.list_kind))
     return tuple(found)

@@ -30,7 +30,8 @@ LAYOUTS = {**{name: (code, False) for name, code in _c.NAMES["layout"].items()},
            "channels_last": (_c.NHWC, True)}
 
 KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR: "tensor",
-         _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged"}
+         _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged", _c.OUTPUT_MASK: "mask"}
+RAGGED_KINDS = (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED)
 
 
 def dtype_code(dtype: Any, what: str) -> int:
@@ -61,6 +62,8 @@ class Output:
     bytes_per_batch: int = member(default=0)
     channels: int = member(default=0)
     list_kind: int = member(default=0)  # enum pstk_field_kind of a list field; else 0
+    follows: str = ""  # name of an image output; "": the only one
+    fill: int = 0
 
     def __repr__(self) -> str:
         parts = [repr(self.field)]
@@ -74,6 +77,10 @@ class Output:
                 parts.append(f"{name}={getattr(self, name)!r}")
         if self.channels not in (0, 3):
             parts.append(f"channels={self.channels}")
+        if self.kind == _c.OUTPUT_MASK:
+            parts.append(f"ignore={self.fill}")
+        if self.follows:
+            parts.append(f"follows={self.follows!r}")
         return f"{KINDS[self.kind]}({', '.join(parts)})"
 
     def to_c(self, name: str) -> _c.Output:
@@ -83,18 +90,18 @@ class Output:
             name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
             layout=LAYOUTS[self.layout][0], n_ops=len(ops), random_group=self.random_group,
             exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
-            channels=self.channels)
+            channels=self.channels, follows=self.follows.encode() or None, fill=self.fill)
         output.ops = cast(ops, POINTER(_c.Op)) if len(ops) else None
         return output
 
 
-def _field_name(field: str, maker: str) -> str:
+def field_name(field: str, maker: str) -> str:
     if not isinstance(field, str):
         raise TypeError(f"{maker}.field: value is {field!r}; must be the name of a field of the data set")
     return field
 
 
-def _whole(maker: str, name: str, value: Any, most: int) -> int:
+def whole(maker: str, name: str, value: Any, most: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
@@ -122,9 +129,9 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     channels: decode as Pillow's convert does: 3, RGB; 1, gray ("L"); 4, RGBA, with alpha 255 if a file has none.
 
     Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks in a
-    field of kind mask, whose bytes penstock.ragged gives, or as arrays of one size (penstock.tensor).
+    field of kind mask, and write penstock.mask.
     """
-    field, found = _field_name(field, "image"), operations("image.ops", ops)
+    field, found = field_name(field, "image"), operations("image.ops", ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SettingsError(f"image.layout: value is {layout!r}; must be one of {', '.join(LAYOUTS)}"
                             + near(str(layout).lower(), LAYOUTS))
@@ -135,20 +142,20 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     if dtype is None:
         dtype = "float32" if any(isinstance(op, Normalize) for op in found) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
-                  _whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
+                  whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
                   channels=int(channels))
 
 
 @explained("penstock.scalar", {})
 def scalar(field: str, dtype: Any = None) -> Output:
     """A scalar field: [B]. dtype: one that can hold every value of the field's dtype; None is the field's."""
-    return Output(_field_name(field, "scalar"), _c.OUTPUT_SCALAR, dtype_code(dtype, "scalar"))
+    return Output(field_name(field, "scalar"), _c.OUTPUT_SCALAR, dtype_code(dtype, "scalar"))
 
 
 @explained("penstock.tensor", {})
 def tensor(field: str, dtype: Any = None) -> Output:
     """An array field of fixed shape: [B, *shape]. dtype as for scalar."""
-    return Output(_field_name(field, "tensor"), _c.OUTPUT_TENSOR, dtype_code(dtype, "tensor"))
+    return Output(field_name(field, "tensor"), _c.OUTPUT_TENSOR, dtype_code(dtype, "tensor"))
 
 
 @explained("penstock.ragged", {})
@@ -161,8 +168,8 @@ def ragged(field: str, bytes_per_batch: int = 0) -> Output:
     gives lists of their items; data has their bytes as stored.
     bytes_per_batch: room in each slot; 0 is batch_size times the largest value of the field.
     """
-    size = _whole("ragged", "bytes_per_batch", bytes_per_batch, 2**64 - 1)
-    return Output(_field_name(field, "ragged"), _c.OUTPUT_BYTES, bytes_per_batch=size)
+    size = whole("ragged", "bytes_per_batch", bytes_per_batch, 2**64 - 1)
+    return Output(field_name(field, "ragged"), _c.OUTPUT_BYTES, bytes_per_batch=size)
 
 
 Outputs = Union[Mapping[str, Union[Output, str]], Sequence[Union[Output, str]], None]
@@ -198,7 +205,7 @@ def _check_kind(output: Output, info: FieldInfo) -> None:
     """Refuse an output that does not fit the field's kind, and name the one that does."""
     name, field = info.name, info.field
     kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
-             "ragged": not field.is_scalar}
+             "mask": field.kind == "mask", "ragged": not field.is_scalar}
     asked = KINDS.get(output.kind, "")
     if kinds.get(asked, True):  # outputs of C callbacks take any field
         return

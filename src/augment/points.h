@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * points: places in an image, moved as operations move pixels. (0, 0) is the outer corner of the
+ * top left pixel, and pixel centres lie at .5. Pure.
+ */
+#ifndef PSTK_POINTS_H
+#define PSTK_POINTS_H
+
+#include "image/decoder.h"
+
+struct pstk__point {
+    double x, y; /* pixels; NaN: nowhere */
+};
+
+/* Move n points with a part of an image that is resized to this size. */
+void pstk__points_resize(struct pstk__point *points, uint32_t n, const struct pstk__box *part,
+                         uint32_t width, uint32_t height);
+void pstk__points_shift(struct pstk__point *points, uint32_t n, double x, double y);
+/* Move points with a warp by a matrix of 8, which maps places of the result to where they come
+ * from. Points at its horizon or beyond go nowhere. */
+void pstk__points_warp(struct pstk__point *points, uint32_t n, const double *matrix);
+
+#endif

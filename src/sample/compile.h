@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile: what the checks of the kinds of outputs share, and those of outputs that follow an image
+ * (compile_follow.c). Each check refuses what the kind or the field does not have, and sets dtype,
+ * n_dims and shape. Each function of passes adds those after the first. */
+#ifndef PSTK_COMPILE_H
+#define PSTK_COMPILE_H
+
+#include "sample/plan.h"
+
+const struct pstk_field *pstk__compile_field(const struct pstk__plan *p, uint32_t i);
+/* EINVAL: the output needs a field of another kind. */
+int pstk__compile_wrong_kind(const struct pstk__plan *p, uint32_t i, const char *output,
+                             const char *wanted, struct pstk_error *err);
+/* Append a pass, which takes the result of the one before it. */
+void pstk__compile_pass(struct pstk__output *o, struct pstk__pass pass);
+/* Bytes of pixels, of rows that differ from image to image. */
+struct pstk__form pstk__compile_pixels(uint32_t channels);
+/* A row of the tensor, with elements of another dtype. */
+struct pstk__form pstk__compile_row(const struct pstk__output *o, uint32_t dtype);
+
+/* Those of MASK; the image that it follows is checked, or compiled, before. */
+int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+
+#endif

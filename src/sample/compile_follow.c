@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile_follow: outputs that follow an image output. */
+#include "sample/compile.h"
+
+#include "base/cast.h"
+#include "base/error.h"
+#include "image/mask.h"
+
+#include <string.h>
+
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+
+#define FAIL(i, code, fmt, ...)                                                                    \
+    pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]" fmt, i, ##__VA_ARGS__)
+
+/* ---- which image ----------------------------------------------------------------------------- */
+
+/* The name of the image field that the field belongs to, or "". */
+static const char *image_of(const struct pstk__plan *p, uint32_t i)
+{
+    const int32_t of = p->source->schema.links.of[p->outputs[i].field];
+    return of >= 0 ? p->source->schema.fields[of].name : "";
+}
+
+/* Whether output k is an image that output i may follow. */
+static int fits(const struct pstk__plan *p, uint32_t i, uint32_t k)
+{
+    const int32_t of = p->source->schema.links.of[p->outputs[i].field];
+    const struct pstk__output *o = &p->outputs[k];
+    return o->settings.kind == PSTK_OUTPUT_IMAGE && (of < 0 || o->field == (uint32_t)of);
+}
+
+static int find_named(const struct pstk__plan *p, uint32_t i, const char *name, uint32_t *found,
+                      struct pstk_error *err)
+{
+    uint32_t k = 0;
+    while (k < p->n_outputs && strcmp(p->outputs[k].name, name) != 0)
+        k++;
+    if (k == p->n_outputs)
+        return FAIL(i, PSTK_EINVAL,
+                    ".follows: value is '%.64s'; must be the name of an image output", name);
+    if (p->outputs[k].settings.kind != PSTK_OUTPUT_IMAGE)
+        return FAIL(i, PSTK_EINVAL, ".follows: output '%.64s' is not an image; must be one", name);
+    if (!fits(p, i, k))
+        return FAIL(i, PSTK_EINVAL,
+                    ".follows: output '%.64s' is of another image; field '%s' belongs to '%s'",
+                    name, pstk__compile_field(p, i)->name, image_of(p, i));
+    *found = k;
+    return 0;
+}
+
+/* Set the image output that output i follows. */
+static int find_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const char *name = o->settings.follows;
+    uint32_t n = 0;
+    o->settings.follows = NULL;
+    if (name)
+        return find_named(p, i, name, &o->image, err);
+    for (uint32_t k = 0; k < p->n_outputs; k++) {
+        if (!fits(p, i, k))
+            continue;
+        o->image = k;
+        n++;
+    }
+    if (n == 0)
+        return FAIL(i, PSTK_EINVAL,
+                    ".follows: there is no image output of field '%s' to follow; add one",
+                    image_of(p, i));
+    if (n > 1)
+        return FAIL(i, PSTK_EINVAL,
+                    ".follows: there are %u image outputs of field '%s'; must be the name of one",
+                    n, image_of(p, i));
+    return 0;
+}
+
+/* ---- masks ----------------------------------------------------------------------------------- */
+
+int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    struct pstk_output *output = &o->settings;
+    if (pstk__compile_field(p, i)->kind != PSTK_FIELD_MASK)
+        return pstk__compile_wrong_kind(p, i, "a mask", "mask", err);
+    int rc = find_image(p, i, err);
+    if (rc < 0)
+        return rc;
+    if (output->dtype == 0)
+        output->dtype = PSTK_U8;
+    if (!pstk__cast_fits(PSTK_U8, output->dtype))
+        return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be one that holds every u8",
+                    pstk_dtype_name(output->dtype));
+    const uint32_t most = pstk__cast_fits(PSTK_U16, output->dtype) ? UINT16_MAX : UINT8_MAX;
+    if (output->fill > most)
+        return FAIL(i, PSTK_EINVAL, ".fill: value is %u; must be at most %u for dtype %s",
+                    output->fill, most, pstk_dtype_name(output->dtype));
+    o->height = p->outputs[o->image].height;
+    o->width = p->outputs[o->image].width;
+    o->n_dims = 3;
+    o->shape[0] = p->batch_size;
+    o->shape[1] = o->height;
+    o->shape[2] = o->width;
+    return 0;
+}
+
+/* The passes of the image that move pixels, one PICTURE for all of those, which have equal scratch.
+ * Those of a mask need no more memory: they have fewer channels. n_planes: bytes of a sample, which
+ * are moved one after the other. */
+static void passes_moving(struct pstk__plan *p, struct pstk__output *o, uint32_t n_planes)
+{
+    const struct pstk__output *image = &p->outputs[o->image];
+    for (uint32_t j = 0; j < image->n_worker_passes; j++) {
+        struct pstk__pass pass = image->passes[j];
+        if (pass.what != PSTK__PASS_TURN && pass.what != PSTK__PASS_RESIZE &&
+            pass.what != PSTK__PASS_PICTURE)
+            continue;
+        if (pass.what == PSTK__PASS_PICTURE && o->passes[o->n_passes - 1].what == pass.what)
+            continue;
+        if (pass.what == PSTK__PASS_RESIZE)
+            o->resize = o->n_passes;
+        pass.op = NULL;
+        pass.held *= n_planes;
+        pass.out = pstk__compile_pixels(1);
+        pstk__compile_pass(o, pass);
+    }
+    o->window = image->window;
+    o->canvas_room = image->canvas_room;
+}
+
+int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const struct pstk__output *image = &p->outputs[o->image];
+    const struct pstk__record_limits *limits = &p->source->limits;
+    const uint32_t w = limits->max_width[image->field], h = limits->max_height[image->field];
+    const uint32_t is_wide = o->settings.dtype != PSTK_U8, n_planes = is_wide ? 2 : 1;
+    struct pstk__form row = pstk__compile_row(o, PSTK_U8);
+    (void)err;
+    row.layout = PSTK_NHWC;
+    row.channels = 1;
+    /* The drawn ops that move pixels, and the bytes of a row of samples, apart. */
+    const uint64_t held = pstk__output_drawn_size(image) + n_planes * ALIGN((uint64_t)w);
+    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
+                                              .out = pstk__compile_pixels(1),
+                                              .held = held,
+                                              .scratch = pstk__mask_scratch(w, h, p->max_pixels)});
+    passes_moving(p, o, n_planes);
+    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
+                                              .out = row,
+                                              .held = is_wide ? 2 * ALIGN(row.row_size) : 0});
+    if (is_wide)
+        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CAST,
+                                                  .out = pstk__compile_row(o, o->settings.dtype)});
+    return 0;
+}
