@@ -8,8 +8,7 @@
 #include <stdint.h>
 
 #define FEATURES                                                                                   \
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512vnni,bmi,bmi2,popcnt,"        \
-    "prefer-vector-width=512"
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512vnni,bmi,bmi2,popcnt"
 #define TARGET __attribute__((target(FEATURES)))
 #define INLINE static inline __attribute__((always_inline, target(FEATURES)))
 
