@@ -2,10 +2,14 @@
 #include "picture/copy.h"
 
 #include "picture/fill.h"
+#include "picture/gather.h"
 
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
 
 static size_t stride_of(const struct pstk__picture *picture)
 {
@@ -34,53 +38,20 @@ void pstk__copy_flip_vertical(const struct pstk__picture *out, const struct pstk
 
 /* ---- turns --------------------------------------------------------------------------------- */
 
-#define SIDE 32u /* of a block of pixels: input and output fit the L1 cache */
-
-static uint32_t min_u32(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Copy n pixels that lie `step` bytes apart: `copied` bytes of each but the last, whose bytes past
- * the pixel the next one overwrites. */
-INLINE void gather(uint8_t *out, const uint8_t *in, ptrdiff_t step, uint32_t n, uint32_t size,
-                   uint32_t copied)
-{
-    for (uint32_t i = 1; i < n; i++, out += size, in += step)
-        memcpy(out, in, copied);
-    memcpy(out, in, size);
-}
-
-static void gather_pixels(uint8_t *out, const uint8_t *in, ptrdiff_t step, uint32_t n,
-                          uint32_t size)
-{
-    if (size == 1)
-        gather(out, in, step, n, 1, 1);
-    else if (size == 2)
-        gather(out, in, step, n, 2, 2);
-    else if (size == 3)
-        gather(out, in, step, n, 3, 4);
-    else
-        gather(out, in, step, n, 4, 4);
-}
-
 /* Rows of the output are columns of the input: from the last column, or the columns bottom up. */
-static void quarter_turn(const struct pstk__picture *out, const struct pstk__picture *in,
-                         int clockwise)
+static void quarter_turn(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
+                         const struct pstk__picture *in, int clockwise)
 {
-    const uint32_t size = in->channels;
-    const ptrdiff_t down = (ptrdiff_t)stride_of(in), step = clockwise ? -down : down;
-    for (uint32_t row = 0; row < out->height; row += SIDE) {
-        const uint32_t end = min_u32(row + SIDE, out->height);
-        for (uint32_t column = 0; column < out->width; column += SIDE)
-            for (uint32_t r = row; r < end; r++) {
-                const uint32_t from_row = clockwise ? in->height - 1 - column : column;
-                const uint32_t from_column = clockwise ? r : in->width - 1 - r;
-                gather_pixels(row_of(out, r) + (size_t)column * size,
-                              row_of(in, from_row) + (size_t)from_column * size, step,
-                              min_u32(SIDE, out->width - column), size);
-            }
-    }
+    const ptrdiff_t out_step = (ptrdiff_t)stride_of(out), in_step = (ptrdiff_t)stride_of(in);
+    kernels->transpose(&(struct pstk__warp_transpose){
+        .out = row_of(out, clockwise ? 0 : out->height - 1),
+        .in = row_of(in, clockwise ? in->height - 1 : 0),
+        .out_step = clockwise ? out_step : -out_step,
+        .in_step = clockwise ? -in_step : in_step,
+        .width = out->width,
+        .height = out->height,
+        .size = in->channels,
+    });
 }
 
 void pstk__copy_turn(const struct pstk__warp_kernels *kernels, const struct pstk__picture *out,
@@ -93,7 +64,7 @@ void pstk__copy_turn(const struct pstk__warp_kernels *kernels, const struct pstk
             kernels->reverse(row_of(out, in->height - 1 - row), row_of(in, row), in->width,
                              in->channels);
     else
-        quarter_turn(out, in, turn == PSTK__TURN_270);
+        quarter_turn(kernels, out, in, turn == PSTK__TURN_270);
 }
 
 /* ---- padding ------------------------------------------------------------------------------- */
@@ -117,52 +88,95 @@ static struct side side_of(int64_t in, int64_t out, int64_t begin)
 static uint32_t source_of(const struct side *side, uint32_t output, uint32_t mode)
 {
     const int64_t i = (int64_t)output - side->pad, n = side->n;
+    if (i >= 0 && i < n)
+        return side->from + (uint32_t)i;
     if (mode == PSTK_PAD_EDGE || (mode == PSTK_PAD_REFLECT && n == 1))
-        return side->from + (uint32_t)(i < 0 ? 0 : i < n ? i : n - 1);
+        return side->from + (uint32_t)(i < 0 ? 0 : n - 1);
     const int64_t once = mode == PSTK_PAD_REFLECT, period = 2 * (n - once);
     const int64_t place = (i % period + period) % period;
     return side->from + (uint32_t)(place < n ? place : 2 * n - 1 - once - place);
 }
 
-/* Pad a row whose middle is there. */
-static void pad_row(uint8_t *row, const uint8_t *in, uint32_t width, const struct side *x,
-                    uint32_t mode, uint32_t size)
+#define COLUMNS 64u /* of a side, which are padded at a time */
+
+/* Columns [begin, begin + n) of the output, and the input of each. */
+struct columns {
+    uint32_t begin, n;
+    uint32_t input[COLUMNS];
+};
+
+/* Those from `begin` on, at most up to `end`. */
+static void columns_of(struct columns *columns, const struct side *x, uint32_t begin, uint32_t end,
+                       uint32_t mode)
 {
-    for (uint32_t i = 0; i < width; i++) {
-        if (i == x->pad)
-            i += x->n;
-        if (i < width)
-            memcpy(row + (size_t)i * size, in + (size_t)source_of(x, i, mode) * size, size);
+    columns->begin = begin;
+    columns->n = begin < end ? min_u32(COLUMNS, end - begin) : 0;
+    for (uint32_t i = 0; i < columns->n; i++)
+        columns->input[i] = source_of(x, begin + i, mode);
+}
+
+static void copy_columns(uint8_t *out, const uint8_t *in, const struct columns *columns,
+                         uint32_t size)
+{
+    if (columns->n > 0)
+        pstk__gather_pixels(out + (size_t)columns->begin * size, in, columns->input, columns->n,
+                            size);
+}
+
+/* A pad whose pixels are all those of the input. Few columns are padded in one pass. */
+static void pad_mirrored(const struct pstk__picture *out, const struct pstk__picture *in,
+                         const struct side *x, const struct side *y, uint32_t mode)
+{
+    const uint32_t size = in->channels, end = x->pad + x->n, after = out->width - end;
+    const uint32_t most = x->pad > after ? x->pad : after;
+    for (uint32_t done = 0; done == 0 || done < most; done += COLUMNS) {
+        struct columns left, right;
+        columns_of(&left, x, done, x->pad, mode);
+        columns_of(&right, x, end + done, out->width, mode);
+        for (uint32_t row = 0; row < out->height; row++) {
+            uint8_t *to = row_of(out, row);
+            const uint8_t *from = row_of(in, source_of(y, row, mode));
+            if (done == 0)
+                memcpy(to + (size_t)x->pad * size, from + (size_t)x->from * size,
+                       (size_t)x->n * size);
+            copy_columns(to, from, &left, size);
+            copy_columns(to, from, &right, size);
+        }
     }
 }
 
-static void constant_row(uint8_t *row, const uint8_t fill[4], uint32_t width, const struct side *x,
-                         uint32_t size)
+/* A pad of one colour: what lies between the inputs of two rows is filled at once. */
+static void pad_constant(const struct pstk__picture *out, const struct pstk__picture *in,
+                         const struct side *x, const struct side *y, const uint8_t fill[4])
 {
-    const uint32_t end = x->pad + x->n;
-    pstk__fill_pixels(row, x->pad, fill, size);
-    pstk__fill_pixels(row + (size_t)end * size, width - end, fill, size);
+    const size_t size = in->channels, stride = stride_of(out), n = x->n * size, gap = stride - n;
+    const uint32_t n_rows = x->n > 0 ? y->n : 0;
+    const uint8_t *end = out->pixels + out->height * stride;
+    uint8_t *at = out->pixels;
+    if (n_rows > 0) {
+        pstk__fill_pixels(at, y->pad * out->width + x->pad, fill, in->channels);
+        at += y->pad * stride + x->pad * size;
+    }
+    for (uint32_t row = 0; row < n_rows; row++, at += n) {
+        if (row == 1)
+            pstk__fill_pixels(at, out->width - x->n, fill, in->channels);
+        else if (row > 1)
+            memcpy(at, at - stride, gap);
+        at += row > 0 ? gap : 0;
+        memcpy(at, row_of(in, y->from + row) + x->from * size, n);
+    }
+    pstk__fill_pixels(at, (uint32_t)((size_t)(end - at) / size), fill, in->channels);
 }
 
 void pstk__copy_pad(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,
                     int32_t top, uint32_t mode, const uint8_t fill[4])
 {
-    const uint32_t size = in->channels;
     const struct side x = side_of(in->width, out->width, left);
     const struct side y = side_of(in->height, out->height, top);
-    for (uint32_t row = 0; row < out->height; row++) {
-        uint8_t *to = row_of(out, row);
-        if (mode == PSTK_PAD_CONSTANT && (row < y.pad || row - y.pad >= y.n || x.n == 0)) {
-            pstk__fill_pixels(to, out->width, fill, size);
-            continue;
-        }
-        const uint8_t *from = row_of(in, source_of(&y, row, mode));
-        memcpy(to + (size_t)x.pad * size, from + (size_t)x.from * size, (size_t)x.n * size);
-        if (mode == PSTK_PAD_CONSTANT)
-            constant_row(to, fill, out->width, &x, size);
-        else
-            pad_row(to, from, out->width, &x, mode, size);
-    }
+    if (mode == PSTK_PAD_CONSTANT)
+        pad_constant(out, in, &x, &y, fill);
+    else
+        pad_mirrored(out, in, &x, &y, mode);
 }
 
 void pstk__copy_crop(const struct pstk__picture *out, const struct pstk__picture *in, int32_t left,

@@ -5,10 +5,9 @@
 #include "base/kernels.h"
 #include "picture/alpha.h"
 #include "picture/fill.h"
+#include "picture/gather.h"
 
 #include <string.h>
-
-#define INLINE static inline __attribute__((always_inline))
 
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
@@ -65,16 +64,6 @@ static void columns_of(struct columns *columns, const struct job *job, uint32_t 
     }
 }
 
-/* Copy pixels of `size` bytes: `copied` bytes of each but the last, whose bytes past the pixel the
- * next one overwrites. */
-INLINE void gather(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
-                   uint32_t size, uint32_t copied)
-{
-    for (uint32_t i = 0; i + 1 < n; i++, out += size)
-        memcpy(out, in + (size_t)input[i] * size, copied);
-    memcpy(out, in + (size_t)input[n - 1] * size, size);
-}
-
 static void copy_columns(const struct job *job, uint8_t *out, const uint8_t *in,
                          const struct columns *columns)
 {
@@ -83,14 +72,8 @@ static void copy_columns(const struct job *job, uint8_t *out, const uint8_t *in,
     out += (size_t)columns->begin * size;
     if (columns->is_run)
         memcpy(out, in + (size_t)input[0] * size, (size_t)n * size);
-    else if (size == 1)
-        gather(out, in, input, n, 1, 1);
-    else if (size == 2)
-        gather(out, in, input, n, 2, 2);
-    else if (size == 3)
-        gather(out, in, input, n, 3, 4);
     else
-        gather(out, in, input, n, 4, 4);
+        pstk__gather_pixels(out, in, input, n, size);
 }
 
 static void scale_block(const struct job *job, uint32_t column, uint32_t n,
@@ -303,6 +286,7 @@ const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t variant)
         &pstk__warp_c,
 #if defined(__x86_64__)
         &pstk__warp_avx2,
+        &pstk__warp_avx512,
 #endif
     };
     return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);

@@ -8,8 +8,8 @@
 
 #include "picture/warp_kernels.h"
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this CPU does not
- * have it. A variant without kernels of its own, AVX-512, has those of the next lower one. */
+/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+ * does not have them. */
 const struct pstk__warp_kernels *pstk__warp_kernels(uint32_t variant);
 
 /*

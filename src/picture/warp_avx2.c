@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * warp_avx2: the kernels with 256-bit registers, four places at a time in doubles, in the order of
- * operations of warp_c.c. Four places whose taps all lie within the input take the fast path; plain
- * C samples the others.
+ * operations of warp_c.c.
  */
 #if defined(__x86_64__)
 
-#include "picture/warp_kernels.h"
-
-#include <immintrin.h>
-#include <string.h>
+#include "picture/warp_avx2.h"
 
 #define TARGET __attribute__((target("avx2")))
-#define INLINE static inline __attribute__((always_inline, target("avx2")))
+#define INLINE FOUR
 
 /* ---- places -------------------------------------------------------------------------------- */
 
@@ -52,92 +48,6 @@ TARGET static void perspective_avx2(double *x, double *y, const double m[8], uin
         _mm256_storeu_pd(x + i, _mm256_div_pd(line(m[0], across, x_down, m[2]), depth));
         _mm256_storeu_pd(y + i, _mm256_div_pd(line(m[3], across, y_down, m[5]), depth));
         across = _mm256_add_pd(across, _mm256_set1_pd(4));
-    }
-}
-
-/* ---- four places --------------------------------------------------------------------------- */
-
-/* What one input needs for every four places. */
-struct source {
-    const struct pstk__picture *in;
-    __m256d width, height;
-    __m256d least, x_limit, y_limit; /* of places whose taps all lie within, less half a pixel */
-    __m256i stride, size;            /* bytes of a row, of a pixel */
-};
-
-INLINE struct source source_of(const struct pstk__picture *in, uint32_t n_taps)
-{
-    const double margin = n_taps / 2 - 1;
-    return (struct source){
-        .in = in,
-        .width = _mm256_set1_pd(in->width),
-        .height = _mm256_set1_pd(in->height),
-        .least = _mm256_set1_pd(margin),
-        .x_limit = _mm256_set1_pd(in->width - 1.0 - margin),
-        .y_limit = _mm256_set1_pd(in->height - 1.0 - margin),
-        .stride = _mm256_set1_epi64x((int64_t)in->width * in->channels),
-        .size = _mm256_set1_epi64x(in->channels),
-    };
-}
-
-INLINE int all_outside(const struct source *s, __m256d x, __m256d y)
-{
-    const __m256d zero = _mm256_setzero_pd();
-    const __m256d x_out =
-        _mm256_or_pd(_mm256_cmp_pd(x, zero, _CMP_LT_OQ), _mm256_cmp_pd(x, s->width, _CMP_GE_OQ));
-    const __m256d y_out =
-        _mm256_or_pd(_mm256_cmp_pd(y, zero, _CMP_LT_OQ), _mm256_cmp_pd(y, s->height, _CMP_GE_OQ));
-    return _mm256_movemask_pd(_mm256_or_pd(x_out, y_out)) == 15;
-}
-
-INLINE int all_in(const struct source *s, __m256d x, __m256d y)
-{
-    const __m256d zero = _mm256_setzero_pd();
-    const __m256d x_in =
-        _mm256_and_pd(_mm256_cmp_pd(x, zero, _CMP_GE_OQ), _mm256_cmp_pd(x, s->width, _CMP_LT_OQ));
-    const __m256d y_in =
-        _mm256_and_pd(_mm256_cmp_pd(y, zero, _CMP_GE_OQ), _mm256_cmp_pd(y, s->height, _CMP_LT_OQ));
-    return _mm256_movemask_pd(_mm256_and_pd(x_in, y_in)) == 15;
-}
-
-/* 1: x and y less half a pixel leave all taps within the input. */
-INLINE int all_within(const struct source *s, __m256d x, __m256d y)
-{
-    const __m256d x_in = _mm256_and_pd(_mm256_cmp_pd(x, s->least, _CMP_GE_OQ),
-                                       _mm256_cmp_pd(x, s->x_limit, _CMP_LT_OQ));
-    const __m256d y_in = _mm256_and_pd(_mm256_cmp_pd(y, s->least, _CMP_GE_OQ),
-                                       _mm256_cmp_pd(y, s->y_limit, _CMP_LT_OQ));
-    return _mm256_movemask_pd(_mm256_and_pd(x_in, y_in)) == 15;
-}
-
-/* Bytes from the first pixel to those at (left, top). */
-INLINE __m256i offsets_of(const struct source *s, __m128i left, __m128i top)
-{
-    return _mm256_add_epi64(_mm256_mul_epu32(_mm256_cvtepu32_epi64(top), s->stride),
-                            _mm256_mul_epu32(_mm256_cvtepu32_epi64(left), s->size));
-}
-
-/* A channel of four pixels, a dword each. */
-INLINE __m128i channel_of(__m128i pixels, uint32_t channel)
-{
-    return _mm_and_si128(_mm_srli_epi32(pixels, (int)(8 * channel)), _mm_set1_epi32(255));
-}
-
-/* Store four pixels of `channels` bytes from the low bytes of dwords. */
-INLINE void store_pixels(uint8_t *out, __m128i pixels, uint32_t channels)
-{
-    if (channels == 4) {
-        _mm_storeu_si128((__m128i *)(void *)out, pixels);
-    } else if (channels == 3) {
-        const __m128i packed = _mm_shuffle_epi8(
-            pixels, _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
-        _mm_storel_epi64((__m128i *)(void *)out, packed);
-        const int32_t last = _mm_extract_epi32(packed, 2);
-        memcpy(out + 8, &last, 4);
-    } else {
-        const int32_t packed = _mm_cvtsi128_si32(_mm_shuffle_epi8(
-            pixels, _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1)));
-        memcpy(out, &packed, 4);
     }
 }
 
@@ -278,39 +188,6 @@ INLINE void bicubic_4(uint8_t *out, const struct source *s, __m256d x, __m256d y
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-INLINE void sample_of(uint8_t *out, const struct pstk__picture *in, const double *x,
-                      const double *y, uint32_t n, uint32_t filter, uint32_t channels)
-{
-    const struct source s = source_of(in, filter == PSTK__WARP_BILINEAR ? 2 : 4);
-    const __m256d half = _mm256_set1_pd(0.5);
-    uint32_t i = 0;
-    for (; i + 4 <= n; i += 4, out += 4 * channels) {
-        const __m256d px = _mm256_loadu_pd(x + i), py = _mm256_loadu_pd(y + i);
-        const __m256d left = _mm256_sub_pd(px, half), top = _mm256_sub_pd(py, half);
-        if (!all_within(&s, left, top)) {
-            if (!all_outside(&s, px, py))
-                pstk__warp_c.sample[filter](out, in, x + i, y + i, 4);
-        } else if (filter == PSTK__WARP_BILINEAR) {
-            bilinear_4(out, &s, left, top, channels);
-        } else {
-            bicubic_4(out, &s, left, top, channels);
-        }
-    }
-    pstk__warp_c.sample[filter](out, in, x + i, y + i, n - i);
-}
-
-/* With a constant filter and number of channels in each call. */
-INLINE void sample_by(uint8_t *out, const struct pstk__picture *in, const double *x,
-                      const double *y, uint32_t n, uint32_t filter)
-{
-    if (in->channels == 1)
-        sample_of(out, in, x, y, n, filter, 1);
-    else if (in->channels == 3)
-        sample_of(out, in, x, y, n, filter, 3);
-    else
-        sample_of(out, in, x, y, n, filter, 4);
-}
-
 /* Copy four pixels; of three bytes with a fourth, which the next pixel overwrites. */
 INLINE void nearest_4(uint8_t *out, const struct source *s, __m256d x, __m256d y, uint32_t size)
 {
@@ -338,8 +215,8 @@ INLINE void nearest_of(uint8_t *out, const struct pstk__picture *in, const doubl
     pstk__warp_c.sample[PSTK__WARP_NEAREST](out, in, x + i, y + i, n - i);
 }
 
-TARGET static void nearest_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
-                                const double *y, uint32_t n)
+TARGET void pstk__sample_nearest_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
+                                      const double *y, uint32_t n)
 {
     if (in->channels == 1)
         nearest_of(out, in, x, y, n, 1);
@@ -351,16 +228,26 @@ TARGET static void nearest_avx2(uint8_t *out, const struct pstk__picture *in, co
         nearest_of(out, in, x, y, n, 4);
 }
 
-TARGET static void bilinear_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
-                                 const double *y, uint32_t n)
+TARGET void pstk__sample_bilinear_avx2(uint8_t *out, const struct pstk__picture *in,
+                                       const double *x, const double *y, uint32_t n)
 {
-    sample_by(out, in, x, y, n, PSTK__WARP_BILINEAR);
+    if (in->channels == 1)
+        sample_of(out, in, x, y, n, PSTK__WARP_BILINEAR, 1, bilinear_4);
+    else if (in->channels == 3)
+        sample_of(out, in, x, y, n, PSTK__WARP_BILINEAR, 3, bilinear_4);
+    else
+        sample_of(out, in, x, y, n, PSTK__WARP_BILINEAR, 4, bilinear_4);
 }
 
-TARGET static void bicubic_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
-                                const double *y, uint32_t n)
+TARGET void pstk__sample_bicubic_avx2(uint8_t *out, const struct pstk__picture *in, const double *x,
+                                      const double *y, uint32_t n)
 {
-    sample_by(out, in, x, y, n, PSTK__WARP_BICUBIC);
+    if (in->channels == 1)
+        sample_of(out, in, x, y, n, PSTK__WARP_BICUBIC, 1, bicubic_4);
+    else if (in->channels == 3)
+        sample_of(out, in, x, y, n, PSTK__WARP_BICUBIC, 3, bicubic_4);
+    else
+        sample_of(out, in, x, y, n, PSTK__WARP_BICUBIC, 4, bicubic_4);
 }
 
 /* ---- walks and mirrors --------------------------------------------------------------------- */
@@ -402,8 +289,8 @@ INLINE uint32_t walk_of(uint8_t *out, const struct pstk__picture *in,
     return i;
 }
 
-TARGET static void walk_avx2(uint8_t *out, const struct pstk__picture *in,
-                             const struct pstk__warp_walk *walk, uint32_t n)
+TARGET void pstk__walk_avx2(uint8_t *out, const struct pstk__picture *in,
+                            const struct pstk__warp_walk *walk, uint32_t n)
 {
     const uint32_t size = in->channels;
     uint32_t done = 0;
@@ -465,13 +352,21 @@ TARGET static void reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uin
         reverse_of(out, in, n, 4, by_4);
 }
 
+/* ---- transposition ------------------------------------------------------------------------- */
+
+TARGET static void transpose_avx2(const struct pstk__warp_transpose *t)
+{
+    pstk__warp_c.transpose(t);
+}
+
 const struct pstk__warp_kernels pstk__warp_avx2 = {
     .variant = PSTK_KERNELS_AVX2,
     .affine = affine_avx2,
     .perspective = perspective_avx2,
-    .sample = {nearest_avx2, bilinear_avx2, bicubic_avx2},
-    .walk = walk_avx2,
+    .sample = {pstk__sample_nearest_avx2, pstk__sample_bilinear_avx2, pstk__sample_bicubic_avx2},
+    .walk = pstk__walk_avx2,
     .reverse = reverse_avx2,
+    .transpose = transpose_avx2,
 };
 
 #endif

@@ -225,6 +225,48 @@ static void reverse_c(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size
         reverse_of(out, in, n, 4);
 }
 
+#define SIDE 32u /* of a block of pixels: input and output fit the L1 cache */
+
+static uint32_t min_u32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Copy n pixels that lie `step` bytes apart: `copied` bytes of each but the last, whose bytes past
+ * the pixel the next one overwrites. */
+INLINE void gather(uint8_t *out, const uint8_t *in, ptrdiff_t step, uint32_t n, uint32_t size,
+                   uint32_t copied)
+{
+    for (uint32_t i = 1; i < n; i++, out += size, in += step)
+        memcpy(out, in, copied);
+    memcpy(out, in, size);
+}
+
+static void gather_pixels(uint8_t *out, const uint8_t *in, ptrdiff_t step, uint32_t n,
+                          uint32_t size)
+{
+    if (size == 1)
+        gather(out, in, step, n, 1, 1);
+    else if (size == 2)
+        gather(out, in, step, n, 2, 2);
+    else if (size == 3)
+        gather(out, in, step, n, 3, 4);
+    else
+        gather(out, in, step, n, 4, 4);
+}
+
+static void transpose_c(const struct pstk__warp_transpose *t)
+{
+    for (uint32_t top = 0; top < t->height; top += SIDE) {
+        const uint32_t end = min_u32(top + SIDE, t->height);
+        for (uint32_t left = 0; left < t->width; left += SIDE)
+            for (uint32_t row = top; row < end; row++)
+                gather_pixels(t->out + row * t->out_step + (size_t)left * t->size,
+                              t->in + left * t->in_step + (size_t)row * t->size, t->in_step,
+                              min_u32(SIDE, t->width - left), t->size);
+    }
+}
+
 const struct pstk__warp_kernels pstk__warp_c = {
     .variant = PSTK_KERNELS_C,
     .affine = affine_c,
@@ -232,4 +274,5 @@ const struct pstk__warp_kernels pstk__warp_c = {
     .sample = {nearest_c, bilinear_c, bicubic_c},
     .walk = walk_c,
     .reverse = reverse_c,
+    .transpose = transpose_c,
 };

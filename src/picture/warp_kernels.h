@@ -8,6 +8,8 @@
 
 #include <penstock/penstock.h>
 
+#include <stddef.h>
+
 enum pstk__warp_filter {
     PSTK__WARP_NEAREST = 0,
     PSTK__WARP_BILINEAR = 1,
@@ -21,6 +23,16 @@ enum pstk__warp_filter {
 struct pstk__warp_walk {
     uint32_t x, y;           /* of the first place */
     uint32_t x_step, y_step; /* modulo 2^32 */
+};
+
+/* A picture that is mirrored at its diagonal: pixel x of row y of the output is pixel y of row x of
+ * the input. The rows of both may also lie bottom up. */
+struct pstk__warp_transpose {
+    uint8_t *out;
+    const uint8_t *in;
+    ptrdiff_t out_step, in_step; /* bytes from one row to the next */
+    uint32_t width, height;      /* of the output */
+    uint32_t size;               /* bytes of a pixel, 1 to 4 */
 };
 
 /* The kernels of one variant. */
@@ -38,11 +50,14 @@ struct pstk__warp_kernels {
                  uint32_t n);
     /* Copy n pixels of `size` bytes, 1 to 4, in reverse order. */
     void (*reverse)(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size);
+    /* May read PSTK__PICTURE_PAD bytes after the last pixel of a row of the input. */
+    void (*transpose)(const struct pstk__warp_transpose *t);
 };
 
 extern const struct pstk__warp_kernels pstk__warp_c; /* warp_c.c */
 #if defined(__x86_64__)
-extern const struct pstk__warp_kernels pstk__warp_avx2; /* warp_avx2.c */
+extern const struct pstk__warp_kernels pstk__warp_avx2;   /* warp_avx2.c */
+extern const struct pstk__warp_kernels pstk__warp_avx512; /* warp_avx512.c */
 #endif
 
 #endif

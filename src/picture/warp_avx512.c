@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warp_avx512: the kernels with 512-bit registers. */
+#if defined(__x86_64__)
+
+#include "picture/avx512.h"
+#include "picture/warp_avx2.h"
+
+/* ---- places -------------------------------------------------------------------------------- */
+
+/* Half a pixel and `column` are exact, as is every sum of them. */
+INLINE __m512d across_of(uint32_t column)
+{
+    return _mm512_add_pd(_mm512_set1_pd(column + 0.5), _mm512_setr_pd(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+/* a across + down + rest */
+INLINE __m512d line(double a, __m512d across, double down, double rest)
+{
+    const __m512d product = _mm512_mul_pd(_mm512_set1_pd(a), across);
+    return _mm512_add_pd(_mm512_add_pd(product, _mm512_set1_pd(down)), _mm512_set1_pd(rest));
+}
+
+TARGET static void affine_avx512(double *x, double *y, const double m[6], uint32_t column,
+                                 uint32_t row)
+{
+    const double down = row + 0.5, x_down = m[1] * down, y_down = m[4] * down;
+    __m512d across = across_of(column);
+    for (uint32_t i = 0; i < PSTK__WARP_LANES; i += 8) {
+        _mm512_storeu_pd(x + i, line(m[0], across, x_down, m[2]));
+        _mm512_storeu_pd(y + i, line(m[3], across, y_down, m[5]));
+        across = _mm512_add_pd(across, _mm512_set1_pd(8));
+    }
+}
+
+TARGET static void perspective_avx512(double *x, double *y, const double m[8], uint32_t column,
+                                      uint32_t row)
+{
+    const double down = row + 0.5;
+    const double x_down = m[1] * down, y_down = m[4] * down, depth_down = m[7] * down;
+    __m512d across = across_of(column);
+    for (uint32_t i = 0; i < PSTK__WARP_LANES; i += 8) {
+        const __m512d depth = line(m[6], across, depth_down, 1);
+        _mm512_storeu_pd(x + i, _mm512_div_pd(line(m[0], across, x_down, m[2]), depth));
+        _mm512_storeu_pd(y + i, _mm512_div_pd(line(m[3], across, y_down, m[5]), depth));
+        across = _mm512_add_pd(across, _mm512_set1_pd(8));
+    }
+}
+
+/* ---- bicubic --------------------------------------------------------------------------------- */
+
+/*
+ * Four places are the quarters of a register, whose dwords are channels, 3 or 4. A dword has the
+ * bytes of the taps of its channel, so that one instruction multiplies them by weights and adds the
+ * products.
+ */
+struct taps {
+    __m512i of;
+};
+
+/* In doubles: the first two places, and the others. */
+struct wide {
+    __m512d low, high;
+};
+
+INLINE struct wide wide_of(__m512i v)
+{
+    return (struct wide){_mm512_cvtepi32_pd(_mm512_castsi512_si256(v)),
+                         _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(v, 1))};
+}
+
+/* A number of each place, for all its channels. */
+INLINE struct wide spread(__m256d v)
+{
+    const __m512d of = _mm512_castpd256_pd512(v);
+    return (struct wide){_mm512_permutexvar_pd(_mm512_setr_epi64(0, 0, 0, 0, 1, 1, 1, 1), of),
+                         _mm512_permutexvar_pd(_mm512_setr_epi64(2, 2, 2, 2, 3, 3, 3, 3), of)};
+}
+
+/* The sums of taps by weights: bytes of a dword, with a sign. */
+INLINE struct wide weighed(struct taps taps, uint32_t weights)
+{
+    return wide_of(
+        _mm512_dpbusd_epi32(_mm512_setzero_si512(), taps.of, _mm512_set1_epi32((int)weights)));
+}
+
+/* The tap of a byte. */
+INLINE struct wide tap_of(struct taps taps, uint32_t byte)
+{
+    return wide_of(_mm512_and_si512(_mm512_srli_epi32(taps.of, 8 * byte), _mm512_set1_epi32(255)));
+}
+
+INLINE __m512i quarters_of(__m128i a, __m128i b, __m128i c, __m128i d)
+{
+    const __m256i ab = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+    const __m256i cd = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(ab), cd, 1);
+}
+
+/* Write numbers of 0 to 255, truncated. */
+INLINE void store_wide(uint8_t *out, struct wide v, uint32_t channels)
+{
+    const __m512i dwords = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvttpd_epi32(v.low)),
+                                              _mm512_cvttpd_epi32(v.high), 1);
+    store_pixels(out, _mm512_cvtepi32_epi8(dwords), channels);
+}
+
+/* Four taps of a row. Reads 16 bytes at each place. */
+INLINE struct taps taps_at(const uint8_t *row, const int64_t offsets[4], uint32_t channels)
+{
+    const __m128i of_3 = _mm_setr_epi8(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11, -1, -1, -1, -1);
+    const __m128i of_4 = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m128i v[4];
+    for (uint32_t i = 0; i < 4; i++)
+        v[i] = _mm_loadu_si128((const __m128i *)(const void *)(row + offsets[i]));
+    return (struct taps){_mm512_shuffle_epi8(quarters_of(v[0], v[1], v[2], v[3]),
+                                             _mm512_broadcast_i32x4(channels == 3 ? of_3 : of_4))};
+}
+
+/* p1 + d (p2 + d (p3 + d p4)) */
+INLINE __m512d polynomial(__m512d p1, __m512d p2, __m512d p3, __m512d p4, __m512d d)
+{
+    const __m512d quadratic = _mm512_add_pd(p3, _mm512_mul_pd(d, p4));
+    const __m512d linear = _mm512_add_pd(p2, _mm512_mul_pd(d, quadratic));
+    return _mm512_add_pd(p1, _mm512_mul_pd(d, linear));
+}
+
+/* The coefficients of whole numbers are whole: exact. */
+INLINE struct wide cubic_row(struct taps taps, struct wide d)
+{
+    const struct wide p1 = tap_of(taps, 1), p2 = weighed(taps, 0x000100ff);
+    const struct wide p3 = weighed(taps, 0xff01fe02), p4 = weighed(taps, 0x01ff01ff);
+    return (struct wide){polynomial(p1.low, p2.low, p3.low, p4.low, d.low),
+                         polynomial(p1.high, p2.high, p3.high, p4.high, d.high)};
+}
+
+INLINE __m512d cubic_column(__m512d a, __m512d b, __m512d c, __m512d e, __m512d d)
+{
+    const __m512d left = _mm512_sub_pd(a, b), p2 = _mm512_sub_pd(c, a);
+    const __m512d p3 = _mm512_sub_pd(_mm512_add_pd(_mm512_add_pd(left, left), c), e);
+    const __m512d p4 = _mm512_add_pd(_mm512_sub_pd(_mm512_sub_pd(b, a), c), e);
+    const __m512d v = _mm512_max_pd(polynomial(b, p2, p3, p4, d), _mm512_setzero_pd());
+    return _mm512_min_pd(v, _mm512_set1_pd(255));
+}
+
+INLINE void bicubic_of(uint8_t *out, const struct source *s, __m256d x, __m256d y,
+                       uint32_t channels)
+{
+    int64_t offsets[4];
+    const __m128i left = _mm256_cvttpd_epi32(x), top = _mm256_cvttpd_epi32(y);
+    const __m128i one = _mm_set1_epi32(1);
+    const struct wide dx = spread(_mm256_sub_pd(x, _mm256_cvtepi32_pd(left)));
+    const struct wide dy = spread(_mm256_sub_pd(y, _mm256_cvtepi32_pd(top)));
+    const size_t stride = (size_t)s->in->width * channels;
+    struct wide v[4];
+    _mm256_storeu_si256((__m256i *)(void *)offsets,
+                        offsets_of(s, _mm_sub_epi32(left, one), _mm_sub_epi32(top, one)));
+    for (uint32_t k = 0; k < 4; k++)
+        v[k] = cubic_row(taps_at(s->in->pixels + k * stride, offsets, channels), dx);
+    store_wide(out,
+               (struct wide){cubic_column(v[0].low, v[1].low, v[2].low, v[3].low, dy.low),
+                             cubic_column(v[0].high, v[1].high, v[2].high, v[3].high, dy.high)},
+               channels);
+}
+
+TARGET static void bicubic_avx512(uint8_t *out, const struct pstk__picture *in, const double *x,
+                                  const double *y, uint32_t n)
+{
+    if (in->channels == 1)
+        pstk__sample_bicubic_avx2(out, in, x, y, n);
+    else if (in->channels == 3)
+        sample_of(out, in, x, y, n, PSTK__WARP_BICUBIC, 3, bicubic_of);
+    else
+        sample_of(out, in, x, y, n, PSTK__WARP_BICUBIC, 4, bicubic_of);
+}
+
+/* ---- bytes of pixels ----------------------------------------------------------------------- */
+
+/* Which pixel each of 64 bytes belongs to. */
+INLINE __m512i pixels_of(uint32_t size)
+{
+    const __m512i iota = iota_times(1);
+    if (size == 1)
+        return iota;
+    if (size == 3)
+        return _mm512_and_si512(interleaved(0), _mm512_set1_epi8(63));
+    const __m512i pixels = _mm512_srli_epi16(iota, size == 2 ? 1 : 2);
+    return _mm512_and_si512(pixels, _mm512_set1_epi8(size == 2 ? 31 : 15));
+}
+
+/* The first bytes of these pixels. */
+INLINE __m512i firsts_of(__m512i pixels, uint32_t size)
+{
+    __m512i firsts = pixels;
+    for (uint32_t i = 1; i < size; i++)
+        firsts = _mm512_add_epi8(firsts, pixels);
+    return firsts;
+}
+
+/* ---- mirrors ------------------------------------------------------------------------------- */
+
+/* As many whole pixels as 64 bytes hold at a time; what a store writes past them the next one
+ * overwrites. */
+INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
+{
+    const uint32_t step = 64 / size;
+    const __m512i firsts = firsts_of(pixels_of(size), size);
+    const __m512i back = _mm512_sub_epi8(iota_times(1), _mm512_add_epi8(firsts, firsts));
+    const __m512i places = _mm512_add_epi8(back, _mm512_set1_epi8((char)((step - 1) * size)));
+    uint32_t left = n;
+    for (; left > step; left -= step, out += (size_t)step * size) {
+        const __m512i v = _mm512_loadu_si512(in + (size_t)(left - step) * size);
+        _mm512_storeu_si512(out, _mm512_permutexvar_epi8(places, v));
+    }
+    const __mmask64 mask = mask64((uint64_t)left * size);
+    const __m512i last = _mm512_add_epi8(back, _mm512_set1_epi8((char)((left - 1) * size)));
+    const __m512i v = _mm512_maskz_loadu_epi8(mask, in);
+    _mm512_mask_storeu_epi8(out, mask, _mm512_permutexvar_epi8(last, v));
+}
+
+TARGET static void reverse_avx512(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
+{
+    if (n == 0)
+        return;
+    if (size == 1)
+        reverse_of(out, in, n, 1);
+    else if (size == 2)
+        reverse_of(out, in, n, 2);
+    else if (size == 3)
+        reverse_of(out, in, n, 3);
+    else
+        reverse_of(out, in, n, 4);
+}
+
+/* ---- transposition ------------------------------------------------------------------------- */
+
+#define SIDE 16u /* pixels of a block, a row in a register */
+#define N_STAGES 4u
+
+/* Of two rows, the bytes of the upper and of the lower one after a stage. */
+struct stage {
+    __m512i upper, lower;
+};
+
+/*
+ * Stage k exchanges, in rows whose distance is d = 2^k, the pixels of the upper one that have bit k
+ * of their column set with those of the lower one that do not. After all, bits of the column and of
+ * the row are exchanged.
+ */
+INLINE void stages_of(struct stage stages[N_STAGES], uint32_t size)
+{
+    const __m512i iota = iota_times(1), columns = pixels_of(size);
+    for (uint32_t k = 0; k < N_STAGES; k++) {
+        const uint32_t d = 1u << k;
+        const __mmask64 is_set = _mm512_test_epi8_mask(columns, _mm512_set1_epi8((char)d));
+        const __m512i other = _mm512_add_epi8(iota, _mm512_set1_epi8(64));
+        stages[k].upper =
+            _mm512_mask_sub_epi8(iota, is_set, other, _mm512_set1_epi8((char)(d * size)));
+        stages[k].lower =
+            _mm512_mask_add_epi8(other, ~is_set, iota, _mm512_set1_epi8((char)(d * size)));
+    }
+}
+
+/* Change rows by a stage; `distance` is a constant for the compiler. */
+INLINE void exchange(__m512i rows[SIDE], const struct stage *stage, uint32_t distance)
+{
+    for (uint32_t i = 0; i < SIDE; i++)
+        if ((i & distance) == 0) {
+            const __m512i a = rows[i], b = rows[i + distance];
+            rows[i] = _mm512_permutex2var_epi8(a, stage->upper, b);
+            rows[i + distance] = _mm512_permutex2var_epi8(a, stage->lower, b);
+        }
+}
+
+/* Transpose a block. Reads 64 bytes of each row. */
+INLINE void transpose_block(uint8_t *out, const uint8_t *in, const struct pstk__warp_transpose *t,
+                            const struct stage stages[N_STAGES], uint32_t size)
+{
+    const __mmask64 mask = mask64((uint64_t)SIDE * size);
+    __m512i rows[SIDE];
+    for (uint32_t i = 0; i < SIDE; i++)
+        rows[i] = _mm512_loadu_si512(in + i * t->in_step);
+    exchange(rows, &stages[0], 1);
+    exchange(rows, &stages[1], 2);
+    exchange(rows, &stages[2], 4);
+    exchange(rows, &stages[3], 8);
+    for (uint32_t i = 0; i < SIDE; i++)
+        _mm512_mask_storeu_epi8(out + i * t->out_step, mask, rows[i]);
+}
+
+/* The part of the output from (left, top) on. */
+INLINE struct pstk__warp_transpose part_of(const struct pstk__warp_transpose *t, uint32_t left,
+                                           uint32_t top)
+{
+    struct pstk__warp_transpose part = *t;
+    part.out += top * t->out_step + (size_t)left * t->size;
+    part.in += left * t->in_step + (size_t)top * t->size;
+    part.width -= left;
+    part.height -= top;
+    return part;
+}
+
+/* Whole blocks by strips of the output; what is left at the right and below is for warp_c.c. */
+INLINE void transpose_of(const struct pstk__warp_transpose *t, uint32_t size)
+{
+    const uint32_t width = t->width / SIDE * SIDE, height = t->height / SIDE * SIDE;
+    struct stage stages[N_STAGES];
+    stages_of(stages, size);
+    for (uint32_t top = 0; top < height; top += SIDE)
+        for (uint32_t left = 0; left < width; left += SIDE) {
+            const struct pstk__warp_transpose block = part_of(t, left, top);
+            transpose_block(block.out, block.in, t, stages, size);
+        }
+    struct pstk__warp_transpose right = part_of(t, width, 0);
+    right.height = height;
+    pstk__warp_c.transpose(&right);
+    const struct pstk__warp_transpose below = part_of(t, 0, height);
+    pstk__warp_c.transpose(&below);
+}
+
+TARGET static void transpose_avx512(const struct pstk__warp_transpose *t)
+{
+    if (t->size == 1)
+        transpose_of(t, 1);
+    else if (t->size == 2)
+        transpose_of(t, 2);
+    else if (t->size == 3)
+        transpose_of(t, 3);
+    else
+        transpose_of(t, 4);
+}
+
+const struct pstk__warp_kernels pstk__warp_avx512 = {
+    .variant = PSTK_KERNELS_AVX512,
+    .affine = affine_avx512,
+    .perspective = perspective_avx512,
+    .sample = {pstk__sample_nearest_avx2, pstk__sample_bilinear_avx2, bicubic_avx512},
+    .walk = pstk__walk_avx2,
+    .reverse = reverse_avx512,
+    .transpose = transpose_avx512,
+};
+
+#endif
