@@ -4,6 +4,7 @@
 #include "base/kernels.h"
 #include "base/random.h"
 #include "picture/copy.h"
+#include "picture/warp.h"
 
 #include <string.h>
 
@@ -113,13 +114,14 @@ static void turn_round(struct pstk__picture *picture)
 static void boxes_across(const struct pstk__blur_kernels *kernels, const struct pstk__picture *out,
                          const struct pstk__picture *in, float radius, struct rooms rooms)
 {
+    const struct pstk__warp_kernels *turns = pstk__warp_kernels(kernels->variant);
     turn_round(&rooms.a);
     turn_round(&rooms.b);
-    pstk__copy_turn(&pstk__warp_c, &rooms.a, in, PSTK__TURN_90);
+    pstk__copy_turn(turns, &rooms.a, in, PSTK__TURN_90);
     box_pass(kernels, &rooms.b, &rooms.a, radius, &rooms);
     box_pass(kernels, &rooms.a, &rooms.b, radius, &rooms);
     box_pass(kernels, &rooms.b, &rooms.a, radius, &rooms);
-    pstk__copy_turn(&pstk__warp_c, out, &rooms.b, PSTK__TURN_270);
+    pstk__copy_turn(turns, out, &rooms.b, PSTK__TURN_270);
 }
 
 /* `in` may be `out`. */
@@ -215,6 +217,7 @@ const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t variant)
         &pstk__blur_c,
 #if defined(__x86_64__)
         &pstk__blur_avx2,
+        &pstk__blur_avx512,
 #endif
     };
     return pstk__kernels_choose(entries, sizeof entries / sizeof entries[0], variant);

@@ -8,8 +8,8 @@
 
 #include "picture/blur_kernels.h"
 
-/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this CPU does not
- * have it. A variant without kernels of its own, AVX-512, has those of the next lower one. */
+/* Return the kernels of a variant (AUTO: the best that this CPU runs), NULL when this build or CPU
+ * does not have them. */
 const struct pstk__blur_kernels *pstk__blur_kernels(uint32_t variant);
 
 /* Bytes of scratch, 64-byte aligned, that a blur of a picture of this shape takes. Never falls with

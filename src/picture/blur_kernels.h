@@ -49,7 +49,8 @@ struct pstk__blur_kernels {
 
 extern const struct pstk__blur_kernels pstk__blur_c; /* blur_c.c */
 #if defined(__x86_64__)
-extern const struct pstk__blur_kernels pstk__blur_avx2; /* blur_avx2.c */
+extern const struct pstk__blur_kernels pstk__blur_avx2;   /* blur_avx2.c */
+extern const struct pstk__blur_kernels pstk__blur_avx512; /* blur_avx512.c */
 #endif
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * blur_loops: the loops of the blurs. Compilers make vectors of them, as wide as the file allows
- * that includes them: blur_c.c, blur_avx2.c. No sum depends on the width: each output has its own,
- * in the same order, and products and sums of floats are rounded one by one.
+ * that includes them: blur_c.c, blur_avx2.c, blur_avx512.c. No sum depends on the width: each
+ * output has its own, in the same order, and products and sums of floats are rounded one by one.
  */
 #ifndef PSTK_BLUR_LOOPS_H
 #define PSTK_BLUR_LOOPS_H

@@ -8,6 +8,9 @@
 #include "image/jpeg/kernels.h"
 #include "augment/resize.h"
 #include "image/planes/kernels.h"
+#include "picture/blur.h"
+#include "picture/colour.h"
+#include "picture/warp.h"
 #include "support/sample_fixture.h"
 #include "support/test.h"
 
@@ -144,15 +147,23 @@ TEST(no_room_for_a_name_is_not_touched)
 
 /* ---- variants that do not run ---------------------------------------------------------------- */
 
+#define N_FAMILIES 6
+
 /* The variant of the table that each family of kernels gives for `wanted`; 0: it gives none. */
-static void variants_given(uint32_t wanted, uint32_t given[3])
+static void variants_given(uint32_t wanted, uint32_t given[N_FAMILIES])
 {
     const struct pstk__pixel_kernels *pixel = pstk__pixel_kernels(wanted);
     const struct pstk__jpeg_kernels *jpeg = pstk__jpeg_kernels(wanted);
     const struct pstk__planes_kernels *planes = pstk__planes_kernels(wanted);
+    const struct pstk__colour_kernels *colour = pstk__colour_kernels(wanted);
+    const struct pstk__warp_kernels *warp = pstk__warp_kernels(wanted);
+    const struct pstk__blur_kernels *blur = pstk__blur_kernels(wanted);
     given[0] = pixel ? pixel->variant : 0;
     given[1] = jpeg ? jpeg->variant : 0;
     given[2] = planes ? planes->variant : 0;
+    given[3] = colour ? colour->variant : 0;
+    given[4] = warp ? warp->variant : 0;
+    given[5] = blur ? blur->variant : 0;
 }
 
 TEST(every_family_of_kernels_gives_what_the_cpu_runs_and_refuses_the_rest)
@@ -160,11 +171,11 @@ TEST(every_family_of_kernels_gives_what_the_cpu_runs_and_refuses_the_rest)
     const uint32_t built = IS_X86 ? PSTK_KERNELS_AVX512 : PSTK_KERNELS_C;
     for (uint32_t best = PSTK_KERNELS_C; best <= built; best++)
         for (uint32_t wanted = PSTK_KERNELS_AUTO; wanted <= PSTK_KERNELS_AVX512 + 1; wanted++) {
-            uint32_t given[3];
+            uint32_t given[N_FAMILIES];
             pretended = best;
             variants_given(wanted, given);
             pretended = 0;
-            for (int i = 0; i < 3; i++)
+            for (int i = 0; i < N_FAMILIES; i++)
                 CHECK_EQ(given[i], wanted == PSTK_KERNELS_AUTO ? best
                                    : wanted <= best            ? wanted
                                                                : 0);
