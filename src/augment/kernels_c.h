@@ -10,8 +10,6 @@ extern const struct pstk__pixel_kernels pstk__pixel_c; /* resize_c.c */
 
 void pstk__axis_weights_c(struct pstk__axis *axis, const struct pstk__filter *filter,
                           uint32_t window);
-void pstk__premultiply_c(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels);
-void pstk__unpremultiply_c(uint8_t *rgba, uint32_t n_pixels);
 void pstk__lookup_init_c(void *lookup, const struct pstk__finish *finish);
 void pstk__finish_row_c(void *out, const uint8_t *pixels, const struct pstk__finish *finish);
 

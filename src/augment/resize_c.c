@@ -5,6 +5,7 @@
  * compiler vectorises.
  */
 #include "augment/kernels_c.h"
+#include "picture/alpha.h"
 
 #include <string.h>
 
@@ -342,8 +343,8 @@ const struct pstk__pixel_kernels pstk__pixel_c = {
     .across_init = across_init,
     .resize_rows = row_c,
     .resize_column = column_c,
-    .premultiply = pstk__premultiply_c,
-    .unpremultiply = pstk__unpremultiply_c,
+    .premultiply = pstk__alpha_multiply,
+    .unpremultiply = pstk__alpha_divide,
     .lookup_init = pstk__lookup_init_c,
     .finish_row = pstk__finish_row_c,
 };

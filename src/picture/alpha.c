@@ -10,16 +10,19 @@ static inline uint8_t product(uint32_t a, uint32_t b)
     return (uint8_t)((v + (v >> 8)) >> 8);
 }
 
-void pstk__alpha_multiply(uint8_t *rgba, uint64_t n_pixels)
+void pstk__alpha_multiply(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels)
 {
-    for (uint64_t i = 0; i < n_pixels; i++, rgba += 4)
+    for (uint32_t i = 0; i < n_pixels; i++, out += 4, rgba += 4) {
         for (uint32_t c = 0; c < ALPHA; c++)
-            rgba[c] = product(rgba[c], rgba[ALPHA]);
+            out[c] = product(rgba[c], rgba[ALPHA]);
+        out[ALPHA] = rgba[ALPHA];
+    }
 }
 
-void pstk__alpha_divide(uint8_t *rgba, uint64_t n_pixels)
+/* Rounding lets a colour exceed alpha only slightly, but Pillow clamps the quotient, too. */
+void pstk__alpha_divide(uint8_t *rgba, uint32_t n_pixels)
 {
-    for (uint64_t i = 0; i < n_pixels; i++, rgba += 4) {
+    for (uint32_t i = 0; i < n_pixels; i++, rgba += 4) {
         const uint32_t alpha = rgba[ALPHA];
         if (alpha == 0 || alpha == 255)
             continue;

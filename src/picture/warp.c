@@ -248,8 +248,8 @@ static void generic(const struct job *job, places_function *places, uint32_t fil
 {
     const struct pstk__picture *in = job->in, *out = job->out;
     const int has_alpha = in->channels == 4 && filter != PSTK__WARP_NEAREST;
-    if (has_alpha)
-        pstk__alpha_multiply(in->pixels, (uint64_t)in->width * in->height);
+    for (uint32_t row = 0; row < in->height && has_alpha; row++)
+        pstk__alpha_multiply(row_of(in, row), row_of(in, row), in->width);
     for (uint32_t row = 0; row < out->height; row++) {
         fill_pixels(job, row_of(out, row), out->width);
         filter_row(job, row, places, filter);
