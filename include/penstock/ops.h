@@ -71,6 +71,14 @@ enum pstk_op_kind {
      * instead. On a device, workers finish the rows of such a list, and their elements are copied
      * there, not bytes. */
     PSTK_OP_RANDOM_ERASING = 22,
+    /* three equal channels, of images of three; images of one stay. Probability, 0 to 1 */
+    PSTK_OP_RANDOM_GRAYSCALE = 120,
+    /* the three channels in a random order; images of one stay */
+    PSTK_OP_RANDOM_CHANNEL_PERMUTATION = 121,
+    /* brightness, contrast, saturation, hue and a permutation of the channels, each with a
+     * probability; contrast comes second or fifth. Ranges as of COLOR_JITTER; probability, 0 to 1
+     */
+    PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT = 122,
 
     /* Fixed geometry, which random operations draw. */
 
@@ -256,6 +264,13 @@ PSTK_API struct pstk_op pstk_adjust(uint32_t kind, double value);
  * hue from -hue to hue; 0 leaves an adjustment out. For other ranges set params. */
 PSTK_API struct pstk_op pstk_color_jitter(double brightness, double contrast, double saturation,
                                           double hue);
+/* Make gray with this probability: torchvision.transforms.RandomGrayscale. */
+PSTK_API struct pstk_op pstk_random_grayscale(double probability);
+/* Permute the channels: torchvision.transforms.v2.RandomChannelPermutation. */
+PSTK_API struct pstk_op pstk_random_channel_permutation(void);
+/* Distort colours: torchvision.transforms.v2.RandomPhotometricDistort(p=probability) with its
+ * defaults. For other ranges set params. */
+PSTK_API struct pstk_op pstk_random_photometric_distort(double probability);
 /* Apply all children with this probability, else none: torchvision.transforms.RandomApply. */
 PSTK_API struct pstk_op pstk_random_apply(const struct pstk_op *children, uint32_t n_children,
                                           double probability);

@@ -50,6 +50,9 @@
     X(perspective)                                                                                 \
     X(gaussian_blur)                                                                               \
     X(box_blur)                                                                                    \
+    X(random_grayscale)                                                                            \
+    X(random_channel_permutation)                                                                  \
+    X(random_photometric_distort)                                                                  \
     X(random_erasing)                                                                              \
     X(erase)                                                                                       \
     X(normalize)

@@ -49,6 +49,9 @@ TEST(operations_are_plain_data)
     CHECK(pstk_random_apply(&gray, 1, 0.2).params[0] == 0.2);
     CHECK(pstk_random_choice(&gray, 1).children == &gray);
     CHECK_EQ(pstk_random_order(&gray, 1).n_children, 1);
+    CHECK(pstk_random_grayscale(0.2).params[0] == 0.2);
+    CHECK_EQ(pstk_random_channel_permutation().kind, PSTK_OP_RANDOM_CHANNEL_PERMUTATION);
+    CHECK(pstk_random_photometric_distort(0.4).params[8] == 0.4);
     CHECK_EQ(pstk_random_rotation(-3, 4, PSTK_FILTER_BILINEAR).filter, PSTK_FILTER_BILINEAR);
     CHECK(pstk_random_perspective(0.5, 0.4, 0).params[1] == 0.4);
     CHECK(pstk_random_gaussian_blur(5, 0.1, 2).params[3] == 2);

@@ -171,6 +171,9 @@ OP_TRIVIAL_AUGMENT_WIDE = 19
 OP_RAND_AUGMENT = 20
 OP_AUTO_AUGMENT = 21
 OP_RANDOM_ERASING = 22
+OP_RANDOM_GRAYSCALE = 120
+OP_RANDOM_CHANNEL_PERMUTATION = 121
+OP_RANDOM_PHOTOMETRIC_DISTORT = 122
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
 OP_FLIP_VERTICAL = 34
@@ -306,7 +309,9 @@ NAMES: dict[str, dict[str, int]] = {
                 "random_perspective": OP_RANDOM_PERSPECTIVE, "random_gaussian_blur": OP_RANDOM_GAUSSIAN_BLUR,
                 "random_box_blur": OP_RANDOM_BOX_BLUR, "trivial_augment_wide": OP_TRIVIAL_AUGMENT_WIDE,
                 "rand_augment": OP_RAND_AUGMENT, "auto_augment": OP_AUTO_AUGMENT,
-                "random_erasing": OP_RANDOM_ERASING, "resized_crop": OP_RESIZED_CROP,
+                "random_erasing": OP_RANDOM_ERASING, "random_grayscale": OP_RANDOM_GRAYSCALE,
+                "random_channel_permutation": OP_RANDOM_CHANNEL_PERMUTATION,
+                "random_photometric_distort": OP_RANDOM_PHOTOMETRIC_DISTORT, "resized_crop": OP_RESIZED_CROP,
                 "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
                 "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
                 "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST, "saturation": OP_SATURATION,
@@ -970,6 +975,9 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_grayscale": (Op, [c_uint32]),
     "pstk_adjust": (Op, [c_uint32, c_double]),
     "pstk_color_jitter": (Op, [c_double, c_double, c_double, c_double]),
+    "pstk_random_grayscale": (Op, [c_double]),
+    "pstk_random_channel_permutation": (Op, []),
+    "pstk_random_photometric_distort": (Op, [c_double]),
     "pstk_random_apply": (Op, [POINTER(Op), c_uint32, c_double]),
     "pstk_random_choice": (Op, [POINTER(Op), c_uint32]),
     "pstk_random_order": (Op, [POINTER(Op), c_uint32]),

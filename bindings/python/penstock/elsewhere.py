@@ -32,7 +32,7 @@ ADVICE = {
     **dict.fromkeys(("ToTensor", "PILToTensor", "ToImage", "ConvertImageDtype", "ToDtype", "ToTorchImage",
                      "ToPureTensor"), _TO_TENSOR),
     **dict.fromkeys(("Compose", "Sequential"), _LIST),
-    **dict.fromkeys(("ElasticTransform", "AugMix", "RandomPhotometricDistort", "RandomChannelPermutation", "JPEG"), _DRAWS),
+    **dict.fromkeys(("ElasticTransform", "AugMix", "JPEG"), _DRAWS),
     # These make no random choice; GaussianNoise makes one for every element.
     **dict.fromkeys(("Pad", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "

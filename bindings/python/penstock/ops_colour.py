@@ -11,10 +11,10 @@ from .arguments import MOST_FACTOR, number, pair, probability, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains
 from .ops import Op
-from .ops_random import apply_randomly, parent
+from .ops_random import apply_randomly
 
-__all__ = ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomEqualize", "RandomGrayscale",
-           "RandomInvert", "RandomPosterize", "RandomSolarize"]
+__all__ = ["ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation", "RandomEqualize",
+           "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize", "RandomSolarize"]
 
 Range = Union[float, Sequence[float]]
 ONE = (1.0, 1.0)
@@ -69,7 +69,7 @@ class ColorJitter(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomGrayscale(Op):
-    """Make all three channels the luma of the pixel, with probability p. Images have three channels."""
+    """Make all three channels the luma of the pixel, with probability p. Images of one channel stay as they are."""
 
     p: float = 0.1
 
@@ -77,7 +77,49 @@ class RandomGrayscale(Op):
         object.__setattr__(self, "p", probability("RandomGrayscale.p", self.p))
 
     def to_c(self) -> _c.Op:
-        return parent(_c.OP_RANDOM_APPLY, [_c.lib.pstk_grayscale(3)], [self.p])
+        op: _c.Op = _c.lib.pstk_random_grayscale(self.p)
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomChannelPermutation(Op):
+    """Put the three channels in a random order. Images of one channel stay as they are."""
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_channel_permutation()
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomPhotometricDistort(Op):
+    """Adjust brightness, contrast, saturation and hue, and permute the channels, each with probability p. Contrast
+    comes after brightness or after hue, with equal chance.
+
+    brightness, contrast, saturation: least and greatest factor. hue: least and greatest part of a turn of the colour
+    wheel, -0.5 to 0.5. Images of one channel keep it.
+    """
+
+    brightness: Sequence[float] = (0.875, 1.125)
+    contrast: Sequence[float] = (0.5, 1.5)
+    saturation: Sequence[float] = (0.5, 1.5)
+    hue: Sequence[float] = (-0.05, 0.05)
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("brightness", 0.0, MOST_FACTOR), ("contrast", 0.0, MOST_FACTOR),
+                                  ("saturation", 0.0, MOST_FACTOR), ("hue", -0.5, 0.5)):
+            what, given = f"RandomPhotometricDistort.{name}", getattr(self, name)
+            if not _is_pair(given):
+                raise TypeError(f"{what}: value is {given!r}; must be two numbers, the least and the greatest")
+            object.__setattr__(self, name, pair(what, given, least, most))
+        object.__setattr__(self, "p", probability("RandomPhotometricDistort.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_photometric_distort(self.p)
+        op.params[:8] = [*self.brightness, *self.contrast, *self.saturation, *self.hue]
+        return op
 
 
 @explains(OP_KEYWORDS)

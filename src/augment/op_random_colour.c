@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_random_colour: torchvision's RandomGrayscale, RandomChannelPermutation and
+ * RandomPhotometricDistort. Source: torchvision 0.29, transforms/v2/_color.py. */
+#include "augment/drawing.h"
+
+#include "base/error.h"
+
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+
+/* Of params of a photometric distortion: the least and greatest of each adjustment come first. */
+enum {
+    BRIGHTNESS,
+    CONTRAST,
+    SATURATION,
+    HUE,
+    N_ADJUSTMENTS,
+    PROBABILITY = 2 * N_ADJUSTMENTS,
+    N_PARAMS,
+};
+
+static const struct {
+    uint32_t kind;
+    const char *name;
+    double least, most;
+} adjustments[N_ADJUSTMENTS] = {
+    [BRIGHTNESS] = {PSTK_OP_BRIGHTNESS, "brightness", 0, 1e6},
+    [CONTRAST] = {PSTK_OP_CONTRAST, "contrast", 0, 1e6},
+    [SATURATION] = {PSTK_OP_SATURATION, "saturation", 0, 1e6},
+    [HUE] = {PSTK_OP_HUE, "hue", -0.5, 0.5},
+};
+
+struct pstk_op pstk_random_grayscale(double probability)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_GRAYSCALE, .params = {probability}};
+}
+
+struct pstk_op pstk_random_channel_permutation(void)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_CHANNEL_PERMUTATION};
+}
+
+struct pstk_op pstk_random_photometric_distort(double probability)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT,
+                            .params = {0.875, 1.125, 0.5, 1.5, 0.5, 1.5, -0.05, 0.05, probability}};
+}
+
+/* ---- checks ---------------------------------------------------------------------------------- */
+
+static int check_probability(const struct pstk_op *op, uint32_t i, struct pstk_error *err)
+{
+    if (!(op->params[i] >= 0 && op->params[i] <= 1))
+        return FAIL("probability: value is %g; must be from 0 to 1", op->params[i]);
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, i + 1, err);
+}
+
+static int check_grayscale(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_probability(op, 0, err);
+}
+
+static int check_distort(const struct pstk_op *op, struct pstk_error *err)
+{
+    for (int i = 0; i < N_ADJUSTMENTS; i++) {
+        const double lo = op->params[2 * i], hi = op->params[2 * i + 1];
+        if (!(lo >= adjustments[i].least && lo <= hi && hi <= adjustments[i].most))
+            return FAIL("%s: value is (%g, %g); must be two numbers in rising order, from %g to %g",
+                        adjustments[i].name, lo, hi, adjustments[i].least, adjustments[i].most);
+    }
+    return check_probability(op, PROBABILITY, err);
+}
+
+static int no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
+{
+    (void)op;
+    if (channels == 4)
+        return FAIL("it takes 1 or 3 channels, and the image has 4, whose alpha is no colour");
+    return (int)channels;
+}
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+/* An image of one channel is gray: nothing is drawn for it. */
+static void draw_grayscale(const struct pstk_op *op, struct pstk__random *r,
+                           struct pstk__drawing *to)
+{
+    const struct pstk_op drawn = pstk_grayscale(3);
+    if (pstk__random_unit(r) < op->params[0] && to->view.channels == 3)
+        pstk__drawing_add(to, &drawn);
+}
+
+/* One channel has one order. */
+static void draw_permutation(const struct pstk_op *op, struct pstk__random *r,
+                             struct pstk__drawing *to)
+{
+    uint32_t order[3];
+    struct pstk_op drawn = pstk_adjust(PSTK_OP_PERMUTE_CHANNELS, 0);
+    (void)op;
+    if (to->view.channels != 3)
+        return;
+    pstk__random_order(r, order, 3);
+    for (int c = 0; c < 3; c++)
+        drawn.params[c] = order[c];
+    pstk__drawing_add(to, &drawn);
+}
+
+static void adjust(struct pstk__drawing *to, int i, double factor, int is_on)
+{
+    const struct pstk_op drawn = pstk_adjust(adjustments[i].kind, factor);
+    if (is_on)
+        pstk__drawing_add(to, &drawn);
+}
+
+/* torchvision draws all before it applies any. */
+static void draw_distort(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const double *p = op->params;
+    double factors[N_ADJUSTMENTS] = {0};
+    int is_on[N_ADJUSTMENTS];
+    for (int i = 0; i < N_ADJUSTMENTS; i++) {
+        is_on[i] = pstk__random_unit(r) < p[PROBABILITY];
+        if (is_on[i])
+            factors[i] = pstk__random_uniform(r, p[2 * i], p[2 * i + 1]);
+    }
+    const int is_first = pstk__random_unit(r) < 0.5;
+    adjust(to, BRIGHTNESS, factors[BRIGHTNESS], is_on[BRIGHTNESS]);
+    adjust(to, CONTRAST, factors[CONTRAST], is_on[CONTRAST] && is_first);
+    adjust(to, SATURATION, factors[SATURATION], is_on[SATURATION]);
+    adjust(to, HUE, factors[HUE], is_on[HUE]);
+    adjust(to, CONTRAST, factors[CONTRAST], is_on[CONTRAST] && !is_first);
+    if (pstk__random_unit(r) < p[PROBABILITY])
+        draw_permutation(op, r, to);
+}
+
+static uint32_t most_distort(const struct pstk_op *op)
+{
+    (void)op;
+    return N_ADJUSTMENTS + 1;
+}
+
+#define ENTRY(member, number, words, ...)                                                          \
+    const struct pstk__op_entry pstk__op_random_##member = {.kind = number,                        \
+                                                            .effects = PSTK__PICTURES,             \
+                                                            .name = words,                         \
+                                                            .channels = no_alpha,                  \
+                                                            __VA_ARGS__}
+
+ENTRY(grayscale, PSTK_OP_RANDOM_GRAYSCALE, "random grayscale", .check = check_grayscale,
+      .draw = draw_grayscale);
+ENTRY(channel_permutation, PSTK_OP_RANDOM_CHANNEL_PERMUTATION, "random channel permutation",
+      .check = pstk__op_check_plain, .draw = draw_permutation);
+ENTRY(photometric_distort, PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT, "random photometric distort",
+      .check = check_distort, .draw = draw_distort, .most = most_distort);
