@@ -79,6 +79,13 @@ enum pstk_op_kind {
      * probability; contrast comes second or fifth. Ranges as of COLOR_JITTER; probability, 0 to 1
      */
     PSTK_OP_RANDOM_PHOTOMETRIC_DISTORT = 122,
+    /* timm's RandAugment. Number of operations, 1 to 32; magnitude, 0 to 1000, 10 is the greatest
+     * change of most; probability of each operation, 0 to 1; standard deviation of the magnitude, 0
+     * to 1000; 1: a uniform magnitude from 0 to the given one instead; greatest magnitude, 0 to
+     * 1000; enum pstk_timm_set */
+    PSTK_OP_TIMM_RAND_AUGMENT = 123,
+    /* timm's AutoAugment. enum pstk_timm_policy; standard deviation of magnitudes, 0 to 1000 */
+    PSTK_OP_TIMM_AUTO_AUGMENT = 124,
 
     /* Fixed geometry, which random operations draw. */
 
@@ -145,6 +152,28 @@ enum pstk_auto_augment_policy {
     PSTK_AUTO_AUGMENT_SVHN = 2,
 };
 
+/* The operations that TIMM_RAND_AUGMENT draws from. */
+enum pstk_timm_set {
+    PSTK_TIMM_SET_DEFAULT = 0,
+    /* those whose change grows with the magnitude: inc1 */
+    PSTK_TIMM_SET_INCREASING = 1,
+    /* the same with weights, none of them twice: tweights */
+    PSTK_TIMM_SET_WEIGHTS = 2,
+    /* solarize, desaturate and blur: t3a */
+    PSTK_TIMM_SET_3A = 3,
+    /* these three and others with weights, none of them twice: t3aw */
+    PSTK_TIMM_SET_3A_WEIGHTS = 4,
+};
+
+/* The policies of TIMM_AUTO_AUGMENT, by timm's names. */
+enum pstk_timm_policy {
+    PSTK_TIMM_POLICY_V0 = 0,
+    PSTK_TIMM_POLICY_V0R = 1,
+    PSTK_TIMM_POLICY_ORIGINAL = 2,
+    PSTK_TIMM_POLICY_ORIGINALR = 3,
+    PSTK_TIMM_POLICY_3A = 4,
+};
+
 /* What lies outside of an image that is padded: as torchvision's functional.pad of a PIL image. */
 enum pstk_pad_mode {
     /* the fill */
@@ -197,7 +226,7 @@ struct pstk_op {
     const struct pstk_op *children;
     uint32_t n_children;
     /* enum pstk_filter: of a resize, default: bilinear; of a warp: NEAREST, BILINEAR or BICUBIC,
-     * default: nearest */
+     * default: nearest; of timm's policies RANDOM, too */
     uint32_t filter;
     /* NORMALIZE: channels of the images, 1, 3 or 4; 0: 3. GRAYSCALE: channels of the result.
      * others: 0 */
@@ -312,6 +341,13 @@ PSTK_API struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, ui
                                           uint32_t filter);
 /* torchvision.transforms.AutoAugment. `policy`: enum pstk_auto_augment_policy. */
 PSTK_API struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter);
+/* timm's RandAugment, "rand-m#-n#-mstd#": each operation with probability 0.5, fill 128, BILINEAR
+ * or BICUBIC at random. `set`: enum pstk_timm_set. For other settings set params, filter and fill.
+ */
+PSTK_API struct pstk_op pstk_timm_rand_augment(uint32_t n_ops, double magnitude, double deviation,
+                                               uint32_t set);
+/* timm's AutoAugment, "v0-mstd#". `policy`: enum pstk_timm_policy. */
+PSTK_API struct pstk_op pstk_timm_auto_augment(uint32_t policy, double deviation);
 /* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
  * floats each, copies. */
 PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);

@@ -53,6 +53,8 @@
     X(random_grayscale)                                                                            \
     X(random_channel_permutation)                                                                  \
     X(random_photometric_distort)                                                                  \
+    X(timm_rand_augment)                                                                           \
+    X(timm_auto_augment)                                                                           \
     X(random_erasing)                                                                              \
     X(erase)                                                                                       \
     X(normalize)

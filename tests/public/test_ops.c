@@ -51,6 +51,8 @@ TEST(operations_are_plain_data)
     CHECK_EQ(pstk_random_order(&gray, 1).n_children, 1);
     CHECK(pstk_random_grayscale(0.2).params[0] == 0.2);
     CHECK_EQ(pstk_random_channel_permutation().kind, PSTK_OP_RANDOM_CHANNEL_PERMUTATION);
+    CHECK(pstk_timm_rand_augment(2, 9, 0.5, PSTK_TIMM_SET_INCREASING).params[5] == 10);
+    CHECK(pstk_timm_auto_augment(PSTK_TIMM_POLICY_3A, 0.5).params[1] == 0.5);
     CHECK(pstk_random_photometric_distort(0.4).params[8] == 0.4);
     CHECK_EQ(pstk_random_rotation(-3, 4, PSTK_FILTER_BILINEAR).filter, PSTK_FILTER_BILINEAR);
     CHECK(pstk_random_perspective(0.5, 0.4, 0).params[1] == 0.4);

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .ops_colour import *  # noqa: F403
     from .ops_policy import *  # noqa: F403
     from .ops_random import *  # noqa: F403
+    from .ops_timm import *  # noqa: F403
     from .ops_warp import *  # noqa: F403
     from .packing.columns import add_column, remove_column
     from .packing.pack import PackError, SchemaError, pack
@@ -63,6 +64,7 @@ _LATER = {"MissingPackageError": "_optional", "show": "sheet",
                            "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort",
                            "RandomPosterize", "RandomSolarize"), "ops_colour"),
           **dict.fromkeys(("AutoAugment", "RandAugment", "TrivialAugmentWide"), "ops_policy"),
+          **dict.fromkeys(("TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"), "ops_timm"),
           **dict.fromkeys(("RandomApply", "RandomChoice", "RandomOrder"), "ops_random"),
           **dict.fromkeys(("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective",
                            "RandomRotation"), "ops_warp"),

@@ -174,6 +174,8 @@ OP_RANDOM_ERASING = 22
 OP_RANDOM_GRAYSCALE = 120
 OP_RANDOM_CHANNEL_PERMUTATION = 121
 OP_RANDOM_PHOTOMETRIC_DISTORT = 122
+OP_TIMM_RAND_AUGMENT = 123
+OP_TIMM_AUTO_AUGMENT = 124
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
 OP_FLIP_VERTICAL = 34
@@ -203,6 +205,20 @@ OP_ERASE = 90
 AUTO_AUGMENT_IMAGENET = 0
 AUTO_AUGMENT_CIFAR10 = 1
 AUTO_AUGMENT_SVHN = 2
+
+# enum pstk_timm_set
+TIMM_SET_DEFAULT = 0
+TIMM_SET_INCREASING = 1
+TIMM_SET_WEIGHTS = 2
+TIMM_SET_3A = 3
+TIMM_SET_3A_WEIGHTS = 4
+
+# enum pstk_timm_policy
+TIMM_POLICY_V0 = 0
+TIMM_POLICY_V0R = 1
+TIMM_POLICY_ORIGINAL = 2
+TIMM_POLICY_ORIGINALR = 3
+TIMM_POLICY_3A = 4
 
 # enum pstk_pad_mode
 PAD_CONSTANT = 0
@@ -311,17 +327,22 @@ NAMES: dict[str, dict[str, int]] = {
                 "rand_augment": OP_RAND_AUGMENT, "auto_augment": OP_AUTO_AUGMENT,
                 "random_erasing": OP_RANDOM_ERASING, "random_grayscale": OP_RANDOM_GRAYSCALE,
                 "random_channel_permutation": OP_RANDOM_CHANNEL_PERMUTATION,
-                "random_photometric_distort": OP_RANDOM_PHOTOMETRIC_DISTORT, "resized_crop": OP_RESIZED_CROP,
-                "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
-                "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
-                "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST, "saturation": OP_SATURATION,
-                "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT,
-                "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD,
-                "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
-                "permute_channels": OP_PERMUTE_CHANNELS, "gaussian_blur": OP_GAUSSIAN_BLUR,
-                "box_blur": OP_BOX_BLUR, "erase": OP_ERASE},
+                "random_photometric_distort": OP_RANDOM_PHOTOMETRIC_DISTORT,
+                "timm_rand_augment": OP_TIMM_RAND_AUGMENT, "timm_auto_augment": OP_TIMM_AUTO_AUGMENT,
+                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
+                "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP, "pad": OP_PAD, "rotate": OP_ROTATE,
+                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "brightness": OP_BRIGHTNESS,
+                "contrast": OP_CONTRAST, "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS,
+                "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT, "posterize": OP_POSTERIZE,
+                "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST,
+                "equalize": OP_EQUALIZE, "permute_channels": OP_PERMUTE_CHANNELS,
+                "gaussian_blur": OP_GAUSSIAN_BLUR, "box_blur": OP_BOX_BLUR, "erase": OP_ERASE},
     "auto_augment_policy": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
                             "svhn": AUTO_AUGMENT_SVHN},
+    "timm_set": {"default": TIMM_SET_DEFAULT, "increasing": TIMM_SET_INCREASING, "weights": TIMM_SET_WEIGHTS,
+                 "3a": TIMM_SET_3A, "3a_weights": TIMM_SET_3A_WEIGHTS},
+    "timm_policy": {"v0": TIMM_POLICY_V0, "v0r": TIMM_POLICY_V0R, "original": TIMM_POLICY_ORIGINAL,
+                    "originalr": TIMM_POLICY_ORIGINALR, "3a": TIMM_POLICY_3A},
     "pad_mode": {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT,
                  "symmetric": PAD_SYMMETRIC},
     "filter": {"default": FILTER_DEFAULT, "nearest": FILTER_NEAREST, "box": FILTER_BOX,
@@ -995,6 +1016,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_trivial_augment_wide": (Op, [c_uint32, c_uint32]),
     "pstk_rand_augment": (Op, [c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_auto_augment": (Op, [c_uint32, c_uint32]),
+    "pstk_timm_rand_augment": (Op, [c_uint32, c_double, c_double, c_uint32]),
+    "pstk_timm_auto_augment": (Op, [c_uint32, c_double]),
     "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
     "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
     "pstk_random_erasing": (Op, [c_double, c_double]),

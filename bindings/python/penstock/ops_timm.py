@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""timm's policies, and its strings for them: "rand-m9-mstd0.5-inc1". The pixels are those that timm gives for PIL
+images.
+
+A magnitude of 10 is the greatest change of most operations, and more is possible with `magnitude_max`. Operations
+that move pixels take `interpolation`: "nearest", "bilinear", "bicubic", or "random", bilinear or bicubic by chance;
+and `fill`, the bytes that pixels from outside become.
+"""
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from . import _c
+from .arguments import number, probability, whole
+from .elsewhere import OP_KEYWORDS
+from .hints import explains, near_or_all
+from .ops import Op
+from .ops_warp import FILTERS, Fill, fill_of, warp_filter
+
+__all__ = ["TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"]
+
+MOST_OPS = 32
+MOST_MAGNITUDE = 1000
+GRAY = (128, 128, 128)
+SETS = {"default": _c.TIMM_SET_DEFAULT, "increasing": _c.TIMM_SET_INCREASING, "weights": _c.TIMM_SET_WEIGHTS,
+        "3a": _c.TIMM_SET_3A, "3aw": _c.TIMM_SET_3A_WEIGHTS}
+POLICIES = _c.NAMES["timm_policy"]
+
+
+def _check(op: Op) -> None:
+    """Check `interpolation` and `fill` of a frozen operation, and make them a name and four bytes."""
+    name, given = type(op).__name__, getattr(op, "interpolation")
+    found = given if given == "random" else warp_filter(f"{name}.interpolation", given)
+    object.__setattr__(op, "interpolation", found)
+    object.__setattr__(op, "fill", fill_of(f"{name}.fill", getattr(op, "fill")))
+
+
+def _named(what: str, given: Any, known: dict[str, int]) -> str:
+    if not isinstance(given, str) or given not in known:
+        raise ValueError(f"{what}: value is {given!r}; must be one of {', '.join(known)}"
+                         + (near_or_all(given, known) if isinstance(given, str) else ""))
+    return given
+
+
+def _policy(op: Any, kind: int, params: Sequence[float]) -> _c.Op:
+    """Return a policy as the library takes it."""
+    code = _c.FILTER_RANDOM if op.interpolation == "random" else FILTERS[op.interpolation]
+    found = _c.Op(kind=kind, filter=code)
+    found.params[:len(params)] = params
+    found.fill[:] = op.fill
+    return found
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class TimmRandAugment(Op):
+    """Apply num_layers operations of a set, each with probability `prob`: timm's "rand-m#-n#-p#-mstd#-mmax#-inc#-t#".
+
+    magnitude: from 0 to 1000, normally distributed about it with deviation magnitude_std; math.inf: uniform from 0 to
+    it. It is cut to magnitude_max. transforms: "default", "increasing" (inc1), "weights", "3a" or "3aw"; those with
+    weights apply no operation twice.
+    """
+
+    magnitude: float = 10
+    num_layers: int = 2
+    prob: float = 0.5
+    magnitude_std: float = 0
+    magnitude_max: float = 10
+    transforms: str = "default"
+    interpolation: Any = "random"
+    fill: Fill = GRAY
+
+    def __post_init__(self) -> None:
+        for name, least in (("magnitude", 0), ("magnitude_max", 0)):
+            object.__setattr__(self, name, number(f"TimmRandAugment.{name}", getattr(self, name), least,
+                                                  MOST_MAGNITUDE))
+        object.__setattr__(self, "num_layers", whole("TimmRandAugment.num_layers", self.num_layers, 1, MOST_OPS))
+        object.__setattr__(self, "prob", probability("TimmRandAugment.prob", self.prob))
+        if self.magnitude_std != math.inf:
+            object.__setattr__(self, "magnitude_std",
+                               number("TimmRandAugment.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
+        _named("TimmRandAugment.transforms", self.transforms, SETS)
+        _check(self)
+
+    def to_c(self) -> _c.Op:
+        is_uniform = self.magnitude_std == math.inf
+        return _policy(self, _c.OP_TIMM_RAND_AUGMENT,
+                       (self.num_layers, self.magnitude, self.prob, 0 if is_uniform else self.magnitude_std,
+                        is_uniform, self.magnitude_max, SETS[self.transforms]))
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class TimmAutoAugment(Op):
+    """Apply one of 25 pairs of operations: timm's "v0", "v0r", "original" and "originalr"; or one of three operations:
+    "3a". magnitude_std: the deviation of magnitudes."""
+
+    policy: str = "v0"
+    magnitude_std: float = 0
+    interpolation: Any = "random"
+    fill: Fill = GRAY
+
+    def __post_init__(self) -> None:
+        _named("TimmAutoAugment.policy", self.policy, POLICIES)
+        object.__setattr__(self, "magnitude_std",
+                           number("TimmAutoAugment.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
+        _check(self)
+
+    def to_c(self) -> _c.Op:
+        return _policy(self, _c.OP_TIMM_AUTO_AUGMENT, (POLICIES[self.policy], self.magnitude_std))
+
+
+# ---- strings -----------------------------------------------------------------------------------------------
+
+
+def _sections(config: str, keys: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
+    """Return the values of a string's sections after the first. keys: their names, and what reads a value."""
+    found: dict[str, Any] = {}
+    for section in config.split("-")[1:]:
+        match = re.fullmatch(r"(t)(\w+)|([a-z]+)(\d.*)", section)
+        key, text = (match[1] or match[3], match[2] or match[4]) if match else (section, "")
+        must = (f"rand_augment_timm.config: value is {config!r}, with a section {section!r}; must have sections "
+                f"{', '.join(keys)}, each once and with its value after it")
+        if key not in keys or key in found:
+            raise ValueError(must + ("; timm dropped w, write tweights" if key == "w" else ""))
+        try:
+            found[key] = keys[key](text)
+        except ValueError:
+            raise ValueError(must) from None
+    return found
+
+
+def _rand(config: str, options: dict[str, Any]) -> Op:
+    found = _sections(config, {"m": int, "n": int, "p": float, "mstd": float, "mmax": int, "inc": int, "t": str})
+    std, chosen = found.get("mstd", 0), found.get("t")
+    if chosen is not None:
+        _named("rand_augment_timm.config: section t", chosen, dict.fromkeys(("weights", "3a", "3aw"), 0))
+    return TimmRandAugment(found.get("m", 10), found.get("n", 2), found.get("p", 0.5), math.inf if std > 100 else std,
+                           found.get("mmax", 0) or 10,
+                           chosen or ("increasing" if found.get("inc") else "default"), **options)
+
+
+def rand_augment_timm(config: str, *, img_mean: Optional[Sequence[int]] = GRAY,
+                      interpolation: Any = "random") -> Op:
+    """Return the operation that timm makes of a string for its argument `auto_augment`.
+
+    config: "rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights", whose sections after the first are optional and in any
+    order; or "v0", "v0r", "original", "originalr" or "3a", optionally with "-mstd0.5". img_mean: the fill, a byte for
+    each channel; timm's training script passes the mean of Normalize times 255, and ImageNet's is (124, 116, 104).
+    """
+    if not isinstance(config, str):
+        raise TypeError(f"rand_augment_timm.config: value is {config!r}; must be a string such as 'rand-m9-mstd0.5'")
+    options = {"interpolation": interpolation, "fill": img_mean}
+    name = config.split("-")[0]
+    if name == "rand":
+        return _rand(config, options)
+    _named("rand_augment_timm.config", name, {"rand": 0, **POLICIES})
+    return TimmAutoAugment(name, _sections(config, {"mstd": float}).get("mstd", 0), **options)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * timm: the operations that the policies of timm (PyTorch Image Models) draw, and the magnitudes
+ * that it makes arguments of. Source: timm 1.0, data/auto_augment.py. Pure.
+ */
+#ifndef PSTK_TIMM_H
+#define PSTK_TIMM_H
+
+#include "augment/drawing.h"
+
+/* Names as timm's. INCREASING: the change grows with the magnitude, where it otherwise shrinks. */
+enum pstk__timm_member {
+    PSTK__TIMM_AUTO_CONTRAST,
+    PSTK__TIMM_EQUALIZE,
+    PSTK__TIMM_INVERT,
+    PSTK__TIMM_ROTATE,
+    PSTK__TIMM_POSTERIZE,
+    PSTK__TIMM_POSTERIZE_INCREASING,
+    PSTK__TIMM_POSTERIZE_ORIGINAL,
+    PSTK__TIMM_SOLARIZE,
+    PSTK__TIMM_SOLARIZE_INCREASING,
+    PSTK__TIMM_SOLARIZE_ADD,
+    PSTK__TIMM_COLOR,
+    PSTK__TIMM_COLOR_INCREASING,
+    PSTK__TIMM_CONTRAST,
+    PSTK__TIMM_CONTRAST_INCREASING,
+    PSTK__TIMM_BRIGHTNESS,
+    PSTK__TIMM_BRIGHTNESS_INCREASING,
+    PSTK__TIMM_SHARPNESS,
+    PSTK__TIMM_SHARPNESS_INCREASING,
+    PSTK__TIMM_SHEAR_X,
+    PSTK__TIMM_SHEAR_Y,
+    PSTK__TIMM_TRANSLATE_X_REL,
+    PSTK__TIMM_TRANSLATE_Y_REL,
+    PSTK__TIMM_DESATURATE,
+    PSTK__TIMM_GAUSSIAN_BLUR,
+    PSTK__TIMM_GAUSSIAN_BLUR_RAND,
+};
+
+#define PSTK__TIMM_MOST 1000.0 /* of a magnitude and of its deviation */
+
+/* The arguments of timm's AugmentOp. */
+struct pstk__timm_level {
+    double probability;
+    double magnitude;    /* 0 to PSTK__TIMM_MOST */
+    double deviation;    /* of a normal distribution about the magnitude */
+    uint32_t is_uniform; /* 1: the magnitude is uniform from 0 to `magnitude`; no deviation */
+    double most;         /* greater magnitudes are cut to it, to PSTK__TIMM_MOST at most */
+};
+
+/* Append what timm's AugmentOp of a member does, or nothing. policy: the op whose filter and fill
+ * warps have; the filter may be RANDOM. */
+void pstk__timm_draw(struct pstk__drawing *to, struct pstk__random *r, const struct pstk_op *policy,
+                     enum pstk__timm_member member, const struct pstk__timm_level *level);
+
+/* ---- checks that the policies share: 0, or EINVAL naming the member -------------------------- */
+
+/* Check that param i is a number from least to most. */
+int pstk__timm_check_number(const struct pstk_op *op, uint32_t i, const char *what, double least,
+                            double most, struct pstk_error *err);
+/* The same of a whole number. */
+int pstk__timm_check_whole(const struct pstk_op *op, uint32_t i, const char *what, uint32_t least,
+                           uint32_t most, struct pstk_error *err);
+/* Check the filter, which may be RANDOM, that there is no size, and that params from n_used on are
+ * not used. */
+int pstk__timm_check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_error *err);
+/* Refuse RGBA: a pstk__op_entry.channels. */
+int pstk__timm_no_alpha(const struct pstk_op *op, uint32_t channels, struct pstk_error *err);
+
+#endif
