@@ -5,8 +5,8 @@
  *    order -> shard -> reader -> record -> sample -> batch -> device -> your loop
  *
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
- * stats.h (what a loader did), machine.h (what the machine offers) and share.h (batches that
- * several objects hold). Data sets have a header of their own, format.h.
+ * stats.h (what a loader did), machine.h (what the machine offers), share.h (batches that several
+ * objects hold) and mix.h (MixUp and CutMix). Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -98,6 +98,7 @@
 #define PENSTOCK_PENSTOCK_H
 
 #include <penstock/machine.h>
+#include <penstock/mix.h>
 #include <penstock/ops.h>
 #include <penstock/order.h>
 #include <penstock/share.h>
@@ -456,6 +457,11 @@ struct pstk_settings {
     /* hwloc's synthetic description or XML file of a machine, for tests; copies. default: NULL,
      * this machine */
     const char *topology;
+
+    /* Batches. */
+
+    /* MixUp, CutMix and soft targets (mix.h); copies. default: NULL, none */
+    const struct pstk_mix *mix;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */
@@ -520,7 +526,7 @@ struct pstk_batch {
     /* sizeof(struct pstk_batch) of the library */
     uint32_t size;
     uint32_t n_tensors;
-    /* in the order of the outputs */
+    /* in the order of the outputs; then those that pstk_settings.mix adds */
     const struct pstk_tensor *tensors;
     /* batch_size */
     uint32_t n_rows;
@@ -539,7 +545,7 @@ struct pstk_batch {
     const uint64_t *sample_ids;
     /* n_valid ids of replacements, PSTK_NONE in rows without one */
     const uint64_t *replacement_ids;
-    /* crops[output * n_rows + row]; NULL without settings.report_crops */
+    /* crops[tensor * n_rows + row]; NULL without settings.report_crops */
     const struct pstk_crop *crops;
     /* rows with a replacement */
     uint32_t n_replacements;

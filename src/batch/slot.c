@@ -45,6 +45,10 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
         if (pstk__output_is_ragged(o))
             slot->tensors[i].offsets = slot->offsets[i] = array_of(slot, layout->offsets[i]);
     }
+    if (!pool->on_device && pstk__plan_mixes(plan))
+        slot->mixed = array_of(slot, layout->mixed);
+    if (!pool->on_device && pstk__plan_has_targets(plan))
+        slot->labels = array_of(slot, layout->labels);
     slot->sample_ids = array_of(slot, layout->ids);
     slot->replacement_ids = array_of(slot, layout->replacements);
     if (layout->crops < layout->reports)
@@ -367,7 +371,8 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
         rows[i] = (struct pstk__row){
             .data = (uint8_t *)slot->tensors[i].data + row * slots->row_size[i],
             .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
-            .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL};
+            .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL,
+            .label = slot->labels ? &slot->labels[row] : NULL};
 }
 
 /* Called by the worker that holds the row's task; holding nothing. Rows share only the counts: the

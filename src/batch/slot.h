@@ -72,8 +72,10 @@ struct pstk__slot {
     uint8_t *flips[PSTK__MAX_OUTPUTS];   /* deferred images: batch_size, in memory; else NULL */
     uint64_t *sample_ids;                /* batch_size, in memory */
     uint64_t *replacement_ids;           /* batch_size, in memory */
-    struct pstk_crop *crops;     /* n_outputs * batch_size, in memory; NULL when not asked for */
-    struct pstk_report *reports; /* layout.max_reports, in memory; NULL when none is replaced */
+    struct pstk_crop *crops;      /* n_outputs * batch_size, in memory; NULL when not asked for */
+    struct pstk_report *reports;  /* layout.max_reports, in memory; NULL when none is replaced */
+    struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */
+    uint32_t *labels;             /* host: batch_size, in memory; NULL without dense targets */
 
     pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replacements and n_reports */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
@@ -146,6 +148,9 @@ void pstk__slot_fail(struct pstk__slot *slot, uint32_t row, const struct pstk_er
  * rows stay, in whichever order workers come. Any worker. */
 void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk_error *bad,
                         uint64_t other);
+/* FILLING, by the last worker, before pstk__slot_done: mix the rows and make their targets. The
+ * plan mixes. */
+void pstk__slot_mix(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
 /* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
 void pstk__slot_done(struct pstk__slot *slot);
 /* READY -> COPYING. */

@@ -277,6 +277,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     /* The caller's memory may go now. */
     loader->pipeline.settings.path = loader->pipeline.settings.topology = NULL;
     loader->pipeline.settings.outputs = NULL;
+    loader->pipeline.settings.mix = NULL;
     *out = loader;
     return 0;
 }

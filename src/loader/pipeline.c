@@ -19,6 +19,8 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
         pstk__slot_drop(slot);
         return;
     }
+    if (pstk__plan_mixes(pipeline->plan))
+        pstk__slot_mix(slot, pipeline->plan, pipeline->settings.rank);
     pstk__slot_done(slot);
     pstk__window_put(&pipeline->window, slot);
 }

@@ -113,6 +113,11 @@ static int cast_refused(const struct pstk__plan *p, uint32_t i, struct pstk_erro
                 pstk_dtype_name(p->outputs[i].settings.dtype), pstk_dtype_name(field->dtype));
 }
 
+static int is_label(const struct pstk__plan *p, uint32_t i)
+{
+    return pstk__plan_mixes(p) && p->mixing.label == i;
+}
+
 static int check_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -125,7 +130,7 @@ static int check_scalar(struct pstk__plan *p, uint32_t i, struct pstk_error *err
         return cast_refused(p, i, err);
     o->n_dims = 1;
     o->shape[0] = p->batch_size;
-    return 0;
+    return is_label(p, i) ? pstk__mixing_label(p, i, err) : 0;
 }
 
 static int check_tensor(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
@@ -482,6 +487,11 @@ static int erases(const struct pstk__output *o)
     return n > 0 && pstk__op_entry(o->settings.ops[n - 1].kind)->effects & PSTK__ERASES;
 }
 
+static int is_mixed(const struct pstk__plan *p, uint32_t i)
+{
+    return pstk__plan_mixes(p) && p->mixing.image == i;
+}
+
 /* From rows as they are decoded to one row of the output, in bytes. */
 static void passes_pixels(struct pstk__output *o, const struct pstk__image_bounds *bounds)
 {
@@ -502,9 +512,10 @@ static void passes_pixels(struct pstk__output *o, const struct pstk__image_bound
                                                   .held = held});
     const uint32_t channels = passes_colour(o, o->settings.channels, held);
     o->resize = o->n_passes;
-    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_RESIZE,
-                                    .out = resized_of(o, channels),
-                                    .held = pstk__image_resize_size(bounds, o, channels)});
+    pstk__compile_pass(o,
+                       (struct pstk__pass){.what = PSTK__PASS_RESIZE,
+                                           .out = resized_of(o, channels),
+                                           .held = pstk__image_resize_size(bounds, o, channels)});
     if (o->n_prefix < end || o->settings.kind == PSTK_OUTPUT_CALLBACK)
         passes_picture(o, end, view);
 }
@@ -518,13 +529,15 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     const struct pstk__image_bounds bounds = {
         .max_width = w, .max_height = h, .max_side = w > h ? w : h, .max_pixels = p->max_pixels};
     const struct pstk__form decoded = pstk__compile_pixels(decoded_channels(p, i));
-    pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
-                                    .out = decoded,
-                                    .scratch = pstk__image_scratch_within(w, h, p->max_pixels)});
+    pstk__compile_pass(
+        o, (struct pstk__pass){.what = PSTK__PASS_DECODE,
+                               .out = decoded,
+                               .scratch = pstk__image_scratch_within(w, h, p->max_pixels)});
     if (o->settings.exif_orientation)
-        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_TURN,
-                                        .out = decoded,
-                                        .held = pstk__image_turn_size(&bounds, decoded.channels)});
+        pstk__compile_pass(
+            o, (struct pstk__pass){.what = PSTK__PASS_TURN,
+                                   .out = decoded,
+                                   .held = pstk__image_turn_size(&bounds, decoded.channels)});
     passes_pixels(o, &bounds);
     if (o->canvas_room > MAX_PICTURE)
         return FAIL(i, PSTK_EFBIG,
@@ -534,8 +547,8 @@ static int passes_decoded(struct pstk__plan *p, uint32_t i, struct pstk_error *e
     return 0;
 }
 
-/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. It does
- * not erase. */
+/* A device makes the fractions: then only a quarter or a half of the bytes is copied there. It
+ * neither erases nor mixes. */
 static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
@@ -546,10 +559,11 @@ static int passes_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err
     const int rc = passes_decoded(p, i, err);
     if (rc < 0)
         return rc;
-    pstk__compile_pass(
-        o, (struct pstk__pass){.what = PSTK__PASS_FINISH,
-                               .on_device = p->on_device && output->dtype != PSTK_U8 && !erases(o),
-                               .out = row});
+    pstk__compile_pass(o,
+                       (struct pstk__pass){.what = PSTK__PASS_FINISH,
+                                           .on_device = p->on_device && output->dtype != PSTK_U8 &&
+                                                        !erases(o) && !is_mixed(p, i),
+                                           .out = row});
     return image_table(o, i, err);
 }
 
@@ -559,6 +573,11 @@ static int passes_cast(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     struct pstk__output *o = &p->outputs[i];
     (void)err;
     const uint32_t from = pstk__compile_field(p, i)->dtype, to = o->settings.dtype;
+    if (is_label(p, i)) {
+        pstk__compile_pass(
+            o, (struct pstk__pass){.what = PSTK__PASS_LABEL, .out = pstk__compile_row(o, to)});
+        return 0;
+    }
     const uint32_t on_device = p->on_device && o->settings.kind == PSTK_OUTPUT_TENSOR;
     if (from == to || on_device)
         pstk__compile_pass(
@@ -588,9 +607,9 @@ static int passes_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *
     if (rc < 0)
         return rc;
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CALLBACK,
-                                    .out = pstk__compile_row(o, o->settings.dtype),
-                                    .held = ALIGN(o->settings.scratch_size),
-                                    .scratch = o->canvas_room});
+                                              .out = pstk__compile_row(o, o->settings.dtype),
+                                              .held = ALIGN(o->settings.scratch_size),
+                                              .scratch = o->canvas_room});
     return 0;
 }
 

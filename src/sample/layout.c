@@ -91,6 +91,8 @@ static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *p
     layout->max_reports = with_reports ? max_reports(b) : 0;
     layout->reports = put(&end, layout->max_reports, sizeof(struct pstk_report));
     layout->about_end = end;
+    layout->mixed = put(&end, pstk__plan_mixes(plan) ? b : 0, sizeof(struct pstk_mixed_row));
+    layout->labels = put(&end, pstk__plan_has_targets(plan) ? b : 0, sizeof(uint32_t));
     /* Ragged rows are written a whole row_size apart, then moved together. */
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_is_ragged(&plan->outputs[i]))

@@ -2,9 +2,10 @@
 /*
  * layout: where the arrays of a slot lie, in host memory and in a device's. Pure.
  *
- *   host     | deferred rows | flips | other dense rows | offsets | about | ragged rows |
+ *   host     | deferred rows | flips | other dense rows | offsets | about | mix | ragged rows |
  *            '------- arrival -------' '--------- mirrored ---------'
  *   about    | offsets | ids | replacements | crops | reports |    the offsets are in both parts
+ *   mix      | what is done to each row | labels |
  *   arrival  | deferred rows | flips |
  *   device   | other dense rows | offsets | ragged rows | what is made of deferred rows |
  *
@@ -37,9 +38,11 @@ struct pstk__layout {
     uint64_t reports;                    /* host: max_reports; about_end when unwanted */
     uint32_t max_reports;                /* of bad samples that were replaced */
     uint64_t about_end;                  /* host */
-    uint64_t size;                       /* host: all of it; UINT64_MAX when it is too large */
-    uint64_t final[PSTK__MAX_OUTPUTS];   /* device: what is handed out */
-    uint64_t device_size;                /* device: all of it; 0 for a plan of the host */
+    uint64_t mixed, labels; /* host: batch_size struct pstk_mixed_row, batch_size uint32_t; ragged
+                               rows when not mixed or without targets */
+    uint64_t size;          /* host: all of it; UINT64_MAX when it is too large */
+    uint64_t final[PSTK__MAX_OUTPUTS]; /* device: what is handed out */
+    uint64_t device_size;              /* device: all of it; 0 for a plan of the host */
 };
 
 /* Where bytes of the mirrored part lie in a device's slot, given their offset in a host slot. */

@@ -22,6 +22,7 @@ enum pstk__pass_kind {
     PSTK__PASS_CAST,   /* elements to another dtype */
     PSTK__PASS_COPY,   /* bytes as they are */
     PSTK__PASS_CALLBACK, /* a row by the program's function */
+    PSTK__PASS_LABEL,    /* a label of a mix, checked; its row, unless the last worker makes it */
 };
 
 /* The data between two passes. */

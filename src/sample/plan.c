@@ -251,6 +251,8 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
         rc = field_find(p, i, err);
     if (rc == 0)
         rc = name_copy(p, i, err);
+    if (rc == 0)
+        pstk__mixing_find(p, i);
     if (rc == 0 && !pstk__output_follows(o->settings.kind))
         rc = pstk__output_check(p, i, err);
     if (rc < 0)
@@ -288,12 +290,12 @@ static int check_settings(const struct pstk_settings *s, struct pstk_error *err)
     return 0;
 }
 
-/* Call a function for the outputs that follow an image, or for the others. */
-static int each_output(struct pstk__plan *p, int follows,
+/* Call a function for those of the first n outputs that follow an image, or for the others. */
+static int each_output(struct pstk__plan *p, uint32_t n, int follows,
                        int (*call)(struct pstk__plan *p, uint32_t i, struct pstk_error *err),
                        struct pstk_error *err)
 {
-    for (uint32_t i = 0; i < p->n_outputs; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         if (pstk__output_follows(p->outputs[i].settings.kind) != follows)
             continue;
         const int rc = call(p, i, err);
@@ -315,11 +317,13 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
         if (rc < 0)
             return fail_named(&p->outputs[i], rc, err);
     }
-    int rc = each_output(p, 1, pstk__output_check, err);
+    int rc = each_output(p, s->n_outputs, 1, pstk__output_check, err);
     if (rc == 0)
-        rc = each_output(p, 0, pstk__output_compile, err);
+        rc = each_output(p, s->n_outputs, 0, pstk__output_compile, err);
     if (rc == 0)
-        rc = each_output(p, 1, pstk__output_compile, err);
+        rc = each_output(p, s->n_outputs, 1, pstk__output_compile, err);
+    if (rc == 0)
+        rc = pstk__mixing_compile(p, s->n_outputs, err);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < p->n_outputs; i++)
@@ -346,7 +350,9 @@ int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
     p->head_only = 1;
     p->on_device = s->device != PSTK_HOST;
     p->seed = s->seed;
-    rc = compile(p, s, err);
+    rc = pstk__mixing_open(p, s, err);
+    if (rc == 0)
+        rc = compile(p, s, err);
     if (rc < 0) {
         pstk__plan_close(p);
         return rc;

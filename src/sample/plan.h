@@ -8,6 +8,7 @@
 
 #include "augment/canvas.h"
 #include "format/format.h"
+#include "mix/mix.h"
 #include "sample/pass.h"
 
 #define PSTK__MAX_OUTPUTS 64
@@ -96,14 +97,21 @@ static inline int pstk__output_is_ragged(const struct pstk__output *o)
     return o->item_size != 0;
 }
 
+/* What becomes of a batch once all its rows are written. */
+struct pstk__mixing {
+    struct pstk_mix settings; /* its names are NULL once they are found; n_classes 0: nothing */
+    uint32_t image, label;    /* outputs; UINT32_MAX: none */
+};
+
 struct pstk__plan {
     const struct pstk__source *source; /* borrowed */
-    uint32_t n_outputs;
+    uint32_t n_outputs; /* with the two that PSTK_MIX_PAIRS adds at the end: partner, lambda */
     uint32_t batch_size;
     struct pstk__output outputs[PSTK__MAX_OUTPUTS];
     uint32_t n_fields;                   /* that outputs read */
     uint8_t by_field[PSTK__MAX_OUTPUTS]; /* n_fields: the first output of each, in the order of
                                             work: images before those that follow them */
+    struct pstk__mixing mixing;
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes a worker needs */
@@ -112,13 +120,24 @@ struct pstk__plan {
     uint64_t seed;
 };
 
+static inline int pstk__plan_mixes(const struct pstk__plan *p)
+{
+    return p->mixing.settings.n_classes > 0;
+}
+
+/* 1: the tensor of the labels has their targets. */
+static inline int pstk__plan_has_targets(const struct pstk__plan *p)
+{
+    return pstk__plan_mixes(p) && p->mixing.settings.targets == PSTK_MIX_DENSE;
+}
+
 /* Compile settings against a source: every wrong thing is EINVAL / ENOTSUP naming the setting (and
  * listing the fields there are). Returns owned. */
 int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
                     const struct pstk__source *source, struct pstk_error *err);
 void pstk__plan_close(struct pstk__plan *p);
 
-/* ---- between plan.c and compile.c --------------------------------------------------------------
+/* ---- between plan.c, compile.c and mixing.c ----------------------------------------------------
  */
 
 /* 1: outputs of the kind follow an image output. They are checked, and compiled, after all others.
@@ -131,5 +150,15 @@ int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 /* Make its passes, once all outputs are checked. Closing the plan frees them, also after a failure.
  */
 int pstk__output_compile(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+
+/* Copy and check the mix of the settings, if they have one; count the outputs that it adds. */
+int pstk__mixing_open(struct pstk__plan *p, const struct pstk_settings *s, struct pstk_error *err);
+/* Output i has its name: note it if the mix names it. */
+void pstk__mixing_find(struct pstk__plan *p, uint32_t i);
+/* Output i has the labels, a scalar: check its field, set its shape. */
+int pstk__mixing_label(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+/* n outputs of the settings are checked and compiled: check what the mix needs of them, and make
+ * those that it adds. */
+int pstk__mixing_compile(struct pstk__plan *p, uint32_t n, struct pstk_error *err);
 
 #endif

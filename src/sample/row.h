@@ -12,6 +12,7 @@ struct pstk__row {
     uint32_t is_palette;    /* out, image: 1 = from a PNG file that has a palette */
     uint32_t is_damaged;    /* out, image: 1 = from a JPEG that is marked as damaged */
     struct pstk_crop *crop; /* out, or NULL */
+    uint32_t *label;        /* out, label of dense targets; NULL where there are none */
 };
 
 #endif

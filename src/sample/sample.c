@@ -213,6 +213,29 @@ static int write_cast(struct work *work, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
+/* The label of a mix; dense targets are made of it by the last worker of the batch. */
+static int write_label(struct work *work, uint32_t i, struct pstk_error *err)
+{
+    const uint32_t n_classes = work->s->plan->mixing.settings.n_classes;
+    const uint32_t dtype = work->record->schema->fields[work->field].dtype;
+    uint64_t label = 0;
+    if (work->size != pstk_dtype_size(dtype))
+        return size_wrong(work, pstk_dtype_size(dtype), err);
+    pstk__cast(&label, pstk__cast_fits(dtype, PSTK_I64) ? PSTK_I64 : PSTK_U64, work->data, dtype);
+    const int is_negative = dtype != PSTK_U64 && (int64_t)label < 0;
+    if (label >= n_classes)
+        return pstk__record_fail(work->record, work->field, PSTK_EINVAL, PSTK_STAGE_DECODE, err,
+                                 "label of sample %llu: value is %s%llu; must be from 0 to %u, "
+                                 "below mix.n_classes",
+                                 (unsigned long long)work->key->sample_id, is_negative ? "-" : "",
+                                 (unsigned long long)(is_negative ? 0 - label : label),
+                                 n_classes - 1);
+    if (!work->rows[i].label)
+        return write_cast(work, i, err);
+    *work->rows[i].label = (uint32_t)label;
+    return 0;
+}
+
 /* ---- callbacks ---------------------------------------------------------------------------------
  */
 
@@ -508,6 +531,8 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
         return write_cast(work, i, err);
     case PSTK__PASS_COPY:
         return write_copy(work, i, err);
+    case PSTK__PASS_LABEL:
+        return write_label(work, i, err);
     case PSTK__PASS_CALLBACK:
         return write_callback(work, i, err);
     default:

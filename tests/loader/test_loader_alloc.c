@@ -61,6 +61,7 @@ void free(void *p)
 }
 
 static char path[4200], coded[4200];
+static const struct pstk_mix *mix; /* of the loaders, or NULL */
 
 /* Batches of two epochs after the first allocate `want` times in all. */
 static long count_allocations(uint32_t reader, const char *data, const struct pstk_output *outputs,
@@ -79,6 +80,8 @@ static long count_allocations(uint32_t reader, const char *data, const struct ps
     s.n_threads = 2;
     s.reader = reader;
     s.report_crops = 1;
+    s.mix = mix;
+    s.bad_sample = mix ? PSTK_BAD_REPLACE : PSTK_BAD_ERROR; /* negative labels */
     if (pstk_open(&loader, &s, &err) < 0) {
         printf("# %s\n", err.message);
         return -1;
@@ -165,6 +168,24 @@ TEST(nothing_is_allocated_between_first_batch_and_close)
     CHECK_EQ(count_allocations(PSTK_READER_THREADS, path, outputs, 3), 0);
 }
 
+TEST(mixing_allocates_nothing)
+{
+    struct pstk_op ops[] = {pstk_random_resized_crop(16, 16)};
+    const struct pstk_output outputs[] = {pstk_output_image("img", ops, 1, PSTK_F16, PSTK_NCHW),
+                                          pstk_output_scalar("cls", 0)};
+    struct pstk_mix both;
+    pstk_mix_init(&both, sizeof both);
+    both.image = "img";
+    both.label = "cls";
+    both.n_classes = 200;
+    both.mixup_alpha = both.cutmix_alpha = 1;
+    both.mode = PSTK_MIX_ELEM;
+    mix = &both;
+    for (both.targets = PSTK_MIX_DENSE; both.targets <= PSTK_MIX_PAIRS; both.targets++)
+        CHECK_EQ(count_allocations(PSTK_READER_AUTO, path, outputs, 2), 0);
+    mix = NULL;
+}
+
 /* Given a packed folder of real or made JPEGs, among them progressive ones: libjpeg too. */
 TEST(libjpeg_allocates_nothing_either)
 {
@@ -182,6 +203,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(nothing_is_allocated_between_first_batch_and_close),
         CASE(images_of_1_3_and_4_channels_allocate_nothing),
+        CASE(mixing_allocates_nothing),
         CASE(libjpeg_allocates_nothing_either),
     };
     sample_set_path(path, sizeof path);

@@ -138,6 +138,25 @@ TEST(what_is_drawn_for_a_sample_is_known_beforehand)
     CHECK_EQ(pstk_ops_draw(ops, 3, &shape, &draw, again, 2, &err), PSTK_EINVAL);
 }
 
+TEST(what_is_drawn_for_a_batch_is_known_beforehand)
+{
+    struct pstk_mix_key key = {.size = sizeof key, .n_rows = 3, .height = 9, .width = 8};
+    struct pstk_mixed_row rows[3];
+    struct pstk_mix mix;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    pstk_mix_init(&mix, sizeof mix);
+    CHECK(mix.size == sizeof mix && mix.probability == 1 && mix.switch_probability == 0.5);
+    mix.n_classes = 10;
+    mix.cutmix_alpha = 1;
+    CHECK_EQ(pstk_mix_draw(&mix, &key, rows, &err), 0);
+    CHECK(rows[0].kind == PSTK_MIX_CUTMIX && rows[0].partner == 2 && rows[2].partner == 1);
+    CHECK(rows[0].lam == 1 - rows[0].height * rows[0].width / 72.0);
+    mix.mixup_alpha = -1;
+    CHECK_EQ(pstk_mix_draw(&mix, &key, rows, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "mix.mixup_alpha: value is -1; must be from 0 to") != NULL);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
@@ -145,6 +164,7 @@ int main(void)
         CASE(matrices_of_warps),
         CASE(an_operation_applies_to_pixels_of_the_program),
         CASE(what_is_drawn_for_a_sample_is_known_beforehand),
+        CASE(what_is_drawn_for_a_batch_is_known_beforehand),
     };
     return RUN_CASES(cases);
 }

@@ -127,6 +127,9 @@ static int host_is_right(const struct sweep *s)
                lie_in_order(&offsets, l->about, l->dense_size) &&
                lie_in_order(&rest, l->dense_size, l->about_end);
     struct list ragged = {.n = 0};
+    const uint32_t mix = s->plan.mixing.settings.n_classes; /* 0: none, 1: dense, 2: pairs */
+    add(&ragged, l->mixed, mix ? b * sizeof(struct pstk_mixed_row) : 0);
+    add(&ragged, l->labels, mix == 1 ? b * sizeof(uint32_t) : 0);
     add_rows(&ragged, s, 0, 1);
     good = good && lie_in_order(&ragged, l->about_end, l->size);
     return good && l->max_reports == naive_max_reports(s);
@@ -191,13 +194,16 @@ static uint32_t sweep(check_fn *is_right)
     uint32_t n_wrong = 0;
     for (uint32_t b = 0; b < 6; b++)
         for (uint32_t n = 1; n <= 3; n++)
-            for (uint32_t flags = 0; flags < 8; flags++)
+            for (uint32_t flags = 0; flags < 24; flags++)
                 for (uint32_t first_size = 0; first_size < 6; first_size++) {
                     s.plan.batch_size = batch_sizes[b];
                     s.plan.n_outputs = n;
                     s.plan.on_device = flags & 1;
                     s.report_crops = flags >> 1 & 1;
-                    s.with_reports = flags >> 2;
+                    s.with_reports = flags >> 2 & 1;
+                    s.plan.mixing.settings.n_classes = flags / 8;
+                    s.plan.mixing.settings.targets =
+                        flags / 8 == 1 ? PSTK_MIX_DENSE : PSTK_MIX_PAIRS;
                     n_wrong += sweep_kinds(is_right, &s, first_size);
                 }
     return n_wrong;

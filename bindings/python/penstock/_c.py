@@ -148,6 +148,23 @@ KERNELS_AVX512 = 3
 HOST = 0
 CUDA = 1
 
+# enum pstk_mix_mode
+MIX_BATCH = 0
+MIX_ELEM = 1
+
+# enum pstk_mix_pairing
+MIX_ROLL = 0
+MIX_FLIP = 1
+
+# enum pstk_mix_targets
+MIX_DENSE = 0
+MIX_PAIRS = 1
+
+# enum pstk_mix_kind
+MIX_NONE = 0
+MIX_MIXUP = 1
+MIX_CUTMIX = 2
+
 # enum pstk_op_kind
 OP_RANDOM_RESIZED_CROP = 1
 OP_RESIZE = 2
@@ -315,6 +332,10 @@ NAMES: dict[str, dict[str, int]] = {
                     "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
+    "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM},
+    "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
+    "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
+    "mix_kind": {"none": MIX_NONE, "mixup": MIX_MIXUP, "cutmix": MIX_CUTMIX},
     "op_kind": {"random_resized_crop": OP_RANDOM_RESIZED_CROP, "resize": OP_RESIZE,
                 "resize_shorter": OP_RESIZE_SHORTER, "center_crop": OP_CENTER_CROP,
                 "random_flip": OP_RANDOM_FLIP, "normalize": OP_NORMALIZE, "grayscale": OP_GRAYSCALE,
@@ -637,6 +658,50 @@ class Ceilings(Structure):
     ]
 
 
+class Mix(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_classes", c_uint32),
+        ("image", c_char_p),
+        ("label", c_char_p),
+        ("mixup_alpha", c_double),
+        ("cutmix_alpha", c_double),
+        ("probability", c_double),
+        ("switch_probability", c_double),
+        ("smoothing", c_double),
+        ("mode", c_uint32),
+        ("pairing", c_uint32),
+        ("targets", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class MixKey(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_rows", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("seed", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("rank", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+class MixedRow(Structure):
+    _fields_ = [
+        ("kind", c_uint32),
+        ("partner", c_uint32),
+        ("lam", c_double),
+        ("top", c_uint32),
+        ("left", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+    ]
+
+
 class Op(Structure):
     pass
 
@@ -846,6 +911,7 @@ class Settings(Structure):
         ("trace_path", c_char_p),
         ("monitor", c_void_p),
         ("topology", c_char_p),
+        ("mix", POINTER(Mix)),
     ]
 
 
@@ -979,6 +1045,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),
                                     POINTER(Error)]),
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
+    "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
+    "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
     "pstk_random_resized_crop": (Op, [c_uint32, c_uint32]),
     "pstk_random_resized_crop_range": (Op, [c_uint32, c_uint32, c_double, c_double, c_double, c_double]),
     "pstk_resize": (Op, [c_uint32, c_uint32]),

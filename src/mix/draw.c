@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* draw: what is done to the rows of a batch, from the counter-based generator. */
+#include "base/error.h"
+#include "mix/beta.h"
+#include "mix/mix.h"
+
+#include <string.h>
+
+#define MIX_DRAWS UINT32_MAX /* the `data_set` of a batch's draws: no sample's draws have it */
+#define SIDE_MAX 65535u
+
+static uint32_t partner_of(uint32_t pairing, uint32_t row, uint32_t n)
+{
+    if (pairing == PSTK_MIX_FLIP)
+        return n - 1 - row;
+    return (row > 0 ? row : n) - 1;
+}
+
+/* The part of a side that a box covers: `ratio` of it around a random pixel, clipped. torchvision
+ * takes whole pixels on each side of that one; timm adds a pixel after it where the length is odd.
+ */
+static void draw_side(struct pstk__random *random, double ratio, uint32_t pairing, uint32_t side,
+                      uint32_t *begin, uint32_t *length)
+{
+    const uint32_t at = (uint32_t)pstk__random_below(random, side);
+    const uint32_t whole = (uint32_t)(ratio * side), before = whole / 2;
+    const uint32_t after = pairing == PSTK_MIX_FLIP ? whole - before : before;
+    const uint32_t end = after < side - at ? at + after : side;
+    *begin = at > before ? at - before : 0;
+    *length = end - *begin;
+}
+
+/* Lambda becomes the part of the area that the box leaves. */
+static void draw_box(struct pstk__random *random, const struct pstk_mix *mix,
+                     const struct pstk_mix_key *key, struct pstk_mixed_row *row)
+{
+    const double ratio = __builtin_sqrt(1.0 - row->lam);
+    draw_side(random, ratio, mix->pairing, key->width, &row->left, &row->width);
+    draw_side(random, ratio, mix->pairing, key->height, &row->top, &row->height);
+    const double box = (double)row->width * row->height;
+    row->lam = 1.0 - box / ((double)key->width * key->height);
+}
+
+static uint32_t draw_kind(struct pstk__random *random, const struct pstk_mix *mix)
+{
+    if (!pstk__mix_has_images(mix) || !(pstk__random_unit(random) < mix->probability))
+        return PSTK_MIX_NONE;
+    if (mix->mixup_alpha > 0 && mix->cutmix_alpha > 0)
+        return pstk__random_unit(random) < mix->switch_probability ? PSTK_MIX_CUTMIX
+                                                                   : PSTK_MIX_MIXUP;
+    return mix->mixup_alpha > 0 ? PSTK_MIX_MIXUP : PSTK_MIX_CUTMIX;
+}
+
+/* Lambda is a float32, as in torchvision and timm. */
+static double as_single(double x)
+{
+    return (double)(float)x;
+}
+
+/* All but the partner. number: of the row; of a whole batch, 0. */
+static struct pstk_mixed_row draw_row(const struct pstk_mix *mix, const struct pstk_mix_key *key,
+                                      uint32_t number)
+{
+    const struct pstk__random_key of = {.seed = key->seed,
+                                        .epoch = key->epoch,
+                                        .sample_id = key->position,
+                                        .data_set = MIX_DRAWS,
+                                        .group = key->rank,
+                                        .op = number};
+    struct pstk__random random;
+    pstk__random_init(&random, &of);
+    struct pstk_mixed_row row = {.kind = draw_kind(&random, mix), .lam = 1};
+    if (row.kind == PSTK_MIX_NONE)
+        return row;
+    const int is_mixup = row.kind == PSTK_MIX_MIXUP;
+    row.lam = as_single(pstk__beta(&random, is_mixup ? mix->mixup_alpha : mix->cutmix_alpha));
+    if (is_mixup)
+        return row;
+    draw_box(&random, mix, key, &row);
+    if (mix->mode == PSTK_MIX_ELEM) /* timm keeps the lambdas of a batch in a tensor */
+        row.lam = as_single(row.lam);
+    return row;
+}
+
+void pstk__mix_draw(const struct pstk_mix *mix, const struct pstk_mix_key *key,
+                    struct pstk_mixed_row *rows)
+{
+    for (uint32_t i = 0; i < key->n_rows; i++) {
+        rows[i] = i > 0 && mix->mode == PSTK_MIX_BATCH ? rows[0] : draw_row(mix, key, i);
+        rows[i].partner = partner_of(mix->pairing, i, key->n_rows);
+    }
+}
+
+static int check_key(const struct pstk_mix *mix, const struct pstk_mix_key *key,
+                     struct pstk_error *err)
+{
+    const int has_size =
+        key->height - 1 < SIDE_MAX && key->width - 1 < SIDE_MAX; /* 0 wraps around */
+    if (key->size != sizeof *key)
+        return pstk__fail_setting(err, "key.size", key->size, "sizeof(struct pstk_mix_key)");
+    if (key->reserved != 0)
+        return pstk__fail_setting(err, "key.reserved", key->reserved, "0");
+    if (mix->cutmix_alpha > 0 && !has_size)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "key: height and width are %u and %u; must be from 1 to %u for CutMix",
+                          key->height, key->width, SIDE_MAX);
+    return 0;
+}
+
+int pstk_mix_draw(const struct pstk_mix *mix, const struct pstk_mix_key *key,
+                  struct pstk_mixed_row *rows, struct pstk_error *err)
+{
+    struct pstk_mix own;
+    if (!mix || !key || (!rows && key->n_rows > 0))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, "mix, key or rows is NULL");
+    int r = pstk__mix_copy(&own, mix, err);
+    if (r == 0)
+        r = pstk__mix_check(&own, err);
+    if (r == 0)
+        r = check_key(&own, key, err);
+    if (r == 0)
+        pstk__mix_draw(&own, key, rows);
+    return r;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mix: the rows of a batch mixed in pairs, and targets made of labels. Pure: no allocation; a strip
+ * of rows is kept on the stack.
+ *
+ *   check, copy (at open) -> draw -> images, targets (the last worker of a batch)
+ */
+#ifndef PSTK_MIX_H
+#define PSTK_MIX_H
+
+#include <penstock/mix.h>
+
+/* Copy the caller's struct, which may be of an older or newer library. EINVAL: it is not
+ * initialised; ENOTSUP: it sets a member that this version does not know. */
+int pstk__mix_copy(struct pstk_mix *to, const struct pstk_mix *from, struct pstk_error *err);
+/* Check all except the names. EINVAL names the member. */
+int pstk__mix_check(const struct pstk_mix *mix, struct pstk_error *err);
+/* 1: some images are mixed. */
+int pstk__mix_has_images(const struct pstk_mix *mix);
+
+/* Draw for a batch: rows[key->n_rows]. Both were checked. */
+void pstk__mix_draw(const struct pstk_mix *mix, const struct pstk_mix_key *key,
+                    struct pstk_mixed_row *rows);
+
+/* Valid rows of finished images, next to each other. */
+struct pstk__mix_images {
+    void *data;
+    uint32_t n;      /* rows */
+    uint32_t dtype;  /* enum pstk_dtype: f16, bf16, f32 */
+    uint32_t layout; /* enum pstk_layout */
+    uint32_t height, width, channels;
+    uint32_t pairing; /* enum pstk_mix_pairing */
+    uint32_t kernels; /* enum pstk_kernels */
+};
+
+/* Mix them in place as rows[n] say. A row whose lambda is 1 stays as it is. */
+void pstk__mix_images(const struct pstk__mix_images *images, const struct pstk_mixed_row *rows);
+
+/* Write n rows of dense targets. labels[n] are below n_classes. */
+void pstk__mix_targets(float *targets, const struct pstk_mix *mix,
+                       const struct pstk_mixed_row *rows, const uint32_t *labels, uint32_t n);
+
+#endif
