@@ -225,8 +225,8 @@ static int write_label(struct work *work, uint32_t i, struct pstk_error *err)
     const int is_negative = dtype != PSTK_U64 && (int64_t)label < 0;
     if (label >= n_classes)
         return pstk__record_fail(work->record, work->field, PSTK_EINVAL, PSTK_STAGE_DECODE, err,
-                                 "label of sample %llu: value is %s%llu; must be from 0 to %u, "
-                                 "below mix.n_classes",
+                                 "label of sample %llu: value is %s%llu; must be from 0 to %u, the "
+                                 "classes of the mix",
                                  (unsigned long long)work->key->sample_id, is_negative ? "-" : "",
                                  (unsigned long long)(is_negative ? 0 - label : label),
                                  n_classes - 1);

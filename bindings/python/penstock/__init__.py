@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .dataset import ColumnInfo, Dataset
     from .drawing import FixedOp, draw
     from .installed import get_include, get_library
+    from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
     from .outputs_follow import mask
     from .ops_colour import *  # noqa: F403
     from .ops_policy import *  # noqa: F403
@@ -54,37 +55,36 @@ if TYPE_CHECKING:
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
 
-# Loaded at first use: a training loop needs few of them.
-_LATER = {"MissingPackageError": "_optional", "show": "sheet",
-          **dict.fromkeys(("ColumnInfo", "Dataset"), "dataset"),
-          **dict.fromkeys(("FixedOp", "draw"), "drawing"),
-          **dict.fromkeys(("add_column", "remove_column"), "packing.columns"),
-          **dict.fromkeys(("get_include", "get_library"), "installed"),
-          **dict.fromkeys(("ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
-                           "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort",
-                           "RandomPosterize", "RandomSolarize"), "ops_colour"),
-          **dict.fromkeys(("AutoAugment", "RandAugment", "TrivialAugmentWide"), "ops_policy"),
-          **dict.fromkeys(("TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"), "ops_timm"),
-          **dict.fromkeys(("RandomApply", "RandomChoice", "RandomOrder"), "ops_random"),
-          **dict.fromkeys(("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective",
-                           "RandomRotation"), "ops_warp"),
-          "mask": "outputs_follow",
-          **dict.fromkeys(("PackError", "SchemaError", "pack"), "packing.pack"),
-          "Task": "packing.task",
-          **dict.fromkeys(("Boxes", "Keypoints", "Mask", "Polygons", "Rle"), "packing.schema"),
-          **dict.fromkeys(("Field", "FieldError", "Writer", "merge"), "packing.writer")}
+# Loaded at first use: a training loop needs few of them. By module: its names.
+_NAMES_OF = {
+    "_optional": ("MissingPackageError",),
+    "dataset": ("ColumnInfo", "Dataset"),
+    "drawing": ("FixedOp", "draw"),
+    "installed": ("get_include", "get_library"),
+    "mix": ("CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"),
+    "ops_colour": ("ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
+                   "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize",
+                   "RandomSolarize"),
+    "ops_policy": ("AutoAugment", "RandAugment", "TrivialAugmentWide"),
+    "ops_random": ("RandomApply", "RandomChoice", "RandomOrder"),
+    "ops_timm": ("TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"),
+    "ops_warp": ("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective", "RandomRotation"),
+    "outputs_follow": ("mask",),
+    "packing.columns": ("add_column", "remove_column"),
+    "packing.pack": ("PackError", "SchemaError", "pack"),
+    "packing.schema": ("Boxes", "Keypoints", "Mask", "Polygons", "Rle"),
+    "packing.task": ("Task",),
+    "packing.writer": ("Field", "FieldError", "Writer", "merge"),
+    "sheet": ("show",),
+}
+_LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
+_MODULES = ("functional", "masks", "recipes")
 
-__all__ = ["Batch", "BatchInfo", "Boxes", "ColumnInfo", "CorruptRecordError", "Crop", "DataSetBusyError",
-           "DataSetExistsError", "DataSetNotFoundError", "Dataset", "Field", "FieldError", "FixedOp", "ForkedError",
-           "InterruptedLoaderError", "Keypoints", "Loader", "Mask", "MissingLibraryError",
-           "MissingPackageError",
-           "OutOfMemoryError", "OutOfSlotsError", "Output", "PackError", "PenstockError", "Polygons", "Ragged",
-           "Ranks", "Rle", "SchemaError", "SettingsError", "Stats", "Task", "Tensor", "TimedOutError",
-           "TupleBatch", "UnsupportedError", "Writer", "__version__", "add_column", "draw", "functional",
-           "get_include", "get_library", "image", "mask", "masks", "merge", "pack", "ragged", "recipes",
-           "record_stream", "remove_column",
-           "scalar", "show", "tensor"]
-__all__ += ops.__all__ + [name for name, module in _LATER.items() if module.startswith("ops_")]
+__all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
+           "DataSetNotFoundError", "ForkedError", "InterruptedLoaderError", "Loader", "MissingLibraryError",
+           "OutOfMemoryError", "OutOfSlotsError", "Output", "PenstockError", "Ragged", "Ranks", "SettingsError",
+           "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "__version__", "image", "ragged",
+           "record_stream", "scalar", "tensor", *ops.__all__, *_LATER, *_MODULES]
 
 
 def _missing(name: str, asked_by: str | None) -> Exception:
@@ -97,7 +97,7 @@ def _missing(name: str, asked_by: str | None) -> Exception:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("functional", "masks", "recipes"):
+    if name in _MODULES:
         return importlib.import_module("." + name, __name__)
     if name not in _LATER:
         raise _missing(name, sys._getframe(1).f_globals.get("__name__"))

@@ -4,7 +4,7 @@ for such a name has the advice. Tests run the code in backticks."""
 from __future__ import annotations
 
 __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
-           "OP_KEYWORDS"]
+           "MIX_KEYWORDS", "OP_KEYWORDS"]
 
 # ---- names of the package ----------------------------------------------------------------------------------
 
@@ -18,9 +18,6 @@ _DRAWS = (_NO_SUCH + "apply torchvision.transforms.v2's to each image of a batch
           "what changes colours clamps normalised images: leave Normalize out of the loader, and apply "
           "v2.Normalize last")
 _WHOLE = (_NO_SUCH + "apply torchvision.transforms.v2's to a whole batch whose layout is 'nchw': `t(images)`")
-_CUTMIX = (_NO_SUCH + "apply torchvision.transforms.v2's to a whole batch whose layout is 'nchw': "
-           "`t(images, labels)`")
-_MIXUP = _CUTMIX + "; it needs dtype='float32', as bytes cannot be mixed"
 _LIST = "penstock.image(field, [op, op, ...]) takes the list itself"
 _LOADER = "penstock.Loader is the whole loader; docs/coming-from.md translates the arguments"
 _WRITER = "write data sets with penstock.pack(data, path) or penstock.Writer(path, {name: kind})"
@@ -37,9 +34,10 @@ ADVICE = {
     **dict.fromkeys(("Pad", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "
                "random choices, with each image: " + _EACH_ROW),
-    "CutMix": _CUTMIX,
-    "MixUp": _MIXUP,
     "RandomSizedCrop": "it is RandomResizedCrop",
+    **dict.fromkeys(("Mixup", "FastCollateMixup", "RandomMixup", "RandomCutmix", "ImageMixup", "LabelMixup"),
+                    "write penstock.Loader(..., mix=penstock.MixUpCutMix(0.8, 1.0, num_classes=1000)), or MixUp or "
+                    "CutMix alone"),
     "Scale": "it is Resize",
     "InterpolationMode": "write interpolation='bicubic', or give torchvision's own",
     # PyTorch
@@ -94,6 +92,16 @@ IMAGE_KEYWORDS = dict.fromkeys(("transform", "transforms", "pipeline"),
 OP_KEYWORDS = {
     "resample": "it is interpolation",
     "inplace": "leave it out; the operation makes no copy",
+}
+
+# Keywords of torchvision's MixUp and timm's Mixup, for penstock.MixUp and the like.
+MIX_KEYWORDS = {
+    "labels_getter": "label= names the output that has the labels",
+    "n_classes": "it is num_classes",
+    "smoothing": "it is label_smoothing",
+    "prob": "it is p",
+    "correct_lam": "leave it out; lambda is always corrected by the clipped box",
+    "cutmix_minmax": "boxes follow from cutmix_alpha alone",
 }
 
 # ---- attributes --------------------------------------------------------------------------------------------

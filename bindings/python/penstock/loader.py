@@ -35,6 +35,7 @@ from .place import Coming, Pass, Place
 
 if TYPE_CHECKING:
     from .dataset import Dataset
+    from .mix import Mix
 
 __all__ = ["Loader", "Pass"]
 
@@ -118,6 +119,16 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
     return ranks.Ranks(**{**found._asdict(), **said})
 
 
+def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
+        -> tuple[Mix | None, dict[str, descriptions.Output]]:
+    """The mix, checked, and the tensors of batches, as outputs."""
+    if mix is None:
+        return None, dict(outputs)
+    from . import mix as mixes
+    mix = mixes.checked(mix)
+    return mix, {**outputs, **mix.added(outputs)}
+
+
 class Loader(Hints):
     """Opens a data set and starts to read ahead.
 
@@ -140,6 +151,8 @@ class Loader(Hints):
         NumPy has no bfloat16: where ml_dtypes is not installed, it is the bits as uint16. JAX on a GPU gets
         copies.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
+
+    mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels.
 
     Which samples come, and in which order:
 
@@ -205,7 +218,7 @@ class Loader(Hints):
     def __init__(
             self, path: str | os.PathLike[str], *,
             batch_size: int, outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
-            copy: bool = False,
+            copy: bool = False, mix: Mix | None = None,
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
             position: int = 0, last_batch: str = "drop",
             rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,
@@ -247,7 +260,8 @@ class Loader(Hints):
             raise SettingsError(f"stream: value is {stream!r}; must be None with copy=True: copies are made on the "
                                 "framework's current stream (make yours the current one, or give copy=False)")
         self._convert = tensors.converter(self._framework, copy)
-        self._make = batches.maker(words.form(form, self._outputs), tuple(self._outputs))
+        self._mix, self._tensors = _mixed(mix, self._outputs)
+        self._make = batches.maker(words.form(form, self._tensors), tuple(self._tensors))
         if self._framework in _REGISTER:
             _REGISTER[self._framework]()
         _check_device(kind, index or 0, self._framework)
@@ -260,7 +274,7 @@ class Loader(Hints):
         self._named_stream, self._guard = self._stream_of(stream), self._guard_of()
         self._order = order
         self._on_bad_sample = words.callback("on_bad_sample", on_bad_sample, bad_sample)
-        self._open(words.to_c(path, self._outputs, numbers, topology), timeout)
+        self._open(words.to_c(path, self._outputs, numbers, topology, self._mix), timeout)
         # The library has read the manifest by itself, and perhaps another one.
         if catalog.read(path).info.identity != self._catalog.info.identity:
             self.close()
@@ -408,7 +422,8 @@ class Loader(Hints):
             f" ({self._ranks.source})"
         state_of = "closed" if self.closed else "at epoch {}, position {:,}".format(*self.cursor)
         return [f"{self._path!r}", f"{self.n_samples:,} samples, batches of {self.batch_size}, {self._order} order, "
-                f"seed {self._numbers['seed']}, {self._framework} on {where}{rank}", state_of]
+                f"seed {self._numbers['seed']}, {self._framework} on {where}{rank}"
+                + ("" if self._mix is None else f", {self._mix!r}"), state_of]
 
     def __repr__(self) -> str:
         if not hasattr(self, "_order"):
@@ -579,7 +594,7 @@ class Loader(Hints):
             raise
         info = batches.BatchInfo(share, self._images, hold=self._has_views)
         if not self._layouts:
-            self._layouts = batches.layouts(share.batch().contents, self._outputs, self._device)
+            self._layouts = batches.layouts(share.batch().contents, self._tensors, self._device)
         found_in = tensors.find(share, self._layouts, info.n_valid)
         if self._has_views:
             self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))

@@ -9,14 +9,17 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, sizeof
-from typing import Any
+from ctypes import POINTER, byref, cast, c_int32, c_uint32, c_uint64, pointer, sizeof
+from typing import TYPE_CHECKING, Any
 
 from . import _c, paths
 from .elsewhere import LOADER_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, near
 from .outputs import Output
+
+if TYPE_CHECKING:
+    from .mix import Mix
 
 CHOICES: dict[str, dict[str, int]] = {
     **{setting: _c.NAMES[setting] for setting in ("order", "last_batch", "bad_sample", "io", "kernels")},
@@ -170,7 +173,7 @@ def device(value: Any) -> tuple[int, int | None]:
 
 
 def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
-         topology: str | os.PathLike[str] | None) -> _c.Settings:
+         topology: str | os.PathLike[str] | None, mix: Mix | None = None) -> _c.Settings:
     """Return the settings as the library takes them. They keep alive the objects that they point to."""
     _check_ranks(numbers)
     settings = _c.Settings()
@@ -181,4 +184,6 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     settings.topology = None if topology is None else os.fsencode(paths.local(topology))
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
     settings.outputs, settings.n_outputs = cast(array, POINTER(_c.Output)), len(array)
+    if mix is not None:
+        settings.mix = pointer(mix.to_c(mix.names(outputs)))
     return settings

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MixUp, CutMix and soft targets: what a loader does to each batch once all its rows are there.
+
+    penstock.Loader("train", batch_size=256, mix=penstock.MixUp(0.2, num_classes=1000), outputs={
+        "x": penstock.image("jpg", [RandomResizedCrop(224), Normalize()], layout="nchw"), "y": "cls"})
+
+Every row is mixed with a partner, another valid row of the batch. The images are float32, float16 or bfloat16, and
+batch["y"] is float32 of [B, num_classes]. All of these take, by name:
+
+num_classes: labels are from 0 to num_classes - 1; another one makes its sample bad.
+image, label: the names of the outputs; None: the only image output and the only scalar output.
+p: the probability that a batch is mixed at all.
+label_smoothing: from 0, below 1, as timm applies it.
+mode: "batch": one lambda and one box for all rows; "elem": each row has its own.
+pairing: "roll": row i is mixed with row i - 1, as torchvision does; "flip": with the i-th row from the end, as timm
+does.
+targets: "dense"; "pairs": the labels stay, and batches also have the labels of the partners, "y_partner", and the
+weights of the rows' own labels, float32, "y_lambda".
+
+For a given lambda and box, images and targets are those of torchvision.transforms.v2 on a CPU, bit for bit; with
+pairing="flip", those of timm. The partners are rows of this process's batch, so they change with batch_size and world;
+the crop and all else that a row has of its own do not. On a device, mixed images come from the host as floats, which
+are two or four times as many bytes as its kernels would need.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ctypes import byref, sizeof
+from typing import Any, NamedTuple, Optional
+
+from . import _c, errors
+from .arguments import number, probability, whole
+from .elsewhere import MIX_KEYWORDS
+from .errors import SettingsError
+from .hints import explains, near_or_all
+from .outputs import Output
+
+__all__ = ["CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"]
+
+MODES = _c.NAMES["mix_mode"]
+PAIRINGS = _c.NAMES["mix_pairing"]
+TARGETS = _c.NAMES["mix_targets"]
+KINDS = {code: name for name, code in _c.NAMES["mix_kind"].items()}
+MOST_ALPHA = 1e6  # as in the library
+MOST_SIDE = 65535
+
+
+class Mix:
+    """The base of what a loader's argument `mix` takes."""
+
+    def __init__(self, *, num_classes: int, label: Optional[str] = None, label_smoothing: float = 0.0,
+                 **others: Any) -> None:
+        """others: members of pstk_mix, and image=."""
+        kind = type(self).__name__
+        self._shown = {"num_classes": num_classes, "label": label, "label_smoothing": label_smoothing}
+        self._names = {"label": label, "image": others.pop("image", None)}
+        for name, value in self._names.items():
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{kind}.{name}: value is {value!r}; must be the name of an output, or None")
+        smoothing = number(f"{kind}.label_smoothing", label_smoothing, 0, 1)
+        if smoothing == 1:
+            raise ValueError(f"{kind}.label_smoothing: value is {label_smoothing!r}; must be below 1")
+        self._members = {"n_classes": whole(f"{kind}.num_classes", num_classes, 1, 2**32 - 1),
+                         "smoothing": smoothing, **others}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._shown.items())})"
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and (self._members, self._names) == (other._members, other._names)
+
+    def __hash__(self) -> int:
+        return hash((*self._members.items(), *self._names.items()))
+
+    @property
+    def has_images(self) -> bool:
+        """Whether images are mixed."""
+        return bool(self._members.get("mixup_alpha") or self._members.get("cutmix_alpha"))
+
+    def names(self, outputs: Mapping[str, Output]) -> dict[str, Optional[str]]:
+        """Return the names of the outputs, found where none was given."""
+        found = dict(self._names)
+        kinds = {"label": _c.OUTPUT_SCALAR, **({"image": _c.OUTPUT_IMAGE} if self.has_images else {})}
+        for name, kind in kinds.items():
+            known = [key for key, output in outputs.items() if output.kind == kind]
+            if found[name] is None and len(known) == 1:
+                found[name] = known[0]
+            if found[name] is None:
+                has = f"the outputs {', '.join(map(repr, known))} are" if known else "no output is"
+                raise SettingsError(f"mix.{name}: value is None, but {has} {'a scalar' if name == 'label' else 'an image'}"
+                                    f"; must be the name of an output (give {name}=)")
+        return found
+
+    def added(self, outputs: Mapping[str, Output]) -> dict[str, Output]:
+        """Return the tensors that batches have in addition to those of the outputs, as outputs."""
+        label = self.names(outputs)["label"]
+        if self._members.get("targets") != TARGETS["pairs"] or label is None or label not in outputs:
+            return {}
+        of = outputs[label]
+        return {f"{label}_partner": of, f"{label}_lambda": Output(of.field, of.kind, _c.F32)}
+
+    def to_c(self, names: Mapping[str, Optional[str]]) -> _c.Mix:
+        """Return the mix as the library takes it."""
+        mix = _c.Mix()
+        _c.lib.pstk_mix_init(byref(mix), sizeof(mix))
+        for member, value in self._members.items():
+            setattr(mix, member, value)
+        for member, name in names.items():
+            setattr(mix, member, None if name is None else name.encode())
+        return mix
+
+
+class _Images(Mix):
+    """One that mixes images."""
+
+    def __init__(self, alphas: Mapping[str, float], num_classes: int, image: Optional[str], label: Optional[str],
+                 p: float, label_smoothing: float, mode: str, pairing: str, targets: str,
+                 switch_prob: float = 0.5) -> None:
+        """alphas: by the members of pstk_mix."""
+        kind = type(self).__name__
+        words = {}
+        for name, value, known in (("mode", mode, MODES), ("pairing", pairing, PAIRINGS), ("targets", targets, TARGETS)):
+            if not isinstance(value, str) or value not in known:
+                raise ValueError(f"{kind}.{name}: value is {value!r}; must be one of {', '.join(map(repr, known))}"
+                                 + near_or_all(value, known))
+            words[name] = known[value]
+        if targets == "pairs" and label_smoothing:
+            raise ValueError(f"{kind}.label_smoothing: value is {label_smoothing!r}; must be 0 with targets='pairs' "
+                             "(give it to the loss)")
+        super().__init__(num_classes=num_classes, label=label, label_smoothing=label_smoothing, image=image,
+                         probability=probability(f"{kind}.p", p),
+                         switch_probability=probability(f"{kind}.switch_prob", switch_prob),
+                         **alphas, **words)
+        self._shown.update(image=image, p=p, mode=mode, pairing=pairing, targets=targets)
+
+    @classmethod
+    def _alpha(cls, name: str, value: float) -> float:
+        found = number(f"{cls.__name__}.{name}", value, 0, MOST_ALPHA)
+        if found == 0:
+            raise ValueError(f"{cls.__name__}.{name}: value is {value!r}; must be above 0")
+        return found
+
+
+@explains(MIX_KEYWORDS)
+class MixUp(_Images):
+    """Mix each image with its partner's, lambda * own + (1 - lambda) * other, and their labels in the same way.
+    alpha: lambda is from Beta(alpha, alpha)."""
+
+    def __init__(self, alpha: float = 1.0, *, num_classes: int, image: Optional[str] = None,
+                 label: Optional[str] = None, p: float = 1.0, label_smoothing: float = 0.0, mode: str = "batch",
+                 pairing: str = "roll", targets: str = "dense") -> None:
+        super().__init__({"mixup_alpha": self._alpha("alpha", alpha)}, num_classes, image, label, p, label_smoothing,
+                         mode, pairing, targets)
+        self._shown = {"alpha": alpha, **self._shown}
+
+
+@explains(MIX_KEYWORDS)
+class CutMix(_Images):
+    """Put a box of its partner into each image; the labels are mixed by the areas. alpha: the area that stays is from
+    Beta(alpha, alpha), before the box is clipped."""
+
+    def __init__(self, alpha: float = 1.0, *, num_classes: int, image: Optional[str] = None,
+                 label: Optional[str] = None, p: float = 1.0, label_smoothing: float = 0.0, mode: str = "batch",
+                 pairing: str = "roll", targets: str = "dense") -> None:
+        super().__init__({"cutmix_alpha": self._alpha("alpha", alpha)}, num_classes, image, label, p, label_smoothing,
+                         mode, pairing, targets)
+        self._shown = {"alpha": alpha, **self._shown}
+
+
+@explains(MIX_KEYWORDS)
+class MixUpCutMix(_Images):
+    """Apply CutMix with probability switch_prob, else MixUp: torchvision's RandomChoice([MixUp(), CutMix()]), timm's
+    Mixup."""
+
+    def __init__(self, mixup_alpha: float = 1.0, cutmix_alpha: float = 1.0, *, num_classes: int,
+                 switch_prob: float = 0.5, image: Optional[str] = None, label: Optional[str] = None, p: float = 1.0,
+                 label_smoothing: float = 0.0, mode: str = "batch", pairing: str = "roll",
+                 targets: str = "dense") -> None:
+        alphas = {"mixup_alpha": self._alpha("mixup_alpha", mixup_alpha),
+                  "cutmix_alpha": self._alpha("cutmix_alpha", cutmix_alpha)}
+        super().__init__(alphas, num_classes, image, label, p, label_smoothing, mode, pairing, targets, switch_prob)
+        self._shown = {"mixup_alpha": mixup_alpha, "cutmix_alpha": cutmix_alpha, "switch_prob": switch_prob,
+                       **self._shown}
+
+
+@explains(MIX_KEYWORDS)
+class OneHot(Mix):
+    """Make one-hot vectors of the labels, with label_smoothing; images stay as they are."""
+
+    def __init__(self, num_classes: int, label_smoothing: float = 0.0, *, label: Optional[str] = None) -> None:
+        super().__init__(num_classes=num_classes, label=label, label_smoothing=label_smoothing)
+
+
+def checked(mix: Any) -> Mix:
+    """Return the argument `mix` of a loader."""
+    if isinstance(mix, Mix):
+        return mix
+    advice = " (write it with brackets and num_classes=)" if isinstance(mix, type) and issubclass(mix, Mix) else ""
+    raise TypeError(f"mix: value is {mix!r}; must be penstock.MixUp, CutMix, MixUpCutMix or OneHot{advice}")
+
+
+# ---- draws -------------------------------------------------------------------------------------------------
+
+
+class MixedRow(NamedTuple):
+    """What is done to one row: kind is "mixup", "cutmix" or "none"; partner: the other row; lam: the weight of the
+    row's own label, and for "mixup" of its image; box: top, left, height and width of what "cutmix" takes of the
+    partner, else None."""
+
+    kind: str
+    partner: int
+    lam: float
+    box: Optional[tuple[int, int, int, int]] = None
+
+
+def _mixed_row(row: _c.MixedRow) -> MixedRow:
+    box = (row.top, row.left, row.height, row.width) if row.kind == _c.MIX_CUTMIX else None
+    return MixedRow(KINDS[row.kind], row.partner, row.lam, box)
+
+
+def draw_mix(mix: Mix, n_rows: int, height: int = 1, width: int = 1, *, seed: int = 0, epoch: int = 0,
+             position: int = 0, rank: int = 0) -> list[MixedRow]:
+    """Return what a loader with this mix and seed does to the n_rows valid rows of a batch: of `batch.epoch`,
+    `batch.position` and `batch.n_valid`.
+
+    height, width: of its images. rank: of the loader. Equal arguments give equal rows.
+    """
+    key, error = _c.MixKey(size=sizeof(_c.MixKey)), errors.new()
+    for name, value, least, most in (
+            ("n_rows", n_rows, 0, 2**30), ("height", height, 1, MOST_SIDE), ("width", width, 1, MOST_SIDE),
+            ("seed", seed, 0, 2**64 - 1), ("epoch", epoch, 0, 2**64 - 1), ("position", position, 0, 2**64 - 1),
+            ("rank", rank, 0, 2**32 - 1)):
+        setattr(key, name, whole(f"draw_mix.{name}", value, least, most))
+    rows = (_c.MixedRow * max(key.n_rows, 1))()
+    given = checked(mix).to_c({})
+    errors.check(_c.lib.pstk_mix_draw(byref(given), byref(key), rows, byref(error)), error)
+    return [_mixed_row(row) for row in rows[:key.n_rows]]
