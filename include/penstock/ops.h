@@ -49,10 +49,12 @@ enum pstk_op_kind {
     /* a random part of width x height. First it is padded: left, top, right, bottom, pixels; 1 to
      * pad what is smaller than the part; enum pstk_pad_mode */
     PSTK_OP_RANDOM_CROP = 13,
-    /* a rotation about the middle. Least and greatest angle, degrees counter-clockwise */
+    /* a rotation. Least and greatest angle, degrees counter-clockwise; 1 to expand the image; 1 if
+     * a centre follows; x and y of the centre, pixels */
     PSTK_OP_RANDOM_ROTATION = 14,
     /* least and greatest angle; greatest translation of x and of y, parts of the side; least and
-     * greatest scale, shear of x and shear of y. Angles and shears are degrees */
+     * greatest scale, shear of x and shear of y; x and y of the centre, pixels, where flags are
+     * PSTK_OP_HAS_CENTER. Angles and shears are degrees */
     PSTK_OP_RANDOM_AFFINE = 15,
     /* the corners move inwards. Distortion and probability, 0 to 1 */
     PSTK_OP_RANDOM_PERSPECTIVE = 16,
@@ -87,6 +89,18 @@ enum pstk_op_kind {
     /* timm's AutoAugment. enum pstk_timm_policy; standard deviation of magnitudes, 0 to 1000 */
     PSTK_OP_TIMM_AUTO_AUGMENT = 124,
 
+    /* resized by a random scale, so that the aspect ratio stays: `width` x `height` is what an
+     * image fits into at scale 1. Least and greatest scale */
+    PSTK_OP_SCALE_JITTER = 100,
+    /* a random place on a larger canvas. Least and greatest side of the canvas, in sides of the
+     * image, 1 to 16; probability, 0 to 1 */
+    PSTK_OP_RANDOM_ZOOM_OUT = 101,
+    /* the shorter side to one of up to 12 lengths, pixels, 0: no more; or less, if the longer side
+     * would become longer than `width`, 0: any */
+    PSTK_OP_RANDOM_SHORTEST_SIZE = 102,
+    /* the shorter side to a random length. The least, and the greatest, which is not reached */
+    PSTK_OP_RANDOM_RESIZE = 103,
+
     /* Fixed geometry, which random operations draw. */
 
     /* a part of the image, resized to width x height. Top, left, height, width of the part */
@@ -107,6 +121,16 @@ enum pstk_op_kind {
     PSTK_OP_AFFINE = 38,
     /* Image.transform. Matrix of 8 */
     PSTK_OP_PERSPECTIVE = 39,
+
+    /* the longer side to `width` pixels; the aspect ratio stays */
+    PSTK_OP_RESIZE_LONGEST = 40,
+    /* padded with fill to width x height. enum pstk_position */
+    PSTK_OP_PAD_TO_SIZE = 41,
+    /* resized to fit into width x height, so that the aspect ratio stays, and padded with fill.
+     * enum pstk_position */
+    PSTK_OP_LETTERBOX = 42,
+    /* the part of width x height at a corner. enum pstk_corner */
+    PSTK_OP_CORNER_CROP = 43,
 
     /* Fixed colours: torchvision.transforms.functional's, of PIL images. */
 
@@ -186,6 +210,22 @@ enum pstk_pad_mode {
     PSTK_PAD_SYMMETRIC = 3,
 };
 
+/* Where an image lies in what it is padded to. */
+enum pstk_position {
+    PSTK_POSITION_CENTER = 0,
+    PSTK_POSITION_TOP_LEFT = 1,
+};
+
+/* The parts of torchvision's functional.five_crop, in its order. */
+enum pstk_corner {
+    PSTK_CORNER_TOP_LEFT = 0,
+    PSTK_CORNER_TOP_RIGHT = 1,
+    PSTK_CORNER_BOTTOM_LEFT = 2,
+    PSTK_CORNER_BOTTOM_RIGHT = 3,
+    /* as CENTER_CROP */
+    PSTK_CORNER_CENTER = 4,
+};
+
 /* How a resize weighs the pixels around a place: the filters of Pillow's Image.resize, all with
  * antialiasing except NEAREST. The pixels are those of Pillow. */
 enum pstk_filter {
@@ -204,6 +244,12 @@ enum pstk_filter {
     PSTK_FILTER_RANDOM = 7,
 };
 
+/* Flags of RANDOM_AFFINE. */
+enum pstk_op_flag {
+    /* params have a centre, which is otherwise the middle */
+    PSTK_OP_HAS_CENTER = 1,
+};
+
 #define PSTK_MAX_OP_PARAMS 12
 
 /*
@@ -213,7 +259,7 @@ enum pstk_filter {
 struct pstk_op {
     /* enum pstk_op_kind */
     uint32_t kind;
-    /* must be 0 */
+    /* RANDOM_AFFINE: enum pstk_op_flag; others: must be 0 */
     uint32_t flags;
     /* pixels */
     uint32_t width;
@@ -254,6 +300,33 @@ PSTK_API struct pstk_op pstk_resize_shorter(uint32_t side);
 /* The same, but resize the longer side to `longest` pixels where it would become longer:
  * torchvision.transforms.Resize(side, max_size=longest). 0: any length. */
 PSTK_API struct pstk_op pstk_resize_shorter_max(uint32_t side, uint32_t longest);
+/* Resize the longer side to `side`: torchvision.transforms.v2.Resize(None, max_size=side). */
+PSTK_API struct pstk_op pstk_resize_longest(uint32_t side);
+/* Pad to height x width. `position`: enum pstk_position; CENTER puts the smaller half of the
+ * padding to the left and to the top. Set `fill`. A sample whose image is larger is an error. */
+PSTK_API struct pstk_op pstk_pad_to_size(uint32_t height, uint32_t width, uint32_t position);
+/* Resize to fit into height x width, and pad: Pillow's ImageOps.pad(image, (width, height), filter,
+ * fill, centering), with centering (0.5, 0.5) or (0, 0) by `position`, enum pstk_position. Set
+ * `fill`. Where Pillow's side would be 0, it is 1. */
+PSTK_API struct pstk_op pstk_letterbox(uint32_t height, uint32_t width, uint32_t position);
+/* Crop the part of height x width at a corner or in the middle: one of those of
+ * torchvision.transforms.functional.five_crop. `corner`: enum pstk_corner. A sample whose image is
+ * smaller is an error. */
+PSTK_API struct pstk_op pstk_corner_crop(uint32_t height, uint32_t width, uint32_t corner);
+/* Resize by a random scale: torchvision.transforms.v2.ScaleJitter((height, width), (least, most)).
+ * As there, `width` is compared with the image's height, and `height` with its width. */
+PSTK_API struct pstk_op pstk_scale_jitter(uint32_t height, uint32_t width, double least,
+                                          double most);
+/* Put the image at a random place of a larger canvas: torchvision.transforms.v2.RandomZoomOut(fill,
+ * (least, most), probability). Set `fill`. */
+PSTK_API struct pstk_op pstk_random_zoom_out(double least, double most, double probability);
+/* Resize the shorter side to one of n_sides lengths, 1 to 12 of them:
+ * torchvision.transforms.v2.RandomShortestSize(sides, longest). 0: any length. copies */
+PSTK_API struct pstk_op pstk_random_shortest_size(const uint32_t *sides, uint32_t n_sides,
+                                                  uint32_t longest);
+/* Resize the shorter side to least or more pixels, and fewer than `end`:
+ * torchvision.transforms.v2.RandomResize(least, end). */
+PSTK_API struct pstk_op pstk_random_resize(uint32_t least, uint32_t end);
 /* Crop the centre: torchvision.transforms.CenterCrop((height, width)). A smaller image is padded
  * with 0. */
 PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);
@@ -325,7 +398,8 @@ PSTK_API struct pstk_op pstk_rotate(double angle, uint32_t filter, uint32_t expa
 PSTK_API struct pstk_op pstk_gaussian_blur(uint32_t kernel, double sigma);
 /* Blur: Pillow's ImageFilter.GaussianBlur(radius). */
 PSTK_API struct pstk_op pstk_box_blur(double radius);
-/* Rotate by a random angle: torchvision.transforms.RandomRotation. */
+/* Rotate by a random angle: torchvision.transforms.RandomRotation. To expand the image, or for a
+ * centre, set params. */
 PSTK_API struct pstk_op pstk_random_rotation(double least, double most, uint32_t filter);
 /* Move the corners inwards: torchvision.transforms.RandomPerspective. */
 PSTK_API struct pstk_op pstk_random_perspective(double distortion, double probability,
@@ -399,9 +473,10 @@ PSTK_API int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops,
 
 /* Apply a fixed operation to pixels. Sets *out_shape to the shape of the result, and writes it to
  * `out`, in other memory, unless that is NULL. `kernels`: enum pstk_kernels. All pointers: borrows.
- * EINVAL: a wrong parameter, a random operation, or an image that lacks the part, or is smaller
- * than half of the kernel. ENOTSUP: these kernels do not run here. EFBIG: the result has a side
- * above 65535 pixels, or is more than 16 times as long as wide. */
+ * EINVAL: a wrong parameter, a random operation, or an image that lacks the part, is smaller than
+ * half of the kernel, or is larger than what it is padded to. ENOTSUP: these kernels do not run
+ * here. EFBIG: the result has a side above 65535 pixels, or is more than 16 times as long as wide.
+ */
 PSTK_API int pstk_op_apply(const struct pstk_op *op, uint32_t kernels, const void *pixels,
                            const struct pstk_shape *shape, void *out, struct pstk_shape *out_shape,
                            struct pstk_error *err);

@@ -130,7 +130,7 @@ static int check_fits(const struct pstk_op *op, const struct pstk__view *view,
     if (rc == PSTK_EINVAL)
         return FAIL(rc,
                     "op: its part or half of its kernel must lie inside of the image, which has %u "
-                    "x %u pixels",
+                    "x %u pixels, and must not be larger than what it is padded to",
                     view->height, view->width);
     if (rc == PSTK_EFBIG)
         return FAIL(rc, "op: the result is more than 16 times as long as wide");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "augment/drawing.h"
 
+#include <string.h>
+
 void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op)
 {
     drawing->ops[drawing->n++] = *op;
@@ -37,11 +39,19 @@ int pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uin
     return drawing->rc;
 }
 
+static void fold_one(struct pstk__geometry *g, const struct pstk_op *op)
+{
+    const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
+    const int crops = (entry->effects & PSTK__CROPS) != 0;
+    if (crops && !g->cropped)
+        memcpy(g->fill, op->fill, sizeof g->fill);
+    g->cropped |= (uint32_t)crops;
+    if (entry->fold)
+        entry->fold(op, g);
+}
+
 void pstk__geometry_fold(struct pstk__geometry *g, const struct pstk_op *ops, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        const struct pstk__op_entry *entry = pstk__op_entry(ops[i].kind);
-        if (entry->fold)
-            entry->fold(&ops[i], g);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        fold_one(g, &ops[i]);
 }

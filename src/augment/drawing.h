@@ -13,13 +13,13 @@ struct pstk__drawing {
     struct pstk_op *ops; /* borrowed: room for pstk__ops_most; children and flags are 0 */
     uint32_t n;
     struct pstk__view view; /* of the sample, after these ops; its size is never 0 */
-    int rc;                 /* EINVAL: an op cannot be drawn for this image; else 0 */
+    int rc;                 /* EINVAL, EFBIG: an op cannot be drawn for this image; else 0 */
     struct pstk_error *err; /* borrowed, or NULL: says which */
 };
 
 /* Draw for ops [begin, end) of a list, and append. drawing->view is that after op begin - 1. key.op
- * is set to the index of each op. 0, or EINVAL: an op cannot be drawn for this image; drawing->err
- * says which. */
+ * is set to the index of each op. 0, or EINVAL, EFBIG: an op cannot be drawn for this image;
+ * drawing->err says which. */
 int pstk__ops_draw(struct pstk__drawing *drawing, const struct pstk_op *ops, uint32_t begin,
                    uint32_t end, struct pstk__random_key key);
 /* Append a fixed op: called by the entries' draw. */

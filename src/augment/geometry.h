@@ -7,7 +7,7 @@
 
 /*
  * The geometry of a sample. The source box is resized to out_width x out_height. The window of the
- * result is kept; pixels of a window that reaches outside are 0. The flips mirror them.
+ * result is kept; pixels of a window that reaches outside have the fill. The flips mirror them.
  * Coordinates refer to the image after EXIF orientation.
  */
 struct pstk__geometry {
@@ -18,6 +18,8 @@ struct pstk__geometry {
     uint32_t window_width, window_height;
     uint32_t filter;  /* enum pstk_filter of the resize; not RANDOM */
     uint32_t resized; /* 1: a resizing op was applied */
+    uint32_t cropped; /* 1: a cropping op was applied */
+    uint8_t fill[4];  /* of the first cropping op: later ones do not reach outside */
     uint32_t flip, flip_vertical;
 };
 

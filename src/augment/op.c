@@ -11,6 +11,14 @@
     X(resize)                                                                                      \
     X(resize_shorter)                                                                              \
     X(center_crop)                                                                                 \
+    X(resize_longest)                                                                              \
+    X(pad_to_size)                                                                                 \
+    X(letterbox)                                                                                   \
+    X(corner_crop)                                                                                 \
+    X(scale_jitter)                                                                                \
+    X(random_zoom_out)                                                                             \
+    X(random_shortest_size)                                                                        \
+    X(random_resize)                                                                               \
     X(random_crop)                                                                                 \
     X(random_flip)                                                                                 \
     X(random_vertical_flip)                                                                        \
@@ -88,6 +96,8 @@ struct pstk__view pstk__op_view(const struct pstk_op *op, const struct pstk__vie
     if (entry->channels)
         view.channels = (uint32_t)entry->channels(op, view.channels, NULL);
     view.effects |= entry->effects;
+    if (entry->effects & PSTK__CROPS && pstk__op_has_fill(op))
+        view.effects |= PSTK__FILLS;
     return view;
 }
 
@@ -143,8 +153,9 @@ void pstk__ops_finish(const struct pstk_op *ops, uint32_t n, struct pstk__normal
 
 /*
  * Whether the decoder's rows can be given to an op as they come, when `view` is the view before it.
- * A resize reads the image as it is decoded. A crop may pad the image with black, but not uncover
- * pixels that an earlier crop removed. Rows can be coloured on their way into the resize only.
+ * A resize reads the image as it is decoded. A crop may pad the image, but not uncover pixels that
+ * an earlier crop removed. Rows can be coloured on their way into the resize only, and padding is
+ * not coloured: it must be black.
  */
 static int is_prefix(const struct pstk_op *op, const struct pstk__view *view)
 {
@@ -159,7 +170,7 @@ static int is_prefix(const struct pstk_op *op, const struct pstk__view *view)
     if (entry->effects & PSTK__RESIZES)
         return !(view->effects & (PSTK__RESIZES | PSTK__CROPS | PSTK__FLIPS));
     if (entry->effects & PSTK__COLOURS)
-        return !(view->effects & PSTK__RESIZES);
+        return !(view->effects & (PSTK__RESIZES | PSTK__FILLS));
     return !(entry->effects & PSTK__CROPS && uncovers);
 }
 
@@ -203,13 +214,13 @@ static int check_op(const struct pstk_op *op, int at_end, struct walk *walk,
                     struct pstk__view *view, struct pstk_error *err);
 
 /* Whether a child keeps the size of every image: of those of the view, if that is known, else of
- * two that differ. A random one that may change the size does not. */
+ * two that differ. One that draws must keep any size. */
 static int keeps_size(const struct pstk_op *op, const struct pstk__view *view)
 {
     static const uint32_t sizes[2][2] = {{101, 202}, {303, 102}};
     const struct pstk__op_entry *entry = pstk__op_entry(op->kind);
-    const int is_known = view->width > 0 && view->height > 0;
-    int keeps = !entry->size || !entry->draw;
+    const int is_known = view->width > 0 && view->height > 0 && !entry->draw;
+    int keeps = 1;
     for (int i = 0; i < 2 && keeps; i++) {
         struct pstk__view before = *view;
         before.width = is_known ? view->width : sizes[i][0];

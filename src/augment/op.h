@@ -33,6 +33,7 @@ enum pstk__effect {
     PSTK__PICTURES = 32,    /* needs a whole picture: it and all later ops are not in the prefix */
     PSTK__ERASES = 128,     /* overwrites elements of the finished row; only such ops follow */
     PSTK__KNOWS_IMAGE = 64, /* its parameters are those of one image: drawn, never of a list */
+    PSTK__FILLS = 256,      /* of views: an op that CROPS has a fill, so not all padding is black */
 };
 
 /* Members of pstk_op that few ops use. An op that does not name one requires that it is 0. */
@@ -92,8 +93,8 @@ struct pstk__op_entry {
 
     /* In the prefix. */
 
-    /* CROPS: whether the op needs a whole picture, when `view` is the view before it: it pads with
-     * other than black, or may show what an earlier crop removed. NULL: by its size alone. */
+    /* CROPS: whether the op needs a whole picture, when `view` is the view before it: it mirrors
+     * the edges, or may show what an earlier crop removed. NULL: by its size alone. */
     int (*needs_picture)(const struct pstk_op *op, const struct pstk__view *view);
     /* Fixed ops that RESIZE, CROP, FLIP: change the geometry. */
     void (*fold)(const struct pstk_op *op, struct pstk__geometry *g);
@@ -165,6 +166,10 @@ int pstk__op_check_side(const char *what, uint32_t pixels, struct pstk_error *er
 /* Check height and width, for an op that uses both. */
 int pstk__op_check_size(const struct pstk_op *op, struct pstk_error *err);
 int pstk__op_check_no_size(const struct pstk_op *op, struct pstk_error *err);
+/* Check the centre of a warp, pixels (op_warp.c). */
+int pstk__op_check_center(const double center[2], struct pstk_error *err);
+/* Set the most that a picture has after it is turned by any angle, and expanded (op_warp.c). */
+void pstk__largest_turned(struct pstk__largest *largest);
 /* Check that flags are 0, and params from n_used on: a later version may give them a meaning. */
 int pstk__op_check_unused(const struct pstk_op *op, uint32_t n_used, struct pstk_error *err);
 /* Check that members outside of `uses` are 0. pstk__ops_check calls it after the entry's own
@@ -190,6 +195,19 @@ void pstk__op_move_resized(const struct pstk_op *op, const struct pstk__view *vi
 /* Return the scratch of a resize to op->height x op->width: a pstk__op_entry.scratch. */
 uint64_t pstk__op_resize_scratch(const struct pstk_op *op, const struct pstk__largest *in,
                                  uint32_t channels);
+
+/* The most pixels of a resized picture's longer side for one of the shorter side, where nothing
+ * else bounds the longer one: it bounds the memory. */
+#define PSTK__MAX_ASPECT 16u
+/* Set bounds of resizes that keep the aspect ratio: to sides of the image divided by at most
+ * `scale`, rounded up or down, but at least 1 pixel. bounds->max_in_* are set (op_fit.c). */
+void pstk__bound_scale(struct pstk__resize_bounds *bounds, double scale, uint32_t filter);
+/* Return the scratch of such resizes, whose results are at most `out` on a side (op_fit.c). */
+uint64_t pstk__scale_scratch(double scale, uint32_t filter, const struct pstk__largest *in,
+                             const struct pstk__largest *out, uint32_t channels);
+/* Return the part of height x width of a view that has padding around it, or lies inside of it, at
+ * (top, left) of the view, with the op's fill (op_fit.c). */
+struct pstk_op pstk__part_of(const struct pstk_op *op, int64_t top, int64_t left);
 
 /* Add what a padding adds to width and height (op_pad.c). */
 void pstk__largest_pad(struct pstk__largest *largest, uint32_t width, uint32_t height);

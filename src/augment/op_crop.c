@@ -32,7 +32,7 @@ static int needs_picture(const struct pstk_op *op, const struct pstk__view *view
     const double top = op->params[0], left = op->params[1];
     const int is_inside = top >= 0 && left >= 0 && top + op->height <= view->height &&
                           left + op->width <= view->width;
-    return !is_inside && (pstk__op_has_fill(op) || view->effects & PSTK__CROPS);
+    return !is_inside && view->effects & PSTK__CROPS;
 }
 
 static void fold(const struct pstk_op *op, struct pstk__geometry *g)

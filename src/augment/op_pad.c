@@ -65,6 +65,17 @@ static void largest(const struct pstk_op *op, struct pstk__largest *e)
     pstk__largest_pad(e, more_width(op), more_height(op));
 }
 
+static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
+{
+    return op->params[4] != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS;
+}
+
+static void fold(const struct pstk_op *op, struct pstk__geometry *g)
+{
+    pstk__geometry_crop(g, -(int64_t)op->params[0], -(int64_t)op->params[1],
+                        g->window_width + more_width(op), g->window_height + more_height(op));
+}
+
 static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
     const struct pstk__picture *in = &canvas->picture;
@@ -85,12 +96,14 @@ static void move(const struct pstk_op *op, const struct pstk__view *view,
 
 const struct pstk__op_entry pstk__op_pad = {
     .kind = PSTK_OP_PAD,
-    .effects = PSTK__PICTURES,
+    .effects = PSTK__CROPS,
     .uses = PSTK__USES_FILL,
     .name = "pad",
     .check = check,
     .size = size,
     .largest = largest,
+    .needs_picture = needs_picture,
+    .fold = fold,
     .change = change,
     .move = move,
 };

@@ -42,8 +42,7 @@ static int pads(const struct pstk_op *op)
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
 {
-    return pads(op) && (op->params[MODE] != PSTK_PAD_CONSTANT || pstk__op_has_fill(op) ||
-                        view->effects & PSTK__CROPS);
+    return pads(op) && (op->params[MODE] != PSTK_PAD_CONSTANT || view->effects & PSTK__CROPS);
 }
 
 /* ---- draws ----------------------------------------------------------------------------------- */

@@ -22,6 +22,14 @@ struct pstk_op pstk_random_perspective(double distortion, double probability, ui
         .kind = PSTK_OP_RANDOM_PERSPECTIVE, .filter = filter, .params = {distortion, probability}};
 }
 
+/* Of params of a rotation; the angles come first. */
+enum {
+    EXPAND = 2,
+    HAS_CENTER = 3,
+    CENTER = 4,
+    N_ROTATION = 6,
+};
+
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static int check_range(const struct pstk_op *op, int at, const char *what, double least,
@@ -45,8 +53,15 @@ static int check_rest(const struct pstk_op *op, uint32_t n_used, struct pstk_err
 
 static int check_rotation(const struct pstk_op *op, struct pstk_error *err)
 {
-    const int rc = check_range(op, 0, "degrees", -MAX_ANGLE, MAX_ANGLE, err);
-    return rc < 0 ? rc : check_rest(op, 2, err);
+    const double *p = op->params;
+    int rc = check_range(op, 0, "degrees", -MAX_ANGLE, MAX_ANGLE, err);
+    if (rc == 0 && p[EXPAND] != 0 && p[EXPAND] != 1)
+        rc = FAIL("expand: value is %g; must be 0 or 1", p[EXPAND]);
+    if (rc == 0 && p[HAS_CENTER] != 0 && p[HAS_CENTER] != 1)
+        rc = FAIL("has_center: value is %g; must be 0 or 1", p[HAS_CENTER]);
+    if (rc == 0)
+        rc = pstk__op_check_center(&p[CENTER], err);
+    return rc < 0 ? rc : check_rest(op, N_ROTATION, err);
 }
 
 static int check_affine(const struct pstk_op *op, struct pstk_error *err)
@@ -63,7 +78,13 @@ static int check_affine(const struct pstk_op *op, struct pstk_error *err)
         rc = check_range(op, 6, "shear of x", -MAX_ANGLE, MAX_ANGLE, err);
     if (rc == 0)
         rc = check_range(op, 8, "shear of y", -MAX_ANGLE, MAX_ANGLE, err);
-    return rc < 0 ? rc : check_rest(op, 10, err);
+    if (rc == 0 && op->flags > PSTK_OP_HAS_CENTER)
+        rc = FAIL("flags: value is 0x%x; must be 0 or PSTK_OP_HAS_CENTER", op->flags);
+    if (rc == 0)
+        rc = pstk__op_check_center(&op->params[10], err);
+    struct pstk_op rest = *op;
+    rest.flags = 0;
+    return rc < 0 ? rc : check_rest(&rest, op->flags == PSTK_OP_HAS_CENTER ? 12 : 10, err);
 }
 
 static int check_perspective(const struct pstk_op *op, struct pstk_error *err)
@@ -89,7 +110,24 @@ static void add(struct pstk__drawing *to, const struct pstk_op *op, struct pstk_
 static void draw_rotation(const struct pstk_op *op, struct pstk__random *r,
                           struct pstk__drawing *to)
 {
-    add(to, op, pstk_rotate(pstk__random_uniform(r, op->params[0], op->params[1]), 0, 0));
+    struct pstk_op turn = pstk_rotate(pstk__random_uniform(r, op->params[0], op->params[1]), 0,
+                                      op->params[EXPAND] == 1);
+    for (int i = HAS_CENTER; i < N_ROTATION; i++)
+        turn.params[i - 1] = op->params[i];
+    add(to, op, turn);
+}
+
+/* An expanded image has a size of its own. */
+static void size_rotation(const struct pstk_op *op, struct pstk__view *view)
+{
+    if (op->params[EXPAND] == 1)
+        view->width = view->height = 0;
+}
+
+static void largest_rotation(const struct pstk_op *op, struct pstk__largest *largest)
+{
+    if (op->params[EXPAND] == 1)
+        pstk__largest_turned(largest);
 }
 
 /* As torchvision's get_params, in its order. */
@@ -97,7 +135,9 @@ static void draw_affine(const struct pstk_op *op, struct pstk__random *r, struct
 {
     const double *p = op->params;
     const double width = to->view.width, height = to->view.height;
-    struct pstk__affine_form form = {.center = {width * 0.5, height * 0.5}};
+    const int has_center = op->flags == PSTK_OP_HAS_CENTER;
+    struct pstk__affine_form form = {
+        .center = {has_center ? p[10] : width * 0.5, has_center ? p[11] : height * 0.5}};
     double matrix[6];
     form.angle = pstk__random_uniform(r, p[0], p[1]);
     form.translate[0] = pstk__rint_even(pstk__random_uniform(r, -p[2] * width, p[2] * width));
@@ -151,7 +191,7 @@ static void draw_perspective(const struct pstk_op *op, struct pstk__random *r,
                                                             __VA_ARGS__}
 
 ENTRY(rotation, PSTK_OP_RANDOM_ROTATION, "random rotation", .check = check_rotation,
-      .draw = draw_rotation);
+      .draw = draw_rotation, .size = size_rotation, .largest = largest_rotation);
 ENTRY(affine, PSTK_OP_RANDOM_AFFINE, "random affine", .check = check_affine, .draw = draw_affine);
 ENTRY(perspective, PSTK_OP_RANDOM_PERSPECTIVE, "random perspective", .check = check_perspective,
       .draw = draw_perspective);

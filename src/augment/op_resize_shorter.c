@@ -94,11 +94,9 @@ static void bound(const struct pstk_op *op, struct pstk__resize_bounds *bounds)
 
 /* ---- of a whole picture ---------------------------------------------------------------------- */
 
-#define MAX_ASPECT 16u /* long / short, of a picture that becomes another: it bounds the memory */
-
 static uint32_t longest_of(const struct pstk_op *op)
 {
-    return op->params[0] > 0 ? (uint32_t)op->params[0] : op->width * MAX_ASPECT;
+    return op->params[0] > 0 ? (uint32_t)op->params[0] : op->width * PSTK__MAX_ASPECT;
 }
 
 static void largest(const struct pstk_op *op, struct pstk__largest *e)

@@ -62,6 +62,14 @@ int pstk__op_check_warp_filter(const struct pstk_op *op, struct pstk_error *err)
     return 0;
 }
 
+int pstk__op_check_center(const double center[2], struct pstk_error *err)
+{
+    if (!(fabs(center[0]) <= MAX_CENTER && fabs(center[1]) <= MAX_CENTER))
+        return FAIL("center: value is (%g, %g); must be finite, and at most 1e9", center[0],
+                    center[1]);
+    return 0;
+}
+
 static int check_matrix(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -93,9 +101,9 @@ static int check_rotate(const struct pstk_op *op, struct pstk_error *err)
         return FAIL("expand: value is %g; must be 0 or 1", p[1]);
     if (p[2] != 0 && p[2] != 1)
         return FAIL("has_center: value is %g; must be 0 or 1", p[2]);
-    if (!(fabs(p[3]) <= MAX_CENTER && fabs(p[4]) <= MAX_CENTER))
-        return FAIL("center: value is (%g, %g); must be finite, and at most 1e9", p[3], p[4]);
-    int rc = pstk__op_check_warp_filter(op, err);
+    int rc = pstk__op_check_center(&p[3], err);
+    if (rc == 0)
+        rc = pstk__op_check_warp_filter(op, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 5, err);
@@ -179,10 +187,8 @@ static void size_rotate(const struct pstk_op *op, struct pstk__view *view)
 
 /* No side is longer than the diagonal, which is shorter than both sides together, rounded outwards
  * on both ends. */
-static void largest_rotate(const struct pstk_op *op, struct pstk__largest *largest)
+void pstk__largest_turned(struct pstk__largest *largest)
 {
-    if (op->params[1] != 1)
-        return;
     const uint32_t side = largest->width + largest->height + 2;
     *largest =
         (struct pstk__largest){.width = side, .height = side, .n_pixels = (uint64_t)side * side};
@@ -213,6 +219,12 @@ static void move_rotate(const struct pstk_op *op, const struct pstk__view *view,
         turn_points(rotation.turn, view, points, n);
     else
         pstk__points_warp(points, n, (double[8]){m[0], m[1], m[2], m[3], m[4], m[5], 0, 0});
+}
+
+static void largest_rotate(const struct pstk_op *op, struct pstk__largest *largest)
+{
+    if (op->params[1] == 1)
+        pstk__largest_turned(largest);
 }
 
 #define ENTRY(member, number, words, ...)                                                          \

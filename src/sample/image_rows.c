@@ -2,6 +2,7 @@
 #include "sample/image_rows.h"
 
 #include "image/channels.h"
+#include "picture/fill.h"
 
 #include <string.h>
 
@@ -102,24 +103,23 @@ static uint64_t pixel_step(const struct pstk__output *o)
 struct shown {
     const struct pstk__output *o;
     uint8_t *out;
-    uint8_t fill; /* of what is outside */
     struct pstk__geometry geometry;
     struct pane pane;
 };
 
-/* Fill the output with black, or the fill of a mask. Black is normalised like any pixel; of RGBA it
- * is transparent, as what Pillow pads with. Ops that colour leave it black. */
+/* Fill the output with the colour of padding, which is normalised like any pixel; the black of RGBA
+ * is transparent, as what Pillow pads with. Ops that colour leave black as it is. */
 static int pad(struct pstk__image_rows *rows, const struct shown *shown)
 {
     const struct pstk__output *o = shown->o;
     const struct pstk__finish finish = finish_of(o, shown->geometry.flip, o->width);
     const size_t mark = rows->arena->used, size = (size_t)finish.channels * o->width;
-    uint8_t *black = pstk__arena_get(rows->arena, size);
-    if (!black)
+    uint8_t *filled = pstk__arena_get(rows->arena, size);
+    if (!filled)
         return PSTK_ENOMEM;
-    memset(black, shown->fill, size);
+    pstk__fill_pixels(filled, o->width, shown->geometry.fill, finish.channels);
     for (uint32_t y = 0; y < o->height; y++)
-        rows->plan->kernels.pixel->finish_row(shown->out + y * o->width * pixel_step(o), black,
+        rows->plan->kernels.pixel->finish_row(shown->out + y * o->width * pixel_step(o), filled,
                                               &finish);
     pstk__arena_reset(rows->arena, mark);
     return 0;
@@ -337,7 +337,7 @@ static int resize_to_picture(struct pstk__image_rows *rows, struct pstk__image_r
     return pstk__resize_begin(&row->resize, rows->arena, rows->plan->kernels.pixel, &config);
 }
 
-/* With a black row, see pad. Turned images may have width and height swapped. */
+/* With a row of padding, see pad. Turned images may have width and height swapped. */
 uint64_t pstk__image_resize_size(const struct pstk__image_bounds *b, const struct pstk__output *o,
                                  uint32_t channels)
 {
@@ -371,6 +371,14 @@ static int reaches_outside(const struct shown *shown)
            inside->height != shown->geometry.window_height;
 }
 
+/* Fill a picture with one colour. */
+static void picture_fill(const struct pstk__picture *picture, const uint8_t fill[4])
+{
+    const size_t stride = (size_t)picture->width * picture->channels;
+    for (uint32_t y = 0; y < picture->height; y++)
+        pstk__fill_pixels(picture->pixels + y * stride, picture->width, fill, picture->channels);
+}
+
 /* Memory for the picture that ops will change, filled where the image does not reach. */
 static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
                          const struct shown *shown)
@@ -388,7 +396,7 @@ static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *
         n_pixels > o->window.n_pixels)
         return PSTK_EFBIG;
     if (reaches_outside(shown))
-        memset(row->picture.pixels, shown->fill, pstk__picture_size(&row->picture));
+        picture_fill(&row->picture, g->fill);
     return 0;
 }
 
@@ -418,9 +426,11 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
     const struct pstk__drawn *drawn = source->drawn;
     struct pstk__image_row *j = &rows->rows[rows->n];
     *j = (struct pstk__image_row){.output = o, .out = row->data, .drawn = drawn};
-    struct shown shown = {.o = o, .out = row->data, .fill = source->fill};
+    struct shown shown = {.o = o, .out = row->data};
     pstk__geometry_init(&shown.geometry, drawn->width, drawn->height);
     pstk__geometry_fold(&shown.geometry, drawn->ops, drawn->n_prefix);
+    if (o->settings.kind == PSTK_OUTPUT_MASK)
+        memset(shown.geometry.fill, source->fill, sizeof shown.geometry.fill);
     if (row->crop)
         write_crop(row->crop, &shown.geometry, drawn);
     if (pstk__output_has_flips(o)) { /* the device mirrors it, unless a picture is mirrored here */

@@ -57,7 +57,7 @@ struct pstk__image_rows {
 struct pstk__image_source {
     const struct pstk__image_info *info;
     const struct pstk__drawn *drawn; /* its ops, for this image; borrowed until end */
-    uint8_t fill;                    /* what lies outside of the image */
+    uint8_t fill;                    /* masks: what lies outside of the image */
 };
 
 void pstk__image_rows_begin(struct pstk__image_rows *rows, const struct pstk__plan *plan,

@@ -526,35 +526,23 @@ TEST(rows_are_changed_as_they_come_up_to_the_first_op_that_needs_a_picture)
     const struct pstk_op inside = pstk_crop_at(1, 2, 4, 4), outside = pstk_crop_at(-1, 2, 4, 4);
     const struct pstk_op down = pstk_random_vertical_flip(0.5), pad = pstk_pad(1, 1, 1, 1, 0);
     const struct pstk_op erase = pstk_random_erasing(0.5, 0);
-    struct pstk_op filled = padded, mirrored = padded, filled_outside = outside;
+    struct pstk_op filled = padded, mirrored = padded, filled_outside = outside, edge = pad;
     filled.fill[1] = filled_outside.fill[2] = 1;
     mirrored.params[5] = PSTK_PAD_REFLECT;
+    edge.params[4] = PSTK_PAD_EDGE;
     const struct {
         struct pstk_op ops[4];
         uint32_t n, prefix;
     } list[] = {
-        {{rrc, flip, crop}, 3, 3},
-        {{gray, rrc, flip}, 3, 3},
-        {{rrc, gray, flip}, 3, 1},
-        {{rrc, resize}, 2, 1},
-        {{flip, rrc}, 2, 1},
-        {{crop, resize}, 2, 1},
-        {{crop, large}, 2, 1},
-        {{crop, gray, flip}, 3, 3},
-        {{flip, gray, crop}, 3, 3},
-        {{part, down, flip}, 3, 3},
-        {{padded, down}, 2, 2},
-        {{filled, down}, 2, 0},
-        {{mirrored, down}, 2, 0},
-        {{crop, inside}, 2, 2},
-        {{crop, outside}, 2, 1},
-        {{outside, flip}, 2, 2},
-        {{filled_outside, flip}, 2, 0},
-        {{crop, padded}, 2, 1},
-        {{rrc, flip, erase}, 3, 2},
-        {{rrc, padded}, 2, 2},
-        {{rrc, pad, part}, 3, 1},
-        {{down, resize}, 2, 1},
+        {{rrc, flip, crop}, 3, 3},      {{gray, rrc, flip}, 3, 3},  {{rrc, gray, flip}, 3, 1},
+        {{rrc, resize}, 2, 1},          {{flip, rrc}, 2, 1},        {{crop, resize}, 2, 1},
+        {{crop, large}, 2, 1},          {{crop, gray, flip}, 3, 3}, {{flip, gray, crop}, 3, 3},
+        {{part, down, flip}, 3, 3},     {{padded, down}, 2, 2},     {{filled, down}, 2, 2},
+        {{filled, gray}, 2, 1},         {{gray, filled}, 2, 2},     {{mirrored, down}, 2, 0},
+        {{crop, inside}, 2, 2},         {{crop, outside}, 2, 1},    {{outside, flip}, 2, 2},
+        {{filled_outside, flip}, 2, 2}, {{pad, crop}, 2, 1},        {{edge, crop}, 2, 0},
+        {{down, pad, resize}, 3, 2},    {{crop, padded}, 2, 1},     {{rrc, flip, erase}, 3, 2},
+        {{rrc, padded}, 2, 2},          {{rrc, pad, part}, 3, 3},   {{down, resize}, 2, 1},
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         struct pstk__view view = {.channels = 3, .dtype = PSTK_U8};
@@ -596,11 +584,21 @@ TEST(children_keep_the_size)
 {
     const struct pstk_op turn = pstk_rotate(10, 0, 0), grow = pstk_rotate(10, 0, 1);
     const struct pstk_op same = pstk_center_crop(8, 8), other = pstk_center_crop(8, 7);
+    const struct pstk_op turned = pstk_random_rotation(0, 9, 0), part = pstk_random_crop(8, 8, 0);
+    const struct pstk_op zoomed = pstk_random_zoom_out(1, 2, 1);
+    struct pstk_op grown = turned;
+    grown.params[2] = 1;
     const struct {
         const struct pstk_op *child;
         int first_fixes, code;
     } list[] = {{&turn, 0, 0},
                 {&grow, 0, PSTK_ENOTSUP},
+                {&turned, 0, 0},
+                {&turned, 1, 0},
+                {&grown, 0, PSTK_ENOTSUP},
+                {&grown, 1, PSTK_ENOTSUP},
+                {&zoomed, 1, PSTK_ENOTSUP},
+                {&part, 1, PSTK_ENOTSUP},
                 {&same, 1, 0},
                 {&same, 0, PSTK_ENOTSUP},
                 {&other, 1, PSTK_ENOTSUP}};

@@ -63,6 +63,13 @@ TEST(operations_are_plain_data)
     CHECK(pstk_rand_augment(2, 9, 31, 0).params[2] == 31);
     CHECK(pstk_auto_augment(PSTK_AUTO_AUGMENT_SVHN, 0).params[0] == 2);
     CHECK(pstk_rotate(30, 0, 1).params[1] == 1);
+    CHECK(pstk_resize_longest(7).width == 7 && pstk_letterbox(5, 7, 1).height == 5);
+    CHECK(pstk_pad_to_size(5, 7, 1).params[0] == 1 && pstk_corner_crop(5, 7, 4).params[0] == 4);
+    CHECK(pstk_scale_jitter(5, 7, 0.5, 2).params[1] == 2 &&
+          pstk_random_resize(8, 9).params[1] == 9);
+    CHECK(pstk_random_zoom_out(1, 4, 0.5).params[2] == 0.5);
+    const struct pstk_op shortest = pstk_random_shortest_size((const uint32_t[2]){8, 9}, 2, 20);
+    CHECK(shortest.width == 20 && shortest.params[1] == 9 && shortest.params[2] == 0);
 }
 
 TEST(matrices_of_warps)

@@ -193,6 +193,10 @@ OP_RANDOM_CHANNEL_PERMUTATION = 121
 OP_RANDOM_PHOTOMETRIC_DISTORT = 122
 OP_TIMM_RAND_AUGMENT = 123
 OP_TIMM_AUTO_AUGMENT = 124
+OP_SCALE_JITTER = 100
+OP_RANDOM_ZOOM_OUT = 101
+OP_RANDOM_SHORTEST_SIZE = 102
+OP_RANDOM_RESIZE = 103
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
 OP_FLIP_VERTICAL = 34
@@ -201,6 +205,10 @@ OP_PAD = 36
 OP_ROTATE = 37
 OP_AFFINE = 38
 OP_PERSPECTIVE = 39
+OP_RESIZE_LONGEST = 40
+OP_PAD_TO_SIZE = 41
+OP_LETTERBOX = 42
+OP_CORNER_CROP = 43
 OP_BRIGHTNESS = 64
 OP_CONTRAST = 65
 OP_SATURATION = 66
@@ -243,6 +251,17 @@ PAD_EDGE = 1
 PAD_REFLECT = 2
 PAD_SYMMETRIC = 3
 
+# enum pstk_position
+POSITION_CENTER = 0
+POSITION_TOP_LEFT = 1
+
+# enum pstk_corner
+CORNER_TOP_LEFT = 0
+CORNER_TOP_RIGHT = 1
+CORNER_BOTTOM_LEFT = 2
+CORNER_BOTTOM_RIGHT = 3
+CORNER_CENTER = 4
+
 # enum pstk_filter
 FILTER_DEFAULT = 0
 FILTER_NEAREST = 1
@@ -252,6 +271,9 @@ FILTER_HAMMING = 4
 FILTER_BICUBIC = 5
 FILTER_LANCZOS = 6
 FILTER_RANDOM = 7
+
+# enum pstk_op_flag
+OP_HAS_CENTER = 1
 
 # enum pstk_order
 ORDER_FULL = 0
@@ -350,14 +372,18 @@ NAMES: dict[str, dict[str, int]] = {
                 "random_channel_permutation": OP_RANDOM_CHANNEL_PERMUTATION,
                 "random_photometric_distort": OP_RANDOM_PHOTOMETRIC_DISTORT,
                 "timm_rand_augment": OP_TIMM_RAND_AUGMENT, "timm_auto_augment": OP_TIMM_AUTO_AUGMENT,
+                "scale_jitter": OP_SCALE_JITTER, "random_zoom_out": OP_RANDOM_ZOOM_OUT,
+                "random_shortest_size": OP_RANDOM_SHORTEST_SIZE, "random_resize": OP_RANDOM_RESIZE,
                 "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
                 "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP, "pad": OP_PAD, "rotate": OP_ROTATE,
-                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "brightness": OP_BRIGHTNESS,
-                "contrast": OP_CONTRAST, "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS,
-                "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT, "posterize": OP_POSTERIZE,
-                "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST,
-                "equalize": OP_EQUALIZE, "permute_channels": OP_PERMUTE_CHANNELS,
-                "gaussian_blur": OP_GAUSSIAN_BLUR, "box_blur": OP_BOX_BLUR, "erase": OP_ERASE},
+                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "resize_longest": OP_RESIZE_LONGEST,
+                "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX, "corner_crop": OP_CORNER_CROP,
+                "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST, "saturation": OP_SATURATION,
+                "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT,
+                "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD,
+                "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
+                "permute_channels": OP_PERMUTE_CHANNELS, "gaussian_blur": OP_GAUSSIAN_BLUR,
+                "box_blur": OP_BOX_BLUR, "erase": OP_ERASE},
     "auto_augment_policy": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
                             "svhn": AUTO_AUGMENT_SVHN},
     "timm_set": {"default": TIMM_SET_DEFAULT, "increasing": TIMM_SET_INCREASING, "weights": TIMM_SET_WEIGHTS,
@@ -366,9 +392,13 @@ NAMES: dict[str, dict[str, int]] = {
                     "originalr": TIMM_POLICY_ORIGINALR, "3a": TIMM_POLICY_3A},
     "pad_mode": {"constant": PAD_CONSTANT, "edge": PAD_EDGE, "reflect": PAD_REFLECT,
                  "symmetric": PAD_SYMMETRIC},
+    "position": {"center": POSITION_CENTER, "top_left": POSITION_TOP_LEFT},
+    "corner": {"top_left": CORNER_TOP_LEFT, "top_right": CORNER_TOP_RIGHT, "bottom_left": CORNER_BOTTOM_LEFT,
+               "bottom_right": CORNER_BOTTOM_RIGHT, "center": CORNER_CENTER},
     "filter": {"default": FILTER_DEFAULT, "nearest": FILTER_NEAREST, "box": FILTER_BOX,
                "bilinear": FILTER_BILINEAR, "hamming": FILTER_HAMMING, "bicubic": FILTER_BICUBIC,
                "lanczos": FILTER_LANCZOS, "random": FILTER_RANDOM},
+    "op_flag": {"has_center": OP_HAS_CENTER},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
@@ -1052,6 +1082,14 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_resize": (Op, [c_uint32, c_uint32]),
     "pstk_resize_shorter": (Op, [c_uint32]),
     "pstk_resize_shorter_max": (Op, [c_uint32, c_uint32]),
+    "pstk_resize_longest": (Op, [c_uint32]),
+    "pstk_pad_to_size": (Op, [c_uint32, c_uint32, c_uint32]),
+    "pstk_letterbox": (Op, [c_uint32, c_uint32, c_uint32]),
+    "pstk_corner_crop": (Op, [c_uint32, c_uint32, c_uint32]),
+    "pstk_scale_jitter": (Op, [c_uint32, c_uint32, c_double, c_double]),
+    "pstk_random_zoom_out": (Op, [c_double, c_double, c_double]),
+    "pstk_random_shortest_size": (Op, [POINTER(c_uint32), c_uint32, c_uint32]),
+    "pstk_random_resize": (Op, [c_uint32, c_uint32]),
     "pstk_center_crop": (Op, [c_uint32, c_uint32]),
     "pstk_random_crop": (Op, [c_uint32, c_uint32, c_uint32]),
     "pstk_random_flip": (Op, [c_double]),

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_random_zoom_out: torchvision v2's RandomZoomOut, of SSD. */
+#include "augment/drawing.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+#define MAX_SIDES 16.0 /* of a canvas, in sides of the image: a picture has at most 2^20 pixels */
+
+struct pstk_op pstk_random_zoom_out(double least, double most, double probability)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_ZOOM_OUT, .params = {least, most, probability}};
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    const double *p = op->params;
+    if (!(p[0] >= 1 && p[0] <= p[1] && p[1] <= MAX_SIDES))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "sides: value is (%g, %g); must be two numbers in rising order, from 1 "
+                          "to %g",
+                          p[0], p[1], MAX_SIDES);
+    if (!(p[2] >= 0 && p[2] <= 1))
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "probability: value is %g; must be from 0 to 1", p[2]);
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 3, err);
+}
+
+/* As torchvision's make_params, in its order. */
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const uint32_t width = to->view.width, height = to->view.height;
+    if (!(pstk__random_unit(r) < op->params[2]))
+        return;
+    const double sides = pstk__random_uniform(r, op->params[0], op->params[1]);
+    const uint32_t most_width = (uint32_t)(width * sides), most_height = (uint32_t)(height * sides);
+    const double left = (most_width - width) * pstk__random_unit(r);
+    const double top = (most_height - height) * pstk__random_unit(r);
+    struct pstk_op canvas = pstk_crop_at(-(int32_t)top, -(int32_t)left, most_height, most_width);
+    memcpy(canvas.fill, op->fill, sizeof canvas.fill);
+    pstk__drawing_add(to, &canvas);
+}
+
+/* Images get sizes of their own. */
+static void size(const struct pstk_op *op, struct pstk__view *view)
+{
+    (void)op;
+    view->width = view->height = 0;
+}
+
+static void largest(const struct pstk_op *op, struct pstk__largest *e)
+{
+    const double sides = op->params[1];
+    e->width = (uint32_t)(e->width * sides);
+    e->height = (uint32_t)(e->height * sides);
+    e->n_pixels = (uint64_t)((double)e->n_pixels * sides * sides) + 1;
+}
+
+/* What an earlier crop removed must not be seen again. */
+static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
+{
+    (void)op;
+    return (view->effects & PSTK__CROPS) != 0;
+}
+
+const struct pstk__op_entry pstk__op_random_zoom_out = {
+    .kind = PSTK_OP_RANDOM_ZOOM_OUT,
+    .effects = PSTK__CROPS,
+    .uses = PSTK__USES_FILL,
+    .name = "random zoom out",
+    .check = check,
+    .draw = draw,
+    .size = size,
+    .largest = largest,
+    .needs_picture = needs_picture,
+};
