@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
     from .outputs_follow import mask
     from .ops_colour import *  # noqa: F403
+    from .ops_geometry import *  # noqa: F403
     from .ops_policy import *  # noqa: F403
     from .ops_random import *  # noqa: F403
     from .ops_timm import *  # noqa: F403
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from .packing.schema import Boxes, Keypoints, Mask, Polygons, Rle
     from .packing.writer import Field, FieldError, Writer, merge
     from .sheet import show
+    from .views import five_crop, ten_crop
 
 # Loaded at first use: a training loop needs few of them. By module: its names.
 _NAMES_OF = {
@@ -65,6 +67,8 @@ _NAMES_OF = {
     "ops_colour": ("ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
                    "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize",
                    "RandomSolarize"),
+    "ops_geometry": ("CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomResize", "RandomShortestSize", "RandomZoomOut",
+                     "ResizeLongest", "ScaleJitter"),
     "ops_policy": ("AutoAugment", "RandAugment", "TrivialAugmentWide"),
     "ops_random": ("RandomApply", "RandomChoice", "RandomOrder"),
     "ops_timm": ("TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"),
@@ -76,6 +80,7 @@ _NAMES_OF = {
     "packing.task": ("Task",),
     "packing.writer": ("Field", "FieldError", "Writer", "merge"),
     "sheet": ("show",),
+    "views": ("five_crop", "ten_crop"),
 }
 _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = ("functional", "masks", "recipes")

@@ -97,7 +97,8 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_PERMUTE_CHANNELS: ("permute_channels", lambda op: (_whole(3)(op),)),
     _c.OP_AFFINE: ("transform", lambda op: (_numbers(6)(op), *_warped(op))),
     _c.OP_PERSPECTIVE: ("transform", lambda op: (_numbers(8)(op), *_warped(op))),
-    _c.OP_ROTATE: ("rotate", lambda op: (op.params[0], _warped(op)[0], bool(op.params[1]), None, _warped(op)[1])),
+    _c.OP_ROTATE: ("rotate", lambda op: (op.params[0], _warped(op)[0], bool(op.params[1]),
+                                         tuple(op.params[3:5]) if op.params[2] else None, _warped(op)[1])),
     _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params[2:4]))),
     _c.OP_BOX_BLUR: ("box_blur", _numbers(1)),
 }

@@ -18,6 +18,8 @@ _DRAWS = (_NO_SUCH + "apply torchvision.transforms.v2's to each image of a batch
           "what changes colours clamps normalised images: leave Normalize out of the loader, and apply "
           "v2.Normalize last")
 _WHOLE = (_NO_SUCH + "apply torchvision.transforms.v2's to a whole batch whose layout is 'nchw': `t(images)`")
+_CROPS = ("each part is an output of its own: `penstock.five_crop('image', 16)` and `penstock.ten_crop('image', 16)` "
+          "are dicts of outputs, to write into outputs={**..., 'label': ...}")
 _LIST = "penstock.image(field, [op, op, ...]) takes the list itself"
 _LOADER = "penstock.Loader is the whole loader; docs/coming-from.md translates the arguments"
 _WRITER = "write data sets with penstock.pack(data, path) or penstock.Writer(path, {name: kind})"
@@ -30,11 +32,13 @@ ADVICE = {
                      "ToPureTensor"), _TO_TENSOR),
     **dict.fromkeys(("Compose", "Sequential"), _LIST),
     **dict.fromkeys(("ElasticTransform", "AugMix", "JPEG"), _DRAWS),
-    # These make no random choice; GaussianNoise makes one for every element.
-    **dict.fromkeys(("Pad", "FiveCrop", "TenCrop", "GaussianNoise"), _WHOLE),
+    # It draws for every element.
+    "GaussianNoise": _WHOLE,
+    **dict.fromkeys(("FiveCrop", "TenCrop"), _CROPS),
     "Lambda": (_NO_SUCH + "call the function in the loop, with a whole batch, `t(images)`, or, where it makes "
                "random choices, with each image: " + _EACH_ROW),
     "RandomSizedCrop": "it is RandomResizedCrop",
+    "FixedSizeCrop": "it is RandomCrop(size, pad_if_needed=True, fill=fill)",
     **dict.fromkeys(("Mixup", "FastCollateMixup", "RandomMixup", "RandomCutmix", "ImageMixup", "LabelMixup"),
                     "write penstock.Loader(..., mix=penstock.MixUpCutMix(0.8, 1.0, num_classes=1000)), or MixUp or "
                     "CutMix alone"),
@@ -45,6 +49,16 @@ ADVICE = {
     **dict.fromkeys(("DistributedSampler", "RandomSampler", "SequentialSampler", "BatchSampler", "Sampler"),
                     "write penstock.Loader(..., shuffle=True or False, rank='auto')"),
     **dict.fromkeys(("IterableDataset", "ImageFolder", "StreamingDataset", "WebDataset"), _PACK),
+    # albumentations, timm, YOLO, SAM, MMDetection
+    **dict.fromkeys(("LongestMaxSize", "ResizeLongestSide"), "it is ResizeLongest"),
+    "SmallestMaxSize": "it is Resize(size), with one number",
+    "PadIfNeeded": "it is PadToSize",
+    "LetterBox": "it is Letterbox",
+    "CenterCropOrPad": "it is CenterCrop, which pads smaller images with 0",
+    "RandomCropOrPad": "it is RandomCrop(size, pad_if_needed=True)",
+    "Expand": "it is RandomZoomOut",
+    "HorizontalFlip": "it is RandomHorizontalFlip",
+    "VerticalFlip": "it is RandomVerticalFlip",
     # FFCV, MosaicML Streaming, WebDataset
     "NormalizeImage": "it is Normalize",
     "RandomResizedCropRGBImageDecoder": "it is RandomResizedCrop; images are always decoded",

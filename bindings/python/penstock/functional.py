@@ -16,6 +16,7 @@ from ._optional import needed
 from .arguments import Interpolation, number, whole
 from .hints import near_or_all
 from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
+from .ops_geometry import CornerCrop
 from .ops_warp import Fill, fill_of, kernel_of, warp, warp_filter
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "crop", "equalize", "gaussian_blur",
-           "hflip", "invert", "pad", "permute_channels", "perspective", "posterize", "resize", "resized_crop",
-           "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "transform", "vflip"]
+           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "crop", "equalize", "five_crop",
+           "gaussian_blur", "hflip", "invert", "pad", "permute_channels", "perspective", "posterize", "resize",
+           "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "ten_crop", "transform", "vflip"]
 
 MOST_SIDE = 65535  # pixels
 
@@ -107,10 +108,11 @@ def _warp(name: str, img: Any, kind: int, params: Sequence[Any], interpolation: 
 # ---- geometry ----------------------------------------------------------------------------------------------
 
 
-def resize(img: Array, size: Size, interpolation: Interpolation = "bilinear",
+def resize(img: Array, size: Size | None, interpolation: Interpolation = "bilinear",
            max_size: SupportsIndex | None = None, antialias: bool | None = True, *,
            kernels: str = "auto") -> Array:
-    """Resize to size (height, width), or the shorter side to an int, as penstock.Resize."""
+    """Resize to size (height, width), or the shorter side to an int, or, with None, the longer side to max_size, as
+    penstock.Resize."""
     return _apply("resize", img, Resize(size, interpolation, max_size, antialias).to_c(), kernels)
 
 
@@ -150,6 +152,18 @@ def crop(img: Array, top: int, left: int, height: int, width: int, fill: Fill = 
                      (("top", top), ("left", left))]
     op.fill[:] = fill_of("crop.fill", fill)
     return _apply("crop", img, op, kernels)
+
+
+def five_crop(img: Array, size: Size, *, kernels: str = "auto") -> tuple[Array, ...]:
+    """Cut out the corners, top left, top right, bottom left and bottom right, and the middle."""
+    return tuple(_apply("five_crop", img, CornerCrop(size, corner).to_c(), kernels) for corner in _c.NAMES["corner"])
+
+
+def ten_crop(img: Array, size: Size, vertical_flip: bool = False, *, kernels: str = "auto") -> tuple[Array, ...]:
+    """five_crop, and then five_crop of the image whose left and right change places; or top and bottom, with
+    vertical_flip."""
+    flipped = vflip(img, kernels=kernels) if vertical_flip else hflip(img, kernels=kernels)
+    return five_crop(img, size, kernels=kernels) + five_crop(flipped, size, kernels=kernels)
 
 
 def pad(img: Array, padding: int | Sequence[int], fill: Fill = 0, padding_mode: str = "constant", *,

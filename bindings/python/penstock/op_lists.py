@@ -13,7 +13,8 @@ __all__ = ["operations"]
 
 
 def _not_an_op(what: str, value: Any) -> TypeError:
-    from . import ops_colour, ops_policy, ops_random, ops_timm, ops_warp  # noqa: F401  # else its subclasses are not all there
+    # Else the subclasses of Op are not all there.
+    from . import ops_colour, ops_geometry, ops_policy, ops_random, ops_timm, ops_warp  # noqa: F401
     if isinstance(value, type) and issubclass(value, Op):
         return TypeError(f"{what}: value is the class {value.__name__}; must be an operation (write "
                          f"{value.__name__}(...))")

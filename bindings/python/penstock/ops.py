@@ -116,12 +116,12 @@ class RandomResizedCrop(Op):
 class Resize(Op):
     """Resize, with antialiasing.
 
-    size: an int for the shorter side, which keeps the aspect ratio, or (height, width). interpolation: as of
+    size: an int for the shorter side, which keeps the aspect ratio, or (height, width), or None. interpolation: as of
     RandomResizedCrop. max_size: with an int, the most pixels of the longer side; the shorter one then gets less than
-    `size` where it must. antialias: True or None.
+    `size` where it must. With None, the pixels of the longer side, as ResizeLongest. antialias: True or None.
     """
 
-    size: Size
+    size: Optional[Size]
     interpolation: Interpolation = "bilinear"
     max_size: Optional[SupportsIndex] = None
     antialias: InitVar[Optional[bool]] = True
@@ -129,7 +129,11 @@ class Resize(Op):
     def __post_init__(self, antialias: Optional[bool]) -> None:
         _antialias("Resize", antialias)
         object.__setattr__(self, "interpolation", filter_name("Resize", self.interpolation))
-        if isinstance(self.size, Sequence):
+        if self.size is None:
+            if self.max_size is None:
+                raise ValueError("Resize.max_size: value is None; must be the pixels of the longer side where size is "
+                                 "None")
+        elif isinstance(self.size, Sequence):
             if len(self.size) == 1:
                 object.__setattr__(self, "size", _pixels("Resize", self.size[0]))
             else:
@@ -148,13 +152,16 @@ class Resize(Op):
             longest = operator.index(self.max_size)
         except TypeError:
             raise TypeError(f"Resize.max_size: value is {self.max_size!r}; must be a whole number of pixels") from None
-        if not _pixels("Resize", self.size) < longest <= MOST:
-            raise ValueError(f"Resize.max_size: value is {longest}; must be above size, {self.size}")
+        if not (0 if self.size is None else _pixels("Resize", self.size)) < longest <= MOST:
+            raise ValueError(f"Resize.max_size: value is {longest}; must be above "
+                             + ("0" if self.size is None else f"size, {self.size}"))
         return longest
 
     def to_c(self) -> _c.Op:
         op: _c.Op
-        if isinstance(self.size, Sequence):
+        if self.size is None:
+            op = _c.lib.pstk_resize_longest(self._longest())
+        elif isinstance(self.size, Sequence):
             op = _c.lib.pstk_resize(*_size("Resize", self.size))
         else:
             op = _c.lib.pstk_resize_shorter_max(_pixels("Resize", self.size), self._longest() or 0)
@@ -291,7 +298,7 @@ class RandomCrop(Op):
     First the image is padded. padding: pixels on all sides, or (left and right, top and bottom), or (left, top,
     right, bottom). pad_if_needed: pad what is smaller than the part; without it, such an image is a bad sample.
     fill: of padding_mode "constant": a byte, or one for each channel; the other modes are "edge", "reflect"
-    and "symmetric". Padding with black decodes no more of a JPEG than the part; the others need the whole image.
+    and "symmetric". Padding with a fill decodes no more of a JPEG than the part; the others need the whole image.
     """
 
     size: Size

@@ -15,6 +15,7 @@ from .ops import Op
 __all__ = ["GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective", "RandomRotation"]
 
 MOST_ANGLE = 3600  # degrees
+MOST_CENTER = 1e9  # pixels
 MOST_RADIUS = 1e4  # pixels
 MOST_KERNEL = 127  # pixels
 FILTERS = {"nearest": _c.FILTER_NEAREST, "bilinear": _c.FILTER_BILINEAR, "bicubic": _c.FILTER_BICUBIC}
@@ -63,6 +64,14 @@ def _angles(what: str, degrees: Degrees) -> tuple[float, float]:
     return -most, most
 
 
+def _center(what: str, center: Optional[Sequence[float]]) -> Optional[tuple[float, ...]]:
+    if center is None:
+        return None
+    if isinstance(center, (str, bytes)) or not isinstance(center, Sequence) or len(center) != 2:
+        raise ValueError(f"{what}: value is {center!r}; must be two numbers, x and y, or None")
+    return tuple(number(what, value, -MOST_CENTER, MOST_CENTER) for value in center)
+
+
 def check_warp(op: Op) -> None:
     """Check `interpolation` and `fill` of a frozen operation that has them, and make them a name and four bytes."""
     name = type(op).__name__
@@ -73,29 +82,36 @@ def check_warp(op: Op) -> None:
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomRotation(Op):
-    """Rotate about the middle by a random angle, counter-clockwise. degrees: x for -x to x, or (least, greatest).
-    interpolation: "nearest", "bilinear" or "bicubic". fill: what pixels from outside become; None is 0."""
+    """Rotate by a random angle, counter-clockwise. degrees: x for -x to x, or (least, greatest). interpolation:
+    "nearest", "bilinear" or "bicubic". expand: grow the image to hold all of it; a crop or a resize must follow.
+    center: (x, y), pixels from the top left; None is the middle. fill: what pixels from outside become; None is 0."""
 
     degrees: Degrees
     interpolation: Any = "nearest"
+    expand: bool = False
+    center: Optional[Sequence[float]] = None
     fill: Fill = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degrees", _angles("RandomRotation.degrees", self.degrees))
+        object.__setattr__(self, "expand", bool(self.expand))
+        object.__setattr__(self, "center", _center("RandomRotation.center", self.center))
         check_warp(self)
 
     def to_c(self) -> _c.Op:
-        return warp(_c.OP_RANDOM_ROTATION, self.degrees, self.interpolation, self.fill)  # type: ignore[arg-type]
+        place = (0.0, 0.0, 0.0) if self.center is None else (1.0, *self.center)
+        params = (*self.degrees, float(self.expand), *place)  # type: ignore[misc]
+        return warp(_c.OP_RANDOM_ROTATION, params, self.interpolation, self.fill)  # type: ignore[arg-type]
 
 
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomAffine(Op):
-    """Rotate, move, scale and shear about the middle, each at random.
+    """Rotate, move, scale and shear about the middle, or about center, each at random.
 
     degrees: x for -x to x, or (least, greatest), clockwise. translate: greatest part of width and of height, 0 to 1;
     None: it is not moved. scale: (least, greatest). shear: degrees; x for -x to x along x, (least, greatest) along
-    x, or four numbers, along x and then along y. interpolation, fill: as those of RandomRotation.
+    x, or four numbers, along x and then along y. interpolation, fill, center: as those of RandomRotation.
     """
 
     degrees: Degrees
@@ -104,8 +120,10 @@ class RandomAffine(Op):
     shear: Union[float, Sequence[float], None] = None
     interpolation: Any = "nearest"
     fill: Fill = 0
+    center: Optional[Sequence[float]] = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "center", _center("RandomAffine.center", self.center))
         object.__setattr__(self, "degrees", _angles("RandomAffine.degrees", self.degrees))
         object.__setattr__(self, "translate", self._translations())
         object.__setattr__(self, "scale", (1.0, 1.0) if self.scale is None else
@@ -131,7 +149,11 @@ class RandomAffine(Op):
 
     def to_c(self) -> _c.Op:
         params = (*self.degrees, *self.translate, *self.scale, *self.shear)  # type: ignore[misc]
-        return warp(_c.OP_RANDOM_AFFINE, params, self.interpolation, self.fill)  # type: ignore[arg-type]
+        op = warp(_c.OP_RANDOM_AFFINE, params, self.interpolation, self.fill)  # type: ignore[arg-type]
+        if self.center is not None:
+            op.flags = _c.OP_HAS_CENTER
+            op.params[10:12] = self.center
+        return op
 
 
 @explains(OP_KEYWORDS)

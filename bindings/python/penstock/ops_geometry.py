@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that fit images into a size, place them, or resize them at random, and keep their aspect ratio."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass
+from typing import Optional, SupportsIndex, Union
+
+from . import _c
+from .arguments import FILTERS, Interpolation, filter_name, pair, probability, whole
+from .elsewhere import OP_KEYWORDS
+from .hints import explains, near_or_all
+from .ops import PADDING_MODES, Op, Size, _antialias, _padding, _size
+from .ops_warp import Fill, fill_of
+
+__all__ = ["CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomResize", "RandomShortestSize", "RandomZoomOut",
+           "ResizeLongest", "ScaleJitter"]
+
+MOST_SIDE = 65535  # pixels
+MOST_SIDES = 16  # of a canvas, in sides of the image
+LEAST_SCALE = 1e-3
+
+
+def _name_of(what: str, given: object, known: dict[str, int]) -> str:
+    if not isinstance(given, str) or given not in known:
+        raise ValueError(f"{what}: value is {given!r}; must be one of {', '.join(map(repr, known))}"
+                         + (near_or_all(given, known) if isinstance(given, str) else ""))
+    return given
+
+
+def _check_filter(op: Op, antialias: Optional[bool]) -> None:
+    """Check `interpolation` of a frozen operation and its argument antialias."""
+    name = type(op).__name__
+    _antialias(name, antialias)
+    object.__setattr__(op, "interpolation", filter_name(name, getattr(op, "interpolation")))
+
+
+def _check_side(op: Op, name: str) -> None:
+    """Check a side of a frozen operation."""
+    object.__setattr__(op, name, whole(f"{type(op).__name__}.{name}", getattr(op, name), 1, MOST_SIDE))
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class ResizeLongest(Op):
+    """Resize the longer side to `size` pixels, with antialiasing; the aspect ratio stays. It is Resize(None,
+    max_size=size), SAM's ResizeLongestSide and albumentations' LongestMaxSize, whose shorter sides are rounded, where
+    torchvision's and this one are cut down. interpolation, antialias: as of Resize. PadToSize may follow."""
+
+    size: SupportsIndex
+    interpolation: Interpolation = "bilinear"
+    antialias: InitVar[Optional[bool]] = True
+
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        _check_filter(self, antialias)
+        _check_side(self, "size")
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_resize_longest(self.size)
+        op.filter = FILTERS[self.interpolation]  # type: ignore[index]
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class PadToSize(Op):
+    """Pad to height x width pixels with `fill`, one byte or one for each channel. position: where the image then
+    lies, "center", with the smaller half of the padding to the left and to the top, or "top_left". An image that is
+    larger is a bad sample: resize it first, as with ResizeLongest."""
+
+    height: SupportsIndex
+    width: SupportsIndex
+    position: str = "center"
+    fill: Fill = 0
+
+    def __post_init__(self) -> None:
+        _check_side(self, "height")
+        _check_side(self, "width")
+        _name_of("PadToSize.position", self.position, _c.NAMES["position"])
+        object.__setattr__(self, "fill", fill_of("PadToSize.fill", self.fill))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_pad_to_size(self.height, self.width, _c.NAMES["position"][self.position])
+        op.fill[:] = self.fill
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class Letterbox(Op):
+    """Resize to fit into `size`, an int or (height, width), so that the aspect ratio stays, and pad the rest with
+    `fill`, one byte or one for each channel: Pillow's ImageOps.pad. YOLO fills with 114. position: where the image
+    then lies, "center" or "top_left". interpolation, antialias: as of Resize."""
+
+    size: Size
+    fill: Fill = 0
+    position: str = "center"
+    interpolation: Interpolation = "bilinear"
+    antialias: InitVar[Optional[bool]] = True
+
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        _check_filter(self, antialias)
+        _name_of("Letterbox.position", self.position, _c.NAMES["position"])
+        object.__setattr__(self, "size", _size("Letterbox", self.size))
+        object.__setattr__(self, "fill", fill_of("Letterbox.fill", self.fill))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_letterbox(*_size("Letterbox", self.size), _c.NAMES["position"][self.position])
+        op.filter = FILTERS[self.interpolation]  # type: ignore[index]
+        op.fill[:] = self.fill
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class Pad(Op):
+    """Pad by pixels on all sides: padding, or (left and right, top and bottom), or (left, top, right, bottom).
+    fill: of padding_mode "constant": a byte, or one for each channel; the other modes are "edge", "reflect" and
+    "symmetric"."""
+
+    padding: Size
+    fill: Fill = 0
+    padding_mode: str = "constant"
+
+    def __post_init__(self) -> None:
+        _name_of("Pad.padding_mode", self.padding_mode, {mode: i for i, mode in enumerate(PADDING_MODES)})
+        object.__setattr__(self, "padding", _padding("Pad", self.padding))
+        object.__setattr__(self, "fill", fill_of("Pad.fill", self.fill))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_pad(*_padding("Pad", self.padding), PADDING_MODES.index(self.padding_mode))
+        op.fill[:] = self.fill
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class CornerCrop(Op):
+    """Cut out one part of torchvision's FiveCrop. size: int or (height, width), pixels. corner: "top_left",
+    "top_right", "bottom_left", "bottom_right" or "center". An image that is smaller is a bad sample.
+    penstock.five_crop makes outputs of all five."""
+
+    size: Size
+    corner: str
+
+    def __post_init__(self) -> None:
+        _name_of("CornerCrop.corner", self.corner, _c.NAMES["corner"])
+        object.__setattr__(self, "size", _size("CornerCrop", self.size))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_corner_crop(*_size("CornerCrop", self.size), _c.NAMES["corner"][self.corner])
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class ScaleJitter(Op):
+    """Resize by a random scale, so that the aspect ratio stays: torchvision.transforms.v2's, the large-scale jitter
+    of detectors. At scale 1, the image just fits into target_size, of which, as in torchvision, the first number is
+    for the width. scale_range: smallest and largest scale. interpolation, antialias: as of Resize. A crop or padding
+    must follow: RandomCrop(size, pad_if_needed=True)."""
+
+    target_size: Sequence[SupportsIndex]
+    scale_range: Sequence[float] = (0.1, 2.0)
+    interpolation: Interpolation = "bilinear"
+    antialias: InitVar[Optional[bool]] = True
+
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        _check_filter(self, antialias)
+        if isinstance(self.target_size, (str, bytes)) or not isinstance(self.target_size, Sequence) \
+                or len(self.target_size) != 2:
+            raise ValueError(f"ScaleJitter.target_size: value is {self.target_size!r}; must be two numbers of pixels")
+        target = tuple(whole("ScaleJitter.target_size", side, 1, MOST_SIDE) for side in self.target_size)
+        object.__setattr__(self, "target_size", target)
+        object.__setattr__(self, "scale_range", pair("ScaleJitter.scale_range", self.scale_range, LEAST_SCALE,
+                                                     MOST_SIDE / max(target)))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_scale_jitter(*self.target_size, *self.scale_range)
+        op.filter = FILTERS[self.interpolation]  # type: ignore[index]
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomZoomOut(Op):
+    """Put the image at a random place of a larger canvas, with probability p: torchvision.transforms.v2's, of SSD.
+    fill: of the canvas, a byte or one for each channel. side_range: smallest and largest side of the canvas, in sides
+    of the image, 1 to 16. The whole canvas is made before the next operation: it takes side * side times the memory
+    of the image."""
+
+    fill: Fill = 0
+    side_range: Sequence[float] = (1.0, 4.0)
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fill", fill_of("RandomZoomOut.fill", self.fill))
+        object.__setattr__(self, "side_range", pair("RandomZoomOut.side_range", self.side_range, 1, MOST_SIDES))
+        object.__setattr__(self, "p", probability("RandomZoomOut.p", self.p))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_zoom_out(*self.side_range, self.p)
+        op.fill[:] = self.fill
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomShortestSize(Op):
+    """Resize the shorter side to min_size, a number of pixels, or one of up to 12, drawn for each image; to less
+    where the longer side would become longer than max_size: torchvision.transforms.v2's. Without max_size, an image
+    whose longer side would become longer than 16 times the largest min_size is a bad sample. interpolation, antialias:
+    as of Resize. A crop or padding must follow."""
+
+    min_size: Union[SupportsIndex, Sequence[SupportsIndex]]
+    max_size: Optional[SupportsIndex] = None
+    interpolation: Interpolation = "bilinear"
+    antialias: InitVar[Optional[bool]] = True
+
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        _check_filter(self, antialias)
+        given = self.min_size if isinstance(self.min_size, Sequence) else (self.min_size,)
+        if isinstance(given, (str, bytes)) or not 1 <= len(given) <= _c.MAX_OP_PARAMS:
+            raise ValueError(f"RandomShortestSize.min_size: value is {self.min_size!r}; must be 1 to "
+                             f"{_c.MAX_OP_PARAMS} numbers of pixels")
+        object.__setattr__(self, "min_size", tuple(whole("RandomShortestSize.min_size", side, 1, MOST_SIDE)
+                                                   for side in given))
+        if self.max_size is not None:
+            _check_side(self, "max_size")
+
+    def to_c(self) -> _c.Op:
+        op = _c.Op(kind=_c.OP_RANDOM_SHORTEST_SIZE, width=self.max_size or 0, filter=FILTERS[
+            self.interpolation])  # type: ignore[index]
+        op.params[:len(self.min_size)] = self.min_size  # type: ignore[arg-type]
+        return op
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class RandomResize(Op):
+    """Resize the shorter side to min_size pixels or more, but fewer than max_size, drawn for each image; the aspect
+    ratio stays: torchvision.transforms.v2's. interpolation, antialias: as of Resize. A crop or padding must follow."""
+
+    min_size: SupportsIndex
+    max_size: SupportsIndex
+    interpolation: Interpolation = "bilinear"
+    antialias: InitVar[Optional[bool]] = True
+
+    def __post_init__(self, antialias: Optional[bool]) -> None:
+        _check_filter(self, antialias)
+        _check_side(self, "min_size")
+        _check_side(self, "max_size")
+        if not self.min_size < self.max_size:  # type: ignore[operator]
+            raise ValueError(f"RandomResize.max_size: value is {self.max_size}; must be above min_size, "
+                             f"{self.min_size}")
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_random_resize(self.min_size, self.max_size)
+        op.filter = FILTERS[self.interpolation]  # type: ignore[index]
+        return op

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several views of one image: outputs of one field, which share its decoding."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from . import _c
+from .op_lists import operations
+from .ops import Op, RandomFlip, RandomVerticalFlip, Size
+from .ops_geometry import CornerCrop
+from .outputs import Output, image
+
+__all__ = ["five_crop", "ten_crop"]
+
+
+def _five(what: str, prefix: str, field: str, size: Size, ops: tuple[Iterable[Op], Iterable[Op]],
+          arguments: dict[str, Any]) -> dict[str, Output]:
+    before, after = operations(f"{what}.before", ops[0]), operations(f"{what}.after", ops[1])
+    return {f"{prefix}_{corner}": image(field, [*before, CornerCrop(size, corner), *after], **arguments)
+            for corner in _c.NAMES["corner"]}
+
+
+def five_crop(field: str, size: Size, before: Iterable[Op] = (), after: Iterable[Op] = (), *, name: str | None = None,
+              **image_arguments: Any) -> dict[str, Output]:
+    """Outputs of the four corners of an image and of its middle: torchvision's FiveCrop, each part a tensor of its own.
+
+        outputs={**penstock.five_crop("jpg", 224, [Resize(256)], [Normalize()]), "label": penstock.scalar("cls")}
+
+    Returns {name_top_left, name_top_right, name_bottom_left, name_bottom_right, name_center}, in this order,
+    torchvision's; name is that of the field unless it is given. `torch.stack` of the five makes a tensor of them. All
+    share one decode.
+
+    size: of the parts, int or (height, width). before: operations on the image. after: operations on each part.
+    image_arguments: as of penstock.image. Random operations in `before` draw the same for all parts, and so do those
+    in `after`.
+    """
+    return _five("five_crop", field if name is None else name, field, size, (before, after), image_arguments)
+
+
+def ten_crop(field: str, size: Size, vertical_flip: bool = False, before: Iterable[Op] = (),
+             after: Iterable[Op] = (), *, name: str | None = None, **image_arguments: Any) -> dict[str, Output]:
+    """Outputs of the five parts of an image, then of those of the mirrored image: torchvision's TenCrop.
+
+    Returns those of five_crop, then {name_flipped_top_left, name_flipped_top_right, name_flipped_bottom_left,
+    name_flipped_bottom_right, name_flipped_center}, torchvision's order. vertical_flip: mirror top and bottom, not
+    left and right. The other arguments are those of five_crop. Random operations in `before` draw the same for all
+    ten; those in `after` draw for the first five, and again for the others.
+    """
+    flip = RandomVerticalFlip(1) if vertical_flip else RandomFlip(1)
+    first, prefix = tuple(operations("ten_crop.before", before)), field if name is None else name
+    return {**_five("ten_crop", prefix, field, size, (first, after), image_arguments),
+            **_five("ten_crop", f"{prefix}_flipped", field, size, ((*first, flip), after), image_arguments)}
