@@ -3,14 +3,14 @@
  * rows: images mixed in place, strip by strip: a strip is the same range of elements of all rows.
  * The order of the rows is such that each still finds its partner as it was, except one of a pair
  * or of the whole batch, whose partner's strip is kept. So memory is read and written once, and a
- * strip stays in the first cache until its second use.
+ * strip stays in a near cache until its second use.
  */
 #include "mix/blend.h"
 #include "mix/mix.h"
 
 #include <string.h>
 
-#define STRIP_SIZE 16384u /* bytes, on the stack */
+#define STRIP_SIZE 32768u /* bytes, on the stack */
 
 struct strip {
     const struct pstk__mix_images *images;
@@ -18,7 +18,7 @@ struct strip {
     uint64_t row_size;     /* elements */
     uint64_t begin, n;     /* of a row, elements */
     uint32_t element_size; /* bytes */
-    uint8_t kept[STRIP_SIZE];
+    _Alignas(64) uint8_t kept[STRIP_SIZE];
 };
 
 static uint8_t *at(const struct strip *strip, uint32_t row)

@@ -210,6 +210,21 @@ TEST(each_rank_draws_for_itself)
     CHECK(lams[0] != lams[1]);
 }
 
+TEST(a_rank_may_have_no_rows)
+{
+    for (uint32_t rank = 0; rank < 2; rank++)
+        for (uint32_t targets = 0; targets < 2; targets++) {
+            struct setup setup;
+            setup_init(&setup, PSTK_F32, PSTK_NCHW);
+            setup.mix.targets = targets;
+            setup.settings.rank = rank;
+            setup.settings.world = 2;
+            setup.settings.position = N_SAMPLES - 1;
+            CHECK(is_mixed_right(&setup));
+            CHECK_EQ(mixed[0].n_valid, rank == (N_SAMPLES - 1) % 2);
+        }
+}
+
 TEST(targets_are_made_without_images)
 {
     struct setup setup;
@@ -345,6 +360,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(batches_are_their_plain_rows_mixed),
         CASE(each_rank_draws_for_itself),
+        CASE(a_rank_may_have_no_rows),
         CASE(targets_are_made_without_images),
         CASE(a_device_gets_batches_that_were_mixed_on_the_host),
         CASE(a_label_that_is_no_class_makes_its_sample_bad),

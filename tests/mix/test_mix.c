@@ -295,7 +295,7 @@ static float naive_element(const struct pstk__mix_images *images, const uint8_t 
     return rounded(kept + taken, images->dtype);
 }
 
-#define MOST_ELEMENTS 60000u
+#define MOST_ELEMENTS 70000u
 
 /* 1: images of this shape are mixed as the naive loop mixes them, and nothing after them is
  * written. */
@@ -345,7 +345,7 @@ TEST(images_are_mixed_as_a_naive_loop_mixes_them)
                                           .kernels = PSTK_KERNELS_C + k / 5 % 3};
         if (k % 50 == 0) { /* several strips, whose ends lie within lines */
             images.n = 2;
-            images.height = 61;
+            images.height = 83;
             images.width = k % 100 ? 101 : 97;
         }
         if (images.kernels > most_kernels)
