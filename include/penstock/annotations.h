@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * penstock/annotations.h - masks of objects, from the polygons and the runs that COCO's files have.
+ * penstock/annotations.h - what others' files say of images: COCO's JSON files, Pascal VOC's
+ * folders; and masks of objects, from the polygons and the runs that COCO's files have.
+ *
+ * Annotations become records: field 0 is the image, named jpg, which the program adds itself. The
+ * fields that follow it, and their values for an image, come from here.
+ *
+ *   struct pstk_annotations_settings s;
+ *   pstk_annotations_settings_init(&s, sizeof s);
+ *   s.format = PSTK_ANNOTATIONS_COCO; s.path = "instances_train2017.json";
+ *   struct pstk_annotations *a;
+ *   if (pstk_annotations_open(&a, &s, &err) < 0) ...
+ *   for (uint32_t f = 0; f < info.n_fields; f++)
+ *       pstk_annotations_get_field(a, f, &fields[1 + f]);
+ *   for (uint64_t i = 0; i < info.n_images; i++) {
+ *       values[0] = the bytes of the file pstk_annotations_file(a, i);
+ *       pstk_annotations_read(a, i, values + 1, info.n_fields, &err);
+ *       pstk_writer_add(w, values, 1 + info.n_fields, &err);
+ *   }
  *
  * A mask has height x width bytes, rows from top to bottom, each byte 0 or 1. Every mask equals,
  * byte for byte, the one that pycocotools decodes.
@@ -11,7 +28,7 @@
 #ifndef PENSTOCK_ANNOTATIONS_H
 #define PENSTOCK_ANNOTATIONS_H
 
-#include <penstock/types.h>
+#include <penstock/format.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,6 +60,95 @@ PSTK_API int pstk_rle_decode(const uint32_t *counts, uint64_t n, uint32_t height
 PSTK_API int pstk_polygon_mask(const double *points, const uint32_t *n_points, uint32_t n_polygons,
                                uint32_t height, uint32_t width, uint8_t *mask,
                                struct pstk_error *err);
+
+/* ---- annotations --------------------------------------------------------------------------- */
+
+struct pstk_annotations; /* opaque */
+
+enum pstk_annotations_format {
+    /* a JSON file of COCO: objects (instances, person_keypoints), or captions */
+    PSTK_ANNOTATIONS_COCO = 1,
+    /* a folder of Pascal VOC, with the folders Annotations and JPEGImages */
+    PSTK_ANNOTATIONS_VOC = 2,
+};
+
+/* What to read. Fill it with pstk_annotations_settings_init; then set format and path. */
+struct pstk_annotations_settings {
+    /* sizeof(struct pstk_annotations_settings), set by init */
+    uint32_t size;
+    /* enum pstk_annotations_format */
+    uint32_t format;
+    /* the file, or the folder; copies */
+    const char *path;
+    /* 1: leave out images without annotations. default: 0, their records have no rows */
+    uint32_t skip_empty;
+    /* VOC: what is subtracted from xmin and ymin, 0 or 1. VOC counts pixels from 1, and xmax and
+     * ymax are the last ones that belong to the object; less 1, boxes are in the coordinates of
+     * enum pstk_coordinates. default: 1 */
+    uint32_t voc_offset;
+    /* VOC: NAME, for the images that ImageSets/Main/NAME.txt lists, in its order; with a slash it
+     * replaces Main, too (Segmentation/train). copies. default: NULL, the files of Annotations by
+     * name */
+    const char *image_set;
+    /* called now and then by open; n_done and n_total are bytes of COCO's file, or files of VOC.
+     * default: NULL, for none */
+    pstk_progress_fn on_progress;
+    void *user;
+};
+
+struct pstk_annotations_info {
+    /* sizeof(struct pstk_annotations_info), set by the caller */
+    uint32_t size;
+    /* next to the image */
+    uint32_t n_fields;
+    uint64_t n_images;
+    /* annotations of these images: objects, or captions */
+    uint64_t n_objects;
+    /* classes */
+    uint64_t n_names;
+    /* images without annotations; with skip_empty they are not in n_images */
+    uint64_t n_empty;
+    /* of the images that were read so far: boxes that leave their image by more than the rounding
+     * of VOC's and COCO's files (1 pixel), */
+    uint64_t n_outside;
+    /* and boxes without width or height. Both are kept as they are */
+    uint64_t n_flat;
+};
+
+/* Fill `s` with defaults. `size` is sizeof *s. */
+PSTK_API void pstk_annotations_settings_init(struct pstk_annotations_settings *s, uint32_t size);
+/* Read the annotations once, check all of them, and note where each stands. Returns owned in *out;
+ * on failure *out is NULL. Memory: 40 bytes for each annotation of COCO, some 100 for each image,
+ * and at most 16 MiB of text and its tree for the largest single annotation; never the file.
+ * EBADMSG: something in the file is not what it must be; the message names file, byte (line of XML)
+ * and member. ENOENT, EACCES, EIO: the file cannot be read. ENOTSUP: annotations of another kind
+ * (panoptic), or the library was built without XML. ECANCELED: on_progress stopped it. ENOMEM. */
+PSTK_API int pstk_annotations_open(struct pstk_annotations **out,
+                                   const struct pstk_annotations_settings *s,
+                                   struct pstk_error *err);
+/* Close and null *a; NULL is fine. */
+PSTK_API void pstk_annotations_close(struct pstk_annotations **a);
+/* Copy what is known to *info, up to its size. */
+PSTK_API int pstk_annotations_get_info(const struct pstk_annotations *a,
+                                       struct pstk_annotations_info *info);
+/* Copy field `i` of the records to *field; field 0 is the one after the image. EINVAL: there is no
+ * such field. */
+PSTK_API int pstk_annotations_get_field(const struct pstk_annotations *a, uint32_t i,
+                                        struct pstk_field *field);
+/* Return the path of image i's file: below the folder of the images (COCO), or the folder itself
+ * (VOC). It never leaves it. NULL: there is no such image. It lives as long as a. */
+PSTK_API const char *pstk_annotations_file(const struct pstk_annotations *a, uint64_t i);
+/* Return the name of class c, which is what labels count: COCO's categories by id, VOC's names in
+ * alphabetical order. NULL: there is no such class. It lives as long as a. */
+PSTK_API const char *pstk_annotations_name(const struct pstk_annotations *a, uint64_t c);
+/* Return COCO's category id of class c; -1 for VOC, or where there is no such class. */
+PSTK_API int64_t pstk_annotations_category(const struct pstk_annotations *a, uint64_t c);
+/* Read the annotations of image i: fill n_values values, one for each field in its order. They
+ * point into memory of `a` that the next read reuses. Thread: one at a time. EIO: the file changed
+ * meanwhile. EBADMSG: the runs of a mask are of another size than the image. EINVAL, ENOMEM. */
+PSTK_API int pstk_annotations_read(struct pstk_annotations *a, uint64_t i,
+                                   struct pstk_value *values, uint32_t n_values,
+                                   struct pstk_error *err);
 
 #ifdef __cplusplus
 }

@@ -53,6 +53,7 @@ struct feed_config {
     uint32_t n_threads;
     const struct pstk_convert *convert; /* how to convert the images; NULL: only check them */
     uint32_t damaged;                   /* enum pstk_damaged; UNCHECKED: damaged JPEGs are bad */
+    int is_listed; /* 1: annotations list the files; one that is not there is bad */
 };
 
 /* Begin to read. Everything that `config` points to is borrowed until close. Returns 0, or an exit

@@ -105,6 +105,11 @@ void json_append_count(json_t *array, uint64_t value)
     json_append(array, count_value(value));
 }
 
+void json_append_whole(json_t *array, int64_t value)
+{
+    json_append(array, json_integer((json_int_t)value));
+}
+
 int json_print(json_t *takes, int status)
 {
     char *text = json_dumps(takes, JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pack: make a data set from a folder of images. */
+/* pack: make a data set from a folder of images, or from images and their annotations. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include <penstock/format.h>
 #include <penstock/penstock.h>
 
+#include "annotated.h"
 #include "bad.h"
 #include "census.h"
 #include "command.h"
@@ -80,6 +81,7 @@ static const struct option_row table[] = {
              "be read still ends the pack"},
     {.name = "overwrite", .code = OPT_OVERWRITE, .text = "replace OUT if it is a data set"},
     OPTION_JSON("print the summary as one JSON object"),
+    ANNOTATED_OPTIONS,
     FORM_LOSS_OPTIONS,
     OPTION_END};
 
@@ -91,6 +93,12 @@ static const char text[] =
     "  jpg   the image (JPEG or PNG file; with --pixels its pixels)\n"
     "  cls   number of the class, from 0 (where SRC has class folders)\n"
     "  key   path of the file below SRC\n"
+    "\n"
+    "With --coco or --voc the fields are jpg, image_id (COCO), file_name and what the annotations "
+    "have: boxes, labels, polygons (object_polygons, polygon_points, points), runs of masks "
+    "(object_runs, runs), keypoints, captions, masks of classes. Labels number the classes; their "
+    "names are the data set's. A mistake in the annotations ends the pack; boxes that leave their "
+    "image, or have no area, are kept and counted.\n"
     "\n"
     "JPEGs are stored as planes: their coefficients in another code, smaller and much faster to "
     "decode, with the same pixels. `penstock get` gives the file back, nearly always byte for "
@@ -117,6 +125,7 @@ struct pack {
     uint32_t n_threads, part, n_parts;
     struct task task; /* its part has no number: part 0 of 1 of SRC */
     struct form form;
+    struct annotated annotated;
     int no_columns, skip_bad, overwrite, json;
 
     struct tree tree;
@@ -190,7 +199,8 @@ static int set_option(struct pack *pack, int code, const char *value)
         pack->json = 1;
         return 0;
     default:
-        return form_set(&pack->form, code, value);
+        return code >= OPT_COCO ? annotated_set(&pack->annotated, code, value)
+                                : form_set(&pack->form, code, value);
     }
 }
 
@@ -206,7 +216,7 @@ static void note_kept(void *user, uint64_t sample_id, uint32_t field, uint32_t k
 
 static int open_writer(struct pack *pack)
 {
-    struct pstk_field fields[3] = {{.name = "jpg", .kind = PSTK_FIELD_IMAGE}};
+    struct pstk_field fields[1 + ANNOTATED_FIELDS] = {{.name = "jpg", .kind = PSTK_FIELD_IMAGE}};
     struct pstk_field key = {.name = "key", .kind = PSTK_FIELD_UTF8};
     struct pstk_writer_settings s;
     struct pstk_error err;
@@ -217,7 +227,10 @@ static int open_writer(struct pack *pack)
     if (pack->tree.n_classes)
         fields[n++] =
             (struct pstk_field){.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64};
-    fields[n++] = key;
+    if (pack->annotated.a)
+        n += annotated_fields(&pack->annotated, fields + n);
+    else
+        fields[n++] = key;
     pstk_error_init(&err, sizeof err);
     pstk_writer_settings_init(&s, sizeof s);
     s.path = pack->out;
@@ -232,9 +245,9 @@ static int open_writer(struct pack *pack)
     s.shard_size = pack->shard_size;
     s.overwrite = (uint32_t)pack->overwrite;
     s.columns = (uint32_t)pack->no_columns;
-    s.note = form_note(&pack->form, note);
-    s.names = (const char *const *)pack->tree.classes;
-    s.n_names = pack->tree.n_classes;
+    s.note = annotated_note(&pack->annotated, form_note(&pack->form, note));
+    s.names = pack->annotated.a ? pack->annotated.names : (const char *const *)pack->tree.classes;
+    s.n_names = pack->annotated.a ? pack->annotated.info.n_names : pack->tree.n_classes;
     s.on_kept = note_kept;
     s.on_kept_user = pack;
     interrupt_block();
@@ -263,15 +276,31 @@ static int refuse_failed(struct pack *pack, const struct feed_item *item)
     return status_of_code(item->code);
 }
 
+/* Fill the values after the image, *cls among them. Returns their number, or a negative result. */
+static int fill(struct pack *pack, uint64_t number, int64_t *cls, struct pstk_value *values,
+                struct pstk_error *err)
+{
+    const struct tree_file *file = &pack->tree.files[number];
+    const uint32_t n_fields = pack->annotated.info.n_fields;
+    int n = 0;
+    if (pack->annotated.a) {
+        const int r = pstk_annotations_read(pack->annotated.a, number, values, n_fields, err);
+        return r < 0 ? r : (int)n_fields;
+    }
+    *cls = (int64_t)file->cls; /* little-endian on every machine that penstock builds for */
+    if (pack->tree.n_classes)
+        values[n++] = (struct pstk_value){.data = cls, .size = sizeof *cls};
+    values[n++] = (struct pstk_value){.data = file->path, .size = strlen(file->path)};
+    return n;
+}
+
 /* Add one file to the data set. Returns 0, or an exit status. */
 static int add(struct pack *pack, const struct feed_item *item)
 {
-    const struct tree_file *file = &pack->tree.files[item->number];
-    int64_t cls = (int64_t)file->cls; /* little-endian on every machine that penstock builds for */
-    struct pstk_value values[3] = {
+    int64_t cls;
+    struct pstk_value values[1 + ANNOTATED_FIELDS] = {
         {item->data, item->size, item->is_damaged ? PSTK_DAMAGED_ACCEPT : 0, 0}};
     struct pstk_error err;
-    uint32_t n = 1;
     if (item->state == FEED_FAILED)
         return refuse_failed(pack, item);
     if (item->state == FEED_BAD) {
@@ -281,16 +310,15 @@ static int add(struct pack *pack, const struct feed_item *item)
     if (!pack->writer)
         return 0;
     pstk_error_init(&err, sizeof err);
-    if (pack->tree.n_classes)
-        values[n++] = (struct pstk_value){.data = &cls, .size = sizeof cls};
-    values[n++] = (struct pstk_value){.data = file->path, .size = strlen(file->path)};
     const struct pstk_pixels pixels = {.size = sizeof pixels,
                                        .height = item->height,
                                        .width = item->width,
                                        .channels = 3,
                                        .bit_depth = 8};
     const uint32_t n_pixels = item->is_converted && pack->form.convert.shorter_side;
-    int r = pstk_writer_add_pixels(pack->writer, values, n, &pixels, n_pixels, &err);
+    int r = fill(pack, item->number, &cls, values + 1, &err);
+    if (r >= 0)
+        r = pstk_writer_add_pixels(pack->writer, values, 1 + (uint32_t)r, &pixels, n_pixels, &err);
     if (r == PSTK_EBADMSG || r == PSTK_EINVAL || r == PSTK_EFBIG)
         note_bad(pack, item->number, err.message, NULL);
     else if (r < 0)
@@ -338,7 +366,7 @@ struct result {
     double seconds;
 };
 
-static int print_json(const struct pack *pack, const struct result *result)
+static int print_json(struct pack *pack, const struct result *result)
 {
     const struct pstk_dataset_info *info = &result->info;
     const struct census census = census_of(&result->images);
@@ -351,13 +379,14 @@ static int print_json(const struct pack *pack, const struct result *result)
     json_put_count(object, "bytes", info->bytes);
     json_put_text(object, "identity", info->identity);
     json_put_real(object, "seconds", result->seconds);
-    json_put_text(object, "note", form_note(&pack->form, note));
+    json_put_text(object, "note", annotated_note(&pack->annotated, form_note(&pack->form, note)));
     json_put_count(object, "file_bytes", pack->bytes_in);
     json_put_count(object, "image_bytes", result->images.stored_bytes);
     census_put(&census, images);
     json_put(object, "images", images);
     json_put(object, "kept", kept_json(&pack->kept));
     json_put_count(object, "n_palette_images", pack->n_palettes);
+    annotated_put(&pack->annotated, object);
     bad_put(&pack->bad, &pack->tree, object);
     return json_print(object, STATUS_OK);
 }
@@ -377,7 +406,7 @@ static void print_images(const struct pack *pack, const struct result *result)
                (pack->bytes_in ? (double)pack->bytes_in : 1.0));
 }
 
-static int print_text(const struct pack *pack, const struct result *result)
+static int print_text(struct pack *pack, const struct result *result)
 {
     const struct pstk_dataset_info *info = &result->info;
     const double seconds = result->seconds;
@@ -392,6 +421,7 @@ static int print_text(const struct pack *pack, const struct result *result)
            unit_seconds(time, seconds),
            unit_count(rate, (uint64_t)((double)info->n_samples / (seconds > 0 ? seconds : 1))));
     print_images(pack, result);
+    annotated_print(&pack->annotated);
     if (is_part(pack)) {
         if (pack->task.key)
             printf("next: when all tasks have packed their parts, ");
@@ -491,13 +521,15 @@ static int open_feed(struct pack *pack)
                                        .n_threads = pack->n_threads,
                                        .convert =
                                            pack->form.convert.size ? &pack->form.convert : NULL,
-                                       .damaged = pack->form.damaged};
+                                       .damaged = pack->form.damaged,
+                                       .is_listed = pack->annotated.a != NULL};
     return feed_open(&pack->feed, &config);
 }
 
 static int pack(struct pack *p)
 {
-    int status = tree_scan(&p->tree, p->src, p->out);
+    int status = annotated_is_asked(&p->annotated) ? annotated_open(&p->annotated, p->src, &p->tree)
+                                                   : tree_scan(&p->tree, p->src, p->out);
     if (status)
         return status;
     say_left_out(p);
@@ -523,12 +555,15 @@ static int run(const struct command *self, int argc, char **argv)
     struct options options = {.command = self, .argc = argc, .argv = argv};
     struct pack p = {.n_parts = 1};
     int c;
+    annotated_init(&p.annotated);
     while ((c = options_next(&options)) > 0)
         if (set_option(&p, c, optarg) < 0)
             return STATUS_USAGE;
     if (c < 0 || options_operands(&options, 2, 2, "SRC and OUT") < 0)
         return options.status;
     int status = form_check(&p.form);
+    if (status == 0)
+        status = annotated_check(&p.annotated, &p.form);
     if (status == 0)
         status = task_check(&p.task, p.n_parts);
     if (status)
@@ -540,6 +575,7 @@ static int run(const struct command *self, int argc, char **argv)
     interrupt_ignore_pipe();
     status = pack(&p);
     pstk_writer_abort(&p.writer);
+    annotated_close(&p.annotated);
     bad_close(&p.bad);
     tree_close(&p.tree);
     return status;
@@ -547,7 +583,7 @@ static int run(const struct command *self, int argc, char **argv)
 
 const struct command command_pack = {
     .name = "pack",
-    .summary = "pack a folder of images into a data set",
+    .summary = "pack a folder of images, or COCO or Pascal VOC, into a data set",
     .operands = "SRC OUT",
     .text = text,
     .options = table,
@@ -555,6 +591,8 @@ const struct command command_pack = {
         "penstock pack imagenet/train train\n"
         "penstock pack photos out --skip-bad --shard-size 1G\n"
         "penstock pack imagenet/train train256 --pixels 256\n"
+        "penstock pack --coco annotations/instances_train2017.json train2017 coco-train\n"
+        "penstock pack --voc VOCdevkit/VOC2012 --image-set train voc-train\n"
         "penstock pack imagenet/train part3 --part 3/8    # on the fourth of eight machines\n"
         "penstock pack frames/day7 parts/day7 --task day7 --pack-id "
         "0f6a2c3bd4e74d1c8b9a5e6f70819203\n",

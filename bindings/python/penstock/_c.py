@@ -18,12 +18,12 @@ VERSION_MINOR = 1
 VERSION_PATCH = 0
 VERSION_NUMBER = 100
 NONE = 18446744073709551615
-MAX_MASK_SIDE = 65535
 FORMAT_VERSION = 2
 MAX_FIELDS = 64
 MAX_DIMS = 8
 MAX_NAME = 64
 MAX_COLUMN_NAME = 80
+MAX_MASK_SIDE = 65535
 MAX_OP_PARAMS = 12
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -137,6 +137,10 @@ COLUMN_SIZE = 2
 COLUMN_LENGTH = 3
 COLUMN_WIDTH = 4
 COLUMN_HEIGHT = 5
+
+# enum pstk_annotations_format
+ANNOTATIONS_COCO = 1
+ANNOTATIONS_VOC = 2
 
 # enum pstk_kernels
 KERNELS_AUTO = 0
@@ -352,6 +356,7 @@ NAMES: dict[str, dict[str, int]] = {
     "damaged": {"unchecked": DAMAGED_UNCHECKED, "accept": DAMAGED_ACCEPT},
     "column_fact": {"added": COLUMN_ADDED, "value": COLUMN_VALUE, "size": COLUMN_SIZE,
                     "length": COLUMN_LENGTH, "width": COLUMN_WIDTH, "height": COLUMN_HEIGHT},
+    "annotations_format": {"coco": ANNOTATIONS_COCO, "voc": ANNOTATIONS_VOC},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
     "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM},
@@ -616,6 +621,32 @@ class NewColumn(Structure):
 
 
 VerifyFn = CFUNCTYPE(c_int, c_void_p, POINTER(Error))
+
+
+class AnnotationsSettings(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("format", c_uint32),
+        ("path", c_char_p),
+        ("skip_empty", c_uint32),
+        ("voc_offset", c_uint32),
+        ("image_set", c_char_p),
+        ("on_progress", ProgressFn),
+        ("user", c_void_p),
+    ]
+
+
+class AnnotationsInfo(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_fields", c_uint32),
+        ("n_images", c_uint64),
+        ("n_objects", c_uint64),
+        ("n_names", c_uint64),
+        ("n_empty", c_uint64),
+        ("n_outside", c_uint64),
+        ("n_flat", c_uint64),
+    ]
 
 
 class Machine(Structure):
@@ -1020,12 +1051,6 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_dtype_size": (c_uint32, [c_uint32]),
     "pstk_dtype_name": (c_char_p, [c_uint32]),
     "pstk_dtype_parse": (c_uint32, [c_char_p]),
-    "pstk_rle_parse": (c_int, [c_char_p, c_uint64, POINTER(c_uint32), c_uint64, POINTER(c_uint64),
-                               POINTER(Error)]),
-    "pstk_rle_decode": (c_int, [POINTER(c_uint32), c_uint64, c_uint32, c_uint32, POINTER(c_uint8),
-                                POINTER(Error)]),
-    "pstk_polygon_mask": (c_int, [POINTER(c_double), POINTER(c_uint32), c_uint32, c_uint32, c_uint32,
-                                  POINTER(c_uint8), POINTER(Error)]),
     "pstk_writer_settings_init": (None, [POINTER(WriterSettings), c_uint32]),
     "pstk_writer_open": (c_int, [POINTER(c_void_p), POINTER(WriterSettings), POINTER(Error)]),
     "pstk_writer_add": (c_int, [c_void_p, POINTER(Value), c_uint32, POINTER(Error)]),
@@ -1070,6 +1095,21 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_column_remove": (c_int, [c_char_p, c_char_p, POINTER(Error)]),
     "pstk_dataset_check": (c_int64, [c_void_p, VerifyFn, c_void_p, POINTER(Error)]),
     "pstk_verify": (c_int64, [c_char_p, c_int, c_uint32, VerifyFn, ProgressFn, c_void_p, POINTER(Error)]),
+    "pstk_rle_parse": (c_int, [c_char_p, c_uint64, POINTER(c_uint32), c_uint64, POINTER(c_uint64),
+                               POINTER(Error)]),
+    "pstk_rle_decode": (c_int, [POINTER(c_uint32), c_uint64, c_uint32, c_uint32, POINTER(c_uint8),
+                                POINTER(Error)]),
+    "pstk_polygon_mask": (c_int, [POINTER(c_double), POINTER(c_uint32), c_uint32, c_uint32, c_uint32,
+                                  POINTER(c_uint8), POINTER(Error)]),
+    "pstk_annotations_settings_init": (None, [POINTER(AnnotationsSettings), c_uint32]),
+    "pstk_annotations_open": (c_int, [POINTER(c_void_p), POINTER(AnnotationsSettings), POINTER(Error)]),
+    "pstk_annotations_close": (None, [POINTER(c_void_p)]),
+    "pstk_annotations_get_info": (c_int, [c_void_p, POINTER(AnnotationsInfo)]),
+    "pstk_annotations_get_field": (c_int, [c_void_p, c_uint32, POINTER(Field)]),
+    "pstk_annotations_file": (c_char_p, [c_void_p, c_uint64]),
+    "pstk_annotations_name": (c_char_p, [c_void_p, c_uint64]),
+    "pstk_annotations_category": (c_int64, [c_void_p, c_uint64]),
+    "pstk_annotations_read": (c_int, [c_void_p, c_uint64, POINTER(Value), c_uint32, POINTER(Error)]),
     "pstk_get_machine": (c_int, [c_char_p, POINTER(Machine), POINTER(Error)]),
     "pstk_get_device": (c_int, [c_uint32, c_int32, POINTER(Device), POINTER(Error)]),
     "pstk_measure_copies": (c_int, [c_uint32, c_int32, c_uint64, c_double, POINTER(CopyRates),

@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * COCO: a JSON file is read once from front to back. Each annotation is parsed and checked by
+ * itself, and only the place of its text is kept, 40 bytes. To read an image, its annotations'
+ * texts are read and parsed again.
+ *
+ * Images are in the order of their ids, as torchvision's CocoDetection has them; annotations of an
+ * image in the order of the file, classes in the order of the category ids.
+ */
+#include "annotations/source.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "annotations/coco_json.h"
+#include "annotations/json_stream.h"
+#include "base/error.h"
+
+#define PROGRESS_STEP 4096 /* values */
+#define MOST_KEYPOINTS 4096
+#define MOST_CLASSES (UINT64_C(1) << 24)
+
+/* Values of a record, by the order of their fields. */
+enum value {
+    IMAGE_ID,
+    FILE_NAME,
+    CAPTIONS,
+    BOXES,
+    LABELS,
+    CATEGORY_ID,
+    ANNOTATION_ID,
+    AREA,
+    ISCROWD,
+    OBJECT_POLYGONS,
+    POLYGON_POINTS,
+    POINTS,
+    OBJECT_RUNS,
+    RUNS,
+    KEYPOINTS,
+    N_VALUES
+};
+
+#define OF_OBJECTS(field, type)                                                                    \
+    {                                                                                              \
+        .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = type, .n_dims = 1, .rows = "objects"   \
+    }
+#define LENGTHS(field, axis, split)                                                                \
+    {                                                                                              \
+        .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_U32, .n_dims = 1, .rows = axis,   \
+        .splits = split, .codec = PSTK_CODEC_ZSTD                                                  \
+    }
+
+static const struct pstk_field fields[N_VALUES] = {
+    [IMAGE_ID] = {.name = "image_id", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
+    [FILE_NAME] = {.name = "file_name", .kind = PSTK_FIELD_UTF8},
+    [CAPTIONS] = {.name = "captions", .kind = PSTK_FIELD_UTF8_LIST, .codec = PSTK_CODEC_ZSTD},
+    [BOXES] = {.name = "boxes",
+               .kind = PSTK_FIELD_BOXES,
+               .dtype = PSTK_F32,
+               .n_dims = 2,
+               .shape = {0, 4},
+               .of = PSTK__ANNOTATIONS_IMAGE,
+               .rows = "objects",
+               .form = PSTK_FORM_XYWH,
+               .coordinates = PSTK_COORDINATES_PIXELS},
+    [LABELS] = OF_OBJECTS("labels", PSTK_I64),
+    [CATEGORY_ID] = OF_OBJECTS("category_id", PSTK_I64),
+    [ANNOTATION_ID] = OF_OBJECTS("annotation_id", PSTK_I64),
+    [AREA] = OF_OBJECTS("area", PSTK_F64),
+    [ISCROWD] = OF_OBJECTS("iscrowd", PSTK_U8),
+    [OBJECT_POLYGONS] = LENGTHS("object_polygons", "objects", "polygons"),
+    [POLYGON_POINTS] = LENGTHS("polygon_points", "polygons", "points"),
+    [POINTS] = {.name = "points",
+                .kind = PSTK_FIELD_POLYGONS,
+                .dtype = PSTK_F32,
+                .n_dims = 2,
+                .shape = {0, 2},
+                .codec = PSTK_CODEC_ZSTD,
+                .of = PSTK__ANNOTATIONS_IMAGE,
+                .rows = "points",
+                .coordinates = PSTK_COORDINATES_PIXELS},
+    [OBJECT_RUNS] = LENGTHS("object_runs", "objects", "runs"),
+    [RUNS] = {.name = "runs",
+              .kind = PSTK_FIELD_RLE,
+              .dtype = PSTK_U32,
+              .n_dims = 1,
+              .codec = PSTK_CODEC_ZSTD,
+              .of = PSTK__ANNOTATIONS_IMAGE,
+              .rows = "runs"},
+    [KEYPOINTS] = {.name = "keypoints",
+                   .kind = PSTK_FIELD_KEYPOINTS,
+                   .dtype = PSTK_F32,
+                   .n_dims = 3,
+                   .shape = {0, 0, 3},
+                   .codec = PSTK_CODEC_ZSTD,
+                   .of = PSTK__ANNOTATIONS_IMAGE,
+                   .rows = "objects",
+                   .coordinates = PSTK_COORDINATES_PIXELS},
+};
+
+/* Where an annotation stands. */
+struct entry {
+    int64_t id;
+    int64_t image;    /* its id; once all images are known its number */
+    int64_t category; /* its id; once all categories are known the class */
+    uint64_t offset;  /* bytes */
+    uint32_t size;    /* bytes, below PSTK__JSON_LARGEST */
+};
+
+struct coco {
+    struct pstk__json_stream stream;
+    struct entry *entries; /* owned; room is the next power of two */
+    uint64_t n;
+    uint32_t seen; /* bits of the sections that were read */
+    int has_captions, has_segmentation;
+    uint64_t n_keypoints; /* of an object; 0: none has any */
+    char *text;           /* owned; of the annotation that is read */
+    uint64_t text_room;
+    struct pstk__growing captions; /* of the image that is read, each with its 0 */
+    struct pstk__growing items;    /* struct pstk_list_item of them */
+    int32_t at[N_VALUES];          /* field of a value; -1: there is none */
+};
+
+enum { IMAGES, ANNOTATIONS, CATEGORIES, N_SECTIONS };
+static const char *const sections[N_SECTIONS] = {"images", "annotations", "categories"};
+
+/* ---- the first reading ----------------------------------------------------------------------- */
+
+static int add_entry(struct coco *coco, const struct entry *entry, struct pstk_error *err)
+{
+    if ((coco->n & (coco->n - 1)) == 0) {
+        struct entry *more =
+            reallocarray(coco->entries, coco->n ? 2 * coco->n : 1, sizeof *coco->entries);
+        if (!more)
+            return pstk__annotations_no_memory(err);
+        coco->entries = more;
+    }
+    coco->entries[coco->n++] = *entry;
+    return 0;
+}
+
+static int take_image(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                      json_t *tree)
+{
+    struct pstk__coco_image image;
+    int r = pstk__coco_image(place, tree, &image);
+    if (r < 0)
+        return r;
+    const char *wrong = pstk__annotations_path_wrong(image.file);
+    if (wrong)
+        return pstk__coco_fail(place,
+                               "file_name: value is '%.120s', %s; must be a path below the "
+                               "folder of the images",
+                               image.file, wrong);
+    const struct pstk__annotated_image added = {
+        .file = strdup(image.file), .id = image.id, .width = image.width, .height = image.height};
+    return pstk__annotations_add_image(a, added, place->err);
+}
+
+static int take_category(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                         json_t *tree)
+{
+    struct pstk__coco_category category;
+    const int r = pstk__coco_category(place, tree, &category);
+    if (r < 0)
+        return r;
+    if (a->info.n_names == MOST_CLASSES)
+        return pstk__coco_fail(place, "the file has too many of them; must be at most %" PRIu64,
+                               MOST_CLASSES);
+    const struct pstk__annotations_class added = {.name = strdup(category.name), .id = category.id};
+    return pstk__annotations_add_class(a, added, place->err);
+}
+
+/* Note what an object has, and check that all have the same. */
+static int note_object(struct coco *coco, const struct pstk__coco_place *place,
+                       const struct pstk__coco_object *object)
+{
+    if (coco->n && coco->has_captions != !!object->caption)
+        return pstk__coco_fail(place,
+                               "it is %s; must be as those before it, all captions or all "
+                               "objects",
+                               object->caption ? "a caption" : "an object");
+    coco->has_captions = !!object->caption;
+    coco->has_segmentation |= object->polygons || object->counts;
+    const uint64_t n = json_array_size(object->keypoints) / 3;
+    if (n > MOST_KEYPOINTS || (n && coco->n_keypoints && n != coco->n_keypoints))
+        return pstk__coco_fail(place,
+                               "keypoints: it has %" PRIu64 " points; must have %" PRIu64 "%s", n,
+                               coco->n_keypoints ? coco->n_keypoints : MOST_KEYPOINTS,
+                               coco->n_keypoints ? ", as those before it" : " at most");
+    if (n)
+        coco->n_keypoints = n;
+    return 0;
+}
+
+static int take_object(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                       json_t *tree, uint64_t size)
+{
+    struct coco *coco = a->state;
+    struct pstk__coco_object object;
+    int r = pstk__coco_object(place, tree, &object);
+    if (r == 0)
+        r = note_object(coco, place, &object);
+    if (r == 0 && object.counts) {
+        uint32_t n;
+        pstk__growing_clear(&a->values[0]); /* only to check them */
+        r = pstk__coco_runs(place, &object, &a->values[0], &n);
+    }
+    const struct entry entry = {object.id, object.image, object.category, place->offset,
+                                (uint32_t)size};
+    return r < 0 ? r : add_entry(coco, &entry, place->err);
+}
+
+/* Take one element of a section. */
+static int take_element(struct pstk_annotations *a, uint32_t section,
+                        const struct pstk__coco_place *place, const struct pstk__json_value *value)
+{
+    json_t *tree = pstk__coco_parse(place, value->at, value->size);
+    int r;
+    if (!tree)
+        return place->err && place->err->code ? place->err->code : PSTK_EBADMSG;
+    if (section == IMAGES)
+        r = take_image(a, place, tree);
+    else if (section == CATEGORIES)
+        r = take_category(a, place, tree);
+    else
+        r = take_object(a, place, tree, value->size);
+    json_decref(tree);
+    return r;
+}
+
+static int report_progress(const struct pstk_annotations_settings *s,
+                           const struct pstk__json_stream *stream)
+{
+    if (!s->on_progress || !s->on_progress(s->user, stream->offset + stream->at, stream->size))
+        return 0;
+    return pstk__fail(stream->err, PSTK_ECANCELED, PSTK_STAGE_OPEN,
+                      "reading the annotations was stopped");
+}
+
+/* Read the list of a section. */
+static int read_section(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
+                        uint32_t section)
+{
+    struct coco *coco = a->state;
+    struct pstk__json_stream *stream = &coco->stream;
+    struct pstk__coco_place place = {
+        .path = a->path, .section = sections[section], .err = stream->err};
+    int r = pstk__json_stream_take(stream, '[');
+    if (r <= 0)
+        return r < 0 ? r : pstk__json_stream_fail(stream, "'[', a list");
+    r = pstk__json_stream_take(stream, ']');
+    while (r == 0) {
+        struct pstk__json_value value;
+        r = pstk__json_stream_value(stream, &value);
+        if (r < 0)
+            return r;
+        place.offset = value.offset;
+        r = take_element(a, section, &place, &value);
+        if (r == 0 && place.number % PROGRESS_STEP == 0)
+            r = report_progress(s, stream);
+        if (r < 0)
+            return r;
+        place.number++;
+        r = pstk__json_stream_take(stream, ']');
+        if (r == 0) {
+            r = pstk__json_stream_take(stream, ',');
+            r = r > 0 ? 0 : r < 0 ? r : pstk__json_stream_fail(stream, "',' or ']'");
+        }
+    }
+    return r < 0 ? r : 0;
+}
+
+/* Return the section that a key, in its quotes, names; N_SECTIONS: another. */
+static uint32_t section_of(const struct pstk__json_value *key)
+{
+    uint32_t i = 0;
+    while (i < N_SECTIONS && (key->size != strlen(sections[i]) + 2 ||
+                              memcmp(key->at + 1, sections[i], key->size - 2) != 0))
+        i++;
+    return i;
+}
+
+/* Read a member of the whole: a key, and its value. */
+static int read_member(struct pstk_annotations *a, const struct pstk_annotations_settings *s)
+{
+    struct coco *coco = a->state;
+    struct pstk__json_value key;
+    int r = pstk__json_stream_value(&coco->stream, &key);
+    if (r < 0)
+        return r;
+    const uint32_t section = section_of(&key);
+    if (key.at[0] != '"')
+        return pstk__fail(coco->stream.err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s: byte %" PRIu64 " begins no text; must be the key of a member",
+                          a->path, key.offset);
+    if (section < N_SECTIONS && (coco->seen & 1u << section))
+        return pstk__fail(coco->stream.err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s: '%s' stands there twice, at byte %" PRIu64 " again", a->path,
+                          sections[section], key.offset);
+    coco->seen |= section < N_SECTIONS ? 1u << section : 0;
+    r = pstk__json_stream_take(&coco->stream, ':');
+    if (r <= 0)
+        return r < 0 ? r : pstk__json_stream_fail(&coco->stream, "':'");
+    return section < N_SECTIONS ? read_section(a, s, section)
+                                : pstk__json_stream_skip(&coco->stream);
+}
+
+static int read_file(struct pstk_annotations *a, const struct pstk_annotations_settings *s)
+{
+    struct pstk__json_stream *stream = &((struct coco *)a->state)->stream;
+    int r = pstk__json_stream_take(stream, '{');
+    if (r <= 0)
+        return r < 0 ? r : pstk__json_stream_fail(stream, "'{', as COCO's files begin");
+    r = pstk__json_stream_take(stream, '}');
+    while (r == 0) {
+        r = read_member(a, s);
+        if (r < 0)
+            return r;
+        r = pstk__json_stream_take(stream, '}');
+        if (r == 0) {
+            r = pstk__json_stream_take(stream, ',');
+            r = r > 0 ? 0 : r < 0 ? r : pstk__json_stream_fail(stream, "',' or '}'");
+        }
+    }
+    if (r > 0)
+        r = pstk__json_stream_at_end(stream);
+    return r ? (r < 0 ? r : 0) : pstk__json_stream_fail(stream, "the end of the file");
+}
+
+/* ---- what belongs together ------------------------------------------------------------------- */
+
+static int compare_i64(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_image_id(const void *a, const void *b)
+{
+    const struct pstk__annotated_image *x = a, *y = b;
+    return compare_i64(x->id, y->id);
+}
+
+static int by_category_id(const void *a, const void *b)
+{
+    const struct pstk__annotations_class *x = a, *y = b;
+    return compare_i64(x->id, y->id);
+}
+
+static int by_entry_id(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    return compare_i64(x->id, y->id);
+}
+
+static int by_image(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    const int r = compare_i64(x->image, y->image);
+    return r ? r : compare_i64((int64_t)x->offset, (int64_t)y->offset);
+}
+
+static int twice(const struct pstk_annotations *a, const char *section, int64_t id,
+                 struct pstk_error *err)
+{
+    return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                      "%.200s: two of '%s' have the id %" PRId64 "; must be different", a->path,
+                      section, id);
+}
+
+/* Sort images, classes and entries by id, and refuse ids that two have. */
+static int sort_ids(struct pstk_annotations *a, struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    if (a->info.n_images)
+        qsort(a->images, a->info.n_images, sizeof *a->images, by_image_id);
+    if (a->info.n_names)
+        qsort(a->classes, a->info.n_names, sizeof *a->classes, by_category_id);
+    if (coco->n)
+        qsort(coco->entries, coco->n, sizeof *coco->entries, by_entry_id);
+    for (uint64_t i = 1; i < a->info.n_images; i++)
+        if (a->images[i].id == a->images[i - 1].id)
+            return twice(a, "images", a->images[i].id, err);
+    for (uint64_t i = 1; i < a->info.n_names; i++)
+        if (a->classes[i].id == a->classes[i - 1].id)
+            return twice(a, "categories", a->classes[i].id, err);
+    for (uint64_t i = 1; i < coco->n; i++)
+        if (coco->entries[i].id == coco->entries[i - 1].id)
+            return twice(a, "annotations", coco->entries[i].id, err);
+    return 0;
+}
+
+/* Replace ids of images and categories by their numbers, and sort the entries by image. */
+static int resolve(struct pstk_annotations *a, struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    for (uint64_t i = 0; i < coco->n; i++) {
+        struct entry *entry = &coco->entries[i];
+        const struct pstk__annotated_image image = {.id = entry->image};
+        const struct pstk__annotations_class category = {.id = entry->category};
+        struct pstk__annotated_image *found_image =
+            a->info.n_images
+                ? bsearch(&image, a->images, a->info.n_images, sizeof image, by_image_id)
+                : NULL;
+        const struct pstk__annotations_class *found =
+            a->info.n_names && !coco->has_captions
+                ? bsearch(&category, a->classes, a->info.n_names, sizeof category, by_category_id)
+                : NULL;
+        if (!found_image)
+            return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                              "%.200s: annotation %" PRId64 ", at byte %" PRIu64
+                              ": image_id: value is %" PRId64 "; must be the id of one of 'images'",
+                              a->path, entry->id, entry->offset, entry->image);
+        if (!found && !coco->has_captions)
+            return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                              "%.200s: annotation %" PRId64 ", at byte %" PRIu64
+                              ": category_id: value is %" PRId64
+                              "; must be the id of one of 'categories'",
+                              a->path, entry->id, entry->offset, entry->category);
+        entry->image = found_image - a->images;
+        entry->category = found ? found - a->classes : 0;
+        found_image->n++;
+    }
+    if (coco->n)
+        qsort(coco->entries, coco->n, sizeof *coco->entries, by_image);
+    return 0;
+}
+
+/* Number the entries of each image, and drop images without any where that is asked for. */
+static void place_images(struct pstk_annotations *a, int skip_empty)
+{
+    uint64_t first = 0, kept = 0;
+    for (uint64_t i = 0; i < a->info.n_images; i++) {
+        struct pstk__annotated_image *image = &a->images[i];
+        image->first = first;
+        first += image->n;
+        a->info.n_empty += image->n == 0;
+        if (image->n == 0 && skip_empty)
+            free(image->file);
+        else
+            a->images[kept++] = *image;
+    }
+    a->info.n_images = kept;
+    a->info.n_objects = first;
+}
+
+static int check_sections(const struct pstk_annotations *a, struct pstk_error *err)
+{
+    const struct coco *coco = a->state;
+    for (uint32_t i = 0; i < N_SECTIONS; i++)
+        if (!(coco->seen & 1u << i) && !(i == CATEGORIES && coco->has_captions))
+            return pstk__fail(
+                err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                "%.200s has no '%s'; must have images, annotations and categories, as "
+                "COCO's files of instances, keypoints and captions",
+                a->path, sections[i]);
+    if (a->info.n_images == 0)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.200s has no images", a->path);
+    return 0;
+}
+
+static void choose_fields(struct pstk_annotations *a)
+{
+    struct coco *coco = a->state;
+    for (int v = 0; v < N_VALUES; v++) {
+        struct pstk_field field = fields[v];
+        int chosen = v <= FILE_NAME || (v == CAPTIONS) == coco->has_captions;
+        if (v >= OBJECT_POLYGONS && v <= RUNS)
+            chosen = chosen && coco->has_segmentation;
+        if (v == KEYPOINTS) {
+            chosen = chosen && coco->n_keypoints;
+            field.shape[1] = coco->n_keypoints;
+        }
+        coco->at[v] = chosen ? (int32_t)a->info.n_fields : -1;
+        if (chosen)
+            pstk__annotations_add_field(a, &field);
+    }
+}
+
+static int coco_open(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
+                     struct pstk_error *err)
+{
+    struct pstk_error own;
+    pstk_error_init(&own, sizeof own);
+    struct coco *coco = calloc(1, sizeof *coco);
+    a->state = coco;
+    if (!coco)
+        return pstk__annotations_no_memory(err);
+    coco->stream.fd = -1;
+    int r = pstk__json_stream_open(&coco->stream, a->path, &own);
+    if (r == 0)
+        r = read_file(a, s);
+    if (r == 0)
+        r = check_sections(a, &own);
+    if (r == 0)
+        r = sort_ids(a, &own);
+    if (r == 0)
+        r = resolve(a, &own);
+    coco->stream.err = NULL;
+    if (r < 0)
+        return pstk__fail_copy(err, &own);
+    place_images(a, s->skip_empty != 0);
+    if (a->info.n_images == 0)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s has no image with annotations, and skip_empty is set", a->path);
+    choose_fields(a);
+    return 0;
+}
+
+/* ---- the values of an image ------------------------------------------------------------------ */
+
+/* Where value v is appended; only of fields that there are. */
+static struct pstk__growing *value_at(struct pstk_annotations *a, enum value v)
+{
+    const struct coco *coco = a->state;
+    return &a->values[coco->at[v]];
+}
+
+static void put_polygons(struct pstk_annotations *a, json_t *polygons)
+{
+    size_t p, i;
+    json_t *polygon, *value;
+    pstk__growing_add_u32(value_at(a, OBJECT_POLYGONS), (uint32_t)json_array_size(polygons));
+    json_array_foreach(polygons, p, polygon)
+    {
+        pstk__growing_add_u32(value_at(a, POLYGON_POINTS),
+                              (uint32_t)(json_array_size(polygon) / 2));
+        json_array_foreach(polygon, i, value)
+            pstk__growing_add_f32(value_at(a, POINTS), json_number_value(value));
+    }
+}
+
+static int put_segmentation(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                            const struct pstk__annotated_image *image,
+                            const struct pstk__coco_object *object)
+{
+    uint32_t n = 0;
+    put_polygons(a, object->polygons);
+    if (object->counts && image->width && image->height &&
+        (object->height != image->height || object->width != image->width))
+        return pstk__coco_fail(place,
+                               "segmentation.size: value is %u x %u; must be %u x %u, height and "
+                               "width of image %" PRId64,
+                               object->height, object->width, image->height, image->width,
+                               image->id);
+    const int r = object->counts ? pstk__coco_runs(place, object, value_at(a, RUNS), &n) : 0;
+    pstk__growing_add_u32(value_at(a, OBJECT_RUNS), n);
+    return r;
+}
+
+static void put_keypoints(struct pstk_annotations *a, json_t *list)
+{
+    const struct coco *coco = a->state;
+    for (size_t i = 0; i < 3 * coco->n_keypoints; i++) /* an object without any has zeros */
+        pstk__growing_add_f32(value_at(a, KEYPOINTS), json_number_value(json_array_get(list, i)));
+}
+
+static int put_object(struct pstk_annotations *a, const struct pstk__coco_place *place,
+                      const struct pstk__annotated_image *image, const struct entry *entry,
+                      const struct pstk__coco_object *object)
+{
+    const struct coco *coco = a->state;
+    const double *box = object->box;
+    const double corners[4] = {box[0], box[1], box[0] + box[2], box[1] + box[3]};
+    for (int i = 0; i < 4; i++)
+        pstk__growing_add_f32(value_at(a, BOXES), box[i]);
+    pstk__annotations_count_box(a, image, corners);
+    pstk__growing_add_i64(value_at(a, LABELS), entry->category);
+    pstk__growing_add_i64(value_at(a, CATEGORY_ID), object->category);
+    pstk__growing_add_i64(value_at(a, ANNOTATION_ID), object->id);
+    pstk__growing_add_f64(value_at(a, AREA), object->area);
+    pstk__growing_add_u8(value_at(a, ISCROWD), object->is_crowd);
+    if (coco->n_keypoints)
+        put_keypoints(a, object->keypoints);
+    return coco->has_segmentation ? put_segmentation(a, place, image, object) : 0;
+}
+
+/* Read an entry's text into coco->text. */
+static int read_text(struct coco *coco, const struct entry *entry, struct pstk_error *err)
+{
+    if (entry->size > coco->text_room) {
+        char *more = realloc(coco->text, entry->size);
+        if (!more)
+            return pstk__annotations_no_memory(err);
+        coco->text = more;
+        coco->text_room = entry->size;
+    }
+    return pstk__json_stream_read(&coco->stream, entry->offset, coco->text, entry->size, err);
+}
+
+static int put_entry(struct pstk_annotations *a, const struct pstk__annotated_image *image,
+                     const struct entry *entry, struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    struct pstk__coco_object object;
+    const struct pstk__coco_place place = {a->path, "annotation of image", (uint64_t)image->id,
+                                           entry->offset, err};
+    int r = read_text(coco, entry, err);
+    if (r < 0)
+        return r;
+    json_t *tree = pstk__coco_parse(&place, coco->text, entry->size);
+    r = tree ? pstk__coco_object(&place, tree, &object) : PSTK_EIO;
+    if (r < 0 || object.id != entry->id || (object.caption != NULL) != coco->has_captions)
+        r = pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ,
+                       "%.200s changed while it was read: annotation %" PRId64
+                       " is no longer at byte %" PRIu64,
+                       a->path, entry->id, entry->offset);
+    else if (coco->has_captions)
+        pstk__growing_add(&coco->captions, object.caption, strlen(object.caption) + 1);
+    else
+        r = put_object(a, &place, image, entry, &object);
+    json_decref(tree);
+    return r;
+}
+
+/* Append the list of the captions that were read. */
+static int put_captions(struct pstk_annotations *a, uint64_t n, struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    const char *text = (const char *)coco->captions.at;
+    void *list;
+    uint64_t size;
+    for (uint64_t i = 0; i < n && !coco->captions.failed; i++) {
+        const struct pstk_list_item item = {.data = text, .size = strlen(text)};
+        pstk__growing_add(&coco->items, &item, sizeof item);
+        text += item.size + 1;
+    }
+    if (coco->items.failed || coco->captions.failed)
+        return pstk__annotations_no_memory(err);
+    const int r =
+        pstk_list_build(PSTK_FIELD_UTF8_LIST, (const void *)coco->items.at, n, &list, &size, err);
+    if (r < 0)
+        return r;
+    pstk__growing_add(value_at(a, CAPTIONS), list, size);
+    pstk_free(list);
+    return 0;
+}
+
+static int coco_read(struct pstk_annotations *a, uint64_t i, struct pstk_error *err)
+{
+    struct coco *coco = a->state;
+    const struct pstk__annotated_image *image = &a->images[i];
+    pstk__growing_clear(&coco->captions);
+    pstk__growing_clear(&coco->items);
+    pstk__growing_add_i64(value_at(a, IMAGE_ID), image->id);
+    pstk__growing_add(value_at(a, FILE_NAME), image->file, strlen(image->file));
+    for (uint64_t e = 0; e < image->n; e++) {
+        const int r = put_entry(a, image, &coco->entries[image->first + e], err);
+        if (r < 0)
+            return r;
+    }
+    return coco->has_captions ? put_captions(a, image->n, err) : 0;
+}
+
+static void coco_close(struct pstk_annotations *a)
+{
+    struct coco *coco = a->state;
+    if (!coco)
+        return;
+    pstk__json_stream_close(&coco->stream);
+    pstk__growing_close(&coco->captions);
+    pstk__growing_close(&coco->items);
+    free(coco->entries);
+    free(coco->text);
+    free(coco);
+}
+
+const struct pstk__annotations_entry pstk__annotations_coco = {
+    .format = PSTK_ANNOTATIONS_COCO, .open = coco_open, .read = coco_read, .close = coco_close};

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "annotations/coco_json.h"
+
+#include <penstock/annotations.h>
+
+#include <float.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+#define MOST_COUNT 1000000000u /* elements of a list; its text has at most 16 MiB */
+
+int pstk__coco_fail(const struct pstk__coco_place *place, const char *fmt, ...)
+{
+    char what[300];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    return pstk__fail(place->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                      "%.120s: %s[%" PRIu64 "], at byte %" PRIu64 ": %s", place->path,
+                      place->section, place->number, place->offset, what);
+}
+
+json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text, uint64_t size)
+{
+    json_error_t why;
+    json_t *tree = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+    if (json_is_object(tree))
+        return tree;
+    if (!tree && json_error_code(&why) == json_error_out_of_memory)
+        pstk__fail(place->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for an annotation of %s",
+                   place->path);
+    else if (!tree)
+        pstk__coco_fail(place, "it is not JSON: %s (byte %" PRIu64 ")", why.text,
+                        place->offset + (uint64_t)(why.position > 0 ? why.position : 0));
+    else
+        pstk__coco_fail(place, "it is a list; must be an object");
+    json_decref(tree);
+    return NULL;
+}
+
+/* What a value is, for messages: text[40]. */
+static const char *shown(json_t *value, char text[40])
+{
+    static const char *const kinds[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "a list", [JSON_STRING] = "a text",
+        [JSON_TRUE] = "true",        [JSON_FALSE] = "false",  [JSON_NULL] = "null"};
+    if (!value)
+        return "missing";
+    if (json_is_integer(value))
+        snprintf(text, 40, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, 40, "%g", json_real_value(value));
+    else
+        return kinds[json_typeof(value)];
+    return text;
+}
+
+/* Read a whole number of min .. max. */
+static int whole(const struct pstk__coco_place *place, json_t *tree, const char *key, int64_t min,
+                 int64_t max, int64_t *out)
+{
+    char text[40];
+    json_t *value = json_object_get(tree, key);
+    *out = json_integer_value(value);
+    if (json_is_integer(value) && *out >= min && *out <= max)
+        return 0;
+    if (min == INT64_MIN)
+        return pstk__coco_fail(place, "%s: value is %s; must be a whole number", key,
+                               shown(value, text));
+    return pstk__coco_fail(place, "%s: value is %s; must be %" PRId64 " to %" PRId64, key,
+                           shown(value, text), min, max);
+}
+
+/* A number that an f32 can hold. Jansson refuses NaN and infinity, which JSON has not. */
+static int is_number(json_t *value)
+{
+    return json_is_number(value) && json_number_value(value) <= FLT_MAX &&
+           json_number_value(value) >= -FLT_MAX;
+}
+
+static const char *text_of(json_t *tree, const char *key)
+{
+    return json_string_value(json_object_get(tree, key));
+}
+
+int pstk__coco_image(const struct pstk__coco_place *place, json_t *tree,
+                     struct pstk__coco_image *image)
+{
+    char text[40];
+    int64_t side[2] = {0, 0};
+    int r = whole(place, tree, "id", INT64_MIN, INT64_MAX, &image->id);
+    if (r == 0 && json_object_get(tree, "width"))
+        r = whole(place, tree, "width", 1, PSTK_MAX_MASK_SIDE, &side[0]);
+    if (r == 0 && json_object_get(tree, "height"))
+        r = whole(place, tree, "height", 1, PSTK_MAX_MASK_SIDE, &side[1]);
+    if (r < 0)
+        return r;
+    image->width = (uint32_t)side[0];
+    image->height = (uint32_t)side[1];
+    image->file = text_of(tree, "file_name");
+    if (!image->file)
+        return pstk__coco_fail(place, "file_name: value is %s; must be a text",
+                               shown(json_object_get(tree, "file_name"), text));
+    return 0;
+}
+
+int pstk__coco_category(const struct pstk__coco_place *place, json_t *tree,
+                        struct pstk__coco_category *category)
+{
+    char text[40];
+    category->name = text_of(tree, "name");
+    if (!category->name)
+        return pstk__coco_fail(place, "name: value is %s; must be a text",
+                               shown(json_object_get(tree, "name"), text));
+    return whole(place, tree, "id", INT64_MIN, INT64_MAX, &category->id);
+}
+
+static int read_box(const struct pstk__coco_place *place, json_t *tree,
+                    struct pstk__coco_object *object)
+{
+    char text[40];
+    json_t *box = json_object_get(tree, "bbox");
+    if (json_array_size(box) != 4)
+        return pstk__coco_fail(place,
+                               "bbox: value is %s; must be a list of 4 numbers: left, top, "
+                               "width, height",
+                               shown(box, text));
+    for (size_t i = 0; i < 4; i++) {
+        json_t *value = json_array_get(box, i);
+        object->box[i] = json_number_value(value);
+        if (!is_number(value) || (i >= 2 && object->box[i] < 0))
+            return pstk__coco_fail(place, "bbox: number %zu is %s; must be %s to %g", i,
+                                   shown(value, text), i >= 2 ? "0" : "-3.40282e+38", FLT_MAX);
+    }
+    return 0;
+}
+
+static int read_polygons(const struct pstk__coco_place *place, struct pstk__coco_object *object)
+{
+    char text[40];
+    size_t p, i;
+    json_t *polygon, *value;
+    json_array_foreach(object->polygons, p, polygon)
+    {
+        if (!json_is_array(polygon) || json_array_size(polygon) % 2)
+            return pstk__coco_fail(place,
+                                   "segmentation: polygon %zu has %zu numbers; must be a list of "
+                                   "an even number of them: x, y, x, y, ...",
+                                   p, json_array_size(polygon));
+        json_array_foreach(polygon, i, value) if (!is_number(value)) return pstk__coco_fail(
+            place,
+            "segmentation: number %zu of polygon %zu is %s; must be "
+            "-3.40282e+38 to %g",
+            i, p, shown(value, text), FLT_MAX);
+    }
+    return 0;
+}
+
+static int read_counts(const struct pstk__coco_place *place, json_t *segmentation,
+                       struct pstk__coco_object *object)
+{
+    char text[40];
+    int64_t side[2] = {0, 0};
+    json_t *size = json_object_get(segmentation, "size");
+    for (size_t i = 0; i < 2; i++) {
+        json_t *value = json_array_get(size, i);
+        side[i] = json_integer_value(value);
+        if (!json_is_integer(value) || side[i] < 1 || side[i] > PSTK_MAX_MASK_SIDE)
+            return pstk__coco_fail(place,
+                                   "segmentation.size: number %zu is %s; must be height and width, "
+                                   "1 to %d",
+                                   i, shown(value, text), PSTK_MAX_MASK_SIDE);
+    }
+    object->height = (uint32_t)side[0];
+    object->width = (uint32_t)side[1];
+    object->counts = json_object_get(segmentation, "counts");
+    if (json_is_array(object->counts) || json_is_string(object->counts))
+        return 0;
+    return pstk__coco_fail(place, "segmentation.counts: value is %s; must be a list or a text",
+                           shown(object->counts, text));
+}
+
+static int read_segmentation(const struct pstk__coco_place *place, json_t *tree,
+                             struct pstk__coco_object *object)
+{
+    char text[40];
+    json_t *value = json_object_get(tree, "segmentation");
+    if (!value || json_is_null(value))
+        return 0;
+    if (json_is_object(value))
+        return read_counts(place, value, object);
+    if (!json_is_array(value))
+        return pstk__coco_fail(place,
+                               "segmentation: value is %s; must be a list of polygons, or an "
+                               "object with counts and size",
+                               shown(value, text));
+    object->polygons = value;
+    return read_polygons(place, object);
+}
+
+static int read_keypoints(const struct pstk__coco_place *place, json_t *tree,
+                          struct pstk__coco_object *object)
+{
+    char text[40];
+    size_t i;
+    json_t *value, *list = json_object_get(tree, "keypoints");
+    if (!list)
+        return 0;
+    const size_t n = json_array_size(list);
+    if (n == 0 || n % 3 || n > MOST_COUNT)
+        return pstk__coco_fail(place,
+                               "keypoints: value is %s of %zu; must be a list of 3 numbers for "
+                               "each point: x, y, visibility",
+                               shown(list, text), n);
+    json_array_foreach(list, i, value)
+    {
+        const double number = json_number_value(value);
+        if (!is_number(value))
+            return pstk__coco_fail(place, "keypoints: number %zu is %s; must be -3.40282e+38 to %g",
+                                   i, shown(value, text), FLT_MAX);
+        if (i % 3 == 2 && number != 0 && number != 1 && number != 2)
+            return pstk__coco_fail(place,
+                                   "keypoints: number %zu, a visibility, is %s; must be 0, 1 or 2",
+                                   i, shown(value, text));
+    }
+    object->keypoints = list;
+    return 0;
+}
+
+static int read_area(const struct pstk__coco_place *place, json_t *tree,
+                     struct pstk__coco_object *object)
+{
+    char text[40];
+    json_t *value = json_object_get(tree, "area");
+    object->area = value ? json_number_value(value) : object->box[2] * object->box[3];
+    if (value && (!json_is_number(value) || object->area < 0))
+        return pstk__coco_fail(place, "area: value is %s; must be a number from 0 on",
+                               shown(value, text));
+    return 0;
+}
+
+int pstk__coco_object(const struct pstk__coco_place *place, json_t *tree,
+                      struct pstk__coco_object *object)
+{
+    int64_t is_crowd = 0;
+    *object = (struct pstk__coco_object){.caption = text_of(tree, "caption")};
+    if (json_object_get(tree, "segments_info"))
+        return pstk__fail(
+            place->err, PSTK_ENOTSUP, PSTK_STAGE_OPEN,
+            "%.200s has panoptic annotations (segments_info), which are not read; take "
+            "the instances file of the same images",
+            place->path);
+    int r = whole(place, tree, "id", INT64_MIN, INT64_MAX, &object->id);
+    if (r == 0)
+        r = whole(place, tree, "image_id", INT64_MIN, INT64_MAX, &object->image);
+    if (r < 0 || object->caption)
+        return r;
+    r = whole(place, tree, "category_id", INT64_MIN, INT64_MAX, &object->category);
+    if (r == 0 && json_object_get(tree, "iscrowd"))
+        r = whole(place, tree, "iscrowd", 0, 1, &is_crowd);
+    object->is_crowd = (uint8_t)is_crowd;
+    if (r == 0)
+        r = read_box(place, tree, object);
+    if (r == 0)
+        r = read_area(place, tree, object);
+    if (r == 0)
+        r = read_segmentation(place, tree, object);
+    return r < 0 ? r : read_keypoints(place, tree, object);
+}
+
+/* Append the runs of a list. */
+static int add_listed(const struct pstk__coco_place *place, json_t *list,
+                      struct pstk__growing *runs)
+{
+    char text[40];
+    size_t i;
+    json_t *value;
+    json_array_foreach(list, i, value)
+    {
+        const json_int_t run = json_integer_value(value);
+        if (!json_is_integer(value) || run < 0 || run > UINT32_MAX)
+            return pstk__coco_fail(place,
+                                   "segmentation.counts: run %zu is %s; must be 0 to 4294967295", i,
+                                   shown(value, text));
+        pstk__growing_add_u32(runs, (uint32_t)run);
+    }
+    return 0;
+}
+
+/* Append the runs of a compressed text. */
+static int add_compressed(const struct pstk__coco_place *place, json_t *text,
+                          struct pstk__growing *runs)
+{
+    const size_t size = json_string_length(text);
+    struct pstk_error err;
+    uint64_t n;
+    pstk_error_init(&err, sizeof err);
+    uint32_t *counts = malloc(size ? size * sizeof *counts : 1);
+    if (!counts) {
+        runs->failed = 1;
+        return 0;
+    }
+    int r = pstk_rle_parse(json_string_value(text), size, counts, size, &n, &err);
+    if (r < 0)
+        r = pstk__coco_fail(place, "segmentation.%s", err.message);
+    else
+        pstk__growing_add(runs, counts, n * sizeof *counts);
+    free(counts);
+    return r;
+}
+
+int pstk__coco_runs(const struct pstk__coco_place *place, const struct pstk__coco_object *object,
+                    struct pstk__growing *runs, uint32_t *n)
+{
+    const uint64_t before = runs->size, wanted = (uint64_t)object->height * object->width;
+    uint64_t sum = 0;
+    const int r = json_is_array(object->counts) ? add_listed(place, object->counts, runs)
+                                                : add_compressed(place, object->counts, runs);
+    *n = 0;
+    if (r < 0 || runs->failed)
+        return r < 0 ? r
+                     : pstk__fail(place->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
+                                  "no memory for the runs of a mask");
+    *n = (uint32_t)((runs->size - before) / sizeof(uint32_t));
+    const uint32_t *counts = (const uint32_t *)(const void *)(runs->at + before);
+    for (uint32_t i = 0; i < *n && sum <= wanted; i++)
+        sum += counts[i];
+    if (sum != wanted)
+        return pstk__coco_fail(place,
+                               "segmentation.counts: sum is %" PRIu64 "%s; must be %" PRIu64
+                               ", the pixels of size %u x %u",
+                               sum, sum > wanted ? " or more" : "", wanted, object->height,
+                               object->width);
+    return 0;
+}

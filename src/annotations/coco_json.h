@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * coco_json: one image, category or annotation of a COCO file, from its JSON. Every failure names
+ * the member: "bbox: value is ...; must be ...". Jansson is known here and in coco.c's reach alone.
+ */
+#ifndef PSTK_COCO_JSON_H
+#define PSTK_COCO_JSON_H
+
+#include <jansson.h>
+
+#include <penstock/types.h>
+
+#include "annotations/growing.h"
+
+/* Where a value is in the file, for messages. */
+struct pstk__coco_place {
+    const char *path;    /* of the file */
+    const char *section; /* "images", "annotations", "categories" */
+    uint64_t number;     /* in that list */
+    uint64_t offset;     /* of its first byte in the file */
+    struct pstk_error *err;
+};
+
+struct pstk__coco_image {
+    int64_t id;
+    uint32_t width, height; /* 0: the file lacks them */
+    const char *file;       /* borrowed from the tree */
+};
+
+struct pstk__coco_category {
+    int64_t id;
+    const char *name; /* borrowed from the tree */
+};
+
+/* What an annotation says; pointers are borrowed from its tree. */
+struct pstk__coco_object {
+    int64_t id, image, category; /* category: of objects */
+    const char *caption;         /* NULL: an object, which has all below */
+    double box[4];               /* left, top, width, height */
+    double area;
+    uint8_t is_crowd;
+    json_t *polygons;       /* a list of lists of x and y; NULL: none */
+    json_t *counts;         /* a list or a text; NULL: none */
+    uint32_t height, width; /* of the counts */
+    json_t *keypoints;      /* a list of x, y and visibility; NULL: none */
+};
+
+/* Parse the JSON of a value, an object. Returns owned (json_decref), or NULL after a failure. */
+json_t *pstk__coco_parse(const struct pstk__coco_place *place, const char *text, uint64_t size);
+/* Read a value, and check all that it says. 0 or EBADMSG (ENOTSUP: panoptic). */
+int pstk__coco_image(const struct pstk__coco_place *place, json_t *tree,
+                     struct pstk__coco_image *image);
+int pstk__coco_category(const struct pstk__coco_place *place, json_t *tree,
+                        struct pstk__coco_category *category);
+int pstk__coco_object(const struct pstk__coco_place *place, json_t *tree,
+                      struct pstk__coco_object *object);
+/* Append the runs of an object's counts, as u32, and check that they add up to their size. *n
+ * becomes their number. 0, EBADMSG or ENOMEM. */
+int pstk__coco_runs(const struct pstk__coco_place *place, const struct pstk__coco_object *object,
+                    struct pstk__growing *runs, uint32_t *n);
+/* Fail at a place, over a member. Returns EBADMSG. */
+int pstk__coco_fail(const struct pstk__coco_place *place, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "annotations/json_stream.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+#define FIRST_ROOM (UINT64_C(1) << 20)
+#define MAX_DEPTH 64 /* of brackets in a value; COCO's have 4 */
+
+int pstk__json_stream_open(struct pstk__json_stream *stream, const char *path,
+                           struct pstk_error *err)
+{
+    struct stat st;
+    *stream = (struct pstk__json_stream){.fd = -1, .path = path, .err = err};
+    const int fd = pstk__file_open(path);
+    if (fd < 0)
+        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
+    stream->fd = fd;
+    if (fstat(fd, &st) == 0)
+        stream->size = (uint64_t)st.st_size;
+    stream->room = FIRST_ROOM;
+    stream->buffer = malloc(stream->room);
+    if (!stream->buffer)
+        return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to read %s", path);
+    return 0;
+}
+
+void pstk__json_stream_close(struct pstk__json_stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    free(stream->buffer);
+    *stream = (struct pstk__json_stream){.fd = -1};
+}
+
+/* Read more, and keep the bytes from *from on, whose place may move. 1; 0: the file ends; negative:
+ * failure. */
+static int more(struct pstk__json_stream *s, uint64_t *from)
+{
+    memmove(s->buffer, s->buffer + *from, s->end - *from);
+    s->offset += *from;
+    s->at -= *from;
+    s->end -= *from;
+    *from = 0;
+    if (s->end == s->room) {
+        char *larger = s->room < PSTK__JSON_LARGEST ? realloc(s->buffer, 2 * s->room) : NULL;
+        if (!larger)
+            return pstk__fail(s->err, s->room < PSTK__JSON_LARGEST ? PSTK_ENOMEM : PSTK_EFBIG,
+                              PSTK_STAGE_OPEN,
+                              "%.200s: the value at byte %" PRIu64 " has more than %" PRIu64
+                              " bytes, the most of one annotation that are read",
+                              s->path, s->offset, s->room);
+        s->buffer = larger;
+        s->room *= 2;
+    }
+    const int64_t n =
+        pstk__file_pread(s->fd, s->buffer + s->end, s->room - s->end, s->offset + s->end);
+    if (n < 0)
+        return pstk__fail_errno(s->err, (int)-n, PSTK_STAGE_OPEN,
+                                "%.200s cannot be read at byte %" PRIu64, s->path,
+                                s->offset + s->end);
+    s->end += (uint64_t)n;
+    return n > 0;
+}
+
+static int is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Find the next byte that is not space. 1; 0: there is none; negative: failure. */
+static int find_byte(struct pstk__json_stream *s)
+{
+    for (;;) {
+        while (s->at < s->end && is_space(s->buffer[s->at]))
+            s->at++;
+        if (s->at < s->end)
+            return 1;
+        uint64_t from = s->at;
+        const int r = more(s, &from);
+        if (r <= 0)
+            return r;
+    }
+}
+
+int pstk__json_stream_take(struct pstk__json_stream *s, char c)
+{
+    const int r = find_byte(s);
+    if (r <= 0 || s->buffer[s->at] != c)
+        return r < 0 ? r : 0;
+    s->at++;
+    return 1;
+}
+
+int pstk__json_stream_at_end(struct pstk__json_stream *s)
+{
+    const int r = find_byte(s);
+    return r < 0 ? r : !r;
+}
+
+int pstk__json_stream_fail(struct pstk__json_stream *s, const char *must_be)
+{
+    const int r = find_byte(s);
+    if (r < 0)
+        return r;
+    const uint64_t at = s->offset + s->at;
+    if (r == 0)
+        return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s ends at byte %" PRIu64 ", where %s must stand: it was cut",
+                          s->path, at, must_be);
+    const unsigned char c = (unsigned char)s->buffer[s->at];
+    if (c < ' ' || c > '~')
+        return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s: byte %" PRIu64 " is 0x%02x; must be %s", s->path, at, c,
+                          must_be);
+    return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                      "%.200s: byte %" PRIu64 " is '%c'; must be %s", s->path, at, c, must_be);
+}
+
+/* Where in a value the next byte is. */
+struct scan {
+    uint32_t depth;
+    int in_text, escaped;
+};
+
+enum { GO_ON, LAST, PAST, TOO_DEEP }; /* PAST: the byte is after a word or number */
+
+static int scan_text(struct scan *scan, char c)
+{
+    if (scan->escaped)
+        scan->escaped = 0;
+    else if (c == '\\')
+        scan->escaped = 1;
+    else if (c == '"') {
+        scan->in_text = 0;
+        return scan->depth ? GO_ON : LAST;
+    }
+    return GO_ON;
+}
+
+static int scan_byte(struct scan *scan, char c)
+{
+    if (scan->in_text)
+        return scan_text(scan, c);
+    switch (c) {
+    case '"':
+        scan->in_text = 1;
+        return GO_ON;
+    case '[':
+    case '{':
+        return ++scan->depth > MAX_DEPTH ? TOO_DEEP : GO_ON;
+    case ']':
+    case '}':
+        if (scan->depth == 0)
+            return PAST;
+        return --scan->depth ? GO_ON : LAST;
+    case ',':
+    case ':':
+        return scan->depth ? GO_ON : PAST;
+    default:
+        return scan->depth == 0 && is_space(c) ? PAST : GO_ON;
+    }
+}
+
+/* Take a value. keep: all of it is in the buffer then, from *from on. */
+static int take(struct pstk__json_stream *s, int keep, uint64_t *from)
+{
+    struct scan scan = {.depth = 0};
+    int r = find_byte(s), found = GO_ON;
+    if (r <= 0)
+        return r < 0 ? r : pstk__json_stream_fail(s, "a value");
+    const uint64_t first = s->offset + s->at;
+    *from = s->at;
+    while (found == GO_ON) {
+        if (s->at == s->end) {
+            if (!keep)
+                *from = s->at;
+            r = more(s, from);
+            if (r < 0)
+                return r;
+            if (r == 0)
+                return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                                  "%.200s ends at byte %" PRIu64
+                                  ", inside the value that begins at byte %" PRIu64 ": it was cut",
+                                  s->path, s->offset + s->end, first);
+        }
+        found = scan_byte(&scan, s->buffer[s->at]);
+        s->at += found != PAST;
+    }
+    if (found == TOO_DEEP)
+        return pstk__fail(s->err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s: the value at byte %" PRIu64
+                          " has more than %d lists and objects in one another",
+                          s->path, first, MAX_DEPTH);
+    if (s->offset + s->at == first)
+        return pstk__json_stream_fail(s, "a value");
+    return 0;
+}
+
+int pstk__json_stream_value(struct pstk__json_stream *s, struct pstk__json_value *value)
+{
+    uint64_t from;
+    const int r = take(s, 1, &from);
+    if (r < 0)
+        return r;
+    *value = (struct pstk__json_value){s->buffer + from, s->at - from, s->offset + from};
+    return 0;
+}
+
+int pstk__json_stream_skip(struct pstk__json_stream *s)
+{
+    uint64_t from;
+    return take(s, 0, &from);
+}
+
+int pstk__json_stream_read(const struct pstk__json_stream *s, uint64_t offset, void *bytes,
+                           uint64_t size, struct pstk_error *err)
+{
+    const int64_t n = pstk__file_pread(s->fd, bytes, size, offset);
+    if (n < 0)
+        return pstk__fail_errno(err, (int)-n, PSTK_STAGE_READ,
+                                "%.200s cannot be read at byte %" PRIu64, s->path, offset);
+    if ((uint64_t)n < size)
+        return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ,
+                          "%.200s changed while it was read: it ends before byte %" PRIu64, s->path,
+                          offset + size);
+    return 0;
+}

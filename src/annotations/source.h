@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * source: what a format of annotations is: one file of this folder fills struct pstk_annotations in
+ * open, and reads the values of one image. annotations.c lists the formats and has the public
+ * functions.
+ */
+#ifndef PSTK_SOURCE_H
+#define PSTK_SOURCE_H
+
+#include <penstock/annotations.h>
+
+#include "annotations/growing.h"
+
+/* Name of the image field, which the values belong to. */
+#define PSTK__ANNOTATIONS_IMAGE "jpg"
+#define PSTK__ANNOTATIONS_FIELDS 16 /* at most */
+
+struct pstk__annotated_image {
+    char *file;             /* owned; path below the folder of the images */
+    int64_t id;             /* COCO's; VOC: number of the file */
+    uint32_t width, height; /* by the annotations; 0: unknown */
+    uint64_t first, n;      /* COCO: its annotations in the index */
+};
+
+struct pstk__annotations_class {
+    char *name; /* owned */
+    int64_t id; /* COCO's category id; VOC: -1 */
+};
+
+/* A format of annotations. */
+struct pstk__annotations_entry {
+    uint32_t format; /* enum pstk_annotations_format */
+    /* Fill images, classes, fields and info; a->state is the format's own. After a failure close is
+     * called, too. */
+    int (*open)(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
+                struct pstk_error *err);
+    /* Append the values of image i to a->values, which are empty. */
+    int (*read)(struct pstk_annotations *a, uint64_t i, struct pstk_error *err);
+    /* Free a->state, which may be NULL. */
+    void (*close)(struct pstk_annotations *a);
+};
+
+struct pstk_annotations {
+    const struct pstk__annotations_entry *entry;
+    void *state;                             /* the entry's */
+    char *path;                              /* owned; settings->path */
+    struct pstk__annotated_image *images;    /* owned; info.n_images, and room for more */
+    struct pstk__annotations_class *classes; /* owned; info.n_names, and room for more */
+    struct pstk_field fields[PSTK__ANNOTATIONS_FIELDS];
+    struct pstk__growing values[PSTK__ANNOTATIONS_FIELDS]; /* of the image that was read last */
+    struct pstk_annotations_info info;
+};
+
+extern const struct pstk__annotations_entry pstk__annotations_coco, pstk__annotations_voc;
+
+/* Add an image or a class at the end of its list; takes the text. The file's name is checked. 0, or
+ * ENOMEM; then, and after EBADMSG, the text is freed. */
+int pstk__annotations_add_image(struct pstk_annotations *a, struct pstk__annotated_image image,
+                                struct pstk_error *err);
+int pstk__annotations_add_class(struct pstk_annotations *a, struct pstk__annotations_class added,
+                                struct pstk_error *err);
+/* Append a field. Unset members are as in a zeroed struct. */
+void pstk__annotations_add_field(struct pstk_annotations *a, const struct pstk_field *field);
+/* Count a box that leaves the image, or is flat. */
+void pstk__annotations_count_box(struct pstk_annotations *a,
+                                 const struct pstk__annotated_image *image,
+                                 const double corners[4]);
+/* Why a path of a file may not leave its folder; NULL: it does not. */
+const char *pstk__annotations_path_wrong(const char *path);
+/* Fail for want of memory. */
+int pstk__annotations_no_memory(struct pstk_error *err);
+
+#endif

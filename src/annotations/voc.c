@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pascal VOC: a folder with one XML file for each image. All are read once, to check them and to
+ * know the classes; to read an image, its file is read again. Masks are the PNG files of
+ * SegmentationClass and SegmentationObject, where the folder has them.
+ */
+#include "annotations/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "annotations/voc_xml.h"
+#include "base/error.h"
+#include "base/file.h"
+
+#define MOST_TEXT (UINT64_C(4) << 20)   /* bytes of an XML file, or of a list of names */
+#define MOST_MASK (UINT64_C(256) << 20) /* bytes of a mask's file */
+#define MOST_CLASSES 65536
+#define MAX_PATH 4096
+
+enum value { FILE_NAME, BOXES, LABELS, DIFFICULT, TRUNCATED, POSE, N_FIXED };
+
+#define OF_OBJECTS(field, type)                                                                    \
+    {                                                                                              \
+        .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = type, .n_dims = 1, .rows = "objects"   \
+    }
+
+static const struct pstk_field fields[N_FIXED] = {
+    [FILE_NAME] = {.name = "file_name", .kind = PSTK_FIELD_UTF8},
+    [BOXES] = {.name = "boxes",
+               .kind = PSTK_FIELD_BOXES,
+               .dtype = PSTK_F32,
+               .n_dims = 2,
+               .shape = {0, 4},
+               .of = PSTK__ANNOTATIONS_IMAGE,
+               .rows = "objects",
+               .form = PSTK_FORM_XYXY,
+               .coordinates = PSTK_COORDINATES_PIXELS},
+    [LABELS] = OF_OBJECTS("labels", PSTK_I64),
+    [DIFFICULT] = OF_OBJECTS("difficult", PSTK_U8),
+    [TRUNCATED] = OF_OBJECTS("truncated", PSTK_U8),
+    [POSE] = {.name = "pose", .kind = PSTK_FIELD_UTF8_LIST, .rows = "objects"},
+};
+
+/* Masks of an image: a field of kind mask where every image has one, else a list of none or one. */
+enum { N_MASKS = 2 };
+static const struct {
+    const char *folder, *name, *list_name;
+} masks[N_MASKS] = {{"SegmentationClass", "mask", "masks"},
+                    {"SegmentationObject", "object_mask", "object_masks"}};
+
+struct voc {
+    char **stems; /* owned; names of the XML files without .xml, one for each image */
+    uint64_t n;
+    double offset;              /* subtracted from xmin and ymin */
+    struct pstk__growing bytes; /* of the file that is read */
+    struct pstk__growing items; /* struct pstk_list_item of the poses */
+    uint64_t n_masks[N_MASKS];  /* images that have one */
+    int32_t mask_at[N_MASKS];   /* field; -1: none */
+};
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Read a file of at most `most` bytes into voc->bytes. 0, or a negative result. */
+static int read_file(struct voc *voc, const char *path, uint64_t most, struct pstk_error *err)
+{
+    struct stat st;
+    const int fd = pstk__file_open(path);
+    if (fd < 0)
+        return pstk__file_fail(err, -fd, PSTK_STAGE_OPEN, path, path);
+    uint8_t piece[16384];
+    int64_t n = fstat(fd, &st) < 0 ? -errno : 0;
+    int r = 0;
+    pstk__growing_clear(&voc->bytes);
+    if (n == 0 && (uint64_t)st.st_size > most)
+        r = pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN, "%.300s: larger than %" PRIu64 " MiB",
+                       path, most >> 20);
+    while (r == 0 && n >= 0 && voc->bytes.size <= most) {
+        n = pstk__file_pread(fd, piece, sizeof piece, voc->bytes.size);
+        if (n <= 0)
+            break;
+        pstk__growing_add(&voc->bytes, piece, (uint64_t)n);
+        if (voc->bytes.failed)
+            r = pstk__annotations_no_memory(err);
+    }
+    if (r == 0 && n < 0)
+        r = pstk__fail_errno(err, (int)-n, PSTK_STAGE_OPEN, "cannot read %.300s", path);
+    close(fd);
+    return r;
+}
+
+/* Write "path/folder/name" and an ending. 0, or EFBIG. */
+static int make_path(char path[MAX_PATH], const struct pstk_annotations *a, const char *folder,
+                     const char *name, const char *ending, struct pstk_error *err)
+{
+    if (snprintf(path, MAX_PATH, "%s/%s%s%s%s", a->path, folder, name[0] ? "/" : "", name, ending) <
+        MAX_PATH)
+        return 0;
+    return pstk__fail(err, PSTK_EFBIG, PSTK_STAGE_OPEN, "%.200s/%s/%.80s...: the path is too long",
+                      a->path, folder, name);
+}
+
+static int parse_image(struct pstk_annotations *a, const char *stem, struct pstk__voc_file *file,
+                       struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    char path[MAX_PATH];
+    *file = (struct pstk__voc_file){.n = 0};
+    int r = make_path(path, a, "Annotations", stem, ".xml", err);
+    if (r == 0)
+        r = read_file(voc, path, MOST_TEXT, err);
+    return r < 0 ? r : pstk__voc_parse(file, path, voc->bytes.at, voc->bytes.size, err);
+}
+
+/* ---- which images ---------------------------------------------------------------------------- */
+
+static int add_stem(struct voc *voc, const char *name, size_t size, struct pstk_error *err)
+{
+    if ((voc->n & (voc->n - 1)) == 0) {
+        char **more = reallocarray(voc->stems, voc->n ? 2 * voc->n : 1, sizeof *more);
+        if (!more)
+            return pstk__annotations_no_memory(err);
+        voc->stems = more;
+    }
+    voc->stems[voc->n] = strndup(name, size);
+    return voc->stems[voc->n] ? (voc->n++, 0) : pstk__annotations_no_memory(err);
+}
+
+static int compare_stems(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Take every XML file of Annotations, by name. */
+static int list_folder(struct pstk_annotations *a, struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    char path[MAX_PATH];
+    int r = make_path(path, a, "Annotations", "", "", err);
+    if (r < 0)
+        return r;
+    DIR *dir = opendir(path);
+    if (!dir)
+        return pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot open the folder %s", path);
+    const struct dirent *entry;
+    while (r == 0 && (errno = 0, entry = readdir(dir))) {
+        const size_t size = strlen(entry->d_name);
+        if (size > 4 && entry->d_name[0] != '.' && strcmp(entry->d_name + size - 4, ".xml") == 0)
+            r = add_stem(voc, entry->d_name, size - 4, err);
+    }
+    if (r == 0 && errno)
+        r = pstk__fail_errno(err, errno, PSTK_STAGE_OPEN, "cannot read the folder %s", path);
+    closedir(dir);
+    if (r == 0 && voc->n == 0)
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.300s has no .xml file", path);
+    if (voc->n)
+        qsort(voc->stems, voc->n, sizeof *voc->stems, compare_stems);
+    return r;
+}
+
+static int refuse_twice(struct voc *voc, const char *path, struct pstk_error *err)
+{
+    char **sorted = reallocarray(NULL, voc->n ? voc->n : 1, sizeof *sorted);
+    int r = 0;
+    if (!sorted)
+        return pstk__annotations_no_memory(err);
+    memcpy(sorted, voc->stems, voc->n * sizeof *sorted);
+    qsort(sorted, voc->n, sizeof *sorted, compare_stems);
+    for (uint64_t i = 1; i < voc->n && r == 0; i++)
+        if (strcmp(sorted[i], sorted[i - 1]) == 0)
+            r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                           "%.200s: the image %.100s is listed twice; must be once", path,
+                           sorted[i]);
+    free(sorted);
+    return r;
+}
+
+/* Take the names of an image set, one a line. */
+static int list_set(struct pstk_annotations *a, const char *name, struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    char path[MAX_PATH];
+    uint64_t line = 0;
+    int r =
+        pstk__annotations_path_wrong(name)
+            ? pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                         "image_set: value is '%.100s'; must be the name of a set (train)", name)
+            : make_path(path, a, strchr(name, '/') ? "ImageSets" : "ImageSets/Main", name, ".txt",
+                        err);
+    if (r == 0)
+        r = read_file(voc, path, MOST_TEXT, err);
+    const char *at = (const char *)voc->bytes.at, *end = at + voc->bytes.size;
+    while (r == 0 && at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const char *last = stop ? stop : end;
+        while (last > at && (last[-1] == '\r' || last[-1] == ' '))
+            last--;
+        line++;
+        for (const char *c = at; c < last && r == 0; c++)
+            if (*c <= ' ' || *c == '/' || *c == 127)
+                r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                               "%.200s: line %" PRIu64 " is '%.*s'; must be the name of one image "
+                               "(sets of one class, with 1 and -1, are not read)",
+                               path, line, (int)(last - at < 80 ? last - at : 80), at);
+        if (r == 0 && last > at)
+            r = add_stem(voc, at, (size_t)(last - at), err);
+        at = stop ? stop + 1 : end;
+    }
+    if (r == 0 && voc->n == 0)
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN, "%.300s lists no images", path);
+    return r < 0 ? r : refuse_twice(voc, path, err);
+}
+
+/* ---- the first reading ----------------------------------------------------------------------- */
+
+/* Return the class of a name, or where it would be: the number of names before it. */
+static uint64_t find_class(const struct pstk_annotations *a, const char *name, int *found)
+{
+    uint64_t low = 0, high = a->info.n_names;
+    *found = 0;
+    while (low < high && !*found) {
+        const uint64_t middle = (low + high) / 2;
+        const int r = strcmp(a->classes[middle].name, name);
+        *found = r == 0;
+        if (r < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return *found ? high : low;
+}
+
+static int note_class(struct pstk_annotations *a, const char *name, struct pstk_error *err)
+{
+    int found;
+    const uint64_t at = find_class(a, name, &found);
+    if (found)
+        return 0;
+    if (a->info.n_names == MOST_CLASSES)
+        return pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                          "%.200s has more than %d names of objects", a->path, MOST_CLASSES);
+    const struct pstk__annotations_class added = {.name = strdup(name), .id = -1};
+    const int r = pstk__annotations_add_class(a, added, err);
+    if (r < 0)
+        return r;
+    memmove(a->classes + at + 1, a->classes + at, (a->info.n_names - 1 - at) * sizeof added);
+    a->classes[at] = added;
+    return 0;
+}
+
+/* Return 1 when the image has a mask of this folder. */
+static int has_mask(const struct pstk_annotations *a, int mask, const char *stem)
+{
+    char path[MAX_PATH];
+    return make_path(path, a, masks[mask].folder, stem, ".png", NULL) == 0 &&
+           access(path, F_OK) == 0;
+}
+
+/* Add the image of a file, whose stem stays. 1: it has no objects and is left out. */
+static int take_image(struct pstk_annotations *a, const char *stem, int skip_empty,
+                      struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    struct pstk__voc_file file;
+    int r = parse_image(a, stem, &file, err);
+    for (uint64_t i = 0; i < file.n && r == 0; i++)
+        r = note_class(a, file.objects[i].name, err);
+    a->info.n_empty += r == 0 && file.n == 0;
+    if (r == 0 && file.n == 0 && skip_empty)
+        r = 1;
+    if (r == 0) {
+        struct pstk__annotated_image image = {.id = (int64_t)a->info.n_images,
+                                              .width = file.width,
+                                              .height = file.height,
+                                              .n = file.n};
+        if (asprintf(&image.file, "JPEGImages/%s%s", file.file[0] ? file.file : stem,
+                     file.file[0] ? "" : ".jpg") < 0)
+            image.file = NULL;
+        for (int m = 0; m < N_MASKS; m++)
+            voc->n_masks[m] += (uint64_t)has_mask(a, m, stem);
+        a->info.n_objects += file.n;
+        r = pstk__annotations_add_image(a, image, err);
+    }
+    pstk__voc_file_close(&file);
+    return r;
+}
+
+static int take_images(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
+                       struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    const uint64_t n = voc->n;
+    uint64_t kept = 0;
+    int r = 0;
+    for (uint64_t i = 0; i < n && r >= 0; i++) {
+        r = take_image(a, voc->stems[i], s->skip_empty != 0, err);
+        char *stem = voc->stems[i];
+        voc->stems[i] = voc->stems[kept]; /* so that close frees both */
+        voc->stems[kept] = stem;
+        kept += r == 0;
+        if (r >= 0 && s->on_progress && s->on_progress(s->user, i + 1, n))
+            r = pstk__fail(err, PSTK_ECANCELED, PSTK_STAGE_OPEN,
+                           "reading the annotations was stopped");
+    }
+    if (r >= 0 && kept == 0)
+        r = pstk__fail(err, PSTK_EBADMSG, PSTK_STAGE_OPEN,
+                       "%.200s has no image with annotations, and skip_empty is set", a->path);
+    return r < 0 ? r : 0;
+}
+
+static void choose_fields(struct pstk_annotations *a)
+{
+    struct voc *voc = a->state;
+    for (int f = 0; f < N_FIXED; f++)
+        pstk__annotations_add_field(a, &fields[f]);
+    for (int m = 0; m < N_MASKS; m++) {
+        const int all = voc->n_masks[m] == a->info.n_images;
+        struct pstk_field field = {.kind = all ? PSTK_FIELD_MASK : PSTK_FIELD_MASK_LIST,
+                                   .of = PSTK__ANNOTATIONS_IMAGE};
+        snprintf(field.name, sizeof field.name, "%s", all ? masks[m].name : masks[m].list_name);
+        voc->mask_at[m] = voc->n_masks[m] ? (int32_t)a->info.n_fields : -1;
+        if (voc->n_masks[m])
+            pstk__annotations_add_field(a, &field);
+    }
+}
+
+static int voc_open(struct pstk_annotations *a, const struct pstk_annotations_settings *s,
+                    struct pstk_error *err)
+{
+    struct voc *voc = calloc(1, sizeof *voc);
+    a->state = voc;
+    if (!voc)
+        return pstk__annotations_no_memory(err);
+    voc->offset = s->voc_offset;
+    int r = s->image_set ? list_set(a, s->image_set, err) : list_folder(a, err);
+    if (r == 0)
+        r = take_images(a, s, err);
+    if (r == 0)
+        choose_fields(a);
+    return r;
+}
+
+/* ---- the values of an image ------------------------------------------------------------------ */
+
+static int put_list(struct pstk__growing *value, uint32_t kind, const struct pstk_list_item *items,
+                    uint64_t n, struct pstk_error *err)
+{
+    void *list;
+    uint64_t size;
+    const int r = pstk_list_build(kind, items, n, &list, &size, err);
+    if (r < 0)
+        return r;
+    pstk__growing_add(value, list, size);
+    pstk_free(list);
+    return 0;
+}
+
+static int put_object(struct pstk_annotations *a, const struct pstk__annotated_image *image,
+                      const struct pstk__voc_object *object, struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    const struct pstk_list_item pose = {.data = object->pose, .size = strlen(object->pose)};
+    const double corners[4] = {object->box[0] - voc->offset, object->box[1] - voc->offset,
+                               object->box[2], object->box[3]};
+    int found;
+    const uint64_t label = find_class(a, object->name, &found);
+    if (!found)
+        return pstk__fail(err, PSTK_EIO, PSTK_STAGE_READ,
+                          "%.200s changed while it was read: the class %.100s is new", a->path,
+                          object->name);
+    for (int i = 0; i < 4; i++)
+        pstk__growing_add_f32(&a->values[BOXES], corners[i]);
+    pstk__annotations_count_box(a, image, corners);
+    pstk__growing_add_i64(&a->values[LABELS], (int64_t)label);
+    pstk__growing_add_u8(&a->values[DIFFICULT], object->difficult);
+    pstk__growing_add_u8(&a->values[TRUNCATED], object->truncated);
+    pstk__growing_add(&voc->items, &pose, sizeof pose);
+    return 0;
+}
+
+static int put_masks(struct pstk_annotations *a, const char *stem, struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    for (int m = 0; m < N_MASKS; m++) {
+        char path[MAX_PATH];
+        if (voc->mask_at[m] < 0)
+            continue;
+        struct pstk__growing *value = &a->values[voc->mask_at[m]];
+        const int is_list = a->fields[voc->mask_at[m]].kind == PSTK_FIELD_MASK_LIST;
+        const int n = !is_list || has_mask(a, m, stem);
+        int r = n ? make_path(path, a, masks[m].folder, stem, ".png", err) : 0;
+        if (n && r == 0)
+            r = read_file(voc, path, MOST_MASK, err);
+        const struct pstk_list_item item = {.data = voc->bytes.at, .size = voc->bytes.size};
+        if (r == 0 && is_list)
+            r = put_list(value, PSTK_FIELD_MASK_LIST, &item, (uint64_t)n, err);
+        else if (r == 0)
+            pstk__growing_add(value, voc->bytes.at, voc->bytes.size);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int put_image(struct pstk_annotations *a, uint64_t i, const struct pstk__voc_file *file,
+                     struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    const struct pstk__annotated_image *image = &a->images[i];
+    const char *name = strchr(image->file, '/') + 1;
+    int r = 0;
+    pstk__growing_add(&a->values[FILE_NAME], name, strlen(name));
+    pstk__growing_clear(&voc->items);
+    for (uint64_t o = 0; o < file->n && r == 0; o++)
+        r = put_object(a, image, &file->objects[o], err);
+    if (r == 0 && voc->items.failed)
+        r = pstk__annotations_no_memory(err);
+    if (r == 0)
+        r = put_list(&a->values[POSE], PSTK_FIELD_UTF8_LIST, (const void *)voc->items.at, file->n,
+                     err);
+    return r < 0 ? r : put_masks(a, voc->stems[i], err);
+}
+
+static int voc_read(struct pstk_annotations *a, uint64_t i, struct pstk_error *err)
+{
+    struct voc *voc = a->state;
+    struct pstk__voc_file file;
+    int r = parse_image(a, voc->stems[i], &file, err);
+    if (r == 0)
+        r = put_image(a, i, &file, err);
+    pstk__voc_file_close(&file);
+    return r;
+}
+
+static void voc_close(struct pstk_annotations *a)
+{
+    struct voc *voc = a->state;
+    if (!voc)
+        return;
+    for (uint64_t i = 0; i < voc->n; i++)
+        free(voc->stems[i]);
+    pstk__growing_close(&voc->bytes);
+    pstk__growing_close(&voc->items);
+    free(voc->stems);
+    free(voc);
+}
+
+const struct pstk__annotations_entry pstk__annotations_voc = {
+    .format = PSTK_ANNOTATIONS_VOC, .open = voc_open, .read = voc_read, .close = voc_close};

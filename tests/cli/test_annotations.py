@@ -1,0 +1,444 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`penstock pack --coco` and `--voc`: what the annotations say comes back, and mistakes in them are named.
+usage: test_annotations.py PENSTOCK MAKE_IMAGES [WORD]; TAP, as test_command.py.
+"""
+import json
+import os
+import random
+import shutil
+import sys
+
+import numpy as np
+from test_command import expect, main, run, run_json, run_raw, write_picture
+from PIL import Image
+
+TESTS = []
+CATEGORIES = [{"id": 90, "name": "toothbrush"}, {"id": 2, "name": "bicycle", "supercategory": "x"},
+              {"id": 3, "name": "größe"}, {"id": 4, "name": "never"}]
+CLASSES = [2, 3, 4, 90]  # by id
+N_IMAGES = 23
+OBJECTS = {"boxes": ("f4", (-1, 4)), "labels": ("i8", (-1,)), "category_id": ("i8", (-1,)),
+           "annotation_id": ("i8", (-1,)), "area": ("f8", (-1,)), "iscrowd": ("u1", (-1,)),
+           "object_polygons": ("u4", (-1,)), "polygon_points": ("u4", (-1,)), "points": ("f4", (-1, 2)),
+           "object_runs": ("u4", (-1,)), "runs": ("u4", (-1,))}
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def array(data, i, field, dtype, shape):
+    return np.frombuffer(run_raw("get", data, i, field)[0], dtype).reshape(shape)
+
+
+# ---- COCO ------------------------------------------------------------------------------------------
+
+def sizes(number):
+    return 40 + 3 * number, 30 + number  # width, height
+
+
+def compressed(runs):
+    """COCO's compressed counts: maskApi.c, rleToString."""
+    text = ""
+    for i, run_ in enumerate(runs):
+        x = run_ - runs[i - 2] if i > 2 else run_
+        while True:
+            c, x = x & 31, x >> 5
+            more = x != (-1 if c & 16 else 0)
+            text += chr((c | 32 if more else c) + 48)
+            if not more:
+                break
+    return text
+
+
+def segmentation(rng, number, kind):
+    width, height = sizes(number)
+    if kind == 0:
+        return [[round(rng.uniform(0, 40), 2) for _ in range(2 * rng.randrange(3, 9))] for _ in range(rng.randrange(1, 4))]
+    cuts = sorted(rng.randrange(width * height + 1) for _ in range(rng.randrange(1, 9)))
+    runs = [b - a for a, b in zip([0] + cuts, cuts + [width * height])]
+    return {"size": [height, width], "counts": runs if kind == 1 else compressed(runs)}
+
+
+def coco_of(world, *, keypoints=False):
+    """A folder of images and a dict as COCO's files have it, in no order."""
+    folder, rng = world.path("coco-images"), random.Random(5)
+    images, annotations = [], []
+    for number in range(N_IMAGES):
+        name = ("sub/" if number % 5 == 4 else "") + "%03d.%s" % (number, "png" if number % 7 == 6 else "jpg")
+        if not os.path.exists(os.path.join(folder, name)):
+            write_picture(os.path.join(folder, name), "png" if number % 7 == 6 else "420", number, *sizes(number))
+        width, height = sizes(number)
+        images.append({"id": 1000 - 7 * number, "file_name": name, "width": width, "height": height, "license": 1})
+    for i in range(60):
+        number = rng.randrange(1, N_IMAGES)  # image 0 has none
+        one = {"id": 500 + (37 * i) % 60, "image_id": images[number]["id"], "iscrowd": i % 2,
+               "category_id": rng.choice((2, 3, 90)), "area": rng.uniform(0, 999),
+               "bbox": [round(rng.uniform(0, 20), 2) for _ in range(4)],
+               "segmentation": segmentation(rng, number, i % 3)}
+        if keypoints and i % 4:
+            one["keypoints"] = [n if k % 3 < 2 else n % 3 for k, n in enumerate(rng.choices(range(30), k=15))]
+        annotations.append(one)
+    rng.shuffle(images)
+    rng.shuffle(annotations)
+    whole = {"info": {"text": "]}\\\"", "list": [[1], {}]}, "licenses": [], "annotations": annotations,
+             "images": images, "categories": CATEGORIES}
+    return folder, whole
+
+
+def save(world, whole, name="coco.json", **options):
+    return write(world.path(name), json.dumps(whole, **options))
+
+
+def wanted_fields(annotations):
+    """The values of an image's fields, made the slow way."""
+    found = {name: [] for name in OBJECTS}
+    for one in annotations:
+        shape = one["segmentation"]
+        polygons = shape if isinstance(shape, list) else []
+        found["boxes"] += one["bbox"]
+        found["labels"].append(CLASSES.index(one["category_id"]))
+        found["category_id"].append(one["category_id"])
+        found["annotation_id"].append(one["id"])
+        found["area"].append(one["area"])
+        found["iscrowd"].append(one["iscrowd"])
+        found["object_polygons"].append(len(polygons))
+        found["polygon_points"] += [len(polygon) // 2 for polygon in polygons]
+        found["points"] += [number for polygon in polygons for number in polygon]
+        if isinstance(shape, dict):
+            runs = shape["counts"] if isinstance(shape["counts"], list) else runs_of(shape["counts"])
+            found["runs"] += runs
+        found["object_runs"].append(len(runs) if isinstance(shape, dict) else 0)
+    return {name: np.array(values, OBJECTS[name][0]).reshape(OBJECTS[name][1]) for name, values in found.items()}
+
+
+def runs_of(text):
+    """maskApi.c, rleFrString."""
+    runs, at = [], 0
+    while at < len(text):
+        x = k = 0
+        more = True
+        while more:
+            c = ord(text[at]) - 48
+            x |= (c & 31) << 5 * k
+            more = bool(c & 32)
+            at, k = at + 1, k + 1
+            if not more and c & 16:
+                x |= -1 << 5 * k
+        runs.append(x + runs[-2] if len(runs) > 2 else x)
+    return runs
+
+
+@test
+def objects_of_coco_come_back_by_image_id(world):
+    folder, whole = coco_of(world)
+    for indent in (None, 1):
+        out = world.fresh("coco")
+        told = run_json("pack", "--coco", save(world, whole, indent=indent), folder, out)
+        images = sorted(whole["images"], key=lambda image: image["id"])
+        expect(run_json("info", out)["classes"], ["bicycle", "größe", "never", "toothbrush"])
+        expect(told["annotations"]["category_ids"], CLASSES)
+        assert told["note"].endswith("annotations=coco category_ids=2-4,90"), told["note"]
+        n_empty = len({image["id"] for image in images} - {one["image_id"] for one in whole["annotations"]})
+        expect([told["annotations"][key] for key in ("n_images", "n_annotations", "n_empty_images")],
+               [N_IMAGES, 60, n_empty])
+        expect(run_json("verify", out, "--decode")["n_bad"], 0)
+        for i, image in enumerate(images):
+            expect(array(out, i, "image_id", "i8", ()), image["id"])
+            expect(run("get", out, i, "file_name")[0], image["file_name"])
+            with open(os.path.join(folder, image["file_name"]), "rb") as f:
+                expect(run_raw("get", out, i, "jpg")[0], f.read())
+            wanted = wanted_fields([one for one in whole["annotations"] if one["image_id"] == image["id"]])
+            for name, values in wanted.items():
+                found = array(out, i, name, *OBJECTS[name])
+                assert found.shape == values.shape and (found == values).all(), (i, name, found, values)
+
+
+@test
+def keypoints_have_rows_for_all_objects(world):
+    folder, whole = coco_of(world, keypoints=True)
+    out = world.fresh("keypoints")
+    run("pack", "--coco", save(world, whole), folder, out)
+    for i, image in enumerate(sorted(whole["images"], key=lambda image: image["id"])):
+        wanted = [one.get("keypoints", [0] * 15) for one in whole["annotations"] if one["image_id"] == image["id"]]
+        found = array(out, i, "keypoints", "f4", (-1, 5, 3))
+        assert (found == np.array(wanted, "f4").reshape(-1, 5, 3)).all(), (i, found)
+
+
+@test
+def captions_become_lists_of_texts(world):
+    folder, whole = coco_of(world)
+    texts = ["a cat", "", "zwei Vögel", "\"quoted\" ☃"]
+    whole["annotations"] = [{"id": i, "image_id": whole["images"][i % 3]["id"], "caption": texts[i % 4]} for i in range(9)]
+    del whole["categories"]
+    out = world.fresh("captions")
+    told = run_json("pack", "--coco", save(world, whole, "captions.json", ensure_ascii=False), folder, out, "--skip-empty")
+    expect(told["annotations"]["n_annotations"], 9)
+    expect(told["annotations"]["n_empty_images"], N_IMAGES - 3)
+    expect(told["n_samples"], 3)
+    images = sorted(whole["images"][:3], key=lambda image: image["id"])
+    for i, image in enumerate(images):
+        wanted = [one["caption"] for one in whole["annotations"] if one["image_id"] == image["id"]]
+        found = run_raw("get", out, i, "captions")[0].decode()
+        assert found.endswith("".join(wanted)), (found, wanted)
+
+
+@test
+def coco_does_not_depend_on_threads_shards_or_parts(world):
+    folder, whole = coco_of(world)
+    file, wanted = save(world, whole), None
+    for options in ([], ["--threads", 1], ["--threads", 7], ["--shard-size", "64K"]):
+        out = world.fresh("threads")
+        run("pack", "--coco", file, folder, out, *options)
+        found = (run_json("info", out)["identity"], [] if "--shard-size" in options else contents(out))
+        wanted = wanted or found
+        expect(found[0], wanted[0], options)
+        expect(found[1] or wanted[1], wanted[1], options)
+    parts = [world.fresh("coco-part%d" % i) for i in range(3)]
+    for i in (2, 0, 1):
+        run("pack", "--coco", file, folder, parts[i], "--part", "%d/3" % i)
+    run("merge", *parts, world.fresh("coco-merged"))
+    expect(run_json("info", world.path("coco-merged"))["identity"], wanted[0])
+
+
+def contents(folder):
+    found = {}
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as f:
+            found[name] = f.read()
+    return found
+
+
+@test
+def boxes_are_kept_and_odd_ones_counted(world):
+    folder, whole = coco_of(world)
+    one, image = whole["annotations"][0], whole["images"][0]
+    boxes = [[-5, 0, 9, 9], [0, 0, 0, 9], [0, 0, 999, 999], [-0.5, 0, image["width"] + 1, 3], [1, 1, 2, 0]]
+    whole["annotations"] = [{"id": i, "image_id": image["id"], "category_id": 2, "bbox": box} for i, box in enumerate(boxes)]
+    out = world.fresh("odd")
+    told = run_json("pack", "--coco", save(world, whole, "odd.json"), folder, out, "--skip-empty")["annotations"]
+    expect((told["n_boxes_outside"], told["n_boxes_flat"], told["n_images"]), (2, 2, 1))
+    expect(array(out, 0, "boxes", "f4", (-1, 4)).tolist(), boxes)
+    expect(array(out, 0, "area", "f8", -1).tolist(), [box[2] * box[3] for box in boxes])
+    expect(array(out, 0, "iscrowd", "u1", -1).tolist(), [0] * 5)
+    text, _ = run("pack", "--coco", world.path("odd.json"), folder, out, "--overwrite")
+    assert "boxes: 2 leave their image, 2 have no area; kept as they are\n" in text, text
+    assert "annotations: 5 of 23 images; 22 images without any are packed\n" in text, text
+
+
+def refused(world, whole, says, folder, status=1):
+    file = save(world, whole, "bad.json") if isinstance(whole, dict) else write(world.path("bad.json"), whole)
+    out, err = run("pack", "--coco", file, folder, world.fresh("refused"), status=status)
+    assert says in err and err.count("\n") == 1 and not os.path.exists(world.path("refused")), (says, err)
+
+
+def changed(whole, **members):
+    """The file with one annotation that has other members; None: without it."""
+    one = {**whole["annotations"][0], **members}
+    one = {key: value for key, value in one.items() if value is not None}
+    return {**whole, "annotations": [one] + whole["annotations"][1:]}
+
+
+@test
+def mistakes_in_an_annotation_are_named(world):
+    folder, whole = coco_of(world)
+    for members, says in (
+            ({"bbox": None}, "annotations[0], at byte "), ({"bbox": None}, "bbox: value is missing; must be a list of 4"),
+            ({"bbox": [1, 2, 3]}, "bbox: value is a list"), ({"bbox": [1, 2, -3, 4]}, "bbox: number 2 is -3; must be 0 to"),
+            ({"bbox": [1, 2, 1e39, 4]}, "bbox: number 2 is 1e+39"), ({"bbox": [1, float("nan"), 3, 4]}, "'NaN'"),
+            ({"bbox": [1, float("inf"), 3, 4]}, "'Infinity'"), ({"bbox": [1, "2", 3, 4]}, "number 1 is a text"),
+            ({"image_id": 4}, "image_id: value is 4; must be the id of one of 'images'"),
+            ({"image_id": "x"}, "image_id: value is a text; must be a whole number"),
+            ({"category_id": 5}, "category_id: value is 5; must be the id of one of 'categories'"),
+            ({"category_id": None}, "category_id: value is missing"), ({"id": 1.5}, "id: value is 1.5"),
+            ({"id": 10**30}, "too big integer"), ({"area": -1}, "area: value is -1"), ({"iscrowd": 2}, "iscrowd: value is 2"),
+            ({"segmentation": [[1, 2, 3]]}, "segmentation: polygon 0 has 3 numbers; must be a list of an even"),
+            ({"segmentation": [[1, None]]}, "segmentation: number 1 of polygon 0 is null"),
+            ({"segmentation": 7}, "segmentation: value is 7"), ({"segmentation": [7]}, "segmentation: polygon 0"),
+            ({"segmentation": {"counts": [5, 7], "size": [3, 3]}}, "segmentation.counts: sum is 12 or more; must be 9"),
+            ({"segmentation": {"counts": [5, 3], "size": [3, 3]}}, "segmentation.counts: sum is 8; must be 9"),
+            ({"segmentation": {"counts": [-1, 10], "size": [3, 3]}}, "segmentation.counts: run 0 is -1"),
+            ({"segmentation": {"counts": "~", "size": [3, 3]}}, "segmentation.counts: byte 0 of 1 is not of a compressed"),
+            ({"segmentation": {"counts": [9]}}, "segmentation.size: number 0 is missing"),
+            ({"segmentation": {"counts": [9], "size": [3, 70000]}}, "segmentation.size: number 1 is 70000"),
+            ({"segmentation": {"size": [3, 3]}}, "segmentation.counts: value is missing"),
+            ({"keypoints": [1, 2]}, "keypoints: value is a list of 2"), ({"keypoints": [1, 2, 3]}, "a visibility, is 3"),
+            ({"segments_info": []}, "panoptic"), ({"caption": "x"}, "it is an object; must be as those before it")):
+        refused(world, changed(whole, **members), says, folder, status=(1, 2))
+
+
+@test
+def mistakes_in_a_file_are_named_with_their_byte(world):
+    folder, whole = coco_of(world)
+    text = json.dumps(whole)
+    for cut in (0, 1, 10, 100, len(text) // 2, len(text) - 3, len(text) - 1):
+        refused(world, text[:cut], "ends at byte %d" % cut, folder)
+    for bad, says in ((text + "x", "byte %d is 'x'; must be the end of the file" % len(text)), ("[]", "byte 0 is '['; must be '{'"),
+                      ('{"images": 7}', "byte 11 is '7'; must be '[', a list"), ('{"images": [7]}', "images[0], at byte 12: it is not"),
+                      ('{"images": [{}]}', "id: value is missing; must be a whole number"),
+                      ('{"images": [{"id": 1}]}', "file_name: value is missing"), ('{"images": [], "images": []}', "twice"),
+                      ('{"images": []', "ends at byte 13"), ('{"images" []}', "must be ':'"), ('{7: []}', "must be the key"),
+                      ('{"x": ' + "[" * 100 + "]" * 100 + "}", "more than 64 lists and objects in one another"),
+                      ('{"images": [{"id": 1, "file_name": "../x"}]}', "a path that leaves the folder"),
+                      ('{"images": [{"id": 1, "file_name": "/etc/x"}]}', "an absolute path"),
+                      ('{"images": [{"id": 1, "file_name": "x", "width": 0}]}', "width: value is 0; must be 1 to 65535"),
+                      ('{}', "has no 'images'"), ('{"images": [], "annotations": [], "categories": []}', "has no images")):
+        refused(world, bad, says, folder)
+    for section in ("images", "annotations", "categories"):
+        refused(world, {**whole, section: whole[section] + whole[section][-1:]}, "two of '%s' have the id" % section, folder)
+    wide = [{**image, "width": 5} for image in whole["images"]]
+    _, err = run("pack", "--coco", save(world, {**whole, "images": wide}, "wide.json"), folder, world.fresh("wide"), status=1)
+    assert "segmentation.size: value is" in err and "height and width of image" in err, err
+
+
+@test
+def images_that_are_missing_or_broken_are_listed_and_may_be_skipped(world):
+    folder, whole = coco_of(world)
+    whole["images"].append({"id": 1, "file_name": "missing.jpg"})
+    whole["images"].append({"id": 2, "file_name": "broken.jpg"})
+    write(os.path.join(folder, "broken.jpg"), "no image")
+    file, out = save(world, whole, "missing.json"), world.fresh("missing")
+    _, err = run("pack", "--coco", file, folder, out, status=1)
+    assert "  missing.jpg: not there, but the annotations list it\n  broken.jpg: " in err, err
+    assert not os.path.exists(out)
+    told = run_json("pack", "--coco", file, folder, out, "--skip-bad")
+    expect([one["path"] for one in told["skipped"]], ["missing.jpg", "broken.jpg"])
+    expect(told["n_samples"], N_IMAGES)
+    os.remove(os.path.join(folder, "broken.jpg"))
+
+
+@test
+def options_that_contradict_are_refused(world):
+    folder, whole = coco_of(world)
+    file = save(world, whole)
+    for options, says in ((["--coco", file, "--voc"], "takes one of them"), (["--voc-offset", 0], "are for --voc"),
+                          (["--skip-empty"], "is for --coco and --voc"), (["--coco", file, "--pixels", 8], "--pixels resizes"),
+                          (["--coco", file, "--max-side", 8], "--max-side resizes images, and boxes"),
+                          (["--voc", "--voc-offset", 2], "--voc-offset"), (["--coco", "absent.json"], "absent.json"),
+                          (["--coco", folder], "not a regular file"), (["--voc"], "Annotations")):
+        _, err = run("pack", *options, folder, world.fresh("contradict"), status=(1, 2))
+        assert says in err, (options, err)
+
+
+# ---- VOC -------------------------------------------------------------------------------------------
+
+OBJECT = """<object><name>%s</name><pose>%s</pose><truncated>%d</truncated><difficult>%d</difficult>
+<bndbox><xmin>%s</xmin><ymin>%s</ymin><xmax>%s</xmax><ymax>%s</ymax></bndbox>
+<part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part></object>"""
+VOC = [("2007_000032", [("dog", "Left", 0, 1, 1, 1, 50, 40), ("person & child", "", 1, 0, "3.5", 4, "20.25", 30)]),
+       ("2007_000033", []), ("2008_000001", [("aeroplane", "Frontal", 0, 0, 10, 11, 12, 13)])]
+
+
+def voc_of(world, name="voc", masks=0):
+    """A folder of VOC's; the first `masks` images have masks."""
+    root = world.fresh(name)
+    for i, (stem, objects) in enumerate(VOC):
+        write_picture(os.path.join(root, "JPEGImages", stem + ".jpg"), "420", i, 50, 40)
+        text = "".join(OBJECT % (one[0].replace("&", "&amp;"), *one[1:]) for one in objects)
+        write(os.path.join(root, "Annotations", stem + ".xml"),
+              "<annotation>\n<folder>VOC2012</folder><filename>%s.jpg</filename><source><database>x</database></source>\n"
+              "<size><width>50</width><height>40</height><depth>3</depth></size>%s</annotation>\n" % (stem, text))
+        for folder in ("SegmentationClass", "SegmentationObject")[:2 if i < masks else 0]:
+            mask = Image.fromarray(np.full((40, 50), i + 1, np.uint8)).convert("P")
+            os.makedirs(os.path.join(root, folder), exist_ok=True)
+            mask.putdata([(i + x) % 21 for x in range(2000)])
+            mask.save(os.path.join(root, folder, stem + ".png"))
+    write(os.path.join(root, "ImageSets", "Main", "train.txt"), "2008_000001\n2007_000032\n")
+    write(os.path.join(root, "ImageSets", "Segmentation", "val.txt"), "2007_000033\r\n")
+    write(os.path.join(root, "ImageSets", "Main", "dog_train.txt"), "2008_000001 -1\n2007_000032  1\n")
+    return root
+
+
+@test
+def objects_of_voc_come_back_by_name(world):
+    root, classes = voc_of(world), ["aeroplane", "dog", "person & child"]
+    for offset in (1, 0):
+        out = world.fresh("voc-out")
+        told = run_json("pack", "--voc", root, out, *([] if offset else ["--voc-offset", 0]))
+        assert told["note"].endswith("annotations=voc voc_offset=%d" % offset), told["note"]
+        expect(run_json("info", out)["classes"], classes)
+        expect((told["annotations"]["n_annotations"], told["annotations"]["n_empty_images"]), (3, 1))
+        expect(run_json("verify", out, "--decode")["n_bad"], 0)
+        for i, (stem, objects) in enumerate(VOC):
+            expect(run("get", out, i, "file_name")[0], stem + ".jpg")
+            boxes = [[float(one[4]) - offset, float(one[5]) - offset, float(one[6]), float(one[7])] for one in objects]
+            expect(array(out, i, "boxes", "f4", (-1, 4)).tolist(), boxes)
+            expect(array(out, i, "labels", "i8", -1).tolist(), [classes.index(one[0]) for one in objects])
+            expect(array(out, i, "truncated", "u1", -1).tolist(), [one[2] for one in objects])
+            expect(array(out, i, "difficult", "u1", -1).tolist(), [one[3] for one in objects])
+            assert run_raw("get", out, i, "pose")[0].decode().endswith("".join(one[1] for one in objects))
+
+
+@test
+def sets_of_voc_choose_images_in_their_order(world):
+    root, out = voc_of(world), world.fresh("voc-set")
+    run("pack", "--voc", "--image-set", "train", root, out)
+    expect([run("get", out, i, "file_name")[0] for i in range(2)], ["2008_000001.jpg", "2007_000032.jpg"])
+    expect(run_json("pack", "--voc", "--image-set", "Segmentation/val", root, out, "--overwrite")["n_samples"], 1)
+    expect(run_json("pack", "--voc", "--skip-empty", root, out, "--overwrite")["n_samples"], 2)
+    for name, says in (("dog_train", "line 1 is '2008_000001 -1'"), ("absent", "absent.txt"), ("../Main/train", "image_set: value")):
+        _, err = run("pack", "--voc", "--image-set", name, root, world.fresh("voc-bad"), status=(1, 2))
+        assert says in err, err
+    write(os.path.join(root, "ImageSets", "Main", "twice.txt"), "2007_000033\n2007_000032\n2007_000033\n")
+    _, err = run("pack", "--voc", "--image-set", "twice", root, world.fresh("voc-bad"), status=1)
+    assert "2007_000033 is listed twice" in err, err
+
+
+@test
+def masks_of_voc_are_a_field_or_a_list(world):
+    for n, names in ((0, []), (2, ["masks", "object_masks"]), (3, ["mask", "object_mask"])):
+        root, out = voc_of(world, "voc-masks", masks=n), world.fresh("voc-masks-out")
+        run("pack", "--voc", root, out)
+        fields = {field["name"]: field["kind"] for field in run_json("info", out)["fields"]}
+        expect([name for name in fields if "mask" in name], names)
+        expect(run_json("verify", out, "--decode")["n_bad"], 0)
+        for i, (stem, _) in enumerate(VOC):
+            for name, folder in zip(names, ("SegmentationClass", "SegmentationObject")):
+                found, path = run_raw("get", out, i, name)[0], os.path.join(root, folder, stem + ".png")
+                if os.path.exists(path):
+                    with open(path, "rb") as f:
+                        expect(found[-os.path.getsize(path):], f.read())
+                else:
+                    assert len(found) < 32, found
+    shutil.rmtree(root)
+
+
+@test
+def mistakes_in_voc_are_named_with_their_line(world):
+    root = voc_of(world, "voc-bad-files")
+    path = os.path.join(root, "Annotations", "2007_000033.xml")
+    good = OBJECT % ("dog", "Left", 0, 1, 1, 1, 50, 40)
+    for text, says in (("", "line 1: it is not XML"), ("<annotation>\n<object>", "line 2: it is not XML"),
+                       ("<a/>", "the first element is a; must be annotation"),
+                       ("<annotation><object></object></annotation>", "object: it has no name"),
+                       ("<annotation><object><name>x</name></object></annotation>", "object x: bndbox must have xmin"),
+                       ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>0.5"), "xmax and ymax must be at least"),
+                       ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>nan"), "bndbox/xmax: value is 'nan'"),
+                       ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>1e60"), "value is '1e60'"),
+                       ("<annotation>%s</annotation>" % good.replace("<xmax>50", "<xmax>0x5"), "value is '0x5'"),
+                       ("<annotation>%s</annotation>" % good.replace("<truncated>0", "<truncated>2"), "truncated: value is '2'"),
+                       ("<annotation>%s</annotation>" % good.replace("dog", "d" * 300), "object/name: value is longer"),
+                       ("<annotation>" + "<x>" * 70, "64 elements in one another"),
+                       ('<!DOCTYPE a [<!ENTITY x "y">]><annotation/>', "DOCTYPE"),
+                       ("<annotation><filename>../x.jpg</filename></annotation>", "a path that leaves the folder")):
+        write(path, text)
+        _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
+        assert says in err and err.count("\n") == 1, (says, err)
+    write(path, "<annotation><filename>absent.jpg</filename></annotation>")
+    _, err = run("pack", "--voc", root, world.fresh("voc-refused"), status=1)
+    assert "JPEGImages/absent.jpg: not there, but the annotations list it" in err, err
+    write(path, "<annotation>%s</annotation>" % good)  # the image's name is that of the file
+    run("pack", "--voc", root, world.fresh("voc-refused"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(TESTS))
