@@ -138,6 +138,11 @@ PSTK_API int pstk_annotations_get_field(const struct pstk_annotations *a, uint32
 /* Return the path of image i's file: below the folder of the images (COCO), or the folder itself
  * (VOC). It never leaves it. NULL: there is no such image. It lives as long as a. */
 PSTK_API const char *pstk_annotations_file(const struct pstk_annotations *a, uint64_t i);
+/* Copy out the size of image i that the annotations have, in pixels; 0 and 0 where they have none.
+ * It is theirs: compare it with the file's, since boxes on an image of another size are wrong.
+ * Either may be NULL. EINVAL: there is no such image. */
+PSTK_API int pstk_annotations_get_size(const struct pstk_annotations *a, uint64_t i,
+                                       uint32_t *width, uint32_t *height);
 /* Return the name of class c, which is what labels count: COCO's categories by id, VOC's names in
  * alphabetical order. NULL: there is no such class. It lives as long as a. */
 PSTK_API const char *pstk_annotations_name(const struct pstk_annotations *a, uint64_t c);

@@ -186,6 +186,20 @@ const char *pstk_annotations_file(const struct pstk_annotations *a, uint64_t i)
     return i < a->info.n_images ? a->images[i].file : NULL;
 }
 
+int pstk_annotations_get_size(const struct pstk_annotations *a, uint64_t i, uint32_t *width,
+                              uint32_t *height)
+{
+    if (i >= a->info.n_images)
+        return PSTK_EINVAL;
+    const struct pstk__annotated_image *image = &a->images[i];
+    const int is_known = image->width && image->height;
+    if (width)
+        *width = is_known ? image->width : 0;
+    if (height)
+        *height = is_known ? image->height : 0;
+    return 0;
+}
+
 const char *pstk_annotations_name(const struct pstk_annotations *a, uint64_t c)
 {
     return c < a->info.n_names ? a->classes[c].name : NULL;

@@ -131,6 +131,47 @@ uint32_t annotated_fields(const struct annotated *annotated, struct pstk_field *
     return annotated->info.n_fields;
 }
 
+/* Find the size of an image file: a list of images has it. 0; -1: it is no image. */
+static int size_of(const void *data, uint64_t size, uint32_t *width, uint32_t *height)
+{
+    struct pstk_list_item item = {.data = data, .size = size};
+    void *list;
+    if (pstk_list_build(PSTK_FIELD_IMAGE_LIST, &item, 1, &list, &size, NULL) < 0)
+        return -1;
+    const int64_t n = pstk_list_read(PSTK_FIELD_IMAGE_LIST, list, size, &item, 1, NULL);
+    *width = item.width;
+    *height = item.height;
+    pstk_free(list);
+    return n == 1 ? 0 : -1;
+}
+
+void annotated_compare(struct annotated *annotated, uint64_t number, const void *data,
+                       uint64_t size)
+{
+    uint32_t said_width, said_height, width, height;
+    if (!annotated->a ||
+        pstk_annotations_get_size(annotated->a, number, &said_width, &said_height) < 0 ||
+        said_width == 0 || size_of(data, size, &width, &height) < 0 ||
+        (width == said_width && height == said_height))
+        return;
+    if (annotated->n_sizes++ == 0 && asprintf(&annotated->size, "%s: %u x %u, not %u x %u",
+                                              pstk_annotations_file(annotated->a, number), width,
+                                              height, said_width, said_height) < 0)
+        message_no_memory();
+}
+
+void annotated_warn(const struct annotated *annotated)
+{
+    char n[UNIT_SIZE];
+    if (annotated->n_sizes)
+        message_say(
+            "warning: %s image%s another size than the annotations say (width x height of "
+            "the first: %s): boxes and points may not fit the pixels. The files may have been "
+            "resized, or their EXIF orientation applied",
+            unit_count(n, annotated->n_sizes), annotated->n_sizes == 1 ? " has" : "s have",
+            annotated->size);
+}
+
 /* Write the category ids, which labels number, as ranges: 1-11,13-25. */
 static void print_categories(const struct annotated *annotated, FILE *out)
 {
@@ -203,6 +244,7 @@ void annotated_put(struct annotated *annotated, struct json_t *object)
     json_put_count(put, "n_empty_images", info->n_empty);
     json_put_count(put, "n_boxes_outside", info->n_outside);
     json_put_count(put, "n_boxes_flat", info->n_flat);
+    json_put_count(put, "n_images_of_another_size", annotated->n_sizes);
     for (uint64_t i = 0; annotated->coco && i < info->n_names; i++)
         json_append_whole(categories, pstk_annotations_category(annotated->a, i));
     json_put(put, "category_ids", categories);
@@ -214,5 +256,6 @@ void annotated_close(struct annotated *annotated)
     pstk_annotations_close(&annotated->a);
     free(annotated->names);
     free(annotated->note);
+    free(annotated->size);
     annotated_init(annotated);
 }

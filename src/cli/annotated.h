@@ -52,6 +52,8 @@ struct annotated {
     struct pstk_annotations_info info;
     const char **names; /* owned; info.n_names */
     char *note;         /* owned */
+    uint64_t n_sizes;   /* images of another size than the annotations have, */
+    char *size;         /* owned; and what is known of the first, or NULL */
 };
 
 void annotated_init(struct annotated *annotated);
@@ -66,10 +68,15 @@ int annotated_is_asked(const struct annotated *annotated);
 int annotated_open(struct annotated *annotated, const char *src, struct tree *tree);
 /* Append the fields to `fields`. Returns their number. */
 uint32_t annotated_fields(const struct annotated *annotated, struct pstk_field *fields);
+/* Compare the size of image `number`, whose file was packed, with that of its annotations. */
+void annotated_compare(struct annotated *annotated, uint64_t number, const void *data,
+                       uint64_t size);
 /* Return the note of the manifest: `form`'s, and what the annotations add. */
 const char *annotated_note(struct annotated *annotated, const char *form);
 /* Print what the annotations were. */
 void annotated_print(struct annotated *annotated);
+/* Warn of images of another size. */
+void annotated_warn(const struct annotated *annotated);
 /* Put `annotations`: an object, or null without annotations. */
 void annotated_put(struct annotated *annotated, struct json_t *object);
 void annotated_close(struct annotated *annotated);

@@ -326,6 +326,7 @@ static int add(struct pack *pack, const struct feed_item *item)
     if (r == 0) {
         pack->bytes_in += item->file_size;
         pack->n_palettes += item->is_palette != 0;
+        annotated_compare(&pack->annotated, item->number, item->data, item->size);
     }
     return 0;
 }
@@ -483,6 +484,7 @@ static int finish(struct pack *pack)
     if (pstk_writer_commit(&pack->writer, &err) < 0)
         return status_refuse(&err, pack->out);
     warn_of_palettes(pack);
+    annotated_warn(&pack->annotated);
     int status = report(pack, unit_now() - pack->start);
     if (status)
         message_say("%s was packed all the same, whole", pack->out);

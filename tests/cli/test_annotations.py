@@ -317,6 +317,25 @@ def images_that_are_missing_or_broken_are_listed_and_may_be_skipped(world):
 
 
 @test
+def images_of_another_size_are_counted_and_warned_of(world):
+    folder, whole = coco_of(world)
+    for one in whole["annotations"]:
+        del one["segmentation"]
+    turned = [{**image, "width": image["height"], "height": image["width"]} if i % 8 == 0 else
+              {key: value for key, value in image.items() if key != "width"} if i % 8 == 1 else image
+              for i, image in enumerate(whole["images"])]
+    first = min(turned[::8], key=lambda image: image["id"])
+    out = world.fresh("turned")
+    told = run_json("pack", "--coco", save(world, {**whole, "images": turned}, "turned.json"), folder, out)
+    expect(told["annotations"]["n_images_of_another_size"], 3)
+    _, err = run("pack", "--coco", world.path("turned.json"), folder, out, "--overwrite")
+    size = (first["file_name"], first["height"], first["width"], first["width"], first["height"])
+    assert "warning: 3 images have another size than the annotations say" in err and "%s: %d x %d, not %d x %d" % size in err, err
+    expect(run_json("pack", "--coco", save(world, whole), folder, out, "--overwrite")
+           ["annotations"]["n_images_of_another_size"], 0)
+
+
+@test
 def options_that_contradict_are_refused(world):
     folder, whole = coco_of(world)
     file = save(world, whole)

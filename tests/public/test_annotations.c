@@ -126,6 +126,13 @@ TEST(annotations_become_values_of_records)
     CHECK_STR(pstk_annotations_file(a, 0), "a/a.jpg");
     CHECK_STR(pstk_annotations_file(a, 1), "b.jpg");
     CHECK(pstk_annotations_file(a, 2) == NULL && pstk_annotations_name(a, 2) == NULL);
+    uint32_t width = 1, height = 1;
+    CHECK_EQ(pstk_annotations_get_size(a, 0, &width, &height), 0);
+    CHECK(width == 0 && height == 0);
+    CHECK_EQ(pstk_annotations_get_size(a, 1, &width, &height), 0);
+    CHECK(width == 16 && height == 8);
+    CHECK_EQ(pstk_annotations_get_size(a, 1, NULL, NULL), 0);
+    CHECK_EQ(pstk_annotations_get_size(a, 2, &width, &height), PSTK_EINVAL);
     CHECK_STR(pstk_annotations_name(a, 0), "cat");
     CHECK(pstk_annotations_category(a, 1) == 7 && pstk_annotations_category(a, 2) == -1);
     CHECK_EQ(pstk_annotations_get_field(a, 2, &field), 0);

@@ -1107,6 +1107,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_annotations_get_info": (c_int, [c_void_p, POINTER(AnnotationsInfo)]),
     "pstk_annotations_get_field": (c_int, [c_void_p, c_uint32, POINTER(Field)]),
     "pstk_annotations_file": (c_char_p, [c_void_p, c_uint64]),
+    "pstk_annotations_get_size": (c_int, [c_void_p, c_uint64, POINTER(c_uint32), POINTER(c_uint32)]),
     "pstk_annotations_name": (c_char_p, [c_void_p, c_uint64]),
     "pstk_annotations_category": (c_int64, [c_void_p, c_uint64]),
     "pstk_annotations_read": (c_int, [c_void_p, c_uint64, POINTER(Value), c_uint32, POINTER(Error)]),
