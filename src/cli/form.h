@@ -30,7 +30,8 @@ extern const struct choice form_jpegs[], form_compressions[], form_damages[];
          .value = "zstd:LEVEL",                                                                    \
          .values = form_compressions,                                                              \
          .initial = "none",                                                                        \
-         .text = "compress the field key, and with --pixels the pixels; LEVEL is 1 to 22"},        \
+         .text = "compress the field key (with annotations file_name), and with --pixels the "     \
+                 "pixels; LEVEL is 1 to 22"},                                                      \
     {                                                                                              \
         .name = "damaged", .code = OPT_DAMAGED, .values = form_damages, .initial = "refuse",       \
         .text = "what becomes of JPEGs that decode only with guesses (refuse: they are bad "       \

@@ -223,7 +223,6 @@ static int open_writer(struct pack *pack)
     char note[FORM_NOTE_SIZE];
     uint32_t n = 1;
     form_image_codec(&pack->form, &fields[0]);
-    form_text_codec(&pack->form, &key);
     if (pack->tree.n_classes)
         fields[n++] =
             (struct pstk_field){.name = "cls", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64};
@@ -231,6 +230,9 @@ static int open_writer(struct pack *pack)
         n += annotated_fields(&pack->annotated, fields + n);
     else
         fields[n++] = key;
+    for (uint32_t i = 1; i < n; i++)
+        if (fields[i].kind == PSTK_FIELD_UTF8)
+            form_text_codec(&pack->form, &fields[i]);
     pstk_error_init(&err, sizeof err);
     pstk_writer_settings_init(&s, sizeof s);
     s.path = pack->out;
@@ -598,7 +600,8 @@ const struct command command_pack = {
         "penstock pack imagenet/train part3 --part 3/8    # on the fourth of eight machines\n"
         "penstock pack frames/day7 parts/day7 --task day7 --pack-id "
         "0f6a2c3bd4e74d1c8b9a5e6f70819203\n",
-    .exit_status = "0 packed; 1 unreadable images or a failing machine, nothing packed; 2 wrong "
+    .exit_status = "0 packed; 1 unreadable images or annotations, or a failing machine, nothing "
+                   "packed; 2 wrong "
                    "usage, path or permission; 130 Ctrl-C",
     .run = run,
 };

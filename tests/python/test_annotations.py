@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""penstock.masks gives the masks that pycocotools gives, and refuses what is no mask."""
+"""penstock.masks gives the masks that pycocotools gives, of a packed file of COCO, too, and refuses what is no mask."""
+import json
+import subprocess
 import unittest
 
 import penstock
-from data_fixture import Case, np
+from data_fixture import Case, image_file, np
 
 from penstock import masks
+from penstock.__main__ import command
 
 try:
     from pycocotools import _mask as coco_polygons, mask as coco
@@ -95,6 +98,67 @@ class Masks(Case):
                 (lambda: masks.polygon_mask([[0, 0, 1]], (3, 2)), r"shape \(3,\); must be \(points, 2\)")):
             with self.assertRaisesRegex((TypeError, ValueError), says):
                 call()
+
+
+N_IMAGES, SIZE = 12, (70, 90)
+
+
+def segmentation(random, number):
+    """Polygons of two decimals, as COCO's; or runs, of each form."""
+    if number % 4 < 2:
+        return [np.round(random.uniform(-5, 95, 2 * random.integers(3, 12)), 2).tolist() for _ in range(number % 3 + 1)]
+    runs = coco.encode(np.asfortranarray((random.random(SIZE) < 0.4).astype(np.uint8)))
+    counts = runs["counts"].decode()
+    return {"size": SIZE, "counts": counts if number % 4 == 2 else masks.rle_counts(counts).tolist()}
+
+
+def mask_of(shape):
+    """As pycocotools.coco.COCO.annToMask."""
+    if isinstance(shape, list):
+        shape = coco.merge(coco.frPyObjects(shape, *SIZE))
+    elif isinstance(shape["counts"], list):
+        shape = coco.frPyObjects(shape, *SIZE)
+    return coco.decode(shape)
+
+
+def masks_of(record):
+    """The mask of each object, as docs/how-to/coco.md draws it."""
+    points = np.round(record["points"].astype(np.float64), 2)
+    polygons = np.split(points, np.cumsum(record["polygon_points"])[:-1])
+    numbers = np.split(np.arange(len(polygons)), np.cumsum(record["object_polygons"])[:-1])
+    runs = np.split(record["runs"], np.cumsum(record["object_runs"])[:-1])
+    for some, counts in zip(numbers, runs):
+        yield masks.rle_decode(counts, SIZE) if len(counts) else masks.polygon_mask([polygons[i] for i in some], SIZE)
+
+
+class PackedMasks(Case):
+    @unittest.skipUnless(coco, "missing: pycocotools")
+    def test_masks_of_a_packed_file_are_pycocotools(self):
+        random, shapes = np.random.default_rng(4), {}
+        whole = {"images": [], "categories": [{"id": 1, "name": "x"}], "annotations": []}
+        for number in range(N_IMAGES):
+            with open(self.path(f"{number}.jpg"), "wb") as file:
+                file.write(image_file(number, height=SIZE[0], width=SIZE[1]))
+            whole["images"].append({"id": number, "file_name": f"{number}.jpg", "height": SIZE[0], "width": SIZE[1]})
+        for number in range(10 * N_IMAGES):
+            shapes[number] = segmentation(random, number)
+            whole["annotations"].append({"id": number, "image_id": int(random.integers(N_IMAGES)), "category_id": 1,
+                                         "bbox": [0, 0, 1, 1], "segmentation": shapes[number]})
+        with open(self.path("coco.json"), "w", encoding="utf-8") as file:
+            json.dump(whole, file)
+        subprocess.run([command(), "pack", "--coco", self.path("coco.json"), self.folder, self.path()], check=True,
+                       stdout=subprocess.DEVNULL)
+        n = 0
+        with penstock.Dataset(self.path()) as dataset:
+            for record in dataset:
+                for found, number in zip(masks_of(record), record["annotation_id"]):
+                    self.assertTrue((found == mask_of(shapes[number])).all(), shapes[number])
+                    n += 1
+        self.assertEqual(n, 10 * N_IMAGES)
+
+    def test_two_decimals_come_back_from_float32(self):
+        wanted = np.arange(-1000000, 6553600) / 100
+        self.assertTrue((np.round(wanted.astype(np.float32).astype(np.float64), 2) == wanted).all())
 
 
 if __name__ == "__main__":
