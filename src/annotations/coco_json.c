@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -314,11 +315,21 @@ static int add_compressed(const struct pstk__coco_place *place, json_t *text,
     return r;
 }
 
+/* Add up the runs from byte `at` on, until the sum is above `most`. */
+static uint64_t sum_of(const struct pstk__growing *runs, uint64_t at, uint64_t most)
+{
+    uint64_t sum = 0;
+    for (uint32_t run; at < runs->size && sum <= most; at += sizeof run) {
+        memcpy(&run, runs->at + at, sizeof run);
+        sum += run;
+    }
+    return sum;
+}
+
 int pstk__coco_runs(const struct pstk__coco_place *place, const struct pstk__coco_object *object,
                     struct pstk__growing *runs, uint32_t *n)
 {
     const uint64_t before = runs->size, wanted = (uint64_t)object->height * object->width;
-    uint64_t sum = 0;
     const int r = json_is_array(object->counts) ? add_listed(place, object->counts, runs)
                                                 : add_compressed(place, object->counts, runs);
     *n = 0;
@@ -327,9 +338,7 @@ int pstk__coco_runs(const struct pstk__coco_place *place, const struct pstk__coc
                      : pstk__fail(place->err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
                                   "no memory for the runs of a mask");
     *n = (uint32_t)((runs->size - before) / sizeof(uint32_t));
-    const uint32_t *counts = (const uint32_t *)(const void *)(runs->at + before);
-    for (uint32_t i = 0; i < *n && sum <= wanted; i++)
-        sum += counts[i];
+    const uint64_t sum = sum_of(runs, before, wanted);
     if (sum != wanted)
         return pstk__coco_fail(place,
                                "segmentation.counts: sum is %" PRIu64 "%s; must be %" PRIu64

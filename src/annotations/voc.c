@@ -195,7 +195,8 @@ static int list_set(struct pstk_annotations *a, const char *name, struct pstk_er
                         err);
     if (r == 0)
         r = read_file(voc, path, MOST_TEXT, err);
-    const char *at = (const char *)voc->bytes.at, *end = at + voc->bytes.size;
+    const char *at = voc->bytes.size ? (const char *)voc->bytes.at : "";
+    const char *end = at + voc->bytes.size;
     while (r == 0 && at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *last = stop ? stop : end;

@@ -407,6 +407,9 @@ def sets_of_voc_choose_images_in_their_order(world):
     for name, says in (("dog_train", "line 1 is '2008_000001 -1'"), ("absent", "absent.txt"), ("../Main/train", "image_set: value")):
         _, err = run("pack", "--voc", "--image-set", name, root, world.fresh("voc-bad"), status=(1, 2))
         assert says in err, err
+    write(os.path.join(root, "ImageSets", "Main", "empty.txt"), "")
+    _, err = run("pack", "--voc", "--image-set", "empty", root, world.fresh("voc-bad"), status=1)
+    assert "empty.txt lists no images" in err, err
     write(os.path.join(root, "ImageSets", "Main", "twice.txt"), "2007_000033\n2007_000032\n2007_000033\n")
     _, err = run("pack", "--voc", "--image-set", "twice", root, world.fresh("voc-bad"), status=1)
     assert "2007_000033 is listed twice" in err, err
