@@ -255,12 +255,14 @@ static int note_class(struct pstk_annotations *a, const char *name, struct pstk_
     return 0;
 }
 
-/* Return 1 when the image has a mask of this folder. */
+/* Return 1 when the image has a mask of this folder, or one that cannot be looked at: reading it
+ * fails with the reason. */
 static int has_mask(const struct pstk_annotations *a, int mask, const char *stem)
 {
     char path[MAX_PATH];
-    return make_path(path, a, masks[mask].folder, stem, ".png", NULL) == 0 &&
-           access(path, F_OK) == 0;
+    if (make_path(path, a, masks[mask].folder, stem, ".png", NULL) < 0)
+        return 1;
+    return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 /* Add the image of a file, whose stem stays. 1: it has no objects and is left out. */

@@ -48,6 +48,16 @@ static void fail(struct parse *p, const char *fmt, ...)
     XML_StopParser(p->parser, XML_FALSE);
 }
 
+/* Stop the parser for want of memory. */
+static void fail_memory(struct parse *p)
+{
+    if (!p->failed)
+        p->failed =
+            pstk__fail(p->err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to read %.200s", p->path);
+    if (p->parser)
+        XML_StopParser(p->parser, XML_FALSE);
+}
+
 static int is_at(const struct parse *p, const char *names)
 {
     return strcmp(p->names, names) == 0;
@@ -60,8 +70,7 @@ static void add_object(struct parse *p)
         struct pstk__voc_object *more =
             reallocarray(file->objects, file->n ? 2 * file->n : 1, sizeof *more);
         if (!more) {
-            fail(p, "no memory");
-            p->failed = PSTK_ENOMEM;
+            fail_memory(p);
             return;
         }
         file->objects = more;
@@ -210,9 +219,10 @@ static void run(struct parse *p, const void *text, uint64_t size)
     XML_SetStartDoctypeDeclHandler(p->parser, on_doctype);
     if (XML_Parse(p->parser, text, (int)size, 1) == XML_STATUS_ERROR && !p->failed) {
         const enum XML_Error code = XML_GetErrorCode(p->parser);
-        fail(p, "it is not XML: %s", XML_ErrorString(code));
         if (code == XML_ERROR_NO_MEMORY)
-            p->failed = PSTK_ENOMEM;
+            fail_memory(p);
+        else
+            fail(p, "it is not XML: %s", XML_ErrorString(code));
     }
 }
 
@@ -227,7 +237,7 @@ int pstk__voc_parse(struct pstk__voc_file *file, const char *path, const void *t
     if (p.locale && p.parser)
         run(&p, text, size);
     else
-        p.failed = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory to read %s", path);
+        fail_memory(&p);
     if (p.parser)
         XML_ParserFree(p.parser);
     if (p.locale)
