@@ -50,14 +50,38 @@ INLINE __m256i look_up(const struct lookup *lookup, __m256i v)
     return out;
 }
 
+/* Two at a time share the loads of the table. */
+INLINE void look_up_two(const struct lookup *lookup, __m256i v[2])
+{
+    const __m256i row = _mm256_set1_epi8(16), upper = _mm256_set1_epi8(-128);
+    __m256i low[2] = {v[0], v[1]};
+    __m256i high[2] = {_mm256_xor_si256(v[0], upper), _mm256_xor_si256(v[1], upper)};
+    v[0] = v[1] = _mm256_setzero_si256();
+    for (uint32_t k = 0; k < 8; k++) {
+        const __m256i of_low = _mm256_broadcastsi128_si256(lookup->low[k]),
+                      of_high = _mm256_broadcastsi128_si256(lookup->high[k]);
+        for (uint32_t i = 0; i < 2; i++) {
+            v[i] = _mm256_xor_si256(v[i], _mm256_shuffle_epi8(of_low, low[i]));
+            v[i] = _mm256_xor_si256(v[i], _mm256_shuffle_epi8(of_high, high[i]));
+            low[i] = _mm256_subs_epi8(low[i], row);
+            high[i] = _mm256_subs_epi8(high[i], row);
+        }
+    }
+}
+
 /* All channels by one table. */
 TARGET static void look_up_bytes(const struct pstk__picture *picture, const struct lookup *lookup)
 {
-    const uint64_t n_blocks = n_blocks_of(picture) * picture->channels;
-    for (uint64_t i = 0; i < n_blocks; i++) {
-        __m256i *at = (__m256i *)picture->pixels + i;
-        _mm256_storeu_si256(at, look_up(lookup, _mm256_loadu_si256(at)));
+    __m256i *at = (__m256i *)picture->pixels;
+    uint64_t n = n_blocks_of(picture) * picture->channels;
+    for (; n > 1; n -= 2, at += 2) {
+        __m256i v[2] = {_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)};
+        look_up_two(lookup, v);
+        _mm256_storeu_si256(at, v[0]);
+        _mm256_storeu_si256(at + 1, v[1]);
     }
+    if (n > 0)
+        _mm256_storeu_si256(at, look_up(lookup, _mm256_loadu_si256(at)));
 }
 
 INLINE void look_up_3(struct block *block, const void *lookups)
@@ -169,17 +193,38 @@ INLINE __m256i luma_of(const struct block *block)
     return narrowed(gray);
 }
 
+/* The luma of the 32 pixels at a place, in order. Reads up to 4 bytes after them. */
+INLINE __m256i luma_at(const uint8_t *at, uint32_t channels)
+{
+    const int8_t n = (int8_t)channels;
+    /* Red and green, and blue and green, of four pixels, as words. */
+    const __m128i red_green = _mm_setr_epi8(0, -1, 1, -1, n, -1, n + 1, -1, 2 * n, -1, 2 * n + 1,
+                                            -1, 3 * n, -1, 3 * n + 1, -1);
+    const __m128i blue_green = _mm_setr_epi8(2, -1, 1, -1, n + 2, -1, n + 1, -1, 2 * n + 2, -1,
+                                             2 * n + 1, -1, 3 * n + 2, -1, 3 * n + 1, -1);
+    const __m256i one = _mm256_set1_epi32(38470 / 2 << 16 | 19595);
+    const __m256i other = _mm256_set1_epi32(38470 / 2 << 16 | 7471);
+    struct wide gray;
+    for (uint32_t i = 0; i < 4; i++) {
+        const __m256i v =
+            load_halves(at + (size_t)4 * i * channels, at + (size_t)(16 + 4 * i) * channels);
+        const __m256i sum = _mm256_add_epi32(
+            _mm256_madd_epi16(_mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(red_green)), one),
+            _mm256_madd_epi16(_mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(blue_green)),
+                              other));
+        gray.of[i] = _mm256_srli_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(0x8000)), 16);
+    }
+    return narrowed(gray);
+}
+
 /* `channels`, also 1, is a constant for the compiler. */
 INLINE uint64_t sum_of(const struct pstk__picture *picture, uint32_t channels)
 {
     const uint8_t *at = picture->pixels;
     __m256i sum = _mm256_setzero_si256();
     for (uint64_t n = n_blocks_of(picture); n > 0; n--, at += (size_t)BLOCK * channels) {
-        struct block block;
-        if (channels > 1)
-            block = load_block(at, channels);
         const __m256i gray =
-            channels > 1 ? luma_of(&block) : _mm256_loadu_si256((const __m256i *)at);
+            channels > 1 ? luma_at(at, channels) : _mm256_loadu_si256((const __m256i *)at);
         sum = _mm256_add_epi64(sum, _mm256_sad_epu8(gray, _mm256_setzero_si256()));
     }
     uint64_t sums[4];
@@ -196,22 +241,13 @@ TARGET static uint64_t luma_sum(const struct pstk__picture *picture)
     return sum + (picture->channels == 3 ? sum_of(picture, 3) : sum_of(picture, 4));
 }
 
-/* In the order of memory, which the pixels of load_4 do not have. */
-INLINE __m256i in_order(__m256i v, uint32_t channels)
-{
-    return channels == 3
-               ? v
-               : _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
 /* `channels`, 3 or 4, is a constant for the compiler. */
 INLINE void luma_blocks(uint8_t *out, uint32_t out_channels, const struct pstk__picture *picture,
                         uint32_t channels)
 {
     const uint8_t *at = picture->pixels;
     for (uint64_t n = n_blocks_of(picture); n > 0; n--, at += (size_t)BLOCK * channels) {
-        const struct block block = load_block(at, channels);
-        const __m256i gray = in_order(luma_of(&block), channels);
+        const __m256i gray = luma_at(at, channels);
         if (out_channels == 1)
             _mm256_storeu_si256((__m256i *)out, gray);
         else
