@@ -4,15 +4,14 @@
 
 usage: bench_colour_pillow.py BENCH_COLOUR
 
-Prints that program's report. Each line also has the speed as a multiple of Pillow's.
+Prints a table of that program's times, and of the speed as a multiple of Pillow's in the same round.
 """
-import statistics
-import subprocess
 import sys
-import time
 
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps, __version__ as version
+
+from pillow_rounds import compare
 
 SIDE = 224
 
@@ -44,6 +43,8 @@ OPERATIONS = {
     "sharpness": lambda image: ImageEnhance.Sharpness(image).enhance(1.5),
     "gamma": lambda image: image.point([int((255 + 1 - 1e-3) * pow(v / 255.0, 2.2)) for v in range(256)] * 3),
     "posterize": lambda image: ImageOps.posterize(image, 4),
+    "invert": ImageOps.invert,
+    "solarize": lambda image: ImageOps.solarize(image, 128),
     "autocontrast": ImageOps.autocontrast,
     "equalize": ImageOps.equalize,
     "grayscale 1": lambda image: image.convert("L"),
@@ -52,24 +53,11 @@ OPERATIONS = {
 }
 
 
-def measure(run, image):
-    """Microseconds an image."""
-    times = []
-    for _ in range(60):
-        begin = time.perf_counter()
-        run(image)
-        times.append((time.perf_counter() - begin) * 1e6)
-    return statistics.median(times)
-
-
 def main():
-    images = pictures()
-    times = {(name, kind): measure(run, image) for name, run in OPERATIONS.items() for kind, image in images.items()}
-    report = subprocess.run([sys.argv[1]], check=True, capture_output=True, text=True).stdout.splitlines()
-    for line in report:
-        name, kind, us = line[:14].strip(), line[15:23].strip(), float(line.split()[-2])
-        print(f"{line} {times[name, kind] / us:7.1f} x Pillow {version}")
-    print("\n".join(f"{name:14s} {kind:8s} Pillow   {us:9.1f} us" for (name, kind), us in times.items()))
+    works = {f"{name}, {kind}": lambda run=run, image=image: run(image)
+             for name, run in OPERATIONS.items() for kind, image in pictures().items()}
+    print(f"Pillow {version}")
+    compare(sys.argv[1], works, works)
 
 
 if __name__ == "__main__":

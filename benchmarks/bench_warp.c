@@ -11,7 +11,7 @@
 #include "support/picture.h"
 
 #define SIDE 224u
-#define N_ROUNDS 31
+#define N_ROUNDS 7
 
 enum what {
     COPY,

@@ -4,15 +4,15 @@
 
 usage: bench_warp_pillow.py BENCH_WARP
 
-Prints that program's report, each line with the speed as a multiple of Pillow's, of torchvision's for the blur
-by weights and for the pad.
+Prints a table of that program's times, and of the speed as a multiple of Pillow's in the same round, of
+torchvision's for the blur by weights and for the pad.
 """
-import subprocess
 import sys
-import time
 
 import numpy as np
 from PIL import Image, ImageFilter, __version__ as version
+
+from pillow_rounds import compare
 
 SCALE = (0.8, 0, 20, 0, 0.8, 20)
 PERSPECTIVE = (1.1, 0.1, -20, -0.05, 1.05, 5, 0.0004, -0.0002)
@@ -44,24 +44,16 @@ def works():
     yield "blur by weights, 23 x 23, sigma 2", lambda: F.gaussian_blur(image, [23, 23], [2.0, 2.0])
 
 
-def microseconds(work):
-    """The lowest of many, as the program's: other work on the machine only adds."""
-    times = []
-    for _ in range(100):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times) * 1e6
+NAMES = [
+    "affine nearest, scale 0.8", "affine nearest, 30 degrees", "affine bilinear, 30 degrees",
+    "affine bicubic, 30 degrees", "perspective nearest", "perspective bilinear", "perspective bicubic",
+    "flip horizontal", "flip vertical", "turn 90", "turn 180", "pad reflect, 4 of 216", "crop at -4, -4",
+    "blur by boxes, radius 2", "blur by weights, 23 x 23, sigma 2"]
 
 
 def main():
-    report = subprocess.run([sys.argv[1]], check=True, capture_output=True, text=True).stdout.splitlines()
-    times = {name: microseconds(work) for name, work in works()}
-    for line in report:
-        name = line[9:45].rstrip()
-        if name in times:
-            line += f"  {times[name] / float(line[54:63]):5.1f} x Pillow {version}"
-        print(line)
+    print(f"Pillow {version}")
+    compare(sys.argv[1], dict(works()), ["memcpy", *NAMES])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a benchmark program with Pillow in rounds: in each the program runs once, then every work of Pillow."""
+import collections
+import re
+import statistics
+import subprocess
+import time
+
+ROUNDS = 11
+LINE = re.compile(r"(C|AVX2|AVX-512) +(.{36}) +([0-9.]+) +([0-9.]+)")
+
+
+def microseconds(work, calls=15):
+    """The lowest, in the thread's own time: other work on the machine only adds."""
+    times = []
+    for _ in range(calls):
+        begin = time.thread_time_ns()
+        work()
+        times.append(time.thread_time_ns() - begin)
+    return min(times) / 1e3
+
+
+def spread(values, form):
+    return f"{form % statistics.median(values)} ({form % min(values)} .. {form % max(values)})"
+
+
+def compare(program, works, names):
+    """Print a table: for each of `names` the medians of the program's variants, and their ratios to Pillow's, and to
+    the program's memcpy where it has one: median, least and most of the rounds. A round counts the lowest of some
+    calls of each. works: name -> callable."""
+    ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
+    for _ in range(ROUNDS):
+        for line in subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines():
+            match = LINE.match(line)
+            if match:
+                ours[match[1], match[2].strip()].append(float(match[4]))
+        for name, work in works.items():
+            theirs[name].append(microseconds(work))
+    variants = [variant for variant in ("C", "AVX2", "AVX-512") if any(key[0] == variant for key in ours)]
+    print("| operation | Pillow, us | " + " | ".join(f"{v}, us | x Pillow" for v in variants) + " | of memcpy |")
+    print("|---|---|" + "---|---|" * len(variants) + "---|")
+    for name in names:
+        cells = [name, f"{statistics.median(theirs[name]):.0f}" if name in works else ""]
+        for variant in variants:
+            times = ours[variant, name]
+            ratios = [theirs[name][i] / times[i] for i in range(ROUNDS)] if name in works else []
+            cells += [f"{statistics.median(times):.1f}", spread(ratios, "%.1f") if ratios else ""]
+        copies, times = ours.get((variants[-1], "memcpy")), ours[variants[-1], name]
+        cells.append(spread([copies[i] / times[i] for i in range(ROUNDS)], "%.2f") if copies else "")
+        print("| " + " | ".join(cells) + " |")
