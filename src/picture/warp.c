@@ -5,7 +5,6 @@
 #include "base/kernels.h"
 #include "picture/alpha.h"
 #include "picture/fill.h"
-#include "picture/gather.h"
 
 #include <string.h>
 
@@ -73,7 +72,7 @@ static void copy_columns(const struct job *job, uint8_t *out, const uint8_t *in,
     if (columns->is_run)
         memcpy(out, in + (size_t)input[0] * size, (size_t)n * size);
     else
-        pstk__gather_pixels(out, in, input, n, size);
+        job->kernels->gather(out, in, input, n, size);
 }
 
 static void scale_block(const struct job *job, uint32_t column, uint32_t n,

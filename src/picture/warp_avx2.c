@@ -5,6 +5,7 @@
  */
 #if defined(__x86_64__)
 
+#include "picture/gather.h"
 #include "picture/warp_avx2.h"
 
 #define TARGET __attribute__((target("avx2")))
@@ -365,6 +366,7 @@ const struct pstk__warp_kernels pstk__warp_avx2 = {
     .perspective = perspective_avx2,
     .sample = {pstk__sample_nearest_avx2, pstk__sample_bilinear_avx2, pstk__sample_bicubic_avx2},
     .walk = pstk__walk_avx2,
+    .gather = pstk__gather_pixels,
     .reverse = reverse_avx2,
     .transpose = transpose_avx2,
 };

@@ -3,6 +3,7 @@
 #if defined(__x86_64__)
 
 #include "picture/avx512.h"
+#include "picture/gather.h"
 #include "picture/warp_avx2.h"
 
 /* ---- places -------------------------------------------------------------------------------- */
@@ -196,6 +197,66 @@ INLINE __m512i firsts_of(__m512i pixels, uint32_t size)
     return firsts;
 }
 
+/* ---- columns ------------------------------------------------------------------------------- */
+
+/* The distance of each of n inputs, at most `most`, from the first, as bytes. */
+INLINE __m512i distances_of(const uint32_t *input, uint32_t n, uint32_t most)
+{
+    const __m512i first = _mm512_set1_epi32((int32_t)input[0]);
+    __m128i of[4] = {_mm_setzero_si128()};
+    for (uint32_t i = 0; 16 * i < most; i++) {
+        const __mmask16 mask = (__mmask16)(mask64(n) >> 16 * i);
+        const __m512i v = _mm512_maskz_loadu_epi32(mask, input + (size_t)16 * i);
+        of[i] = _mm512_cvtepi32_epi8(_mm512_sub_epi32(v, first));
+    }
+    return quarters_of(of[0], of[1], of[2], of[3]);
+}
+
+/* Return n pixels, as many as 64 bytes hold or fewer, of inputs that lie within 128 bytes. */
+INLINE __m512i gathered(const uint8_t *in, const uint32_t *input, uint32_t n, uint32_t size)
+{
+    const __m512i pixels = pixels_of(size);
+    const __m512i bytes = _mm512_sub_epi8(iota_times(1), firsts_of(pixels, size));
+    const __m512i inputs = _mm512_permutexvar_epi8(pixels, distances_of(input, n, 64 / size));
+    const __m512i places = _mm512_add_epi8(firsts_of(inputs, size), bytes);
+    const uint8_t *from = in + (size_t)input[0] * size;
+    const __m512i low = _mm512_loadu_si512(from);
+    const int is_one = (input[n - 1] - input[0] + 1) * size <= 64;
+    const __m512i high = is_one ? low : _mm512_loadu_si512(from + 64);
+    return _mm512_permutex2var_epi8(low, places, high);
+}
+
+/* What a store writes past its pixels the next one overwrites. Inputs that go back, or lie far
+ * apart, are copied one by one. */
+INLINE void gather_of(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
+                      uint32_t size)
+{
+    const uint32_t step = 64 / size;
+    for (uint32_t i = 0; i < n; i += step, out += (size_t)step * size) {
+        const uint32_t some = n - i < step ? n - i : step;
+        if (input[i + some - 1] - input[i] >= 128 / size)
+            pstk__gather_pixels(out, in, input + i, some, size);
+        else if (n - i > step)
+            _mm512_storeu_si512(out, gathered(in, input + i, some, size));
+        else
+            _mm512_mask_storeu_epi8(out, mask64((uint64_t)some * size),
+                                    gathered(in, input + i, some, size));
+    }
+}
+
+TARGET static void gather_avx512(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
+                                 uint32_t size)
+{
+    if (size == 1)
+        gather_of(out, in, input, n, 1);
+    else if (size == 2)
+        gather_of(out, in, input, n, 2);
+    else if (size == 3)
+        gather_of(out, in, input, n, 3);
+    else
+        gather_of(out, in, input, n, 4);
+}
+
 /* ---- mirrors ------------------------------------------------------------------------------- */
 
 /* As many whole pixels as 64 bytes hold at a time; what a store writes past them the next one
@@ -335,6 +396,7 @@ const struct pstk__warp_kernels pstk__warp_avx512 = {
     .perspective = perspective_avx512,
     .sample = {pstk__sample_nearest_avx2, pstk__sample_bilinear_avx2, bicubic_avx512},
     .walk = pstk__walk_avx2,
+    .gather = gather_avx512,
     .reverse = reverse_avx512,
     .transpose = transpose_avx512,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* warp_c: the kernels in plain C: the reference for the other variants. Doubles, and the order of
  * their operations, are those of Pillow. */
+#include "picture/gather.h"
 #include "picture/warp_kernels.h"
 
 #include <string.h>
@@ -273,6 +274,7 @@ const struct pstk__warp_kernels pstk__warp_c = {
     .perspective = perspective_c,
     .sample = {nearest_c, bilinear_c, bicubic_c},
     .walk = walk_c,
+    .gather = pstk__gather_pixels,
     .reverse = reverse_c,
     .transpose = transpose_c,
 };

@@ -48,6 +48,10 @@ struct pstk__warp_kernels {
     /* Copy the pixels of n places, n >= 1. */
     void (*walk)(uint8_t *out, const struct pstk__picture *in, const struct pstk__warp_walk *walk,
                  uint32_t n);
+    /* Copy the pixels input[0] to input[n - 1] of a row, of `size` bytes, 1 to 4; n >= 1.
+     * The inputs never fall, or never rise. */
+    void (*gather)(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
+                   uint32_t size);
     /* Copy n pixels of `size` bytes, 1 to 4, in reverse order. */
     void (*reverse)(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size);
     /* May read PSTK__PICTURE_PAD bytes after the last pixel of a row of the input. */

@@ -62,8 +62,10 @@ static void draw_matrix(double m[8], uint32_t width, uint32_t height)
         m[i] = ((int)draw(17) - 8) / 4.0;
     if (kind == 2)
         m[draw(8)] = large[draw(5)];
-    if (kind == 3)
-        m[1] = m[3] = 0;
+    if (kind == 3) {
+        m[0] *= draw_within(0.5, 3);
+        m[1] = m[2] = m[3] = 0;
+    }
 }
 
 /* ---- variants ------------------------------------------------------------------------------ */
@@ -181,6 +183,39 @@ TEST(nearest_takes_pixels_of_one_to_four_bytes)
     }
 }
 
+#define N_GATHERED 100u
+
+/* Inputs that rise by equal steps, at most to the last pixel, or the same in reverse order. */
+static void draw_inputs(uint32_t input[N_GATHERED], uint32_t n, uint32_t width)
+{
+    const double step = draw_within(0, (width - 1.0) / N_GATHERED);
+    const uint32_t falls = draw(4) == 0;
+    for (uint32_t i = 0; i < n; i++)
+        input[i] = (uint32_t)((falls ? n - 1 - i : i) * step);
+}
+
+TEST(a_gather_takes_near_and_far_pixels_up_to_the_last)
+{
+    for (uint32_t i = 0; i < 20000; i += test_stride(4, 4)) {
+        const uint32_t size = 1 + i % 4, n = 1 + draw(N_GATHERED), width = 1 + draw(1000);
+        struct pstk__picture in, out;
+        uint32_t input[N_GATHERED];
+        CHECK(picture_draw(&in, width, 1, size) == 0 && picture_open(&out, n, 1, size) == 0);
+        draw_inputs(input, n, width);
+        int n_bad = 0;
+        EACH_VARIANT(k)
+        {
+            k->gather(out.pixels, in.pixels, input, n, size);
+            for (uint32_t at = 0; at < n; at++)
+                n_bad += memcmp(out.pixels + (size_t)at * size,
+                                in.pixels + (size_t)input[at] * size, size) != 0;
+        }
+        picture_close(&in);
+        picture_close(&out);
+        CHECK_EQ(n_bad, 0);
+    }
+}
+
 TEST(the_variant_asked_for_is_the_one_given)
 {
     CHECK(pstk__warp_kernels(PSTK_KERNELS_AUTO) != NULL);
@@ -195,6 +230,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(every_variant_gives_the_bytes_of_plain_c),
         CASE(nearest_takes_pixels_of_one_to_four_bytes),
+        CASE(a_gather_takes_near_and_far_pixels_up_to_the_last),
         CASE(the_variant_asked_for_is_the_one_given),
     };
     return RUN_CASES(cases);
