@@ -268,8 +268,14 @@ class Loaders(Case):
         batch = self.batch({"box": penstock.image("jpg", [box]),
                             "turned": penstock.image("jpg", [box, penstock.RandomFlip(1)]),
                             "after": penstock.image("jpg", [box, penstock.RandomInvert(1)]),
-                            "planes": penstock.image("jpg", [box], dtype="float32", layout="nchw")}, len(files))
-        for i in range(len(files)):
+                            "planes": penstock.image("jpg", [box], dtype="float32", layout="nchw"),
+                            "alpha": penstock.image("jpg", [penstock.Letterbox((128, 160), (1, 2, 3, 4))], channels=4),
+                            "luma": penstock.image("jpg", [box, penstock.RandomVerticalFlip(1)], channels=1)}, len(files))
+        for i, picture in enumerate(pictures):
+            alpha = ops.pad(picture.convert("RGBA"), (160, 128), image.Resampling.BILINEAR, (1, 2, 3, 4))
+            luma = ops.pad(picture.convert("L"), (160, 128), image.Resampling.BILINEAR, 114)
+            np.testing.assert_array_equal(batch["alpha"][i], np.asarray(alpha))
+            np.testing.assert_array_equal(batch["luma"][i].reshape(128, 160), np.asarray(luma)[::-1])
             np.testing.assert_array_equal(batch["box"][i], boxed[i])
             np.testing.assert_array_equal(batch["turned"][i], turned[i])
             np.testing.assert_array_equal(batch["after"][i], 255 - boxed[i])
