@@ -31,7 +31,8 @@ enum pstk_op_kind {
     PSTK_OP_CENTER_CROP = 4,
     /* horizontal. Probability, 0 to 1 */
     PSTK_OP_RANDOM_FLIP = 5,
-    /* mean of each channel, then deviation of each, all as fractions of 255 */
+    /* mean of each channel, then deviation of each, all as fractions of 255; params[8]: enum
+     * pstk_scale */
     PSTK_OP_NORMALIZE = 6,
     PSTK_OP_GRAYSCALE = 7,
     /* brightness, contrast, saturation and hue, in a random order. Least and greatest factor of
@@ -68,10 +69,11 @@ enum pstk_op_kind {
     PSTK_OP_RAND_AUGMENT = 20,
     /* one of 25 pairs. enum pstk_auto_augment_policy */
     PSTK_OP_AUTO_AUGMENT = 21,
-    /* a random box of the finished row. Probability, 0 to 1; scale min, scale max (fractions of the
+    /* random boxes of the finished row. Probability, 0 to 1; scale min, scale max (fractions of the
      * area), ratio min, ratio max (height / width); value of each of 4 channels; 1: normal values
-     * instead. On a device, workers finish the rows of such a list, and their elements are copied
-     * there, not bytes. */
+     * instead, 2: one for each channel of a box; least and greatest number of boxes, 1 to 32, each
+     * with its part of the area; 0 and 0: 1. On a device, workers finish the rows of such a list,
+     * and their elements are copied there, not bytes. */
     PSTK_OP_RANDOM_ERASING = 22,
     /* three equal channels, of images of three; images of one stay. Probability, 0 to 1 */
     PSTK_OP_RANDOM_GRAYSCALE = 120,
@@ -88,6 +90,14 @@ enum pstk_op_kind {
     PSTK_OP_TIMM_RAND_AUGMENT = 123,
     /* timm's AutoAugment. enum pstk_timm_policy; standard deviation of magnitudes, 0 to 1000 */
     PSTK_OP_TIMM_AUTO_AUGMENT = 124,
+    /* chains of operations, mixed. Severity, 1 to 10; chains, 1 to 16; operations of a chain, 1 to
+     * 16, or 0: 1 to 3; alpha of the weights' distribution, 0.01 to 100; 1: all operations, 0:
+     * without brightness, saturation, contrast and sharpness */
+    PSTK_OP_AUG_MIX = 125,
+    /* timm's. Magnitude, 0 to 1000; chains, 1 to 16; operations of a chain, 1 to 16, or 0: 1 to 3;
+     * alpha, 0.01 to 100; 1: blended one after the other; standard deviation of magnitudes, 0 to
+     * 1000; 1: uniform magnitudes from 0 to the given one */
+    PSTK_OP_TIMM_AUG_MIX = 126,
 
     /* resized by a random scale, so that the aspect ratio stays: `width` x `height` is what an
      * image fits into at scale 1. Least and greatest scale */
@@ -163,10 +173,37 @@ enum pstk_op_kind {
     /* Pillow's ImageFilter.GaussianBlur, three boxes on each axis. Radius of x and of y, pixels */
     PSTK_OP_BOX_BLUR = 81,
 
+    /* What its chains make of the image, mixed. Its children are the chains, each of which begins
+     * with MIX_CHAIN; the other children are fixed and keep size and channels. enum
+     * pstk_chain_mode; weight of the image, 0 to 1 */
+    PSTK_OP_MIX = 82,
+    /* only a child of MIX. Weight, 0 to 1 */
+    PSTK_OP_MIX_CHAIN = 83,
+    /* x / 255, as the last operation on pixels. enum pstk_scale */
+    PSTK_OP_TO_FLOAT = 88,
+
     /* Fixed, of the finished row, and so not for pstk_op_apply. Top, left, height and width of a
      * part; value of each of 4 channels; 1: normal values instead, of a key of two whole numbers
      * below 2^32 */
     PSTK_OP_ERASE = 90,
+};
+
+/* How x / 255 is computed in float32: of 256 bytes, 126 differ in the last bit. */
+enum pstk_scale {
+    /* as torchvision's ToTensor */
+    PSTK_SCALE_DIVIDE = 0,
+    /* x * (1 / 255), as torchvision's v2.ToDtype(scale=True) */
+    PSTK_SCALE_MULTIPLY = 1,
+};
+
+/* How MIX mixes, in float32; whole parts of the results are the pixels. */
+enum pstk_chain_mode {
+    /* the sum of the image and of all chains, each times its weight: torchvision's AugMix */
+    PSTK_CHAINS_SUM = 0,
+    /* Image.blend from the image to the sum of the chains, by the image's weight: timm's AugMix */
+    PSTK_CHAINS_BLENDED_SUM = 1,
+    /* Image.blend to each chain in turn, by its weight; the image has none: timm's, blended */
+    PSTK_CHAINS_BLENDS = 2,
 };
 
 /* The policies of AUTO_AUGMENT. */
@@ -415,6 +452,16 @@ PSTK_API struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, ui
                                           uint32_t filter);
 /* torchvision.transforms.AutoAugment. `policy`: enum pstk_auto_augment_policy. */
 PSTK_API struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter);
+/* torchvision.transforms.AugMix; its default has severity 3, 3 chains, depth 0 and alpha 1. Its
+ * chains work as on PIL images, where torchvision's makes tensors of these first. */
+PSTK_API struct pstk_op pstk_aug_mix(uint32_t severity, uint32_t n_chains, uint32_t depth,
+                                     double alpha);
+/* Mix the chains among the children. `mode`: enum pstk_chain_mode. AugMix draws it; a list does not
+ * have it. */
+PSTK_API struct pstk_op pstk_mix_chains(uint32_t mode, double weight,
+                                        const struct pstk_op *children, uint32_t n_children);
+/* Begin a chain of a mix. */
+PSTK_API struct pstk_op pstk_mix_chain(double weight);
 /* timm's RandAugment, "rand-m#-n#-mstd#": each operation with probability 0.5, fill 128, BILINEAR
  * or BICUBIC at random. `set`: enum pstk_timm_set. For other settings set params, filter and fill.
  */
@@ -422,6 +469,12 @@ PSTK_API struct pstk_op pstk_timm_rand_augment(uint32_t n_ops, double magnitude,
                                                uint32_t set);
 /* timm's AutoAugment, "v0-mstd#". `policy`: enum pstk_timm_policy. */
 PSTK_API struct pstk_op pstk_timm_auto_augment(uint32_t policy, double deviation);
+/* timm's AugMix, "augmix-m#-w#-d#-a#". */
+PSTK_API struct pstk_op pstk_timm_aug_mix(double magnitude, uint32_t n_chains, uint32_t depth,
+                                          double alpha);
+/* Divide by 255, where a list has no normalise: torchvision's ToTensor, or v2.ToDtype. `scale`:
+ * enum pstk_scale. Without it, and without normalise, the output's floats are those of DIVIDE. */
+PSTK_API struct pstk_op pstk_to_float(uint32_t scale);
 /* Normalise each channel: (x / 255 - mean) / deviation, in float32 steps. `mean`, `deviation`: 3
  * floats each, copies. */
 PSTK_API struct pstk_op pstk_normalize(const float *mean, const float *deviation);
@@ -430,7 +483,8 @@ PSTK_API struct pstk_op pstk_normalize_channels(uint32_t channels, const float *
                                                 const float *deviation);
 /* Erase a random box: torchvision.transforms.RandomErasing(probability) with its defaults, scale
  * (0.02, 0.33) and ratio (0.3, 3.3), after normalise. The value, of all channels, is that of the
- * output's elements. For other settings set params. */
+ * output's elements. For other settings set params; timm's has scale (0.02, 1/3), ratio (0.3, 1 /
+ * 0.3), and a number of boxes. */
 PSTK_API struct pstk_op pstk_random_erasing(double probability, double value);
 /* Erase a part: torchvision.transforms.functional.erase, after normalise. */
 PSTK_API struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height, uint32_t width,
@@ -464,9 +518,9 @@ struct pstk_draw {
 /* Draw what a list of operations does to one sample: fixed operations, each of which pstk_op_apply
  * takes except ERASE, if they fit the image. They are those that a loader with this seed, list and
  * random group applies to an image of this shape in this epoch. NORMALIZE is left out: it makes no
- * u8 pixels. ERASE comes last. Returns their number, and writes at most `capacity` of them to
- * `drawn`, which may be NULL if that is 0; negative: an error. All pointers: borrows. EINVAL,
- * ENOTSUP: as pstk_open. */
+ * u8 pixels. ERASE comes last. Children of MIX come after it, in `drawn`, too. Returns their
+ * number, and writes at most `capacity` of them to `drawn`, which may be NULL if that is 0;
+ * negative: an error. All pointers: borrows. EINVAL, ENOTSUP: as pstk_open. */
 PSTK_API int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops,
                            const struct pstk_shape *shape, const struct pstk_draw *draw,
                            struct pstk_op *drawn, uint32_t capacity, struct pstk_error *err);

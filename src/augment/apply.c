@@ -60,8 +60,10 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
         return FAIL(PSTK_ENOMEM, "ops: out of memory");
     rc = pstk__ops_draw(&drawing, ops, 0, n_ops, key);
     const uint32_t n = drawing.n < capacity ? drawing.n : capacity;
-    if (rc == 0 && n > 0)
-        memcpy(drawn, drawing.ops, n * sizeof *drawn);
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        drawn[i] = drawing.ops[i];
+        drawn[i].children = drawn[i].n_children > 0 ? &drawn[i + 1] : NULL;
+    }
     free(drawing.ops);
     return rc < 0 ? rc : (int)drawing.n;
 }

@@ -62,7 +62,7 @@ static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
 
 int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i += 1 + ops[i].n_children) {
         const int rc = run_one(canvas, &ops[i]);
         if (rc < 0)
             return rc;

@@ -35,9 +35,9 @@ struct pstk__canvas {
 
 /* The kernels of a variant (AUTO: the best that this CPU runs). 0: this build or CPU lacks them. */
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant);
-/* Change the picture by n fixed ops. 0, ENOMEM: the arena has no room, EFBIG: an op would make a
- * picture that is too large for the memory that the bounds of its list foresee, or EINVAL: the
- * picture lacks what an op needs. */
+/* Change the picture by n fixed ops, which children of theirs follow, as they were drawn. 0,
+ * ENOMEM: the arena has no room, EFBIG: an op would make a picture that is too large for the memory
+ * that the bounds of its list foresee, or EINVAL: the picture lacks what an op needs. */
 int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n);
 /* Return a picture of this size in the spare memory, for an op to fill. */
 struct pstk__picture pstk__canvas_spare(const struct pstk__canvas *canvas, uint32_t width,

@@ -10,7 +10,8 @@
 #include "augment/op.h"
 
 struct pstk__drawing {
-    struct pstk_op *ops; /* borrowed: room for pstk__ops_most; children and flags are 0 */
+    /* borrowed: room for pstk__ops_most; flags are 0. Children of an op are the ops after it */
+    struct pstk_op *ops;
     uint32_t n;
     struct pstk__view view; /* of the sample, after these ops; its size is never 0 */
     int rc;                 /* EINVAL, EFBIG: an op cannot be drawn for this image; else 0 */

@@ -9,12 +9,29 @@
 void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const float *mean,
                         const float *deviation)
 {
+    struct pstk__normalisation normalisation = {.is_set = mean ? 1 : 0};
+    for (uint32_t c = 0; c < channels && mean; c++) {
+        normalisation.mean[c] = mean[c];
+        normalisation.deviation[c] = deviation[c];
+    }
+    pstk__normalisation_table(table, dtype, channels, &normalisation);
+}
+
+/* torch multiplies by a double, rounded to the tensor's float32. */
+static float scaled(uint32_t x, uint32_t scale)
+{
+    return scale == PSTK_SCALE_MULTIPLY ? (float)x * (float)(1.0 / 255.0) : (float)x / 255.0f;
+}
+
+void pstk__normalisation_table(void *table, uint32_t dtype, uint32_t channels,
+                               const struct pstk__normalisation *normalisation)
+{
     for (uint32_t i = 0; i < channels * 256; i++) {
         const uint32_t channel = i / 256;
-        float v = (float)(i % 256) / 255.0f;
-        if (mean) {
-            v = v - mean[channel];
-            v = v / deviation[channel];
+        float v = scaled(i % 256, normalisation->scale);
+        if (normalisation->is_set) {
+            v = v - normalisation->mean[channel];
+            v = v / normalisation->deviation[channel];
         }
         if (dtype == PSTK_F16)
             ((uint16_t *)table)[i] = pstk__f16_from_f32(v);

@@ -34,9 +34,19 @@ struct pstk__finish {
 };
 #define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every variant */
 
-/* Fill a table of channels x 256 elements: (x / 255 - mean) / deviation, with one float for each
- * channel, or x / 255 if `mean` is NULL. Each step is rounded to float32; the result is cast to
+/* What finishing ops do to a channel: (x / 255 - mean) / deviation. */
+struct pstk__normalisation {
+    uint32_t is_set; /* 0: only x / 255 */
+    uint32_t scale;  /* enum pstk_scale: how x / 255 is computed */
+    float mean[PSTK__MAX_CHANNELS], deviation[PSTK__MAX_CHANNELS];
+};
+
+/* Fill a table of channels x 256 elements. Each step is rounded to float32; the result is cast to
  * nearest, ties to even. */
+void pstk__normalisation_table(void *table, uint32_t dtype, uint32_t channels,
+                               const struct pstk__normalisation *normalisation);
+/* The same of PSTK_SCALE_DIVIDE: (x / 255 - mean) / deviation, with one float for each channel, or
+ * x / 255 if `mean` is NULL. */
 void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const float *mean,
                         const float *deviation);
 

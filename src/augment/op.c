@@ -63,8 +63,13 @@
     X(random_photometric_distort)                                                                  \
     X(timm_rand_augment)                                                                           \
     X(timm_auto_augment)                                                                           \
+    X(timm_aug_mix)                                                                                \
+    X(aug_mix)                                                                                     \
+    X(mix)                                                                                         \
+    X(mix_chain)                                                                                   \
     X(random_erasing)                                                                              \
     X(erase)                                                                                       \
+    X(to_float)                                                                                    \
     X(normalize)
 
 #define X(name) extern const struct pstk__op_entry pstk__op_##name;

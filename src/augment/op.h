@@ -58,12 +58,6 @@ struct pstk__largest {
     uint64_t n_pixels;      /* <= width * height */
 };
 
-/* What a finishing op does to a channel: (x / 255 - mean) / deviation. */
-struct pstk__normalisation {
-    uint32_t is_set; /* 0: only x / 255 */
-    float mean[PSTK__MAX_CHANNELS], deviation[PSTK__MAX_CHANNELS];
-};
-
 /* One op. pstk_open calls check. Every worker calls the others, for each sample. */
 struct pstk__op_entry {
     uint32_t kind;    /* enum pstk_op_kind */

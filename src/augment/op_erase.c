@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_erase: torchvision's RandomErasing, of the finished rows of an output, and the box that it
- * draws. */
+/* op_erase: torchvision's RandomErasing, and timm's, of the finished rows of an output, and the
+ * boxes that they draw. */
 #include "augment/drawing.h"
 
 #include "base/cast.h"
@@ -20,7 +20,8 @@ enum {
     SCALE = 1,
     RATIO = 3,
     RANDOM_VALUES = 5,
-    N_RANDOM_PARAMS = RANDOM_VALUES + PSTK__MAX_CHANNELS + 1,
+    COUNT = RANDOM_VALUES + PSTK__MAX_CHANNELS + 1,
+    N_RANDOM_PARAMS = COUNT + 2,
 };
 /* Of params of an erasing: top, left, height, width come first. */
 enum {
@@ -29,6 +30,8 @@ enum {
     N_PARAMS = KEY + 2,
 };
 #define IS_NORMAL PSTK__MAX_CHANNELS /* after the first of the values */
+#define PER_CHANNEL 2                /* of IS_NORMAL, of a random erasing */
+#define MAX_COUNT 32
 
 struct pstk_op pstk_random_erasing(double probability, double value)
 {
@@ -50,14 +53,17 @@ struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height, uint32_t
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static int check_values(const double *values, struct pstk_error *err)
+/* most: of is_normal. */
+static int check_values(const double *values, int most, struct pstk_error *err)
 {
-    const int is_normal = values[IS_NORMAL] == 1;
-    if (values[IS_NORMAL] != 0 && !is_normal)
-        return FAIL("is_normal: value is %g; must be 0 or 1", values[IS_NORMAL]);
+    const int is_normal = values[IS_NORMAL] != 0;
+    if (!(values[IS_NORMAL] >= 0 && values[IS_NORMAL] <= most &&
+          values[IS_NORMAL] == (int)values[IS_NORMAL]))
+        return FAIL("is_normal: value is %g; must be a whole number from 0 to %d",
+                    values[IS_NORMAL], most);
     for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
         if (!isfinite((float)values[c]) || (is_normal && values[c] != 0))
-            return FAIL("value[%u]: value is %g; must be finite, and 0 if is_normal is 1", c,
+            return FAIL("value[%u]: value is %g; must be finite, and 0 if is_normal is not", c,
                         values[c]);
     return 0;
 }
@@ -67,13 +73,25 @@ static int check_dtype(const double *values, const struct pstk__view *view, stru
 {
     if (view->dtype != PSTK_U8)
         return 0;
-    if (values[IS_NORMAL] == 1)
+    if (values[IS_NORMAL] != 0)
         return FAIL(
             "normal values are fractions, which dtype u8 cannot hold; use f16, bf16 or f32");
     for (uint32_t c = 0; c < view->channels; c++)
         if (!(values[c] >= 0 && values[c] <= 255 && values[c] == (uint8_t)values[c]))
             return FAIL("value[%u]: value is %g; must be a whole number from 0 to 255 for dtype u8",
                         c, values[c]);
+    return 0;
+}
+
+static int check_count(const double *count, struct pstk_error *err)
+{
+    const int is_set = count[0] != 0 || count[1] != 0;
+    if (is_set && !(count[0] >= 1 && count[0] <= count[1] && count[1] <= MAX_COUNT &&
+                    count[0] == (int)count[0] && count[1] == (int)count[1]))
+        return FAIL(
+            "count: value is (%g, %g); must be two whole numbers in rising order, from 1 to "
+            "%d",
+            count[0], count[1], MAX_COUNT);
     return 0;
 }
 
@@ -90,7 +108,9 @@ static int check_random(const struct pstk_op *op, struct pstk_error *err)
         return FAIL("ratio: value is (%g, %g); must be two ratios of height to width in rising "
                     "order, from 1/65535 to 65535",
                     ratio[0], ratio[1]);
-    int rc = check_values(p + RANDOM_VALUES, err);
+    int rc = check_count(p + COUNT, err);
+    if (rc == 0)
+        rc = check_values(p + RANDOM_VALUES, PER_CHANNEL, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, N_RANDOM_PARAMS, err);
@@ -115,7 +135,7 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
               op->params[i] == (uint32_t)op->params[i]))
             return FAIL("params[%d]: value is %g; must be a whole number below 2^32", i,
                         op->params[i]);
-    int rc = check_values(op->params + VALUES, err);
+    int rc = check_values(op->params + VALUES, 1, err);
     if (rc == 0)
         rc = pstk__op_check_no_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, N_PARAMS, err);
@@ -134,13 +154,14 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 
 /* ---- draws ----------------------------------------------------------------------------------- */
 
-/* Set the height and width of a box as one try of torchvision's get_params. 0: it is too large. */
+/* Set the height and width of one of `count` boxes as one try of torchvision's get_params, and of
+ * timm's _erase, does. 0: it is too large. */
 static int draw_size(const struct pstk_op *op, struct pstk__random *r,
-                     const struct pstk__view *view, struct pstk__box *box)
+                     const struct pstk__view *view, uint32_t count, struct pstk__box *box)
 {
     const double *p = op->params;
-    const double area =
-        (double)view->height * view->width * pstk__random_uniform(r, p[SCALE], p[SCALE + 1]);
+    const double area = (double)view->height * view->width *
+                        pstk__random_uniform(r, p[SCALE], p[SCALE + 1]) / count;
     const double aspect =
         pstk__exp(pstk__random_uniform(r, pstk__log(p[RATIO]), pstk__log(p[RATIO + 1])));
     const double height = pstk__rint_even(sqrt(area * aspect));
@@ -152,28 +173,53 @@ static int draw_size(const struct pstk_op *op, struct pstk__random *r,
     return 1;
 }
 
-/* As torchvision's forward and get_params, in their order; 64 bits in place of normal numbers. */
-static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+/* Set the values of a box: those given, or normal ones, or the key of such. */
+static void draw_values(const struct pstk_op *op, struct pstk__random *r, double *drawn)
+{
+    const double *given = op->params + RANDOM_VALUES;
+    const int is_normal = given[IS_NORMAL] == 1, is_colour = given[IS_NORMAL] == PER_CHANNEL;
+    for (uint32_t c = 0; c < PSTK__MAX_CHANNELS; c++)
+        drawn[VALUES + c] = is_colour ? pstk__normal(pstk__random_u32(r)) : given[c];
+    drawn[VALUES + IS_NORMAL] = is_normal;
+    for (int k = 0; k < 2 && is_normal; k++)
+        drawn[KEY + k] = pstk__random_u32(r);
+}
+
+/* As torchvision's get_params, in its order; 64 bits in place of normal numbers. */
+static void draw_box(const struct pstk_op *op, struct pstk__random *r, uint32_t count,
+                     struct pstk__drawing *to)
 {
     struct pstk__box box;
-    uint32_t key[2] = {0, 0};
+    struct pstk_op drawn = pstk_erase(0, 0, 0, 0, 0);
     int i = 0;
-    if (!(pstk__random_unit(r) < op->params[0]))
-        return;
-    while (i < N_TRIES && !draw_size(op, r, &to->view, &box))
+    while (i < N_TRIES && !draw_size(op, r, &to->view, count, &box))
         i++;
     if (i == N_TRIES)
         return;
-    for (int k = 0; k < 2 && op->params[RANDOM_VALUES + IS_NORMAL] == 1; k++)
-        key[k] = pstk__random_u32(r);
-    box.top = (uint32_t)pstk__random_below(r, to->view.height - box.height + 1);
-    box.left = (uint32_t)pstk__random_below(r, to->view.width - box.width + 1);
-    struct pstk_op drawn = pstk_erase(box.top, box.left, box.height, box.width, 0);
-    memcpy(drawn.params + VALUES, op->params + RANDOM_VALUES,
-           (PSTK__MAX_CHANNELS + 1) * sizeof *drawn.params);
-    drawn.params[KEY] = key[0];
-    drawn.params[KEY + 1] = key[1];
+    draw_values(op, r, drawn.params);
+    drawn.params[0] = (double)pstk__random_below(r, to->view.height - box.height + 1);
+    drawn.params[1] = (double)pstk__random_below(r, to->view.width - box.width + 1);
+    drawn.params[2] = box.height;
+    drawn.params[3] = box.width;
     pstk__drawing_add(to, &drawn);
+}
+
+/* As torchvision's forward, and as timm's with a number of boxes. */
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const uint32_t least = (uint32_t)op->params[COUNT], most = (uint32_t)op->params[COUNT + 1];
+    uint32_t count = least > 0 ? least : 1;
+    if (!(pstk__random_unit(r) < op->params[0]))
+        return;
+    if (most > least)
+        count += (uint32_t)pstk__random_below(r, most - least + 1);
+    for (uint32_t k = 0; k < count; k++)
+        draw_box(op, r, count, to);
+}
+
+static uint32_t most_boxes(const struct pstk_op *op)
+{
+    return op->params[COUNT + 1] > 0 ? (uint32_t)op->params[COUNT + 1] : 1;
 }
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -245,6 +291,7 @@ const struct pstk__op_entry pstk__op_random_erasing = {
     .check = check_random,
     .check_view = check_random_view,
     .draw = draw,
+    .most = most_boxes,
 };
 
 const struct pstk__op_entry pstk__op_erase = {

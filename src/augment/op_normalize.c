@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_normalize: torchvision's ToTensor and Normalize in one, folded into the output's table. */
+/* op_normalize: torchvision's ToTensor, or ToDtype, and Normalize in one, and the former alone,
+ * folded into the output's table. */
 #include "augment/op.h"
 
 #include "base/error.h"
 
 #include <math.h>
+
+#define SCALE (2 * PSTK__MAX_CHANNELS) /* of params: mean and deviation come first */
 
 struct pstk_op pstk_normalize(const float *mean, const float *deviation)
 {
@@ -21,10 +24,33 @@ struct pstk_op pstk_normalize_channels(uint32_t channels, const float *mean, con
     return op;
 }
 
+struct pstk_op pstk_to_float(uint32_t scale)
+{
+    return (struct pstk_op){.kind = PSTK_OP_TO_FLOAT, .params = {scale}};
+}
+
 /* Programs for three channels may leave the member 0. */
 static uint32_t channels_of(const struct pstk_op *op)
 {
     return op->channels ? op->channels : 3;
+}
+
+static int check_scale(double scale, struct pstk_error *err)
+{
+    if (scale != PSTK_SCALE_DIVIDE && scale != PSTK_SCALE_MULTIPLY)
+        return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                          "scale: value is %g; must be 0 or 1, an enum pstk_scale", scale);
+    return 0;
+}
+
+static int check_unused(const struct pstk_op *op, uint32_t n, struct pstk_error *err)
+{
+    for (uint32_t i = 2 * n; i < SCALE; i++)
+        if (op->params[i] != 0)
+            return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
+                              "params[%u]: value is %g; must be 0, because it is not used", i,
+                              op->params[i]);
+    return pstk__op_check_unused(op, SCALE + 1, err);
 }
 
 static int check(const struct pstk_op *op, struct pstk_error *err)
@@ -43,8 +69,18 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
                               "deviation[%u]: value is %g; must be finite and greater than 0", c,
                               op->params[n + c]);
     }
-    const int rc = pstk__op_check_no_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, 2 * n, err);
+    int rc = check_scale(op->params[SCALE], err);
+    if (rc == 0)
+        rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : check_unused(op, n, err);
+}
+
+static int check_float(const struct pstk_op *op, struct pstk_error *err)
+{
+    int rc = check_scale(op->params[0], err);
+    if (rc == 0)
+        rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 1, err);
 }
 
 static int check_channels(const struct pstk_op *op, uint32_t channels, struct pstk_error *err)
@@ -72,12 +108,27 @@ static int check_view(const struct pstk_op *op, const struct pstk__view *view,
 static void finish(const struct pstk_op *op, struct pstk__normalisation *normalisation)
 {
     normalisation->is_set = 1;
+    normalisation->scale = (uint32_t)op->params[SCALE];
     const uint32_t channels = channels_of(op);
     for (uint32_t c = 0; c < channels; c++) {
         normalisation->mean[c] = (float)op->params[c];
         normalisation->deviation[c] = (float)op->params[channels + c];
     }
 }
+
+static void finish_float(const struct pstk_op *op, struct pstk__normalisation *normalisation)
+{
+    normalisation->scale = (uint32_t)op->params[0];
+}
+
+const struct pstk__op_entry pstk__op_to_float = {
+    .kind = PSTK_OP_TO_FLOAT,
+    .effects = PSTK__FINISHES,
+    .name = "to float",
+    .check = check_float,
+    .check_view = check_view,
+    .finish = finish_float,
+};
 
 const struct pstk__op_entry pstk__op_normalize = {
     .kind = PSTK_OP_NORMALIZE,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * op_policy: torchvision's TrivialAugmentWide, RandAugment and AutoAugment: each draws operations
- * from a set, with magnitudes from tables. Source: torchvision 0.29, transforms/autoaugment.py.
+ * op_policy: torchvision's TrivialAugmentWide, RandAugment, AutoAugment and AugMix: each draws
+ * operations from a set, with magnitudes from tables. Source: torchvision 0.29,
+ * transforms/autoaugment.py.
  */
 #include "augment/drawing.h"
+#include "augment/mixture.h"
 
 #include "base/error.h"
 
@@ -26,6 +28,13 @@ struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, uint32_t bi
 struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter)
 {
     return (struct pstk_op){.kind = PSTK_OP_AUTO_AUGMENT, .filter = filter, .params = {policy}};
+}
+
+struct pstk_op pstk_aug_mix(uint32_t severity, uint32_t n_chains, uint32_t depth, double alpha)
+{
+    return (struct pstk_op){.kind = PSTK_OP_AUG_MIX,
+                            .filter = PSTK_FILTER_BILINEAR,
+                            .params = {severity, n_chains, depth, alpha, 1}};
 }
 
 /* ---- the set of operations ------------------------------------------------------------------- */
@@ -58,8 +67,8 @@ static int is_signed(enum member member)
 /* The greatest magnitudes of a policy. */
 struct space {
     float shear, degrees, factor;
-    float translate[2]; /* pixels, of x and y */
-    uint32_t lost_bits; /* of posterize */
+    float translate[2];           /* pixels, of x and y */
+    uint32_t all_bits, lost_bits; /* of posterize: those that stay at first, and that go */
     uint32_t n_bins;
 };
 
@@ -69,6 +78,7 @@ static struct space space_wide(uint32_t n_bins)
                           .degrees = 135.0f,
                           .factor = 0.99f,
                           .translate = {32.0f, 32.0f},
+                          .all_bits = 8,
                           .lost_bits = 6,
                           .n_bins = n_bins};
 }
@@ -81,6 +91,7 @@ static struct space space_of(const struct pstk__view *view, uint32_t n_bins)
         .degrees = 30.0f,
         .factor = 0.9f,
         .translate = {(float)(150.0 / 331.0 * view->width), (float)(150.0 / 331.0 * view->height)},
+        .all_bits = 8,
         .lost_bits = 4,
         .n_bins = n_bins};
 }
@@ -93,11 +104,11 @@ static double linspace(float from, float to, uint32_t n, uint32_t i)
     return i < n / 2 ? (float)(from + (double)step * i) : (float)(to - (double)step * (n - 1 - i));
 }
 
-/* Bits that posterize leaves: 8 - round(i / ((n - 1) / lost)), in float32 as torch. */
+/* Bits that posterize leaves: all - round(i / ((n - 1) / lost)), in float32 as torch. */
 static double bits_of(const struct space *space, uint32_t i)
 {
     const float divisor = (float)((double)(space->n_bins - 1) / space->lost_bits);
-    return 8 - pstk__rint_even((float)i / divisor);
+    return space->all_bits - pstk__rint_even((float)i / divisor);
 }
 
 /* The magnitude of bin i; 0 for members without one. */
@@ -343,6 +354,84 @@ static uint32_t most_auto(const struct pstk_op *op)
     return 2;
 }
 
+/* ---- AugMix ---------------------------------------------------------------------------------- */
+
+/* Of its params. */
+enum {
+    SEVERITY,
+    N_CHAINS,
+    DEPTH,
+    ALPHA,
+    ALL_OPS,
+    N_MIX_PARAMS,
+};
+
+static const uint8_t mixed[] = {SHEAR_X,   SHEAR_Y,  TRANSLATE_X,  TRANSLATE_Y, ROTATE,
+                                POSTERIZE, SOLARIZE, AUTOCONTRAST, EQUALIZE,    BRIGHTNESS,
+                                COLOR,     CONTRAST, SHARPNESS};
+#define N_MIXED (sizeof mixed)
+#define N_COLOURLESS 9 /* the first of them, without those of ALL_OPS */
+
+static int check_mix(const struct pstk_op *op, struct pstk_error *err)
+{
+    int rc = check_whole(op, SEVERITY, "severity", 1, N_BINS, err);
+    if (rc == 0)
+        rc = check_whole(op, N_CHAINS, "mixture_width", 1, PSTK__MAX_CHAINS, err);
+    if (rc == 0)
+        rc = check_whole(op, DEPTH, "chain_depth", 0, PSTK__MAX_CHAIN, err);
+    if (rc == 0 && !(op->params[ALPHA] >= 0.01 && op->params[ALPHA] <= 100))
+        rc = FAIL("alpha: value is %g; must be from 0.01 to 100", op->params[ALPHA]);
+    if (rc == 0)
+        rc = check_whole(op, ALL_OPS, "all_ops", 0, 1, err);
+    return rc < 0 ? rc : check_rest(op, N_MIX_PARAMS, err);
+}
+
+static void draw_chain(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const double *p = op->params;
+    struct space space = space_of(&to->view, N_BINS);
+    space.translate[0] = (float)(to->view.width / 3.0);
+    space.translate[1] = (float)(to->view.height / 3.0);
+    space.all_bits = 4;
+    const uint32_t depth =
+        p[DEPTH] > 0 ? (uint32_t)p[DEPTH] : 1 + (uint32_t)pstk__random_below(r, 3);
+    for (uint32_t i = 0; i < depth; i++) {
+        const enum member member =
+            (enum member)mixed[pstk__random_below(r, p[ALL_OPS] == 1 ? N_MIXED : N_COLOURLESS)];
+        const double magnitude =
+            magnitude_of(&space, member, (uint32_t)pstk__random_below(r, (uint64_t)p[SEVERITY]));
+        add(to, op, member, with_sign(r, member, magnitude));
+    }
+}
+
+/* torchvision draws all weights first. */
+static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const uint32_t n = (uint32_t)op->params[N_CHAINS];
+    float shares[2], weights[PSTK__MAX_CHAINS];
+    pstk__mixture_weights(r, op->params[ALPHA], 2, shares);
+    pstk__mixture_weights(r, op->params[ALPHA], n, weights);
+    const uint32_t at = pstk__mixture_begin(to, PSTK_CHAINS_SUM, shares[0]);
+    for (uint32_t i = 0; i < n; i++) {
+        pstk__mixture_chain(to, weights[i] * shares[1]);
+        draw_chain(op, r, to);
+    }
+    pstk__mixture_end(to, at);
+}
+
+static uint32_t most_mix(const struct pstk_op *op)
+{
+    const uint32_t depth = op->params[DEPTH] > 0 ? (uint32_t)op->params[DEPTH] : 3;
+    return 1 + (uint32_t)op->params[N_CHAINS] * (1 + depth);
+}
+
+static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest *in,
+                            uint32_t channels)
+{
+    (void)op;
+    return pstk__mixture_scratch(in, channels);
+}
+
 /* ---- entries --------------------------------------------------------------------------------- */
 
 #define ENTRY(member, number, words, ...)                                                          \
@@ -357,5 +446,7 @@ ENTRY(trivial_augment_wide, PSTK_OP_TRIVIAL_AUGMENT_WIDE, "trivial augment", .ch
       .draw = draw_wide);
 ENTRY(rand_augment, PSTK_OP_RAND_AUGMENT, "rand augment", .check = check_rand, .draw = draw_rand,
       .most = most_rand);
+ENTRY(aug_mix, PSTK_OP_AUG_MIX, "aug mix", .check = check_mix, .draw = draw_mix, .most = most_mix,
+      .scratch = scratch_mix);
 ENTRY(auto_augment, PSTK_OP_AUTO_AUGMENT, "auto augment", .check = check_auto, .draw = draw_auto,
       .most = most_auto);

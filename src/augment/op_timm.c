@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_timm: timm's RandAugment and AutoAugment. Source: timm 1.0, data/auto_augment.py. */
+/* op_timm: timm's RandAugment, AutoAugment and AugMix. Source: timm 1.0, data/auto_augment.py. */
+#include "augment/mixture.h"
 #include "augment/timm.h"
 
 #include "base/error.h"
@@ -35,6 +36,14 @@ struct pstk_op pstk_timm_auto_augment(uint32_t policy, double deviation)
                             .filter = PSTK_FILTER_RANDOM,
                             .fill = {128, 128, 128, 128},
                             .params = {policy, deviation}};
+}
+
+struct pstk_op pstk_timm_aug_mix(double magnitude, uint32_t n_chains, uint32_t depth, double alpha)
+{
+    return (struct pstk_op){.kind = PSTK_OP_TIMM_AUG_MIX,
+                            .filter = PSTK_FILTER_RANDOM,
+                            .fill = {128, 128, 128, 128},
+                            .params = {magnitude, n_chains, depth, alpha, 0, 0, 1}};
 }
 
 /* ---- RandAugment ----------------------------------------------------------------------------- */
@@ -260,6 +269,112 @@ static uint32_t most_auto(const struct pstk_op *op)
     return 2;
 }
 
+/* ---- AugMix ---------------------------------------------------------------------------------- */
+
+/* Of its params. */
+enum {
+    MIX_MAGNITUDE,
+    MIX_CHAINS,
+    MIX_DEPTH,
+    MIX_ALPHA,
+    MIX_BLENDS,
+    MIX_DEVIATION,
+    MIX_IS_UNIFORM,
+    N_MIX_PARAMS,
+};
+
+static const uint8_t mixed[] = {M(AUTO_CONTRAST),
+                                M(COLOR_INCREASING),
+                                M(CONTRAST_INCREASING),
+                                M(BRIGHTNESS_INCREASING),
+                                M(SHARPNESS_INCREASING),
+                                M(EQUALIZE),
+                                M(ROTATE),
+                                M(POSTERIZE_INCREASING),
+                                M(SOLARIZE_INCREASING),
+                                M(SHEAR_X),
+                                M(SHEAR_Y),
+                                M(TRANSLATE_X_REL),
+                                M(TRANSLATE_Y_REL)};
+
+static int check_mix(const struct pstk_op *op, struct pstk_error *err)
+{
+    int rc = pstk__timm_check_number(op, MIX_MAGNITUDE, "magnitude", 0, PSTK__TIMM_MOST, err);
+    if (rc == 0)
+        rc = pstk__timm_check_whole(op, MIX_CHAINS, "width", 1, PSTK__MAX_CHAINS, err);
+    if (rc == 0)
+        rc = pstk__timm_check_whole(op, MIX_DEPTH, "depth", 0, PSTK__MAX_CHAIN, err);
+    if (rc == 0)
+        rc = pstk__timm_check_number(op, MIX_ALPHA, "alpha", 0.01, 100, err);
+    if (rc == 0)
+        rc = pstk__timm_check_whole(op, MIX_BLENDS, "blended", 0, 1, err);
+    if (rc == 0)
+        rc = pstk__timm_check_number(op, MIX_DEVIATION, "deviation", 0, PSTK__TIMM_MOST, err);
+    if (rc == 0)
+        rc = pstk__timm_check_whole(op, MIX_IS_UNIFORM, "is_uniform", 0, 1, err);
+    return rc < 0 ? rc : pstk__timm_check_rest(op, N_MIX_PARAMS, err);
+}
+
+static void draw_chain(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const double *p = op->params;
+    const struct pstk__timm_level level = {.probability = 1,
+                                           .magnitude = p[MIX_MAGNITUDE],
+                                           .deviation = p[MIX_DEVIATION],
+                                           .is_uniform = p[MIX_IS_UNIFORM] == 1,
+                                           .most = 10};
+    uint8_t members[PSTK__MAX_CHAIN];
+    const uint32_t n =
+        p[MIX_DEPTH] > 0 ? (uint32_t)p[MIX_DEPTH] : 1 + (uint32_t)pstk__random_below(r, 3);
+    for (uint32_t i = 0; i < n; i++)
+        members[i] = mixed[pstk__random_below(r, sizeof mixed)];
+    for (uint32_t i = 0; i < n; i++)
+        pstk__timm_draw(to, r, op, (enum pstk__timm_member)members[i], &level);
+}
+
+/* Make weights of a sum alphas of blends, one after the other, which have nearly the same result:
+ * timm's _calc_blended_weights, in float32. */
+static void blended_weights(float *weights, uint32_t n, float share)
+{
+    float left = 1;
+    for (uint32_t i = n; i-- > 0;) {
+        const float alpha = weights[i] * share / left;
+        left *= 1 - alpha;
+        weights[i] = alpha > 0 ? alpha < 1 ? alpha : 1 : 0;
+    }
+}
+
+static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const uint32_t n = (uint32_t)op->params[MIX_CHAINS];
+    const int blends = op->params[MIX_BLENDS] == 1;
+    float shares[2], weights[PSTK__MAX_CHAINS];
+    pstk__mixture_weights(r, op->params[MIX_ALPHA], n, weights);
+    pstk__mixture_weights(r, op->params[MIX_ALPHA], 2, shares);
+    if (blends)
+        blended_weights(weights, n, shares[0]);
+    const uint32_t at = pstk__mixture_begin(
+        to, blends ? PSTK_CHAINS_BLENDS : PSTK_CHAINS_BLENDED_SUM, blends ? 0 : shares[0]);
+    for (uint32_t i = 0; i < n; i++) {
+        pstk__mixture_chain(to, weights[i]);
+        draw_chain(op, r, to);
+    }
+    pstk__mixture_end(to, at);
+}
+
+static uint32_t most_mix(const struct pstk_op *op)
+{
+    const uint32_t depth = op->params[MIX_DEPTH] > 0 ? (uint32_t)op->params[MIX_DEPTH] : 3;
+    return 1 + (uint32_t)op->params[MIX_CHAINS] * (1 + depth);
+}
+
+static uint64_t scratch_mix(const struct pstk_op *op, const struct pstk__largest *in,
+                            uint32_t channels)
+{
+    (void)op;
+    return pstk__mixture_scratch(in, channels);
+}
+
 /* ---- entries --------------------------------------------------------------------------------- */
 
 /* Of the blur that some of them draw. */
@@ -276,10 +391,11 @@ static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in
                                                               PSTK__USES_FILTER | PSTK__USES_FILL, \
                                                           .name = words,                           \
                                                           .channels = pstk__timm_no_alpha,         \
-                                                          .scratch = scratch,                      \
                                                           __VA_ARGS__}
 
 ENTRY(rand_augment, PSTK_OP_TIMM_RAND_AUGMENT, "timm's rand augment", .check = check_rand,
-      .draw = draw_rand, .most = most_rand);
+      .draw = draw_rand, .most = most_rand, .scratch = scratch);
 ENTRY(auto_augment, PSTK_OP_TIMM_AUTO_AUGMENT, "timm's auto augment", .check = check_auto,
-      .draw = draw_auto, .most = most_auto);
+      .draw = draw_auto, .most = most_auto, .scratch = scratch);
+ENTRY(aug_mix, PSTK_OP_TIMM_AUG_MIX, "timm's aug mix", .check = check_mix, .draw = draw_mix,
+      .most = most_mix, .scratch = scratch_mix);

@@ -397,8 +397,7 @@ static int image_table(struct pstk__output *o, uint32_t i, struct pstk_error *er
         return FAIL(i, PSTK_ENOMEM, ": out of memory");
     struct pstk__normalisation normalisation;
     pstk__ops_finish(o->settings.ops, output->n_ops, &normalisation);
-    pstk__finish_table(o->table, output->dtype, o->channels,
-                       normalisation.is_set ? normalisation.mean : NULL, normalisation.deviation);
+    pstk__normalisation_table(o->table, output->dtype, o->channels, &normalisation);
     pstk__affine_init(&o->line, o->table, output->dtype, o->channels);
     return 0;
 }

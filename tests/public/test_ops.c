@@ -52,6 +52,12 @@ TEST(operations_are_plain_data)
     CHECK(pstk_random_grayscale(0.2).params[0] == 0.2);
     CHECK_EQ(pstk_random_channel_permutation().kind, PSTK_OP_RANDOM_CHANNEL_PERMUTATION);
     CHECK(pstk_timm_rand_augment(2, 9, 0.5, PSTK_TIMM_SET_INCREASING).params[5] == 10);
+    CHECK(pstk_aug_mix(3, 4, 0, 0.5).params[3] == 0.5);
+    CHECK(pstk_timm_aug_mix(3, 4, 0, 0.5).params[1] == 4);
+    const struct pstk_op chain = pstk_mix_chain(0.25);
+    CHECK(chain.params[0] == 0.25 &&
+          pstk_mix_chains(PSTK_CHAINS_SUM, 0.75, &chain, 1).params[1] == 0.75);
+    CHECK(pstk_to_float(PSTK_SCALE_MULTIPLY).params[0] == 1);
     CHECK(pstk_timm_auto_augment(PSTK_TIMM_POLICY_3A, 0.5).params[1] == 0.5);
     CHECK(pstk_random_photometric_distort(0.4).params[8] == 0.4);
     CHECK_EQ(pstk_random_rotation(-3, 4, PSTK_FILTER_BILINEAR).filter, PSTK_FILTER_BILINEAR);

@@ -242,7 +242,7 @@ class Drawing(unittest.TestCase):
         from penstock import drawing
         kinds = penstock._c.NAMES["op_kind"]
         drawing_others = ("random_", "timm_", "erase", "normalize", "color_jitter", "trivial_augment", "rand_augment", "auto_augment",
-                          "scale_jitter", "resize_longest", "pad_to_size", "letterbox", "corner_crop")
+                          "scale_jitter", "resize_longest", "pad_to_size", "letterbox", "corner_crop", "aug_mix", "to_float", "mix")
         fixed = {code for name, code in kinds.items() if not name.startswith(drawing_others)}
         self.assertEqual(set(drawing._FIXED), fixed)
         self.assertLessEqual({name for name, _ in drawing._FIXED.values()}, set(penstock.functional.__all__))

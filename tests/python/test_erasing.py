@@ -12,16 +12,22 @@ from data_fixture import Case, np, optional
 SEED = 11
 
 
-def box_of(ops, sample_id):
-    """Top, left, height and width of what a list erases of a sample; None: nothing."""
+def boxes_of(ops, sample_id, shape=(30, 40, 3)):
+    """Top, left, height and width of each box that a list erases of a sample."""
     by = _c.Draw(size=ctypes.sizeof(_c.Draw), seed=SEED, sample_id=sample_id)
     given = (_c.Op * len(ops))(*[op.to_c() for op in ops])
-    drawn, error = (_c.Op * 3)(), _c.Error()
+    drawn, error = (_c.Op * 9)(), _c.Error()
     _c.lib.pstk_error_init(error, ctypes.sizeof(error))
-    n = _c.lib.pstk_ops_draw(given, len(ops), _c.Shape(30, 40, 3), by, drawn, 3, error)
+    n = _c.lib.pstk_ops_draw(given, len(ops), _c.Shape(*shape), by, drawn, 9, error)
     if n < 0:
         raise ValueError(error.message.decode())
-    return tuple(int(v) for v in drawn[1].params[:4]) if n == 2 else None
+    return [tuple(int(v) for v in op.params[:4]) for op in drawn[1:n]]
+
+
+def box_of(ops, sample_id):
+    """The only box; None: nothing."""
+    boxes = boxes_of(ops, sample_id)
+    return boxes[0] if boxes else None
 
 
 class Erasing(Case):
@@ -66,6 +72,42 @@ class Erasing(Case):
         self.assertLess(abs(values.mean()), 5 / len(values)**0.5)
         self.assertLess(abs(values.std() - 1), 5 / len(values)**0.5)
         np.testing.assert_array_equal(self.rows(ops), found)
+
+    def test_boxes_are_as_many_as_asked_and_share_the_area(self):
+        n, shape = 3000, (200, 300)
+        op = RandomErasing(1, (0.3, 0.3), (1, 1), 0, (2, 5))
+        counts, sides = {}, {}
+        for i in range(n):
+            boxes = boxes_of([CenterCrop(shape), op], i, (*shape, 3))
+            counts[len(boxes)] = counts.get(len(boxes), 0) + 1
+            sides.setdefault(len(boxes), set()).update(box[2:] for box in boxes)
+        self.assertEqual(set(counts), {2, 3, 4, 5})
+        self.assertLess(sum((c - n / 4) ** 2 / (n / 4) for c in counts.values()), 4 + 5 * 8**0.5)
+        self.assertEqual(sides, {k: {(round((60000 * 0.3 / k) ** 0.5),) * 2} for k in counts})
+
+    def test_all_boxes_are_erased(self):
+        plain = [CenterCrop((30, 40)), Normalize()]
+        op = RandomErasing(1, value=(1, 2, 3), count=(1, 4))
+        wanted = self.rows(plain)
+        for i, row in enumerate(wanted):
+            for top, left, height, width in boxes_of([*plain, op], i):
+                row[:, top:top + height, left:left + width] = np.array([1, 2, 3], "f4")[:, None, None]
+        np.testing.assert_array_equal(self.rows([*plain, op]), wanted)
+
+    def test_a_box_has_one_normal_value_for_each_channel(self):
+        ops, values = [CenterCrop((30, 40)), Normalize(), RandomErasing(1, value="channel", count=2)], []
+        found, plain = self.rows(ops), self.rows(ops[:2])
+        for i, row in enumerate(found):
+            changed = (row != plain[i]).any(0)
+            boxes = boxes_of(ops, i)
+            top, left, height, width = boxes[-1]  # the first may lie below it
+            part = row[:, top:top + height, left:left + width].reshape(3, -1)
+            self.assertTrue((part == part[:, :1]).all())
+            self.assertEqual(len(set(part[:, 0])), 3)
+            values += part[:, 0].tolist()
+            self.assertLessEqual(changed.sum(), sum(box[2] * box[3] for box in boxes))
+        self.assertLess(abs(np.mean(values)), 5 / len(values)**0.5)
+        self.assertLess(abs(np.std(values) - 1), 5 / len(values)**0.5)
 
     def test_bytes_are_erased_with_whole_values(self):
         ops = [CenterCrop((30, 40)), RandomErasing(1, value=7)]

@@ -197,6 +197,8 @@ OP_RANDOM_CHANNEL_PERMUTATION = 121
 OP_RANDOM_PHOTOMETRIC_DISTORT = 122
 OP_TIMM_RAND_AUGMENT = 123
 OP_TIMM_AUTO_AUGMENT = 124
+OP_AUG_MIX = 125
+OP_TIMM_AUG_MIX = 126
 OP_SCALE_JITTER = 100
 OP_RANDOM_ZOOM_OUT = 101
 OP_RANDOM_SHORTEST_SIZE = 102
@@ -228,7 +230,19 @@ OP_EQUALIZE = 75
 OP_PERMUTE_CHANNELS = 76
 OP_GAUSSIAN_BLUR = 80
 OP_BOX_BLUR = 81
+OP_MIX = 82
+OP_MIX_CHAIN = 83
+OP_TO_FLOAT = 88
 OP_ERASE = 90
+
+# enum pstk_scale
+SCALE_DIVIDE = 0
+SCALE_MULTIPLY = 1
+
+# enum pstk_chain_mode
+CHAINS_SUM = 0
+CHAINS_BLENDED_SUM = 1
+CHAINS_BLENDS = 2
 
 # enum pstk_auto_augment_policy
 AUTO_AUGMENT_IMAGENET = 0
@@ -377,18 +391,22 @@ NAMES: dict[str, dict[str, int]] = {
                 "random_channel_permutation": OP_RANDOM_CHANNEL_PERMUTATION,
                 "random_photometric_distort": OP_RANDOM_PHOTOMETRIC_DISTORT,
                 "timm_rand_augment": OP_TIMM_RAND_AUGMENT, "timm_auto_augment": OP_TIMM_AUTO_AUGMENT,
-                "scale_jitter": OP_SCALE_JITTER, "random_zoom_out": OP_RANDOM_ZOOM_OUT,
-                "random_shortest_size": OP_RANDOM_SHORTEST_SIZE, "random_resize": OP_RANDOM_RESIZE,
-                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
-                "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP, "pad": OP_PAD, "rotate": OP_ROTATE,
-                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "resize_longest": OP_RESIZE_LONGEST,
-                "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX, "corner_crop": OP_CORNER_CROP,
-                "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST, "saturation": OP_SATURATION,
-                "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT,
-                "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD,
-                "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
+                "aug_mix": OP_AUG_MIX, "timm_aug_mix": OP_TIMM_AUG_MIX, "scale_jitter": OP_SCALE_JITTER,
+                "random_zoom_out": OP_RANDOM_ZOOM_OUT, "random_shortest_size": OP_RANDOM_SHORTEST_SIZE,
+                "random_resize": OP_RANDOM_RESIZE, "resized_crop": OP_RESIZED_CROP,
+                "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
+                "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
+                "resize_longest": OP_RESIZE_LONGEST, "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX,
+                "corner_crop": OP_CORNER_CROP, "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST,
+                "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA,
+                "invert": OP_INVERT, "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE,
+                "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
                 "permute_channels": OP_PERMUTE_CHANNELS, "gaussian_blur": OP_GAUSSIAN_BLUR,
-                "box_blur": OP_BOX_BLUR, "erase": OP_ERASE},
+                "box_blur": OP_BOX_BLUR, "mix": OP_MIX, "mix_chain": OP_MIX_CHAIN, "to_float": OP_TO_FLOAT,
+                "erase": OP_ERASE},
+    "scale": {"divide": SCALE_DIVIDE, "multiply": SCALE_MULTIPLY},
+    "chain_mode": {"chains_sum": CHAINS_SUM, "chains_blended_sum": CHAINS_BLENDED_SUM,
+                   "chains_blends": CHAINS_BLENDS},
     "auto_augment_policy": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
                             "svhn": AUTO_AUGMENT_SVHN},
     "timm_set": {"default": TIMM_SET_DEFAULT, "increasing": TIMM_SET_INCREASING, "weights": TIMM_SET_WEIGHTS,
@@ -1163,8 +1181,13 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_trivial_augment_wide": (Op, [c_uint32, c_uint32]),
     "pstk_rand_augment": (Op, [c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_auto_augment": (Op, [c_uint32, c_uint32]),
+    "pstk_aug_mix": (Op, [c_uint32, c_uint32, c_uint32, c_double]),
+    "pstk_mix_chains": (Op, [c_uint32, c_double, POINTER(Op), c_uint32]),
+    "pstk_mix_chain": (Op, [c_double]),
     "pstk_timm_rand_augment": (Op, [c_uint32, c_double, c_double, c_uint32]),
     "pstk_timm_auto_augment": (Op, [c_uint32, c_double]),
+    "pstk_timm_aug_mix": (Op, [c_double, c_uint32, c_uint32, c_double]),
+    "pstk_to_float": (Op, [c_uint32]),
     "pstk_normalize": (Op, [POINTER(c_float), POINTER(c_float)]),
     "pstk_normalize_channels": (Op, [c_uint32, POINTER(c_float), POINTER(c_float)]),
     "pstk_random_erasing": (Op, [c_double, c_double]),

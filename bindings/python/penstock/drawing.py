@@ -2,7 +2,7 @@
 """What a list of operations does to one sample: the fixed operations that a loader draws for it."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import byref, sizeof
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -104,9 +104,36 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
 }
 
 
+_MIX_NAMES = {code: name for name, code in _c.NAMES["chain_mode"].items()}
+
+
+def _mix(op: _c.Op) -> FixedOp:
+    """Return a mix of chains, which are among the children."""
+    chains: list[list[FixedOp]] = []
+    weights = []
+    for child in op.children[:op.n_children]:
+        if child.kind == _c.OP_MIX_CHAIN:
+            chains.append([])
+            weights.append(child.params[0])
+        else:
+            chains[-1].append(_fixed(child))
+    return FixedOp("mix", (tuple(map(tuple, chains)), tuple(weights), op.params[1], _MIX_NAMES[int(op.params[0])]))
+
+
 def _fixed(op: _c.Op) -> FixedOp:
+    if op.kind == _c.OP_MIX:
+        return _mix(op)
     name, arguments = _FIXED[op.kind]
     return FixedOp(name, arguments(op))
+
+
+def _listed(drawn: Any) -> Iterator[FixedOp]:
+    """Yield drawn operations; children come after their parent, which has them."""
+    i = 0
+    while i < len(drawn):
+        if drawn[i].kind != _c.OP_ERASE:
+            yield _fixed(drawn[i])
+        i += 1 + drawn[i].n_children
 
 
 def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, epoch: int = 0, sample_id: int = 0,
@@ -133,4 +160,4 @@ def draw(ops: Iterable[Op], shape: Sequence[SupportsIndex], *, seed: int = 0, ep
         return errors.check(n, error)
     drawn = (_c.Op * call(None, 0))()
     call(drawn, len(drawn))
-    return [_fixed(op) for op in drawn if op.kind != _c.OP_ERASE]
+    return list(_listed(drawn))

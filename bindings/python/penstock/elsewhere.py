@@ -10,7 +10,7 @@ __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", 
 
 # `t` is torchvision.transforms.v2's operation of that name, `images` and `labels` are a batch's tensors.
 _TO_TENSOR = ("batches are tensors already; write penstock.image(field, [..., Normalize()], layout='nchw'): "
-              "Normalize divides by 255 and gives float32")
+              "Normalize divides by 255 and gives float32; ToFloat('multiply') computes as v2.ToDtype(scale=True)")
 _NO_SUCH = "there is no such operation here: "
 _EACH_ROW = "`torch.stack([t(image) for image in images])`"
 _DRAWS = (_NO_SUCH + "apply torchvision.transforms.v2's to each image of a batch whose layout is 'nchw': "
@@ -31,7 +31,7 @@ ADVICE = {
     **dict.fromkeys(("ToTensor", "PILToTensor", "ToImage", "ConvertImageDtype", "ToDtype", "ToTorchImage",
                      "ToPureTensor"), _TO_TENSOR),
     **dict.fromkeys(("Compose", "Sequential"), _LIST),
-    **dict.fromkeys(("ElasticTransform", "AugMix", "JPEG"), _DRAWS),
+    **dict.fromkeys(("ElasticTransform", "JPEG"), _DRAWS),
     # It draws for every element.
     "GaussianNoise": _WHOLE,
     **dict.fromkeys(("FiveCrop", "TenCrop"), _CROPS),

@@ -7,7 +7,7 @@ those that a loader makes. `kernels`: "auto", "c", "avx2" or "avx512"; all give 
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_double
 from typing import TYPE_CHECKING, Any, SupportsIndex, Union
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
            "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "crop", "equalize", "five_crop",
-           "gaussian_blur", "hflip", "invert", "pad", "permute_channels", "perspective", "posterize", "resize",
+           "gaussian_blur", "hflip", "invert", "mix", "pad", "permute_channels", "perspective", "posterize", "resize",
            "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "ten_crop", "transform", "vflip"]
 
 MOST_SIDE = 65535  # pixels
@@ -314,6 +314,48 @@ def autocontrast(img: Array, *, kernels: str = "auto") -> Array:
 def equalize(img: Array, *, kernels: str = "auto") -> Array:
     """Make the levels of each channel equally frequent."""
     return _adjust("equalize", img, _c.OP_EQUALIZE, (), kernels)
+
+
+_MIXES = _c.NAMES["chain_mode"]
+
+
+def mix(img: Array, chains: Sequence[Sequence[Callable[..., Array]]], weights: Sequence[float], weight: float = 0,
+        mode: str = "sum", *, kernels: str = "auto") -> Array:
+    """Apply each chain of functions to img itself, and mix the results, in float32, as AugMix does. weights: one for
+    each chain. weight: that of img.
+
+    mode: "sum": img and the results, times their weights; "blended_sum": Image.blend from img to the sum of the
+    results, by `weight`, as timm; "blends": Image.blend from img to each result in turn, as timm's blended=True.
+    """
+    numpy = needed("numpy", "penstock.functional")
+    pixels: Array = _pixels("mix", img)
+    changed = []
+    if mode not in _MIXES:
+        raise ValueError(f"mix.mode: value is {mode!r}; must be the name of a mode" + near_or_all(mode, _MIXES))
+    if len(weights) != len(chains):
+        raise ValueError(f"mix.weights: there are {len(weights)}; must be one for each of {len(chains)} chains")
+    for chain in chains:
+        found = pixels
+        for function in chain:
+            found = function(found, kernels=kernels)
+        changed.append(found)
+
+    def blend(first: Array, second: Array, alpha: float) -> Array:
+        difference = second.astype("float32") - first
+        return cut(first + numpy.float32(alpha) * difference)
+
+    def cut(values: Any) -> Array:
+        whole_parts: Array = numpy.clip(values, 0, 255).astype("uint8")
+        return whole_parts
+
+    if mode == "blends":
+        for found, alpha in zip(changed, weights):
+            pixels = blend(pixels, found, alpha)
+        return pixels
+    total = numpy.float32(weight if mode == "sum" else 0) * pixels.astype("float32")
+    for found, share in zip(changed, weights):
+        total += numpy.float32(share) * found.astype("float32")
+    return cut(total) if mode == "sum" else blend(pixels, cut(total), weight)
 
 
 def permute_channels(img: Array, permutation: Sequence[int], *, kernels: str = "auto") -> Array:

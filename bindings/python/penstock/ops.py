@@ -23,7 +23,7 @@ from .elsewhere import OP_KEYWORDS
 from .hints import explains
 
 __all__ = ["CenterCrop", "Grayscale", "IMAGENET_MEAN", "IMAGENET_STD", "Normalize", "RandomCrop", "RandomErasing",
-           "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "RandomVerticalFlip", "Resize"]
+           "RandomFlip", "RandomHorizontalFlip", "RandomResizedCrop", "RandomVerticalFlip", "Resize", "ToFloat"]
 
 IMAGENET_MEAN = _c.IMAGENET_MEAN
 IMAGENET_STD = _c.IMAGENET_STD
@@ -222,20 +222,53 @@ class Grayscale(Op):
         return op
 
 
+SCALES = _c.NAMES["scale"]
+
+
+def _scale(op: str, given: str) -> int:
+    """Return the code of a scale."""
+    if not isinstance(given, str) or given not in SCALES:
+        raise ValueError(f"{op}.scale: value is {given!r}; must be 'divide' or 'multiply'")
+    return SCALES[given]
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class ToFloat(Op):
+    """Compute x / 255, in float32, where a list has no Normalize.
+
+    It must be the last operation of a list; only RandomErasing may follow. scale: "divide", as torchvision's ToTensor
+    and as an output without this operation, or "multiply", by 1 / 255, as its v2.ToDtype(torch.float32, scale=True).
+    Of 256 bytes 126 differ, in the last bit of float32.
+    """
+
+    scale: str = "divide"
+
+    def __post_init__(self) -> None:
+        _scale("ToFloat", self.scale)
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = _c.lib.pstk_to_float(_scale("ToFloat", self.scale))
+        return op
+
+
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class Normalize(Op):
     """Compute (x / 255 - mean) / std for each channel, in float32: ToTensor and Normalize in one.
 
-    It must be the last operation of a list; only RandomErasing may follow. The images are float32, or float16 or bfloat16 by the output's
-    dtype. mean, std: a number for each channel, 1, 3 or 4. Default: ImageNet's mean and deviation of R, G, B.
+    It must be the last operation of a list; only RandomErasing may follow. The images are float32, or float16 or
+    bfloat16 by the output's dtype. mean, std: a number for each channel, 1, 3 or 4. Default: ImageNet's mean and
+    deviation of R, G, B. scale: how x / 255 is computed, as of ToFloat: "divide", or "multiply" as torchvision's v2.
     """
 
     mean: Sequence[float] = IMAGENET_MEAN
     std: Sequence[float] = IMAGENET_STD
+    scale: str = "divide"
 
     def __post_init__(self) -> None:
         n = self._n_channels()
+        _scale("Normalize", self.scale)
         object.__setattr__(self, "mean", _floats("Normalize", "mean", self.mean, n))
         object.__setattr__(self, "std", _floats("Normalize", "std", self.std, n))
         if not all(v > 0 for v in self.std):
@@ -255,6 +288,7 @@ class Normalize(Op):
         n = len(self.mean)
         numbers = c_float * n
         op: _c.Op = _c.lib.pstk_normalize_channels(n, numbers(*self.mean), numbers(*self.std))
+        op.params[8] = _scale("Normalize", self.scale)
         return op
 
 
@@ -350,37 +384,56 @@ class RandomVerticalFlip(Op):
 @explains(OP_KEYWORDS)
 @dataclass(frozen=True)
 class RandomErasing(Op):
-    """Overwrite a random box of the finished image, with probability p. It follows Normalize, at the end of a list.
+    """Overwrite random boxes of the finished image, with probability p. It follows Normalize, at the end of a list.
 
     scale: smallest and largest share of the area. ratio: smallest and largest height / width. value: of the
-    tensor's elements, one number or one for each channel, or "random" for normally distributed ones. As
-    torchvision's, it tries ten times to draw a box, then leaves the image as it is. On a GPU, elements of the
+    tensor's elements, one number or one for each channel; "random" for normally distributed ones; "channel" for a
+    normally distributed one for each channel of a box. count: number of boxes, or (least, greatest); each gets its
+    part of the area. As torchvision's, it tries ten times to draw a box, then leaves it out. On a GPU, elements of the
     output's dtype are copied there, where otherwise bytes are.
+
+    timm's RandomErasing has other defaults: RandomErasing(p, (0.02, 1 / 3), (0.3, 1 / 0.3), value, count), with a value
+    of 0 for its mode "const", "channel" for "rand" and "random" for "pixel".
     """
 
     p: float = 0.5
     scale: Sequence[float] = (0.02, 0.33)
     ratio: Sequence[float] = (0.3, 3.3)
     value: float | Sequence[float] | str = 0
+    count: int | Sequence[int] = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", *_floats("RandomErasing", "p", (self.p,), 1))
         object.__setattr__(self, "scale", _floats("RandomErasing", "scale", self.scale, 2))
         object.__setattr__(self, "ratio", _floats("RandomErasing", "ratio", self.ratio, 2))
+        object.__setattr__(self, "count", self._counts())
         given = self.value
         if isinstance(given, str):
-            if given != "random":
-                raise ValueError(f"RandomErasing.value: value is {given!r}; must be numbers, or 'random'")
+            if given not in ("random", "channel"):
+                raise ValueError(f"RandomErasing.value: value is {given!r}; must be numbers, 'random' or 'channel'")
             return
         numbers = [given] if isinstance(given, (int, float)) else list(given)
         if len(numbers) not in (1, 3, 4):
             raise ValueError(f"RandomErasing.value: value is {given!r}; must be 1, 3 or 4 numbers")
         object.__setattr__(self, "value", _floats("RandomErasing", "value", numbers, len(numbers)))
 
+    def _counts(self) -> tuple[int, int]:
+        """Return the least and the greatest number of boxes."""
+        given = self.count
+        must = f"RandomErasing.count: value is {given!r}; must be a whole number, or two in rising order, from 1 to 32"
+        try:
+            found = [operator.index(n) for n in (given if isinstance(given, Sequence) else (given, given))]
+        except TypeError:
+            raise TypeError(must) from None
+        if len(found) != 2 or not 1 <= found[0] <= found[1] <= 32:
+            raise ValueError(must)
+        return found[0], found[1]
+
     def to_c(self) -> _c.Op:
         op: _c.Op = _c.lib.pstk_random_erasing(self.p, 0)
+        op.params[10:12] = self._counts()
         values = self.value if isinstance(self.value, tuple) else (0.0,)  # "random" has no number
         for i, value in enumerate((*self.scale, *self.ratio, *(values if len(values) > 1 else values * 4))):
             op.params[1 + i] = value
-        op.params[9] = self.value == "random"
+        op.params[9] = {"random": 1, "channel": 2}.get(self.value, 0) if isinstance(self.value, str) else 0
         return op

@@ -7,17 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _c
-from .arguments import whole
+from .arguments import number, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 from .ops import Op
 from .ops_warp import Fill, check_warp, warp
 
-__all__ = ["AutoAugment", "RandAugment", "TrivialAugmentWide"]
+__all__ = ["AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"]
 
 MOST_OPS = 32
 MOST_BINS = 256
+MOST_CHAINS = MOST_CHAIN = 16
+ALPHAS = 0.01, 100
 POLICIES = {"imagenet": _c.AUTO_AUGMENT_IMAGENET, "cifar10": _c.AUTO_AUGMENT_CIFAR10, "svhn": _c.AUTO_AUGMENT_SVHN}
+
+
+def chain_depth(what: str, given: Any) -> int:
+    """Return the number of operations of a chain; -1, as any negative one, is a random number of them."""
+    depth = whole(what, given, -MOST_CHAIN, MOST_CHAIN)
+    if depth == 0:
+        raise ValueError(f"{what}: value is 0; must be from 1 to {MOST_CHAIN}, or -1")
+    return max(depth, -1)
 
 
 @explains(OP_KEYWORDS)
@@ -86,4 +96,38 @@ class AutoAugment(Op):
 
     def to_c(self) -> _c.Op:
         return warp(_c.OP_AUTO_AUGMENT, [POLICIES[self.policy]],
+                    self.interpolation, self.fill)  # type: ignore[arg-type]
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class AugMix(Op):
+    """Apply mixture_width chains of operations, each to the image itself, and mix what they make with the image, by
+    random weights.
+
+    severity: 1 to 10, for magnitudes from the first bins of 10. chain_depth: operations of a chain; -1: 1 to 3.
+    alpha: of the Dirichlet distributions of the weights. all_ops: with brightness, colour, contrast and sharpness.
+    interpolation, fill: as those of TrivialAugmentWide. The mix is torchvision's, in float32. The operations work as on
+    PIL images; torchvision's AugMix makes tensors of PIL images first, and tensors get other pixels.
+    """
+
+    severity: int = 3
+    mixture_width: int = 3
+    chain_depth: int = -1
+    alpha: float = 1.0
+    all_ops: bool = True
+    interpolation: Any = "bilinear"
+    fill: Fill = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "severity", whole("AugMix.severity", self.severity, 1, 10))
+        object.__setattr__(self, "mixture_width", whole("AugMix.mixture_width", self.mixture_width, 1, MOST_CHAINS))
+        object.__setattr__(self, "chain_depth", chain_depth("AugMix.chain_depth", self.chain_depth))
+        object.__setattr__(self, "alpha", number("AugMix.alpha", self.alpha, *ALPHAS))
+        object.__setattr__(self, "all_ops", bool(self.all_ops))
+        check_warp(self)
+
+    def to_c(self) -> _c.Op:
+        return warp(_c.OP_AUG_MIX,
+                    [self.severity, self.mixture_width, max(self.chain_depth, 0), self.alpha, self.all_ops],
                     self.interpolation, self.fill)  # type: ignore[arg-type]

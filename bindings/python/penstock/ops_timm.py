@@ -19,9 +19,10 @@ from .arguments import number, probability, whole
 from .elsewhere import OP_KEYWORDS
 from .hints import explains, near_or_all
 from .ops import Op
+from .ops_policy import ALPHAS, MOST_CHAINS, chain_depth
 from .ops_warp import FILTERS, Fill, fill_of, warp_filter
 
-__all__ = ["TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"]
+__all__ = ["TimmAugMix", "TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"]
 
 MOST_OPS = 32
 MOST_MAGNITUDE = 1000
@@ -114,6 +115,43 @@ class TimmAutoAugment(Op):
         return _policy(self, _c.OP_TIMM_AUTO_AUGMENT, (POLICIES[self.policy], self.magnitude_std))
 
 
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class TimmAugMix(Op):
+    """Apply `width` chains of operations, each to the image itself, and mix what they make with the image, by random
+    weights: timm's "augmix-m#-w#-d#-a#-b#-mstd#".
+
+    magnitude, magnitude_std: as those of TimmRandAugment. depth: operations of a chain; -1: 1 to 3. alpha: of the
+    weights' distributions. blended: blend the image with one chain after the other.
+    """
+
+    magnitude: float = 3
+    width: int = 3
+    depth: int = -1
+    alpha: float = 1.0
+    blended: bool = False
+    magnitude_std: float = math.inf
+    interpolation: Any = "random"
+    fill: Fill = GRAY
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "magnitude", number("TimmAugMix.magnitude", self.magnitude, 0, MOST_MAGNITUDE))
+        object.__setattr__(self, "width", whole("TimmAugMix.width", self.width, 1, MOST_CHAINS))
+        object.__setattr__(self, "depth", chain_depth("TimmAugMix.depth", self.depth))
+        object.__setattr__(self, "alpha", number("TimmAugMix.alpha", self.alpha, *ALPHAS))
+        object.__setattr__(self, "blended", bool(self.blended))
+        if self.magnitude_std != math.inf:
+            object.__setattr__(self, "magnitude_std",
+                               number("TimmAugMix.magnitude_std", self.magnitude_std, 0, MOST_MAGNITUDE))
+        _check(self)
+
+    def to_c(self) -> _c.Op:
+        is_uniform = self.magnitude_std == math.inf
+        return _policy(self, _c.OP_TIMM_AUG_MIX,
+                       (self.magnitude, self.width, max(self.depth, 0), self.alpha, self.blended,
+                        0 if is_uniform else self.magnitude_std, is_uniform))
+
+
 # ---- strings -----------------------------------------------------------------------------------------------
 
 
@@ -144,13 +182,20 @@ def _rand(config: str, options: dict[str, Any]) -> Op:
                            chosen or ("increasing" if found.get("inc") else "default"), **options)
 
 
+def _augmix(config: str, options: dict[str, Any]) -> Op:
+    found = _sections(config, {"m": int, "w": int, "d": int, "a": float, "b": int, "mstd": float})
+    return TimmAugMix(found.get("m", 3), found.get("w", 3), found.get("d", 0) or -1, found.get("a", 1.0),
+                      bool(found.get("b")), found.get("mstd", math.inf), **options)
+
+
 def rand_augment_timm(config: str, *, img_mean: Optional[Sequence[int]] = GRAY,
                       interpolation: Any = "random") -> Op:
     """Return the operation that timm makes of a string for its argument `auto_augment`.
 
-    config: "rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights", whose sections after the first are optional and in any
-    order; or "v0", "v0r", "original", "originalr" or "3a", optionally with "-mstd0.5". img_mean: the fill, a byte for
-    each channel; timm's training script passes the mean of Normalize times 255, and ImageNet's is (124, 116, 104).
+    config: "rand-m9-n2-p0.5-mstd0.5-mmax10-inc1-tweights" or "augmix-m3-w3-d2-a1-b1-mstd0.5", whose sections after the
+    first are optional and in any order; or "v0", "v0r", "original", "originalr" or "3a", optionally with "-mstd0.5".
+    img_mean: the fill, a byte for each channel; timm's training script passes the mean of Normalize times 255, and
+    ImageNet's is (124, 116, 104).
     """
     if not isinstance(config, str):
         raise TypeError(f"rand_augment_timm.config: value is {config!r}; must be a string such as 'rand-m9-mstd0.5'")
@@ -158,5 +203,7 @@ def rand_augment_timm(config: str, *, img_mean: Optional[Sequence[int]] = GRAY,
     name = config.split("-")[0]
     if name == "rand":
         return _rand(config, options)
-    _named("rand_augment_timm.config", name, {"rand": 0, **POLICIES})
+    if name == "augmix":
+        return _augmix(config, options)
+    _named("rand_augment_timm.config", name, {"rand": 0, "augmix": 0, **POLICIES})
     return TimmAutoAugment(name, _sections(config, {"mstd": float}).get("mstd", 0), **options)
