@@ -12,6 +12,7 @@
 
 #define SIDE 224u
 #define N_ROUNDS 7
+#define N_CALLS 5
 
 enum what {
     COPY,
@@ -102,12 +103,17 @@ static void work(const struct bench *b, uint32_t what)
     }
 }
 
-/* Microseconds a picture. */
+/* Microseconds a picture: the lowest of some calls. */
 static double measure(const struct bench *b, uint32_t what)
 {
-    const double begin = bench_now();
-    work(b, what);
-    return (bench_now() - begin) * 1e6;
+    double least = 0;
+    for (uint32_t i = 0; i < N_CALLS; i++) {
+        const double begin = bench_now();
+        work(b, what);
+        const double passed = (bench_now() - begin) * 1e6;
+        least = i == 0 || passed < least ? passed : least;
+    }
+    return least;
 }
 
 static int open_bench(struct bench *b)
