@@ -199,11 +199,11 @@ enum pstk_scale {
 /* How MIX mixes, in float32; whole parts of the results are the pixels. */
 enum pstk_chain_mode {
     /* the sum of the image and of all chains, each times its weight: torchvision's AugMix */
-    PSTK_CHAINS_SUM = 0,
+    PSTK_CHAIN_SUM = 0,
     /* Image.blend from the image to the sum of the chains, by the image's weight: timm's AugMix */
-    PSTK_CHAINS_BLENDED_SUM = 1,
+    PSTK_CHAIN_BLENDED_SUM = 1,
     /* Image.blend to each chain in turn, by its weight; the image has none: timm's, blended */
-    PSTK_CHAINS_BLENDS = 2,
+    PSTK_CHAIN_BLENDS = 2,
 };
 
 /* The policies of AUTO_AUGMENT. */

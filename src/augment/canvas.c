@@ -60,15 +60,22 @@ static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
     return rc;
 }
 
-int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n)
+int pstk__canvas_run_folded(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += 1 + ops[i].n_children) {
         const int rc = run_one(canvas, &ops[i]);
         if (rc < 0)
             return rc;
     }
-    apply_table(canvas);
     return 0;
+}
+
+int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n)
+{
+    const int rc = pstk__canvas_run_folded(canvas, ops, n);
+    if (rc == 0)
+        apply_table(canvas);
+    return rc;
 }
 
 struct pstk__picture pstk__canvas_spare(const struct pstk__canvas *canvas, uint32_t width,

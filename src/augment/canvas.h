@@ -39,6 +39,8 @@ int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t var
  * ENOMEM: the arena has no room, EFBIG: an op would make a picture that is too large for the memory
  * that the bounds of its list foresee, or EINVAL: the picture lacks what an op needs. */
 int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n);
+/* The same, except that tables of the last ops may still wait in the canvas. */
+int pstk__canvas_run_folded(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n);
 /* Return a picture of this size in the spare memory, for an op to fill. */
 struct pstk__picture pstk__canvas_spare(const struct pstk__canvas *canvas, uint32_t width,
                                         uint32_t height, uint32_t channels);

@@ -42,6 +42,19 @@ void pstk__normalisation_table(void *table, uint32_t dtype, uint32_t channels,
     }
 }
 
+void pstk__finish_fold(void *folded, const void *table, uint32_t dtype, uint32_t channels,
+                       const uint8_t (*bytes)[256])
+{
+    for (uint32_t c = 0; c < channels; c++)
+        for (uint32_t i = 0; i < 256; i++) {
+            const uint32_t to = 256 * c + i, from = 256 * c + bytes[c][i];
+            if (dtype == PSTK_F32)
+                ((uint32_t *)folded)[to] = ((const uint32_t *)table)[from];
+            else
+                ((uint16_t *)folded)[to] = ((const uint16_t *)table)[from];
+        }
+}
+
 /* ---- lines --------------------------------------------------------------------------------- */
 
 /* The numbers that are rounded to one element. The ends belong to its neighbours. */

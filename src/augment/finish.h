@@ -32,6 +32,7 @@ struct pstk__finish {
     /* what the kernels' lookup_init made of the table; NULL: finish_row makes it itself */
     const void *lookup;
 };
+#define PSTK__TABLE_SIZE (PSTK__MAX_CHANNELS * 256 * 4u) /* bytes of a table, at most */
 #define PSTK__LOOKUP_SIZE 4096u /* bytes of a lookup, 64-byte aligned; enough for every variant */
 
 /* What finishing ops do to a channel: (x / 255 - mean) / deviation. */
@@ -49,6 +50,11 @@ void pstk__normalisation_table(void *table, uint32_t dtype, uint32_t channels,
  * x / 255 if `mean` is NULL. */
 void pstk__finish_table(void *table, uint32_t dtype, uint32_t channels, const float *mean,
                         const float *deviation);
+
+/* Fill `folded` with the elements that a table holds for what `bytes`, of each channel, maps bytes
+ * to. dtype has 2 or 4 bytes. */
+void pstk__finish_fold(void *folded, const void *table, uint32_t dtype, uint32_t channels,
+                       const uint8_t (*bytes)[256]);
 
 /* Find the affine function of a table. Only 16-bit dtypes have one. Takes a fraction of a
  * millisecond. */

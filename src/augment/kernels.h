@@ -73,6 +73,9 @@ struct pstk__pixel_kernels {
     void (*premultiply)(uint8_t *out, const uint8_t *rgba, uint32_t n_pixels);
     /* Divide colours by alpha, in place: Pillow's RGBa to RGBA. */
     void (*unpremultiply)(uint8_t *rgba, uint32_t n_pixels);
+    /* 1: finish_row is faster by an affine function than by a table, so that it does not pay to
+     * fold another table into that. */
+    uint32_t prefers_affine;
     /* Prepare a table for finish_row. Not for u8, which has no table. */
     void (*lookup_init)(void *lookup, const struct pstk__finish *f);
     /* Finish one row of u8 pixels. out: the row's first element; NCHW: of the first channel's

@@ -96,10 +96,10 @@ static int check(const struct pstk_op *op, struct pstk_error *err)
 {
     struct pstk_error inner;
     pstk_error_init(&inner, sizeof inner);
-    if (!(op->params[0] >= 0 && op->params[0] <= PSTK_CHAINS_BLENDS &&
+    if (!(op->params[0] >= 0 && op->params[0] <= PSTK_CHAIN_BLENDS &&
           op->params[0] == (uint32_t)op->params[0]))
         return FAIL("mode: value is %g; must be from 0 to %d, an enum pstk_chain_mode",
-                    op->params[0], PSTK_CHAINS_BLENDS);
+                    op->params[0], PSTK_CHAIN_BLENDS);
     if (op->n_children < 1 || op->n_children > MAX_CHILDREN || !op->children ||
         op->children[0].kind != PSTK_OP_MIX_CHAIN)
         return FAIL("n_children: value is %u; must be from 1 to %u, and children an array of them "
@@ -158,9 +158,9 @@ struct mixing {
 
 static void mixing_begin(const struct mixing *mixing)
 {
-    if (mixing->mode == PSTK_CHAINS_BLENDS)
+    if (mixing->mode == PSTK_CHAIN_BLENDS)
         memcpy(mixing->blended, mixing->original, mixing->size);
-    else if (mixing->mode == PSTK_CHAINS_SUM)
+    else if (mixing->mode == PSTK_CHAIN_SUM)
         pstk__mix_set(mixing->sum, mixing->original, mixing->weight, mixing->size);
     else
         memset(mixing->sum, 0, mixing->size * sizeof *mixing->sum);
@@ -168,7 +168,7 @@ static void mixing_begin(const struct mixing *mixing)
 
 static void mixing_add(const struct mixing *mixing, const uint8_t *pixels, float weight)
 {
-    if (mixing->mode == PSTK_CHAINS_BLENDS)
+    if (mixing->mode == PSTK_CHAIN_BLENDS)
         pstk__mix_blend(mixing->blended, mixing->blended, pixels, weight, mixing->size);
     else
         pstk__mix_add(mixing->sum, pixels, weight, mixing->size);
@@ -176,12 +176,12 @@ static void mixing_add(const struct mixing *mixing, const uint8_t *pixels, float
 
 static void mixing_end(const struct mixing *mixing, uint8_t *out)
 {
-    if (mixing->mode == PSTK_CHAINS_BLENDS) {
+    if (mixing->mode == PSTK_CHAIN_BLENDS) {
         memcpy(out, mixing->blended, mixing->size);
         return;
     }
     pstk__mix_write(out, mixing->sum, mixing->size);
-    if (mixing->mode == PSTK_CHAINS_BLENDED_SUM)
+    if (mixing->mode == PSTK_CHAIN_BLENDED_SUM)
         pstk__mix_blend(out, mixing->original, out, mixing->weight, mixing->size);
 }
 

@@ -411,7 +411,7 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
     float shares[2], weights[PSTK__MAX_CHAINS];
     pstk__mixture_weights(r, op->params[ALPHA], 2, shares);
     pstk__mixture_weights(r, op->params[ALPHA], n, weights);
-    const uint32_t at = pstk__mixture_begin(to, PSTK_CHAINS_SUM, shares[0]);
+    const uint32_t at = pstk__mixture_begin(to, PSTK_CHAIN_SUM, shares[0]);
     for (uint32_t i = 0; i < n; i++) {
         pstk__mixture_chain(to, weights[i] * shares[1]);
         draw_chain(op, r, to);

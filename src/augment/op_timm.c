@@ -353,8 +353,8 @@ static void draw_mix(const struct pstk_op *op, struct pstk__random *r, struct ps
     pstk__mixture_weights(r, op->params[MIX_ALPHA], 2, shares);
     if (blends)
         blended_weights(weights, n, shares[0]);
-    const uint32_t at = pstk__mixture_begin(
-        to, blends ? PSTK_CHAINS_BLENDS : PSTK_CHAINS_BLENDED_SUM, blends ? 0 : shares[0]);
+    const uint32_t at = pstk__mixture_begin(to, blends ? PSTK_CHAIN_BLENDS : PSTK_CHAIN_BLENDED_SUM,
+                                            blends ? 0 : shares[0]);
     for (uint32_t i = 0; i < n; i++) {
         pstk__mixture_chain(to, weights[i]);
         draw_chain(op, r, to);

@@ -659,6 +659,7 @@ const struct pstk__pixel_kernels pstk__pixel_avx2 = {
     .resize_column = resize_column,
     .premultiply = pstk__premultiply_avx2,
     .unpremultiply = pstk__unpremultiply_avx2,
+    .prefers_affine = 1,
     .lookup_init = pstk__lookup_init_avx2,
     .finish_row = pstk__finish_row_avx2,
 };

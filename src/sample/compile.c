@@ -461,11 +461,11 @@ static void passes_picture(struct pstk__output *o, uint32_t end, struct pstk__vi
     o->passes[o->resize].held += bounds.room;
     for (uint32_t j = o->n_prefix; j < end; j++) {
         view = pstk__op_view(&o->settings.ops[j], &view);
-        pstk__compile_pass(
-            o, (struct pstk__pass){.what = PSTK__PASS_PICTURE,
-                                   .op = &o->settings.ops[j],
-                                   .out = pstk__compile_pixels(view.channels),
-                                   .scratch = bounds.room + bounds.scratch + PSTK__LOOKUP_SIZE});
+        pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_PICTURE,
+                                                  .op = &o->settings.ops[j],
+                                                  .out = pstk__compile_pixels(view.channels),
+                                                  .scratch = bounds.room + bounds.scratch +
+                                                             PSTK__TABLE_SIZE + PSTK__LOOKUP_SIZE});
     }
     o->passes[o->n_passes - 1].out = resized_of(o, o->channels);
 }

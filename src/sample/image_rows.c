@@ -168,13 +168,35 @@ static const uint8_t *recolour(const struct pstk__recolour *c, const uint8_t *ro
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
+/* Whether tables of the last ops become part of the output's table. */
+static int folds(const struct pstk__image_rows *rows, const struct pstk__finish *finish)
+{
+    const struct pstk__pixel_kernels *kernels = rows->plan->kernels.pixel;
+    return finish->dtype != PSTK_U8 && !(kernels->prefers_affine && finish->affine->exact);
+}
+
+/* Fold the table that waits in the canvas into the one of the output. */
+static int fold(struct pstk__finish *finish, const struct pstk__canvas *canvas)
+{
+    void *folded = pstk__arena_get(canvas->arena, PSTK__TABLE_SIZE);
+    if (!folded)
+        return PSTK_ENOMEM;
+    pstk__finish_fold(folded, finish->table, finish->dtype, finish->channels, canvas->table.to);
+    finish->table = folded;
+    finish->affine = NULL;
+    return 0;
+}
+
 /* Finish a whole picture of the output's size. */
 static int picture_write(struct pstk__image_rows *rows, const struct pstk__image_row *row,
-                         const struct pstk__picture *picture)
+                         const struct pstk__canvas *canvas)
 {
     const struct pstk__output *o = row->output;
+    const struct pstk__picture *picture = &canvas->picture;
     const struct pstk__pixel_kernels *kernels = rows->plan->kernels.pixel;
     struct pstk__finish finish = finish_of(o, 0, o->width);
+    if (canvas->has_table && fold(&finish, canvas) < 0)
+        return PSTK_ENOMEM;
     if (finish.dtype != PSTK_U8) {
         void *lookup = pstk__arena_get(rows->arena, PSTK__LOOKUP_SIZE);
         if (!lookup)
@@ -225,13 +247,17 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
                                   .room = row->output->canvas_room,
                                   .spare = pstk__arena_get(rows->arena, row->output->canvas_room)};
     const struct pstk__drawn *drawn = row->drawn;
-    int rc = canvas.spare
-                 ? pstk__canvas_run(&canvas, drawn->ops + drawn->n_prefix, drawn->n_changes)
-                 : PSTK_ENOMEM;
-    if (rc == 0 && row->output->settings.kind == PSTK_OUTPUT_CALLBACK)
-        rc = picture_give(rows, row, &canvas.picture);
-    else if (rc == 0)
-        rc = picture_write(rows, row, &canvas.picture);
+    const struct pstk_op *changes = drawn->ops + drawn->n_prefix;
+    const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
+    const int is_given = row->output->settings.kind == PSTK_OUTPUT_CALLBACK;
+    int rc = PSTK_ENOMEM;
+    if (canvas.spare)
+        rc = !is_given && folds(rows, &finish)
+                 ? pstk__canvas_run_folded(&canvas, changes, drawn->n_changes)
+                 : pstk__canvas_run(&canvas, changes, drawn->n_changes);
+    if (rc == 0)
+        rc =
+            is_given ? picture_give(rows, row, &canvas.picture) : picture_write(rows, row, &canvas);
     pstk__arena_reset(rows->arena, mark);
     return rc;
 }

@@ -56,7 +56,7 @@ TEST(operations_are_plain_data)
     CHECK(pstk_timm_aug_mix(3, 4, 0, 0.5).params[1] == 4);
     const struct pstk_op chain = pstk_mix_chain(0.25);
     CHECK(chain.params[0] == 0.25 &&
-          pstk_mix_chains(PSTK_CHAINS_SUM, 0.75, &chain, 1).params[1] == 0.75);
+          pstk_mix_chains(PSTK_CHAIN_SUM, 0.75, &chain, 1).params[1] == 0.75);
     CHECK(pstk_to_float(PSTK_SCALE_MULTIPLY).params[0] == 1);
     CHECK(pstk_timm_auto_augment(PSTK_TIMM_POLICY_3A, 0.5).params[1] == 0.5);
     CHECK(pstk_random_photometric_distort(0.4).params[8] == 0.4);

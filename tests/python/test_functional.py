@@ -18,7 +18,7 @@ except ImportError:
 
 # Calls, as they are written with torchvision; those of which Pillow has no RGBA.
 FACTORS = (0, 0.3, 0.999, 1, 1.7, 50, 1e6)
-COLOURS = [("rgb_to_grayscale", 1), ("rgb_to_grayscale", 3),
+COLOURS = [("rgb_to_grayscale", 1), ("rgb_to_grayscale", 3), ("to_grayscale", 1), ("to_grayscale", 3),
            *((f"adjust_{name}", factor) for name in ("brightness", "contrast", "saturation", "sharpness")
              for factor in FACTORS),
            *(("adjust_hue", hue) for hue in (-0.5, -0.3, -0.0019, 0, 0.01, 0.2, 0.5)),

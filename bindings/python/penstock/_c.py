@@ -240,9 +240,9 @@ SCALE_DIVIDE = 0
 SCALE_MULTIPLY = 1
 
 # enum pstk_chain_mode
-CHAINS_SUM = 0
-CHAINS_BLENDED_SUM = 1
-CHAINS_BLENDS = 2
+CHAIN_SUM = 0
+CHAIN_BLENDED_SUM = 1
+CHAIN_BLENDS = 2
 
 # enum pstk_auto_augment_policy
 AUTO_AUGMENT_IMAGENET = 0
@@ -405,8 +405,7 @@ NAMES: dict[str, dict[str, int]] = {
                 "box_blur": OP_BOX_BLUR, "mix": OP_MIX, "mix_chain": OP_MIX_CHAIN, "to_float": OP_TO_FLOAT,
                 "erase": OP_ERASE},
     "scale": {"divide": SCALE_DIVIDE, "multiply": SCALE_MULTIPLY},
-    "chain_mode": {"chains_sum": CHAINS_SUM, "chains_blended_sum": CHAINS_BLENDED_SUM,
-                   "chains_blends": CHAINS_BLENDS},
+    "chain_mode": {"sum": CHAIN_SUM, "blended_sum": CHAIN_BLENDED_SUM, "blends": CHAIN_BLENDS},
     "auto_augment_policy": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
                             "svhn": AUTO_AUGMENT_SVHN},
     "timm_set": {"default": TIMM_SET_DEFAULT, "increasing": TIMM_SET_INCREASING, "weights": TIMM_SET_WEIGHTS,

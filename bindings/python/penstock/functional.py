@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
            "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "crop", "equalize", "five_crop",
            "gaussian_blur", "hflip", "invert", "mix", "pad", "permute_channels", "perspective", "posterize", "resize",
-           "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "ten_crop", "transform", "vflip"]
+           "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "ten_crop",
+           "to_grayscale", "transform", "vflip"]
 
 MOST_SIDE = 65535  # pixels
 
@@ -254,6 +255,11 @@ def box_blur(img: Array, radius: float, *, kernels: str = "auto") -> Array:
 def rgb_to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto") -> Array:
     """Convert to the luma of each pixel, as Pillow's convert("L"): one channel, or three equal ones."""
     return _apply("rgb_to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels)
+
+
+def to_grayscale(img: Array, num_output_channels: int = 1, *, kernels: str = "auto") -> Array:
+    """Do what rgb_to_grayscale does: torchvision has both names."""
+    return _apply("to_grayscale", img, Grayscale(num_output_channels).to_c(), kernels)
 
 
 def adjust_brightness(img: Array, brightness_factor: float, *, kernels: str = "auto") -> Array:
