@@ -170,9 +170,29 @@ TEST(what_is_drawn_for_a_batch_is_known_beforehand)
     CHECK(strstr(err.message, "mix.mixup_alpha: value is -1; must be from 0 to") != NULL);
 }
 
+TEST(a_mix_adds_its_chains_and_is_not_for_lists)
+{
+    const struct pstk_op children[] = {pstk_mix_chain(0.25), pstk_adjust(PSTK_OP_INVERT, 0),
+                                       pstk_mix_chain(0.25)};
+    const struct pstk_op mix = pstk_mix_chains(PSTK_CHAIN_SUM, 0.5, children, 3);
+    const struct pstk_shape shape = {.height = 1, .width = 3, .channels = 1};
+    const uint8_t pixels[3] = {0, 255, 101};
+    uint8_t out[3];
+    struct pstk_shape after;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    CHECK_EQ(pstk_op_apply(&mix, 0, pixels, &shape, out, &after, &err), 0);
+    CHECK(out[0] == 63 && out[1] == 191 && out[2] == 114); /* 3/4 x + 1/4 (255 - x) */
+    const struct pstk_draw draw = {.size = sizeof draw};
+    const struct pstk_op lists[2][2] = {{pstk_resize(3, 3), mix}, {pstk_resize(3, 3), children[0]}};
+    for (int i = 0; i < 2; i++)
+        CHECK(pstk_ops_draw(lists[i], 2, &shape, &draw, NULL, 0, &err) < 0);
+}
+
 int main(void)
 {
     const struct test_case cases[] = {
+        CASE(a_mix_adds_its_chains_and_is_not_for_lists),
         CASE(operations_are_plain_data),
         CASE(matrices_of_warps),
         CASE(an_operation_applies_to_pixels_of_the_program),
