@@ -111,6 +111,13 @@ enum pstk_op_kind {
     /* the shorter side to a random length. The least, and the greatest, which is not reached */
     PSTK_OP_RANDOM_RESIZE = 103,
 
+    /* the crop of SSD, which looks at the boxes that follow the image (pstk_output_boxes): at least
+     * one has its centre in the crop, and overlaps it by a drawn IoU. Least and greatest scale of
+     * width and of height, above 0 to 1; least and greatest width / height; trials for an IoU, 1 to
+     * 1000; 1 to 7 values of IoU, 0 to 1, then -1. 1 leaves the image as it is; so do 100 values of
+     * which none finds a crop. */
+    PSTK_OP_RANDOM_IOU_CROP = 150,
+
     /* Fixed geometry, which random operations draw. */
 
     /* a part of the image, resized to width x height. Top, left, height, width of the part */
@@ -141,6 +148,8 @@ enum pstk_op_kind {
     PSTK_OP_LETTERBOX = 42,
     /* the part of width x height at a corner. enum pstk_corner */
     PSTK_OP_CORNER_CROP = 43,
+    /* CROP of a part inside of the image, which boxes without their centre in it do not survive */
+    PSTK_OP_IOU_CROP = 151,
 
     /* Fixed colours: torchvision.transforms.functional's, of PIL images. */
 
@@ -371,6 +380,9 @@ PSTK_API struct pstk_op pstk_center_crop(uint32_t height, uint32_t width);
  * on all sides; for other paddings set params and fill. A sample whose image is smaller than the
  * crop is an error, as in torchvision, unless params[4] is 1: pad_if_needed. */
 PSTK_API struct pstk_op pstk_random_crop(uint32_t height, uint32_t width, uint32_t padding);
+/* Crop by the boxes that follow the image: torchvision.transforms.v2.RandomIoUCrop with its
+ * defaults. Boxes whose centres lie outside are dropped. For other settings set params. */
+PSTK_API struct pstk_op pstk_random_iou_crop(void);
 /* Flip horizontally with this probability. */
 PSTK_API struct pstk_op pstk_random_flip(double probability);
 /* Flip vertically with this probability. */

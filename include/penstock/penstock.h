@@ -128,6 +128,10 @@ enum pstk_output_kind {
     PSTK_OUTPUT_RAGGED = 6,
     /* [B, H, W] of a mask field, class numbers: it follows an image output */
     PSTK_OUTPUT_MASK = 7,
+    /* ragged, [boxes, 4] of f32: boxes that follow an image output */
+    PSTK_OUTPUT_BOXES = 8,
+    /* ragged: as RAGGED, a field with an item for each box, without those of dropped boxes */
+    PSTK_OUTPUT_PER_BOX = 9,
 };
 
 /* One sample, as a decode callback sees it. All pointers borrow, for the call. */
@@ -232,8 +236,22 @@ struct pstk_output {
     /* MASK: the class of pixels that the image lacks, which loss functions ignore; 0 to 255, or to
      * 65535 where dtype holds that */
     uint32_t fill;
-    /* must be 0 */
-    uint32_t reserved_too;
+    /* BOXES: enum pstk_form (format.h) of the result; 0: XYXY */
+    uint32_t form;
+    /* BOXES: enum pstk_coordinates (format.h) of the result, of the image as it is handed out; 0:
+     * PIXELS */
+    uint32_t coordinates;
+    /* BOXES: 1: not clipped to the image. A box without area in the image is dropped in any case.
+     */
+    uint32_t keep_outside;
+    /* BOXES: drop those with a side below it, once clipped; pixels */
+    double min_side;
+    /* BOXES: drop those of a smaller area, once clipped; pixels */
+    double min_area;
+    /* BOXES: drop those of whose area less is left after clipping; a fraction, 0 to 1 */
+    double min_visible;
+    /* PER_BOX: name of the boxes output; NULL: the only one. copies */
+    const char *boxes;
 };
 
 /* Make an output. Members without an argument are 0, so the tensor has the field's name until the
@@ -250,6 +268,14 @@ PSTK_API struct pstk_output pstk_output_ragged(const char *field);
  * from that of its image as it is coded is an error of its sample. If the image is turned upright
  * by its EXIF orientation, the mask is, too. */
 PSTK_API struct pstk_output pstk_output_mask(const char *field, uint32_t fill, uint32_t dtype);
+/* Follow the image that the boxes belong to. After each operation that moves pixels, a box becomes
+ * the bounding box of its corners, clipped to the image, as in torchvision.transforms.v2; computed
+ * in f64. Boxes of which nothing is left are dropped, with their items in outputs PER_BOX, and
+ * counted. A box with a value that is not finite, or with max below min, is an error of its sample.
+ */
+PSTK_API struct pstk_output pstk_output_boxes(const char *field);
+/* The items that belong to boxes: labels, areas. Any dtype, as it is stored. */
+PSTK_API struct pstk_output pstk_output_per_box(const char *field);
 /* Rows are one element of dtype; set n_dims and shape for larger ones, scratch_size for scratch. */
 PSTK_API struct pstk_output pstk_output_callback(const char *field, uint32_t dtype,
                                                  pstk_decode_fn decode, void *user);
@@ -567,6 +593,10 @@ struct pstk_batch {
     uint32_t n_palette_images;
     /* rows with an image from a JPEG that is marked as damaged, decoded as Pillow loads it */
     uint32_t n_damaged_images;
+    /* boxes that were dropped, as of struct pstk_output */
+    uint32_t n_dropped_boxes;
+    /* 0 */
+    uint32_t reserved;
 };
 
 /* ---- the loader ---------------------------------------------------------------------------- */

@@ -155,6 +155,8 @@ struct pstk_stats {
     uint64_t n_palette_images;
     /* delivered rows with an image from a JPEG that is marked as damaged */
     uint64_t n_damaged_images;
+    /* boxes of delivered rows that were dropped: nothing of them was left, or too little */
+    uint64_t n_dropped_boxes;
 };
 
 /* Copy the statistics to *stats, up to its size; never blocks. borrows. */

@@ -7,15 +7,17 @@
 #ifndef PSTK_DRAWING_H
 #define PSTK_DRAWING_H
 
-#include "augment/op.h"
+#include "augment/boxes.h"
 
 struct pstk__drawing {
     /* borrowed: room for pstk__ops_most; flags are 0. Children of an op are the ops after it */
     struct pstk_op *ops;
     uint32_t n;
-    struct pstk__view view; /* of the sample, after these ops; its size is never 0 */
-    int rc;                 /* EINVAL, EFBIG: an op cannot be drawn for this image; else 0 */
-    struct pstk_error *err; /* borrowed, or NULL: says which */
+    struct pstk__view view;    /* of the sample, after these ops; its size is never 0 */
+    int rc;                    /* EINVAL, EFBIG: an op cannot be drawn for this image; else 0 */
+    struct pstk_error *err;    /* borrowed, or NULL: says which */
+    struct pstk__boxes *boxes; /* borrowed, or NULL: boxes that move with the ops, for those that
+                                  look at them */
 };
 
 /* Draw for ops [begin, end) of a list, and append. drawing->view is that after op begin - 1. key.op

@@ -70,6 +70,8 @@
     X(random_erasing)                                                                              \
     X(erase)                                                                                       \
     X(to_float)                                                                                    \
+    X(random_iou_crop)                                                                             \
+    X(iou_crop)                                                                                    \
     X(normalize)
 
 #define X(name) extern const struct pstk__op_entry pstk__op_##name;

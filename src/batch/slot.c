@@ -296,6 +296,7 @@ struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane)
     slot->batch.n_replacements = slot->batch.n_reports = 0;
     atomic_store_explicit(&slot->n_palette_images, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->n_damaged_images, 0, memory_order_relaxed);
+    atomic_store_explicit(&slot->n_dropped_boxes, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->n_bytes, 0, memory_order_relaxed);
     return slot;
 }
@@ -379,10 +380,11 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
  * last worker reads them after the countdown, whose order is enough. */
 void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__row *rows)
 {
-    uint32_t is_palette = 0, is_damaged = 0;
+    uint32_t is_palette = 0, is_damaged = 0, n_dropped = 0;
     for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         is_palette |= rows[i].is_palette;
         is_damaged |= rows[i].is_damaged;
+        n_dropped += rows[i].n_dropped;
         if (slot->offsets[i])
             slot->offsets[i][row + 1] = (int64_t)rows[i].size;
     }
@@ -390,6 +392,8 @@ void pstk__slot_note(struct pstk__slot *slot, uint32_t row, const struct pstk__r
         atomic_fetch_add_explicit(&slot->n_palette_images, 1, memory_order_relaxed);
     if (is_damaged)
         atomic_fetch_add_explicit(&slot->n_damaged_images, 1, memory_order_relaxed);
+    if (n_dropped > 0)
+        atomic_fetch_add_explicit(&slot->n_dropped_boxes, n_dropped, memory_order_relaxed);
 }
 
 /* Move ragged rows together; sizes become offsets. */
@@ -445,6 +449,8 @@ void pstk__slot_done(struct pstk__slot *slot)
         atomic_load_explicit(&slot->n_palette_images, memory_order_relaxed);
     slot->batch.n_damaged_images =
         atomic_load_explicit(&slot->n_damaged_images, memory_order_relaxed);
+    slot->batch.n_dropped_boxes =
+        atomic_load_explicit(&slot->n_dropped_boxes, memory_order_relaxed);
     report_others(slot);
     change_state(slot, PSTK__SLOT_FILLING, PSTK__SLOT_READY);
 }
@@ -486,6 +492,7 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
     to->n_reports = from->batch.n_reports;
     to->n_palette_images = from->batch.n_palette_images;
     to->n_damaged_images = from->batch.n_damaged_images;
+    to->n_dropped_boxes = from->batch.n_dropped_boxes;
     atomic_store_explicit(&slot->n_bytes,
                           atomic_load_explicit(&from->n_bytes, memory_order_relaxed),
                           memory_order_relaxed);

@@ -23,6 +23,7 @@ struct pstk_loader {
     _Atomic uint64_t n_replacements;   /* of these */
     _Atomic uint64_t n_palette_images; /* of these */
     _Atomic uint64_t n_damaged_images; /* of these */
+    _Atomic uint64_t n_dropped_boxes;  /* of these */
     _Atomic int reporting;             /* 1: next is in on_bad_sample */
     uint64_t returned_ns;              /* when next last returned a batch; 0 = not yet */
     int asks_again; /* 1: the last next ended before a batch came; this one continues */
@@ -318,6 +319,7 @@ static void deliver(struct pstk_loader *loader, const struct pstk__slot *slot)
     pstk__count(&loader->n_replacements, batch->n_replacements);
     pstk__count(&loader->n_palette_images, batch->n_palette_images);
     pstk__count(&loader->n_damaged_images, batch->n_damaged_images);
+    pstk__count(&loader->n_dropped_boxes, batch->n_dropped_boxes);
     pstk__count(&loader->consumer.bytes, get(&slot->n_bytes));
     if (!settings->on_bad_sample)
         return;
@@ -541,6 +543,7 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     stats->n_replacements = get(&loader->n_replacements);
     stats->n_palette_images = get(&loader->n_palette_images);
     stats->n_damaged_images = get(&loader->n_damaged_images);
+    stats->n_dropped_boxes = get(&loader->n_dropped_boxes);
     stats->slot_memory = loader->budget.slot_memory;
     stats->io_memory = pipeline->n_lanes * loader->budget.buffer_size;
     stats->index_memory = pipeline->n_lanes * loader->budget.index_size;

@@ -167,10 +167,11 @@ static int check_bytes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     o->settings.dtype = PSTK_U8;
     o->n_dims = 1;
     o->item_size = 1;
+    o->most_size = p->source->limits.max_plain[o->field];
     return 0;
 }
 
-static int check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_field *field = pstk__compile_field(p, i);
@@ -191,6 +192,7 @@ static int check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err
             pstk_dtype_name(o->settings.dtype), pstk_dtype_name(field->dtype));
     o->settings.dtype = field->dtype;
     o->n_dims = field->n_dims;
+    o->most_size = p->source->limits.max_plain[o->field];
     o->item_size = pstk_dtype_size(field->dtype);
     for (uint32_t d = 1; d < field->n_dims; d++) {
         o->shape[d] = (int64_t)field->shape[d];
@@ -274,7 +276,8 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(
             i, PSTK_EINVAL,
             ": layout and exif_orientation must be 0, because they apply to image outputs only");
-    const int is_ragged = output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED;
+    const int is_ragged = output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED ||
+                          output->kind == PSTK_OUTPUT_BOXES || output->kind == PSTK_OUTPUT_PER_BOX;
     if (!is_ragged && output->bytes_per_batch != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
@@ -282,15 +285,6 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
         return FAIL(i, PSTK_EINVAL,
                     ": decode must be NULL and scratch_size 0, because they apply to callback "
                     "outputs only");
-    if (output->follows && !pstk__output_follows(output->kind))
-        return FAIL(i, PSTK_EINVAL,
-                    ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
-                    "follow an image only",
-                    output->follows);
-    if (output->fill != 0 && output->kind != PSTK_OUTPUT_MASK)
-        return FAIL(i, PSTK_EINVAL,
-                    ".fill: value is %u; must be 0, because it applies to masks only",
-                    output->fill);
     if (output->stored > (output->kind == PSTK_OUTPUT_CALLBACK))
         return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
                     output->stored);
@@ -325,13 +319,14 @@ static int size_dense(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 static int size_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
-    const uint64_t most = p->source->limits.max_plain[o->field];
+    const uint64_t most = o->most_size;
     const uint64_t wanted = o->settings.bytes_per_batch;
     if (wanted != 0 && wanted < most)
-        return FAIL(
-            i, PSTK_EINVAL,
-            ".bytes_per_batch: value is %llu; the largest value of field '%s' alone has %llu bytes",
-            (unsigned long long)wanted, pstk__compile_field(p, i)->name, (unsigned long long)most);
+        return FAIL(i, PSTK_EINVAL,
+                    ".bytes_per_batch: value is %llu; the largest value of field '%s' alone takes "
+                    "%llu bytes",
+                    (unsigned long long)wanted, pstk__compile_field(p, i)->name,
+                    (unsigned long long)most);
     if (wanted > MAX_BUDGET)
         return FAIL(i, PSTK_EFBIG, ".bytes_per_batch: value is %llu; must be at most %llu",
                     (unsigned long long)wanted, MAX_BUDGET);
@@ -588,12 +583,11 @@ static int passes_cast(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
-static int passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+int pstk__passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     (void)err;
-    const struct pstk__form row = {.dtype = o->settings.dtype,
-                                   .row_size = p->source->limits.max_plain[o->field]};
+    const struct pstk__form row = {.dtype = o->settings.dtype, .row_size = o->most_size};
     pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_COPY, .out = row});
     return 0;
 }
@@ -622,10 +616,12 @@ static const struct {
     [PSTK_OUTPUT_IMAGE] = {0, check_image, passes_image},
     [PSTK_OUTPUT_SCALAR] = {0, check_scalar, passes_cast},
     [PSTK_OUTPUT_TENSOR] = {0, check_tensor, passes_cast},
-    [PSTK_OUTPUT_BYTES] = {0, check_bytes, passes_ragged},
+    [PSTK_OUTPUT_BYTES] = {0, check_bytes, pstk__passes_ragged},
     [PSTK_OUTPUT_CALLBACK] = {0, check_callback, passes_callback},
-    [PSTK_OUTPUT_RAGGED] = {0, check_ragged, passes_ragged},
+    [PSTK_OUTPUT_RAGGED] = {0, pstk__check_ragged, pstk__passes_ragged},
     [PSTK_OUTPUT_MASK] = {1, pstk__check_mask, pstk__passes_mask},
+    [PSTK_OUTPUT_BOXES] = {1, pstk__check_boxes, pstk__passes_ragged},
+    [PSTK_OUTPUT_PER_BOX] = {1, pstk__check_per_box, pstk__passes_ragged},
 };
 
 int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err)
@@ -645,6 +641,8 @@ int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     int rc = check_unused(o, i, err);
+    if (rc == 0)
+        rc = pstk__check_unfollowing(o, i, err);
     if (rc == 0)
         rc = kinds[o->settings.kind].check(p, i, err);
     if (rc < 0)

@@ -75,6 +75,33 @@ static int find_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
+int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk_output *output = &o->settings;
+    const uint32_t kind = output->kind;
+    const int is_boxes = kind == PSTK_OUTPUT_BOXES;
+    if (output->follows && (!pstk__output_follows(kind) || kind == PSTK_OUTPUT_PER_BOX))
+        return FAIL(i, PSTK_EINVAL,
+                    ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
+                    "follow an image only",
+                    output->follows);
+    if (output->fill != 0 && kind != PSTK_OUTPUT_MASK)
+        return FAIL(i, PSTK_EINVAL,
+                    ".fill: value is %u; must be 0, because it applies to masks only",
+                    output->fill);
+    if (!is_boxes && (output->form != 0 || output->coordinates != 0 || output->keep_outside != 0 ||
+                      output->min_side != 0 || output->min_area != 0 || output->min_visible != 0))
+        return FAIL(i, PSTK_EINVAL,
+                    ": form, coordinates, keep_outside, min_side, min_area and min_visible must be "
+                    "0, because they apply to boxes only");
+    if (output->boxes && kind != PSTK_OUTPUT_PER_BOX)
+        return FAIL(i, PSTK_EINVAL,
+                    ".boxes: value is '%.64s'; must be NULL, because it applies to outputs per box "
+                    "only",
+                    output->boxes);
+    return 0;
+}
+
 /* ---- masks ----------------------------------------------------------------------------------- */
 
 int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
@@ -153,4 +180,113 @@ int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
         pstk__compile_pass(o, (struct pstk__pass){.what = PSTK__PASS_CAST,
                                                   .out = pstk__compile_row(o, o->settings.dtype)});
     return 0;
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+static int check_limits(const struct pstk_output *output, uint32_t i, struct pstk_error *err)
+{
+    if (output->form > PSTK_FORM_CXCYWH)
+        return FAIL(i, PSTK_EINVAL, ".form: value is %u; must be one of enum pstk_form",
+                    output->form);
+    if (output->coordinates > PSTK_COORDINATES_UNIT)
+        return FAIL(i, PSTK_EINVAL,
+                    ".coordinates: value is %u; must be one of enum pstk_coordinates",
+                    output->coordinates);
+    if (output->keep_outside > 1)
+        return FAIL(i, PSTK_EINVAL, ".keep_outside: value is %u; must be 0 or 1",
+                    output->keep_outside);
+    if (!(output->min_side >= 0 && output->min_side < UINT32_MAX))
+        return FAIL(i, PSTK_EINVAL, ".min_side: value is %g; must be 0 or more pixels",
+                    output->min_side);
+    if (!(output->min_area >= 0 && output->min_area < 0x1p64))
+        return FAIL(i, PSTK_EINVAL, ".min_area: value is %g; must be 0 or more pixels",
+                    output->min_area);
+    if (!(output->min_visible >= 0 && output->min_visible <= 1))
+        return FAIL(i, PSTK_EINVAL, ".min_visible: value is %g; must be from 0 to 1",
+                    output->min_visible);
+    return 0;
+}
+
+int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    struct pstk_output *output = &o->settings;
+    const struct pstk_field *field = pstk__compile_field(p, i);
+    if (field->kind != PSTK_FIELD_BOXES)
+        return pstk__compile_wrong_kind(p, i, "a boxes", "boxes", err);
+    int rc = find_image(p, i, err);
+    if (rc == 0)
+        rc = check_limits(output, i, err);
+    if (rc < 0)
+        return rc;
+    if (output->dtype != 0 && output->dtype != PSTK_F32)
+        return FAIL(i, PSTK_EINVAL, ".dtype: value is %s; must be 0 or f32 for boxes",
+                    pstk_dtype_name(output->dtype));
+    output->dtype = PSTK_F32;
+    o->height = p->outputs[o->image].height;
+    o->width = p->outputs[o->image].width;
+    o->item_size = 4 * sizeof(float);
+    o->most_boxes = p->source->limits.max_plain[o->field] / (4ull * pstk_dtype_size(field->dtype));
+    o->most_size = o->most_boxes * o->item_size;
+    o->n_dims = 2;
+    o->shape[1] = 4;
+    return 0;
+}
+
+/* Set the boxes output that output i belongs to. */
+static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    const char *name = o->settings.boxes;
+    uint32_t n = 0;
+    o->settings.boxes = NULL;
+    for (uint32_t k = 0; k < p->n_outputs; k++) {
+        if (p->outputs[k].settings.kind != PSTK_OUTPUT_BOXES ||
+            (name && strcmp(p->outputs[k].name, name) != 0))
+            continue;
+        o->boxes = k;
+        n++;
+    }
+    if (n == 1)
+        return 0;
+    if (name)
+        return FAIL(i, PSTK_EINVAL,
+                    ".boxes: value is '%.64s'; must be the name of an output of boxes", name);
+    return FAIL(i, PSTK_EINVAL, ".boxes: there are %u outputs of boxes; must be the name of one",
+                n);
+}
+
+int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    if (pstk__compile_field(p, i)->kind == PSTK_FIELD_BOXES)
+        return FAIL(i, PSTK_EINVAL,
+                    ".kind: field '%s' has boxes; must be of what goes with them, as labels",
+                    pstk__compile_field(p, i)->name);
+    const int rc = find_boxes(p, i, err);
+    return rc < 0 ? rc : pstk__check_ragged(p, i, err);
+}
+
+/* Whether an op of a list looks at boxes: children cannot. */
+static int looks_at_boxes(const struct pstk_output *output)
+{
+    uint32_t effects = 0;
+    for (uint32_t j = 0; j < output->n_ops; j++)
+        effects |= pstk__op_entry(output->ops[j].kind)->effects;
+    return (effects & PSTK__LOOKS_AT_BOXES) != 0;
+}
+
+int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk__output *o = &p->outputs[i];
+    o->looks_at_boxes = (uint32_t)looks_at_boxes(&o->settings);
+    for (uint32_t k = 0; k < p->n_outputs; k++) {
+        o->boxes = k;
+        if (!o->looks_at_boxes ||
+            (p->outputs[k].settings.kind == PSTK_OUTPUT_BOXES && p->outputs[k].image == i))
+            return 0;
+    }
+    return FAIL(i, PSTK_EINVAL,
+                ".ops: a random IoU crop looks at boxes; add an output of boxes that follows this "
+                "image");
 }

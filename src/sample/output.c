@@ -48,3 +48,13 @@ struct pstk_output pstk_output_mask(const char *field, uint32_t fill, uint32_t d
     return (struct pstk_output){
         .field = field, .kind = PSTK_OUTPUT_MASK, .dtype = dtype, .fill = fill};
 }
+
+struct pstk_output pstk_output_boxes(const char *field)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_BOXES};
+}
+
+struct pstk_output pstk_output_per_box(const char *field)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_PER_BOX};
+}

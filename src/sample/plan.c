@@ -199,34 +199,42 @@ static uint64_t field_size(const struct pstk__plan *p, uint32_t i)
     return plain + held + scratch;
 }
 
-/* Arena bytes of a worker: its decompressor, what is drawn for all outputs, and the most that one
- * field takes: fields are worked on one after the other. */
+/* Arena bytes of a worker: its decompressor, what is drawn and kept for all outputs, and the most
+ * that one field takes: fields are worked on one after the other. */
 static uint64_t scratch_size(const struct pstk__plan *p)
 {
-    uint64_t most = 0, drawn = 0;
+    uint64_t most = 0, kept = 0;
     for (uint32_t i = 0; i < p->n_outputs; i++) {
-        drawn += pstk__output_drawn_size(&p->outputs[i]);
+        kept += pstk__output_drawn_size(&p->outputs[i]) + pstk__output_boxes_size(&p->outputs[i]);
         const uint64_t size = p->outputs[i].is_first ? field_size(p, i) : 0;
         most = size > most ? size : most;
     }
-    return ALIGN(pstk__decoder_size()) + drawn + most;
+    return ALIGN(pstk__decoder_size()) + kept + most;
 }
 
 /* 1: a field that lies outside of the head is read by this output alone, which copies it. */
 static uint32_t is_lone_copy(const struct pstk__plan *p, const struct pstk__output *o)
 {
-    return o->is_first && o->next == p->n_outputs && p->source->schema.entry[o->field] >= 0 &&
+    return o->is_first && o->next == p->n_outputs && !pstk__output_follows(o->settings.kind) &&
+           p->source->schema.entry[o->field] >= 0 &&
            o->passes[o->n_worker_passes - 1].what == PSTK__PASS_COPY;
 }
 
-/* Put fields of images first. */
+/* When the field that output i is the first to read is worked on: ops look at boxes, and all else
+ * follows images. */
+static uint32_t rank_of(const struct pstk__plan *p, uint32_t i)
+{
+    const uint32_t kind = p->source->schema.fields[p->outputs[i].field].kind;
+    return kind == PSTK_FIELD_BOXES ? 0 : kind == PSTK_FIELD_IMAGE ? 1 : 2;
+}
+
 static void order_fields(struct pstk__plan *p)
 {
-    for (uint32_t i = 0; i < 2 * p->n_outputs; i++) {
-        const uint32_t k = i % p->n_outputs;
-        const int is_image = p->source->schema.fields[p->outputs[k].field].kind == PSTK_FIELD_IMAGE;
-        if (p->outputs[k].is_first && is_image == (i < p->n_outputs))
-            p->by_field[p->n_fields++] = (uint8_t)k;
+    for (uint32_t rank = 0; rank <= 2; rank++) {
+        for (uint32_t i = 0; i < p->n_outputs; i++)
+            if (p->outputs[i].is_first && rank_of(p, i) == rank)
+                p->by_field[p->n_fields++] = (uint8_t)i;
+        p->n_leading = rank < 2 ? p->n_fields : p->n_leading;
     }
 }
 
@@ -318,6 +326,8 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
             return fail_named(&p->outputs[i], rc, err);
     }
     int rc = each_output(p, s->n_outputs, 1, pstk__output_check, err);
+    if (rc == 0)
+        rc = each_output(p, s->n_outputs, 0, pstk__output_find_boxes, err);
     if (rc == 0)
         rc = each_output(p, s->n_outputs, 0, pstk__output_compile, err);
     if (rc == 0)

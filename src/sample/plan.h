@@ -6,6 +6,7 @@
 #ifndef PSTK_PLAN_H
 #define PSTK_PLAN_H
 
+#include "augment/boxes.h"
 #include "augment/canvas.h"
 #include "format/format.h"
 #include "mix/mix.h"
@@ -28,6 +29,10 @@ struct pstk__output {
     uint32_t next;             /* the next output that reads the same field, or n_outputs */
     uint32_t has_pixels;       /* 1: an image, or a callback that gets decoded pixels */
     uint32_t image;            /* of those that follow: the image output */
+    uint32_t boxes;            /* per box, and images whose ops look at boxes: the boxes output */
+    uint32_t looks_at_boxes;   /* image: 1: an op of its list does */
+    uint64_t most_boxes;       /* boxes: of a sample */
+    uint64_t most_size;        /* ragged: bytes of a row */
     uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */
     struct pstk__pass *passes; /* owned */
     uint32_t n_passes, n_worker_passes;
@@ -92,6 +97,12 @@ static inline uint64_t pstk__output_drawn_size(const struct pstk__output *o)
     return ((o->most_ops + (uint64_t)o->has_pixels) * sizeof(struct pstk_op) + 63) & ~(uint64_t)63;
 }
 
+/* boxes: arena bytes of those of a sample. */
+static inline uint64_t pstk__output_boxes_size(const struct pstk__output *o)
+{
+    return (o->most_boxes * sizeof(struct pstk__moved_box) + 63) & ~(uint64_t)63;
+}
+
 static inline int pstk__output_is_ragged(const struct pstk__output *o)
 {
     return o->item_size != 0;
@@ -110,7 +121,8 @@ struct pstk__plan {
     struct pstk__output outputs[PSTK__MAX_OUTPUTS];
     uint32_t n_fields;                   /* that outputs read */
     uint8_t by_field[PSTK__MAX_OUTPUTS]; /* n_fields: the first output of each, in the order of
-                                            work: images before those that follow them */
+                                            work: boxes, images, then all others */
+    uint32_t n_leading;                  /* of these: fields of boxes and images */
     struct pstk__mixing mixing;
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
@@ -147,6 +159,8 @@ int pstk__output_follows(uint32_t kind);
 int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err);
 /* Check output i, whose settings are copied and whose field is found; set its shape and sizes. */
 int pstk__output_check(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+/* Find the boxes that the ops of an image look at, if they do. EINVAL: there are none. */
+int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 /* Make its passes, once all outputs are checked. Closing the plan frees them, also after a failure.
  */
 int pstk__output_compile(struct pstk__plan *p, uint32_t i, struct pstk_error *err);

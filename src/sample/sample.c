@@ -11,6 +11,7 @@
 #include "record/field.h"
 #include "record/kind.h"
 #include "record/value.h"
+#include "sample/boxes_row.h"
 #include "sample/image_rows.h"
 #include "sample/mask_rows.h"
 
@@ -35,6 +36,7 @@ struct pstk__sampler {
     struct pstk__image_rows images;              /* of the field under way */
     struct pstk__mask_rows masks;                /* of the mask under way */
     struct pstk__drawn drawn[PSTK__MAX_OUTPUTS]; /* by image output, of the sample under way */
+    struct pstk__boxes boxes[PSTK__MAX_OUTPUTS]; /* by boxes output */
 };
 
 /* The context of the write functions of all kinds. */
@@ -52,15 +54,19 @@ struct work {
     uint32_t has_failed;    /* 1: one of them failed, and err says why */
 };
 
-/* Memory for what is drawn: it lies in the arena, below all else. */
-static int drawn_open(struct pstk__sampler *sampler)
+/* Memory for what is kept of a sample over all of its fields: it lies in the arena, below all else.
+ */
+static int kept_open(struct pstk__sampler *sampler)
 {
     const struct pstk__plan *plan = sampler->plan;
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
-        const uint64_t size = pstk__output_drawn_size(&plan->outputs[i]);
-        struct pstk_op **ops = &sampler->drawn[i].ops;
-        *ops = size > 0 ? pstk__arena_get(&sampler->arena, size) : NULL;
-        if (size > 0 && !*ops)
+        const struct pstk__output *o = &plan->outputs[i];
+        if (o->most_ops > 0)
+            sampler->drawn[i].ops = pstk__arena_get(&sampler->arena, pstk__output_drawn_size(o));
+        if (o->most_boxes > 0)
+            sampler->boxes[i].boxes = pstk__arena_get(&sampler->arena, pstk__output_boxes_size(o));
+        if ((o->most_ops > 0 && !sampler->drawn[i].ops) ||
+            (o->most_boxes > 0 && !sampler->boxes[i].boxes))
             return PSTK_ENOMEM;
     }
     return 0;
@@ -78,7 +84,7 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
     void *memory = NULL;
     if (pstk__arena_open(&sampler->arena, plan->scratch_size) == 0)
         memory = pstk__arena_get(&sampler->arena, pstk__decoder_size());
-    if (memory && drawn_open(sampler) == 0)
+    if (memory && kept_open(sampler) == 0)
         sampler->decoder = pstk__decoder_init(memory, pstk__decoder_size());
     if (!sampler->decoder)
         rc = pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN,
@@ -473,7 +479,9 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
             continue;
         struct pstk__drawn *drawn = &work->s->drawn[k];
         const struct pstk__image_source source = {.info = &info, .drawn = drawn};
-        if (pstk__drawn_init(drawn, &p->outputs[k], &info, &key, &inner) < 0)
+        struct pstk__boxes *boxes =
+            p->outputs[k].looks_at_boxes ? &work->s->boxes[p->outputs[k].boxes] : NULL;
+        if (pstk__drawn_init(drawn, &p->outputs[k], &info, &key, boxes, &inner) < 0)
             return image_fail(work, PSTK_EINVAL, &inner, err);
         const int added = pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source);
         if (added < 0)
@@ -516,6 +524,62 @@ static int write_mask(struct work *work, uint32_t i, struct pstk_error *err)
     return rc == PSTK_EBADMSG ? image_fail(work, rc, &inner, err) : pictures_failed(work, rc, err);
 }
 
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+static int read_boxes(struct work *work, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__plan *p = work->s->plan;
+    const struct pstk__output *o = &p->outputs[i];
+    const struct pstk_field *field = &work->record->schema->fields[work->field];
+    const struct pstk__image_info image =
+        pstk__field_image(&work->record->fields[p->outputs[o->image].field]);
+    struct pstk__boxes *boxes = &work->s->boxes[i];
+    const uint64_t item_size = 4ull * pstk_dtype_size(field->dtype);
+    char text[200];
+    if (work->size % item_size != 0 || work->size / item_size > o->most_boxes)
+        return size_wrong(work, o->most_boxes * item_size, err);
+    boxes->n = (uint32_t)(work->size / item_size);
+    if (pstk__boxes_read(boxes, field, work->data, &image, text))
+        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                                 "%s", text);
+    return 0;
+}
+
+/* Move the boxes that were read, once the images are drawn, and write all rows of boxes. */
+static void write_boxes(struct work *work)
+{
+    const struct pstk__plan *p = work->s->plan;
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        const struct pstk__output *o = &p->outputs[i], *image = &p->outputs[o->image];
+        struct pstk__boxes *boxes = &work->s->boxes[i];
+        if (o->settings.kind != PSTK_OUTPUT_BOXES)
+            continue;
+        if (!image->looks_at_boxes || image->boxes != i)
+            pstk__drawn_move_boxes(&work->s->drawn[o->image], boxes);
+        pstk__boxes_choose(boxes, o);
+        const uint32_t n = pstk__boxes_write(boxes, o, work->rows[i].data);
+        work->rows[i].size = n * o->item_size;
+        work->rows[i].n_dropped = boxes->n - n;
+    }
+}
+
+static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__plan *p = work->s->plan;
+    const struct pstk__output *o = &p->outputs[i];
+    const struct pstk__boxes *boxes = &work->s->boxes[o->boxes];
+    if (!size_fits(o, work->size))
+        return size_wrong(work, pstk__output_rows(o)->row_size, err);
+    if (work->size / o->item_size != boxes->n)
+        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                                 "has %llu items for the %u boxes of output '%s'",
+                                 (unsigned long long)(work->size / o->item_size), boxes->n,
+                                 p->outputs[o->boxes].name);
+    work->rows[i].size =
+        pstk__boxes_copy_items(boxes, o->item_size, work->data, work->rows[i].data);
+    return 0;
+}
+
 /* ---- one record ---------------------------------------------------------------------------------
  */
 
@@ -526,6 +590,10 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__output *o = &work->s->plan->outputs[i];
     if (o->settings.kind == PSTK_OUTPUT_MASK)
         return write_mask(work, i, err);
+    if (o->settings.kind == PSTK_OUTPUT_BOXES)
+        return read_boxes(work, i, err);
+    if (o->settings.kind == PSTK_OUTPUT_PER_BOX)
+        return write_per_box(work, i, err);
     switch (o->passes[o->n_worker_passes - 1].what) {
     case PSTK__PASS_CAST:
         return write_cast(work, i, err);
@@ -567,6 +635,15 @@ static int write_field(struct work *work, uint32_t i, struct pstk_error *err)
     return rc == 0 && has_images ? write_images(work, i, err) : rc;
 }
 
+/* Fields [begin, end) in the order of work. */
+static int write_fields(struct work *work, uint32_t begin, uint32_t end, struct pstk_error *err)
+{
+    int rc = 0;
+    for (uint32_t i = begin; i < end && rc == 0; i++)
+        rc = write_field(work, work->s->plan->by_field[i], err);
+    return rc;
+}
+
 int pstk__sample_write(struct pstk__sampler *sampler, const struct pstk__record *record,
                        uint32_t shard, const struct pstk__sample_key *key, struct pstk__row *rows,
                        struct pstk_error *err)
@@ -577,16 +654,15 @@ int pstk__sample_write(struct pstk__sampler *sampler, const struct pstk__record 
     for (uint32_t i = 0; i < plan->n_outputs; i++)
         if (rows[i].crop && !plan->outputs[i].has_pixels)
             *rows[i].crop = (struct pstk_crop){0};
-    for (uint32_t i = 0; i < plan->n_fields; i++) {
-        const int rc = write_field(&work, plan->by_field[i], err);
-        if (rc < 0) {
-            if (err) {
-                err->sample_id = key->sample_id;
-                err->epoch = key->epoch;
-                err->position = key->position;
-            }
-            return rc;
-        }
+    int rc = write_fields(&work, 0, plan->n_leading, err);
+    if (rc == 0) {
+        write_boxes(&work);
+        rc = write_fields(&work, plan->n_leading, plan->n_fields, err);
     }
-    return 0;
+    if (rc < 0 && err) {
+        err->sample_id = key->sample_id;
+        err->epoch = key->epoch;
+        err->position = key->position;
+    }
+    return rc;
 }

@@ -41,6 +41,7 @@ TEST(operations_are_plain_data)
     crop = pstk_random_crop(3, 4, 2);
     CHECK(crop.height == 3 && crop.width == 4 && crop.params[0] == 2 && crop.params[3] == 2);
     CHECK(pstk_random_erasing(0.5, 2).params[8] == 2);
+    CHECK(pstk_random_iou_crop().params[4] == 40 && pstk_random_iou_crop().params[11] == 1);
     CHECK(pstk_erase(1, 2, 3, 4, 0.5).params[4] == 0.5);
     CHECK(pstk_adjust(PSTK_OP_HUE, 0.25).params[0] == 0.25);
     const struct pstk_op jitter = pstk_color_jitter(0.4, 2, 0, 0.1);

@@ -203,6 +203,7 @@ OP_SCALE_JITTER = 100
 OP_RANDOM_ZOOM_OUT = 101
 OP_RANDOM_SHORTEST_SIZE = 102
 OP_RANDOM_RESIZE = 103
+OP_RANDOM_IOU_CROP = 150
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
 OP_FLIP_VERTICAL = 34
@@ -215,6 +216,7 @@ OP_RESIZE_LONGEST = 40
 OP_PAD_TO_SIZE = 41
 OP_LETTERBOX = 42
 OP_CORNER_CROP = 43
+OP_IOU_CROP = 151
 OP_BRIGHTNESS = 64
 OP_CONTRAST = 65
 OP_SATURATION = 66
@@ -328,6 +330,8 @@ OUTPUT_BYTES = 4
 OUTPUT_CALLBACK = 5
 OUTPUT_RAGGED = 6
 OUTPUT_MASK = 7
+OUTPUT_BOXES = 8
+OUTPUT_PER_BOX = 9
 
 # enum pstk_bad_sample
 BAD_ERROR = 0
@@ -393,11 +397,12 @@ NAMES: dict[str, dict[str, int]] = {
                 "timm_rand_augment": OP_TIMM_RAND_AUGMENT, "timm_auto_augment": OP_TIMM_AUTO_AUGMENT,
                 "aug_mix": OP_AUG_MIX, "timm_aug_mix": OP_TIMM_AUG_MIX, "scale_jitter": OP_SCALE_JITTER,
                 "random_zoom_out": OP_RANDOM_ZOOM_OUT, "random_shortest_size": OP_RANDOM_SHORTEST_SIZE,
-                "random_resize": OP_RANDOM_RESIZE, "resized_crop": OP_RESIZED_CROP,
-                "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
-                "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
-                "resize_longest": OP_RESIZE_LONGEST, "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX,
-                "corner_crop": OP_CORNER_CROP, "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST,
+                "random_resize": OP_RANDOM_RESIZE, "random_iou_crop": OP_RANDOM_IOU_CROP,
+                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
+                "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP, "pad": OP_PAD, "rotate": OP_ROTATE,
+                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "resize_longest": OP_RESIZE_LONGEST,
+                "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX, "corner_crop": OP_CORNER_CROP,
+                "iou_crop": OP_IOU_CROP, "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST,
                 "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA,
                 "invert": OP_INVERT, "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE,
                 "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
@@ -431,7 +436,7 @@ NAMES: dict[str, dict[str, int]] = {
                  "not_bound": FALLBACK_NOT_BOUND, "not_page_locked": FALLBACK_NOT_PAGE_LOCKED},
     "output_kind": {"image": OUTPUT_IMAGE, "scalar": OUTPUT_SCALAR, "tensor": OUTPUT_TENSOR,
                     "bytes": OUTPUT_BYTES, "callback": OUTPUT_CALLBACK, "ragged": OUTPUT_RAGGED,
-                    "mask": OUTPUT_MASK},
+                    "mask": OUTPUT_MASK, "boxes": OUTPUT_BOXES, "per_box": OUTPUT_PER_BOX},
     "bad_sample": {"error": BAD_ERROR, "replace": BAD_REPLACE},
     "reader_kind": {"auto": READER_AUTO, "io_uring": READER_IO_URING, "threads": READER_THREADS},
     "io": {"auto": IO_AUTO, "direct": IO_DIRECT, "buffered": IO_BUFFERED},
@@ -882,6 +887,7 @@ class Stats(Structure):
         ("stream_starved_ns", c_uint64),
         ("n_palette_images", c_uint64),
         ("n_damaged_images", c_uint64),
+        ("n_dropped_boxes", c_uint64),
     ]
 
 
@@ -930,7 +936,13 @@ class Output(Structure):
         ("reserved", c_uint32),
         ("follows", c_char_p),
         ("fill", c_uint32),
-        ("reserved_too", c_uint32),
+        ("form", c_uint32),
+        ("coordinates", c_uint32),
+        ("keep_outside", c_uint32),
+        ("min_side", c_double),
+        ("min_area", c_double),
+        ("min_visible", c_double),
+        ("boxes", c_char_p),
     ]
 
 
@@ -1054,6 +1066,8 @@ class Batch(Structure):
         ("report_size", c_uint32),
         ("n_palette_images", c_uint32),
         ("n_damaged_images", c_uint32),
+        ("n_dropped_boxes", c_uint32),
+        ("reserved", c_uint32),
     ]
 
 
@@ -1150,6 +1164,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_random_resize": (Op, [c_uint32, c_uint32]),
     "pstk_center_crop": (Op, [c_uint32, c_uint32]),
     "pstk_random_crop": (Op, [c_uint32, c_uint32, c_uint32]),
+    "pstk_random_iou_crop": (Op, []),
     "pstk_random_flip": (Op, [c_double]),
     "pstk_random_vertical_flip": (Op, [c_double]),
     "pstk_flip_horizontal": (Op, []),
@@ -1215,6 +1230,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_output_bytes": (Output, [c_char_p]),
     "pstk_output_ragged": (Output, [c_char_p]),
     "pstk_output_mask": (Output, [c_char_p, c_uint32, c_uint32]),
+    "pstk_output_boxes": (Output, [c_char_p]),
+    "pstk_output_per_box": (Output, [c_char_p]),
     "pstk_output_callback": (Output, [c_char_p, c_uint32, DecodeFn, c_void_p]),
     "pstk_settings_init": (None, [POINTER(Settings), c_uint32]),
     "pstk_open": (c_int, [POINTER(c_void_p), POINTER(Settings), POINTER(Error)]),

@@ -80,6 +80,7 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_FLIP_HORIZONTAL: ("hflip", _numbers(0)),
     _c.OP_FLIP_VERTICAL: ("vflip", _numbers(0)),
     _c.OP_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
+    _c.OP_IOU_CROP: ("crop", lambda op: (*_whole(2)(op), *_size(op), tuple(op.fill))),
     _c.OP_PAD: ("pad", lambda op: (_whole(4)(op), tuple(op.fill), _PAD_NAMES[int(op.params[4])])),
     _c.OP_GRAYSCALE: ("rgb_to_grayscale", lambda op: (op.channels,)),
     _c.OP_BRIGHTNESS: ("adjust_brightness", _numbers(1)),

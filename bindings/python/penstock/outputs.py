@@ -30,8 +30,9 @@ LAYOUTS = {**{name: (code, False) for name, code in _c.NAMES["layout"].items()},
            "channels_last": (_c.NHWC, True)}
 
 KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR: "tensor",
-         _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged", _c.OUTPUT_MASK: "mask"}
-RAGGED_KINDS = (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED)
+         _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged", _c.OUTPUT_MASK: "mask",
+         _c.OUTPUT_BOXES: "boxes", _c.OUTPUT_PER_BOX: "per_box"}
+RAGGED_KINDS = (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED, _c.OUTPUT_BOXES, _c.OUTPUT_PER_BOX)
 
 
 def dtype_code(dtype: Any, what: str) -> int:
@@ -62,8 +63,8 @@ class Output:
     bytes_per_batch: int = member(default=0)
     channels: int = member(default=0)
     list_kind: int = member(default=0)  # enum pstk_field_kind of a list field; else 0
-    follows: str = ""  # name of an image output; "": the only one
-    fill: int = 0
+    following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_output, value, how it
+    # was given
 
     def __repr__(self) -> str:
         parts = [repr(self.field)]
@@ -77,10 +78,7 @@ class Output:
                 parts.append(f"{name}={getattr(self, name)!r}")
         if self.channels not in (0, 3):
             parts.append(f"channels={self.channels}")
-        if self.kind == _c.OUTPUT_MASK:
-            parts.append(f"ignore={self.fill}")
-        if self.follows:
-            parts.append(f"follows={self.follows!r}")
+        parts += [given for _, _, given in self.following]
         return f"{KINDS[self.kind]}({', '.join(parts)})"
 
     def to_c(self, name: str) -> _c.Output:
@@ -90,7 +88,9 @@ class Output:
             name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
             layout=LAYOUTS[self.layout][0], n_ops=len(ops), random_group=self.random_group,
             exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
-            channels=self.channels, follows=self.follows.encode() or None, fill=self.fill)
+            channels=self.channels)
+        for name_of, value, _ in self.following:
+            setattr(output, name_of, value.encode() if isinstance(value, str) else value)
         output.ops = cast(ops, POINTER(_c.Op)) if len(ops) else None
         return output
 
@@ -205,7 +205,8 @@ def _check_kind(output: Output, info: FieldInfo) -> None:
     """Refuse an output that does not fit the field's kind, and name the one that does."""
     name, field = info.name, info.field
     kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
-             "mask": field.kind == "mask", "ragged": not field.is_scalar}
+             "mask": field.kind == "mask", "ragged": not field.is_scalar,
+             "boxes": field.meaning == "boxes"}
     asked = KINDS.get(output.kind, "")
     if kinds.get(asked, True):  # outputs of C callbacks take any field
         return

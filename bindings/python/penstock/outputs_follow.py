@@ -2,22 +2,29 @@
 """Outputs that follow an image: what its operations do to a sample's pixels, they do to these, too."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from . import _c
+from .arguments import number
 from .errors import SettingsError
-from .hints import explained
+from .hints import explained, near
 from .outputs import Output, dtype_code, field_name, whole
 
-__all__ = ["mask"]
+__all__ = ["boxes", "mask", "per_box"]
 
 
-def _follows(maker: str, follows: str | None) -> str:
-    """Return the name of the image output; "" for the only one."""
-    if follows is not None and (not isinstance(follows, str) or not follows or "\0" in follows):
-        raise SettingsError(f"{maker}.follows: value is {follows!r}; must be the name of an image output, or None "
-                            "for the only one")
-    return follows or ""
+def _named(maker: str, member: str, name: str | None, what: str) -> list[tuple[str, Any, str]]:
+    """Return a member that names another output; nothing for the only one."""
+    if name is None:
+        return []
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise SettingsError(f"{maker}.{member}: value is {name!r}; must be the name of {what}, or None for the only one")
+    return [(member, name, f"{member}={name!r}")]
+
+
+def _follows(maker: str, follows: str | None) -> list[tuple[str, Any, str]]:
+    return _named(maker, "follows", follows, "an image output")
 
 
 @explained("penstock.mask", {"ops": "a mask follows the operations of its image",
@@ -35,6 +42,59 @@ def mask(field: str, *, ignore: int = 255, dtype: Any = None, follows: str | Non
     """
     field = field_name(field, "mask")
     code = dtype_code("uint8" if dtype is None else dtype, "mask")
-    most = 255 if code == _c.U8 else 65535
-    return Output(field, _c.OUTPUT_MASK, code, fill=whole("mask", "ignore", ignore, most),
-                  follows=_follows("mask", follows))
+    ignore = whole("mask", "ignore", ignore, 255 if code == _c.U8 else 65535)
+    return Output(field, _c.OUTPUT_MASK, code,
+                  following=(("fill", ignore, f"ignore={ignore}"), *_follows("mask", follows)))
+
+
+def _choice(name: str, value: Any, choices: Mapping[str, int]) -> tuple[str, Any, str]:
+    if not isinstance(value, str) or value not in choices or value == "none":
+        known = ", ".join(choice for choice in choices if choice != "none")
+        raise SettingsError(f"boxes.{name}: value is {value!r}; must be one of {known}" + near(str(value), choices))
+    return name, choices[value], f"{name}={value!r}"
+
+
+def _least(name: str, value: Any, most: float) -> list[tuple[str, Any, str]]:
+    found = number(f"boxes.{name}", value, 0, most)
+    return [(name, found, f"{name}={value!r}")] if found else []
+
+
+@explained("penstock.boxes", {"ops": "boxes follow the operations of their image",
+                              "format": "write form", "min_size": "write min_side",
+                              "labels": "labels are an output of their own: penstock.per_box('labels')"})
+def boxes(field: str, *, form: str = "xyxy", coordinates: str = "pixels", clip: bool = True, min_side: float = 0,
+          min_area: float = 0, min_visible: float = 0, follows: str | None = None, bytes_per_batch: int = 0) -> Output:
+    """Boxes of a boxes field, as a penstock.Ragged of float32: [boxes, 4]. After each operation that moves pixels, a
+    box is the bounding box of its corners, clipped to the image, as in torchvision.transforms.v2.
+
+    form: "xyxy", "xywh" or "cxcywh". coordinates: "pixels", or "unit" for fractions of the width and height of the
+    image as it is handed out. The field has its own of both.
+    clip: False: hand boxes out that reach outside of the image.
+    min_side, min_area: drop boxes that are smaller, once clipped, in pixels. min_visible: drop boxes of whose area
+    less is left, a fraction from 0 to 1. Boxes of which nothing is left are dropped in any case; Stats.n_dropped_boxes
+    counts all. Their labels go with them: penstock.per_box.
+    follows: the name of the image output; None: the only one of the boxes' image.
+    bytes_per_batch: as of penstock.ragged.
+
+    A box that is not finite, or whose right is left of its left, is an error of its sample.
+    """
+    if clip not in (True, False):
+        raise TypeError(f"boxes.clip: value is {clip!r}; must be True or False")
+    following = [_choice("form", form, _c.NAMES["form"]), _choice("coordinates", coordinates, _c.NAMES["coordinates"]),
+                 *([] if clip else [("keep_outside", 1, "clip=False")]), *_least("min_side", min_side, 2**32 - 1),
+                 *_least("min_area", min_area, 2**63), *_least("min_visible", min_visible, 1), *_follows("boxes", follows)]
+    return Output(field_name(field, "boxes"), _c.OUTPUT_BOXES, following=tuple(following),
+                  bytes_per_batch=whole("boxes", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
+
+
+@explained("penstock.per_box", {})
+def per_box(field: str, boxes: str | None = None, *, bytes_per_batch: int = 0) -> Output:
+    """What goes with boxes, an item for each: labels, areas. An array field whose only variable dimension is the
+    first, as a penstock.Ragged of its dtype, without the items of boxes that were dropped.
+
+    boxes: the name of the output of boxes; None: the only one.
+    bytes_per_batch: as of penstock.ragged.
+    """
+    return Output(field_name(field, "per_box"), _c.OUTPUT_PER_BOX,
+                  following=tuple(_named("per_box", "boxes", boxes, "an output of boxes")),
+                  bytes_per_batch=whole("per_box", "bytes_per_batch", bytes_per_batch, 2**64 - 1))

@@ -90,6 +90,7 @@ class Stats:
     stream_starved_ns: int
     n_palette_images: int
     n_damaged_images: int
+    n_dropped_boxes: int
 
     @property
     def advice(self) -> str:
@@ -119,6 +120,8 @@ class Stats:
         if self.n_damaged_images:
             lines.append(f"{_counted(self.n_damaged_images, 'sample has', 'samples have')} an image from a damaged "
                          "JPEG, as Pillow loads it")
+        if self.n_dropped_boxes:
+            lines.append(f"{_counted(self.n_dropped_boxes, 'box was', 'boxes were')} dropped: too little was left")
         lines.append(f"{'stage':<10}{'threads':>9}{'busy':>9}{'starved':>9}{'blocked':>9}{'items':>14}")
         lines += [_row(name, stage) for name, stage in (
             ("reader", self.stage_reader), ("workers", self.stage_workers), ("uploader", self.stage_uploader),

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boxes: boxes in an image, moved as operations move its pixels. After each operation a box is the
+ * bounding box of its four moved corners, clipped to the image, as in torchvision's
+ * transforms.v2. A box without area is dropped, and no later operation brings it back. Pure.
+ */
+#ifndef PSTK_BOXES_H
+#define PSTK_BOXES_H
+
+#include "augment/op.h"
+
+/* Sides of a box: 0 <= min.x <= max.x, and so for y. */
+struct pstk__sides {
+    struct pstk__point min, max;
+};
+
+struct pstk__moved_box {
+    struct pstk__sides whole; /* never clipped */
+    struct pstk__sides shown; /* clipped after each op */
+    uint32_t is_dropped;      /* 1: the extents mean nothing */
+};
+
+struct pstk__boxes {
+    struct pstk__moved_box *boxes; /* borrowed */
+    uint32_t n;
+};
+
+/* Begin with boxes whose `whole` is set, in an image of this size. */
+void pstk__boxes_begin(struct pstk__boxes *boxes, uint32_t width, uint32_t height);
+/* Move boxes with a fixed op; `view` is that before the op. */
+void pstk__boxes_move(struct pstk__boxes *boxes, const struct pstk_op *op,
+                      const struct pstk__view *view);
+double pstk__sides_area(const struct pstk__sides *extent);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_iou_crop: torchvision's RandomIoUCrop, the crop of SSD, and the crop that it draws. */
+#include "augment/boxes.h"
+#include "augment/canvas.h"
+#include "augment/drawing.h"
+
+#include "base/error.h"
+#include "picture/copy.h"
+
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+#define MAX_RATIO 65535.0
+#define MAX_TRIALS 1000.0
+#define MAX_ROUNDS 100 /* torchvision tries for ever */
+
+/* Of params: least and greatest scale, least and greatest aspect ratio come first. */
+enum {
+    ASPECT = 2,
+    TRIALS = 4,
+    OPTIONS = 5,
+    N_OPTIONS = PSTK_MAX_OP_PARAMS - OPTIONS,
+};
+
+struct pstk_op pstk_random_iou_crop(void)
+{
+    return (struct pstk_op){.kind = PSTK_OP_RANDOM_IOU_CROP,
+                            .params = {0.3, 1, 0.5, 2, 40, 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1}};
+}
+
+static uint32_t n_options(const struct pstk_op *op)
+{
+    uint32_t n = 0;
+    while (n < N_OPTIONS && op->params[OPTIONS + n] >= 0)
+        n++;
+    return n;
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    const double *p = op->params;
+    const uint32_t n = n_options(op);
+    if (!(p[0] > 0 && p[0] <= p[1] && p[1] <= 1))
+        return FAIL("scale: value is (%g, %g); must be two fractions of a side in rising order, "
+                    "above 0 up to 1",
+                    p[0], p[1]);
+    if (!(p[ASPECT] >= 1 / MAX_RATIO && p[ASPECT] <= p[ASPECT + 1] && p[ASPECT + 1] <= MAX_RATIO))
+        return FAIL("aspect_ratio: value is (%g, %g); must be two ratios of width to height in "
+                    "rising order, from 1/65535 to 65535",
+                    p[ASPECT], p[ASPECT + 1]);
+    if (!(p[TRIALS] >= 1 && p[TRIALS] <= MAX_TRIALS && p[TRIALS] == (uint32_t)p[TRIALS]))
+        return FAIL("trials: value is %g; must be a whole number from 1 to %g", p[TRIALS],
+                    MAX_TRIALS);
+    for (uint32_t i = 0; i < N_OPTIONS; i++)
+        if (i < n ? !(p[OPTIONS + i] <= 1) : p[OPTIONS + i] != -1)
+            return FAIL("options[%u]: value is %g; must be from 0 to 1, or -1 after the last", i,
+                        p[OPTIONS + i]);
+    if (n == 0)
+        return FAIL("options: there is none; must be at least 1");
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, PSTK_MAX_OP_PARAMS, err);
+}
+
+/* ---- draws ----------------------------------------------------------------------------------- */
+
+/* The intersection of a box and the crop, divided by their union. */
+static double iou(const struct pstk__sides *box, const struct pstk__sides *crop)
+{
+    const struct pstk__sides both = {.min = {box->min.x > crop->min.x ? box->min.x : crop->min.x,
+                                             box->min.y > crop->min.y ? box->min.y : crop->min.y},
+                                     .max = {box->max.x < crop->max.x ? box->max.x : crop->max.x,
+                                             box->max.y < crop->max.y ? box->max.y : crop->max.y}};
+    const double shared =
+        both.max.x > both.min.x && both.max.y > both.min.y ? pstk__sides_area(&both) : 0;
+    return shared / (pstk__sides_area(box) + pstk__sides_area(crop) - shared);
+}
+
+/* Whether a box whose centre lies in the crop overlaps it by so much. */
+static int is_good(const struct pstk__boxes *boxes, const struct pstk__sides *crop, double least)
+{
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        const struct pstk__moved_box *box = &boxes->boxes[i];
+        const struct pstk__sides *e = &box->shown;
+        const double x = 0.5 * (e->min.x + e->max.x), y = 0.5 * (e->min.y + e->max.y);
+        const int is_within =
+            x > crop->min.x && x < crop->max.x && y > crop->min.y && y < crop->max.y;
+        if (!box->is_dropped && is_within && iou(e, crop) >= least)
+            return 1;
+    }
+    return 0;
+}
+
+/* One trial of torchvision's make_params. */
+static int try_crop(const struct pstk_op *op, struct pstk__random *r,
+                    const struct pstk__drawing *to, double least, struct pstk_op *crop)
+{
+    const double *p = op->params;
+    const double w = to->view.width, h = to->view.height;
+    const uint32_t width = (uint32_t)(w * pstk__random_uniform(r, p[0], p[1]));
+    const uint32_t height = (uint32_t)(h * pstk__random_uniform(r, p[0], p[1]));
+    if (width == 0 || height == 0)
+        return 0;
+    const double aspect = (double)width / height;
+    if (!(aspect >= p[ASPECT] && aspect <= p[ASPECT + 1]))
+        return 0;
+    const int32_t left = (int32_t)((w - width) * pstk__random_unit(r));
+    const int32_t top = (int32_t)((h - height) * pstk__random_unit(r));
+    const struct pstk__sides part = {{left, top}, {(double)left + width, (double)top + height}};
+    *crop = (struct pstk_op){
+        .kind = PSTK_OP_IOU_CROP, .width = width, .height = height, .params = {top, left}};
+    return is_good(to->boxes, &part, least);
+}
+
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    const uint32_t n = n_options(op);
+    struct pstk_op crop;
+    if (!to->boxes) {
+        to->rc = pstk__fail(to->err, PSTK_EINVAL, PSTK_STAGE_DECODE,
+                            "a random IoU crop looks at boxes, and none follow the image");
+        return;
+    }
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        const double least = op->params[OPTIONS + pstk__random_below(r, n)];
+        if (least >= 1)
+            return;
+        for (uint32_t i = 0; i < (uint32_t)op->params[TRIALS]; i++)
+            if (try_crop(op, r, to, least, &crop)) {
+                pstk__drawing_add(to, &crop);
+                return;
+            }
+    }
+}
+
+/* The size depends on the sample. */
+static void size_random(const struct pstk_op *op, struct pstk__view *view)
+{
+    (void)op;
+    view->width = view->height = 0;
+}
+
+const struct pstk__op_entry pstk__op_random_iou_crop = {
+    .kind = PSTK_OP_RANDOM_IOU_CROP,
+    .effects = PSTK__CROPS | PSTK__LOOKS_AT_BOXES,
+    .name = "random IoU crop",
+    .check = check,
+    .draw = draw,
+    .size = size_random,
+};
+
+/* ---- the crop that it draws ------------------------------------------------------------------ */
+
+static int check_crop(const struct pstk_op *op, struct pstk_error *err)
+{
+    static const char *const names[] = {"top", "left"};
+    for (int i = 0; i < 2; i++)
+        if (!(op->params[i] >= 0 && op->params[i] <= UINT16_MAX &&
+              op->params[i] == (uint32_t)op->params[i]))
+            return FAIL("%s: value is %g; must be a whole number from 0 to 65535", names[i],
+                        op->params[i]);
+    const int rc = pstk__op_check_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
+}
+
+static void fold(const struct pstk_op *op, struct pstk__geometry *g)
+{
+    pstk__geometry_crop(g, (int64_t)op->params[1], (int64_t)op->params[0], op->width, op->height);
+}
+
+static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *in = &canvas->picture;
+    const struct pstk__picture out =
+        pstk__canvas_spare(canvas, op->width, op->height, in->channels);
+    pstk__copy_crop(&out, in, (int32_t)op->params[1], (int32_t)op->params[0], op->fill);
+    pstk__canvas_swap(canvas, &out);
+    return 0;
+}
+
+static void move(const struct pstk_op *op, const struct pstk__view *view,
+                 struct pstk__point *points, uint32_t n)
+{
+    (void)view;
+    pstk__points_shift(points, n, -op->params[1], -op->params[0]);
+}
+
+const struct pstk__op_entry pstk__op_iou_crop = {
+    .kind = PSTK_OP_IOU_CROP,
+    .effects = PSTK__CROPS | PSTK__KNOWS_IMAGE | PSTK__KEEPS_CENTRES,
+    .name = "IoU crop",
+    .check = check_crop,
+    .size = pstk__op_size,
+    .fold = fold,
+    .change = change,
+    .move = move,
+};

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sample/boxes_row.h"
+
+#include "base/cast.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Whole numbers of 64 bits lose what is beyond 2^53; no image has that many pixels. */
+static double number_of(const void *data, uint32_t dtype)
+{
+    double value;
+    int64_t whole;
+    uint64_t large;
+    if (dtype == PSTK_I64) {
+        memcpy(&whole, data, sizeof whole);
+        return (double)whole;
+    }
+    if (dtype == PSTK_U64) {
+        memcpy(&large, data, sizeof large);
+        return (double)large;
+    }
+    pstk__cast(&value, PSTK_F64, data, dtype);
+    return value;
+}
+
+static struct pstk__sides extent_of(uint32_t form, const double v[4])
+{
+    if (form == PSTK_FORM_XYWH)
+        return (struct pstk__sides){{v[0], v[1]}, {v[0] + v[2], v[1] + v[3]}};
+    if (form == PSTK_FORM_CXCYWH)
+        return (struct pstk__sides){{v[0] - v[2] / 2, v[1] - v[3] / 2},
+                                    {v[0] + v[2] / 2, v[1] + v[3] / 2}};
+    return (struct pstk__sides){{v[0], v[1]}, {v[2], v[3]}};
+}
+
+/* NULL, or what is wrong with the numbers of box i. */
+static const char *check(uint32_t form, const double v[4], uint32_t i, char text[200])
+{
+    static const char *const names[][4] = {[PSTK_FORM_XYXY] = {"left", "top", "right", "bottom"},
+                                           [PSTK_FORM_XYWH] = {"left", "top", "width", "height"},
+                                           [PSTK_FORM_CXCYWH] = {"x", "y", "width", "height"}};
+    const char *const *name = names[form];
+    for (int k = 0; k < 4; k++)
+        if (!isfinite(v[k])) {
+            snprintf(text, 200, "box %u: %s is %g; must be finite", i, name[k], v[k]);
+            return text;
+        }
+    for (int k = 2; k < 4; k++)
+        if (form == PSTK_FORM_XYXY ? v[k] < v[k - 2] : v[k] < 0) {
+            snprintf(text, 200, "box %u: %s is %g; must be at least %s%g", i, name[k], v[k],
+                     form == PSTK_FORM_XYXY ? k == 2 ? "left, " : "top, " : "",
+                     form == PSTK_FORM_XYXY ? v[k - 2] : 0);
+            return text;
+        }
+    return NULL;
+}
+
+const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field *field,
+                             const void *data, const struct pstk__image_info *image, char text[200])
+{
+    const int is_unit = field->coordinates == PSTK_COORDINATES_UNIT;
+    const double width = is_unit ? image->width : 1, height = is_unit ? image->height : 1;
+    const uint32_t size = pstk_dtype_size(field->dtype);
+    const uint8_t *at = data;
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        double v[4];
+        for (int k = 0; k < 4; k++, at += size)
+            v[k] = number_of(at, field->dtype);
+        if (check(field->form, v, i, text))
+            return text;
+        struct pstk__sides *e = &boxes->boxes[i].whole;
+        *e = extent_of(field->form, v);
+        e->min.x *= width;
+        e->max.x *= width;
+        e->min.y *= height;
+        e->max.y *= height;
+    }
+    return NULL;
+}
+
+void pstk__boxes_choose(struct pstk__boxes *boxes, const struct pstk__output *o)
+{
+    const struct pstk_output *output = &o->settings;
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        struct pstk__moved_box *box = &boxes->boxes[i];
+        const struct pstk__sides *e = &box->shown;
+        const double area = pstk__sides_area(e);
+        if (!box->is_dropped &&
+            !(e->max.x - e->min.x >= output->min_side && e->max.y - e->min.y >= output->min_side &&
+              area >= output->min_area &&
+              area >= output->min_visible * pstk__sides_area(&box->whole)))
+            box->is_dropped = 1;
+    }
+}
+
+static void write_box(const struct pstk__sides *e, const struct pstk__output *o, float out[4])
+{
+    const int is_unit = o->settings.coordinates == PSTK_COORDINATES_UNIT;
+    const double width = is_unit ? o->width : 1, height = is_unit ? o->height : 1;
+    const double left = e->min.x / width, right = e->max.x / width;
+    const double top = e->min.y / height, bottom = e->max.y / height;
+    const int is_xyxy = o->settings.form == 0 || o->settings.form == PSTK_FORM_XYXY;
+    const int is_centre = o->settings.form == PSTK_FORM_CXCYWH;
+    out[0] = (float)(is_centre ? (left + right) / 2 : left);
+    out[1] = (float)(is_centre ? (top + bottom) / 2 : top);
+    out[2] = (float)(is_xyxy ? right : right - left);
+    out[3] = (float)(is_xyxy ? bottom : bottom - top);
+}
+
+uint32_t pstk__boxes_write(const struct pstk__boxes *boxes, const struct pstk__output *o,
+                           float *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        const struct pstk__moved_box *box = &boxes->boxes[i];
+        if (!box->is_dropped)
+            write_box(o->settings.keep_outside ? &box->whole : &box->shown, o, out + 4 * n++);
+    }
+    return n;
+}
+
+uint64_t pstk__boxes_copy_items(const struct pstk__boxes *boxes, uint64_t size, const void *items,
+                                void *out)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        if (boxes->boxes[i].is_dropped)
+            continue;
+        memcpy((uint8_t *)out + end, (const uint8_t *)items + i * size, size);
+        end += size;
+    }
+    return end;
+}

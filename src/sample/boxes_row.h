@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boxes_row: the boxes of a sample that follow an image output: read before the image is drawn,
+ * moved by what was drawn, and written without those that are dropped. Pure.
+ */
+#ifndef PSTK_BOXES_ROW_H
+#define PSTK_BOXES_ROW_H
+
+#include "sample/drawn.h"
+
+/* Read n boxes of the field into boxes->boxes, in pixels of an image of this size. Returns NULL, or
+ * what is wrong with one, in `text`. */
+const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field *field,
+                             const void *data, const struct pstk__image_info *image,
+                             char text[200]);
+/* Drop what the settings of the output drop. */
+void pstk__boxes_choose(struct pstk__boxes *boxes, const struct pstk__output *o);
+/* Write those that are left, and return their number. */
+uint32_t pstk__boxes_write(const struct pstk__boxes *boxes, const struct pstk__output *o,
+                           float *out);
+/* Copy the items of those that are left, `size` bytes each. Returns the bytes. */
+uint64_t pstk__boxes_copy_items(const struct pstk__boxes *boxes, uint64_t size, const void *items,
+                                void *out);
+
+#endif

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes that follow an image: torchvision.transforms.v2 makes the same of the operations that were drawn for the
+image, within TOLERANCE: it computes in float32, the library in float64, rounded once."""
+import io
+import unittest
+
+import penstock
+from penstock import (Boxes, CenterCrop, ColorJitter, Field, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
+                      RandomPerspective, RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize)
+
+from data_fixture import Case, np, optional
+
+TOLERANCE = 2e-3  # pixels, of sides up to 60: some steps of float32 apart, more behind a perspective
+
+
+# ---- the oracle ----------------------------------------------------------------------------------------
+
+
+def _moved(functional, boxes, op):
+    """What an operation does to boxes: torchvision's function for the operation on images."""
+    name, args = op.name, op.arguments
+    mode = optional("torchvision.transforms").InterpolationMode.NEAREST
+    if name == "resize":
+        size = list(args[0]) if isinstance(args[0], tuple) else [args[0]]
+        return functional.resize(boxes, size, max_size=args[2] if len(args) > 2 else None)
+    if name == "resized_crop":
+        return functional.resized_crop(boxes, *args[:4], list(args[4]))
+    if name == "crop":
+        return functional.crop(boxes, *args[:4])
+    if name == "center_crop":  # where an odd number of rows is padded, torchvision's boxes leave its images by a pixel
+        (height, width), (had_height, had_width) = args[0], boxes.canvas_size
+        top, left = (-((want - had) // 2) if want > had else round((had - want) / 2)
+                     for want, had in ((height, had_height), (width, had_width)))
+        return functional.crop(boxes, top, left, height, width)
+    if name == "hflip":
+        return functional.horizontal_flip(boxes)
+    if name == "vflip":
+        return functional.vertical_flip(boxes)
+    if name == "pad":
+        return functional.pad(boxes, list(args[0]))
+    if name == "rotate":
+        return functional.rotate(boxes, args[0], mode, expand=args[2])
+    if name == "transform" and len(args[0]) == 8:
+        return functional.perspective(boxes, None, None, coefficients=list(args[0]))
+    if name == "transform":
+        return _affine(boxes, args[0])
+    return boxes
+
+
+def _affine(boxes, matrix):
+    """The same by NumPy: torchvision's function takes no matrix."""
+    torch, tv_tensors = optional("torch"), optional("torchvision.tv_tensors")
+    inverse = np.linalg.inv(np.array([*matrix, 0, 0, 1]).reshape(3, 3))
+    out = []
+    for x0, y0, x1, y1 in boxes.tolist():
+        p = inverse @ np.array([[x0, x1, x1, x0], [y0, y0, y1, y1], [1, 1, 1, 1]])
+        out.append([p[0].min(), p[1].min(), p[0].max(), p[1].max()])
+    made = torch.tensor(np.array(out, np.float64).reshape(-1, 4))
+    return optional("torchvision.transforms.v2.functional").clamp_bounding_boxes(
+        tv_tensors.BoundingBoxes(made, format="XYXY", canvas_size=boxes.canvas_size))
+
+
+def expected(boxes, size, ops):
+    """The boxes and numbers of those that are left; of (height, width). A box without area is gone for good."""
+    torch, tv_tensors = optional("torch"), optional("torchvision.tv_tensors")
+    functional = optional("torchvision.transforms.v2.functional")
+    found = tv_tensors.BoundingBoxes(torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4), format="XYXY",
+                                     canvas_size=size)
+    found, left = functional.clamp_bounding_boxes(found), np.arange(len(boxes))
+    for op in [None, *ops]:
+        found = _moved(functional, found, op) if op else found
+        array = found.numpy()
+        keep = (array[:, 2] - array[:, 0] > 1e-9) & (array[:, 3] - array[:, 1] > 1e-9)
+        left = left[keep]
+        found = tv_tensors.wrap(found[torch.tensor(keep)], like=found)
+    return found.numpy(), left
+
+
+def any_op(rng):
+    size = tuple(int(v) for v in rng.integers(5, 60, 2))
+    return [
+        lambda: RandomResizedCrop(size),
+        lambda: Resize(size),
+        lambda: Resize(int(rng.integers(5, 40))),
+        lambda: CenterCrop(size),
+        lambda: RandomCrop(size, padding=int(rng.integers(5)), pad_if_needed=True),
+        lambda: RandomFlip(0.5),
+        lambda: RandomVerticalFlip(0.5),
+        lambda: RandomRotation(180),
+        lambda: RandomAffine(30, (0.2, 0.2), (0.7, 1.5), (-20, 20, -20, 20)),
+        lambda: RandomPerspective(0.4, 0.8),
+        lambda: ColorJitter(0.4, 0.4, 0.4, 0.1),
+    ][rng.integers(11)]()
+
+
+def any_list(rng):
+    size = tuple(int(v) for v in rng.integers(5, 60, 2))
+    return [any_op(rng) for _ in range(rng.integers(5))] + [CenterCrop(size) if rng.integers(2) else Resize(size)]
+
+
+def any_boxes(rng, n, size):
+    """Some reach outside."""
+    height, width = size
+    x, y = np.sort(rng.uniform(-8, width + 8, (n, 2)), 1), np.sort(rng.uniform(-8, height + 8, (n, 2)), 1)
+    return np.stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]], 1).astype(np.float32)
+
+
+class Boxed(Case):
+    def pack(self, boxes, sizes, name="data", dtype="float32", **kind):
+        with penstock.Writer(self.path(name), {
+                "image": "image", "boxes": Boxes(dtype, rows="objects", **kind),
+                "labels": Field("int64", (None,), rows="objects"),
+                "points": Field("float32", (None, 2), rows="objects")}) as writer:
+            for given, size in zip(boxes, sizes):
+                labels = np.arange(len(given))
+                writer.add(image=np.zeros((*size, 3), np.uint8), boxes=given, labels=labels,
+                           points=np.stack([labels, -labels], 1))
+
+    def load(self, ops, name="data", batch_size=1, boxes=None, image=None, **keywords):
+        outputs = {"labels": penstock.per_box("labels"), "x": penstock.image("image", ops, **(image or {})),
+                   "boxes": penstock.boxes("boxes", **(boxes or {})), "points": penstock.per_box("points", "boxes")}
+        return penstock.Loader(self.path(name), batch_size=batch_size, framework="numpy", outputs=outputs,
+                               last_batch="short", **keywords)
+
+
+class Followers(Boxed):
+    def test_boxes_are_what_torchvision_makes_of_the_drawn_operations(self):
+        rng = np.random.default_rng(3)
+        sizes = [tuple(int(v) for v in rng.integers(10, 60, 2)) for _ in range(6)]
+        boxes = [any_boxes(rng, i * 3, size) for i, size in enumerate(sizes)]
+        self.pack(boxes, sizes)
+        n_left = n_dropped = 0
+        for case in range(60):
+            ops = any_list(rng)
+            with self.subTest(case, ops=ops), self.load(ops, seed=case) as loader:
+                for batch in loader:
+                    i = int(batch.sample_ids[0])
+                    drawn = penstock.draw(ops, (*sizes[i], 3), seed=case, sample_id=i)
+                    want, left = expected(boxes[i], sizes[i], drawn)
+                    found, labels = batch["boxes"][0], batch["labels"][0]
+                    if len(found) != len(want):  # a hair's breadth of area, on one side
+                        self.assertLessEqual(abs(len(found) - len(want)), 1)
+                        continue
+                    self.assertEqual(labels.tolist(), left.tolist())
+                    self.assertEqual(batch["points"][0].tolist(), [[n, -n] for n in left])
+                    np.testing.assert_allclose(found, want, rtol=0, atol=TOLERANCE)
+                    n_left, n_dropped = n_left + len(left), n_dropped + len(boxes[i]) - len(left)
+        self.assertGreater(n_left, 500)
+        self.assertGreater(n_dropped, 500)
+
+    def test_forms_and_coordinates(self):
+        boxes = np.array([[4, 8, 24, 18], [0, 0, 40, 20]], np.float32)  # of an image of 20 x 40
+        size = np.array([40, 20, 40, 20], np.float32)
+        stored = {"xyxy": boxes, "xywh": np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], 1),
+                  "cxcywh": np.concatenate([(boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]], 1)}
+        for form, values in stored.items():
+            for dtype, coordinates in (("float32", "pixels"), ("float64", "unit"), ("int64", "pixels"),
+                                       ("float16", "pixels"), ("uint16", "pixels")):
+                name = f"{form}-{dtype}"
+                given = values / size if coordinates == "unit" else values
+                self.pack([given.astype(dtype)], [(20, 40)], name, dtype, form=form, coordinates=coordinates)
+                for wanted, want in stored.items():
+                    with self.load([Resize((40, 20))], name, boxes={"form": wanted, "coordinates": "unit"}) as loader:
+                        found = next(iter(loader))["boxes"][0]
+                        np.testing.assert_allclose(found, want / size, atol=1e-6)
+                    with self.load([Resize((40, 20))], name, boxes={"form": wanted}) as loader:
+                        found = next(iter(loader))["boxes"][0]
+                        np.testing.assert_allclose(found, want * np.array([0.5, 2, 0.5, 2], np.float32), rtol=1e-6)
+
+    def test_what_is_dropped(self):
+        boxes = np.array([[0, 0, 8, 8], [-5, 0, 5, 8], [-10, -10, 0, 5], [2, 2, 3, 30], [4, 4, 4, 9]], np.float32)
+        self.pack([boxes], [(20, 30)])
+        for keywords, left in (({}, [0, 1, 3]), ({"min_side": 2}, [0, 1]), ({"min_area": 20}, [0, 1]),
+                               ({"min_area": 41}, [0]), ({"min_visible": 0.6}, [0, 3]), ({"min_visible": 0.7}, [0])):
+            with self.subTest(keywords), self.load([Resize((20, 30))], boxes=keywords) as loader:
+                for batch in loader:
+                    self.assertEqual(batch["labels"][0].tolist(), left)
+                self.assertEqual(loader.stats().n_dropped_boxes, 5 - len(left))
+        with self.load([Resize((20, 30))], boxes={"clip": False}) as loader:
+            np.testing.assert_array_equal(next(iter(loader))["boxes"][0], boxes[[0, 1, 3]])
+
+    def test_boxes_turn_with_their_image(self):
+        image = optional("PIL.Image")
+        with penstock.Writer(self.path(), {"image": "image", "boxes": Boxes(form="xywh")}) as writer:
+            for orientation in range(1, 9):
+                exif, file = image.Exif(), io.BytesIO()
+                exif[0x0112] = orientation
+                image.new("RGB", (26, 15)).save(file, "JPEG", exif=exif)
+                writer.add(image=file.getvalue(), boxes=[[2, 3, 2, 2]])
+        outputs = {"x": penstock.image("image", [CenterCrop((26, 26))], exif_orientation=True),
+                   "boxes": penstock.boxes("boxes")}
+        with penstock.Loader(self.path(), batch_size=1, framework="numpy", outputs=outputs, shuffle=False) as loader:
+            for orientation, batch in enumerate(loader, 1):
+                padding = np.array([0, 5] * 2 if orientation < 5 else [5, 0] * 2)
+                np.testing.assert_array_equal(batch["boxes"][0][0], self.turned(orientation) + padding, str(orientation))
+
+    def turned(self, orientation):
+        """The box [2, 3, 4, 5] of 26 x 15 pixels, found in the pixels that Pillow turns."""
+        image, ops = optional("PIL.Image"), optional("PIL.ImageOps")
+        mask = np.zeros((15, 26), np.uint8)
+        mask[3:5, 2:4] = 1
+        exif = image.Exif()
+        exif[0x0112] = orientation
+        made = image.fromarray(mask)
+        made.info["exif"] = exif.tobytes()
+        y, x = np.nonzero(np.asarray(ops.exif_transpose(made)))
+        return np.array([x.min(), y.min(), x.max() + 1, y.max() + 1], np.float32)
+
+    def test_wrong_boxes_are_errors_of_their_sample(self):
+        for form, box, words in (("xyxy", [1, 2, np.nan, 4], "box 1: right is nan; must be finite"),
+                                 ("xyxy", [1, np.inf, 3, 4], "box 1: top is inf; must be finite"),
+                                 ("xyxy", [5, 2, 3, 4], "box 1: right is 3; must be at least left, 5"),
+                                 ("xyxy", [1, 7, 3, 4], "box 1: bottom is 4; must be at least top, 7"),
+                                 ("xywh", [1, 7, -3, 4], "box 1: width is -3; must be at least 0")):
+            name = words.replace(" ", "-")
+            self.pack([[[1, 1, 5, 5]], [[1, 1, 5, 5], box]], [(20, 20), (20, 20)], name, form=form)
+            with self.load([Resize((8, 8))], name, shuffle=False) as loader:
+                found = self.assert_says([words, "boxes"], list, loader)
+                self.assertEqual((type(found), found.sample_id), (penstock.CorruptRecordError, 1))
+
+    def test_settings_are_checked(self):
+        self.pack([[[1, 1, 5, 5]]], [(20, 20)])
+        x, boxes = penstock.image("image", [Resize((8, 8))]), penstock.boxes("boxes")
+        for words, outputs in (
+                ("there is no image output of field 'image' to follow", {"boxes": boxes}),
+                ("there are 0 outputs of boxes", {"x": x, "labels": penstock.per_box("labels")}),
+                ("there are 2 outputs of boxes", {"x": x, "a": boxes, "b": boxes, "labels": penstock.per_box("labels")}),
+                ("value is 'x'; must be the name of an output of boxes",
+                 {"x": x, "a": boxes, "labels": penstock.per_box("labels", "x")}),
+                ("field 'boxes' has boxes", {"x": x, "a": boxes, "labels": penstock.per_box("boxes")}),
+                ("must be penstock.ragged('labels')", {"x": x, "a": penstock.boxes("labels")}),
+                ("looks at boxes", {"x": penstock.image("image", [RandomIoUCrop(), Resize((8, 8))])}),
+                ("do not fix the size", {"x": penstock.image("image", [RandomIoUCrop()]), "boxes": boxes})):
+            with self.subTest(words):
+                self.assert_says(words, penstock.Loader, self.path(), batch_size=1, outputs=outputs)
+        for words, keywords in (("boxes.form: value is 'yxyx'; must be one of xyxy, xywh, cxcywh", {"form": "yxyx"}),
+                                ("boxes.min_visible: value is 2; must be a number from 0 to 1", {"min_visible": 2}),
+                                ("boxes.clip: value is 3", {"clip": 3}), ("write form", {"format": "xyxy"}),
+                                ("boxes.follows: value is ''", {"follows": ""})):
+            self.assert_says(words, penstock.boxes, "boxes", **keywords)
+        self.assertEqual(repr(penstock.boxes("b", min_side=2, clip=False)),
+                         "boxes('b', form='xyxy', coordinates='pixels', clip=False, min_side=2)")
+
+
+class IoUCrops(Boxed):
+    def test_a_crop_keeps_the_boxes_whose_centres_it_has(self):
+        rng = np.random.default_rng(5)
+        sizes = [tuple(int(v) for v in rng.integers(20, 60, 2)) for _ in range(200)]
+        boxes = [any_boxes(rng, int(rng.integers(0, 5)), size) for size in sizes]
+        self.pack(boxes, sizes)
+        functional = optional("torchvision.transforms.v2.functional")
+        box_iou = optional("torchvision.ops").box_iou
+        torch, tv_tensors = optional("torch"), optional("torchvision.tv_tensors")
+        n_cropped = 0
+        with self.load([RandomIoUCrop(sampler_options=[0.3]), RandomFlip(0.5), Resize((32, 48))], batch_size=1,
+                       report_crops=True, seed=2, shuffle=False) as loader:
+            for i, batch in enumerate(loader):
+                (height, width), crop = sizes[i], batch.crops["x"][0]
+                given = boxes[i].clip(0, [width, height, width, height])
+                area = (given[:, 2] > given[:, 0]) & (given[:, 3] > given[:, 1])
+                found = tv_tensors.BoundingBoxes(torch.tensor(given), format="XYXY", canvas_size=sizes[i])
+                keep = area
+                if (crop.height, crop.width) != (height, width):
+                    n_cropped += 1
+                    centre = (given[:, :2] + given[:, 2:]) / 2 - [crop.left, crop.top]
+                    keep = area & (centre > 0).all(1) & (centre < [crop.width, crop.height]).all(1)
+                    ious = box_iou(torch.tensor(given[keep]), torch.tensor(
+                        [[crop.left, crop.top, crop.left + crop.width, crop.top + crop.height]], dtype=torch.float32))
+                    self.assertTrue(0.3 - 1e-6 <= float(ious.max()))
+                    self.assertTrue(0.5 <= crop.width / crop.height <= 2)
+                    self.assertTrue(crop.width >= int(0.3 * width) and crop.height >= int(0.3 * height))
+                    found = functional.crop(found, crop.top, crop.left, crop.height, crop.width)
+                found = functional.horizontal_flip(found) if crop.flip else found
+                found = functional.resize(found, [32, 48])
+                self.assertEqual(batch["labels"][0].tolist(), np.flatnonzero(keep).tolist())
+                np.testing.assert_allclose(batch["boxes"][0], found.numpy()[keep], rtol=0, atol=TOLERANCE)
+        self.assertGreater(n_cropped, 100)
+
+    def test_options_and_places_are_drawn_evenly(self):
+        """A box that fills the image: every crop has its centre or not. Of options 0 and 1 each comes half of the
+        time: chi-square with 1 degree, error probability 1e-4."""
+        n = 2000
+        self.pack([np.array([[0, 0, 40, 40]], np.float32)] * n, [(40, 40)] * n)
+        with self.load([RandomIoUCrop(sampler_options=[0, 1]), Resize((8, 8))], batch_size=1, report_crops=True,
+                       seed=9) as loader:
+            crops = [batch.crops["x"][0] for batch in loader]
+        whole = sum((c.height, c.width) == (40, 40) for c in crops)
+        self.assertLess((whole - n / 2) ** 2 / (n / 4), 15.2)
+
+    def test_arguments(self):
+        for words, keywords in (("min_scale: value is 0.0", {"min_scale": 0}), ("max_scale: value is 2", {"max_scale": 2}),
+                                ("trials: value is 0", {"trials": 0}), ("sampler_options", {"sampler_options": []}),
+                                ("sampler_options", {"sampler_options": [0.1] * 8}),
+                                ("min_aspect_ratio: value is 3.0", {"min_aspect_ratio": 3})):
+            self.assert_says("RandomIoUCrop." + words, RandomIoUCrop, **keywords)
+
+
+if __name__ == "__main__":
+    unittest.main()
