@@ -148,6 +148,19 @@ class Followers(Boxed):
         self.assertGreater(n_left, 500)
         self.assertGreater(n_dropped, 500)
 
+    def test_rows_do_not_depend_on_threads(self):
+        rng = np.random.default_rng(8)
+        sizes = [tuple(int(v) for v in rng.integers(10, 60, 2)) for _ in range(40)]
+        self.pack([any_boxes(rng, i % 7, size) for i, size in enumerate(sizes)], sizes)
+        found = []
+        for n_threads in (1, 2, 5):
+            with self.load([RandomIoUCrop(), RandomRotation(20), Resize((16, 16))], batch_size=7, seed=3,
+                           n_threads=n_threads) as loader:
+                found.append([(batch["boxes"].data.tobytes(), batch["boxes"].offsets.tobytes(),
+                               batch["labels"].data.tobytes(), batch["x"].tobytes()) for batch in loader])
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0], found[2])
+
     def test_forms_and_coordinates(self):
         boxes = np.array([[4, 8, 24, 18], [0, 0, 40, 20]], np.float32)  # of an image of 20 x 40
         size = np.array([40, 20, 40, 20], np.float32)

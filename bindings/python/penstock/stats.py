@@ -47,7 +47,8 @@ class Stats:
     """Counts and times since open, with the names of pstk_stats.
 
     n_samples, n_batches, n_replacements (bad samples that were replaced), n_palette_images and n_damaged_images
-    (samples with a JPEG that is marked as damaged) count delivered batches; a batch delivered twice counts twice.
+    (samples with a JPEG that is marked as damaged) and n_dropped_boxes (see penstock.boxes) count delivered batches; a
+    batch delivered twice counts twice.
     bottleneck: the stage that limits the loader, a key of stats.ADVICE. fallbacks: what this machine refused, at
     open or later, for example no_io_uring (threads read) and no_single_issuer (the kernel lacks
     IORING_SETUP_SINGLE_ISSUER, of Linux 6.0, or IORING_SETUP_DEFER_TASKRUN, of 6.1).
