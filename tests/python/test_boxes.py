@@ -2,9 +2,11 @@
 """Boxes that follow an image: torchvision.transforms.v2 makes the same of the operations that were drawn for the
 image, within TOLERANCE: it computes in float32, the library in float64, rounded once."""
 import io
+import os
 import unittest
 
 import penstock
+import sets
 from penstock import (Boxes, CenterCrop, ColorJitter, Field, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
                       RandomPerspective, RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize)
 
@@ -105,6 +107,34 @@ def any_boxes(rng, n, size):
     return np.stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]], 1).astype(np.float32)
 
 
+FAKE = os.environ.get("PENSTOCK_FAKE_LIBRARY", "")
+DEVICE = """
+import sys
+import numpy as np
+import penstock
+from penstock import Boxes, Field, Normalize, RandomIoUCrop, RandomRotation, Resize
+rng = np.random.default_rng(1)
+with penstock.Writer(sys.argv[1], {"image": "image", "mask": "mask", "boxes": Boxes(rows="objects"),
+                                   "labels": Field("int64", (None,), rows="objects")}) as writer:
+    for i in range(40):
+        corner = rng.uniform(0, 20, (i % 4, 2))
+        writer.add(image=rng.integers(0, 256, (20, 30, 3), "u1"), mask=rng.integers(0, 9, (20, 30), "u1"),
+                   boxes=np.concatenate([corner, corner + 9], 1), labels=np.arange(i % 4))
+
+def batches(device):
+    ops = [RandomIoUCrop(), RandomRotation(20), Resize((8, 8)), Normalize()]
+    with penstock.Loader(sys.argv[1], batch_size=8, device=device, framework="dlpack", seed=5, outputs={
+            "x": penstock.image("image", ops), "mask": penstock.mask("mask", dtype="int64"),
+            "boxes": penstock.boxes("boxes"), "labels": penstock.per_box("labels")}) as loader:
+        for b in loader:
+            yield [t.read() for t in (b["x"], b["mask"], b["boxes"].data, b["boxes"].offsets, b["labels"].data)]
+
+host, device = list(batches("cpu")), list(batches("cuda"))
+assert len(host) == 5 and host == device
+print("same")
+"""
+
+
 class Boxed(Case):
     def pack(self, boxes, sizes, name="data", dtype="float32", **kind):
         with penstock.Writer(self.path(name), {
@@ -160,6 +190,11 @@ class Followers(Boxed):
                                batch["labels"].data.tobytes(), batch["x"].tobytes()) for batch in loader])
         self.assertEqual(found[0], found[1])
         self.assertEqual(found[0], found[2])
+
+    @unittest.skipUnless(FAKE, "PENSTOCK_FAKE_LIBRARY names no library")
+    def test_batches_on_a_device_are_those_of_the_host(self):
+        done = sets.python(DEVICE, self.path(), PENSTOCK_LIBRARY=FAKE, PENSTOCK_FAKE_CUDA="devices=1,delay_us=200")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "same\n", ""), done.stdout)
 
     def test_forms_and_coordinates(self):
         boxes = np.array([[4, 8, 24, 18], [0, 0, 40, 20]], np.float32)  # of an image of 20 x 40
