@@ -6,7 +6,8 @@
  *
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
  * stats.h (what a loader did), machine.h (what the machine offers), share.h (batches that several
- * objects hold) and mix.h (MixUp and CutMix). Data sets have a header of their own, format.h.
+ * objects hold), mix.h (MixUp and CutMix) and processes.h (rows that other processes make). Data
+ * sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -101,6 +102,7 @@
 #include <penstock/mix.h>
 #include <penstock/ops.h>
 #include <penstock/order.h>
+#include <penstock/processes.h>
 #include <penstock/share.h>
 #include <penstock/stats.h>
 #include <penstock/types.h>
@@ -252,6 +254,11 @@ struct pstk_output {
     double min_visible;
     /* PER_BOX: name of the boxes output; NULL: the only one. copies */
     const char *boxes;
+
+    /* Callbacks. */
+
+    /* processes that make the rows, in place of decode (processes.h); NULL: none. copies */
+    const struct pstk_processes *processes;
 };
 
 /* Make an output. Members without an argument are 0, so the tensor has the field's name until the

@@ -129,6 +129,7 @@ static int open_machine(struct pstk_loader *loader, struct pstk_error *err)
                                   .pin = s->pin_threads != 0,
                                   .with_pci = pipeline->plan->on_device && s->topology};
     char bus_id[PSTK__BUS_ID_SIZE];
+    pstk__plan_processes(pipeline->plan, &c.n_more, &c.n_times); /* a worker waits for each */
     int r = pstk__device_ops(s->device)->find(s->device_index, bus_id, err);
     if (r == 0)
         r = pstk__numa_open(&pipeline->numa, &c, err);
@@ -232,6 +233,8 @@ static int open_threads(struct pstk_loader *loader, struct pstk_error *err)
 static void loader_free(struct pstk_loader *loader)
 {
     struct pstk__pipeline *pipeline = &loader->pipeline;
+    if (pipeline->plan)
+        pstk__plan_stop(pipeline->plan); /* or workers would wait for processes */
     if (pipeline->lanes && pipeline->workers)
         pstk__pipeline_stop(pipeline);
     free(pipeline->lanes);
@@ -269,6 +272,9 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
         r = open_machine(loader, err);
     if (r == 0)
         r = open_slots(loader, err);
+    if (r == 0)
+        r = pstk__plan_start(loader->pipeline.plan, pstk__numa_n_usable(loader->pipeline.numa),
+                             err);
     if (r == 0)
         r = open_threads(loader, err);
     if (r < 0) {
@@ -548,7 +554,8 @@ static void stats_fill(const struct pstk_loader *loader, struct pstk_stats *stat
     stats->io_memory = pipeline->n_lanes * loader->budget.buffer_size;
     stats->index_memory = pipeline->n_lanes * loader->budget.index_size;
     stats->scratch_memory =
-        pipeline->n_workers * (pipeline->plan->scratch_size + pipeline->spare_size);
+        pipeline->n_workers * (pipeline->plan->scratch_size + pipeline->spare_size) +
+        pstk__plan_shared_memory(pipeline->plan);
     for (uint32_t i = 0; i < pipeline->n_lanes; i++) {
         const struct pstk__counters *counters = &pipeline->lanes[i].counters;
         pstk__stats_add(&stats->stage_reader, counters);

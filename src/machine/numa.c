@@ -338,10 +338,13 @@ static int plan(struct pstk__numa *n, const struct pstk__numa_config *c, struct 
     uint32_t n_cores = share.end - share.first;
     double quota = n->is_this_machine ? pstk__cgroup_cpus("/") : 0;
     n->n_usable = cores_of_quota(quota, world, n_cores);
-    n->n_workers = c->n_workers ? c->n_workers : n->n_usable;
+    const uint64_t most = (uint64_t)n->n_usable * (1 + (uint64_t)c->n_times) + c->n_more;
+    n->n_workers = c->n_workers ? c->n_workers : (uint32_t)(most < UINT32_MAX ? most : UINT32_MAX);
     if (n->n_workers > PSTK__MAX_WORKERS)
         n->n_workers = PSTK__MAX_WORKERS; /* only the automatic number: open refuses more */
     r = place_workers(n, n_cores, err);
+    if (c->n_more > 0 || c->n_times > 0) /* processes want the cores where these wait */
+        n->pin_to_core = 0;
     return r < 0 ? r : number_nodes(n, err);
 }
 

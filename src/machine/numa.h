@@ -20,7 +20,9 @@ struct pstk__numa; /* opaque: the loaded topology and its plan */
 struct pstk__numa_config {
     const char *topology; /* hwloc synthetic string, path of an XML file, or NULL: this machine */
     uint32_t local_rank, local_world;
-    uint32_t n_workers; /* wanted; 0 = one for each usable core, quota included */
+    uint32_t n_workers; /* wanted; 0 = one for each usable core, quota included, and: */
+    uint32_t n_more;    /* so many more, */
+    uint32_t n_times;   /* and so many times as many more */
     int pin;            /* 1: pin threads */
     /* 1: load PCI devices too, for pstk__numa_pci_node. A topology from a file needs it, because
      * nothing else lists its devices. For this machine it costs a read of each device's

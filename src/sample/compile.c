@@ -213,7 +213,7 @@ static int check_callback_pixels(struct pstk__plan *p, uint32_t i, struct pstk_e
 {
     struct pstk__output *o = &p->outputs[i];
     if (pstk__compile_field(p, i)->kind != PSTK_FIELD_IMAGE)
-        return pstk__compile_wrong_kind(p, i, "a callback", "image, for decoded pixels,", err);
+        return pstk__compile_wrong_kind(p, i, "a callback on pixels", "image", err);
     if (o->settings.stored)
         return FAIL(i, PSTK_EINVAL,
                     ".stored: value is %u; must be 0 for a callback that gets decoded pixels",
@@ -233,9 +233,18 @@ static int check_callback(struct pstk__plan *p, uint32_t i, struct pstk_error *e
 {
     struct pstk__output *o = &p->outputs[i];
     const struct pstk_output *output = &o->settings;
-    if (!output->decode)
+    if (!output->decode == !output->processes)
         return FAIL(i, PSTK_EINVAL,
-                    ".decode: value is NULL; must be a function for a callback output");
+                    ".decode: value is %s; must be a function for a callback output, unless it "
+                    "has processes",
+                    output->decode ? "a function" : "NULL");
+    if (output->processes && output->scratch_size > 0)
+        return FAIL(i, PSTK_EINVAL, ".scratch_size: must be 0 for an output that has processes");
+    if (output->processes) {
+        const int rc = pstk__desks_check(output->processes, i, err);
+        if (rc < 0)
+            return rc;
+    }
     if (pstk_dtype_size(output->dtype) == 0)
         return FAIL(i, PSTK_EINVAL,
                     ".dtype: value is %u; must be one of enum pstk_dtype for a callback output",
@@ -281,10 +290,11 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
     if (!is_ragged && output->bytes_per_batch != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
-    if (output->kind != PSTK_OUTPUT_CALLBACK && (output->decode || output->scratch_size != 0))
+    if (output->kind != PSTK_OUTPUT_CALLBACK &&
+        (output->decode || output->processes || output->scratch_size != 0))
         return FAIL(i, PSTK_EINVAL,
-                    ": decode must be NULL and scratch_size 0, because they apply to callback "
-                    "outputs only");
+                    ": decode and processes must be NULL and scratch_size 0, because they apply "
+                    "to callback outputs only");
     if (output->stored > (output->kind == PSTK_OUTPUT_CALLBACK))
         return FAIL(i, PSTK_EINVAL, ".stored: value is %u; must be 0, or 1 for a callback output",
                     output->stored);

@@ -8,6 +8,7 @@
 
 #include "augment/boxes.h"
 #include "augment/canvas.h"
+#include "desk/desks.h"
 #include "format/format.h"
 #include "mix/mix.h"
 #include "sample/pass.h"
@@ -49,6 +50,7 @@ struct pstk__output {
     uint32_t most_ops; /* image: the most fixed ops that a sample draws */
     struct pstk__largest window; /* image: of the geometry's windows */
     uint64_t canvas_room;        /* image: bytes of a picture; 0: there is no PICTURE pass */
+    struct pstk__desks *desks;   /* of processes that make its rows, owned; NULL: none */
     void *table;                 /* image, float dtypes, for FINISH: channels x 256, owned */
     struct pstk__affine line;    /* of the table, where it is one */
 };
@@ -148,6 +150,16 @@ static inline int pstk__plan_has_targets(const struct pstk__plan *p)
 int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
                     const struct pstk__source *source, struct pstk_error *err);
 void pstk__plan_close(struct pstk__plan *p);
+
+/* Start the processes that make rows, each output's as many as it asks for, or n_auto. Their
+ * settings are those of open, and not used after this. */
+int pstk__plan_start(struct pstk__plan *p, uint32_t n_auto, struct pstk_error *err);
+/* Bytes that they share with this process, at most. */
+uint64_t pstk__plan_shared_memory(const struct pstk__plan *p);
+/* End the waits for them; their outputs fail from now on. */
+void pstk__plan_stop(struct pstk__plan *p);
+/* The number of processes: *n that outputs ask for, and of *n_auto outputs an automatic one. */
+void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_auto);
 
 /* ---- between plan.c, compile.c and mixing.c ----------------------------------------------------
  */

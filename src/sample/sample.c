@@ -312,11 +312,37 @@ static struct pstk_sample sample_of(const struct work *work, const struct pstk__
     return sample;
 }
 
+/* Have the row of output i made by a process. */
+static int ask_process(struct work *work, uint32_t i, const struct pstk_sample *sample,
+                       struct pstk_error *err)
+{
+    const struct pstk__output *o = &work->s->plan->outputs[i];
+    struct pstk_error inner;
+    struct pstk_request request = {.dtype = sample->dtype,
+                                   .n_dims = sample->n_dims,
+                                   .encoding = sample->encoding,
+                                   .sample_id = sample->sample_id,
+                                   .epoch = sample->epoch,
+                                   .position = sample->position,
+                                   .random = {sample->random[0], sample->random[1]},
+                                   .data_size = sample->data_size};
+    memcpy(request.shape, sample->shape, sizeof request.shape);
+    inner.size = sizeof inner;
+    const int rc = pstk__desks_ask(o->desks, &request, sample->data, work->rows[i].data, &inner);
+    if (rc == 0 || inner.stage == PSTK_STAGE_OPEN) /* no fault of the sample */
+        return rc == 0 ? 0 : pstk__fail_copy(err, &inner);
+    return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
+                             "the function of output '%s' failed for sample %llu: %.380s", o->name,
+                             (unsigned long long)sample->sample_id, inner.message);
+}
+
 /* Call the function of output i. */
 static int call_function(struct work *work, uint32_t i, struct pstk_sample *sample,
                          struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
+    if (o->desks)
+        return ask_process(work, i, sample, err);
     if (sample->scratch_size > 0) {
         sample->scratch = pstk__arena_get(&work->s->arena, sample->scratch_size);
         if (!sample->scratch)

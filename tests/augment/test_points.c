@@ -12,10 +12,19 @@
 #define HEIGHT 47u
 #define MOST 256u /* pixels of a side */
 
+/* Those that stand in no drawing: they draw others, which move points. */
+static int draws_others(uint32_t kind)
+{
+    return kind == PSTK_OP_RESIZE_LONGEST || kind == PSTK_OP_PAD_TO_SIZE ||
+           kind == PSTK_OP_LETTERBOX || kind == PSTK_OP_CORNER_CROP;
+}
+
 TEST(every_fixed_operation_that_changes_sizes_or_places_moves_points)
 {
     for (uint32_t kind = 0; kind < 1000; kind++) {
         const struct pstk__op_entry *entry = pstk__op_entry(kind);
+        if (draws_others(kind))
+            continue;
         const uint32_t geometric = PSTK__RESIZES | PSTK__CROPS | PSTK__FLIPS;
         if (entry && entry->change && (entry->size || entry->effects & geometric) && !entry->move)
             printf("# %s lacks move\n", entry->name);

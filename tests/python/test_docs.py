@@ -67,6 +67,7 @@ class Block:
 
 
 def is_installed(module):
+    importlib.invalidate_caches()  # a page may write modules
     return importlib.util.find_spec(module.partition(".")[0]) is not None
 
 

@@ -25,7 +25,7 @@ from ._library import MissingLibraryError
 from ._version import __version__
 from .batch import Batch, BatchInfo, Crop, TupleBatch
 from .errors import (CorruptRecordError, DataSetBusyError, DataSetExistsError, DataSetNotFoundError,
-                     ForkedError, InterruptedLoaderError, OutOfMemoryError, OutOfSlotsError, PenstockError,
+                     ForkedError, FunctionError, InterruptedLoaderError, OutOfMemoryError, OutOfSlotsError, PenstockError,
                      SettingsError, TimedOutError, UnsupportedError)
 from .loader import Loader
 from .ops import *  # noqa: F403
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .packing.task import Task
     from .packing.schema import Boxes, Keypoints, Mask, Polygons, Rle
     from .packing.writer import Field, FieldError, Writer, merge
+    from .processes import python
     from .sheet import show
     from .views import five_crop, ten_crop
 
@@ -81,6 +82,7 @@ _NAMES_OF = {
     "packing.schema": ("Boxes", "Keypoints", "Mask", "Polygons", "Rle"),
     "packing.task": ("Task",),
     "packing.writer": ("Field", "FieldError", "Writer", "merge"),
+    "processes": ("python",),
     "sheet": ("show",),
     "views": ("five_crop", "ten_crop"),
 }
@@ -88,7 +90,7 @@ _LATER = {name: module for module, names in _NAMES_OF.items() for name in names}
 _MODULES = ("functional", "masks", "recipes")
 
 __all__ = ["Batch", "BatchInfo", "CorruptRecordError", "Crop", "DataSetBusyError", "DataSetExistsError",
-           "DataSetNotFoundError", "ForkedError", "InterruptedLoaderError", "Loader", "MissingLibraryError",
+           "DataSetNotFoundError", "ForkedError", "FunctionError", "InterruptedLoaderError", "Loader", "MissingLibraryError",
            "OutOfMemoryError", "OutOfSlotsError", "Output", "PenstockError", "Ragged", "Ranks", "SettingsError",
            "Stats", "Tensor", "TimedOutError", "TupleBatch", "UnsupportedError", "__version__", "image", "ragged",
            "record_stream", "scalar", "tensor", *ops.__all__, *_LATER, *_MODULES]

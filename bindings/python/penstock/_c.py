@@ -28,6 +28,7 @@ MAX_OP_PARAMS = 12
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 ORDER_VERSION = 1
+ANSWER_TEXT = 600
 MAX_REPORTS = 8
 
 # enum pstk_result
@@ -304,6 +305,11 @@ LAST_DROP = 0
 LAST_PAD = 1
 LAST_SHORT = 2
 
+# enum pstk_process_file
+PROCESS_SOCKET = 3
+PROCESS_MEMORY = 4
+PROCESS_JOB = 5
+
 # enum pstk_bottleneck
 BOTTLENECK_UNKNOWN = 0
 BOTTLENECK_STORAGE = 1
@@ -428,6 +434,7 @@ NAMES: dict[str, dict[str, int]] = {
     "op_flag": {"has_center": OP_HAS_CENTER},
     "order": {"full": ORDER_FULL, "sequential": ORDER_SEQUENTIAL},
     "last_batch": {"drop": LAST_DROP, "pad": LAST_PAD, "short": LAST_SHORT},
+    "process_file": {"socket": PROCESS_SOCKET, "memory": PROCESS_MEMORY, "job": PROCESS_JOB},
     "bottleneck": {"unknown": BOTTLENECK_UNKNOWN, "storage": BOTTLENECK_STORAGE, "decode": BOTTLENECK_DECODE,
                    "copy": BOTTLENECK_COPY, "consumer": BOTTLENECK_CONSUMER, "reader": BOTTLENECK_READER},
     "fallback": {"no_io_uring": FALLBACK_NO_IO_URING, "no_fixed_buffers": FALLBACK_NO_FIXED_BUFFERS,
@@ -836,6 +843,44 @@ class OrderSettings(Structure):
     ]
 
 
+class Processes(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("n_processes", c_uint32),
+        ("arguments", POINTER(c_char_p)),
+        ("environment", POINTER(c_char_p)),
+        ("job", c_void_p),
+        ("job_size", c_uint64),
+        ("timeout_ns", c_uint64),
+    ]
+
+
+class Request(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("dtype", c_uint32),
+        ("n_dims", c_uint32),
+        ("encoding", c_uint32),
+        ("shape", c_uint64 * 8),
+        ("sample_id", c_uint64),
+        ("epoch", c_uint64),
+        ("position", c_uint64),
+        ("random", c_uint64 * 2),
+        ("row_pages", c_uint64),
+        ("row_offset", c_uint64),
+        ("row_size", c_uint64),
+        ("data_offset", c_uint64),
+        ("data_size", c_uint64),
+    ]
+
+
+class Answer(Structure):
+    _fields_ = [
+        ("result", c_int32),
+        ("text", c_char * 600),
+    ]
+
+
 class StageStats(Structure):
     _fields_ = [
         ("busy_ns", c_uint64),
@@ -943,6 +988,7 @@ class Output(Structure):
         ("min_area", c_double),
         ("min_visible", c_double),
         ("boxes", c_char_p),
+        ("processes", POINTER(Processes)),
     ]
 
 

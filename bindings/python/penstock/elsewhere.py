@@ -79,7 +79,7 @@ LOADER_KEYWORDS = {
     "drop_last": "last_batch='drop' (the default), last_batch='short' or last_batch='pad'",
     "prefetch_factor": "a loader reads ahead by itself; n_slots= is the number of batches in memory",
     "persistent_workers": "the threads of a loader run until close()",
-    "worker_init_fn": "there are no worker processes; seed= makes order and augmentation repeatable",
+    "worker_init_fn": "there are no worker processes, except those of penstock.python; seed= makes order and augmentation repeatable",
     "collate_fn": "outputs= lists the tensors of a batch, and form= chooses the class of a batch",
     "sampler": "shuffle=, rank= and world= choose the samples and their order",
     "batch_sampler": "batch_size=, shuffle= and last_batch= choose the samples of a batch",

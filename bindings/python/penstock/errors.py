@@ -73,6 +73,11 @@ class ForkedError(PenstockError):
     """The loader was opened before fork: open one in the child, or start the child by spawn."""
 
 
+class FunctionError(PenstockError):
+    """A function of penstock.python raised an exception, or returned another shape or dtype than its output's, or its
+    process died or took too long, or could not be started."""
+
+
 class InterruptedLoaderError(PenstockError):
     """interrupt() ended a wait."""
 
@@ -90,6 +95,7 @@ _CLASSES: dict[int, type[PenstockError]] = {
     _c.ENOBUFS: OutOfSlotsError,
     _c.ETIMEDOUT: TimedOutError,
     _c.EPERM: ForkedError,
+    _c.ECANCELED: FunctionError,
     _c.EINTR: InterruptedLoaderError,
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs, the tensors of every batch: outputs={"x": image("jpg", [...]), "y": scalar("cls")}.
 
-An output is a value that describes one tensor of every batch. A Python function cannot be an output: the
-interpreter's lock would let only one run at a time. Write a pstk_decode_fn in C, or work on batches.
+An output is a value that describes one tensor of every batch. Python functions run in processes of their own, for the
+interpreter's lock would let only one run at a time: penstock.python (processes.py).
 """
 from __future__ import annotations
 
@@ -80,6 +80,10 @@ class Output:
             parts.append(f"channels={self.channels}")
         parts += [given for _, _, given in self.following]
         return f"{KINDS[self.kind]}({', '.join(parts)})"
+
+    def of_image(self) -> Output:
+        """Return the output of a function as it is for a field of images."""
+        return self
 
     def to_c(self, name: str) -> _c.Output:
         """Return the output as the library takes it, with its name."""
@@ -228,6 +232,8 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
         shape = info.field.shape
         if info.field.is_list and value.kind == _c.OUTPUT_BYTES:
             return replace(value, list_kind=LIST_KINDS[info.field.kind])
+        if info.field.kind == "image" and value.kind == _c.OUTPUT_CALLBACK:
+            return value.of_image()
         if value.kind == _c.OUTPUT_BYTES and shape and shape[0] is None and None not in shape[1:]:
             return replace(value, kind=_c.OUTPUT_RAGGED)
         return value

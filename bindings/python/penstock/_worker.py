@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process of penstock.python: it makes rows by a function, one after the other, until its socket ends.
+
+It is run as a program, and imports nothing of this package: only NumPy, and the module that the function is in.
+penstock/processes.h has the protocol.
+"""
+from __future__ import annotations
+
+import os
+import sys
+
+if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
+    del sys.path[0]  # modules of the package must not hide others
+
+import ctypes
+import fcntl
+import mmap
+import pickle
+import runpy
+import signal
+import socket
+import struct
+import time
+import traceback
+import types
+from typing import Any
+
+SOCKET, MEMORY, JOB = 3, 4, 5
+REQUEST = struct.Struct("=4I8Q3Q2Q3Q2Q")  # struct pstk_request
+RESULT = struct.Struct("=i")              # struct pstk_answer, whose text follows
+DONE, FAILED = RESULT.pack(0), RESULT.pack(-22)
+TEXT = 590                                # bytes
+GUARD = 1 << 16
+SLOW = 3.0                                # seconds to start that are worth a warning
+PR_SET_PDEATHSIG = 1
+
+
+def live_with(parent: int) -> None:
+    """Be killed when the parent ends, however it ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    os.closerange(JOB + 1, 1 << 16)
+
+
+def read_job() -> dict[str, Any]:
+    with mmap.mmap(JOB, 0, prot=mmap.PROT_READ) as content:
+        return dict(pickle.loads(content))
+
+
+def import_main(main: tuple[str, str]) -> None:
+    """Import the parent's script as multiprocessing does: its __name__ is "__mp_main__"."""
+    kind, name = main
+    if kind == "name":
+        content = runpy.run_module(name, run_name="__mp_main__", alter_sys=True)
+    else:
+        content = runpy.run_path(name, run_name="__mp_main__")
+    module = types.ModuleType("__mp_main__")
+    module.__dict__.update(content)
+    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+
+
+def load(job: dict[str, Any]) -> Any:
+    """The function. Libraries that start threads get one in each process."""
+    begin = time.monotonic()
+    sys.path[:], sys.argv[:] = job["path"], job["argv"]
+    if job["main"] is not None:
+        import_main(job["main"])
+    function = pickle.loads(job["function"])
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    if "cv2" in sys.modules:
+        sys.modules["cv2"].setNumThreads(1)
+    took = time.monotonic() - begin
+    if took > SLOW and is_first():
+        print(f"penstock: each process of output {job['output']!r} takes {took:.1f} s to import the module of its "
+              "function and what that imports; a module of its own for the function may need less", file=sys.stderr,
+              flush=True)
+    return function
+
+
+def is_first() -> bool:
+    """Whether this process is the first that asks, among those of the output."""
+    try:
+        fcntl.lockf(JOB, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def text_of(error: BaseException) -> str:
+    """What was raised, and where, in one line."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    if not frames:
+        return said
+    last = frames[-1]
+    return f"{said[:300]} ({os.path.basename(last.filename)}, line {last.lineno}, in {last.name}: {last.line})"
+
+
+def map_memory(row_pages: int) -> tuple[Any, Any]:
+    """Map data and row between pages that nobody may touch."""
+    size = os.fstat(MEMORY).st_size
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+
+    def mapped(at: int | None, length: int, protection: int, flags: int, file: int, offset: int) -> int:
+        found = libc.mmap(at, length, protection, flags, file, offset)
+        if found in (None, ctypes.c_void_p(-1).value):
+            raise OSError(ctypes.get_errno(), "mmap")
+        return int(found)
+
+    shared, fixed, reserved = mmap.MAP_SHARED, 0x10, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
+    base = mapped(None, size + 3 * GUARD, 0, reserved, -1, 0)
+    writable = mmap.PROT_READ | mmap.PROT_WRITE
+    data = mapped(base + GUARD, row_pages, writable, shared | fixed, MEMORY, 0)
+    row = mapped(base + 2 * GUARD + row_pages, size - row_pages, writable, shared | fixed, MEMORY, row_pages)
+    return ((ctypes.c_uint8 * row_pages).from_address(data),
+            (ctypes.c_uint8 * (size - row_pages)).from_address(row))
+
+
+def dtypes_of(names: dict[int, str]) -> dict[int, Any]:
+    """NumPy's dtypes by their codes. Without ml_dtypes bfloat16 is its bits."""
+    import numpy
+    try:
+        import ml_dtypes
+        bfloat16: Any = ml_dtypes.bfloat16
+    except ImportError:
+        bfloat16 = numpy.uint16
+    return {code: numpy.dtype(bfloat16 if name == "bfloat16" else name) for code, name in names.items()}
+
+
+class Maker:
+    """Makes the row of a request."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        import numpy
+        self.function = load(job)
+        self.ndarray, self.copy = numpy.ndarray, numpy.copyto
+        self.dtypes = dtypes_of(job["dtypes"])
+        self.shape = job["shape"]
+        self.dtype = next(self.dtypes[code] for code, name in job["dtypes"].items() if name == job["dtype"])
+        self.rng = numpy.random.Generator(numpy.random.Philox(key=0))
+        self.bits = self.rng.bit_generator
+        self.state = self.bits.state
+        self.row: Any = None
+
+    def begin(self, row_pages: int, row_offset: int) -> None:
+        """The memory, which is the same for all requests."""
+        self.data, row = map_memory(row_pages)
+        self.row = self.ndarray(self.shape, self.dtype, row, row_offset - row_pages)
+
+    def seed(self, low: int, high: int) -> None:
+        """Make rng a fresh Generator(Philox(key=high << 64 | low)), in a fraction of the time."""
+        key = self.state["state"]["key"]
+        key[0], key[1] = low, high
+        self.bits.state = self.state
+
+    def check(self, result: Any) -> None:
+        if not isinstance(result, self.ndarray):
+            raise TypeError(f"the function returned a value of class {type(result).__name__}; must be an ndarray of "
+                            f"shape {self.shape} and dtype {self.dtype}")
+        if result.shape != self.shape or result.dtype != self.dtype:
+            raise ValueError(f"the function returned an array of shape {result.shape} and dtype {result.dtype}; must "
+                             f"be of shape {self.shape} and dtype {self.dtype}")
+
+    def make(self, request: bytearray) -> None:
+        (_, dtype, n_dims, _, *rest) = REQUEST.unpack_from(request)
+        *_, random_0, random_1, row_pages, row_offset, _, data_offset, data_size = rest
+        if self.row is None:
+            self.begin(row_pages, row_offset)
+        shape, dtype = tuple(rest[:n_dims]), self.dtypes[dtype]
+        n_bytes = dtype.itemsize
+        for n in shape:
+            n_bytes *= n
+        array = self.ndarray(shape, dtype, self.data, data_offset + data_size - n_bytes)
+        self.seed(random_0, random_1)
+        result = self.function(array, self.rng)
+        if type(result) is not self.ndarray or result.shape != self.shape or result.dtype != self.dtype:
+            self.check(result)
+        self.copy(self.row, result)
+
+
+def failed(error: BaseException) -> bytes:
+    return FAILED + text_of(error).encode(errors="replace")[:TEXT]
+
+
+def main() -> None:
+    job = read_job()
+    live_with(job["parent"])
+    asked = socket.socket(fileno=SOCKET)
+    try:
+        maker = Maker(job)
+    except Exception as error:
+        traceback.print_exc()
+        asked.send(failed(error))
+        return
+    asked.send(DONE)
+    request = bytearray(REQUEST.size)
+    while asked.recv_into(request) == REQUEST.size:
+        try:
+            maker.make(request)
+        except Exception as error:
+            asked.send(failed(error))
+        else:
+            asked.send(DONE)
+
+
+def run() -> None:
+    """Run main, and end at once: the socket must not end before there is an exit status."""
+    status = 1
+    try:
+        main()
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.python: rows that a Python function of yours makes, in processes, while your loop computes.
+
+    import augment  # a module of yours
+    outputs={"image": penstock.python(augment.tokens, "jpg", shape=(196,), dtype="int64")}
+
+Each process runs _worker.py, which says what happens there.
+"""
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from ctypes import POINTER, c_char_p, c_void_p, cast, pointer, sizeof
+from dataclasses import dataclass, field as member, replace
+from functools import partial
+from typing import Any
+
+from . import _c
+from .dtypes import DTYPE_NAMES
+from .errors import SettingsError
+from .outputs import Output, _field_name, _whole, dtype_code
+
+__all__ = ["PythonOutput", "python"]
+
+_WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_worker.py")
+# Each process is one of many: libraries that start a thread for each core would make them wait for each other.
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_INSIDE = "PENSTOCK_PROCESS"  # set in the processes
+
+
+@dataclass(frozen=True, repr=False)
+class PythonOutput(Output):
+    """An output that penstock.python makes."""
+
+    function: Callable[..., Any] | None = None
+    shape: tuple[int, ...] = ()
+    processes: int = 0
+    timeout_ns: int = 0
+    pickled: bytes = member(default=b"", compare=False)
+
+    def __repr__(self) -> str:
+        parts = [getattr(self.function, "__qualname__", repr(self.function)), repr(self.field),
+                 f"shape={self.shape}", f"dtype={DTYPE_NAMES[self.dtype]!r}"]
+        if self.ops:
+            parts.insert(2, "[" + ", ".join(map(repr, self.ops)) + "]")
+        if self.processes:
+            parts.append(f"processes={self.processes}")
+        if self.timeout_ns:
+            parts.append(f"timeout={self.timeout_ns / 1e9:g}")
+        return f"python({', '.join(parts)})"
+
+    def to_c(self, name: str) -> _c.Output:
+        output = super().to_c(name)
+        for d, n in enumerate(self.shape):
+            output.shape[d] = n
+        output.n_dims = len(self.shape)
+        output.processes = pointer(self._processes(name))
+        return output
+
+    def of_image(self) -> PythonOutput:
+        """Return the same on a field of images: the function gets decoded pixels."""
+        return self if self.channels else replace(self, channels=3)
+
+    def _processes(self, name: str) -> _c.Processes:
+        if os.environ.get(_INSIDE):
+            raise SettingsError(
+                f"outputs[{name!r}]: this is a process of another loader, which imports your script; must not be "
+                "opened there (put what the script does under `if __name__ == '__main__':`)")
+        job = self._job(name)
+        return _c.Processes(
+            size=sizeof(_c.Processes), n_processes=self.processes, arguments=_texts(_arguments()),
+            environment=_texts(_environment()), job=cast(c_char_p(job), c_void_p), job_size=len(job),
+            timeout_ns=self.timeout_ns)
+
+    def _job(self, name: str) -> bytes:
+        return pickle.dumps({
+            "output": name, "parent": os.getpid(), "function": self.pickled, "main": _main_of(self.pickled),
+            "path": [entry or os.getcwd() for entry in sys.path], "argv": sys.argv,
+            "shape": self.shape, "dtype": DTYPE_NAMES[self.dtype],
+            "dtypes": {code: dtype_name for code, dtype_name in DTYPE_NAMES.items()}})
+
+
+def _texts(texts: Sequence[bytes]) -> Any:
+    return cast((c_char_p * (len(texts) + 1))(*texts, None), POINTER(c_char_p))
+
+
+def _arguments() -> list[bytes]:
+    if not sys.executable:
+        raise SettingsError("penstock.python needs sys.executable, the path of Python, to start processes; it is empty "
+                            "here (set it)")
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    return [os.fsencode(text) for text in (sys.executable, *flags, "-u", _WORKER)]
+
+
+def _environment() -> list[bytes]:
+    found = {**dict.fromkeys(map(os.fsencode, _ONE_THREAD), b"1"), **os.environb, os.fsencode(_INSIDE): b"1"}
+    return [name + b"=" + value for name, value in found.items()]
+
+
+def _main_of(pickled: bytes) -> tuple[str, str] | None:
+    """Return how to import the script that is running, ("name" or "path", it), if the function is in it."""
+    main = sys.modules.get("__main__")
+    if b"__main__" not in pickled or main is None:
+        return None
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name and not spec.name.endswith("__main__"):
+        return "name", spec.name
+    path = getattr(main, "__file__", None)
+    return None if path is None else ("path", os.path.abspath(path))
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+_IMPORTABLE = ("must be a function that other processes can import: one that a module or a script has at its top "
+               "level, functools.partial of one, or an object of such a class")
+
+
+def _refused(function: Any, why: str, advice: str) -> SettingsError:
+    return SettingsError(f"python.function: value is {function!r}, {why}; {_IMPORTABLE} ({advice})")
+
+
+def _check_place(function: Any) -> None:
+    """Refuse functions that have no name which other processes could import."""
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    inner = getattr(inner, "__func__", inner)
+    name = getattr(inner, "__qualname__", type(inner).__qualname__)
+    module = getattr(inner, "__module__", None) or type(inner).__module__
+    if "<lambda>" in name:
+        raise _refused(function, "a lambda", "write it with def, in a module")
+    if "<locals>" in name:
+        raise _refused(function, f"which is made inside of {name.split('.<locals>')[0]}()",
+                       "move it to the top level of a module; functools.partial gives it arguments")
+    main = sys.modules.get("__main__")
+    if module == "__main__" and not os.path.exists(getattr(main, "__file__", None) or ""):
+        raise _refused(function, "which is written in an interactive session", "write it to a file, and import that")
+
+
+def _pickled(function: Any) -> bytes:
+    _check_place(function)
+    try:
+        return pickle.dumps(function)
+    except Exception as error:  # of any class: objects pickle themselves
+        raise _refused(function, f"which cannot be pickled: {type(error).__name__}: {error}",
+                       "keep what cannot be pickled out of it, or make it at the first call") from None
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    found = (value,) if not isinstance(value, Sequence) else tuple(value)
+    if len(found) > 8:
+        raise SettingsError(f"python.shape: value has {len(found)} dimensions; must have at most 8")
+    shape = tuple(_whole("python", f"shape[{d}]", n, 2**40) for d, n in enumerate(found))
+    if 0 in shape:
+        raise SettingsError(f"python.shape: value is {shape}; must have sizes of at least 1")
+    return shape
+
+
+def _timeout_ns(value: float | None) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        raise TypeError(f"python.timeout: value is {value!r}; must be a number of seconds, or None for no limit")
+    if not 0.001 <= float(value) <= 1e9:
+        raise SettingsError(f"python.timeout: value is {value!r}; must be from 0.001 to 1e9 seconds, or None for no "
+                            "limit")
+    return int(float(value) * 1e9)
+
+
+def _image_of(output: Output) -> dict[str, Any]:
+    """Return what a function takes over of a penstock.image."""
+    if output.kind != _c.OUTPUT_IMAGE:
+        raise SettingsError(f"python.field: value is {output!r}; must be a field's name or a penstock.image")
+    if output.dtype != _c.U8 or output.layout not in ("nhwc", "channels_last"):
+        raise SettingsError(f"python.field: value is {output!r}; must be an image of dtype 'uint8' and layout 'nhwc', "
+                            "because the function gets such pixels (leave Normalize out, and normalise in the "
+                            "function)")
+    return {"ops": output.ops, "random_group": output.random_group, "channels": output.channels,
+            "exif_orientation": output.exif_orientation}
+
+
+def python(function: Callable[..., Any], field: str | Output, *, shape: Any, dtype: Any,
+           processes: int | None = None, timeout: float | None = None) -> PythonOutput:
+    """Rows that a Python function makes: [B, *shape] of dtype. It runs in processes of its own, so that your loop does
+    not wait for it.
+
+    function(array, rng) returns an ndarray of this shape and dtype. `array` is a NumPy array that the function may
+    change, and that is valid until it returns: of an image field uint8 [H, W, C], decoded, of any size; of an array or
+    a scalar field the array; else uint8 [bytes]. `rng` is a numpy.random.Generator, the same for a sample in an epoch
+    whatever the number of processes, and for outputs of one random group.
+
+    Processes import the function by its name: it must be at the top level of a module or a script, which runs its
+    loop under `if __name__ == "__main__":`. functools.partial of such a function and objects of importable classes are
+    fine; they are pickled once, as they are now.
+
+    field: of the data set, or penstock.image(field, ops), after whose operations the function gets the pixels, as
+    uint8. They need not fix the size.
+    processes: None is the number of cores. timeout: seconds for one sample, after which its process is killed.
+
+    What the function raises, another shape or dtype, a process that dies, and the timeout make the sample bad:
+    FunctionError, or another sample with bad_sample="replace".
+    """
+    if not callable(function):
+        raise TypeError(f"python.function: value is {function!r}; must be a function of (array, rng)")
+    taken = _image_of(field) if isinstance(field, Output) else {}
+    name = field.field if isinstance(field, Output) else _field_name(field, "python")
+    if dtype is None:
+        raise TypeError("python.dtype: value is None; must be the dtype of the rows")
+    n = 0 if processes is None else _whole("python", "processes", processes, 4096)
+    if processes is not None and n == 0:
+        raise SettingsError("python.processes: value is 0; must be at least 1, or None for the number of cores")
+    return PythonOutput(name, _c.OUTPUT_CALLBACK, dtype_code(dtype, "python"), function=function, shape=_shape(shape),
+                        processes=n, timeout_ns=_timeout_ns(timeout), pickled=_pickled(function), **taken)

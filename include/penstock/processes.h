@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/processes.h - rows that processes of yours make, in any language: the Python package
+ * runs functions in them.
+ *
+ * An output of kind PSTK_OUTPUT_CALLBACK has `processes` in place of `decode`. The loader starts
+ * them, gives a sample to one that is free, and copies the row that it made: a process never
+ * touches the memory of a batch. A worker waits meanwhile, so that the loader has more workers, by
+ * one for each process, unless n_threads is given.
+ *
+ * A process begins with three open files, and no input:
+ *
+ *   PSTK_PROCESS_SOCKET   a socket of messages (SOCK_SEQPACKET): a request, an answer, in turn
+ *   PSTK_PROCESS_MEMORY   its memory, to be mapped: a sample's data and the row, a page or more
+ *                         each, which end where pages end, less at most 63 bytes
+ *   PSTK_PROCESS_JOB      a file with the bytes of pstk_processes.job
+ *
+ * When it is ready it sends an answer, with result 0, or with a reason why it cannot work. Then
+ * for each request it writes the row and sends an answer. When the socket ends, it ends. SIGINT is
+ * blocked, so that Ctrl-C in a terminal reaches the program alone.
+ *
+ * A result below 0, a process that ends before it answers, and one that takes longer than the
+ * timeout make the sample bad: ECANCELED. Another process is started for the next sample. One that
+ * ends before it is ready is an error of the loader, which stays until pstk_close. pstk_close kills
+ * all of them; a process should ask the system to be killed when its parent ends
+ * (PR_SET_PDEATHSIG).
+ */
+#ifndef PENSTOCK_PROCESSES_H
+#define PENSTOCK_PROCESSES_H
+
+#include <penstock/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum pstk_process_file {
+    PSTK_PROCESS_SOCKET = 3,
+    PSTK_PROCESS_MEMORY = 4,
+    PSTK_PROCESS_JOB = 5,
+};
+
+/* The processes of an output. All pointers: copies. */
+struct pstk_processes {
+    /* sizeof(struct pstk_processes), set by the caller */
+    uint32_t size;
+    /* default: auto, the cores that this process may use */
+    uint32_t n_processes;
+    /* path of the program, then its arguments, then NULL */
+    const char *const *arguments;
+    /* NAME=VALUE, then NULL; NULL: none */
+    const char *const *environment;
+    /* job_size bytes that every process can read; NULL: none */
+    const void *job;
+    uint64_t job_size;
+    /* nanoseconds for one sample; default: 0, any */
+    uint64_t timeout_ns;
+};
+
+/* What a process is asked for. */
+struct pstk_request {
+    /* sizeof(struct pstk_request) of the library */
+    uint32_t size;
+    /* as in struct pstk_sample */
+    uint32_t dtype;
+    uint32_t n_dims;
+    uint32_t encoding;
+    uint64_t shape[8];
+    uint64_t sample_id;
+    uint64_t epoch;
+    uint64_t position;
+    uint64_t random[2];
+    /* in the memory; the same in every request: where the pages of the row begin, and where the row
+     * does */
+    uint64_t row_pages;
+    uint64_t row_offset;
+    uint64_t row_size;
+    /* in the memory */
+    uint64_t data_offset;
+    uint64_t data_size;
+};
+
+#define PSTK_ANSWER_TEXT 600
+
+/* What it answers. A message may end after the text. */
+struct pstk_answer {
+    /* 0, or below 0: the sample is bad */
+    int32_t result;
+    /* why: UTF-8, need not end with 0 */
+    char text[PSTK_ANSWER_TEXT];
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

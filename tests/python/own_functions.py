@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions and classes that test_processes.py gives to penstock.python, and that processes import by name."""
+import ctypes
+import os
+import signal
+import sys
+import time
+
+import numpy
+
+
+def same(array, rng):
+    return array
+
+
+def noisy(array, rng):
+    return array ^ rng.integers(0, 256, array.shape, dtype=array.dtype)
+
+
+def doubled(array, rng):
+    array *= 2  # in place
+    return array
+
+
+def stretched(array, rng, height=1):
+    """The mean colour, on each of some rows."""
+    mean = array.reshape(-1, 3).mean(axis=0)
+    return numpy.tile(mean, (height, 1)).astype("float32")
+
+
+def shape_of(array, rng):
+    return numpy.array(array.shape, "int64")
+
+
+def length(array, rng):
+    return numpy.array(len(array), "int64")
+
+
+def first_draws(array, rng):
+    return rng.integers(0, 2**63, 4, dtype="uint64")
+
+
+def pid(array, rng):
+    return numpy.array(os.getpid())
+
+
+class Adds:
+    def __init__(self, n):
+        self.n = n
+
+    def __call__(self, array, rng):
+        return array + numpy.uint8(self.n)
+
+
+class Unpicklable:
+    def __reduce__(self):
+        raise RuntimeError("not me")
+
+    def __call__(self, array, rng):
+        return array
+
+
+class FailsInChild:
+    """Can be pickled, and not loaded."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+    def __call__(self, array, rng):
+        return array
+
+
+class EndsInChild:
+    def __reduce__(self):
+        return os._exit, (7,)
+
+    def __call__(self, array, rng):
+        return array
+
+
+def is_chosen(array):
+    return int(array.reshape(-1)[0]) == 5
+
+
+def raises(array, rng):
+    if is_chosen(array):
+        raise KeyError("number five")
+    return array
+
+
+def other_shape(array, rng):
+    return array[:, :1] if is_chosen(array) else array
+
+
+def other_dtype(array, rng):
+    return array.astype("float64") if is_chosen(array) else array
+
+
+def no_array(array, rng):
+    return array.tolist() if is_chosen(array) else array
+
+
+def dies(array, rng):
+    if is_chosen(array):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return array
+
+
+def ends(array, rng):
+    if is_chosen(array):
+        sys.exit(3)
+    return array
+
+
+def writes_past(array, rng):
+    if is_chosen(array):
+        ctypes.memset(array.ctypes.data, 1, array.nbytes + 64)
+    return array
+
+
+def writes_before_row(array, rng):
+    if is_chosen(array):
+        ctypes.memset(array.ctypes.data - 200_000, 1, 1)
+    return array
+
+
+def hangs(array, rng):
+    if is_chosen(array):
+        time.sleep(1000)
+    return array
+
+
+def always_hangs(array, rng):
+    while True:
+        pass
+
+
+def prints(array, rng):
+    print("made by a process")
+    return array

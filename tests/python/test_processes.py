@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""penstock.python: rows of Python functions, in processes that end with their loader."""
+import functools
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+try:
+    import numpy
+except ImportError:
+    raise unittest.SkipTest("NumPy is not installed") from None
+
+import own_functions as own
+import penstock
+from penstock import python
+
+N = 40
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def children(of=None):
+    """Numbers of processes of penstock.python below a process."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (entry / "cmdline").read_bytes()
+        except (OSError, IndexError, ValueError):
+            continue
+        if parent == (of or os.getpid()) and b"_worker.py" in command:
+            found.append(int(entry.name))
+    return found
+
+
+def is_alive(pid):
+    try:
+        return (pathlib.Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = cls.folder.name + "/set"
+        random = numpy.random.default_rng(1)
+        cls.arrays = random.integers(0, 256, (N, 3, 4, 6), dtype=numpy.uint8)
+        cls.arrays[:, 0, 0, 0] = numpy.arange(N)
+        penstock.pack(({"a": cls.arrays[i], "s": i * 0.5, "t": "x" * i, "v": numpy.arange(i, dtype="int32"),
+                        "w": numpy.arange(2 * i, dtype="int16").reshape(i, 2, 1)[:, :1 + i % 2],
+                        "img": numpy.repeat(cls.arrays[i].transpose(1, 2, 0), 1 + i % 3, axis=1)}
+                       for i in range(N)), cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def tearDown(self):
+        gc.collect()
+        self.assertEqual(children(), [])
+
+    def loader(self, outputs, **more):
+        if isinstance(outputs, penstock.Output):
+            outputs = {"x": outputs}
+        settings = {"batch_size": 8, "framework": "numpy", "shuffle": False, "last_batch": "short", **more}
+        return penstock.Loader(self.path, outputs=outputs, **settings)
+
+    def rows(self, outputs, **more):
+        with self.loader(outputs, **more) as loader:
+            return numpy.concatenate([batch["x"].copy() for batch in loader])
+
+    def of_arrays(self, function, **more):
+        return python(function, "a", shape=(3, 4, 6), dtype="uint8", **more)
+
+
+class Rows(Case):
+    def test_a_function_gets_the_field_and_gives_the_row(self):
+        self.assertTrue((self.rows(self.of_arrays(own.same, processes=2)) == self.arrays).all())
+        self.assertTrue((self.rows(self.of_arrays(own.doubled, processes=1)) == self.arrays * 2).all())
+
+    def test_partial_functions_and_objects_are_pickled(self):
+        output = python(functools.partial(own.stretched, height=2), "a", shape=(2, 3), dtype="float32", processes=1)
+        found = self.rows(output)
+        self.assertTrue((found[:, 1] == self.arrays.reshape(N, -1, 3).mean(axis=1).astype("float32")).all())
+        self.assertTrue((self.rows(self.of_arrays(own.Adds(9), processes=1)) == self.arrays + 9).all())
+
+    def test_fields_of_every_kind(self):
+        self.assertEqual(self.rows(python(own.same, "s", shape=(), dtype="float64", processes=1)).tolist(),
+                         [i * 0.5 for i in range(N)])
+        for field, lengths in (("t", range(N)), ("v", range(N)), ("w", range(N))):
+            found = self.rows(python(own.length, field, shape=(), dtype="int64", processes=1))
+            self.assertEqual(found.tolist(), list(lengths))
+        found = self.rows(python(own.shape_of, "w", shape=(3,), dtype="int64", processes=1))
+        self.assertEqual(found.tolist(), [[i, 1 + i % 2, 1] for i in range(N)])
+
+    def test_images_come_decoded_and_after_operations(self):
+        found = self.rows(python(own.shape_of, "img", shape=(3,), dtype="int64", processes=1))
+        self.assertEqual(found.tolist(), [[4, 6 * (1 + i % 3), 3] for i in range(N)])
+        image = penstock.image("img", [penstock.RandomResizedCrop((5, 7)), penstock.RandomFlip()], channels=1)
+        both = {"x": python(own.same, image, shape=(5, 7, 1), dtype="uint8", processes=2), "plain": image}
+        with self.loader(both, shuffle=True) as loader:
+            for batch in loader:
+                self.assertTrue((batch["x"] == batch["plain"]).all())
+
+    def test_draws_depend_on_the_sample_and_not_on_processes(self):
+        def draws(n, **more):
+            return self.rows(python(own.first_draws, "a", shape=(4,), dtype="uint64", processes=n), **more)
+        one = draws(1)
+        self.assertTrue((one == draws(3)).all() and (one == draws(2, n_threads=1)).all())
+        self.assertEqual(len({tuple(row) for row in one.tolist()}), N)
+        self.assertFalse((one == draws(1, epoch=1)).any() or (one == draws(1, seed=1)).any())
+        with self.loader(python(own.first_draws, "a", shape=(4,), dtype="uint64", processes=1), position=24) as loader:
+            self.assertTrue((next(iter(loader))["x"] == one[24:32]).all())
+
+    def test_the_generator_is_a_fresh_one_of_philox(self):
+        sys.path.insert(0, str(pathlib.Path(penstock.__file__).parent))
+        try:
+            import _worker
+        finally:
+            del sys.path[0]
+        maker = object.__new__(_worker.Maker)
+        maker.rng = numpy.random.Generator(numpy.random.Philox(key=0))
+        maker.bits, maker.state = maker.rng.bit_generator, maker.rng.bit_generator.state
+        for key in (5, 2**127 + 3):
+            maker.rng.integers(0, 9, 3, dtype="uint32")
+            maker.seed(key & (2**64 - 1), key >> 64)
+            fresh = numpy.random.Generator(numpy.random.Philox(key=key))
+            self.assertEqual(maker.rng.integers(0, 2**40, 9).tolist(), fresh.integers(0, 2**40, 9).tolist())
+
+
+class Failures(Case):
+    def message(self, output, **more):
+        with self.assertRaises(penstock.FunctionError) as caught:
+            self.rows(output, **more)
+        self.assertEqual(children(), [])
+        return caught.exception
+
+    def test_what_a_function_raises_names_the_sample(self):
+        error = self.message(self.of_arrays(own.raises, processes=2))
+        self.assertIn("KeyError: 'number five' (own_functions.py, line ", str(error))
+        self.assertIn("in raises: raise KeyError", str(error))
+        self.assertEqual((error.sample_id, error.record), (5, 5))
+
+    def test_another_shape_or_dtype_is_an_error_with_both(self):
+        for function, words in ((own.other_shape, "of shape (3, 1, 6) and dtype uint8; must be of shape (3, 4, 6)"),
+                                (own.other_dtype, "and dtype float64; must be of shape (3, 4, 6) and dtype uint8"),
+                                (own.no_array, "a value of class list; must be an ndarray of shape (3, 4, 6)")):
+            error = self.message(self.of_arrays(function, processes=1))
+            self.assertIn(words, str(error))
+            self.assertEqual(error.sample_id, 5)
+
+    def test_a_process_that_dies_is_reported_with_its_signal(self):
+        for function, words in ((own.dies, "was killed by signal 11 (SIGSEGV)"), (own.ends, "ended with exit status 3"),
+                                (own.writes_past, "was killed by signal 11"),
+                                (own.writes_before_row, "was killed by signal 11")):
+            error = self.message(self.of_arrays(function, processes=1))
+            self.assertIn(words, str(error))
+            self.assertEqual(error.sample_id, 5)
+
+    def test_a_sample_that_takes_too_long_is_bad(self):
+        self.assertIn("longer than the timeout of 0.5 s", str(self.message(self.of_arrays(own.hangs, processes=1,
+                                                                                          timeout=0.5))))
+
+    def test_bad_samples_are_replaced(self):
+        for function in (own.raises, own.dies, own.ends, own.other_shape):
+            bad = []
+            found = self.rows(self.of_arrays(function, processes=2), bad_sample="replace",
+                              on_bad_sample=lambda error, other: bad.append((error.sample_id, other)))
+            self.assertEqual(len(bad), 1)
+            self.assertEqual(bad[0][0], 5)
+            expected = self.arrays.copy()
+            expected[5] = self.arrays[bad[0][1]]
+            self.assertTrue((found == expected).all())
+
+    def test_a_process_that_cannot_start_is_an_error_of_the_loader(self):
+        for function, words in ((own.FailsInChild(), "cannot work: ValueError: invalid literal"),
+                                (own.EndsInChild(), "ended with exit status 7 before it was ready")):
+            with self.loader(self.of_arrays(function, processes=2), bad_sample="replace") as loader:
+                for _ in range(2):
+                    with self.assertRaisesRegex(penstock.FunctionError, words):
+                        next(iter(loader))
+                    loader.seek(0)
+
+    def test_functions_that_cannot_be_imported_are_refused(self):
+        def local(array, rng):
+            return array
+        for function, words in ((lambda array, rng: array, "a lambda"), (local, "made inside of"),
+                                (functools.partial(local, 1), "made inside of"),
+                                (own.Unpicklable(), "cannot be pickled: RuntimeError: not me")):
+            with self.assertRaisesRegex(penstock.SettingsError, words):
+                self.of_arrays(function)
+        with self.assertRaises(TypeError):
+            self.of_arrays(3)
+
+    def test_wrong_arguments_are_refused(self):
+        for more, words in (({"shape": (0,)}, "at least 1"), ({"shape": (1,) * 9}, "at most 8"),
+                            ({"processes": 0}, "at least 1"), ({"timeout": 0}, "0.001"),
+                            ({"dtype": "int"}, "python.dtype"), ({"field": penstock.scalar("s")}, "penstock.image"),
+                            ({"field": penstock.image("img", [penstock.Normalize()])}, "dtype 'uint8'")):
+            settings = {"field": "a", "shape": (1,), "dtype": "uint8", **more}
+            with self.assertRaisesRegex(penstock.SettingsError, words):
+                python(own.same, settings.pop("field"), **settings)
+        with self.assertRaisesRegex(penstock.SettingsError, "no field|must be a field"):
+            self.rows(python(own.same, "nothing", shape=(1,), dtype="uint8"))
+        with self.assertRaisesRegex(penstock.SettingsError, "needs a field of kind image"):
+            self.rows(python(own.same, penstock.image("a", []), shape=(1,), dtype="uint8"))
+
+
+class Ends(Case):
+    """No process outlives what needs it."""
+
+    def test_closing_does_not_wait_for_a_function(self):
+        loader = self.loader(self.of_arrays(own.always_hangs, processes=2))
+        wait_for(lambda: len(children()) == 2)
+        begin = time.monotonic()
+        loader.close()
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_a_loader_that_is_forgotten_leaves_none(self):
+        loader = self.loader(self.of_arrays(own.same, processes=2))
+        next(iter(loader))
+        loader.cycle = loader
+        del loader
+        gc.collect()
+        self.assertEqual(children(), [])
+
+    def test_two_loaders_and_one_that_fails_to_open(self):
+        with self.loader(self.of_arrays(own.same, processes=1)) as one, \
+                self.loader(self.of_arrays(own.same, processes=2)) as two:
+            self.assertTrue((next(iter(one))["x"] == next(iter(two))["x"]).all())
+            self.assertEqual(len(children()), 3)
+        with self.assertRaises(penstock.OutOfMemoryError):
+            self.loader(self.of_arrays(own.same), max_memory=1)
+
+    def test_an_idle_process_that_is_killed_costs_no_sample(self):
+        with self.loader(self.of_arrays(own.same, processes=1), n_slots=2) as loader:
+            batches = iter(loader)
+            held = [next(batches), next(batches)]
+            wait_for(lambda: len(children()) == 1)
+            time.sleep(0.2)  # the slots are full: it is idle
+            process = children()[0]
+            os.kill(process, signal.SIGKILL)
+            wait_for(lambda: not is_alive(process))
+            del held
+            self.assertEqual(sum(len(batch["x"]) for batch in batches), N - 16)
+
+    def run_program(self, text, *, stop=None, more=None):
+        """Run a script. Returns its exit status, its output, and whether all of its processes ended."""
+        script = pathlib.Path(self.folder.name) / "script.py"
+        script.write_text(f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport own_functions as own, penstock\n"
+                          f"PATH = {self.path!r}\n" + textwrap.dedent(text))
+        with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              start_new_session=True) as running:
+            found = []
+            if stop is not None:
+                wait_for(lambda: len(children(running.pid)) == 2 or running.poll() is not None)
+                found = children(running.pid)
+                time.sleep(0.5)
+                if stop == "group":
+                    os.killpg(running.pid, signal.SIGINT)
+                else:
+                    running.send_signal(stop)
+            out, err = running.communicate(timeout=120)
+        wait_for(lambda: not any(is_alive(pid) for pid in found), 20)
+        return running.returncode, out, err
+
+    LOOP = """
+        if __name__ == "__main__":
+            output = penstock.python(own.{}, "a", shape=(3, 4, 6), dtype="uint8", processes=2)
+            loader = penstock.Loader(PATH, batch_size=8, outputs={{"x": output}}, framework="numpy")
+            for batch in loader:
+                pass
+    """
+
+    def test_ctrl_c_ends_the_program_and_its_processes(self):
+        status, _, err = self.run_program(self.LOOP.format("always_hangs"), stop="group")
+        self.assertIn("KeyboardInterrupt", err)
+        self.assertEqual(err.count("Traceback"), 1)
+        self.assertNotEqual(status, 0)
+
+    def test_processes_end_with_a_program_that_is_killed(self):
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            status, _, _ = self.run_program(self.LOOP.format("always_hangs"), stop=number)
+            self.assertEqual(status, -number)
+
+    def test_a_program_may_end_without_closing_and_its_processes_print(self):
+        status, out, err = self.run_program(self.LOOP.format("prints"))
+        self.assertEqual((status, err), (0, ""))
+        self.assertGreaterEqual(out.count("made by a process"), N)  # the loader reads ahead
+
+    def test_functions_of_a_script_and_forked_programs(self):
+        status, out, err = self.run_program("""
+            import os
+            def twice(array, rng):
+                return array * 2
+            if __name__ == "__main__":
+                output = penstock.python(twice, "a", shape=(3, 4, 6), dtype="uint8", processes=2)
+                with penstock.Loader(PATH, batch_size=8, outputs={"x": output, "a": "a"}, framework="numpy") as loader:
+                    batches = iter(loader)
+                    next(batches)
+                    child = os.fork()
+                    if child == 0:
+                        del loader, batches
+                        os._exit(0)
+                    assert os.waitpid(child, 0)[1] == 0
+                    print(sum(int((batch["x"] == batch["a"] * 2).all()) for batch in batches))
+        """)
+        self.assertEqual((status, out), (0, "4\n"), err)
+
+    def test_a_script_that_does_not_guard_its_loop_is_told_so(self):
+        status, _, err = self.run_program("""
+            def twice(array, rng):
+                return array * 2
+            output = penstock.python(twice, "a", shape=(3, 4, 6), dtype="uint8", processes=1)
+            with penstock.Loader(PATH, batch_size=8, outputs={"x": output}, framework="numpy") as loader:
+                next(iter(loader))
+        """)
+        self.assertEqual(status, 1)
+        self.assertIn('if __name__ == "__main__"', err.replace("'", '"'))
+
+    def test_functions_of_an_interactive_session_are_refused(self):
+        text = textwrap.dedent(f"""
+            import sys; sys.path.insert(0, {str(HERE)!r}); import penstock
+            def f(array, rng): return array
+            penstock.python(f, "a", shape=(), dtype="uint8")
+        """)
+        found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+        self.assertIn("an interactive session", found.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
