@@ -155,6 +155,7 @@ class Boxed(Case):
 
 class Followers(Boxed):
     def test_boxes_are_what_torchvision_makes_of_the_drawn_operations(self):
+        optional("torchvision.transforms.v2.functional")
         rng = np.random.default_rng(3)
         sizes = [tuple(int(v) for v in rng.integers(10, 60, 2)) for _ in range(6)]
         boxes = [any_boxes(rng, i * 3, size) for i, size in enumerate(sizes)]

@@ -365,7 +365,7 @@ class Words(unittest.TestCase):
 
     def test_names_of_other_libraries_are_explained(self):
         for name, part in (("ToTensor", "Normalize divides by 255"), ("Compose", "takes the list"),
-                           ("AugMix", "torch.stack([t(image) for image in images])"),
+                           ("ElasticTransform", "torch.stack([t(image) for image in images])"),
                            ("DataLoader", "penstock.Loader"), ("MDSWriter", "penstock.Writer"),
                            ("Randomflip", "did you mean 'RandomFlip'"), ("loader_", "no attribute")):
             self.refused(AttributeError, [name, part], getattr, penstock, name)

@@ -9,6 +9,8 @@ from penstock import (CenterCrop, Grayscale, Normalize, RandomAutocontrast, Rand
 
 from data_fixture import Case, np, optional
 
+optional("torch")
+
 N, SIDE = 6, 37
 LISTS = {"one": [RandomPosterize(3, 1)], "several": [RandomInvert(1), RandomPosterize(5, 0.5), RandomSolarize(70, 0.7)],
          "by chance": [RandomSolarize(99, 0.5)], "after another": [RandomAutocontrast(1), RandomInvert(1)],

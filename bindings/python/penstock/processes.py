@@ -21,7 +21,7 @@ from typing import Any
 from . import _c
 from .dtypes import DTYPE_NAMES
 from .errors import SettingsError
-from .outputs import Output, _field_name, _whole, dtype_code
+from .outputs import Output, dtype_code, field_name, whole
 
 __all__ = ["PythonOutput", "python"]
 
@@ -153,7 +153,7 @@ def _shape(value: Any) -> tuple[int, ...]:
     found = (value,) if not isinstance(value, Sequence) else tuple(value)
     if len(found) > 8:
         raise SettingsError(f"python.shape: value has {len(found)} dimensions; must have at most 8")
-    shape = tuple(_whole("python", f"shape[{d}]", n, 2**40) for d, n in enumerate(found))
+    shape = tuple(whole("python", f"shape[{d}]", n, 2**40) for d, n in enumerate(found))
     if 0 in shape:
         raise SettingsError(f"python.shape: value is {shape}; must have sizes of at least 1")
     return shape
@@ -206,10 +206,10 @@ def python(function: Callable[..., Any], field: str | Output, *, shape: Any, dty
     if not callable(function):
         raise TypeError(f"python.function: value is {function!r}; must be a function of (array, rng)")
     taken = _image_of(field) if isinstance(field, Output) else {}
-    name = field.field if isinstance(field, Output) else _field_name(field, "python")
+    name = field.field if isinstance(field, Output) else field_name(field, "python")
     if dtype is None:
         raise TypeError("python.dtype: value is None; must be the dtype of the rows")
-    n = 0 if processes is None else _whole("python", "processes", processes, 4096)
+    n = 0 if processes is None else whole("python", "processes", processes, 4096)
     if processes is not None and n == 0:
         raise SettingsError("python.processes: value is 0; must be at least 1, or None for the number of cores")
     return PythonOutput(name, _c.OUTPUT_CALLBACK, dtype_code(dtype, "python"), function=function, shape=_shape(shape),
