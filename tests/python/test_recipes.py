@@ -12,9 +12,9 @@ from penstock import recipes
 class Recipes(Case):
     def setUp(self):
         super().setUp()
-        with penstock.Writer(self.path(), {"jpg": "image", "cls": "int64"}) as writer:
+        with penstock.Writer(self.path(), {"jpg": "image", "cls": "int64", "boxes": penstock.Boxes(of="jpg")}) as writer:
             for i in range(6):
-                writer.add(jpg=image_file(i), cls=i)
+                writer.add(jpg=image_file(i), cls=i, boxes=np.array([[3, 4, 20 + i, 30]], np.float32))
 
     def rows(self, outputs, **settings):
         with penstock.Loader(self.path(), outputs=outputs, batch_size=6, order="sequential", framework="numpy",
@@ -25,9 +25,12 @@ class Recipes(Case):
         for name in recipes.names():
             with self.subTest(name):
                 found = recipes.find(name)
-                rows = self.rows(recipes.views("jpg", found, dtype="float32", layout="nchw"))
-                self.assertEqual(list(rows), list(found))
-                self.assertTrue(all(np.isfinite(row).all() for row in rows.values()))
+                outputs = recipes.views("jpg", found, dtype="float32", layout="nchw")
+                if name == "ssd":
+                    outputs["boxes"] = penstock.boxes("boxes")
+                rows = self.rows(outputs)
+                self.assertEqual(list(rows), list(outputs))
+                self.assertTrue(all(np.isfinite(rows[view]).all() for view in found))
 
     def test_evaluation_is_that_of_the_weights(self):
         models = optional("torchvision.models")
@@ -79,6 +82,20 @@ class Recipes(Case):
                   and isinstance(op.transforms[0], penstock.GaussianBlur)] for ops in found.values()]
         self.assertEqual(blurs, [[], [0.9], *[[0.5]] * 8])
 
+    def test_a_timm_recipe_has_its_parts(self):
+        ops = recipes.timm(192, True, auto_augment="rand-m9-mstd0.5-inc1", interpolation="random", re_prob=0.25,
+                           re_mode="pixel", re_count=2)
+        self.assertEqual([type(op).__name__ for op in ops],
+                         ["RandomResizedCrop", "RandomFlip", "TimmRandAugment", "Normalize", "RandomErasing"])
+        self.assertEqual((ops[2].fill[:3], ops[-1].value, ops[-1].count), ((124, 116, 104), "random", (1, 2)))
+        timm = optional("timm.data")
+        theirs = timm.create_transform(192, is_training=True, auto_augment="rand-m9-mstd0.5-inc1",
+                                       interpolation="random", re_prob=0.25, re_mode="pixel", re_count=2)
+        self.assertEqual([type(op).__name__ for op in theirs.transforms],
+                         ["RandomResizedCropAndInterpolation", "RandomHorizontalFlip", "RandAugment", "MaybeToTensor",
+                          "Normalize", "RandomErasing"])
+        self.assertEqual(theirs.transforms[2].ops[0].hparams["img_mean"], ops[2].fill[:3])
+
     def test_wrong_names(self):
         for call, says in ((lambda: recipes.find("dinno"), "did you mean 'dino'"),
                            (lambda: recipes.torchvision("resnet50"), "did you mean"),
@@ -90,6 +107,19 @@ class Recipes(Case):
 
 
 class Show(Case):
+    def test_boxes_and_masks_are_drawn_in(self):
+        optional("PIL.Image")
+        mask = np.zeros((40, 56), np.uint8)
+        mask[:20] = 3
+        with penstock.Writer(self.path(), {"jpg": "image", "boxes": penstock.Boxes(of="jpg"),
+                                           "mask": penstock.Mask(of="jpg")}) as writer:
+            writer.add(jpg=image_file(1), boxes=np.array([[10, 5, 40, 35]], np.float32), mask=mask)
+        pixels = np.asarray(penstock.show(self.path(), 2, recipe="ssd", columns=2))
+        red = (pixels == (255, 0, 0)).all(axis=2)
+        self.assertTrue(red[:, :224].any())
+        scale, top = 224 / 56, (224 - 160) // 2  # of the whole image
+        self.assertTrue(red[top + round(5 * scale), round(12 * scale)])
+
     def test_the_command_draws_one_sample_and_its_augmentations(self):
         image = optional("PIL.Image")
         with penstock.Writer(self.path(), {"jpg": "image"}) as writer:
@@ -103,7 +133,7 @@ class Show(Case):
         self.assertIn("sample 0 and 15 augmentations by dino", done.stdout)
         with image.open(out) as sheet:
             self.assertEqual(sheet.width, 4 * (224 + 4) - 4)
-        for arguments, status, says in (((self.path(), "--recipe", "nothing"), 2, "must be one of"),
+        for arguments, status, says in (((self.path(), "--recipe", "nothing"), 2, "must be the name of a recipe"),
                                         ((self.path("none"), "--recipe=mae"), 1, "no such"),
                                         ((self.path(), "--recipe", "mae", "--ids", "7"), 2, "from 0 to 0")):
             done = show(*arguments)

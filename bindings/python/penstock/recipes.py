@@ -21,15 +21,18 @@ from typing import Any, Optional, Union
 from .arguments import whole
 from .errors import SettingsError
 from .hints import near_or_all
-from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, Op, RandomErasing, RandomFlip,
+from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, Op, RandomCrop, RandomErasing, RandomFlip,
                   RandomResizedCrop, RandomVerticalFlip, Resize)
-from .ops_colour import ColorJitter, RandomGrayscale, RandomSolarize
+from .ops_boxes import RandomIoUCrop
+from .ops_colour import ColorJitter, RandomGrayscale, RandomPhotometricDistort, RandomSolarize
+from .ops_geometry import PadToSize, RandomResize, RandomZoomOut, ResizeLongest
 from .ops_policy import AutoAugment, RandAugment, TrivialAugmentWide
 from .ops_random import RandomApply
+from .ops_timm import rand_augment_timm
 from .ops_warp import GaussianBlur
 from .outputs import Output, image
 
-__all__ = ["clip", "dino", "find", "mae", "names", "timm", "torchvision", "views"]
+__all__ = ["clip", "dino", "find", "mae", "names", "segmentation", "ssd", "timm", "torchvision", "views"]
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
@@ -79,8 +82,8 @@ def torchvision(name: str = "resnet50-v2", *, train: bool = True) -> Ops:
 
     train: False for evaluation.
     """
-    if name not in _REFERENCES:
-        raise SettingsError(f"torchvision.name: value is {name!r}; must be one of {', '.join(_REFERENCES)}"
+    if not isinstance(name, str) or name not in _REFERENCES:
+        raise SettingsError(f"torchvision.name: value is {name!r}; must be the name of a reference"
                             + near_or_all(str(name), _REFERENCES))
     its = _REFERENCES[name]
     if not train:
@@ -108,16 +111,30 @@ def _timm_evaluation(size: tuple[int, int], crop_pct: Optional[float], crop_mode
     return [Resize(scaled[0], interpolation=interpolation), CenterCrop(size)]
 
 
+def _timm_policy(name: str, mean: Sequence[float], interpolation: str) -> Op:
+    return rand_augment_timm(name, img_mean=tuple(min(255, round(255 * value)) for value in mean),
+                             interpolation=interpolation)
+
+
+def _timm_erasing(p: float, mode: str, count: int) -> Op:
+    values: dict[str, Union[float, str]] = {"const": 0, "rand": "channel", "pixel": "random"}
+    if mode not in values:
+        raise SettingsError(f"timm.re_mode: value is {mode!r}; must be const, rand or pixel")
+    return RandomErasing(p, (0.02, 1 / 3), (0.3, 1 / 0.3), values[mode], (1, whole("timm.re_count", count, 1, 32)))
+
+
 def timm(input_size: Union[int, Sequence[int]] = 224, is_training: bool = False, no_aug: bool = False,
          scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3 / 4, 4 / 3), hflip: float = 0.5,
          vflip: float = 0.0, color_jitter: Union[float, Sequence[float], None] = 0.4,
          color_jitter_prob: Optional[float] = None, grayscale_prob: float = 0.0, gaussian_blur_prob: float = 0.0,
-         interpolation: str = "bilinear", mean: Sequence[float] = IMAGENET_MEAN,
-         std: Sequence[float] = IMAGENET_STD, crop_pct: Optional[float] = None, crop_mode: str = "center") -> Ops:
+         auto_augment: Optional[str] = None, interpolation: str = "bilinear", mean: Sequence[float] = IMAGENET_MEAN,
+         std: Sequence[float] = IMAGENET_STD, re_prob: float = 0.0, re_mode: str = "const", re_count: int = 1,
+         crop_pct: Optional[float] = None, crop_mode: str = "center") -> Ops:
     """The operations of timm.data.create_transform, with its names and defaults of arguments.
 
     input_size: pixels, an int, (height, width) or (channels, height, width). interpolation: also "random", timm's
-    script's own default for training.
+    script's own default for training. auto_augment: "rand-m9-mstd0.5-inc1" and so on, as of
+    penstock.rand_augment_timm. re_prob, re_mode ("const", "rand" or "pixel"), re_count: of erasing.
     """
     given = (input_size, input_size) if isinstance(input_size, int) else tuple(input_size)[-2:]
     size = (whole("timm.input_size", given[0], 1, 2**31), whole("timm.input_size", given[1], 1, 2**31))
@@ -132,7 +149,9 @@ def timm(input_size: Union[int, Sequence[int]] = 224, is_training: bool = False,
         ops.append(RandomFlip(hflip))
     if vflip > 0:
         ops.append(RandomVerticalFlip(vflip))
-    if color_jitter is not None:
+    if auto_augment:
+        ops.append(_timm_policy(auto_augment, mean, interpolation))
+    if color_jitter is not None and (not auto_augment or "3a" in auto_augment):
         factors = (color_jitter,) * 3 if isinstance(color_jitter, (int, float)) else tuple(color_jitter)
         jitter = ColorJitter(*factors)
         ops.append(jitter if color_jitter_prob is None else RandomApply([jitter], color_jitter_prob))
@@ -141,6 +160,8 @@ def timm(input_size: Union[int, Sequence[int]] = 224, is_training: bool = False,
     if gaussian_blur_prob > 0:
         ops.append(RandomApply([GaussianBlur(23)], gaussian_blur_prob))
     ops.append(normalize)
+    if re_prob > 0:
+        ops.append(_timm_erasing(re_prob, re_mode, re_count))
     return ops
 
 
@@ -186,6 +207,28 @@ def clip(image_size: int = 224, *, train: bool = True) -> Ops:
     return [Resize(image_size, interpolation="bicubic"), CenterCrop(image_size), Normalize(CLIP_MEAN, CLIP_STD)]
 
 
+# ---- detection and segmentation ----------------------------------------------------------------------------
+
+
+def ssd(size: int = 300, *, train: bool = True) -> Ops:
+    """torchvision's references/detection "ssd", and the resize to size x size that its model does. Boxes must follow
+    the image: `"boxes": penstock.boxes("boxes")`. train: False for evaluation."""
+    last = [Resize((size, size)), Normalize()]
+    if not train:
+        return [*last]
+    return [RandomPhotometricDistort(), RandomZoomOut(fill=(123, 117, 104)), RandomIoUCrop(), RandomFlip(), *last]
+
+
+def segmentation(base_size: int = 520, crop_size: int = 480, *, train: bool = True) -> Ops:
+    """torchvision's references/segmentation. Masks that follow are filled with their ignored class, as there. train:
+    False for evaluation, with images cut or padded to base_size x base_size, because images of a batch have one size.
+    """
+    if not train:
+        return [ResizeLongest(base_size), PadToSize(base_size, base_size), Normalize()]
+    return [RandomResize(base_size // 2, 2 * base_size), RandomFlip(),
+            RandomCrop(crop_size, pad_if_needed=True), Normalize()]
+
+
 # ---- views -------------------------------------------------------------------------------------------------
 
 
@@ -212,9 +255,13 @@ def views(field: str, recipe: Union[Mapping[str, Iterable[Op]], Sequence[Iterabl
 _NAMED: dict[str, Callable[[], Union[Ops, dict[str, Ops]]]] = {
     **{name: lambda name=name: torchvision(name) for name in _REFERENCES},  # type: ignore[misc]
     "timm": lambda: timm(is_training=True, interpolation="random"),
+    "timm-rand-m9": lambda: timm(is_training=True, interpolation="random", auto_augment="rand-m9-mstd0.5-inc1",
+                                 re_prob=0.25, re_mode="pixel"),
     "dino": dino,
+    "ssd": ssd,
     "mae": mae,
     "clip": clip,
+    "segmentation": segmentation,
 }
 
 
@@ -225,8 +272,8 @@ def names() -> list[str]:
 
 def find(name: str) -> dict[str, Ops]:
     """Return a recipe for training by its name, by the names of its views; of a recipe with one view: "image"."""
-    if name not in _NAMED:
-        raise SettingsError(f"recipe: value is {name!r}; must be one of {', '.join(_NAMED)}"
+    if not isinstance(name, str) or name not in _NAMED:
+        raise SettingsError(f"recipe: value is {name!r}; must be the name of a recipe"
                             + near_or_all(str(name), _NAMED))
     found = _NAMED[name]()
     return found if isinstance(found, dict) else {"image": found}

@@ -11,13 +11,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _c, ops as operations, recipes
+from . import _c, ops as operations, outputs_follow, recipes
 from ._optional import needed
 from .batch import BatchInfo
 from .dataset import Dataset, decoded
 from .errors import SettingsError
 from .hints import explained, near_or_all
 from .loader import Loader
+from .ops_geometry import Letterbox
 from .outputs import Output, image, scalar
 from .packing.values import as_numpy, is_array
 from .packing.writer import count
@@ -242,22 +243,58 @@ def _unnormalised(rows: Any, ops: Sequence[operations.Op]) -> Any:
     return (array * 255.0 + 0.5).clip(0, 255).astype("uint8")
 
 
+def _following(dataset: Dataset, field: str) -> dict[str, str]:
+    """By "boxes" and "mask": the data set's first field of that kind that belongs to the image."""
+    found: dict[str, str] = {}
+    for name, its in dataset.schema.items():
+        what = its.meaning or its.kind
+        if what in ("boxes", "mask") and its.of in (None, field):
+            found.setdefault(what, name)
+    return found
+
+
+def _drawn_in(pixels: Any, boxes: Any, mask: Any) -> Any:
+    """The picture with what goes with it: classes as colours, but for class 0 and the ignored one; boxes in red."""
+    import numpy
+    if mask is not None:
+        classes = as_numpy(mask).astype("int64")[..., None]
+        colours = (classes * (67, 131, 197) + (90, 30, 150)) % 256
+        shown = numpy.where((classes == 0) | (classes == 255), pixels, (pixels.astype("int64") + colours) // 2)
+        pixels = shown.astype("uint8")
+    if boxes is None:
+        return pixels
+    picture = needed("PIL.Image", "a contact sheet", "pillow").fromarray(numpy.ascontiguousarray(pixels))
+    pen = needed("PIL.ImageDraw", "a contact sheet", "pillow").Draw(picture)
+    for box in as_numpy(boxes).tolist():
+        pen.rectangle(box, outline=(255, 0, 0), width=2)
+    return as_numpy(picture)
+
+
 def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: int) -> Iterator[_Picture]:
-    """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on."""
-    recipe = recipes.find(name)
+    """The whole image, then n draws: every view of epoch 0, of epoch 1, and so on; masks and boxes drawn in."""
+    recipe: dict[str, list[operations.Op]] = {**recipes.find(name), "whole image": [Letterbox(DEFAULT_SIDE, fill=255)]}
     outputs = recipes.views(field, recipe, dtype="float32")
     with Dataset(path) as dataset:
-        value = dataset.get(sample_id, field)
-        yield _Picture(decoded(value) if isinstance(value, bytes) else value, f"sample {sample_id}")
+        following = _following(dataset, field)
+    for view in recipe:
+        for kind, its in following.items():
+            make = outputs_follow.boxes if kind == "boxes" else outputs_follow.mask
+            outputs[f"{view} {kind}"] = make(its, follows=view)
+    views = list(recipe)[:-1]
     with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last_batch="short",
                 rank=0, world=1, seed=seed, copy=True, n_threads=1, n_slots=2) as loader:
+        def picture(view: str, text: str) -> _Picture:
+            pixels = _unnormalised(batch[view], recipe[view])[0]
+            boxes, mask = (batch[f"{view} {kind}"][0] if kind in following else None for kind in ("boxes", "mask"))
+            return _Picture(_drawn_in(pixels, boxes, mask), text)
         for i in range(n):
-            epoch, view = i // len(recipe), list(recipe)[i % len(recipe)]
-            if i % len(recipe) == 0:
+            epoch, view = i // len(views), views[i % len(views)]
+            if i % len(views) == 0:
                 loader.seek(epoch, sample_id)
                 batch = next(iter(loader))
-            yield _Picture(_unnormalised(batch[view], recipe[view])[0],
-                           f"epoch {epoch}" + (f" {view}" if len(recipe) > 1 else ""))
+            if i == 0:
+                yield picture("whole image", f"sample {sample_id}")
+            yield picture(view, f"epoch {epoch}" + (f" {view}" if len(views) > 1 else ""))
 
 
 # ---- show ------------------------------------------------------------------------------------------------
@@ -296,7 +333,7 @@ def show(source: Any, n: int = 16, *, ids: Sequence[int] | None = None, field: s
     layout: "nhwc" or "nchw", of a batch that no loader of penstock made and whose shape fits both; None: the
         layout of the loader's output, or the only one that fits.
     recipe: a name of penstock.recipes.names(), for a path: the whole image of one sample (ids=[7]; None: the
-        first), then n - 1 of its augmentations, as they follow from epoch to epoch.
+        first), then n - 1 of its augmentations, as they follow from epoch to epoch, with its masks and boxes.
 
     Needs Pillow and NumPy. Raises MissingPackageError, SettingsError, and what reading raises.
     """
