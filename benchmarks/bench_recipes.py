@@ -3,22 +3,28 @@
 """Compare whole recipes: images/s of a loader, and of torchvision's transforms of PIL images in PyTorch's DataLoader,
 on the same JPEG files, with as many workers, in turns.
 
-Usage: bench_recipes.py IMAGES [--rounds 3] [--seconds 3] [--workers 2] [--size 224] [--only NAME...]
+Usage: bench_recipes.py IMAGES [--rounds 3] [--seconds 3] [--workers 2] [--size 224] [--only NAME...] [--peers]
+
+--peers: the recipes of penstock.recipes, as recipe_peers.py has them for torchvision on PIL images, torchvision's v2 on
+tensors, albumentations, timm and DALI, each in a process of its own. Libraries that are missing are said.
 
 IMAGES: a folder of JPEG files. Needs the package, PyTorch and torchvision. Every row decodes from memory: both read
 all files once before. Images are float32, channels first, normalised.
 """
 import argparse
+import multiprocessing
 import os
 import statistics
 import tempfile
 import time
 
+import numpy
 import torch
 from PIL import Image
 from torchvision import transforms as T
 
 import penstock
+import recipe_peers
 
 BILINEAR = T.InterpolationMode.BILINEAR
 BICUBIC = T.InterpolationMode.BICUBIC
@@ -87,6 +93,85 @@ def theirs(files, transforms, options):
     return rate(lambda: loader, options.seconds)
 
 
+# ---- whole recipes beside every library that has them --------------------------------------------------------
+
+
+def our_outputs(name):
+    """The outputs of a recipe of penstock.recipes, and the loader's other settings for it."""
+    outputs, settings = penstock.recipes.views("jpg", penstock.recipes.find(name), layout="nchw", dtype="float32"), {}
+    if name == "ssd":
+        outputs["boxes"] = penstock.boxes("boxes")
+    if name == "resnet50-v2":
+        outputs["label"] = penstock.scalar("cls")
+        settings["mix"] = penstock.MixUpCutMix(0.2, 1.0, num_classes=1000)
+    return outputs, settings
+
+
+def our_recipe(path, name, options):
+    outputs, settings = our_outputs(name)
+    with penstock.Loader(path, outputs=outputs, batch_size=recipe_peers.BATCH, n_threads=options.workers,
+                         framework="torch", **settings) as loader:
+        first = next(iter(outputs))
+        return rate(lambda: (batch[first] for batch in loader), options.seconds)
+
+
+def measured(files, boxes, name, library, options, say):
+    """One measurement in a process of its own. say: a connection."""
+    try:
+        say.send(rate(recipe_peers.PEERS[library][name](files, boxes, options.workers), options.seconds))
+    except Exception as error:  # it is a row of the table
+        say.send(f"{type(error).__name__}: {error}"[:200])
+
+
+def their_recipe(files, boxes, name, library, options):
+    """images/s, or why there are none."""
+    processes = multiprocessing.get_context("spawn")
+    ours, theirs = processes.Pipe()
+    process = processes.Process(target=measured, args=(files, boxes, name, library, options, theirs))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv()
+    except EOFError:
+        return "it ended"
+    finally:
+        process.join()
+
+
+def boxes_of(files):
+    """Three boxes in each image, the same in every run."""
+    chance, found = numpy.random.default_rng(1), []
+    for name in files:
+        with Image.open(name) as image:
+            corners = numpy.sort(chance.random((3, 2, 2)), axis=1) * image.size
+        found.append(corners.reshape(3, 4).astype("float32"))
+    return found
+
+
+def compare_recipes(files, folder, options):
+    boxes, path = boxes_of(files), os.path.join(folder, "boxes")
+    with penstock.Writer(path, {"jpg": "image", "boxes": penstock.Boxes(of="jpg"), "cls": "int64"}) as writer:
+        for i, name in enumerate(files):
+            with open(name, "rb") as file:
+                writer.add(jpg=file.read(), boxes=boxes[i], cls=i)
+    print(f"{'recipe':16} {'library':16} {'images/s':>9}   penstock / library: median (least .. most)")
+    for name in ("resnet50-v2", "dino", "timm-rand-m9", "ssd"):
+        if options.only and name not in options.only:
+            continue
+        libraries = [library for library, its in recipe_peers.PEERS.items() if name in its]
+        rounds = [[our_recipe(path, name, options)]
+                  + [their_recipe(files, boxes, name, library, options) for library in libraries]
+                  for _ in range(options.rounds)]
+        print(f"{name:16} {'penstock':16} {statistics.median(row[0] for row in rounds):9.0f}", flush=True)
+        for k, library in enumerate(libraries, 1):
+            if isinstance(rounds[0][k], str):
+                print(f"{name:16} {library:16} {'-':>9}   {rounds[0][k]}", flush=True)
+                continue
+            ratios = [row[0] / row[k] for row in rounds]
+            print(f"{name:16} {library:16} {statistics.median(row[k] for row in rounds):9.1f}   "
+                  f"{statistics.median(ratios):.1f} ({min(ratios):.1f} .. {max(ratios):.1f})", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("images")
@@ -95,13 +180,18 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--peers", action="store_true", help="whole recipes, beside every library that is installed")
     options = parser.parse_args()
     files = sorted(os.path.join(options.images, name) for name in os.listdir(options.images)
                    if name.lower().endswith((".jpg", ".jpeg")))
     print(f"{len(files)} files, {options.workers} workers, {options.rounds} rounds of {options.seconds:g} s; "
           f"load average at the start {os.getloadavg()[0]:.1f}")
-    print(f"{'recipe':26} {'penstock':>9} {'torchvision':>11}   images/s, medians; ratio: median (least .. most)")
+    if not options.peers:
+        print(f"{'recipe':26} {'penstock':>9} {'torchvision':>11}   images/s, medians; ratio: median (least .. most)")
     with tempfile.TemporaryDirectory() as folder:
+        if options.peers:
+            compare_recipes(files, folder, options)
+            return
         path = os.path.join(folder, "set")
         penstock.pack(options.images, path)
         for name, (ops, transforms) in recipes(options.size).items():
