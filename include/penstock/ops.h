@@ -465,7 +465,8 @@ PSTK_API struct pstk_op pstk_rand_augment(uint32_t n_ops, uint32_t magnitude, ui
 /* torchvision.transforms.AutoAugment. `policy`: enum pstk_auto_augment_policy. */
 PSTK_API struct pstk_op pstk_auto_augment(uint32_t policy, uint32_t filter);
 /* torchvision.transforms.AugMix; its default has severity 3, 3 chains, depth 0 and alpha 1. Its
- * chains work as on PIL images, where torchvision's makes tensors of these first. */
+ * chains work as on PIL images, where torchvision's makes tensors of these first. Masks and boxes
+ * that follow the image stay where they are; so do those of timm's AugMix. */
 PSTK_API struct pstk_op pstk_aug_mix(uint32_t severity, uint32_t n_chains, uint32_t depth,
                                      double alpha);
 /* Mix the chains among the children. `mode`: enum pstk_chain_mode. AugMix draws it; a list does not

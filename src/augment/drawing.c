@@ -6,7 +6,7 @@
 void pstk__drawing_add(struct pstk__drawing *drawing, const struct pstk_op *op)
 {
     drawing->ops[drawing->n++] = *op;
-    if (drawing->boxes)
+    if (drawing->boxes && !drawing->in_mixture)
         pstk__boxes_move(drawing->boxes, op, &drawing->view);
     drawing->view = pstk__op_view(op, &drawing->view);
 }

@@ -18,6 +18,7 @@ struct pstk__drawing {
     struct pstk_error *err;    /* borrowed, or NULL: says which */
     struct pstk__boxes *boxes; /* borrowed, or NULL: boxes that move with the ops, for those that
                                   look at them */
+    uint32_t in_mixture;       /* 1: the ops are of chains, which boxes do not follow */
 };
 
 /* Draw for ops [begin, end) of a list, and append. drawing->view is that after op begin - 1. key.op

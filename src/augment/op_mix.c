@@ -36,6 +36,7 @@ uint32_t pstk__mixture_begin(struct pstk__drawing *to, uint32_t mode, double wei
 {
     const struct pstk_op mix = pstk_mix_chains(mode, weight, NULL, 0);
     pstk__drawing_add(to, &mix);
+    to->in_mixture = 1;
     return to->n - 1;
 }
 
@@ -49,6 +50,7 @@ void pstk__mixture_end(struct pstk__drawing *to, uint32_t at)
 {
     to->ops[at].children = &to->ops[at + 1];
     to->ops[at].n_children = to->n - at - 1;
+    to->in_mixture = 0;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

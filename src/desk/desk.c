@@ -233,12 +233,15 @@ void pstk__desk_end(struct pstk__desk *desk, int timeout_ms, char text[128])
     if (timeout_ms > 0)
         wait_end(desk->pid, timeout_ms);
     pid_t found = waitpid(desk->pid, &status, WNOHANG);
-    if (found == 0 && kill(desk->pid, SIGKILL) == 0)
+    const int killed = found == 0 && kill(desk->pid, SIGKILL) == 0;
+    if (killed)
         do
             found = waitpid(desk->pid, &status, 0);
         while (found < 0 && errno == EINTR);
     desk->pid = 0;
-    if (found > 0 && WIFSIGNALED(status))
+    if (killed)
+        snprintf(text, 128, "did not answer, and was killed");
+    else if (found > 0 && WIFSIGNALED(status))
         snprintf(text, 128, "was killed by signal %d (%s)", WTERMSIG(status),
                  signal_name(WTERMSIG(status)));
     else if (found > 0 && WIFEXITED(status))

@@ -353,8 +353,8 @@ INLINE struct pstk__warp_transpose part_of(const struct pstk__warp_transpose *t,
                                            uint32_t top)
 {
     struct pstk__warp_transpose part = *t;
-    part.out += top * t->out_step + (size_t)left * t->size;
-    part.in += left * t->in_step + (size_t)top * t->size;
+    part.out += (ptrdiff_t)top * t->out_step + (ptrdiff_t)(left * (size_t)t->size);
+    part.in += (ptrdiff_t)left * t->in_step + (ptrdiff_t)(top * (size_t)t->size);
     part.width -= left;
     part.height -= top;
     return part;

@@ -39,7 +39,8 @@ void pstk__drawn_move_boxes(const struct pstk__drawn *drawn, struct pstk__boxes 
 {
     struct pstk__view view = {.width = drawn->width, .height = drawn->height, .channels = 1};
     begin_boxes(drawn, boxes);
-    for (uint32_t k = 0; k < drawn->n_prefix + drawn->n_changes; k++) {
+    for (uint32_t k = 0; k < drawn->n_prefix + drawn->n_changes;
+         k += 1 + drawn->ops[k].n_children) { /* not the chains of a mixture */
         pstk__boxes_move(boxes, &drawn->ops[k], &view);
         view = pstk__op_view(&drawn->ops[k], &view);
     }

@@ -64,7 +64,7 @@ static void write_crop(struct pstk_crop *crop, const struct pstk__geometry *g,
                                .image_width = g->image_width,
                                .flip = g->flip,
                                .flip_vertical = g->flip_vertical};
-    for (uint32_t k = 0; k < drawn->n_changes; k++) {
+    for (uint32_t k = 0; k < drawn->n_changes; k += 1 + changes[k].n_children) {
         crop->flip ^= changes[k].kind == PSTK_OP_FLIP_HORIZONTAL;
         crop->flip_vertical ^= changes[k].kind == PSTK_OP_FLIP_VERTICAL;
     }

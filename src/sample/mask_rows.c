@@ -17,7 +17,7 @@ static int drawn_init(struct pstk__drawn *own, struct pstk__arena *arena,
     own->ops = pstk__arena_get(arena, n * sizeof *own->ops);
     if (!own->ops)
         return PSTK_ENOMEM;
-    for (uint32_t k = 0; k < n; k++) {
+    for (uint32_t k = 0; k < n; k += 1 + drawn->ops[k].n_children) { /* not a mixture's chains */
         const struct pstk__op_entry *entry = pstk__op_entry(drawn->ops[k].kind);
         struct pstk_op *op = &own->ops[own->n_prefix + own->n_changes];
         if (!entry->move)

@@ -61,11 +61,11 @@ static int kept_open(struct pstk__sampler *sampler)
     const struct pstk__plan *plan = sampler->plan;
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
-        if (o->most_ops > 0)
+        if (pstk__output_drawn_size(o) > 0)
             sampler->drawn[i].ops = pstk__arena_get(&sampler->arena, pstk__output_drawn_size(o));
         if (o->most_boxes > 0)
             sampler->boxes[i].boxes = pstk__arena_get(&sampler->arena, pstk__output_boxes_size(o));
-        if ((o->most_ops > 0 && !sampler->drawn[i].ops) ||
+        if ((pstk__output_drawn_size(o) > 0 && !sampler->drawn[i].ops) ||
             (o->most_boxes > 0 && !sampler->boxes[i].boxes))
             return PSTK_ENOMEM;
     }
@@ -507,8 +507,9 @@ static int write_images(struct work *work, uint32_t i, struct pstk_error *err)
         const struct pstk__image_source source = {.info = &info, .drawn = drawn};
         struct pstk__boxes *boxes =
             p->outputs[k].looks_at_boxes ? &work->s->boxes[p->outputs[k].boxes] : NULL;
-        if (pstk__drawn_init(drawn, &p->outputs[k], &info, &key, boxes, &inner) < 0)
-            return image_fail(work, PSTK_EINVAL, &inner, err);
+        const int drew = pstk__drawn_init(drawn, &p->outputs[k], &info, &key, boxes, &inner);
+        if (drew < 0)
+            return image_fail(work, drew, &inner, err);
         const int added = pstk__image_rows_add(images, &p->outputs[k], &work->rows[k], &source);
         if (added < 0)
             return pictures_failed(work, added, err);

@@ -7,7 +7,7 @@ import unittest
 
 import penstock
 import sets
-from penstock import (Boxes, CenterCrop, ColorJitter, Field, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
+from penstock import (AugMix, Boxes, CenterCrop, ColorJitter, Field, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
                       RandomPerspective, RandomResizedCrop, RandomRotation, RandomVerticalFlip, Resize)
 
 from data_fixture import Case, np, optional
@@ -92,7 +92,8 @@ def any_op(rng):
         lambda: RandomAffine(30, (0.2, 0.2), (0.7, 1.5), (-20, 20, -20, 20)),
         lambda: RandomPerspective(0.4, 0.8),
         lambda: ColorJitter(0.4, 0.4, 0.4, 0.1),
-    ][rng.integers(11)]()
+        lambda: AugMix(),
+    ][rng.integers(12)]()
 
 
 def any_list(rng):

@@ -5,9 +5,9 @@ import io
 import unittest
 
 import penstock
-from penstock import (CenterCrop, ColorJitter, GaussianBlur, Normalize, RandomAffine, RandomApply, RandomCrop,
+from penstock import (AugMix, CenterCrop, ColorJitter, GaussianBlur, Normalize, RandomAffine, RandomApply, RandomCrop,
                       RandomErasing, RandomFlip, RandomGrayscale, RandomPerspective, RandomResizedCrop, RandomRotation,
-                      RandomVerticalFlip, Resize, TrivialAugmentWide)
+                      RandomVerticalFlip, Resize, TimmAugMix, TrivialAugmentWide)
 
 from data_fixture import Case, np, optional
 
@@ -92,7 +92,9 @@ def any_op(rng):
         lambda: GaussianBlur(1),
         lambda: TrivialAugmentWide(fill=7),
         lambda: RandomApply([RandomFlip(1.0), RandomRotation(20)], 0.5),
-    ][rng.integers(16)]()
+        lambda: RandomApply([AugMix(fill=7)], 0.9),
+        lambda: TimmAugMix(magnitude=9),
+    ][rng.integers(18)]()
 
 
 def any_list(rng):
