@@ -93,7 +93,7 @@ def theirs(files, transforms, options):
     return rate(lambda: loader, options.seconds)
 
 
-# ---- whole recipes beside every library that has them --------------------------------------------------------
+# ---- whole recipes, by every library that has them ----------------------------------------------------------
 
 
 def our_outputs(name):
@@ -180,7 +180,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--only", nargs="*")
-    parser.add_argument("--peers", action="store_true", help="whole recipes, beside every library that is installed")
+    parser.add_argument("--peers", action="store_true", help="whole recipes, also by every other library that is installed")
     options = parser.parse_args()
     files = sorted(os.path.join(options.images, name) for name in os.listdir(options.images)
                    if name.lower().endswith((".jpg", ".jpeg")))

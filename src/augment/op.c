@@ -345,6 +345,6 @@ int pstk__ops_check(const struct pstk_op *ops, uint32_t n, struct pstk__view *vi
     if (view->width == 0 || view->height == 0)
         return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
                           "ops do not fix the size of the rows; add a random resized crop, a "
-                          "resize to height x width or a centre crop");
+                          "resize to height x width, a crop, a letterbox or a padding to a size");
     return 0;
 }

@@ -93,7 +93,8 @@ int pstk__desk_open(struct pstk__desk *desk, uint64_t data_size, uint64_t row_si
                                 .row_pages = pages_of(row_size),
                                 .row_size = row_size,
                                 .memory = -1,
-                                .socket = -1};
+                                .socket = -1,
+                                .end = -1};
     desk->mapped = desk->data_pages + desk->row_pages + 3 * LARGEST_PAGE;
     desk->memory = pstk__desk_file("penstock-desk", NULL, desk->data_pages + desk->row_pages);
     if (desk->memory < 0)
@@ -115,7 +116,7 @@ void pstk__desk_close(struct pstk__desk *desk)
         munmap(desk->base, desk->mapped);
     if (desk->memory >= 0)
         close(desk->memory);
-    *desk = (struct pstk__desk){.memory = -1, .socket = -1};
+    *desk = (struct pstk__desk){.memory = -1, .socket = -1, .end = -1};
 }
 
 /* ---- the process ----------------------------------------------------------------------------- */
@@ -183,10 +184,12 @@ int pstk__desk_start(struct pstk__desk *desk, const struct pstk__desk_program *p
     if (theirs >= 0)
         close(theirs);
     desk->is_ready = 0;
-    if (rc == 0)
+    if (rc == 0) {
         desk->socket = ours;
-    else if (ours >= 0)
+        desk->end = file_up((int)syscall(SYS_pidfd_open, desk->pid, 0));
+    } else if (ours >= 0) {
         close(ours);
+    }
     return rc;
 }
 
@@ -209,13 +212,23 @@ static const char *signal_name(int number)
 }
 
 /* Its files close before it has a status. */
-static void wait_end(pid_t pid, int timeout_ms)
+static void wait_end(const struct pstk__desk *desk, int timeout_ms)
 {
-    struct pollfd file = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-    if (file.fd < 0)
-        return;
-    poll(&file, 1, timeout_ms);
-    close(file.fd);
+    struct pollfd file = {.fd = desk->end, .events = POLLIN};
+    if (desk->end >= 0 && timeout_ms > 0)
+        poll(&file, 1, timeout_ms);
+}
+
+/* Kill the process if it has no status yet. Returns 1 when it was killed here. */
+static int take_status(struct pstk__desk *desk, pid_t *found, int *status)
+{
+    *found = waitpid(desk->pid, status, WNOHANG);
+    if (*found != 0 || kill(desk->pid, SIGKILL) < 0)
+        return 0;
+    do
+        *found = waitpid(desk->pid, status, 0);
+    while (*found < 0 && errno == EINTR);
+    return *found > 0 && WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL;
 }
 
 /* If someone else has waited for the process, its number may be another's by now: it is not killed.
@@ -223,6 +236,7 @@ static void wait_end(pid_t pid, int timeout_ms)
 void pstk__desk_end(struct pstk__desk *desk, int timeout_ms, char text[128])
 {
     int status = 0;
+    pid_t found;
     snprintf(text, 128, "has ended");
     if (desk->socket >= 0)
         close(desk->socket);
@@ -230,17 +244,14 @@ void pstk__desk_end(struct pstk__desk *desk, int timeout_ms, char text[128])
     desk->is_ready = 0;
     if (desk->pid == 0)
         return;
-    if (timeout_ms > 0)
-        wait_end(desk->pid, timeout_ms);
-    pid_t found = waitpid(desk->pid, &status, WNOHANG);
-    const int killed = found == 0 && kill(desk->pid, SIGKILL) == 0;
-    if (killed)
-        do
-            found = waitpid(desk->pid, &status, 0);
-        while (found < 0 && errno == EINTR);
+    wait_end(desk, timeout_ms);
+    const int is_ours = take_status(desk, &found, &status);
+    if (desk->end >= 0)
+        close(desk->end);
+    desk->end = -1;
     desk->pid = 0;
-    if (killed)
-        snprintf(text, 128, "did not answer, and was killed");
+    if (is_ours)
+        snprintf(text, 128, "closed its socket, and was killed");
     else if (found > 0 && WIFSIGNALED(status))
         snprintf(text, 128, "was killed by signal %d (%s)", WTERMSIG(status),
                  signal_name(WTERMSIG(status)));
@@ -250,22 +261,33 @@ void pstk__desk_end(struct pstk__desk *desk, int timeout_ms, char text[128])
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Wait until the socket can be read, or has ended. end_ns: 0, no limit. */
+/* 1: the socket can be read. */
+static int has_answer(const struct pstk__desk *desk)
+{
+    struct pollfd file = {.fd = desk->socket, .events = POLLIN};
+    return poll(&file, 1, 0) > 0;
+}
+
+/* Wait until the socket can be read, or has ended, or the process, whose children may keep the
+ * socket open. end_ns: 0, no limit. */
 static enum pstk__desk_result wait_answer(const struct pstk__desk *desk, int wake, uint64_t end_ns)
 {
     struct pollfd files[] = {{.fd = desk->socket, .events = POLLIN},
-                             {.fd = wake, .events = POLLIN}};
+                             {.fd = wake, .events = POLLIN},
+                             {.fd = desk->end, .events = POLLIN}};
     for (;;) {
         const uint64_t now = end_ns ? pstk__clock_ns() : 0;
         if (end_ns && now >= end_ns)
             return PSTK__DESK_LATE;
         const struct timespec left = {.tv_sec = (time_t)((end_ns - now) / 1000000000u),
                                       .tv_nsec = (long)((end_ns - now) % 1000000000u)};
-        const int n = ppoll(files, 2, end_ns ? &left : NULL, NULL);
+        const int n = ppoll(files, 3, end_ns ? &left : NULL, NULL);
         if (n < 0 && errno != EINTR)
             return PSTK__DESK_GONE;
+        if (n > 0 && (files[0].revents || has_answer(desk)))
+            return PSTK__DESK_DONE;
         if (n > 0)
-            return files[0].revents ? PSTK__DESK_DONE : PSTK__DESK_CANCELED;
+            return files[1].revents ? PSTK__DESK_CANCELED : PSTK__DESK_GONE;
     }
 }
 

@@ -38,6 +38,7 @@ struct pstk__desk {
     int memory;    /* file, owned; -1: none */
     int socket;    /* to the process, owned; -1: none */
     pid_t pid;     /* 0: no process */
+    int end;       /* file, owned: readable once the process has ended; -1: none */
     uint32_t is_ready;
     struct pstk_answer answer; /* ends with 0 */
 };

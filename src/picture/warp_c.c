@@ -262,9 +262,10 @@ static void transpose_c(const struct pstk__warp_transpose *t)
         const uint32_t end = min_u32(top + SIDE, t->height);
         for (uint32_t left = 0; left < t->width; left += SIDE)
             for (uint32_t row = top; row < end; row++)
-                gather_pixels(t->out + row * t->out_step + (size_t)left * t->size,
-                              t->in + left * t->in_step + (size_t)row * t->size, t->in_step,
-                              min_u32(SIDE, t->width - left), t->size);
+                gather_pixels(
+                    t->out + (ptrdiff_t)row * t->out_step + (ptrdiff_t)(left * (size_t)t->size),
+                    t->in + (ptrdiff_t)left * t->in_step + (ptrdiff_t)(row * (size_t)t->size),
+                    t->in_step, min_u32(SIDE, t->width - left), t->size);
     }
 }
 

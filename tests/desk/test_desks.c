@@ -33,6 +33,14 @@ static void behave(const uint8_t *data)
         _exit(9);
     if (data[0] == 3)
         pause();
+    if (data[0] == 5)
+        close(PSTK_PROCESS_SOCKET);
+    if (data[0] == 6 && fork() > 0) /* the other one has the socket, too */
+        raise(SIGTERM);
+    if (data[0] >= 5 && data[0] <= 6) {
+        alarm(3);
+        pause();
+    }
 }
 
 /* Each row is its data in reverse, plus the first byte of the job. */
@@ -120,16 +128,30 @@ TEST(a_process_that_ends_or_is_late_costs_one_sample)
     } cases[] = {{1, "was killed by signal 15 (SIGTERM) while"},
                  {2, "ended with exit status 9 while"},
                  {3, "longer than the timeout of 0.3 s"},
-                 {4, "bad sample"}};
+                 {4, "bad sample"},
+                 {6, "was killed by signal 15 (SIGTERM) while"}};
     struct pstk__desks *desks;
     struct pstk_error err;
     CHECK_EQ(desks_of(&desks, "works", 1, 300000000u), 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         CHECK_EQ(ask(desks, cases[i].first, &err), PSTK_ECANCELED);
         CHECK_EQ(err.stage, PSTK_STAGE_DECODE);
         CHECK(strstr(err.message, cases[i].words));
         CHECK_EQ(ask(desks, 77, &err), 0);
     }
+    pstk__desks_close(desks);
+    CHECK(!has_children());
+}
+
+/* And not that the system killed it. */
+TEST(a_process_that_closes_its_socket_is_killed)
+{
+    struct pstk__desks *desks;
+    struct pstk_error err;
+    CHECK_EQ(desks_of(&desks, "works", 1, 0), 0);
+    CHECK_EQ(ask(desks, 5, &err), PSTK_ECANCELED);
+    CHECK_STR(err.message, "the process closed its socket, and was killed while it made the row");
+    CHECK_EQ(ask(desks, 77, &err), 0);
     pstk__desks_close(desks);
     CHECK(!has_children());
 }
@@ -209,6 +231,7 @@ int main(int argc, char **argv)
     const struct test_case cases[] = {
         CASE(processes_make_rows),
         CASE(a_process_that_ends_or_is_late_costs_one_sample),
+        CASE(a_process_that_closes_its_socket_is_killed),
         CASE(processes_that_cannot_start_are_an_error_for_good),
         CASE(stopping_ends_all_waits),
         CASE(wrong_settings_are_refused),

@@ -57,6 +57,13 @@ ADVICE = {
     "CenterCropOrPad": "it is CenterCrop, which pads smaller images with 0",
     "RandomCropOrPad": "it is RandomCrop(size, pad_if_needed=True)",
     "Expand": "it is RandomZoomOut",
+    **dict.fromkeys(("Cutout", "CoarseDropout"), "it is RandomErasing, after Normalize"),
+    "RandomBrightnessContrast": "it is ColorJitter(brightness, contrast)",
+    **dict.fromkeys(("RandomSizedBBoxSafeCrop", "BBoxSafeRandomCrop", "MinIoURandomCrop"), "it is RandomIoUCrop"),
+    **dict.fromkeys(("SanitizeBoundingBoxes", "ClampBoundingBoxes", "ConvertBoundingBoxFormat", "BboxParams",
+                     "BoundingBoxes"),
+                    "penstock.boxes(field, form=, clip=, min_side=, min_area=) is the output that does it"),
+    "ToTensorV2": "images are tensors: penstock.image(..., layout='nchw')",
     "HorizontalFlip": "it is RandomHorizontalFlip",
     "VerticalFlip": "it is RandomVerticalFlip",
     # FFCV, MosaicML Streaming, WebDataset

@@ -20,7 +20,7 @@ from .elsewhere import IMAGE_KEYWORDS
 from .errors import SettingsError
 from .hints import explained, near
 from .op_lists import operations
-from .ops import Normalize, Op
+from .ops import Normalize, Op, ToFloat
 from .packing.schema import LIST_KINDS
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
@@ -124,7 +124,7 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     ops.
 
     ops: operations in their order; they must fix the size.
-    dtype: None is float32 if ops have Normalize, else uint8.
+    dtype: None is float32 if ops have Normalize or ToFloat, else uint8.
     layout: "nhwc" [B, H, W, C]; "nchw" [B, C, H, W]; "channels_last" [B, C, H, W] whose memory is NHWC, as
     PyTorch's channels_last.
     random_group: outputs of one group share their random choices: two pictures of a sample get the same crop
@@ -144,7 +144,7 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     if isinstance(channels, bool) or channels not in (1, 3, 4):
         raise SettingsError(f"image.channels: value is {channels!r}; must be 1 (gray), 3 (RGB) or 4 (RGBA)")
     if dtype is None:
-        dtype = "float32" if any(isinstance(op, Normalize) for op in found) else "uint8"
+        dtype = "float32" if any(isinstance(op, (Normalize, ToFloat)) for op in found) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
                   channels=int(channels))

@@ -254,7 +254,7 @@ def _following(dataset: Dataset, field: str) -> dict[str, str]:
 
 
 def _drawn_in(pixels: Any, boxes: Any, mask: Any) -> Any:
-    """The picture with what goes with it: classes as colours, but for class 0 and the ignored one; boxes in red."""
+    """The picture with what goes with it: classes as colours, except class 0 and the ignored one; boxes in red."""
     import numpy
     if mask is not None:
         classes = as_numpy(mask).astype("int64")[..., None]
