@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define MAX_SIDES 16.0 /* of a canvas, in sides of the image: a picture has at most 2^20 pixels */
+#define MAX_SIDES 16.0 /* of a canvas, in sides of the image */
 
 struct pstk_op pstk_random_zoom_out(double least, double most, double probability)
 {
@@ -35,6 +35,14 @@ static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__
     if (!(pstk__random_unit(r) < op->params[2]))
         return;
     const double sides = pstk__random_uniform(r, op->params[0], op->params[1]);
+    if (width * sides >= PSTK__MAX_PICTURE_SIDE + 1.0 ||
+        height * sides >= PSTK__MAX_PICTURE_SIDE + 1.0) {
+        to->rc = pstk__fail(to->err, PSTK_EFBIG, PSTK_STAGE_DECODE,
+                            "zooming out: the image has %u x %u pixels there, and would have %g "
+                            "times as many on a side; must be at most %u",
+                            height, width, sides, PSTK__MAX_PICTURE_SIDE);
+        return;
+    }
     const uint32_t most_width = (uint32_t)(width * sides), most_height = (uint32_t)(height * sides);
     const double left = (most_width - width) * pstk__random_unit(r);
     const double top = (most_height - height) * pstk__random_unit(r);

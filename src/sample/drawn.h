@@ -25,7 +25,7 @@ struct pstk__drawn {
 
 /* Draw for an output and an image. drawn->ops is set; the other members are results. `key`: its
  * group and op do not matter. boxes: those that the ops look at, or NULL; they are moved. 0, or
- * EINVAL: an op cannot be drawn for this image; err says which. */
+ * EINVAL, EFBIG: an op cannot be drawn for this image; err says which. */
 int pstk__drawn_init(struct pstk__drawn *drawn, const struct pstk__output *o,
                      const struct pstk__image_info *info, const struct pstk__random_key *key,
                      struct pstk__boxes *boxes, struct pstk_error *err);

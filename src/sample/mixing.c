@@ -84,8 +84,9 @@ static int check_label(const struct pstk__plan *p, struct pstk_error *err)
 {
     const struct pstk__mixing *mixing = &p->mixing;
     if (mixing->label == UINT32_MAX)
-        return FAIL(PSTK_EINVAL, "label: value is '%.64s'; must be the name of an output",
-                    mixing->settings.label);
+        return FAIL(PSTK_EINVAL,
+                    "label: value is '%.64s'; must be the name of an output, as of '%s'",
+                    mixing->settings.label, p->outputs[0].name);
     if (p->outputs[mixing->label].settings.kind != PSTK_OUTPUT_SCALAR)
         return FAIL(PSTK_EINVAL, "label: value is '%.64s'; must be the name of a scalar output",
                     mixing->settings.label);
@@ -98,8 +99,9 @@ static int check_image(const struct pstk__plan *p, struct pstk_error *err)
     if (!mixing->settings.image)
         return 0;
     if (mixing->image == UINT32_MAX)
-        return FAIL(PSTK_EINVAL, "image: value is '%.64s'; must be the name of an output",
-                    mixing->settings.image);
+        return FAIL(PSTK_EINVAL,
+                    "image: value is '%.64s'; must be the name of an output, as of '%s'",
+                    mixing->settings.image, p->outputs[0].name);
     const struct pstk__output *o = &p->outputs[mixing->image];
     if (o->settings.kind != PSTK_OUTPUT_IMAGE)
         return FAIL(PSTK_EINVAL, "image: value is '%s'; must be the name of an image output",

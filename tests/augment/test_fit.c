@@ -231,6 +231,10 @@ TEST(a_picture_that_would_become_too_long_is_an_error_of_its_sample)
     struct pstk__drawing drawing;
     CHECK_EQ(draw(&op, 1, 160, 10, 0, &drawing), 0);
     CHECK_EQ(draw(&op, 1, 161, 10, 0, &drawing), PSTK_EFBIG);
+    const struct pstk_op zoom = pstk_random_zoom_out(16, 16, 1), zooms[2] = {zoom, zoom};
+    CHECK_EQ(draw(zooms, 2, 4096, 10, 0, &drawing), 0);
+    CHECK_EQ(drawing.view.width, PSTK__MAX_PICTURE_SIDE);
+    CHECK_EQ(draw(zooms, 2, 4097, 10, 0, &drawing), PSTK_EFBIG);
 }
 
 TEST(a_random_resize_draws_each_length_below_its_end)

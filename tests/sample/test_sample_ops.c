@@ -267,6 +267,23 @@ TEST(outputs_with_pictures_do_not_disturb_each_other)
     fixture_close(&f);
 }
 
+TEST(an_operation_that_cannot_be_drawn_gives_its_code)
+{
+    const uint32_t side = 4;
+    const struct pstk_op ops[] = {pstk_random_shortest_size(&side, 1, 0), pstk_resize(9, 9)};
+    const struct pstk_output o = {
+        .field = "img", .kind = PSTK_OUTPUT_IMAGE, .ops = ops, .n_ops = 2};
+    struct fixture f;
+    struct run r;
+    struct image m = image_make(70, 4);
+    CHECK_EQ(fixture_open(&f, m.rgb, 70 * 4 * 3, PSTK_ENCODING_PIXELS, 70, 4), 0);
+    CHECK_EQ(run_all(&r, &f, &o, 1, 1), PSTK_EFBIG);
+    CHECK(strstr(r.err.message, "resizing the shorter side to 4 pixels"));
+    run_close(&r);
+    free(m.rgb);
+    fixture_close(&f);
+}
+
 /* The resize is in the prefix, and its picture fits the memory of a later one; but the image is
  * longer than the bounds of the resize foresee. */
 TEST(an_image_that_is_too_long_is_a_bad_sample)
@@ -298,6 +315,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(any_list_of_operations_equals_its_steps),
         CASE(an_image_that_is_too_long_is_a_bad_sample),
+        CASE(an_operation_that_cannot_be_drawn_gives_its_code),
         CASE(outputs_with_pictures_do_not_disturb_each_other),
     };
     return RUN_CASES(cases);

@@ -239,8 +239,11 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
         return value
     if isinstance(value, str):
         return _one(catalog, _by_kind(_field(catalog, value)))
-    raise TypeError(f"outputs: value is {value!r}; must be an output (penstock.image, scalar, tensor, "
-                    "ragged) or the name of a field")
+    if isinstance(value, Mapping):
+        raise TypeError("outputs: value is a dict; must be an output: write outputs={**penstock.ten_crop(...)} for a "
+                        "dict of outputs, and {**penstock.recipes.views(field, lists)} for a dict of lists of operations")
+    raise TypeError(f"outputs: value is {str(value)[:200]!r}; must be an output (penstock.image, scalar, tensor, "
+                    "ragged, mask, boxes, python) or the name of a field")
 
 
 def _output_name(name: str) -> str:

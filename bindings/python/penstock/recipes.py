@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
-from .arguments import whole
+from .arguments import probability, whole
 from .errors import SettingsError
 from .hints import near_or_all
 from .ops import (IMAGENET_MEAN, IMAGENET_STD, CenterCrop, Normalize, Op, RandomCrop, RandomErasing, RandomFlip,
@@ -136,7 +136,14 @@ def timm(input_size: Union[int, Sequence[int]] = 224, is_training: bool = False,
     script's own default for training. auto_augment: "rand-m9-mstd0.5-inc1" and so on, as of
     penstock.rand_augment_timm. re_prob, re_mode ("const", "rand" or "pixel"), re_count: of erasing.
     """
-    given = (input_size, input_size) if isinstance(input_size, int) else tuple(input_size)[-2:]
+    if isinstance(input_size, int):
+        input_size = (input_size, input_size)
+    given = tuple(input_size)[-2:] if isinstance(input_size, (list, tuple)) else ()
+    if len(given) != 2:
+        raise SettingsError(f"timm.input_size: value is {input_size!r}; must be an int, (height, width) or (channels, "
+                            "height, width)")
+    hflip, vflip, re_prob = (probability(f"timm.{name}", value) for name, value in
+                             (("hflip", hflip), ("vflip", vflip), ("re_prob", re_prob)))
     size = (whole("timm.input_size", given[0], 1, 2**31), whole("timm.input_size", given[1], 1, 2**31))
     normalize = Normalize(tuple(mean), tuple(std))
     smooth = "bilinear" if interpolation == "random" else interpolation
@@ -245,7 +252,11 @@ def views(field: str, recipe: Union[Mapping[str, Iterable[Op]], Sequence[Iterabl
     penstock.image.
     """
     if not isinstance(recipe, Mapping):
+        if not isinstance(recipe, Sequence) or any(isinstance(ops, Op) for ops in recipe):
+            raise SettingsError("views.recipe: must be a dict of lists of operations, or a list of lists: [ops] * 4, or "
+                                "penstock.recipes.dino()")
         recipe = {f"view_{i}": ops for i, ops in enumerate(recipe)}
+    random_group = whole("views.random_group", random_group, 0, 2**32 - 1 - len(recipe))
     return {name: image(field, ops, random_group=random_group + i, **arguments)
             for i, (name, ops) in enumerate(recipe.items())}
 
