@@ -62,6 +62,8 @@ int pstk_ops_draw(const struct pstk_op *ops, uint32_t n_ops, const struct pstk_s
     const uint32_t n = drawing.n < capacity ? drawing.n : capacity;
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         drawn[i] = drawing.ops[i];
+        if (drawn[i].n_children > n - i - 1) /* cut off with the list */
+            drawn[i].n_children = n - i - 1;
         drawn[i].children = drawn[i].n_children > 0 ? &drawn[i + 1] : NULL;
     }
     free(drawing.ops);

@@ -213,7 +213,8 @@ class Written(unittest.TestCase):
         page = (ROOT / "docs/reference/python.rst").read_text(encoding="utf-8")
         documented = set(re.findall(r"^\.\. auto\w+:: penstock\.(\w+)$", page, re.M))
         constants = {name for name in penstock.__all__ if name.isupper() or name.startswith("__")}
-        modules = {"mix", "ops", "ops_colour", "ops_geometry", "ops_policy", "ops_random", "ops_warp"}
+        modules = {"mix", "ops", "ops_colour", "ops_geometry", "ops_policy", "ops_random", "ops_timm",
+                   "ops_warp"}
         self.assertEqual(documented - modules, set(penstock.__all__) - constants)
 
     def test_the_picture_is_what_its_program_draws(self):

@@ -202,7 +202,7 @@ class Mixing(Case):
                          outputs={"x": penstock.image("x", [RandomCrop(8)]), "y": "y"})
         self.assert_says("mix.image: value is None, but no output is an image; must be", self.loader, mix,
                          outputs={"y": "y"})
-        self.assert_says("mix.label: value is None, but the outputs 'y', 'z' are a scalar; must be", self.loader, mix,
+        self.assert_says("mix.label: value is None, but the outputs 'y', 'z' are scalars; must be", self.loader, mix,
                          outputs={"x": penstock.image("x", [RandomCrop(8), Normalize()]), "y": "y",
                                   "z": penstock.scalar("y")})
         self.assert_says("mix.label: value is 'no'; must be the name of an output", self.loader,

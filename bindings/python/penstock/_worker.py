@@ -92,12 +92,17 @@ def is_first() -> bool:
 
 def text_of(error: BaseException) -> str:
     """What was raised, and where, in one line."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    said = " ".join(f"{type(error).__name__}: {error}".split())
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if frame.filename != __file__ and not frame.filename.startswith("<frozen")]
+    try:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+    except Exception:  # of the error's own __str__
+        said = type(error).__name__
     if not frames:
         return said
-    last = frames[-1]
-    return f"{said[:300]} ({os.path.basename(last.filename)}, line {last.lineno}, in {last.name}: {last.line})"
+    places = [f"{os.path.basename(frame.filename)}, line {frame.lineno}, in {frame.name}: {frame.line}"[:120]
+              for frame in (frames if len(frames) == 1 else (frames[0], frames[-1]))]
+    return f"{said[:300]} ({'; there '.join(places)})"
 
 
 def map_memory(row_pages: int) -> tuple[Any, Any]:
@@ -162,7 +167,7 @@ class Maker:
     def check(self, result: Any) -> None:
         if not isinstance(result, self.ndarray):
             raise TypeError(f"the function returned a value of class {type(result).__name__}; must be an ndarray of "
-                            f"shape {self.shape} and dtype {self.dtype}")
+                            f"shape {self.shape} and dtype {self.dtype} (numpy.asarray makes one)")
         if result.shape != self.shape or result.dtype != self.dtype:
             raise ValueError(f"the function returned an array of shape {result.shape} and dtype {result.dtype}; must "
                              f"be of shape {self.shape} and dtype {self.dtype}")

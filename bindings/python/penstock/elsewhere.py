@@ -4,7 +4,8 @@ for such a name has the advice. Tests run the code in backticks."""
 from __future__ import annotations
 
 __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
-           "MIX_KEYWORDS", "OP_KEYWORDS"]
+           "MIXES", "MIX_KEYWORDS", "OP_KEYWORDS",
+           "PYTHON_KEYWORDS"]
 
 # ---- names of the package ----------------------------------------------------------------------------------
 
@@ -74,6 +75,11 @@ ADVICE = {
     **dict.fromkeys(("DatasetWriter", "MDSWriter", "ShardWriter", "TarWriter"), _WRITER),
 }
 
+# They work on whole batches, and are no operations on images.
+MIXES = dict.fromkeys(("MixUp", "CutMix", "MixUpCutMix", "OneHot"),
+                      "it is for a loader: write penstock.Loader(..., mix=...); for one of MixUp and CutMix by chance, "
+                      "penstock.MixUpCutMix")
+
 # ---- keywords ----------------------------------------------------------------------------------------------
 
 # Keywords of PyTorch's DataLoader and of others, for penstock.Loader.
@@ -124,6 +130,9 @@ MIX_KEYWORDS = {
     "correct_lam": "leave it out; lambda is always corrected by the clipped box",
     "cutmix_minmax": "boxes follow from cutmix_alpha alone",
 }
+
+# Keywords of loaders with processes, for penstock.python.
+PYTHON_KEYWORDS = dict.fromkeys(("num_workers", "workers", "n_workers", "n_processes"), "it is processes")
 
 # ---- attributes --------------------------------------------------------------------------------------------
 

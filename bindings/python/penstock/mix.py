@@ -86,8 +86,9 @@ class Mix:
             if found[name] is None and len(known) == 1:
                 found[name] = known[0]
             if found[name] is None:
-                has = f"the outputs {', '.join(map(repr, known))} are" if known else "no output is"
-                raise SettingsError(f"mix.{name}: value is None, but {has} {'a scalar' if name == 'label' else 'an image'}"
+                one, many = ("a scalar", "scalars") if name == "label" else ("an image", "images")
+                has = f"the outputs {', '.join(map(repr, known))} are {many}" if known else f"no output is {one}"
+                raise SettingsError(f"mix.{name}: value is None, but {has}"
                                     f"; must be the name of an output (give {name}=)")
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
-from .elsewhere import ADVICE
+from .elsewhere import ADVICE, MIXES
 from .hints import hint
 from .ops import Op
 
@@ -21,7 +21,7 @@ def _not_an_op(what: str, value: Any) -> TypeError:
     name = value if isinstance(value, str) else type(value).__name__
     known = [op.__name__ for op in Op.__subclasses__()]
     written = {op: f"write penstock.{op}(...)" for op in (*known, "RandomHorizontalFlip")}
-    instead = hint(name, known, {**ADVICE, **written}) or ": " + ", ".join(known)
+    instead = hint(name, known, {**ADVICE, **MIXES, **written}) or ": " + ", ".join(known)
     return TypeError(f"{what}: value is {value!r}; must be an operation of penstock{instead}")
 
 
@@ -29,7 +29,10 @@ def operations(what: str, given: Any) -> tuple[Op, ...]:
     """Return the operations of a list or of a single one. what: the argument as users know it: "image.ops"."""
     if isinstance(given, (Op, str, bytes)) or not isinstance(given, Iterable):
         given = (given,)
-    if isinstance(given, (Mapping, Set)):
+    if isinstance(given, Mapping):
+        raise TypeError(f"{what}: value is a dict of {', '.join(map(repr, given))}; must be a list of operations, in their "
+                        "order (of a recipe with several views: outputs={**penstock.recipes.views(field, recipe)})")
+    if isinstance(given, Set):
         raise TypeError(f"{what}: value is {given!r}; must be a list of operations, in their order")
     found = tuple(given)
     for op in found:

@@ -20,7 +20,9 @@ from typing import Any
 
 from . import _c
 from .dtypes import DTYPE_NAMES
+from .elsewhere import PYTHON_KEYWORDS
 from .errors import SettingsError
+from .hints import explained
 from .outputs import Output, dtype_code, field_name, whole
 
 __all__ = ["PythonOutput", "python"]
@@ -182,6 +184,7 @@ def _image_of(output: Output) -> dict[str, Any]:
             "exif_orientation": output.exif_orientation}
 
 
+@explained("penstock.python", PYTHON_KEYWORDS)
 def python(function: Callable[..., Any], field: str | Output, *, shape: Any, dtype: Any,
            processes: int | None = None, timeout: float | None = None) -> PythonOutput:
     """Rows that a Python function makes: [B, *shape] of dtype. It runs in processes of its own, so that your loop does
