@@ -295,7 +295,7 @@ class Arguments(unittest.TestCase):
                 (lambda: RandomAdjustSharpness(float("nan")), "RandomAdjustSharpness.sharpness_factor: value is nan"),
                 (lambda: RandomApply([]), "RandomApply.transforms: value has 0 operations"),
                 (lambda: RandomApply([RandomInvert]), r"value is the class RandomInvert.*write RandomInvert\(...\)"),
-                (lambda: RandomOrder({1: 2}), "RandomOrder.transforms: value is {1: 2}; must be a list"),
+                (lambda: RandomOrder({1: 2}), "RandomOrder.transforms: value is a dict of 1; must be a list"),
                 (lambda: RandomOrder(inverts * 65), "must have from 1 to 64"),
                 (lambda: RandomChoice(inverts, [1, 2]), "must have a weight for each of 1 operations"),
                 (lambda: RandomChoice(inverts, [0]), "one above 0"),
