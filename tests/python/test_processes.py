@@ -262,7 +262,8 @@ class Ends(Case):
     def run_program(self, text, *, stop=None, more=None):
         """Run a script. Returns its exit status, its output, and whether all of its processes ended."""
         script = pathlib.Path(self.folder.name) / "script.py"
-        script.write_text(f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport own_functions as own, penstock\n"
+        script.write_text("import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # may be ignored here
+                          f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport own_functions as own, penstock\n"
                           f"PATH = {self.path!r}\n" + textwrap.dedent(text))
         with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               start_new_session=True) as running:
@@ -275,7 +276,10 @@ class Ends(Case):
                     os.killpg(running.pid, signal.SIGINT)
                 else:
                     running.send_signal(stop)
-            out, err = running.communicate(timeout=120)
+            try:
+                out, err = running.communicate(timeout=120)
+            finally:
+                running.kill()
         wait_for(lambda: not any(is_alive(pid) for pid in found), 20)
         return running.returncode, out, err
 
