@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_crop: torchvision's functional crop: a part that may reach outside of the image. */
+/* op_crop: torchvision's functional crop, a part that may reach outside of the image, and the crop
+ * that a random IoU crop draws, a part inside. */
 #include "augment/canvas.h"
 
 #include "base/error.h"
@@ -13,18 +14,29 @@ struct pstk_op pstk_crop_at(int32_t top, int32_t left, uint32_t height, uint32_t
         .kind = PSTK_OP_CROP, .width = width, .height = height, .params = {top, left}};
 }
 
-static int check(const struct pstk_op *op, struct pstk_error *err)
+/* Check top and left, whole numbers from `least` to `most`. */
+static int check_place(const struct pstk_op *op, double least, double most, struct pstk_error *err)
 {
     static const char *const names[] = {"top", "left"};
     for (int i = 0; i < 2; i++) {
         const double v = op->params[i];
-        if (!(v >= -MAX_OFFSET && v <= MAX_OFFSET && v == (int32_t)v))
+        if (!(v >= least && v <= most && v == (int32_t)v))
             return pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN,
-                              "%s: value is %g; must be a whole number from -%g to %g", names[i], v,
-                              MAX_OFFSET, MAX_OFFSET);
+                              "%s: value is %g; must be a whole number from %g to %g", names[i], v,
+                              least, most);
     }
     const int rc = pstk__op_check_size(op, err);
     return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_place(op, -MAX_OFFSET, MAX_OFFSET, err);
+}
+
+static int check_inside(const struct pstk_op *op, struct pstk_error *err)
+{
+    return check_place(op, 0, UINT16_MAX, err);
 }
 
 static int needs_picture(const struct pstk_op *op, const struct pstk__view *view)
@@ -65,6 +77,18 @@ const struct pstk__op_entry pstk__op_crop = {
     .check = check,
     .size = pstk__op_size,
     .needs_picture = needs_picture,
+    .fold = fold,
+    .change = change,
+    .move = move,
+};
+
+/* What a random IoU crop draws. */
+const struct pstk__op_entry pstk__op_iou_crop = {
+    .kind = PSTK_OP_IOU_CROP,
+    .effects = PSTK__CROPS | PSTK__KNOWS_IMAGE | PSTK__KEEPS_CENTRES,
+    .name = "IoU crop",
+    .check = check_inside,
+    .size = pstk__op_size,
     .fold = fold,
     .change = change,
     .move = move,

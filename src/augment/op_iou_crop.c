@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_iou_crop: torchvision's RandomIoUCrop, the crop of SSD, and the crop that it draws. */
+/* op_iou_crop: torchvision's RandomIoUCrop, the crop of SSD. It draws an IOU_CROP (op_crop.c). */
 #include "augment/boxes.h"
-#include "augment/canvas.h"
 #include "augment/drawing.h"
 
 #include "base/error.h"
-#include "picture/copy.h"
 
 #define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
 #define MAX_RATIO 65535.0
@@ -144,51 +142,4 @@ const struct pstk__op_entry pstk__op_random_iou_crop = {
     .check = check,
     .draw = draw,
     .size = size_random,
-};
-
-/* ---- the crop that it draws ------------------------------------------------------------------ */
-
-static int check_crop(const struct pstk_op *op, struct pstk_error *err)
-{
-    static const char *const names[] = {"top", "left"};
-    for (int i = 0; i < 2; i++)
-        if (!(op->params[i] >= 0 && op->params[i] <= UINT16_MAX &&
-              op->params[i] == (uint32_t)op->params[i]))
-            return FAIL("%s: value is %g; must be a whole number from 0 to 65535", names[i],
-                        op->params[i]);
-    const int rc = pstk__op_check_size(op, err);
-    return rc < 0 ? rc : pstk__op_check_unused(op, 2, err);
-}
-
-static void fold(const struct pstk_op *op, struct pstk__geometry *g)
-{
-    pstk__geometry_crop(g, (int64_t)op->params[1], (int64_t)op->params[0], op->width, op->height);
-}
-
-static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
-{
-    const struct pstk__picture *in = &canvas->picture;
-    const struct pstk__picture out =
-        pstk__canvas_spare(canvas, op->width, op->height, in->channels);
-    pstk__copy_crop(&out, in, (int32_t)op->params[1], (int32_t)op->params[0], op->fill);
-    pstk__canvas_swap(canvas, &out);
-    return 0;
-}
-
-static void move(const struct pstk_op *op, const struct pstk__view *view,
-                 struct pstk__point *points, uint32_t n)
-{
-    (void)view;
-    pstk__points_shift(points, n, -op->params[1], -op->params[0]);
-}
-
-const struct pstk__op_entry pstk__op_iou_crop = {
-    .kind = PSTK_OP_IOU_CROP,
-    .effects = PSTK__CROPS | PSTK__KNOWS_IMAGE | PSTK__KEEPS_CENTRES,
-    .name = "IoU crop",
-    .check = check_crop,
-    .size = pstk__op_size,
-    .fold = fold,
-    .change = change,
-    .move = move,
 };

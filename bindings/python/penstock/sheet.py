@@ -283,18 +283,21 @@ def _of_recipe(path: str, name: str, field: str, sample_id: int, n: int, seed: i
     views = list(recipe)[:-1]
     with Loader(path, batch_size=1, outputs=outputs, framework="numpy", order="sequential", last_batch="short",
                 rank=0, world=1, seed=seed, copy=True, n_threads=1, n_slots=2) as loader:
-        def picture(view: str, text: str) -> _Picture:
+        def picture(batch: Any, view: str, text: str) -> _Picture:
             pixels = _unnormalised(batch[view], recipe[view])[0]
             boxes, mask = (batch[f"{view} {kind}"][0] if kind in following else None for kind in ("boxes", "mask"))
             return _Picture(_drawn_in(pixels, boxes, mask), text)
+
+        def drawn(epoch: int) -> Any:
+            loader.seek(epoch, sample_id)
+            return next(iter(loader))
+        batch = drawn(0)
+        yield picture(batch, "whole image", f"sample {sample_id}")
         for i in range(n):
             epoch, view = i // len(views), views[i % len(views)]
-            if i % len(views) == 0:
-                loader.seek(epoch, sample_id)
-                batch = next(iter(loader))
-            if i == 0:
-                yield picture("whole image", f"sample {sample_id}")
-            yield picture(view, f"epoch {epoch}" + (f" {view}" if len(views) > 1 else ""))
+            if epoch > 0 and view == views[0]:
+                batch = drawn(epoch)
+            yield picture(batch, view, f"epoch {epoch}" + (f" {view}" if len(views) > 1 else ""))
 
 
 # ---- show ------------------------------------------------------------------------------------------------
