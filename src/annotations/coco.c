@@ -41,10 +41,6 @@ enum value {
     N_VALUES
 };
 
-#define OF_OBJECTS(field, type)                                                                    \
-    {                                                                                              \
-        .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = type, .n_dims = 1, .rows = "objects"   \
-    }
 #define LENGTHS(field, axis, split)                                                                \
     {                                                                                              \
         .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = PSTK_U32, .n_dims = 1, .rows = axis,   \
@@ -55,20 +51,12 @@ static const struct pstk_field fields[N_VALUES] = {
     [IMAGE_ID] = {.name = "image_id", .kind = PSTK_FIELD_SCALAR, .dtype = PSTK_I64},
     [FILE_NAME] = {.name = "file_name", .kind = PSTK_FIELD_UTF8},
     [CAPTIONS] = {.name = "captions", .kind = PSTK_FIELD_UTF8_LIST, .codec = PSTK_CODEC_ZSTD},
-    [BOXES] = {.name = "boxes",
-               .kind = PSTK_FIELD_BOXES,
-               .dtype = PSTK_F32,
-               .n_dims = 2,
-               .shape = {0, 4},
-               .of = PSTK__ANNOTATIONS_IMAGE,
-               .rows = "objects",
-               .form = PSTK_FORM_XYWH,
-               .coordinates = PSTK_COORDINATES_PIXELS},
-    [LABELS] = OF_OBJECTS("labels", PSTK_I64),
-    [CATEGORY_ID] = OF_OBJECTS("category_id", PSTK_I64),
-    [ANNOTATION_ID] = OF_OBJECTS("annotation_id", PSTK_I64),
-    [AREA] = OF_OBJECTS("area", PSTK_F64),
-    [ISCROWD] = OF_OBJECTS("iscrowd", PSTK_U8),
+    [BOXES] = PSTK__ANNOTATIONS_BOXES(PSTK_FORM_XYWH),
+    [LABELS] = PSTK__ANNOTATIONS_ARRAY("labels", PSTK_I64),
+    [CATEGORY_ID] = PSTK__ANNOTATIONS_ARRAY("category_id", PSTK_I64),
+    [ANNOTATION_ID] = PSTK__ANNOTATIONS_ARRAY("annotation_id", PSTK_I64),
+    [AREA] = PSTK__ANNOTATIONS_ARRAY("area", PSTK_F64),
+    [ISCROWD] = PSTK__ANNOTATIONS_ARRAY("iscrowd", PSTK_U8),
     [OBJECT_POLYGONS] = LENGTHS("object_polygons", "objects", "polygons"),
     [POLYGON_POINTS] = LENGTHS("polygon_points", "polygons", "points"),
     [POINTS] = {.name = "points",

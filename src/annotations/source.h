@@ -13,6 +13,18 @@
 
 /* Name of the image field, which the values belong to. */
 #define PSTK__ANNOTATIONS_IMAGE "jpg"
+
+/* Fields of all sources: one value for each object of an image, and their boxes, in pixels. */
+#define PSTK__ANNOTATIONS_ARRAY(field, type)                                                       \
+    {                                                                                              \
+        .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = type, .n_dims = 1, .rows = "objects"   \
+    }
+#define PSTK__ANNOTATIONS_BOXES(its_form)                                                          \
+    {                                                                                              \
+        .name = "boxes", .kind = PSTK_FIELD_BOXES, .dtype = PSTK_F32, .n_dims = 2,                 \
+        .shape = {0, 4}, .of = PSTK__ANNOTATIONS_IMAGE, .rows = "objects", .form = its_form,       \
+        .coordinates = PSTK_COORDINATES_PIXELS                                                     \
+    }
 #define PSTK__ANNOTATIONS_FIELDS 16 /* at most */
 
 struct pstk__annotated_image {

@@ -26,25 +26,12 @@
 
 enum value { FILE_NAME, BOXES, LABELS, DIFFICULT, TRUNCATED, POSE, N_FIXED };
 
-#define OF_OBJECTS(field, type)                                                                    \
-    {                                                                                              \
-        .name = field, .kind = PSTK_FIELD_NDARRAY, .dtype = type, .n_dims = 1, .rows = "objects"   \
-    }
-
 static const struct pstk_field fields[N_FIXED] = {
     [FILE_NAME] = {.name = "file_name", .kind = PSTK_FIELD_UTF8},
-    [BOXES] = {.name = "boxes",
-               .kind = PSTK_FIELD_BOXES,
-               .dtype = PSTK_F32,
-               .n_dims = 2,
-               .shape = {0, 4},
-               .of = PSTK__ANNOTATIONS_IMAGE,
-               .rows = "objects",
-               .form = PSTK_FORM_XYXY,
-               .coordinates = PSTK_COORDINATES_PIXELS},
-    [LABELS] = OF_OBJECTS("labels", PSTK_I64),
-    [DIFFICULT] = OF_OBJECTS("difficult", PSTK_U8),
-    [TRUNCATED] = OF_OBJECTS("truncated", PSTK_U8),
+    [BOXES] = PSTK__ANNOTATIONS_BOXES(PSTK_FORM_XYXY),
+    [LABELS] = PSTK__ANNOTATIONS_ARRAY("labels", PSTK_I64),
+    [DIFFICULT] = PSTK__ANNOTATIONS_ARRAY("difficult", PSTK_U8),
+    [TRUNCATED] = PSTK__ANNOTATIONS_ARRAY("truncated", PSTK_U8),
     [POSE] = {.name = "pose", .kind = PSTK_FIELD_UTF8_LIST, .rows = "objects"},
 };
 
