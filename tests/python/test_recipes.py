@@ -135,7 +135,8 @@ class Show(Case):
             self.assertEqual(sheet.width, 4 * (224 + 4) - 4)
         for arguments, status, says in (((self.path(), "--recipe", "nothing"), 2, "must be the name of a recipe"),
                                         ((self.path("none"), "--recipe=mae"), 1, "no such"),
-                                        ((self.path(), "--recipe", "mae", "--ids", "7"), 2, "from 0 to 0")):
+                                        ((self.path(), "--recipe", "mae", "--ids", "7"), 2, "from 0 to 0"),
+                                        ((self.path(), "--recipe", "mae", "--ids", "0..3"), 2, "one sample is shown")):
             done = show(*arguments)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(says, done.stderr)

@@ -14,7 +14,7 @@ random numbers themselves differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
@@ -30,7 +30,7 @@ from .ops_policy import AutoAugment, RandAugment, TrivialAugmentWide
 from .ops_random import RandomApply
 from .ops_timm import rand_augment_timm
 from .ops_warp import GaussianBlur
-from .outputs import Output, image
+from .views import views
 
 __all__ = ["clip", "dino", "find", "mae", "names", "segmentation", "ssd", "timm", "torchvision", "views"]
 
@@ -234,31 +234,6 @@ def segmentation(base_size: int = 520, crop_size: int = 480, *, train: bool = Tr
         return [ResizeLongest(base_size), PadToSize(base_size, base_size), Normalize()]
     return [RandomResize(base_size // 2, 2 * base_size), RandomFlip(),
             RandomCrop(crop_size, pad_if_needed=True), Normalize()]
-
-
-# ---- views -------------------------------------------------------------------------------------------------
-
-
-def views(field: str, recipe: Union[Mapping[str, Iterable[Op]], Sequence[Iterable[Op]]], *, random_group: int = 0,
-          **arguments: Any) -> dict[str, Output]:
-    """Outputs that show one image in several ways. The image is decoded once for all of them.
-
-        outputs={**penstock.recipes.views("jpg", penstock.recipes.dino()), "y": penstock.scalar("cls")}
-
-    field: as of penstock.image. recipe: lists of operations by the names of the outputs; or a sequence of lists,
-    whose outputs are "view_0", "view_1", and so on: [ops] * 4 gives repeated augmentation. random_group: of the first
-    view; every further view has the next one, and so draws its own. For views that share their draws, as one crop
-    in two sizes, make the outputs by penstock.image with one random_group. arguments: further ones of
-    penstock.image.
-    """
-    if not isinstance(recipe, Mapping):
-        if not isinstance(recipe, Sequence) or any(isinstance(ops, Op) for ops in recipe):
-            raise SettingsError("views.recipe: must be a dict of lists of operations, or a list of lists: [ops] * 4, or "
-                                "penstock.recipes.dino()")
-        recipe = {f"view_{i}": ops for i, ops in enumerate(recipe)}
-    random_group = whole("views.random_group", random_group, 0, 2**32 - 1 - len(recipe))
-    return {name: image(field, ops, random_group=random_group + i, **arguments)
-            for i, (name, ops) in enumerate(recipe.items())}
 
 
 # ---- by name -----------------------------------------------------------------------------------------------

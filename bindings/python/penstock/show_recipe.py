@@ -16,6 +16,14 @@ __all__ = ["main"]
 DEFAULT_OUTPUT = "penstock-show.png"  # as the command's
 
 
+def _one_id(text: str) -> int:
+    """Parse a sample's id: argparse names the option, and says what this raises."""
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"value is {text!r}; must be the id of one sample, as 7: with --recipe one "
+                                         "sample is shown")
+    return int(text)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Draw, and print where. Return the exit status: 2 for wrong usage, 1 for what cannot be read or written,
     130 after Ctrl-C."""
@@ -23,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
                                      "augmentations by a recipe, epoch after epoch.")
     parser.add_argument("data", metavar="DATA")
     parser.add_argument("--recipe", required=True, metavar="NAME", help=", ".join(recipes.names()))
-    parser.add_argument("--ids", type=int, default=0, metavar="ID", help="the sample (default: 0)")
+    parser.add_argument("--ids", type=_one_id, default=0, metavar="ID", help="the sample (default: 0)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of all random choices (default: 0)")
     parser.add_argument("-o", "--output", default=DEFAULT_OUTPUT, metavar="FILE",
                         help=f"PNG file to write (default: {DEFAULT_OUTPUT})")

@@ -2,16 +2,40 @@
 """Several views of one image: outputs of one field, which share its decoding."""
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union
 
 from . import _c
+from .arguments import whole
+from .errors import SettingsError
 from .op_lists import operations
 from .ops import Op, RandomFlip, RandomVerticalFlip, Size
 from .ops_geometry import CornerCrop
 from .outputs import Output, image
 
-__all__ = ["five_crop", "ten_crop"]
+__all__ = ["five_crop", "ten_crop", "views"]
+
+
+def views(field: str, recipe: Union[Mapping[str, Iterable[Op]], Sequence[Iterable[Op]]], *, random_group: int = 0,
+          **arguments: Any) -> dict[str, Output]:
+    """Outputs that show one image in several ways. The image is decoded once for all of them.
+
+        outputs={**penstock.recipes.views("jpg", penstock.recipes.dino()), "y": penstock.scalar("cls")}
+
+    field: as of penstock.image. recipe: lists of operations by the names of the outputs; or a sequence of lists,
+    whose outputs are "view_0", "view_1", and so on: [ops] * 4 gives repeated augmentation. random_group: of the first
+    view; every further view has the next one, and so draws its own. For views that share their draws, as one crop
+    in two sizes, make the outputs by penstock.image with one random_group. arguments: further ones of
+    penstock.image.
+    """
+    if not isinstance(recipe, Mapping):
+        if not isinstance(recipe, Sequence) or any(isinstance(ops, Op) for ops in recipe):
+            raise SettingsError("views.recipe: must be a dict of lists of operations, or a list of lists: [ops] * 4, or "
+                                "penstock.recipes.dino()")
+        recipe = {f"view_{i}": ops for i, ops in enumerate(recipe)}
+    random_group = whole("views.random_group", random_group, 0, 2**32 - 1 - len(recipe))
+    return {name: image(field, ops, random_group=random_group + i, **arguments)
+            for i, (name, ops) in enumerate(recipe.items())}
 
 
 def _five(what: str, prefix: str, field: str, size: Size, ops: tuple[Iterable[Op], Iterable[Op]],
