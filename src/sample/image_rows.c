@@ -244,8 +244,8 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
     struct pstk__canvas canvas = {.kernels = &rows->plan->kernels,
                                   .arena = rows->arena,
                                   .picture = row->picture,
-                                  .room = row->output->canvas_room,
-                                  .spare = pstk__arena_get(rows->arena, row->output->canvas_room)};
+                                  .room = row->room,
+                                  .spare = pstk__arena_get(rows->arena, row->room)};
     const struct pstk__drawn *drawn = row->drawn;
     const struct pstk_op *changes = drawn->ops + drawn->n_prefix;
     const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
@@ -405,16 +405,36 @@ static void picture_fill(const struct pstk__picture *picture, const uint8_t fill
         pstk__fill_pixels(picture->pixels + y * stride, picture->width, fill, picture->channels);
 }
 
+/* Bytes of the largest picture that the ops make of the window, at most those that all samples have
+ * room for: pictures of usual images lie close together, so that their pages stay in the arena. */
+static uint64_t picture_room(const struct pstk__image_row *row)
+{
+    const struct pstk__drawn *drawn = row->drawn;
+    const struct pstk_op *changes = drawn->ops + drawn->n_prefix;
+    struct pstk__view view = {.width = row->picture.width,
+                              .height = row->picture.height,
+                              .channels = row->picture.channels};
+    uint64_t most = pstk__picture_room((uint64_t)view.width * view.height, view.channels);
+    for (uint32_t k = 0; k < drawn->n_changes; k += 1 + changes[k].n_children) {
+        view = pstk__op_view(&changes[k], &view);
+        const uint64_t room =
+            pstk__picture_room((uint64_t)view.width * view.height, view.channels);
+        most = room > most ? room : most;
+    }
+    return most < row->output->canvas_room ? most : row->output->canvas_room;
+}
+
 /* Memory for the picture that ops will change, filled where the image does not reach. */
 static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
                          const struct shown *shown)
 {
     const struct pstk__output *o = shown->o;
     const struct pstk__geometry *g = &shown->geometry;
-    row->picture = (struct pstk__picture){.pixels = pstk__arena_get(rows->arena, o->canvas_room),
-                                          .width = g->window_width,
+    row->picture = (struct pstk__picture){.width = g->window_width,
                                           .height = g->window_height,
                                           .channels = o->passes[o->resize].in.channels};
+    row->room = picture_room(row);
+    row->picture.pixels = pstk__arena_get(rows->arena, row->room);
     if (!row->picture.pixels)
         return PSTK_ENOMEM;
     const uint64_t n_pixels = (uint64_t)g->window_width * g->window_height;
