@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "augment/canvas.h"
 
+#include "augment/early.h"
+
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant)
 {
     kernels->pixel = pstk__pixel_kernels(variant);
@@ -54,7 +56,10 @@ static int run_one(struct pstk__canvas *canvas, const struct pstk_op *op)
         add_table(canvas, op);
         return 0;
     }
-    apply_table(canvas);
+    const struct pstk__view view = {.width = canvas->picture.width,
+                                    .height = canvas->picture.height};
+    if (!pstk__op_keeps_pixels(op, &view)) /* else fewer may be left for the table */
+        apply_table(canvas);
     rc = entry->change(op, canvas);
     pstk__arena_reset(canvas->arena, mark);
     return rc;

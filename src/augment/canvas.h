@@ -21,7 +21,8 @@ struct pstk__canvas_kernels {
 };
 
 /* To begin, set kernels, arena, picture, room and spare, and the rest to 0. Tables of neighbouring
- * ops are folded into one, which waits until an op needs the pixels. */
+ * ops are folded into one, which waits until an op needs the values of pixels. An op may leave a
+ * table of its own. */
 struct pstk__canvas {
     const struct pstk__canvas_kernels *kernels; /* borrowed */
     struct pstk__arena *arena;                  /* borrowed; scratch of one op at a time */

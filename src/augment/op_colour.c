@@ -144,7 +144,9 @@ static void table_gamma(const struct pstk_op *op, struct pstk__colour_table *tab
 
 static int contrast(const struct pstk_op *op, struct pstk__canvas *canvas)
 {
-    pstk__colour_contrast(canvas->kernels->colour, &canvas->picture, (float)op->params[0]);
+    const uint32_t mean = pstk__colour_mean(canvas->kernels->colour, &canvas->picture);
+    pstk__colour_table_contrast(&canvas->table, mean, (float)op->params[0]);
+    canvas->has_table = 1;
     return 0;
 }
 
@@ -194,16 +196,19 @@ static int permute(const struct pstk_op *op, struct pstk__canvas *canvas)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
-#define ENTRY(member, number, words, ...)                                                          \
+#define ENTRY_OF(what, member, number, words, ...)                                                 \
     const struct pstk__op_entry pstk__op_##member = {                                              \
-        .kind = number, .effects = PSTK__PICTURES, .name = words, __VA_ARGS__}
+        .kind = number, .effects = PSTK__PICTURES | (what), .name = words, __VA_ARGS__}
+#define ENTRY(...) ENTRY_OF(0, __VA_ARGS__)
+#define ENTRY_BY_PIXEL(...) ENTRY_OF(PSTK__BY_PIXEL, __VA_ARGS__)
 
 ENTRY(brightness, PSTK_OP_BRIGHTNESS, "brightness", .check = check_factor,
       .table = table_brightness);
 ENTRY(contrast, PSTK_OP_CONTRAST, "contrast", .check = check_factor, .change = contrast);
-ENTRY(saturation, PSTK_OP_SATURATION, "saturation", .check = check_factor, .change = saturation);
+ENTRY_BY_PIXEL(saturation, PSTK_OP_SATURATION, "saturation", .check = check_factor,
+               .change = saturation);
 ENTRY(sharpness, PSTK_OP_SHARPNESS, "sharpness", .check = check_factor, .change = sharpness);
-ENTRY(hue, PSTK_OP_HUE, "hue", .check = check_hue, .change = hue);
+ENTRY_BY_PIXEL(hue, PSTK_OP_HUE, "hue", .check = check_hue, .change = hue);
 ENTRY(gamma, PSTK_OP_GAMMA, "gamma", .check = check_gamma, .table = table_gamma);
 ENTRY(invert, PSTK_OP_INVERT, "invert", .check = pstk__op_check_plain, .channels = no_alpha,
       .table = table_invert);
@@ -217,5 +222,5 @@ ENTRY(autocontrast, PSTK_OP_AUTOCONTRAST, "autocontrast", .check = pstk__op_chec
       .channels = no_alpha, .change = autocontrast);
 ENTRY(equalize, PSTK_OP_EQUALIZE, "equalize", .check = pstk__op_check_plain, .channels = no_alpha,
       .change = equalize);
-ENTRY(permute_channels, PSTK_OP_PERMUTE_CHANNELS, "permute channels", .check = check_permute,
-      .change = permute);
+ENTRY_BY_PIXEL(permute_channels, PSTK_OP_PERMUTE_CHANNELS, "permute channels",
+               .check = check_permute, .change = permute);

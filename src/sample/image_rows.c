@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/image_rows.h"
 
+#include "augment/early.h"
 #include "image/channels.h"
 #include "picture/fill.h"
 
@@ -246,15 +247,13 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
                                   .picture = row->picture,
                                   .room = row->room,
                                   .spare = pstk__arena_get(rows->arena, row->room)};
-    const struct pstk__drawn *drawn = row->drawn;
-    const struct pstk_op *changes = drawn->ops + drawn->n_prefix;
     const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
     const int is_given = row->output->settings.kind == PSTK_OUTPUT_CALLBACK;
     int rc = PSTK_ENOMEM;
     if (canvas.spare)
         rc = !is_given && folds(rows, &finish)
-                 ? pstk__canvas_run_folded(&canvas, changes, drawn->n_changes)
-                 : pstk__canvas_run(&canvas, changes, drawn->n_changes);
+                 ? pstk__canvas_run_folded(&canvas, row->changes, row->n_changes)
+                 : pstk__canvas_run(&canvas, row->changes, row->n_changes);
     if (rc == 0)
         rc =
             is_given ? picture_give(rows, row, &canvas.picture) : picture_write(rows, row, &canvas);
@@ -409,16 +408,14 @@ static void picture_fill(const struct pstk__picture *picture, const uint8_t fill
  * room for: pictures of usual images lie close together, so that their pages stay in the arena. */
 static uint64_t picture_room(const struct pstk__image_row *row)
 {
-    const struct pstk__drawn *drawn = row->drawn;
-    const struct pstk_op *changes = drawn->ops + drawn->n_prefix;
+    const struct pstk_op *changes = row->changes;
     struct pstk__view view = {.width = row->picture.width,
                               .height = row->picture.height,
                               .channels = row->picture.channels};
     uint64_t most = pstk__picture_room((uint64_t)view.width * view.height, view.channels);
-    for (uint32_t k = 0; k < drawn->n_changes; k += 1 + changes[k].n_children) {
+    for (uint32_t k = 0; k < row->n_changes; k += 1 + changes[k].n_children) {
         view = pstk__op_view(&changes[k], &view);
-        const uint64_t room =
-            pstk__picture_room((uint64_t)view.width * view.height, view.channels);
+        const uint64_t room = pstk__picture_room((uint64_t)view.width * view.height, view.channels);
         most = room > most ? room : most;
     }
     return most < row->output->canvas_room ? most : row->output->canvas_room;
@@ -437,12 +434,27 @@ static int picture_begin(struct pstk__image_rows *rows, struct pstk__image_row *
     row->picture.pixels = pstk__arena_get(rows->arena, row->room);
     if (!row->picture.pixels)
         return PSTK_ENOMEM;
+    if (reaches_outside(shown))
+        picture_fill(&row->picture, g->fill);
+    return 0;
+}
+
+/* The ops that will change the picture, after what of them the geometry can do. */
+static int changes_begin(struct pstk__image_rows *rows, struct pstk__image_row *row,
+                         struct pstk__geometry *g)
+{
+    const struct pstk__output *o = row->output;
+    const struct pstk__drawn *drawn = row->drawn;
     const uint64_t n_pixels = (uint64_t)g->window_width * g->window_height;
     if (g->window_width > o->window.width || g->window_height > o->window.height ||
         n_pixels > o->window.n_pixels)
         return PSTK_EFBIG;
-    if (reaches_outside(shown))
-        picture_fill(&row->picture, g->fill);
+    row->changes =
+        pstk__arena_get(rows->arena, PSTK__EARLY_ROOM(drawn->n_changes) * sizeof *row->changes);
+    if (!row->changes)
+        return PSTK_ENOMEM;
+    row->n_changes = pstk__ops_early(g, o->passes[o->resize].in.channels, row->changes,
+                                     drawn->ops + drawn->n_prefix, drawn->n_changes);
     return 0;
 }
 
@@ -483,10 +495,13 @@ int pstk__image_rows_add(struct pstk__image_rows *rows, const struct pstk__outpu
         *row->flip = o->canvas_room == 0 && shown.geometry.flip;
         shown.geometry.flip = o->canvas_room == 0 ? 0 : shown.geometry.flip;
     }
+    int rc = o->canvas_room > 0 ? changes_begin(rows, j, &shown.geometry) : 0;
+    if (rc < 0)
+        return rc;
     shown.pane = pane_of(&shown.geometry);
-    const int rc = o->canvas_room > 0        ? picture_begin(rows, j, &shown)
-                   : reaches_outside(&shown) ? pad(rows, &shown)
-                                             : 0;
+    rc = o->canvas_room > 0        ? picture_begin(rows, j, &shown)
+         : reaches_outside(&shown) ? pad(rows, &shown)
+                                   : 0;
     if (rc < 0)
         return rc;
     if (shown.pane.inside.width == 0 || shown.pane.inside.height == 0)

@@ -26,8 +26,10 @@ struct pstk__image_row {
     const struct pstk__output *output; /* borrowed */
     struct pstk__recolour before;      /* of rows that go into the resize */
     struct pstk__resize resize;
-    struct pstk__picture picture;    /* canvas_room > 0: what the resize writes; arena */
-    uint64_t room;                   /* bytes of its memory, and of the spare's */
+    struct pstk__picture picture; /* canvas_room > 0: what the resize writes; arena */
+    uint64_t room;                /* bytes of its memory, and of the spare's */
+    struct pstk_op *changes;      /* of the picture; arena */
+    uint32_t n_changes;
     const struct pstk__drawn *drawn; /* borrowed */
     uint8_t *out;                    /* the row, for what the drawn ops leave */
     struct pstk__box box;            /* of the image as coded: what the resize reads */

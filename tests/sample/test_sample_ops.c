@@ -47,7 +47,7 @@ static struct pstk_op any_op(void)
     static const struct pstk_op children[2] = {{.kind = PSTK_OP_INVERT},
                                                {.kind = PSTK_OP_SHARPNESS, .params = {1.7}}};
     const uint32_t h = 1 + below(40), w = 1 + below(40), sides[2] = {h, w};
-    switch (below(32)) {
+    switch (below(36)) {
     case 0:
         return pstk_random_resized_crop(h, w);
     case 1:
@@ -110,6 +110,13 @@ static struct pstk_op any_op(void)
         return pstk_random_resize(h, h + w);
     case 30:
         return expanded(pstk_random_rotation(-180, 180, 0));
+    case 31:
+    case 32:
+        return with_fill(pstk_crop_at((int32_t)below(60) - 30, (int32_t)below(60) - 30, h, w));
+    case 33:
+        return pstk_adjust(PSTK_OP_CONTRAST, 0.5 + below(2));
+    case 34:
+        return pstk_random_photometric_distort(0.5);
     default:
         return pstk_adjust(PSTK_OP_POSTERIZE, below(9));
     }
