@@ -134,6 +134,9 @@ enum pstk_output_kind {
     PSTK_OUTPUT_BOXES = 8,
     /* ragged: as RAGGED, a field with an item for each box, without those of dropped boxes */
     PSTK_OUTPUT_PER_BOX = 9,
+    /* ragged, [rows, k, 3] of f32: x, y and visibility of k points in each row, which follow an
+     * image output */
+    PSTK_OUTPUT_KEYPOINTS = 10,
 };
 
 /* One sample, as a decode callback sees it. All pointers borrow, for the call. */
@@ -240,11 +243,11 @@ struct pstk_output {
     uint32_t fill;
     /* BOXES: enum pstk_form (format.h) of the result; 0: XYXY */
     uint32_t form;
-    /* BOXES: enum pstk_coordinates (format.h) of the result, of the image as it is handed out; 0:
-     * PIXELS */
+    /* BOXES, KEYPOINTS: enum pstk_coordinates (format.h) of the result, of the image as it is
+     * handed out; 0: PIXELS */
     uint32_t coordinates;
     /* BOXES: 1: not clipped to the image. A box without area in the image is dropped in any case.
-     */
+     * KEYPOINTS: 1: points that leave the image keep their visibility and their place */
     uint32_t keep_outside;
     /* BOXES: drop those with a side below it, once clipped; pixels */
     double min_side;
@@ -252,13 +255,25 @@ struct pstk_output {
     double min_area;
     /* BOXES: drop those of whose area less is left after clipping; a fraction, 0 to 1 */
     double min_visible;
-    /* PER_BOX: name of the boxes output; NULL: the only one. copies */
+    /* PER_BOX: name of the boxes output; NULL: the only one. KEYPOINTS: the one with whose boxes
+     * the rows are dropped; NULL: the only one that follows the same image, unless the fields are
+     * of different axes; "": none. copies */
     const char *boxes;
 
     /* Callbacks. */
 
     /* processes that make the rows, in place of decode (processes.h); NULL: none. copies */
     const struct pstk_processes *processes;
+
+    /* KEYPOINTS. */
+
+    /* n_flip_pairs pairs of numbers of points, left and right eyes: the two change places in the
+     * rows of samples whose image the operations mirror. copies */
+    const uint32_t *flip_pairs;
+    uint32_t n_flip_pairs;
+    /* 1: the field's numbers and the result count pixels, as COCO's keypoints: (0, 0) is the centre
+     * of the top left pixel. 0: its outer corner, as of all coordinates (enum pstk_coordinates) */
+    uint32_t at_centers;
 };
 
 /* Make an output. Members without an argument are 0, so the tensor has the field's name until the
@@ -283,6 +298,12 @@ PSTK_API struct pstk_output pstk_output_mask(const char *field, uint32_t fill, u
 PSTK_API struct pstk_output pstk_output_boxes(const char *field);
 /* The items that belong to boxes: labels, areas. Any dtype, as it is stored. */
 PSTK_API struct pstk_output pstk_output_per_box(const char *field);
+/* Follow the image that the points belong to; computed in f64. A point is outside once it is left
+ * of 0 or right of the width of the image, or above or below, after any operation that moves
+ * pixels, or before the first; no later operation brings it back. Its visibility becomes 0. Points
+ * whose visibility is 0 are (0, 0). Points of a field without visibilities have 2. A point with a
+ * value that is not finite, unless its visibility is 0, is an error of its sample. */
+PSTK_API struct pstk_output pstk_output_keypoints(const char *field);
 /* Rows are one element of dtype; set n_dims and shape for larger ones, scratch_size for scratch. */
 PSTK_API struct pstk_output pstk_output_callback(const char *field, uint32_t dtype,
                                                  pstk_decode_fn decode, void *user);

@@ -1,29 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/boxes_row.h"
 
-#include "base/cast.h"
+#include "record/coordinates.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-/* Whole numbers of 64 bits lose what is beyond 2^53; no image has that many pixels. */
-static double number_of(const void *data, uint32_t dtype)
-{
-    double value;
-    int64_t whole;
-    uint64_t large;
-    if (dtype == PSTK_I64) {
-        memcpy(&whole, data, sizeof whole);
-        return (double)whole;
-    }
-    if (dtype == PSTK_U64) {
-        memcpy(&large, data, sizeof large);
-        return (double)large;
-    }
-    pstk__cast(&value, PSTK_F64, data, dtype);
-    return value;
-}
 
 static struct pstk__sides extent_of(uint32_t form, const double v[4])
 {
@@ -35,28 +15,6 @@ static struct pstk__sides extent_of(uint32_t form, const double v[4])
     return (struct pstk__sides){{v[0], v[1]}, {v[2], v[3]}};
 }
 
-/* NULL, or what is wrong with the numbers of box i. */
-static const char *check(uint32_t form, const double v[4], uint32_t i, char text[200])
-{
-    static const char *const names[][4] = {[PSTK_FORM_XYXY] = {"left", "top", "right", "bottom"},
-                                           [PSTK_FORM_XYWH] = {"left", "top", "width", "height"},
-                                           [PSTK_FORM_CXCYWH] = {"x", "y", "width", "height"}};
-    const char *const *name = names[form];
-    for (int k = 0; k < 4; k++)
-        if (!isfinite(v[k])) {
-            snprintf(text, 200, "box %u: %s is %g; must be finite", i, name[k], v[k]);
-            return text;
-        }
-    for (int k = 2; k < 4; k++)
-        if (form == PSTK_FORM_XYXY ? v[k] < v[k - 2] : v[k] < 0) {
-            snprintf(text, 200, "box %u: %s is %g; must be at least %s%g", i, name[k], v[k],
-                     form == PSTK_FORM_XYXY ? k == 2 ? "left, " : "top, " : "",
-                     form == PSTK_FORM_XYXY ? v[k - 2] : 0);
-            return text;
-        }
-    return NULL;
-}
-
 const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field *field,
                              const void *data, const struct pstk__image_info *image, char text[200])
 {
@@ -64,12 +22,12 @@ const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field 
     const double width = is_unit ? image->width : 1, height = is_unit ? image->height : 1;
     const uint32_t size = pstk_dtype_size(field->dtype);
     const uint8_t *at = data;
+    if (pstk__coordinates_check(field, data, 4ull * boxes->n * size, text))
+        return text;
     for (uint32_t i = 0; i < boxes->n; i++) {
         double v[4];
         for (int k = 0; k < 4; k++, at += size)
-            v[k] = number_of(at, field->dtype);
-        if (check(field->form, v, i, text))
-            return text;
+            v[k] = pstk__coordinate(at, field->dtype);
         struct pstk__sides *e = &boxes->boxes[i].whole;
         *e = extent_of(field->form, v);
         e->min.x *= width;

@@ -287,7 +287,9 @@ static int check_unused(const struct pstk__output *o, uint32_t i, struct pstk_er
             i, PSTK_EINVAL,
             ": layout and exif_orientation must be 0, because they apply to image outputs only");
     const int is_ragged = output->kind == PSTK_OUTPUT_BYTES || output->kind == PSTK_OUTPUT_RAGGED ||
-                          output->kind == PSTK_OUTPUT_BOXES || output->kind == PSTK_OUTPUT_PER_BOX;
+                          output->kind == PSTK_OUTPUT_BOXES ||
+                          output->kind == PSTK_OUTPUT_PER_BOX ||
+                          output->kind == PSTK_OUTPUT_KEYPOINTS;
     if (!is_ragged && output->bytes_per_batch != 0)
         return FAIL(i, PSTK_EINVAL,
                     ".bytes_per_batch: must be 0, because it applies to ragged outputs only");
@@ -633,6 +635,7 @@ static const struct {
     [PSTK_OUTPUT_MASK] = {1, pstk__check_mask, pstk__passes_mask},
     [PSTK_OUTPUT_BOXES] = {1, pstk__check_boxes, pstk__passes_ragged},
     [PSTK_OUTPUT_PER_BOX] = {1, pstk__check_per_box, pstk__passes_ragged},
+    [PSTK_OUTPUT_KEYPOINTS] = {1, pstk__check_keypoints, pstk__passes_keypoints},
 };
 
 int pstk__output_check_kind(uint32_t kind, uint32_t i, struct pstk_error *err)

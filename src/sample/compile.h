@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compile: what the checks of the kinds of outputs share, and those of outputs that follow an image
- * (compile_follow.c). Each check refuses what the kind or the field does not have, and sets dtype,
- * n_dims and shape. Each function of passes adds those after the first. */
+ * (compile_follow.c, compile_points.c). Each check refuses what the kind or the field does not
+ * have, and sets dtype, n_dims and shape. Each function of passes adds those after the first. */
 #ifndef PSTK_COMPILE_H
 #define PSTK_COMPILE_H
 
@@ -22,11 +22,15 @@ struct pstk__form pstk__compile_row(const struct pstk__output *o, uint32_t dtype
 int pstk__check_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__passes_ragged(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 
+/* Set the image output that output i follows. */
+int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 /* Refuse settings that apply only to outputs that follow an image, or to others of them. */
 int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pstk_error *err);
 /* Those of outputs that follow; the image is checked, or compiled, before. */
 int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+int pstk__check_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+int pstk__passes_keypoints(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 int pstk__passes_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "image/mask.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
@@ -30,17 +31,31 @@ static int fits(const struct pstk__plan *p, uint32_t i, uint32_t k)
     return o->settings.kind == PSTK_OUTPUT_IMAGE && (of < 0 || o->field == (uint32_t)of);
 }
 
+/* The names of the images that output i may follow, "a, b"; "none". */
+static const char *names_of(const struct pstk__plan *p, uint32_t i, char text[200])
+{
+    size_t length = 0;
+    for (uint32_t k = 0; k < p->n_outputs && length < 200; k++)
+        if (fits(p, i, k))
+            length += (size_t)snprintf(text + length, 200 - length, "%s%s", length ? ", " : "",
+                                       p->outputs[k].name);
+    return length ? text : "none";
+}
+
 static int find_named(const struct pstk__plan *p, uint32_t i, const char *name, uint32_t *found,
                       struct pstk_error *err)
 {
+    char names[200];
     uint32_t k = 0;
     while (k < p->n_outputs && strcmp(p->outputs[k].name, name) != 0)
         k++;
     if (k == p->n_outputs)
         return FAIL(i, PSTK_EINVAL,
-                    ".follows: value is '%.64s'; must be the name of an image output", name);
+                    ".follows: value is '%.64s'; must be the name of an image output: %s", name,
+                    names_of(p, i, names));
     if (p->outputs[k].settings.kind != PSTK_OUTPUT_IMAGE)
-        return FAIL(i, PSTK_EINVAL, ".follows: output '%.64s' is not an image; must be one", name);
+        return FAIL(i, PSTK_EINVAL, ".follows: output '%.64s' is not an image; must be one: %s",
+                    name, names_of(p, i, names));
     if (!fits(p, i, k))
         return FAIL(i, PSTK_EINVAL,
                     ".follows: output '%.64s' is of another image; field '%s' belongs to '%s'",
@@ -49,11 +64,11 @@ static int find_named(const struct pstk__plan *p, uint32_t i, const char *name, 
     return 0;
 }
 
-/* Set the image output that output i follows. */
-static int find_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+int pstk__compile_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
     struct pstk__output *o = &p->outputs[i];
     const char *name = o->settings.follows;
+    char names[200];
     uint32_t n = 0;
     o->settings.follows = NULL;
     if (name)
@@ -70,8 +85,9 @@ static int find_image(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
                     image_of(p, i));
     if (n > 1)
         return FAIL(i, PSTK_EINVAL,
-                    ".follows: there are %u image outputs of field '%s'; must be the name of one",
-                    n, image_of(p, i));
+                    ".follows: there are %u image outputs of field '%s'; must be the name of one: "
+                    "%s",
+                    n, image_of(p, i), names_of(p, i, names));
     return 0;
 }
 
@@ -79,7 +95,7 @@ int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pst
 {
     const struct pstk_output *output = &o->settings;
     const uint32_t kind = output->kind;
-    const int is_boxes = kind == PSTK_OUTPUT_BOXES;
+    const int is_boxes = kind == PSTK_OUTPUT_BOXES, is_points = kind == PSTK_OUTPUT_KEYPOINTS;
     if (output->follows && (!pstk__output_follows(kind) || kind == PSTK_OUTPUT_PER_BOX))
         return FAIL(i, PSTK_EINVAL,
                     ".follows: value is '%.64s'; must be NULL, because it applies to outputs that "
@@ -89,15 +105,23 @@ int pstk__check_unfollowing(const struct pstk__output *o, uint32_t i, struct pst
         return FAIL(i, PSTK_EINVAL,
                     ".fill: value is %u; must be 0, because it applies to masks only",
                     output->fill);
-    if (!is_boxes && (output->form != 0 || output->coordinates != 0 || output->keep_outside != 0 ||
-                      output->min_side != 0 || output->min_area != 0 || output->min_visible != 0))
+    if (!is_boxes && (output->form != 0 || output->min_side != 0 || output->min_area != 0 ||
+                      output->min_visible != 0))
         return FAIL(i, PSTK_EINVAL,
-                    ": form, coordinates, keep_outside, min_side, min_area and min_visible must be "
-                    "0, because they apply to boxes only");
-    if (output->boxes && kind != PSTK_OUTPUT_PER_BOX)
+                    ": form, min_side, min_area and min_visible must be 0, because they apply to "
+                    "boxes only");
+    if (!is_boxes && !is_points && (output->coordinates != 0 || output->keep_outside != 0))
+        return FAIL(i, PSTK_EINVAL,
+                    ": coordinates and keep_outside must be 0, because they apply to boxes and "
+                    "keypoints only");
+    if (!is_points && (output->flip_pairs || output->n_flip_pairs != 0 || output->at_centers != 0))
+        return FAIL(i, PSTK_EINVAL,
+                    ": flip_pairs must be NULL, n_flip_pairs and at_centers 0, because they apply "
+                    "to keypoints only");
+    if (output->boxes && kind != PSTK_OUTPUT_PER_BOX && !is_points)
         return FAIL(i, PSTK_EINVAL,
                     ".boxes: value is '%.64s'; must be NULL, because it applies to outputs per box "
-                    "only",
+                    "and keypoints only",
                     output->boxes);
     return 0;
 }
@@ -110,7 +134,7 @@ int pstk__check_mask(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     struct pstk_output *output = &o->settings;
     if (pstk__compile_field(p, i)->kind != PSTK_FIELD_MASK)
         return pstk__compile_wrong_kind(p, i, "a mask", "mask", err);
-    int rc = find_image(p, i, err);
+    int rc = pstk__compile_image(p, i, err);
     if (rc < 0)
         return rc;
     if (output->dtype == 0)
@@ -215,7 +239,7 @@ int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     const struct pstk_field *field = pstk__compile_field(p, i);
     if (field->kind != PSTK_FIELD_BOXES)
         return pstk__compile_wrong_kind(p, i, "a boxes", "boxes", err);
-    int rc = find_image(p, i, err);
+    int rc = pstk__compile_image(p, i, err);
     if (rc == 0)
         rc = check_limits(output, i, err);
     if (rc < 0)
@@ -232,6 +256,21 @@ int pstk__check_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     o->n_dims = 2;
     o->shape[1] = 4;
     return 0;
+}
+
+/* The name of the boxes field that output i goes with, as far as the schema says. */
+static const char *boxes_of(const struct pstk__plan *p, uint32_t i)
+{
+    const struct pstk__schema *schema = &p->source->schema;
+    const char *found = "boxes";
+    for (uint32_t f = schema->n_fields; f-- > 0;) {
+        if (schema->fields[f].kind != PSTK_FIELD_BOXES)
+            continue;
+        found = schema->fields[f].name;
+        if (strcmp(schema->fields[f].rows, pstk__compile_field(p, i)->rows) == 0)
+            break;
+    }
+    return found;
 }
 
 /* Set the boxes output that output i belongs to. */
@@ -253,16 +292,22 @@ static int find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     if (name)
         return FAIL(i, PSTK_EINVAL,
                     ".boxes: value is '%.64s'; must be the name of an output of boxes", name);
+    if (n == 0)
+        return FAIL(i, PSTK_EINVAL, ".boxes: there is no output of boxes; add one of field '%s'",
+                    boxes_of(p, i));
     return FAIL(i, PSTK_EINVAL, ".boxes: there are %u outputs of boxes; must be the name of one",
                 n);
 }
 
 int pstk__check_per_box(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 {
-    if (pstk__compile_field(p, i)->kind == PSTK_FIELD_BOXES)
+    const uint32_t kind = pstk__compile_field(p, i)->kind;
+    if (kind == PSTK_FIELD_BOXES || kind == PSTK_FIELD_KEYPOINTS)
         return FAIL(i, PSTK_EINVAL,
-                    ".kind: field '%s' has boxes; must be of what goes with them, as labels",
-                    pstk__compile_field(p, i)->name);
+                    ".kind: field '%s' has %s, which follow the image; must be of what goes with "
+                    "boxes, as labels",
+                    pstk__compile_field(p, i)->name,
+                    kind == PSTK_FIELD_BOXES ? "boxes" : "keypoints");
     const int rc = find_boxes(p, i, err);
     return rc < 0 ? rc : pstk__check_ragged(p, i, err);
 }

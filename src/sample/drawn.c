@@ -46,6 +46,37 @@ void pstk__drawn_move_boxes(const struct pstk__drawn *drawn, struct pstk__boxes 
     }
 }
 
+void pstk__drawn_move_points(const struct pstk__drawn *drawn, struct pstk__moved_points *points)
+{
+    const struct pstk__turn turn = drawn->turn;
+    struct pstk__view view = {.width = drawn->width, .height = drawn->height, .channels = 1};
+    for (uint32_t i = 0; i < points->n; i++) {
+        struct pstk__point *p = &points->points[i];
+        p->x = turn.mirror_x ? (turn.swap ? drawn->height : drawn->width) - p->x : p->x;
+        p->y = turn.mirror_y ? (turn.swap ? drawn->width : drawn->height) - p->y : p->y;
+        if (turn.swap)
+            *p = (struct pstk__point){p->y, p->x};
+    }
+    pstk__moved_points_begin(points, drawn->width, drawn->height);
+    for (uint32_t k = 0; k < drawn->n_prefix + drawn->n_changes;
+         k += 1 + drawn->ops[k].n_children) {
+        pstk__moved_points_move(points, &drawn->ops[k], &view);
+        view = pstk__op_view(&drawn->ops[k], &view);
+    }
+}
+
+int pstk__drawn_mirrors(const struct pstk__drawn *drawn, struct pstk__view *view)
+{
+    int mirrors = 0;
+    *view = (struct pstk__view){.width = drawn->width, .height = drawn->height, .channels = 1};
+    for (uint32_t k = 0; k < drawn->n_prefix + drawn->n_changes;
+         k += 1 + drawn->ops[k].n_children) {
+        mirrors ^= pstk__op_mirrors(&drawn->ops[k], view);
+        *view = pstk__op_view(&drawn->ops[k], view);
+    }
+    return mirrors;
+}
+
 int pstk__drawn_init(struct pstk__drawn *drawn, const struct pstk__output *o,
                      const struct pstk__image_info *info, const struct pstk__random_key *key,
                      struct pstk__boxes *boxes, struct pstk_error *err)

@@ -7,6 +7,7 @@
 #define PSTK_DRAWN_H
 
 #include "augment/drawing.h"
+#include "augment/moved_points.h"
 #include "sample/plan.h"
 
 /* How an upright pixel (x, y) is found in the image as coded: swapped, then mirrored. */
@@ -31,5 +32,10 @@ int pstk__drawn_init(struct pstk__drawn *drawn, const struct pstk__output *o,
                      struct pstk__boxes *boxes, struct pstk_error *err);
 /* Move other boxes of the image as coded, whose `whole` is set. */
 void pstk__drawn_move_boxes(const struct pstk__drawn *drawn, struct pstk__boxes *boxes);
+/* Move points of the image as coded, which are set. */
+void pstk__drawn_move_points(const struct pstk__drawn *drawn, struct pstk__moved_points *points);
+/* Whether the ops mirror the image, on the whole: two flips do not. Its EXIF orientation does not
+ * count. Sets the view after all ops that change a picture. */
+int pstk__drawn_mirrors(const struct pstk__drawn *drawn, struct pstk__view *view);
 
 #endif

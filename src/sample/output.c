@@ -58,3 +58,8 @@ struct pstk_output pstk_output_per_box(const char *field)
 {
     return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_PER_BOX};
 }
+
+struct pstk_output pstk_output_keypoints(const char *field)
+{
+    return (struct pstk_output){.field = field, .kind = PSTK_OUTPUT_KEYPOINTS};
+}

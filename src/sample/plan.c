@@ -427,6 +427,7 @@ void pstk__plan_close(struct pstk__plan *p)
     for (uint32_t i = 0; i < p->n_outputs; i++) {
         pstk__desks_close(p->outputs[i].desks);
         ops_free(p->outputs[i].ops, p->outputs[i].settings.n_ops);
+        free(p->outputs[i].partners);
         free(p->outputs[i].passes);
         free(p->outputs[i].table);
     }

@@ -32,6 +32,9 @@ struct pstk__output {
     uint32_t image;            /* of those that follow: the image output */
     uint32_t boxes;            /* per box, and images whose ops look at boxes: the boxes output */
     uint32_t looks_at_boxes;   /* image: 1: an op of its list does */
+    uint32_t has_boxes;        /* keypoints: 1: rows go with the boxes of output `boxes` */
+    uint32_t *partners;        /* keypoints: by point, the one that it changes places with, or
+                                  itself; owned, NULL: none does */
     uint64_t most_boxes;       /* boxes: of a sample */
     uint64_t most_size;        /* ragged: bytes of a row */
     uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */

@@ -8,12 +8,14 @@
 #include "image/image.h"
 #include "image/jpeg/damaged.h"
 #include "image/planes/decode.h"
+#include "record/coordinates.h"
 #include "record/field.h"
 #include "record/kind.h"
 #include "record/value.h"
 #include "sample/boxes_row.h"
 #include "sample/image_rows.h"
 #include "sample/mask_rows.h"
+#include "sample/points_row.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -590,6 +592,19 @@ static void write_boxes(struct work *work)
     }
 }
 
+/* Check that there is an item for each box of the output that output o goes with. */
+static int items_fit(const struct work *work, const struct pstk__output *o, uint64_t n,
+                     struct pstk_error *err)
+{
+    const struct pstk__boxes *boxes = &work->s->boxes[o->boxes];
+    if (n == boxes->n)
+        return 0;
+    return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                             "has %llu items for the %u boxes of output '%s'",
+                             (unsigned long long)n, boxes->n,
+                             work->s->plan->outputs[o->boxes].name);
+}
+
 static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__plan *p = work->s->plan;
@@ -597,13 +612,40 @@ static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__boxes *boxes = &work->s->boxes[o->boxes];
     if (!size_fits(o, work->size))
         return size_wrong(work, pstk__output_rows(o)->row_size, err);
-    if (work->size / o->item_size != boxes->n)
-        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
-                                 "has %llu items for the %u boxes of output '%s'",
-                                 (unsigned long long)(work->size / o->item_size), boxes->n,
-                                 p->outputs[o->boxes].name);
+    const int rc = items_fit(work, o, work->size / o->item_size, err);
+    if (rc < 0)
+        return rc;
     work->rows[i].size =
         pstk__boxes_copy_items(boxes, o->item_size, work->data, work->rows[i].data);
+    return 0;
+}
+
+static int write_keypoints(struct work *work, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk__plan *p = work->s->plan;
+    const struct pstk__output *o = &p->outputs[i];
+    const struct pstk_field *field = &work->record->schema->fields[work->field];
+    const uint64_t row_size = field->shape[1] * field->shape[2] * pstk_dtype_size(field->dtype);
+    const uint64_t n = work->size / row_size;
+    const struct pstk__image_info image =
+        pstk__field_image(&work->record->fields[p->outputs[o->image].field]);
+    const struct pstk__keypoints_source source = {.field = field,
+                                                  .data = work->data,
+                                                  .size = work->size,
+                                                  .image = &image,
+                                                  .drawn = &work->s->drawn[o->image],
+                                                  .boxes = o->has_boxes ? &work->s->boxes[o->boxes]
+                                                                        : NULL};
+    char text[200];
+    if (work->size % row_size != 0 || n * o->item_size > o->most_size)
+        return size_wrong(work, o->most_size / o->item_size * row_size, err);
+    const int rc = o->has_boxes ? items_fit(work, o, n, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (pstk__coordinates_check(field, work->data, work->size, text))
+        return pstk__record_fail(work->record, work->field, PSTK_EBADMSG, PSTK_STAGE_DECODE, err,
+                                 "%s", text);
+    work->rows[i].size = pstk__keypoints_write(&source, o, work->rows[i].data) * o->item_size;
     return 0;
 }
 
@@ -621,6 +663,8 @@ static int write_output(struct work *work, uint32_t i, struct pstk_error *err)
         return read_boxes(work, i, err);
     if (o->settings.kind == PSTK_OUTPUT_PER_BOX)
         return write_per_box(work, i, err);
+    if (o->settings.kind == PSTK_OUTPUT_KEYPOINTS)
+        return write_keypoints(work, i, err);
     switch (o->passes[o->n_worker_passes - 1].what) {
     case PSTK__PASS_CAST:
         return write_cast(work, i, err);

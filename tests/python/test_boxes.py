@@ -273,7 +273,7 @@ class Followers(Boxed):
         x, boxes = penstock.image("image", [Resize((8, 8))]), penstock.boxes("boxes")
         for words, outputs in (
                 ("there is no image output of field 'image' to follow", {"boxes": boxes}),
-                ("there are 0 outputs of boxes", {"x": x, "labels": penstock.per_box("labels")}),
+                ("there is no output of boxes; add one of field 'boxes'", {"x": x, "labels": penstock.per_box("labels")}),
                 ("there are 2 outputs of boxes", {"x": x, "a": boxes, "b": boxes, "labels": penstock.per_box("labels")}),
                 ("value is 'x'; must be the name of an output of boxes",
                  {"x": x, "a": boxes, "labels": penstock.per_box("labels", "x")}),

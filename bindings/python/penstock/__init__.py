@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .drawing import FixedOp, draw
     from .installed import get_include, get_library
     from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
-    from .outputs_follow import boxes, mask, per_box
+    from .outputs_follow import boxes, keypoints, mask, per_box
     from .ops_boxes import *  # noqa: F403
     from .ops_colour import *  # noqa: F403
     from .ops_geometry import *  # noqa: F403
@@ -76,7 +76,7 @@ _NAMES_OF = {
     "ops_random": ("RandomApply", "RandomChoice", "RandomOrder"),
     "ops_timm": ("TimmAugMix", "TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"),
     "ops_warp": ("GaussianBlur", "RandomAffine", "RandomBoxBlur", "RandomPerspective", "RandomRotation"),
-    "outputs_follow": ("boxes", "mask", "per_box"),
+    "outputs_follow": ("boxes", "keypoints", "mask", "per_box"),
     "packing.columns": ("add_column", "remove_column"),
     "packing.pack": ("PackError", "SchemaError", "pack"),
     "packing.schema": ("Boxes", "Keypoints", "Mask", "Polygons", "Rle"),

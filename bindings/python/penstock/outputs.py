@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from ctypes import POINTER, cast
+from ctypes import POINTER, c_uint32, cast
 from dataclasses import dataclass, field as member, replace
 from typing import Any, Union
 
@@ -31,8 +31,9 @@ LAYOUTS = {**{name: (code, False) for name, code in _c.NAMES["layout"].items()},
 
 KINDS = {_c.OUTPUT_IMAGE: "image", _c.OUTPUT_SCALAR: "scalar", _c.OUTPUT_TENSOR: "tensor",
          _c.OUTPUT_BYTES: "ragged", _c.OUTPUT_RAGGED: "ragged", _c.OUTPUT_MASK: "mask",
-         _c.OUTPUT_BOXES: "boxes", _c.OUTPUT_PER_BOX: "per_box"}
-RAGGED_KINDS = (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED, _c.OUTPUT_BOXES, _c.OUTPUT_PER_BOX)
+         _c.OUTPUT_BOXES: "boxes", _c.OUTPUT_PER_BOX: "per_box", _c.OUTPUT_KEYPOINTS: "keypoints"}
+RAGGED_KINDS = (_c.OUTPUT_BYTES, _c.OUTPUT_RAGGED, _c.OUTPUT_BOXES, _c.OUTPUT_PER_BOX,
+                _c.OUTPUT_KEYPOINTS)
 
 
 def dtype_code(dtype: Any, what: str) -> int:
@@ -94,6 +95,9 @@ class Output:
             exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
             channels=self.channels)
         for name_of, value, _ in self.following:
+            if isinstance(value, tuple):  # pairs of numbers of points
+                output.n_flip_pairs = len(value) // 2
+                value = cast((c_uint32 * len(value))(*value), POINTER(c_uint32))
             setattr(output, name_of, value.encode() if isinstance(value, str) else value)
         output.ops = cast(ops, POINTER(_c.Op)) if len(ops) else None
         return output
@@ -210,7 +214,7 @@ def _check_kind(output: Output, info: FieldInfo) -> None:
     name, field = info.name, info.field
     kinds = {"scalar": field.is_scalar, "tensor": _is_fixed(info), "image": field.kind == "image",
              "mask": field.kind == "mask", "ragged": not field.is_scalar,
-             "boxes": field.meaning == "boxes"}
+             "boxes": field.meaning == "boxes", "keypoints": field.meaning == "keypoints"}
     asked = KINDS.get(output.kind, "")
     if kinds.get(asked, True):  # outputs of C callbacks take any field
         return
@@ -243,7 +247,7 @@ def _one(catalog: Catalog, value: Output | str) -> Output:
         raise TypeError("outputs: value is a dict; must be an output: write outputs={**penstock.ten_crop(...)} for a "
                         "dict of outputs, and {**penstock.recipes.views(field, lists)} for a dict of lists of operations")
     raise TypeError(f"outputs: value is {str(value)[:200]!r}; must be an output (penstock.image, scalar, tensor, "
-                    "ragged, mask, boxes, python) or the name of a field")
+                    "ragged, mask, boxes, keypoints, python) or the name of a field")
 
 
 def _output_name(name: str) -> str:

@@ -2,7 +2,7 @@
 """Outputs that follow an image: what its operations do to a sample's pixels, they do to these, too."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _c
@@ -11,7 +11,7 @@ from .errors import SettingsError
 from .hints import explained, near
 from .outputs import Output, dtype_code, field_name, whole
 
-__all__ = ["boxes", "mask", "per_box"]
+__all__ = ["boxes", "keypoints", "mask", "per_box"]
 
 
 def _named(maker: str, member: str, name: str | None, what: str) -> list[tuple[str, Any, str]]:
@@ -47,10 +47,10 @@ def mask(field: str, *, ignore: int = 255, dtype: Any = None, follows: str | Non
                   following=(("fill", ignore, f"ignore={ignore}"), *_follows("mask", follows)))
 
 
-def _choice(name: str, value: Any, choices: Mapping[str, int]) -> tuple[str, Any, str]:
+def _choice(name: str, value: Any, choices: Mapping[str, int], maker: str = "boxes") -> tuple[str, Any, str]:
     if not isinstance(value, str) or value not in choices or value == "none":
         known = ", ".join(choice for choice in choices if choice != "none")
-        raise SettingsError(f"boxes.{name}: value is {value!r}; must be one of {known}" + near(str(value), choices))
+        raise SettingsError(f"{maker}.{name}: value is {value!r}; must be one of {known}" + near(str(value), choices))
     return name, choices[value], f"{name}={value!r}"
 
 
@@ -98,3 +98,63 @@ def per_box(field: str, boxes: str | None = None, *, bytes_per_batch: int = 0) -
     return Output(field_name(field, "per_box"), _c.OUTPUT_PER_BOX,
                   following=tuple(_named("per_box", "boxes", boxes, "an output of boxes")),
                   bytes_per_batch=whole("per_box", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
+
+
+def _flip_pairs(given: Any) -> list[tuple[str, Any, str]]:
+    """The pairs as one tuple of whole numbers; nothing for none. The library checks that the points exist."""
+    wanted = "must be pairs of numbers of points, as [(1, 2), (3, 4)]"
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
+        raise TypeError(f"keypoints.flip_pairs: value is {given!r}; {wanted}")
+    pairs = list(given)
+    numbers = []
+    for pair in pairs:
+        try:
+            first, second = pair
+        except (TypeError, ValueError):
+            raise SettingsError(f"keypoints.flip_pairs: value has {pair!r}; {wanted}") from None
+        numbers += [whole("keypoints", "flip_pairs", number, 2**32 - 1) for number in (first, second)]
+    shown = [tuple(numbers[i:i + 2]) for i in range(0, len(numbers), 2)]
+    return [("flip_pairs", tuple(numbers), f"flip_pairs={shown!r}")] if numbers else []
+
+
+@explained("penstock.keypoints", {"ops": "keypoints follow the operations of their image",
+                                  "clip": "write keep_outside=True to keep points that leave the image",
+                                  "num_keypoints": "the field says how many points there are",
+                                  "labels": "labels are an output of their own: penstock.per_box('labels')"})
+def keypoints(field: str, *, flip_pairs: Iterable[tuple[int, int]] = (), keep_outside: bool = False,
+              coordinates: str = "pixels", origin: str = "corner", boxes: str | bool | None = None,
+              follows: str | None = None, bytes_per_batch: int = 0) -> Output:
+    """Keypoints of a keypoints field, as a penstock.Ragged of float32: [rows, k, 3], x, y and visibility of the k
+    points of each row. They move with the pixels of their image.
+
+    A point that is outside of the image after any operation gets visibility 0, and a point with visibility 0 is
+    (0, 0). Outside is x < 0, x > width, y < 0 or y > height. Points of a field without visibilities have 2.
+
+    flip_pairs: pairs of numbers of points, [(1, 2), (3, 4)] for left and right eye and ear. The two change places
+    where the operations mirror the image: by a flip, horizontal or vertical, but not by two of them, which turn it.
+    keep_outside: True: points outside keep their visibility and their place.
+    coordinates: "pixels", or "unit" for fractions of the width and height of the image as it is handed out.
+    origin: what (0, 0) is, in the field and in the result: "corner", the outer corner of the top left pixel, or
+    "center", its centre: for keypoints that are numbers of pixels, as COCO's.
+    boxes: the name of the output of boxes with whose boxes the rows are dropped. None: the only one that follows the
+    same image, unless the two fields have different `rows`. False: none.
+    follows: the name of the image output; None: the only one of the points' image.
+    bytes_per_batch: as of penstock.ragged.
+
+    A point that is not finite is an error of its sample, unless its visibility is 0.
+    """
+    if keep_outside not in (True, False):
+        raise TypeError(f"keypoints.keep_outside: value is {keep_outside!r}; must be True or False")
+    if origin not in ("corner", "center"):
+        raise SettingsError(f"keypoints.origin: value is {origin!r}; must be corner or center"
+                            + near(str(origin), ("corner", "center")))
+    if boxes is True:
+        raise TypeError("keypoints.boxes: value is True; must be the name of an output of boxes, None for the only one, "
+                        "or False for none")
+    of = [("boxes", "", "boxes=False")] if boxes is False else _named("keypoints", "boxes", boxes, "an output of boxes")
+    following = [*_flip_pairs(flip_pairs), *([("keep_outside", 1, "keep_outside=True")] if keep_outside else []),
+                 _choice("coordinates", coordinates, _c.NAMES["coordinates"], "keypoints"),
+                 *([("at_centers", 1, "origin='center'")] if origin == "center" else []), *of,
+                 *_follows("keypoints", follows)]
+    return Output(field_name(field, "keypoints"), _c.OUTPUT_KEYPOINTS, following=tuple(following),
+                  bytes_per_batch=whole("keypoints", "bytes_per_batch", bytes_per_batch, 2**64 - 1))
