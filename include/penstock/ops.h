@@ -98,6 +98,8 @@ enum pstk_op_kind {
      * alpha, 0.01 to 100; 1: blended one after the other; standard deviation of magnitudes, 0 to
      * 1000; 1: uniform magnitudes from 0 to the given one */
     PSTK_OP_TIMM_AUG_MIX = 126,
+    /* JPEG of a random quality. The least and the greatest, whole numbers from 1 to 100 */
+    PSTK_OP_RANDOM_JPEG = 127,
 
     /* resized by a random scale, so that the aspect ratio stays: `width` x `height` is what an
      * image fits into at scale 1. Least and greatest scale */
@@ -188,6 +190,9 @@ enum pstk_op_kind {
     PSTK_OP_MIX = 82,
     /* only a child of MIX. Weight, 0 to 1 */
     PSTK_OP_MIX_CHAIN = 83,
+    /* saved as a JPEG file and read again: Pillow's save(quality=...), which samples colours 2 x 2,
+     * and open(). Images of 1 or 3 channels. Quality, a whole number from 1 to 100 */
+    PSTK_OP_JPEG = 84,
     /* x / 255, as the last operation on pixels. enum pstk_scale */
     PSTK_OP_TO_FLOAT = 88,
 
@@ -457,6 +462,10 @@ PSTK_API struct pstk_op pstk_random_perspective(double distortion, double probab
 PSTK_API struct pstk_op pstk_random_gaussian_blur(uint32_t kernel, double least, double most);
 /* Blur by a random radius, as timm and DINO do. */
 PSTK_API struct pstk_op pstk_random_box_blur(double least, double most);
+/* Lose what a JPEG file loses: torchvision.transforms.v2.functional.jpeg. */
+PSTK_API struct pstk_op pstk_jpeg(uint32_t quality);
+/* The same at a random quality: torchvision.transforms.v2.JPEG((least, most)). */
+PSTK_API struct pstk_op pstk_random_jpeg(uint32_t least, uint32_t most);
 /* torchvision.transforms.TrivialAugmentWide; its default has 31 bins. */
 PSTK_API struct pstk_op pstk_trivial_augment_wide(uint32_t bins, uint32_t filter);
 /* torchvision.transforms.RandAugment; its default has 2 operations of magnitude 9 of 31. */

@@ -9,7 +9,10 @@ int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t var
     kernels->colour = pstk__colour_kernels(variant);
     kernels->warp = pstk__warp_kernels(variant);
     kernels->blur = pstk__blur_kernels(variant);
-    return kernels->pixel && kernels->colour && kernels->warp && kernels->blur;
+    kernels->jpeg.forward = pstk__forward_kernels(variant);
+    kernels->jpeg.inverse = pstk__jpeg_kernels(variant);
+    return kernels->pixel && kernels->colour && kernels->warp && kernels->blur &&
+           kernels->jpeg.forward && kernels->jpeg.inverse;
 }
 
 /* Check that the op can change the picture, and that the result fits the memory. */

@@ -7,6 +7,7 @@
 #define PSTK_CANVAS_H
 
 #include "augment/op.h"
+#include "image/jpeg/recompress.h"
 #include "picture/blur.h"
 #include "picture/colour.h"
 #include "picture/colour_table.h"
@@ -18,6 +19,7 @@ struct pstk__canvas_kernels {
     const struct pstk__colour_kernels *colour;
     const struct pstk__warp_kernels *warp;
     const struct pstk__blur_kernels *blur;
+    struct pstk__recompress_kernels jpeg;
 };
 
 /* To begin, set kernels, arena, picture, room and spare, and the rest to 0. Tables of neighbouring

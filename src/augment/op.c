@@ -58,6 +58,8 @@
     X(perspective)                                                                                 \
     X(gaussian_blur)                                                                               \
     X(box_blur)                                                                                    \
+    X(jpeg)                                                                                        \
+    X(random_jpeg)                                                                                 \
     X(random_grayscale)                                                                            \
     X(random_channel_permutation)                                                                  \
     X(random_photometric_distort)                                                                  \

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .ops_boxes import *  # noqa: F403
     from .ops_colour import *  # noqa: F403
     from .ops_geometry import *  # noqa: F403
+    from .ops_jpeg import *  # noqa: F403
     from .ops_policy import *  # noqa: F403
     from .ops_random import *  # noqa: F403
     from .ops_timm import *  # noqa: F403
@@ -72,6 +73,7 @@ _NAMES_OF = {
                    "RandomSolarize"),
     "ops_geometry": ("CornerCrop", "Letterbox", "Pad", "PadToSize", "RandomResize", "RandomShortestSize", "RandomZoomOut",
                      "ResizeLongest", "ScaleJitter"),
+    "ops_jpeg": ("JPEG",),
     "ops_policy": ("AugMix", "AutoAugment", "RandAugment", "TrivialAugmentWide"),
     "ops_random": ("RandomApply", "RandomChoice", "RandomOrder"),
     "ops_timm": ("TimmAugMix", "TimmAutoAugment", "TimmRandAugment", "rand_augment_timm"),

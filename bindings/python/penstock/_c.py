@@ -200,6 +200,7 @@ OP_TIMM_RAND_AUGMENT = 123
 OP_TIMM_AUTO_AUGMENT = 124
 OP_AUG_MIX = 125
 OP_TIMM_AUG_MIX = 126
+OP_RANDOM_JPEG = 127
 OP_SCALE_JITTER = 100
 OP_RANDOM_ZOOM_OUT = 101
 OP_RANDOM_SHORTEST_SIZE = 102
@@ -235,6 +236,7 @@ OP_GAUSSIAN_BLUR = 80
 OP_BOX_BLUR = 81
 OP_MIX = 82
 OP_MIX_CHAIN = 83
+OP_JPEG = 84
 OP_TO_FLOAT = 88
 OP_ERASE = 90
 
@@ -402,20 +404,20 @@ NAMES: dict[str, dict[str, int]] = {
                 "random_channel_permutation": OP_RANDOM_CHANNEL_PERMUTATION,
                 "random_photometric_distort": OP_RANDOM_PHOTOMETRIC_DISTORT,
                 "timm_rand_augment": OP_TIMM_RAND_AUGMENT, "timm_auto_augment": OP_TIMM_AUTO_AUGMENT,
-                "aug_mix": OP_AUG_MIX, "timm_aug_mix": OP_TIMM_AUG_MIX, "scale_jitter": OP_SCALE_JITTER,
-                "random_zoom_out": OP_RANDOM_ZOOM_OUT, "random_shortest_size": OP_RANDOM_SHORTEST_SIZE,
-                "random_resize": OP_RANDOM_RESIZE, "random_iou_crop": OP_RANDOM_IOU_CROP,
-                "resized_crop": OP_RESIZED_CROP, "flip_horizontal": OP_FLIP_HORIZONTAL,
-                "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP, "pad": OP_PAD, "rotate": OP_ROTATE,
-                "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE, "resize_longest": OP_RESIZE_LONGEST,
-                "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX, "corner_crop": OP_CORNER_CROP,
-                "iou_crop": OP_IOU_CROP, "brightness": OP_BRIGHTNESS, "contrast": OP_CONTRAST,
-                "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS, "hue": OP_HUE, "gamma": OP_GAMMA,
-                "invert": OP_INVERT, "posterize": OP_POSTERIZE, "solarize": OP_SOLARIZE,
-                "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST, "equalize": OP_EQUALIZE,
-                "permute_channels": OP_PERMUTE_CHANNELS, "gaussian_blur": OP_GAUSSIAN_BLUR,
-                "box_blur": OP_BOX_BLUR, "mix": OP_MIX, "mix_chain": OP_MIX_CHAIN, "to_float": OP_TO_FLOAT,
-                "erase": OP_ERASE},
+                "aug_mix": OP_AUG_MIX, "timm_aug_mix": OP_TIMM_AUG_MIX, "random_jpeg": OP_RANDOM_JPEG,
+                "scale_jitter": OP_SCALE_JITTER, "random_zoom_out": OP_RANDOM_ZOOM_OUT,
+                "random_shortest_size": OP_RANDOM_SHORTEST_SIZE, "random_resize": OP_RANDOM_RESIZE,
+                "random_iou_crop": OP_RANDOM_IOU_CROP, "resized_crop": OP_RESIZED_CROP,
+                "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
+                "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
+                "resize_longest": OP_RESIZE_LONGEST, "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX,
+                "corner_crop": OP_CORNER_CROP, "iou_crop": OP_IOU_CROP, "brightness": OP_BRIGHTNESS,
+                "contrast": OP_CONTRAST, "saturation": OP_SATURATION, "sharpness": OP_SHARPNESS,
+                "hue": OP_HUE, "gamma": OP_GAMMA, "invert": OP_INVERT, "posterize": OP_POSTERIZE,
+                "solarize": OP_SOLARIZE, "solarize_add": OP_SOLARIZE_ADD, "autocontrast": OP_AUTOCONTRAST,
+                "equalize": OP_EQUALIZE, "permute_channels": OP_PERMUTE_CHANNELS,
+                "gaussian_blur": OP_GAUSSIAN_BLUR, "box_blur": OP_BOX_BLUR, "mix": OP_MIX,
+                "mix_chain": OP_MIX_CHAIN, "jpeg": OP_JPEG, "to_float": OP_TO_FLOAT, "erase": OP_ERASE},
     "scale": {"divide": SCALE_DIVIDE, "multiply": SCALE_MULTIPLY},
     "chain_mode": {"sum": CHAIN_SUM, "blended_sum": CHAIN_BLENDED_SUM, "blends": CHAIN_BLENDS},
     "auto_augment_policy": {"imagenet": AUTO_AUGMENT_IMAGENET, "cifar10": AUTO_AUGMENT_CIFAR10,
@@ -1243,6 +1245,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_random_perspective": (Op, [c_double, c_double, c_uint32]),
     "pstk_random_gaussian_blur": (Op, [c_uint32, c_double, c_double]),
     "pstk_random_box_blur": (Op, [c_double, c_double]),
+    "pstk_jpeg": (Op, [c_uint32]),
+    "pstk_random_jpeg": (Op, [c_uint32, c_uint32]),
     "pstk_trivial_augment_wide": (Op, [c_uint32, c_uint32]),
     "pstk_rand_augment": (Op, [c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_auto_augment": (Op, [c_uint32, c_uint32]),

@@ -102,6 +102,7 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
                                          tuple(op.params[3:5]) if op.params[2] else None, _warped(op)[1])),
     _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params[2:4]))),
     _c.OP_BOX_BLUR: ("box_blur", _numbers(1)),
+    _c.OP_JPEG: ("jpeg", _whole(1)),
 }
 
 

@@ -32,7 +32,7 @@ ADVICE = {
     **dict.fromkeys(("ToTensor", "PILToTensor", "ToImage", "ConvertImageDtype", "ToDtype", "ToTorchImage",
                      "ToPureTensor"), _TO_TENSOR),
     **dict.fromkeys(("Compose", "Sequential"), _LIST),
-    **dict.fromkeys(("ElasticTransform", "JPEG"), _DRAWS),
+    **dict.fromkeys(("ElasticTransform",), _DRAWS),
     # It draws for every element.
     "GaussianNoise": _WHOLE,
     **dict.fromkeys(("FiveCrop", "TenCrop"), _CROPS),
@@ -64,6 +64,7 @@ ADVICE = {
     **dict.fromkeys(("SanitizeBoundingBoxes", "ClampBoundingBoxes", "ConvertBoundingBoxFormat", "BboxParams",
                      "BoundingBoxes"),
                     "penstock.boxes(field, form=, clip=, min_side=, min_area=) is the output that does it"),
+    **dict.fromkeys(("ImageCompression", "JpegCompression"), "it is JPEG((least, most))"),
     "ToTensorV2": "images are tensors: penstock.image(..., layout='nchw')",
     "HorizontalFlip": "it is RandomHorizontalFlip",
     "VerticalFlip": "it is RandomVerticalFlip",

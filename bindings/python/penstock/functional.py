@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
            "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "crop", "equalize", "five_crop",
-           "gaussian_blur", "hflip", "invert", "mix", "pad", "permute_channels", "perspective", "posterize", "resize",
+           "gaussian_blur", "hflip", "invert", "jpeg", "mix", "pad", "permute_channels", "perspective", "posterize", "resize",
            "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "ten_crop",
            "to_grayscale", "transform", "vflip"]
 
@@ -247,6 +247,11 @@ def gaussian_blur(img: Array, kernel_size: int | Sequence[int], sigma: float | S
 def box_blur(img: Array, radius: float, *, kernels: str = "auto") -> Array:
     """Blur as Pillow's ImageFilter.GaussianBlur(radius): three boxes along each axis."""
     return _adjust("box_blur", img, _c.OP_BOX_BLUR, (radius, radius), kernels)
+
+
+def jpeg(img: Array, quality: int, *, kernels: str = "auto") -> Array:
+    """Save as a JPEG file of this quality, 1 to 100, and read it again. Images of 1 or 3 channels."""
+    return _adjust("jpeg", img, _c.OP_JPEG, [quality], kernels)
 
 
 # ---- colours -----------------------------------------------------------------------------------------------

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JPEG: what a JPEG file loses, as an operation on images."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from . import _c
+from .arguments import whole
+from .elsewhere import OP_KEYWORDS
+from .hints import explains
+from .ops import Op
+
+__all__ = ["JPEG"]
+
+MOST_QUALITY = 100
+
+
+def _qualities(value: Any) -> Union[int, tuple[int, int]]:
+    """Return the quality, or the least and the greatest."""
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        return whole("JPEG.quality", value, 1, MOST_QUALITY)
+    must = (f"JPEG.quality: value is {value!r}; must be a whole number from 1 to {MOST_QUALITY}, or two in rising "
+            "order, the least and the greatest")
+    if len(value) != 2:
+        raise ValueError(must)
+    least, most = (whole("JPEG.quality", each, 1, MOST_QUALITY) for each in value)
+    if least > most:
+        raise ValueError(must)
+    return least, most
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class JPEG(Op):
+    """Save the image as a JPEG file and read it again: only what is lost is computed.
+
+    quality: 1 to 100, or (least, greatest), of which each sample draws a whole number. The pixels are Pillow's, and
+    those of torchvision.transforms.v2.JPEG. Images of 1 or 3 channels. With a probability: RandomApply([JPEG(50)], p).
+    """
+
+    quality: Union[int, Sequence[int]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "quality", _qualities(self.quality))
+
+    def to_c(self) -> _c.Op:
+        op: _c.Op = (_c.lib.pstk_jpeg(self.quality) if isinstance(self.quality, int)
+                     else _c.lib.pstk_random_jpeg(*self.quality))
+        return op

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jpeg/recompress: what is left of pixels after they were saved as a JPEG file and read again. The
+ * pixels are those of Pillow with libjpeg-turbo: save(quality=...), which samples colours 2 x 2,
+ * and then open(). Neither the file nor its entropy code is made, because they lose nothing.
+ */
+#ifndef PSTK_JPEG_RECOMPRESS_H
+#define PSTK_JPEG_RECOMPRESS_H
+
+#include "base/arena.h"
+#include "image/jpeg/forward.h"
+#include "image/jpeg/kernels.h"
+
+/* The kernels of both ways, of one variant. */
+struct pstk__recompress_kernels {
+    const struct pstk__forward_kernels *forward;
+    const struct pstk__jpeg_kernels *inverse;
+};
+
+/* Change height rows of `width` pixels, end to end, of 1 or 3 channels. quality: 1 to 100. Takes
+ * memory from the arena and gives all of it back. 0 or ENOMEM. */
+int pstk__jpeg_recompress(uint8_t *pixels, uint32_t width, uint32_t height, uint32_t channels,
+                          uint32_t quality, const struct pstk__recompress_kernels *kernels,
+                          struct pstk__arena *arena);
+/* Return the most bytes of arena that pictures up to this width take. Derived in a comment. */
+uint64_t pstk__jpeg_recompress_scratch(uint32_t max_width);
+
+#endif
