@@ -292,6 +292,35 @@ class Followers(Boxed):
                          "boxes('b', form='xyxy', coordinates='pixels', clip=False, min_side=2)")
 
 
+class BareNames(Case):
+    def test_names_of_fields_that_would_not_follow_are_refused(self):
+        with penstock.Writer(self.path(), {
+                "image": "image", "other": "image", "boxes": Boxes(rows="objects", of="image"),
+                "mask": Field("mask", of="image"), "points": penstock.Keypoints(2, rows="objects", of="image"),
+                "runs": penstock.Rle(of="other"), "labels": Field("int64", (None,), rows="objects"),
+                "texts": Field("utf8_list", rows="objects"), "weights": Field("float32", (None,)), "i": "int64"}) as writer:
+            writer.add(image=np.zeros((9, 9, 3), np.uint8), other=np.zeros((9, 9, 3), np.uint8), boxes=[[0, 0, 4, 4]],
+                       mask=np.zeros((9, 9), np.uint8), points=np.ones((1, 2, 3)), runs=[81], labels=[3], texts=["a"],
+                       weights=[1.0], i=4)
+        x, boxes = penstock.image("image", [Resize((8, 8))]), penstock.boxes("boxes")
+        for words, outputs in (
+                ("outputs['b']: value is 'boxes', a field of kind boxes of image 'image', whose operations would not move "
+                 "its values; must be penstock.boxes('boxes') to follow it, or penstock.ragged('boxes') for the stored",
+                 {"x": x, "b": "boxes"}),
+                ("must be penstock.mask('mask') to follow it", [x, "mask"]),
+                ("must be penstock.keypoints('points') to follow it", {"points": "points", "x": x}),
+                ("must be penstock.ragged('runs')", {"x": penstock.image("other", [Resize((8, 8))]), "runs": "runs"}),
+                ("outputs['labels']: value is 'labels', which has an item for each box of output 'b', also of boxes that "
+                 "are dropped; must be penstock.per_box('labels') without", {"x": x, "b": boxes, "labels": "labels"}),
+                ("must be penstock.ragged('texts')", {"x": x, "b": boxes, "t": "texts"})):
+            with self.subTest(words):
+                self.assert_says(words, penstock.Loader, self.path(), batch_size=1, outputs=outputs)
+        for outputs in (["boxes", "mask", "points", "labels"], [x, "runs", "i", "labels", "weights"],
+                        {"x": x, "b": penstock.ragged("boxes")}, {"x": x, "b": boxes, "i": "i", "weights": "weights"}):
+            with penstock.Loader(self.path(), batch_size=1, outputs=outputs, last_batch="short", framework="numpy") as loader:
+                self.assertEqual(len(list(loader)), 1)
+
+
 class IoUCrops(Boxed):
     def test_a_crop_keeps_the_boxes_whose_centres_it_has(self):
         rng = np.random.default_rng(5)

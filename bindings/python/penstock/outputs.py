@@ -278,22 +278,51 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
     return f"{where}: {_C_DTYPE.sub(lambda found: _C_NAMES[found[1]], what)}"
 
 
+_MAKERS = {"mask": "mask", "boxes": "boxes", "keypoints": "keypoints"}
+
+
+def _refuse_still(given: Mapping[str, Output | str], found: Mapping[str, Output], catalog: Catalog) -> None:
+    """Refuse the bare name of a field that lies in an image whose output may move it, or whose rows go with boxes that
+    an output may drop: its stored values would no longer belong to the batch's images."""
+    images = {output.field for output in found.values() if output.kind == _c.OUTPUT_IMAGE}
+    boxes = {_field(catalog, output.field).field.rows: name for name, output in found.items()
+             if output.kind == _c.OUTPUT_BOXES}
+    for name, value in given.items():
+        if not isinstance(value, str):
+            continue
+        field = _field(catalog, value).field
+        what = field.meaning or field.kind
+        stored = f"penstock.ragged({value!r}) for the stored values"
+        if field.of in images:
+            follow = f"penstock.{_MAKERS[what]}({value!r}) to follow it, or " if what in _MAKERS else ""
+            raise SettingsError(f"outputs[{name!r}]: value is {value!r}, a field of kind {what} of image {field.of!r}, whose "
+                                f"operations would not move its values; must be {follow}{stored}")
+        if field.rows is not None and field.rows in boxes:
+            drop = f"penstock.per_box({value!r}) without the items of dropped boxes, or " if field.is_array else ""
+            raise SettingsError(f"outputs[{name!r}]: value is {value!r}, which has an item for each box of output "
+                                f"{boxes[field.rows]!r}, also of boxes that are dropped; must be {drop}{stored}")
+
+
 def resolve(outputs: Outputs, catalog: Catalog) -> dict[str, Output]:
     """Return the outputs by their names. None: every field, as the output that fits its kind."""
     if outputs is None:
         outputs = [field.name for field in catalog.fields]
     if isinstance(outputs, Mapping):
         found = {_output_name(name): _one(catalog, value) for name, value in outputs.items()}
+        given: Mapping[str, Output | str] = outputs
     else:
         if isinstance(outputs, (str, Output)):
             outputs = [outputs]
         if isinstance(outputs, Set) or not isinstance(outputs, Iterable):
             raise TypeError(f"outputs: value is {outputs!r}; must be {{name: output}} or a list of outputs")
-        listed = [_one(catalog, value) for value in outputs]
+        values = list(outputs)
+        listed = [_one(catalog, value) for value in values]
         found = {output.field: output for output in listed}
+        given = {output.field: value for output, value in zip(listed, values)}
         if len(found) < len(listed):
             raise SettingsError("outputs: value has two outputs of one field; must have a name for each "
                                 "(write outputs={'a': ..., 'b': ...})")
     if not found:
         raise SettingsError("outputs: value is empty; must have at least 1 output")
+    _refuse_still(given, found, catalog)
     return found
