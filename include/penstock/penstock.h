@@ -6,8 +6,8 @@
  *
  * This header also includes ops.h (operations on images), order.h (which samples a batch has),
  * stats.h (what a loader did), machine.h (what the machine offers), share.h (batches that several
- * objects hold), mix.h (MixUp and CutMix) and processes.h (rows that other processes make). Data
- * sets have a header of their own, format.h.
+ * objects hold), mix.h (MixUp and CutMix), mosaic.h (pictures of four rows) and processes.h (rows
+ * that other processes make). Data sets have a header of their own, format.h.
  *
  * Glossary
  *   sample id   number of a record in the data set, from 0
@@ -100,6 +100,7 @@
 
 #include <penstock/machine.h>
 #include <penstock/mix.h>
+#include <penstock/mosaic.h>
 #include <penstock/ops.h>
 #include <penstock/order.h>
 #include <penstock/processes.h>
@@ -516,6 +517,8 @@ struct pstk_settings {
 
     /* MixUp, CutMix and soft targets (mix.h); copies. default: NULL, none */
     const struct pstk_mix *mix;
+    /* pictures of four rows (mosaic.h); copies. Not with mix. default: NULL, none */
+    const struct pstk_mosaic *mosaic;
 };
 
 /* ---- batches ------------------------------------------------------------------------------- */

@@ -40,6 +40,8 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
         tensor_init(pool, slot, i, o);
         if (!pool->on_device)
             slot->tensors[i].data = array_of(slot, layout->rows[i]);
+        if (!pool->on_device)
+            slot->written[i] = array_of(slot, layout->written[i]);
         if (!pool->on_device && pstk__output_has_flips(o))
             slot->flips[i] = array_of(slot, layout->flips[i]);
         if (pstk__output_is_ragged(o))
@@ -49,6 +51,8 @@ static void arrays_init(struct pstk__slots *pool, struct pstk__slot *slot,
         slot->mixed = array_of(slot, layout->mixed);
     if (!pool->on_device && pstk__plan_has_targets(plan))
         slot->labels = array_of(slot, layout->labels);
+    if (!pool->on_device && pstk__plan_has_mosaic(plan))
+        slot->mosaics = array_of(slot, layout->mosaics);
     slot->sample_ids = array_of(slot, layout->ids);
     slot->replacement_ids = array_of(slot, layout->replacements);
     if (layout->crops < layout->reports)
@@ -151,6 +155,7 @@ static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config
     for (uint32_t i = 0; i < slots->n_outputs; i++) {
         memcpy(slots->names[i], c->plan->outputs[i].name, sizeof *slots->names);
         slots->row_size[i] = pstk__output_rows(&c->plan->outputs[i])->row_size;
+        slots->written_size[i] = pstk__output_written_size(&c->plan->outputs[i]);
         slots->budget[i] = c->plan->outputs[i].budget;
         slots->item_size[i] = c->plan->outputs[i].item_size;
     }
@@ -370,7 +375,7 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
     const struct pstk__slots *slots = slot->pool;
     for (uint32_t i = 0; i < slots->n_outputs; i++)
         rows[i] = (struct pstk__row){
-            .data = (uint8_t *)slot->tensors[i].data + row * slots->row_size[i],
+            .data = slot->written[i] + row * slots->written_size[i],
             .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
             .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL,
             .label = slot->labels ? &slot->labels[row] : NULL};

@@ -68,6 +68,8 @@ struct pstk__slot {
                       */
     uint64_t memory_size;                          /* bytes */
     struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* host pool of a device: what workers write */
+    uint8_t *written[PSTK__MAX_OUTPUTS]; /* host: where workers write rows: the tensor's data, or,
+                                            of a mosaic's outputs, memory of their own */
     int64_t *offsets[PSTK__MAX_OUTPUTS]; /* ragged: batch_size + 1, in memory; while filling,
                                             offsets[i + 1] is the size of row i */
     uint8_t *flips[PSTK__MAX_OUTPUTS];   /* deferred images: batch_size, in memory; else NULL */
@@ -77,6 +79,7 @@ struct pstk__slot {
     struct pstk_report *reports;  /* layout.max_reports, in memory; NULL when none is replaced */
     struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */
     uint32_t *labels;             /* host: batch_size, in memory; NULL without dense targets */
+    struct pstk_mosaic_row *mosaics; /* host: batch_size, in memory; NULL without a mosaic */
 
     pthread_mutex_t lock;    /* guards all below, reports, and batch.n_replacements and n_reports */
     uint32_t failed_row;     /* lowest row that failed; UINT32_MAX = none */
@@ -96,11 +99,12 @@ struct pstk__slots {
     int32_t device_index;
     uint32_t batch_size, n_outputs;
     struct pstk__layout layout;
-    uint64_t row_size[PSTK__MAX_OUTPUTS];  /* bytes, as workers write them */
-    uint64_t budget[PSTK__MAX_OUTPUTS];    /* ragged only */
-    uint64_t item_size[PSTK__MAX_OUTPUTS]; /* ragged only: bytes that offsets count as one */
-    char (*names)[PSTK_MAX_NAME];          /* of the tensors, owned: batches outlive the plan */
-    _Atomic uint32_t n_refs;               /* loader + leases */
+    uint64_t row_size[PSTK__MAX_OUTPUTS];     /* bytes of a row in a host slot's tensor */
+    uint64_t written_size[PSTK__MAX_OUTPUTS]; /* bytes, as workers write them */
+    uint64_t budget[PSTK__MAX_OUTPUTS];       /* ragged only */
+    uint64_t item_size[PSTK__MAX_OUTPUTS];    /* ragged only: bytes that offsets count as one */
+    char (*names)[PSTK_MAX_NAME];             /* of the tensors, owned: batches outlive the plan */
+    _Atomic uint32_t n_refs;                  /* loader + leases */
     _Atomic uint32_t n_leased;
     _Atomic uint32_t n_parked;             /* of those leased; rises before a slot is PARKED */
     pstk_current_stream_fn current_stream; /* or NULL, as on the host */
@@ -152,6 +156,8 @@ void pstk__slot_replace(struct pstk__slot *slot, uint32_t row, const struct pstk
 /* FILLING, by the last worker, before pstk__slot_done: mix the rows and make their targets. The
  * plan mixes. */
 void pstk__slot_mix(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
+/* The same: make pictures of four rows. The plan has a mosaic. */
+void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank);
 /* FILLING -> READY, by the last worker: rows past n_valid zeroed, ragged rows moved together. */
 void pstk__slot_done(struct pstk__slot *slot);
 /* READY -> COPYING. */

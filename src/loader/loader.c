@@ -285,6 +285,7 @@ int pstk_open(struct pstk_loader **out, const struct pstk_settings *s, struct ps
     loader->pipeline.settings.path = loader->pipeline.settings.topology = NULL;
     loader->pipeline.settings.outputs = NULL;
     loader->pipeline.settings.mix = NULL;
+    loader->pipeline.settings.mosaic = NULL;
     *out = loader;
     return 0;
 }

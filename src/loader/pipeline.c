@@ -21,6 +21,8 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
     }
     if (pstk__plan_mixes(pipeline->plan))
         pstk__slot_mix(slot, pipeline->plan, pipeline->settings.rank);
+    if (pstk__plan_has_mosaic(pipeline->plan))
+        pstk__slot_combine(slot, pipeline->plan, pipeline->settings.rank);
     pstk__slot_done(slot);
     pstk__window_put(&pipeline->window, slot);
 }

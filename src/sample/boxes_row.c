@@ -79,6 +79,47 @@ uint32_t pstk__boxes_write(const struct pstk__boxes *boxes, const struct pstk__o
     return n;
 }
 
+uint32_t pstk__boxes_keep(const struct pstk__boxes *boxes, void *out)
+{
+    struct pstk__kept_boxes *kept = out;
+    kept->n = 0;
+    for (uint32_t i = 0; i < boxes->n; i++)
+        if (!boxes->boxes[i].is_dropped)
+            kept->boxes[kept->n++] = boxes->boxes[i];
+    return (uint32_t)kept->n;
+}
+
+static void shift(struct pstk__sides *e, double x, double y)
+{
+    e->min.x += x;
+    e->max.x += x;
+    e->min.y += y;
+    e->max.y += y;
+}
+
+static double clip(double v, double least, double most)
+{
+    return v < least ? least : v > most ? most : v;
+}
+
+void pstk__boxes_place(struct pstk__boxes *boxes, const struct pstk_mosaic_part *part)
+{
+    const double right = part->left + (double)part->width, left = part->left;
+    const double bottom = part->top + (double)part->height, top = part->top;
+    for (uint32_t i = 0; i < boxes->n; i++) {
+        struct pstk__moved_box *box = &boxes->boxes[i];
+        struct pstk__sides *e = &box->shown;
+        shift(&box->whole, left - part->from_left, top - part->from_top);
+        shift(e, left - part->from_left, top - part->from_top);
+        e->min.x = clip(e->min.x, left, right);
+        e->max.x = clip(e->max.x, left, right);
+        e->min.y = clip(e->min.y, top, bottom);
+        e->max.y = clip(e->max.y, top, bottom);
+        if (!(e->max.x > e->min.x && e->max.y > e->min.y))
+            box->is_dropped = 1;
+    }
+}
+
 uint64_t pstk__boxes_copy_items(const struct pstk__boxes *boxes, uint64_t size, const void *items,
                                 void *out)
 {

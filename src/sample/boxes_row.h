@@ -13,6 +13,17 @@
 const char *pstk__boxes_read(struct pstk__boxes *boxes, const struct pstk_field *field,
                              const void *data, const struct pstk__image_info *image,
                              char text[200]);
+/* A row of boxes that is to be combined with others. */
+struct pstk__kept_boxes {
+    uint64_t n;
+    struct pstk__moved_box boxes[];
+};
+
+/* Copy those that are left, as a struct pstk__kept_boxes. Returns their number. */
+uint32_t pstk__boxes_keep(const struct pstk__boxes *boxes, void *out);
+/* Move boxes to where a mosaic shows this part of their image, and drop those that it does not
+ * show. */
+void pstk__boxes_place(struct pstk__boxes *boxes, const struct pstk_mosaic_part *part);
 /* Drop what the settings of the output drop. */
 void pstk__boxes_choose(struct pstk__boxes *boxes, const struct pstk__output *o);
 /* Write those that are left, and return their number. */

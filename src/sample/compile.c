@@ -496,7 +496,7 @@ static int erases(const struct pstk__output *o)
 
 static int is_mixed(const struct pstk__plan *p, uint32_t i)
 {
-    return pstk__plan_mixes(p) && p->mixing.image == i;
+    return (pstk__plan_mixes(p) && p->mixing.image == i) || p->outputs[i].is_combined;
 }
 
 /* From rows as they are decoded to one row of the output, in bytes. */

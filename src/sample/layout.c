@@ -93,10 +93,16 @@ static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *p
     layout->about_end = end;
     layout->mixed = put(&end, pstk__plan_mixes(plan) ? b : 0, sizeof(struct pstk_mixed_row));
     layout->labels = put(&end, pstk__plan_has_targets(plan) ? b : 0, sizeof(uint32_t));
+    layout->mosaics =
+        put(&end, pstk__plan_has_mosaic(plan) ? b : 0, sizeof(struct pstk_mosaic_row));
     /* Ragged rows are written a whole row_size apart, then moved together. */
     for (uint32_t i = 0; i < n; i++)
         if (pstk__output_is_ragged(&plan->outputs[i]))
             layout->rows[i] = put(&end, b, pstk__output_rows(&plan->outputs[i])->row_size);
+    for (uint32_t i = 0; i < n; i++)
+        layout->written[i] = plan->outputs[i].is_combined
+                                 ? put(&end, b, pstk__output_written_size(&plan->outputs[i]))
+                                 : layout->rows[i];
     layout->size = end;
 }
 

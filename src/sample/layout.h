@@ -2,10 +2,12 @@
 /*
  * layout: where the arrays of a slot lie, in host memory and in a device's. Pure.
  *
- *   host     | deferred rows | flips | other dense rows | offsets | about | mix | ragged rows |
+ *   host     | deferred rows | flips | other dense rows | offsets | about | mix | ragged | written
+ * |
  *            '------- arrival -------' '--------- mirrored ---------'
  *   about    | offsets | ids | replacements | crops | reports |    the offsets are in both parts
- *   mix      | what is done to each row | labels |
+ *   mix      | what is done to each row | labels | the same of a mosaic |
+ *   written  | rows of which a mosaic makes those that are handed out |
  *   arrival  | deferred rows | flips |
  *   device   | other dense rows | offsets | ragged rows | what is made of deferred rows |
  *
@@ -26,7 +28,8 @@
 /* Bytes from the start of the slot, or of the arrival buffer. Every array is 256-byte aligned, as
  * DLPack asks of the data that it hands over. */
 struct pstk__layout {
-    uint64_t rows[PSTK__MAX_OUTPUTS];    /* host: what workers write; arrival: deferred ones */
+    uint64_t rows[PSTK__MAX_OUTPUTS];    /* host: what is handed out; arrival: deferred ones */
+    uint64_t written[PSTK__MAX_OUTPUTS]; /* host: what workers write: rows, unless combined */
     uint64_t flips[PSTK__MAX_OUTPUTS];   /* host and arrival; deferred images: a byte a row */
     uint64_t offsets[PSTK__MAX_OUTPUTS]; /* host; ragged: batch_size + 1 int64 */
     uint64_t arrival_size;               /* host and arrival: bytes of deferred rows and flips */
@@ -40,6 +43,7 @@ struct pstk__layout {
     uint64_t about_end;                  /* host */
     uint64_t mixed, labels; /* host: batch_size struct pstk_mixed_row, batch_size uint32_t; ragged
                                rows when not mixed or without targets */
+    uint64_t mosaics;       /* host: batch_size struct pstk_mosaic_row; as above without a mosaic */
     uint64_t size;          /* host: all of it; UINT64_MAX when it is too large */
     uint64_t final[PSTK__MAX_OUTPUTS]; /* device: what is handed out */
     uint64_t device_size;              /* device: all of it; 0 for a plan of the host */

@@ -80,32 +80,33 @@ int pstk__mixing_label(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 
 /* ---- once all outputs are compiled ----------------------------------------------------------- */
 
-static int check_label(const struct pstk__plan *p, struct pstk_error *err)
+static int is_of_kind(const struct pstk__plan *p, uint32_t i, uint32_t kind)
 {
-    const struct pstk__mixing *mixing = &p->mixing;
-    if (mixing->label == UINT32_MAX)
-        return FAIL(PSTK_EINVAL,
-                    "label: value is '%.64s'; must be the name of an output, as of '%s'",
-                    mixing->settings.label, p->outputs[0].name);
-    if (p->outputs[mixing->label].settings.kind != PSTK_OUTPUT_SCALAR)
-        return FAIL(PSTK_EINVAL, "label: value is '%.64s'; must be the name of a scalar output",
-                    mixing->settings.label);
-    return 0;
+    return i != UINT32_MAX && p->outputs[i].settings.kind == kind;
 }
 
-static int check_image(const struct pstk__plan *p, struct pstk_error *err)
+static int check_label(const struct pstk__plan *p, uint32_t n, struct pstk_error *err)
+{
+    char names[PSTK__NAMES_SIZE];
+    if (is_of_kind(p, p->mixing.label, PSTK_OUTPUT_SCALAR))
+        return 0;
+    pstk__output_names(p, n, PSTK_OUTPUT_SCALAR, names);
+    return FAIL(PSTK_EINVAL, "label: value is '%.64s'; must be the name of a scalar output: %s",
+                p->mixing.settings.label, names);
+}
+
+static int check_image(const struct pstk__plan *p, uint32_t n, struct pstk_error *err)
 {
     const struct pstk__mixing *mixing = &p->mixing;
+    char names[PSTK__NAMES_SIZE];
     if (!mixing->settings.image)
         return 0;
-    if (mixing->image == UINT32_MAX)
-        return FAIL(PSTK_EINVAL,
-                    "image: value is '%.64s'; must be the name of an output, as of '%s'",
-                    mixing->settings.image, p->outputs[0].name);
+    if (!is_of_kind(p, mixing->image, PSTK_OUTPUT_IMAGE)) {
+        pstk__output_names(p, n, PSTK_OUTPUT_IMAGE, names);
+        return FAIL(PSTK_EINVAL, "image: value is '%.64s'; must be the name of an image output: %s",
+                    mixing->settings.image, names);
+    }
     const struct pstk__output *o = &p->outputs[mixing->image];
-    if (o->settings.kind != PSTK_OUTPUT_IMAGE)
-        return FAIL(PSTK_EINVAL, "image: value is '%s'; must be the name of an image output",
-                    o->name);
     if (o->settings.dtype == PSTK_U8)
         return FAIL(PSTK_EINVAL,
                     "image: output '%s' has dtype u8; must have f16, bf16 or f32, because "
@@ -152,9 +153,9 @@ int pstk__mixing_compile(struct pstk__plan *p, uint32_t n, struct pstk_error *er
     struct pstk__mixing *mixing = &p->mixing;
     if (!pstk__plan_mixes(p))
         return 0;
-    int r = check_label(p, err);
+    int r = check_label(p, n, err);
     if (r == 0)
-        r = check_image(p, err);
+        r = check_image(p, n, err);
     if (r == 0 && mixing->settings.targets == PSTK_MIX_PAIRS)
         r = add(p, n, "_partner", p->outputs[mixing->label].settings.dtype, err);
     if (r == 0 && mixing->settings.targets == PSTK_MIX_PAIRS)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "image/decoder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,17 @@ static int name_copy(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
+void pstk__output_names(const struct pstk__plan *p, uint32_t n, uint32_t kind,
+                        char text[PSTK__NAMES_SIZE])
+{
+    size_t used = 0;
+    snprintf(text, PSTK__NAMES_SIZE, "there is none");
+    for (uint32_t i = 0; i < n && used < PSTK__NAMES_SIZE; i++)
+        if (p->outputs[i].settings.kind == kind)
+            used += (size_t)snprintf(text + used, PSTK__NAMES_SIZE - used, "%s'%s'",
+                                     used > 0 ? ", " : "", p->outputs[i].name);
+}
+
 /* ---- what follows from the passes -------------------------------------------------------------
  */
 
@@ -261,6 +273,8 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
         rc = name_copy(p, i, err);
     if (rc == 0)
         pstk__mixing_find(p, i);
+    if (rc == 0)
+        pstk__mosaic_find(p, i);
     if (rc == 0 && !pstk__output_follows(o->settings.kind))
         rc = pstk__output_check(p, i, err);
     if (rc < 0)
@@ -329,6 +343,8 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
     if (rc == 0)
         rc = each_output(p, s->n_outputs, 0, pstk__output_find_boxes, err);
     if (rc == 0)
+        rc = pstk__mosaic_combine(p, s->n_outputs, err);
+    if (rc == 0)
         rc = each_output(p, s->n_outputs, 0, pstk__output_compile, err);
     if (rc == 0)
         rc = each_output(p, s->n_outputs, 1, pstk__output_compile, err);
@@ -361,6 +377,8 @@ int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
     p->on_device = s->device != PSTK_HOST;
     p->seed = s->seed;
     rc = pstk__mixing_open(p, s, err);
+    if (rc == 0)
+        rc = pstk__mosaic_open(p, s, err);
     if (rc == 0)
         rc = compile(p, s, err);
     if (rc < 0) {

@@ -11,6 +11,7 @@
 #include "desk/desks.h"
 #include "format/format.h"
 #include "mix/mix.h"
+#include "mix/mosaic.h"
 #include "sample/pass.h"
 
 #define PSTK__MAX_OUTPUTS 64
@@ -37,6 +38,8 @@ struct pstk__output {
                                   itself; owned, NULL: none does */
     uint64_t most_boxes;       /* boxes: of a sample */
     uint64_t most_size;        /* ragged: bytes of a row */
+    uint32_t is_combined;      /* 1: rows are parts of four that workers write (mosaic) */
+    uint64_t written_size;     /* ragged and combined: bytes of a row that workers write, at most */
     uint32_t is_lone_copy;     /* 1: alone copies a field that lies outside of the record's head */
     struct pstk__pass *passes; /* owned */
     uint32_t n_passes, n_worker_passes;
@@ -65,7 +68,8 @@ static inline const struct pstk__form *pstk__output_decoded(const struct pstk__o
     return &o->passes[1].out;
 }
 
-/* A row as workers write it, and as it is handed out. */
+/* A row as workers write it, and as it is handed out, except that ragged rows which are combined
+ * are written in another form: see pstk__output_written_size. */
 static inline const struct pstk__form *pstk__output_rows(const struct pstk__output *o)
 {
     return &o->passes[o->n_worker_passes - 1].out;
@@ -113,10 +117,23 @@ static inline int pstk__output_is_ragged(const struct pstk__output *o)
     return o->item_size != 0;
 }
 
+/* Bytes of a row where workers write it. */
+static inline uint64_t pstk__output_written_size(const struct pstk__output *o)
+{
+    return o->is_combined && pstk__output_is_ragged(o) ? o->written_size
+                                                       : pstk__output_rows(o)->row_size;
+}
+
 /* What becomes of a batch once all its rows are written. */
 struct pstk__mixing {
     struct pstk_mix settings; /* its names are NULL once they are found; n_classes 0: nothing */
     uint32_t image, label;    /* outputs; UINT32_MAX: none */
+};
+
+/* The same: pictures of four rows. */
+struct pstk__mosaic {
+    struct pstk_mosaic settings; /* its name is NULL once it is found; size 0: there are none */
+    uint32_t image;              /* output; UINT32_MAX: not found yet */
 };
 
 struct pstk__plan {
@@ -129,6 +146,7 @@ struct pstk__plan {
                                             work: boxes, images, then all others */
     uint32_t n_leading;                  /* of these: fields of boxes and images */
     struct pstk__mixing mixing;
+    struct pstk__mosaic mosaic;
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
     uint64_t scratch_size; /* arena bytes a worker needs */
@@ -148,6 +166,11 @@ static inline int pstk__plan_has_targets(const struct pstk__plan *p)
     return pstk__plan_mixes(p) && p->mixing.settings.targets == PSTK_MIX_DENSE;
 }
 
+static inline int pstk__plan_has_mosaic(const struct pstk__plan *p)
+{
+    return p->mosaic.settings.size > 0;
+}
+
 /* Compile settings against a source: every wrong thing is EINVAL / ENOTSUP naming the setting (and
  * listing the fields there are). Returns owned. */
 int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
@@ -164,7 +187,7 @@ void pstk__plan_stop(struct pstk__plan *p);
 /* The number of processes: *n that outputs ask for, and of *n_auto outputs an automatic one. */
 void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_auto);
 
-/* ---- between plan.c, compile.c and mixing.c ----------------------------------------------------
+/* ---- between plan.c, compile.c, mixing.c and mosaic.c ------------------------------------------
  */
 
 /* 1: outputs of the kind follow an image output. They are checked, and compiled, after all others.
@@ -180,6 +203,11 @@ int pstk__output_find_boxes(struct pstk__plan *p, uint32_t i, struct pstk_error 
  */
 int pstk__output_compile(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
 
+/* List the names of those of the first n outputs that are of a kind, as many as fit. */
+#define PSTK__NAMES_SIZE 256
+void pstk__output_names(const struct pstk__plan *p, uint32_t n, uint32_t kind,
+                        char text[PSTK__NAMES_SIZE]);
+
 /* Copy and check the mix of the settings, if they have one; count the outputs that it adds. */
 int pstk__mixing_open(struct pstk__plan *p, const struct pstk_settings *s, struct pstk_error *err);
 /* Output i has its name: note it if the mix names it. */
@@ -189,5 +217,13 @@ int pstk__mixing_label(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
 /* n outputs of the settings are checked and compiled: check what the mix needs of them, and make
  * those that it adds. */
 int pstk__mixing_compile(struct pstk__plan *p, uint32_t n, struct pstk_error *err);
+
+/* Copy and check the mosaic of the settings, if they have one. */
+int pstk__mosaic_open(struct pstk__plan *p, const struct pstk_settings *s, struct pstk_error *err);
+/* Output i has its name: note it if the mosaic names it. */
+void pstk__mosaic_find(struct pstk__plan *p, uint32_t i);
+/* n outputs are checked, and not compiled: find those that are combined, and make room for their
+ * rows. EINVAL: the image is none, or an output follows it that cannot be combined. */
+int pstk__mosaic_combine(struct pstk__plan *p, uint32_t n, struct pstk_error *err);
 
 #endif

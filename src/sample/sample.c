@@ -170,7 +170,7 @@ static int size_wrong(const struct work *work, uint64_t wanted, struct pstk_erro
  * items and at most its size. For rows that are not cast. */
 static int size_fits(const struct pstk__output *o, uint64_t size)
 {
-    const uint64_t row_size = pstk__output_rows(o)->row_size;
+    const uint64_t row_size = pstk__output_written_size(o);
     return pstk__output_is_ragged(o) ? size <= row_size && size % o->item_size == 0
                                      : size == row_size;
 }
@@ -179,7 +179,7 @@ static int write_copy(struct work *work, uint32_t i, struct pstk_error *err)
 {
     const struct pstk__output *o = &work->s->plan->outputs[i];
     if (!size_fits(o, work->size))
-        return size_wrong(work, pstk__output_rows(o)->row_size, err);
+        return size_wrong(work, pstk__output_written_size(o), err);
     if (work->size > 0)
         memcpy(work->rows[i].data, work->data, work->size);
     work->rows[i].size = work->size;
@@ -574,6 +574,15 @@ static int read_boxes(struct work *work, uint32_t i, struct pstk_error *err)
     return 0;
 }
 
+/* Write a row of boxes, and return their number. A mosaic chooses among them later. */
+static uint32_t write_boxes_of(struct pstk__boxes *boxes, const struct pstk__output *o, void *out)
+{
+    if (o->is_combined)
+        return pstk__boxes_keep(boxes, out);
+    pstk__boxes_choose(boxes, o);
+    return pstk__boxes_write(boxes, o, out);
+}
+
 /* Move the boxes that were read, once the images are drawn, and write all rows of boxes. */
 static void write_boxes(struct work *work)
 {
@@ -585,8 +594,7 @@ static void write_boxes(struct work *work)
             continue;
         if (!image->looks_at_boxes || image->boxes != i)
             pstk__drawn_move_boxes(&work->s->drawn[o->image], boxes);
-        pstk__boxes_choose(boxes, o);
-        const uint32_t n = pstk__boxes_write(boxes, o, work->rows[i].data);
+        const uint32_t n = write_boxes_of(boxes, o, work->rows[i].data);
         work->rows[i].size = n * o->item_size;
         work->rows[i].n_dropped = boxes->n - n;
     }
@@ -611,7 +619,7 @@ static int write_per_box(struct work *work, uint32_t i, struct pstk_error *err)
     const struct pstk__output *o = &p->outputs[i];
     const struct pstk__boxes *boxes = &work->s->boxes[o->boxes];
     if (!size_fits(o, work->size))
-        return size_wrong(work, pstk__output_rows(o)->row_size, err);
+        return size_wrong(work, pstk__output_written_size(o), err);
     const int rc = items_fit(work, o, work->size / o->item_size, err);
     if (rc < 0)
         return rc;

@@ -61,7 +61,8 @@ void free(void *p)
 }
 
 static char path[4200], coded[4200];
-static const struct pstk_mix *mix; /* of the loaders, or NULL */
+static const struct pstk_mix *mix;       /* of the loaders, or NULL */
+static const struct pstk_mosaic *mosaic; /* the same */
 
 /* Batches of two epochs after the first allocate `want` times in all. */
 static long count_allocations(uint32_t reader, const char *data, const struct pstk_output *outputs,
@@ -81,6 +82,7 @@ static long count_allocations(uint32_t reader, const char *data, const struct ps
     s.reader = reader;
     s.report_crops = 1;
     s.mix = mix;
+    s.mosaic = mosaic;
     s.bad_sample = mix ? PSTK_BAD_REPLACE : PSTK_BAD_ERROR; /* negative labels */
     if (pstk_open(&loader, &s, &err) < 0) {
         printf("# %s\n", err.message);
@@ -186,6 +188,19 @@ TEST(mixing_allocates_nothing)
     mix = NULL;
 }
 
+TEST(mosaics_allocate_nothing)
+{
+    struct pstk_op ops[] = {pstk_random_resized_crop(16, 16)};
+    const struct pstk_output outputs[] = {pstk_output_image("img", ops, 1, PSTK_U8, PSTK_NCHW),
+                                          pstk_output_scalar("cls", 0)};
+    struct pstk_mosaic given;
+    pstk_mosaic_init(&given, sizeof given);
+    given.image = "img";
+    mosaic = &given;
+    CHECK_EQ(count_allocations(PSTK_READER_AUTO, path, outputs, 2), 0);
+    mosaic = NULL;
+}
+
 /* Given a packed folder of real or made JPEGs, among them progressive ones: libjpeg too. */
 TEST(libjpeg_allocates_nothing_either)
 {
@@ -204,6 +219,7 @@ int main(void)
         CASE(nothing_is_allocated_between_first_batch_and_close),
         CASE(images_of_1_3_and_4_channels_allocate_nothing),
         CASE(mixing_allocates_nothing),
+        CASE(mosaics_allocate_nothing),
         CASE(libjpeg_allocates_nothing_either),
     };
     sample_set_path(path, sizeof path);

@@ -311,11 +311,15 @@ TEST(what_the_outputs_do_not_allow_is_refused_by_name)
         CHECK(is_refused(&setup, says));                                                           \
     } while (0)
     REFUSED(mix.image, NULL, "mix.image: value is NULL; must be the name of an output");
-    REFUSED(mix.image, "no", "mix.image: value is 'no'; must be the name of an output");
-    REFUSED(mix.image, "cls", "mix.image: value is 'cls'; must be the name of an image output");
+    REFUSED(mix.image, "no",
+            "mix.image: value is 'no'; must be the name of an image output: 'img'");
+    REFUSED(mix.image, "cls",
+            "mix.image: value is 'cls'; must be the name of an image output: 'img'");
     REFUSED(mix.label, NULL, "mix.label: value is NULL; must be the name of an output");
-    REFUSED(mix.label, "no", "mix.label: value is 'no'; must be the name of an output");
-    REFUSED(mix.label, "img", "mix.label: value is 'img'; must be the name of a scalar output");
+    REFUSED(mix.label, "no",
+            "mix.label: value is 'no'; must be the name of a scalar output: 'cls'");
+    REFUSED(mix.label, "img",
+            "mix.label: value is 'img'; must be the name of a scalar output: 'cls'");
     REFUSED(mix.n_classes, 0, "mix.n_classes: value is 0; must be at least 1");
     REFUSED(mix.n_classes, UINT32_MAX, "over max_memory");
 #undef REFUSED
@@ -331,6 +335,22 @@ TEST(what_the_outputs_do_not_allow_is_refused_by_name)
     setup.outputs[2].name = "cls_lambda";
     CHECK(
         is_refused(&setup, "mix.targets: adds the tensor 'cls_lambda', which outputs[2] is, too"));
+}
+
+TEST(a_mosaic_has_an_image_and_is_not_for_loaders_that_mix)
+{
+    struct setup setup;
+    struct pstk_mosaic mosaic;
+    setup_init(&setup, PSTK_F32, PSTK_NCHW);
+    pstk_mosaic_init(&mosaic, sizeof mosaic);
+    setup.settings.mosaic = &mosaic;
+    CHECK(is_refused(&setup, "mosaic.image: value is NULL; must be the name of an output"));
+    mosaic.image = "img";
+    CHECK(is_refused(&setup, "mosaic: must be NULL, because mix is set"));
+    mosaic.center_max = 2;
+    CHECK(is_refused(&setup, "mosaic.center_max: value is 2; must be from 0 to 1"));
+    mosaic.size = 0;
+    CHECK(is_refused(&setup, "mosaic: not initialised, call pstk_mosaic_init first"));
 }
 
 TEST(tensors_that_pairs_add_come_last)
@@ -365,6 +385,7 @@ int main(void)
         CASE(a_device_gets_batches_that_were_mixed_on_the_host),
         CASE(a_label_that_is_no_class_makes_its_sample_bad),
         CASE(what_the_outputs_do_not_allow_is_refused_by_name),
+        CASE(a_mosaic_has_an_image_and_is_not_for_loaders_that_mix),
         CASE(tensors_that_pairs_add_come_last),
     };
     sample_set_path(path, sizeof path);

@@ -172,6 +172,23 @@ TEST(what_is_drawn_for_a_batch_is_known_beforehand)
     CHECK(strstr(err.message, "mix.mixup_alpha: value is -1; must be from 0 to") != NULL);
 }
 
+TEST(what_a_mosaic_shows_is_known_beforehand)
+{
+    const struct pstk_mix_key key = {.size = sizeof key, .n_rows = 5, .height = 8, .width = 8};
+    struct pstk_mosaic_row rows[5];
+    struct pstk_mosaic mosaic;
+    struct pstk_error err;
+    pstk_error_init(&err, sizeof err);
+    pstk_mosaic_init(&mosaic, sizeof mosaic);
+    CHECK(mosaic.size == sizeof mosaic && mosaic.probability == 1 && mosaic.center_min == 0.25);
+    CHECK_EQ(pstk_mosaic_draw(&mosaic, &key, rows, &err), 0);
+    CHECK(rows[4].n_parts == 4 && rows[4].parts[0].row == 4 && rows[4].parts[1].row < 4);
+    CHECK_EQ(rows[4].parts[3].left, rows[4].center_x);
+    mosaic.center_max = 0;
+    CHECK_EQ(pstk_mosaic_draw(&mosaic, &key, rows, &err), PSTK_EINVAL);
+    CHECK(strstr(err.message, "mosaic.center_min: value is 0.25; must be at most") != NULL);
+}
+
 TEST(a_mix_adds_its_chains_and_is_not_for_lists)
 {
     const struct pstk_op children[] = {pstk_mix_chain(0.25), pstk_adjust(PSTK_OP_INVERT, 0),
@@ -200,6 +217,7 @@ int main(void)
         CASE(an_operation_applies_to_pixels_of_the_program),
         CASE(what_is_drawn_for_a_sample_is_known_beforehand),
         CASE(what_is_drawn_for_a_batch_is_known_beforehand),
+        CASE(what_a_mosaic_shows_is_known_beforehand),
     };
     return RUN_CASES(cases);
 }

@@ -205,7 +205,7 @@ class Mixing(Case):
         self.assert_says("mix.label: value is None, but the outputs 'y', 'z' are scalars; must be", self.loader, mix,
                          outputs={"x": penstock.image("x", [RandomCrop(8), Normalize()]), "y": "y",
                                   "z": penstock.scalar("y")})
-        self.assert_says("mix.label: value is 'no'; must be the name of an output", self.loader,
+        self.assert_says("mix.label: value is 'no'; must be the name of a scalar output: 'y'", self.loader,
                          MixUp(num_classes=CLASSES, label="no"))
         self.assert_says("adds the tensor 'y_lambda'", self.loader, MixUp(num_classes=CLASSES, label="y", targets="pairs"),
                          outputs={"x": penstock.image("x", [RandomCrop(8), Normalize()]), "y": "y",

@@ -88,6 +88,17 @@ static void add_rows(struct list *l, const struct sweep *s, int deferred, int ra
                 s->plan.batch_size * pstk__output_rows(output(s, i))->row_size);
 }
 
+/* Those of which a mosaic makes others. */
+static void add_written(struct list *l, const struct sweep *s)
+{
+    for (uint32_t i = 0; i < s->plan.n_outputs; i++)
+        if (output(s, i)->is_combined)
+            add(l, s->layout.written[i],
+                s->plan.batch_size * (s->kinds[i] == RAGGED
+                                          ? output(s, i)->written_size
+                                          : pstk__output_rows(output(s, i))->row_size));
+}
+
 static void add_flips(struct list *l, const struct sweep *s)
 {
     for (uint32_t i = 0; i < s->plan.n_outputs; i++)
@@ -130,7 +141,11 @@ static int host_is_right(const struct sweep *s)
     const uint32_t mix = s->plan.mixing.settings.n_classes; /* 0: none, 1: dense, 2: pairs */
     add(&ragged, l->mixed, mix ? b * sizeof(struct pstk_mixed_row) : 0);
     add(&ragged, l->labels, mix == 1 ? b * sizeof(uint32_t) : 0);
+    add(&ragged, l->mosaics, s->plan.mosaic.settings.size ? b * sizeof(struct pstk_mosaic_row) : 0);
     add_rows(&ragged, s, 0, 1);
+    add_written(&ragged, s);
+    for (uint32_t i = 0; i < s->plan.n_outputs; i++)
+        good = good && (output(s, i)->is_combined || l->written[i] == l->rows[i]);
     good = good && lie_in_order(&ragged, l->about_end, l->size);
     return good && l->max_reports == naive_max_reports(s);
 }
@@ -180,6 +195,9 @@ static uint32_t sweep_kinds(check_fn *is_right, struct sweep *s, uint32_t first_
             s->kinds[i] = (enum kind)(rest % n_kinds);
             s->plan.outputs[i] = output_of(s->kinds[i], s->plan.batch_size,
                                            row_sizes[(first_size + i) % 6], s->passes[i]);
+            s->plan.outputs[i].is_combined =
+                s->plan.mosaic.settings.size && s->kinds[i] < CAST && i != 1;
+            s->plan.outputs[i].written_size = row_sizes[(first_size + i + 1) % 6];
         }
         memset(&s->layout, 0xee, sizeof s->layout);
         pstk__layout_init(&s->layout, &s->plan, s->report_crops, s->with_reports);
@@ -194,14 +212,15 @@ static uint32_t sweep(check_fn *is_right)
     uint32_t n_wrong = 0;
     for (uint32_t b = 0; b < 6; b++)
         for (uint32_t n = 1; n <= 3; n++)
-            for (uint32_t flags = 0; flags < 24; flags++)
+            for (uint32_t flags = 0; flags < 32; flags++)
                 for (uint32_t first_size = 0; first_size < 6; first_size++) {
                     s.plan.batch_size = batch_sizes[b];
                     s.plan.n_outputs = n;
                     s.plan.on_device = flags & 1;
                     s.report_crops = flags >> 1 & 1;
                     s.with_reports = flags >> 2 & 1;
-                    s.plan.mixing.settings.n_classes = flags / 8;
+                    s.plan.mosaic.settings.size = flags / 8 == 3;
+                    s.plan.mixing.settings.n_classes = flags / 8 % 3;
                     s.plan.mixing.settings.targets =
                         flags / 8 == 1 ? PSTK_MIX_DENSE : PSTK_MIX_PAIRS;
                     n_wrong += sweep_kinds(is_right, &s, first_size);

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .installed import get_include, get_library
     from .mix import CutMix, MixedRow, MixUp, MixUpCutMix, OneHot, draw_mix
     from .outputs_follow import boxes, keypoints, mask, per_box
+    from .mosaic import Mosaic, MosaicPart, MosaicRow, draw_mosaic
     from .ops_boxes import *  # noqa: F403
     from .ops_colour import *  # noqa: F403
     from .ops_geometry import *  # noqa: F403
@@ -67,6 +68,7 @@ _NAMES_OF = {
     "drawing": ("FixedOp", "draw"),
     "installed": ("get_include", "get_library"),
     "mix": ("CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"),
+    "mosaic": ("Mosaic", "MosaicPart", "MosaicRow", "draw_mosaic"),
     "ops_boxes": ("RandomIoUCrop",),
     "ops_colour": ("ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
                    "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize",

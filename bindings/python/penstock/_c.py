@@ -796,6 +796,39 @@ class MixedRow(Structure):
     ]
 
 
+class Mosaic(Structure):
+    _fields_ = [
+        ("size", c_uint32),
+        ("reserved", c_uint32),
+        ("image", c_char_p),
+        ("probability", c_double),
+        ("center_min", c_double),
+        ("center_max", c_double),
+    ]
+
+
+class MosaicPart(Structure):
+    _fields_ = [
+        ("row", c_uint32),
+        ("top", c_uint32),
+        ("left", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("from_top", c_uint32),
+        ("from_left", c_uint32),
+    ]
+
+
+class MosaicRow(Structure):
+    _fields_ = [
+        ("n_parts", c_uint32),
+        ("center_x", c_uint32),
+        ("center_y", c_uint32),
+        ("reserved", c_uint32),
+        ("parts", MosaicPart * 4),
+    ]
+
+
 class Op(Structure):
     pass
 
@@ -1055,6 +1088,7 @@ class Settings(Structure):
         ("monitor", c_void_p),
         ("topology", c_char_p),
         ("mix", POINTER(Mix)),
+        ("mosaic", POINTER(Mosaic)),
     ]
 
 
@@ -1202,6 +1236,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_measure_ceilings": (c_int, [POINTER(Settings), c_double, POINTER(Ceilings), POINTER(Error)]),
     "pstk_mix_init": (None, [POINTER(Mix), c_uint32]),
     "pstk_mix_draw": (c_int, [POINTER(Mix), POINTER(MixKey), POINTER(MixedRow), POINTER(Error)]),
+    "pstk_mosaic_init": (None, [POINTER(Mosaic), c_uint32]),
+    "pstk_mosaic_draw": (c_int, [POINTER(Mosaic), POINTER(MixKey), POINTER(MosaicRow), POINTER(Error)]),
     "pstk_random_resized_crop": (Op, [c_uint32, c_uint32]),
     "pstk_random_resized_crop_range": (Op, [c_uint32, c_uint32, c_double, c_double, c_double, c_double]),
     "pstk_resize": (Op, [c_uint32, c_uint32]),

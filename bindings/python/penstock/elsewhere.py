@@ -4,7 +4,7 @@ for such a name has the advice. Tests run the code in backticks."""
 from __future__ import annotations
 
 __all__ = ["ADVICE", "BATCH_ATTRIBUTES", "IMAGE_KEYWORDS", "LOADER_ATTRIBUTES", "LOADER_KEYWORDS",
-           "MIXES", "MIX_KEYWORDS", "OP_KEYWORDS",
+           "MIXES", "MIX_KEYWORDS", "MOSAIC_KEYWORDS", "OP_KEYWORDS",
            "PYTHON_KEYWORDS"]
 
 # ---- names of the package ----------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ ADVICE = {
 }
 
 # They work on whole batches, and are no operations on images.
-MIXES = dict.fromkeys(("MixUp", "CutMix", "MixUpCutMix", "OneHot"),
+MIXES = dict.fromkeys(("MixUp", "CutMix", "MixUpCutMix", "OneHot", "Mosaic"),
                       "it is for a loader: write penstock.Loader(..., mix=...); for one of MixUp and CutMix by chance, "
                       "penstock.MixUpCutMix")
 
@@ -127,9 +127,22 @@ MIX_KEYWORDS = {
     "labels_getter": "label= names the output that has the labels",
     "n_classes": "it is num_classes",
     "smoothing": "it is label_smoothing",
-    "prob": "it is p",
+    **dict.fromkeys(("prob", "probability"), "it is p"),
     "correct_lam": "leave it out; lambda is always corrected by the clipped box",
     "cutmix_minmax": "boxes follow from cutmix_alpha alone",
+}
+
+# Keywords of other mosaics, for penstock.Mosaic.
+MOSAIC_KEYWORDS = {
+    **dict.fromkeys(("prob", "probability", "mosaic"), "it is p"),
+    "center_ratio_range": "it is center, of which 0 to 1 is the whole picture: half of that of mmdetection",
+    **dict.fromkeys(("imgsz", "img_scale", "target_size", "size"),
+                    "leave it out; a mosaic has the size of the image output"),
+    **dict.fromkeys(("boxes", "bbox_params", "masks", "mask", "labels"),
+                    "leave it out; masks and boxes follow the image, and per_box outputs the boxes"),
+    **dict.fromkeys(("pad_val", "fill", "fill_value"), "leave it out; the four parts cover the whole picture"),
+    "n": "leave it out; there are 4 parts",
+    **dict.fromkeys(("min_area", "min_side", "min_visible", "min_bbox_size"), "give it to penstock.boxes"),
 }
 
 # Keywords of loaders with processes, for penstock.python.

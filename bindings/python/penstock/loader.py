@@ -35,7 +35,7 @@ from .place import Coming, Pass, Place
 
 if TYPE_CHECKING:
     from .dataset import Dataset
-    from .mix import Mix
+    from .mix import BatchMix
 
 __all__ = ["Loader", "Pass"]
 
@@ -120,7 +120,7 @@ def _ranks(rank: Any, world: Any, local_rank: Any, local_world: Any) -> ranks.Ra
 
 
 def _mixed(mix: Any, outputs: Mapping[str, descriptions.Output]) \
-        -> tuple[Mix | None, dict[str, descriptions.Output]]:
+        -> tuple[BatchMix | None, dict[str, descriptions.Output]]:
     """The mix, checked, and the tensors of batches, as outputs."""
     if mix is None:
         return None, dict(outputs)
@@ -152,7 +152,8 @@ class Loader(Hints):
         copies.
     copy: True: tensors of their own instead of views, so that any number of batches may be kept.
 
-    mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels.
+    mix: penstock.MixUp, CutMix, MixUpCutMix or OneHot: mix the rows of each batch, and make targets of its labels;
+        penstock.Mosaic: make pictures of four rows, with their masks and boxes.
 
     Which samples come, and in which order:
 
@@ -218,7 +219,7 @@ class Loader(Hints):
     def __init__(
             self, path: str | os.PathLike[str], *,
             batch_size: int, outputs: descriptions.Outputs = None, form: Any = "dict", framework: str = "auto",
-            copy: bool = False, mix: Mix | None = None,
+            copy: bool = False, mix: BatchMix | None = None,
             shuffle: bool | None = None, order: str | None = None, seed: int = 0, epoch: int = 0,
             position: int = 0, last_batch: str = "drop",
             rank: int | str | None = None, world: int | None = None, local_rank: int | None = None,

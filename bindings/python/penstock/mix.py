@@ -25,7 +25,7 @@ are two or four times as many bytes as its kernels would need.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ctypes import byref, sizeof
+from ctypes import byref, pointer, sizeof
 from typing import Any, NamedTuple, Optional
 
 from . import _c, errors
@@ -45,23 +45,16 @@ MOST_ALPHA = 1e6  # as in the library
 MOST_SIDE = 65535
 
 
-class Mix:
+class BatchMix:
     """The base of what a loader's argument `mix` takes."""
 
-    def __init__(self, *, num_classes: int, label: Optional[str] = None, label_smoothing: float = 0.0,
-                 **others: Any) -> None:
-        """others: members of pstk_mix, and image=."""
-        kind = type(self).__name__
-        self._shown = {"num_classes": num_classes, "label": label, "label_smoothing": label_smoothing}
-        self._names = {"label": label, "image": others.pop("image", None)}
-        for name, value in self._names.items():
+    def __init__(self, shown: dict[str, Any], members: dict[str, Any], names: dict[str, Optional[str]]) -> None:
+        """shown: as given. members: of the C struct. names: of outputs, by the struct's members."""
+        self._shown, self._members, self._names = shown, members, names
+        for name, value in names.items():
             if value is not None and not isinstance(value, str):
-                raise TypeError(f"{kind}.{name}: value is {value!r}; must be the name of an output, or None")
-        smoothing = number(f"{kind}.label_smoothing", label_smoothing, 0, 1)
-        if smoothing == 1:
-            raise ValueError(f"{kind}.label_smoothing: value is {label_smoothing!r}; must be below 1")
-        self._members = {"n_classes": whole(f"{kind}.num_classes", num_classes, 1, 2**32 - 1),
-                         "smoothing": smoothing, **others}
+                raise TypeError(f"{type(self).__name__}.{name}: value is {value!r}; must be the name of an output, or "
+                                "None")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._shown.items())})"
@@ -72,16 +65,14 @@ class Mix:
     def __hash__(self) -> int:
         return hash((*self._members.items(), *self._names.items()))
 
-    @property
-    def has_images(self) -> bool:
-        """Whether images are mixed."""
-        return bool(self._members.get("mixup_alpha") or self._members.get("cutmix_alpha"))
+    def kinds(self) -> dict[str, int]:
+        """Return the kinds of the outputs that it needs, by the names of the struct's members."""
+        raise NotImplementedError
 
     def names(self, outputs: Mapping[str, Output]) -> dict[str, Optional[str]]:
         """Return the names of the outputs, found where none was given."""
         found = dict(self._names)
-        kinds = {"label": _c.OUTPUT_SCALAR, **({"image": _c.OUTPUT_IMAGE} if self.has_images else {})}
-        for name, kind in kinds.items():
+        for name, kind in self.kinds().items():
             known = [key for key, output in outputs.items() if output.kind == kind]
             if found[name] is None and len(known) == 1:
                 found[name] = known[0]
@@ -94,11 +85,48 @@ class Mix:
 
     def added(self, outputs: Mapping[str, Output]) -> dict[str, Output]:
         """Return the tensors that batches have in addition to those of the outputs, as outputs."""
+        return {}
+
+    def fill(self, settings: _c.Settings, outputs: Mapping[str, Output]) -> None:
+        """Write it to the settings of a loader with these outputs."""
+        raise NotImplementedError
+
+
+class Mix(BatchMix):
+    """The base of those that mix rows in pairs, or their labels alone."""
+
+    def __init__(self, *, num_classes: int, label: Optional[str] = None, label_smoothing: float = 0.0,
+                 **others: Any) -> None:
+        """others: members of pstk_mix, and image=."""
+        kind = type(self).__name__
+        names = {"label": label, "image": others.pop("image", None)}
+        smoothing = number(f"{kind}.label_smoothing", label_smoothing, 0, 1)
+        if smoothing == 1:
+            raise ValueError(f"{kind}.label_smoothing: value is {label_smoothing!r}; must be below 1")
+        super().__init__({"num_classes": num_classes, "label": label, "label_smoothing": label_smoothing},
+                         {"n_classes": whole(f"{kind}.num_classes", num_classes, 1, 2**32 - 1),
+                          "smoothing": smoothing, **others}, names)
+
+    @property
+    def has_images(self) -> bool:
+        """Whether images are mixed."""
+        return bool(self._members.get("mixup_alpha") or self._members.get("cutmix_alpha"))
+
+    def kinds(self) -> dict[str, int]:
+        """Return the kinds of the outputs that it needs, by the names of the struct's members."""
+        return {"label": _c.OUTPUT_SCALAR, **({"image": _c.OUTPUT_IMAGE} if self.has_images else {})}
+
+    def added(self, outputs: Mapping[str, Output]) -> dict[str, Output]:
+        """Return the tensors that batches have in addition to those of the outputs, as outputs."""
         label = self.names(outputs)["label"]
         if self._members.get("targets") != TARGETS["pairs"] or label is None or label not in outputs:
             return {}
         of = outputs[label]
         return {f"{label}_partner": of, f"{label}_lambda": Output(of.field, of.kind, _c.F32)}
+
+    def fill(self, settings: _c.Settings, outputs: Mapping[str, Output]) -> None:
+        """Write it to the settings of a loader with these outputs."""
+        settings.mix = pointer(self.to_c(self.names(outputs)))
 
     def to_c(self, names: Mapping[str, Optional[str]]) -> _c.Mix:
         """Return the mix as the library takes it."""
@@ -192,12 +220,25 @@ class OneHot(Mix):
         super().__init__(num_classes=num_classes, label=label, label_smoothing=label_smoothing)
 
 
-def checked(mix: Any) -> Mix:
+def checked(mix: Any) -> BatchMix:
     """Return the argument `mix` of a loader."""
-    if isinstance(mix, Mix):
+    if isinstance(mix, BatchMix):
         return mix
-    advice = " (write it with brackets and num_classes=)" if isinstance(mix, type) and issubclass(mix, Mix) else ""
-    raise TypeError(f"mix: value is {mix!r}; must be penstock.MixUp, CutMix, MixUpCutMix or OneHot{advice}")
+    advice = ""
+    if isinstance(mix, type) and issubclass(mix, BatchMix):
+        advice = " (write it with brackets" + (" and num_classes=)" if issubclass(mix, Mix) else ")")
+    elif isinstance(mix, (list, tuple)):
+        advice = " (only one; for one of MixUp and CutMix by chance, write MixUpCutMix)"
+    raise TypeError(f"mix: value is {mix!r}; must be penstock.MixUp, CutMix, MixUpCutMix, OneHot or Mosaic{advice}")
+
+
+def checked_pairs(mix: Any) -> Mix:
+    """Return what draw_mix draws for."""
+    found = checked(mix)
+    if not isinstance(found, Mix):
+        raise TypeError(f"draw_mix.mix: value is {mix!r}; must be penstock.MixUp, CutMix, MixUpCutMix or OneHot (give "
+                        "a Mosaic to draw_mosaic)")
+    return found
 
 
 # ---- draws -------------------------------------------------------------------------------------------------
@@ -219,6 +260,18 @@ def _mixed_row(row: _c.MixedRow) -> MixedRow:
     return MixedRow(KINDS[row.kind], row.partner, row.lam, box)
 
 
+_MOST_OF_KEY = {"n_rows": 2**30, "height": MOST_SIDE, "width": MOST_SIDE, "rank": 2**32 - 1}
+
+
+def batch_key(what: str, **members: int) -> _c.MixKey:
+    """Return the batch that is drawn for. what: the function as users know it."""
+    key = _c.MixKey(size=sizeof(_c.MixKey))
+    for name, value in members.items():
+        least = 1 if name in ("height", "width") else 0
+        setattr(key, name, whole(f"{what}.{name}", value, least, _MOST_OF_KEY.get(name, 2**64 - 1)))
+    return key
+
+
 def draw_mix(mix: Mix, n_rows: int, height: int = 1, width: int = 1, *, seed: int = 0, epoch: int = 0,
              position: int = 0, rank: int = 0) -> list[MixedRow]:
     """Return what a loader with this mix and seed does to the n_rows valid rows of a batch: of `batch.epoch`,
@@ -226,13 +279,9 @@ def draw_mix(mix: Mix, n_rows: int, height: int = 1, width: int = 1, *, seed: in
 
     height, width: of its images. rank: of the loader. Equal arguments give equal rows.
     """
-    key, error = _c.MixKey(size=sizeof(_c.MixKey)), errors.new()
-    for name, value, least, most in (
-            ("n_rows", n_rows, 0, 2**30), ("height", height, 1, MOST_SIDE), ("width", width, 1, MOST_SIDE),
-            ("seed", seed, 0, 2**64 - 1), ("epoch", epoch, 0, 2**64 - 1), ("position", position, 0, 2**64 - 1),
-            ("rank", rank, 0, 2**32 - 1)):
-        setattr(key, name, whole(f"draw_mix.{name}", value, least, most))
-    rows = (_c.MixedRow * max(key.n_rows, 1))()
-    given = checked(mix).to_c({})
+    key = batch_key("draw_mix", n_rows=n_rows, height=height, width=width, seed=seed, epoch=epoch, position=position,
+                    rank=rank)
+    error, rows = errors.new(), (_c.MixedRow * max(key.n_rows, 1))()
+    given = checked_pairs(mix).to_c({})
     errors.check(_c.lib.pstk_mix_draw(byref(given), byref(key), rows, byref(error)), error)
     return [_mixed_row(row) for row in rows[:key.n_rows]]

@@ -264,6 +264,8 @@ _C_DTYPE = re.compile(r"(?<![\w/'.-])(" + "|".join(_C_NAMES) + r")(?![\w/'-]|\.\
 def in_python(message: str, outputs: Mapping[str, Output]) -> str:
     """Translate a message of the library about one of these outputs, "outputs[0].ops[1] (normalize): ...", into
     Python's names; of one about `mix`, only its dtypes. Return other messages unchanged."""
+    if message.startswith("mosaic."):
+        return "mix." + message.removeprefix("mosaic.")
     if message.startswith("mix."):
         return _C_DTYPE.sub(lambda found: _C_NAMES[found[1]], message)
     match = re.match(r"outputs\[(\d+)\](?:\.ops\[(\d+)\](?: \([\w ]+\))?)?(?:\.(?=\w)|: ?| )", message)

@@ -19,7 +19,7 @@ from .hints import explained, near
 from .outputs import Output
 
 if TYPE_CHECKING:
-    from .mix import Mix
+    from .mix import BatchMix
 
 CHOICES: dict[str, dict[str, int]] = {
     **{setting: _c.NAMES[setting] for setting in ("order", "last_batch", "bad_sample", "io", "kernels")},
@@ -173,7 +173,7 @@ def device(value: Any) -> tuple[int, int | None]:
 
 
 def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: Mapping[str, int],
-         topology: str | os.PathLike[str] | None, mix: Mix | None = None) -> _c.Settings:
+         topology: str | os.PathLike[str] | None, mix: BatchMix | None = None) -> _c.Settings:
     """Return the settings as the library takes them. They keep alive the objects that they point to."""
     _check_ranks(numbers)
     settings = _c.Settings()
@@ -185,5 +185,5 @@ def to_c(path: str | os.PathLike[str], outputs: Mapping[str, Output], numbers: M
     array = (_c.Output * len(outputs))(*(output.to_c(name) for name, output in outputs.items()))
     settings.outputs, settings.n_outputs = cast(array, POINTER(_c.Output)), len(array)
     if mix is not None:
-        settings.mix = pointer(mix.to_c(mix.names(outputs)))
+        mix.fill(settings, outputs)
     return settings

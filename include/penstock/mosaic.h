@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * penstock/mosaic.h - Mosaic: each row becomes a picture of four rows of its batch, which meet at a
+ * point, once all rows are written.
+ *
+ *                  left                   center_x              width
+ *                   +------------------------+--------------------+
+ *                   | bottom right corner of | bottom left corner |
+ *                   | the row itself         | of part 1          |
+ *          center_y +------------------------+--------------------+
+ *                   | top right corner of    | top left corner of |
+ *                   | part 2                 | part 3             |
+ *                   +------------------------+--------------------+
+ *
+ * The scheme is Darknet's (load_data_detection, mosaic=1), whose pictures were augmented before and
+ * have the size of the result; jittered ones with borders are shifted there, and are not here.
+ * Ultralytics makes a canvas of twice the size, so that pictures are mostly whole, and then cuts a
+ * random affine view out of it. Here scales are the operations' business: pstk_scale_jitter or
+ * pstk_random_resized_crop make parts of rows larger or smaller before.
+ *
+ * Masks and boxes that follow the image, and what goes with the boxes, are combined as well. Other
+ * outputs keep the values of the row itself. The other rows are of this rank's batch, so they
+ * depend on batch_size and world.
+ */
+#ifndef PENSTOCK_MOSAIC_H
+#define PENSTOCK_MOSAIC_H
+
+#include <penstock/mix.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * How a loader makes mosaics: pstk_settings.mosaic. Fill it with pstk_mosaic_init, then name the
+ * image.
+ *
+ * Pixels are copied, in the output's dtype and layout. On a device, such images are finished on the
+ * host, then copied there. A slot has the combined outputs twice, before and after; ragged ones
+ * have room for four times as much after, and so does the default of their bytes_per_batch.
+ */
+struct pstk_mosaic {
+    /* sizeof(struct pstk_mosaic) */
+    uint32_t size;
+    /* must be 0 */
+    uint32_t reserved;
+    /* tensor of an image output; copies */
+    const char *image;
+    /* that a row becomes a mosaic, 0 to 1. default: 1 */
+    double probability;
+    /* the point where rows meet is a whole pixel, uniform from center_min to center_max times the
+     * width (rounded), and so for the height. From 0 to 1, center_min <= center_max. defaults:
+     * 0.25, 0.75 */
+    double center_min;
+    double center_max;
+};
+
+/* Fill `mosaic` with defaults. `size` is sizeof *mosaic: a library that has more members defaults
+ * them. */
+PSTK_API void pstk_mosaic_init(struct pstk_mosaic *mosaic, uint32_t size);
+
+/* What a row shows of one row, pixels. */
+struct pstk_mosaic_part {
+    /* of the batch */
+    uint32_t row;
+    /* where it lies in the result */
+    uint32_t top;
+    uint32_t left;
+    /* 0: nothing of the row is shown */
+    uint32_t height;
+    uint32_t width;
+    /* where it begins in that row */
+    uint32_t from_top;
+    uint32_t from_left;
+};
+
+/*
+ * What becomes of one row. With at least four valid rows, the three others differ from each other
+ * and from the row itself. With fewer, each is any valid row.
+ */
+struct pstk_mosaic_row {
+    /* 4; 1: the row stays as it is, and is its only part */
+    uint32_t n_parts;
+    /* where four parts meet, pixels; 0 where the row stays */
+    uint32_t center_x;
+    uint32_t center_y;
+    /* must be 0 */
+    uint32_t reserved;
+    /* top left (the row itself), top right, bottom left, bottom right */
+    struct pstk_mosaic_part parts[4];
+};
+
+/* Draw what a loader with this mosaic does to a batch: rows[key->n_rows]. The name of `mosaic` does
+ * not matter; the height and width of the key do. All pointers: borrows. EINVAL: as pstk_open. */
+PSTK_API int pstk_mosaic_draw(const struct pstk_mosaic *mosaic, const struct pstk_mix_key *key,
+                              struct pstk_mosaic_row *rows, struct pstk_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

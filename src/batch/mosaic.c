@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mosaic: rows of a slot combined to pictures of four. */
+#include "batch/slot.h"
+#include "mix/mosaic.h"
+#include "sample/boxes_row.h"
+
+#include <string.h>
+
+/* ---- images and masks ------------------------------------------------------------------------ */
+
+static void combine_pixels(const struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i)
+{
+    const struct pstk__output *o = &plan->outputs[i];
+    const int is_image = o->settings.kind == PSTK_OUTPUT_IMAGE;
+    const int has_planes = is_image && o->settings.layout == PSTK_NCHW;
+    const uint32_t channels = is_image ? o->channels : 1;
+    const struct pstk__mosaic_pixels pixels = {.to = slot->tensors[i].data,
+                                               .from = slot->written[i],
+                                               .row_size = slot->pool->row_size[i],
+                                               .n = slot->batch.n_valid,
+                                               .n_planes = has_planes ? channels : 1,
+                                               .height = o->height,
+                                               .width = o->width,
+                                               .element_size = pstk_dtype_size(o->settings.dtype) *
+                                                               (has_planes ? 1 : channels)};
+    pstk__mosaic_pixels(&pixels, slot->mosaics);
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+/* Rows of boxes under way, with those of what goes with them. */
+struct combined_boxes {
+    const struct pstk__slot *slot;
+    const struct pstk__plan *plan;
+    uint32_t output;                     /* the boxes */
+    uint32_t per_box[PSTK__MAX_OUTPUTS]; /* outputs */
+    uint32_t n_per_box;
+    uint64_t n_dropped;
+};
+
+/* The end of a row, as far as it is written: bytes from its beginning. */
+static int64_t *end_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
+{
+    return &combined->slot->offsets[output][row + 1];
+}
+
+static uint8_t *place_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
+{
+    return (uint8_t *)combined->slot->tensors[output].data +
+           row * combined->slot->pool->row_size[output] + *end_of(combined, output, row);
+}
+
+/* Append a box to the row, with what goes with it: item `number` of the row `from`. */
+static void append_box(const struct combined_boxes *combined, uint32_t row,
+                       const struct pstk__boxes *box, uint32_t from, uint64_t number)
+{
+    const struct pstk__slot *slot = combined->slot;
+    const uint32_t i = combined->output;
+    float *out = (float *)(void *)place_of(combined, i, row);
+    pstk__boxes_write(box, &combined->plan->outputs[i], out);
+    *end_of(combined, i, row) += (int64_t)slot->pool->item_size[i];
+    for (uint32_t k = 0; k < combined->n_per_box; k++) {
+        const uint32_t j = combined->per_box[k];
+        const uint64_t size = slot->pool->item_size[j];
+        memcpy(place_of(combined, j, row),
+               slot->written[j] + from * slot->pool->written_size[j] + number * size, size);
+        *end_of(combined, j, row) += (int64_t)size;
+    }
+}
+
+static void append_part(struct combined_boxes *combined, uint32_t row,
+                        const struct pstk_mosaic_part *part)
+{
+    const struct pstk__slot *slot = combined->slot;
+    const uint32_t i = combined->output;
+    const void *written = slot->written[i] + part->row * slot->pool->written_size[i];
+    const struct pstk__kept_boxes *kept = written;
+    for (uint64_t number = 0; number < kept->n; number++) {
+        struct pstk__moved_box one = kept->boxes[number];
+        struct pstk__boxes box = {.boxes = &one, .n = 1};
+        pstk__boxes_place(&box, part);
+        pstk__boxes_choose(&box, &combined->plan->outputs[i]);
+        if (one.is_dropped)
+            combined->n_dropped++;
+        else
+            append_box(combined, row, &box, part->row, number);
+    }
+}
+
+static void combine_boxes(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t i)
+{
+    struct combined_boxes combined = {.slot = slot, .plan = plan, .output = i};
+    for (uint32_t j = 0; j < plan->n_outputs; j++)
+        if (plan->outputs[j].settings.kind == PSTK_OUTPUT_PER_BOX && plan->outputs[j].boxes == i)
+            combined.per_box[combined.n_per_box++] = j;
+    for (uint32_t row = 0; row < slot->batch.n_valid; row++) {
+        const struct pstk_mosaic_row *mosaic = &slot->mosaics[row];
+        *end_of(&combined, i, row) = 0;
+        for (uint32_t k = 0; k < combined.n_per_box; k++)
+            *end_of(&combined, combined.per_box[k], row) = 0;
+        for (uint32_t k = 0; k < mosaic->n_parts; k++)
+            append_part(&combined, row, &mosaic->parts[k]);
+    }
+    atomic_fetch_add_explicit(&slot->n_dropped_boxes, (uint32_t)combined.n_dropped,
+                              memory_order_relaxed);
+}
+
+/* Called by the last worker of the slot's countdown. No other thread has the slot by then. */
+void pstk__slot_combine(struct pstk__slot *slot, const struct pstk__plan *plan, uint32_t rank)
+{
+    const struct pstk__output *image = &plan->outputs[plan->mosaic.image];
+    const struct pstk_mix_key key = {.size = sizeof key,
+                                     .n_rows = slot->batch.n_valid,
+                                     .height = image->height,
+                                     .width = image->width,
+                                     .seed = plan->seed,
+                                     .epoch = slot->batch.epoch,
+                                     .position = slot->batch.position,
+                                     .rank = rank};
+    if (slot->failed_row != UINT32_MAX)
+        return;
+    pstk__mosaic_draw(&plan->mosaic.settings, &key, slot->mosaics);
+    for (uint32_t i = 0; i < plan->n_outputs; i++) {
+        const struct pstk__output *o = &plan->outputs[i];
+        if (o->is_combined && o->settings.kind == PSTK_OUTPUT_BOXES)
+            combine_boxes(slot, plan, i);
+        else if (o->is_combined && !pstk__output_is_ragged(o))
+            combine_pixels(slot, plan, i);
+    }
+}

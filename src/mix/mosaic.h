@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mosaic: rows of a batch that become pictures of four of them. Pure: no allocation.
+ *
+ *   check, copy (at open) -> draw -> pixels (the last worker of a batch)
+ */
+#ifndef PSTK_MOSAIC_H
+#define PSTK_MOSAIC_H
+
+#include <penstock/mosaic.h>
+
+/* Copy the caller's struct, which may be of an older or newer library. EINVAL: it is not
+ * initialised; ENOTSUP: it sets a member that this version does not know. */
+int pstk__mosaic_copy(struct pstk_mosaic *to, const struct pstk_mosaic *from,
+                      struct pstk_error *err);
+/* Check all except the name. EINVAL names the member. */
+int pstk__mosaic_check(const struct pstk_mosaic *mosaic, struct pstk_error *err);
+
+/* Draw for a batch: rows[key->n_rows]. Both were checked. */
+void pstk__mosaic_draw(const struct pstk_mosaic *mosaic, const struct pstk_mix_key *key,
+                       struct pstk_mosaic_row *rows);
+
+/* Valid rows of finished images or masks, next to each other, before and after. */
+struct pstk__mosaic_pixels {
+    uint8_t *to;
+    const uint8_t *from;   /* other memory */
+    uint64_t row_size;     /* bytes */
+    uint32_t n;            /* rows */
+    uint32_t n_planes;     /* of a row */
+    uint32_t height;       /* of a plane */
+    uint32_t width;        /* pixels */
+    uint32_t element_size; /* bytes of a pixel of a plane */
+};
+
+/* Write all rows `to`, as rows[n] say. */
+void pstk__mosaic_pixels(const struct pstk__mosaic_pixels *pixels,
+                         const struct pstk_mosaic_row *rows);
+
+#endif
