@@ -5,7 +5,6 @@
  */
 #if defined(__x86_64__)
 
-#include "picture/gather.h"
 #include "picture/warp_avx2.h"
 
 #define TARGET __attribute__((target("avx2")))
@@ -310,65 +309,15 @@ TARGET void pstk__walk_avx2(uint8_t *out, const struct pstk__picture *in,
     pstk__warp_c.walk(out + (size_t)done * size, in, &rest, n - done);
 }
 
-/* Store `size` bytes, 15 or 16, and no more. */
-INLINE void store_bytes(uint8_t *out, __m128i v, uint32_t size)
-{
-    _mm_storel_epi64((__m128i *)(void *)out, v);
-    const __m128i rest = size == 15 ? _mm_srli_si128(v, 7) : _mm_srli_si128(v, 8);
-    _mm_storel_epi64((__m128i *)(void *)(out + size - 8), rest);
-}
-
-/* As many whole pixels as 16 bytes hold at a time; what a store writes past them the next one
- * overwrites. The last ones may repeat some. Reads 16 bytes from any pixel. */
-INLINE void reverse_of(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size, __m128i order)
-{
-    const uint32_t step = 16 / size;
-    uint8_t *end = out + (size_t)n * size;
-    if (n < step) {
-        pstk__warp_c.reverse(out, in, n, size);
-        return;
-    }
-    for (uint32_t left = n; left > step; left -= step, out += (size_t)step * size) {
-        const uint8_t *from = in + (size_t)(left - step) * size;
-        const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)from);
-        _mm_storeu_si128((__m128i *)(void *)out, _mm_shuffle_epi8(v, order));
-    }
-    const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)in);
-    store_bytes(end - (size_t)step * size, _mm_shuffle_epi8(v, order), step * size);
-}
-
-TARGET static void reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size)
-{
-    const __m128i by_1 = _mm_setr_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const __m128i by_2 = _mm_setr_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1);
-    const __m128i by_3 = _mm_setr_epi8(12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, -1);
-    const __m128i by_4 = _mm_setr_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
-    if (size == 1)
-        reverse_of(out, in, n, 1, by_1);
-    else if (size == 2)
-        reverse_of(out, in, n, 2, by_2);
-    else if (size == 3)
-        reverse_of(out, in, n, 3, by_3);
-    else
-        reverse_of(out, in, n, 4, by_4);
-}
-
-/* ---- transposition ------------------------------------------------------------------------- */
-
-TARGET static void transpose_avx2(const struct pstk__warp_transpose *t)
-{
-    pstk__warp_c.transpose(t);
-}
-
 const struct pstk__warp_kernels pstk__warp_avx2 = {
     .variant = PSTK_KERNELS_AVX2,
     .affine = affine_avx2,
     .perspective = perspective_avx2,
     .sample = {pstk__sample_nearest_avx2, pstk__sample_bilinear_avx2, pstk__sample_bicubic_avx2},
     .walk = pstk__walk_avx2,
-    .gather = pstk__gather_pixels,
-    .reverse = reverse_avx2,
-    .transpose = transpose_avx2,
+    .gather = pstk__gather_avx2,
+    .reverse = pstk__reverse_avx2,
+    .transpose = pstk__transpose_avx2,
 };
 
 #endif

@@ -129,4 +129,10 @@ void pstk__sample_bicubic_avx2(uint8_t *out, const struct pstk__picture *in, con
 void pstk__walk_avx2(uint8_t *out, const struct pstk__picture *in,
                      const struct pstk__warp_walk *walk, uint32_t n);
 
+/* In copy_avx2.c. */
+void pstk__reverse_avx2(uint8_t *out, const uint8_t *in, uint32_t n, uint32_t size);
+void pstk__gather_avx2(uint8_t *out, const uint8_t *in, const uint32_t *input, uint32_t n,
+                       uint32_t size);
+void pstk__transpose_avx2(const struct pstk__warp_transpose *t);
+
 #endif
