@@ -294,88 +294,91 @@ TARGET static void reverse_avx512(uint8_t *out, const uint8_t *in, uint32_t n, u
 
 /* ---- transposition ------------------------------------------------------------------------- */
 
-#define SIDE 16u /* pixels of a block, a row in a register */
-#define N_STAGES 4u
+#define SIDE 16u /* columns of a block */
+#define ROWS 4u  /* of a block */
 
-/* Of two rows, the bytes of the upper and of the lower one after a stage. */
-struct stage {
-    __m512i upper, lower;
+/* Where bytes of two registers come from. `first`: in each quarter, of two rows of the input,
+ * pixels of one column and the next. `second`: of these pairs, four pixels of the first column of
+ * each, without gaps. Both columns that come after lie `next` bytes further. */
+struct exchange {
+    __m512i first, second, next;
 };
 
-/*
- * Stage k exchanges, in rows whose distance is d = 2^k, the pixels of the upper one that have bit k
- * of their column set with those of the lower one that do not. After all, bits of the column and of
- * the row are exchanged.
- */
-INLINE void stages_of(struct stage stages[N_STAGES], uint32_t size)
+INLINE struct exchange exchange_of(uint32_t size)
 {
-    const __m512i iota = iota_times(1), columns = pixels_of(size);
-    for (uint32_t k = 0; k < N_STAGES; k++) {
-        const uint32_t d = 1u << k;
-        const __mmask64 is_set = _mm512_test_epi8_mask(columns, _mm512_set1_epi8((char)d));
-        const __m512i other = _mm512_add_epi8(iota, _mm512_set1_epi8(64));
-        stages[k].upper =
-            _mm512_mask_sub_epi8(iota, is_set, other, _mm512_set1_epi8((char)(d * size)));
-        stages[k].lower =
-            _mm512_mask_add_epi8(other, ~is_set, iota, _mm512_set1_epi8((char)(d * size)));
+    static const uint8_t firsts[4][16] = {{0, 64, 1, 65},
+                                          {0, 1, 64, 65, 2, 3, 66, 67},
+                                          {0, 1, 2, 64, 65, 66, 3, 4, 5, 67, 68, 69},
+                                          {0, 1, 2, 3, 64, 65, 66, 67, 4, 5, 6, 7, 68, 69, 70, 71}};
+    static const uint8_t seconds[4][16] = {
+        {0, 1, 64, 65},
+        {0, 1, 2, 3, 64, 65, 66, 67},
+        {0, 1, 2, 3, 4, 5, 64, 65, 66, 67, 68, 69},
+        {0, 1, 2, 3, 4, 5, 6, 7, 64, 65, 66, 67, 68, 69, 70, 71}};
+    const __m512i quarters = _mm512_and_si512(iota_times(1), _mm512_set1_epi8(48));
+    const __m128i first = _mm_loadu_si128((const __m128i *)(const void *)firsts[size - 1]);
+    const __m128i second = _mm_loadu_si128((const __m128i *)(const void *)seconds[size - 1]);
+    const uint64_t used = mask64((uint64_t)4 * size); /* of each quarter */
+    return (struct exchange){
+        .first = _mm512_add_epi8(quarters, _mm512_broadcast_i32x4(first)),
+        .second =
+            _mm512_maskz_compress_epi8(used | used << 16 | used << 32 | used << 48,
+                                       _mm512_add_epi8(quarters, _mm512_broadcast_i32x4(second))),
+        .next = _mm512_set1_epi8((char)(2 * size)),
+    };
+}
+
+/* Four pixels each of rows 0, 4, 8 and 12 from `in` on. */
+INLINE __m512i four_rows(const uint8_t *in, ptrdiff_t step)
+{
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)in));
+    for (uint32_t i = 1; i < 4; i++) {
+        const uint8_t *row = in + (ptrdiff_t)(4 * i) * step;
+        v = _mm512_mask_broadcast_i32x4(v, (__mmask16)(15u << 4 * i),
+                                        _mm_loadu_si128((const __m128i *)(const void *)row));
+    }
+    return v;
+}
+
+/* Transpose a block: four columns of 16 rows of the input. Reads 16 bytes of each. stored: bytes of
+ * each row of the output. */
+INLINE void transpose_block(uint8_t *out, const uint8_t *in, const struct pstk__warp_transpose *t,
+                            const struct exchange *e, __mmask64 stored)
+{
+    const __m512i first_next = _mm512_add_epi8(e->first, e->next);
+    const __m512i second_next = _mm512_add_epi8(e->second, e->next);
+    __m512i r[4];
+    for (uint32_t i = 0; i < 4; i++)
+        r[i] = four_rows(in + (ptrdiff_t)i * t->in_step, t->in_step);
+    const __m512i a[2] = {_mm512_permutex2var_epi8(r[0], e->first, r[1]),
+                          _mm512_permutex2var_epi8(r[0], first_next, r[1])};
+    const __m512i b[2] = {_mm512_permutex2var_epi8(r[2], e->first, r[3]),
+                          _mm512_permutex2var_epi8(r[2], first_next, r[3])};
+    for (uint32_t i = 0; i < ROWS; i++) {
+        const __m512i v =
+            _mm512_permutex2var_epi8(a[i / 2], i % 2 ? second_next : e->second, b[i / 2]);
+        _mm512_mask_storeu_epi8(out + (ptrdiff_t)i * t->out_step, stored, v);
     }
 }
 
-/* Change rows by a stage; `distance` is a constant for the compiler. */
-INLINE void exchange(__m512i rows[SIDE], const struct stage *stage, uint32_t distance)
-{
-    for (uint32_t i = 0; i < SIDE; i++)
-        if ((i & distance) == 0) {
-            const __m512i a = rows[i], b = rows[i + distance];
-            rows[i] = _mm512_permutex2var_epi8(a, stage->upper, b);
-            rows[i + distance] = _mm512_permutex2var_epi8(a, stage->lower, b);
-        }
-}
-
-/* Transpose a block. Reads 64 bytes of each row. */
-INLINE void transpose_block(uint8_t *out, const uint8_t *in, const struct pstk__warp_transpose *t,
-                            const struct stage stages[N_STAGES], uint32_t size)
-{
-    const __mmask64 mask = mask64((uint64_t)SIDE * size);
-    __m512i rows[SIDE];
-    for (uint32_t i = 0; i < SIDE; i++)
-        rows[i] = _mm512_loadu_si512(in + i * t->in_step);
-    exchange(rows, &stages[0], 1);
-    exchange(rows, &stages[1], 2);
-    exchange(rows, &stages[2], 4);
-    exchange(rows, &stages[3], 8);
-    for (uint32_t i = 0; i < SIDE; i++)
-        _mm512_mask_storeu_epi8(out + i * t->out_step, mask, rows[i]);
-}
-
-/* The part of the output from (left, top) on. */
-INLINE struct pstk__warp_transpose part_of(const struct pstk__warp_transpose *t, uint32_t left,
-                                           uint32_t top)
-{
-    struct pstk__warp_transpose part = *t;
-    part.out += (ptrdiff_t)top * t->out_step + (ptrdiff_t)(left * (size_t)t->size);
-    part.in += (ptrdiff_t)left * t->in_step + (ptrdiff_t)(top * (size_t)t->size);
-    part.width -= left;
-    part.height -= top;
-    return part;
-}
-
-/* Whole blocks by strips of the output; what is left at the right and below is for warp_c.c. */
+/* The last block of a row or a column may repeat pixels of the one before it. */
 INLINE void transpose_of(const struct pstk__warp_transpose *t, uint32_t size)
 {
-    const uint32_t width = t->width / SIDE * SIDE, height = t->height / SIDE * SIDE;
-    struct stage stages[N_STAGES];
-    stages_of(stages, size);
-    for (uint32_t top = 0; top < height; top += SIDE)
-        for (uint32_t left = 0; left < width; left += SIDE) {
-            const struct pstk__warp_transpose block = part_of(t, left, top);
-            transpose_block(block.out, block.in, t, stages, size);
+    const struct exchange e = exchange_of(size);
+    const __mmask64 stored = mask64((uint64_t)SIDE * size);
+    if (t->width < SIDE || t->height < ROWS) {
+        pstk__warp_c.transpose(t);
+        return;
+    }
+    for (uint32_t y = 0; y < t->height; y += ROWS) {
+        const uint32_t top = y + ROWS <= t->height ? y : t->height - ROWS;
+        for (uint32_t x = 0; x < t->width; x += SIDE) {
+            const uint32_t left = x + SIDE <= t->width ? x : t->width - SIDE;
+            transpose_block(t->out + (ptrdiff_t)top * t->out_step + (size_t)left * size,
+                            t->in + (ptrdiff_t)left * t->in_step + (size_t)top * size, t, &e,
+                            stored);
         }
-    struct pstk__warp_transpose right = part_of(t, width, 0);
-    right.height = height;
-    pstk__warp_c.transpose(&right);
-    const struct pstk__warp_transpose below = part_of(t, 0, height);
-    pstk__warp_c.transpose(&below);
+    }
 }
 
 TARGET static void transpose_avx512(const struct pstk__warp_transpose *t)
