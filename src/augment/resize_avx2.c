@@ -317,27 +317,36 @@ static uint32_t across_init(void *across, const struct pstk__axis *axis, uint32_
 
 /* ---- horizontal: rows ---------------------------------------------------------------------- */
 
-/* Return sums >> 15 of a group. */
-INLINE __m256i group_sum(const struct pair *pairs, const uint32_t *places, const uint8_t *row,
-                         uint32_t n_pairs, uint32_t n_blocks)
+INLINE __m256i two_places(const uint8_t *row, const uint32_t *places)
 {
-    __m256i low = _mm256_setzero_si256(), high = low;
+    return _mm256_inserti128_si256(
+        _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row + places[0]))),
+        _mm_loadu_si128((const __m128i *)(row + places[1])), 1);
+}
+
+/* Compute sums >> 15 of a group, of two rows at a time: they share the loads of the weights. */
+INLINE void group_sums(__m256i sums[2], const struct pair *pairs, const uint32_t *places,
+                       const uint8_t *const *rows, uint32_t n_pairs, uint32_t n_blocks)
+{
+    __m256i low[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    __m256i high[2] = {low[0], low[1]};
     for (uint32_t t = 0; t < n_blocks; t++, places += 2) {
-        const __m256i in = _mm256_inserti128_si256(
-            _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row + places[0]))),
-            _mm_loadu_si128((const __m128i *)(row + places[1])), 1);
+        const __m256i in[2] = {two_places(rows[0], places), two_places(rows[1], places)};
         for (uint32_t p = 0; p < n_pairs; p++, pairs++) {
-            const __m256i taps =
-                _mm256_shuffle_epi8(in, _mm256_load_si256((const __m256i *)pairs->index));
-            const __m256i l =
-                _mm256_madd_epi16(taps, _mm256_load_si256((const __m256i *)pairs->low));
-            const __m256i h =
-                _mm256_madd_epi16(taps, _mm256_load_si256((const __m256i *)pairs->high));
-            low = t + p == 0 ? l : _mm256_add_epi32(low, l);
-            high = t + p == 0 ? h : _mm256_add_epi32(high, h);
+            const __m256i index = _mm256_load_si256((const __m256i *)pairs->index);
+            const __m256i by_low = _mm256_load_si256((const __m256i *)pairs->low);
+            const __m256i by_high = _mm256_load_si256((const __m256i *)pairs->high);
+            for (uint32_t k = 0; k < 2; k++) {
+                const __m256i taps = _mm256_shuffle_epi8(in[k], index);
+                const __m256i l = _mm256_madd_epi16(taps, by_low);
+                const __m256i h = _mm256_madd_epi16(taps, by_high);
+                low[k] = t + p == 0 ? l : _mm256_add_epi32(low[k], l);
+                high[k] = t + p == 0 ? h : _mm256_add_epi32(high[k], h);
+            }
         }
     }
-    return joined(low, high);
+    sums[0] = joined(low[0], high[0]);
+    sums[1] = joined(low[1], high[1]);
 }
 
 /* Join sums >> 15 of two rows to rounded words of both. */
@@ -355,13 +364,13 @@ INLINE __m256i joined_rows(__m256i v0, __m256i v1, int is_signed)
 INLINE void rows_of_groups(uint8_t *slot, const uint8_t *const *rows, const struct across *x,
                            uint32_t n_pairs, uint32_t n_blocks, int is_signed)
 {
-    const uint8_t *r0 = rows[0], *r1 = rows[1];
+    const uint8_t *const two[2] = {rows[0], rows[1]};
     const struct pair *pairs = x->pairs;
     const uint32_t *places = x->places;
     for (uint32_t g = 0; g < x->n_groups; g++) {
-        const __m256i v0 = group_sum(pairs, places, r0, n_pairs, n_blocks);
-        const __m256i v1 = group_sum(pairs, places, r1, n_pairs, n_blocks);
-        _mm256_store_si256((__m256i *)slot + g, joined_rows(v0, v1, is_signed));
+        __m256i sums[2];
+        group_sums(sums, pairs, places, two, n_pairs, n_blocks);
+        _mm256_store_si256((__m256i *)slot + g, joined_rows(sums[0], sums[1], is_signed));
         pairs += n_blocks * n_pairs;
         places += 2 * n_blocks;
     }
