@@ -55,16 +55,75 @@ TARGET static void low_box_row_avx512(uint8_t *out, uint16_t *sums,
     pstk__blur_c.low_box_row(out + i, sums + i, &rest, n - i);
 }
 
+/* ---- weights ------------------------------------------------------------------------------- */
+
+/* The sums of the loops stay in registers here while all weights are added, in the same order: 32
+ * columns at a time, the last of which may repeat some. */
+#define LANES 16u
+#define COLUMNS (2 * LANES)
+
+INLINE __m512i dwords_at(const uint8_t *row)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)row));
+}
+
 TARGET static void column_avx512(float *out, const uint8_t *const *rows,
                                  const struct pstk__blur_weights *y, uint32_t n)
 {
-    column_loop(out, rows, y, n);
+    if (n < COLUMNS)
+        column_loop(out, rows, y, n);
+    for (uint32_t i = 0; i < n && n >= COLUMNS; i += COLUMNS) {
+        const uint32_t at = i + COLUMNS <= n ? i : n - COLUMNS;
+        const __m512 middle = _mm512_set1_ps(y->weights[0]);
+        __m512 sums[2];
+        for (uint32_t h = 0; h < 2; h++)
+            sums[h] = _mm512_mul_ps(middle,
+                                    _mm512_cvtepi32_ps(dwords_at(rows[y->reach] + at + h * LANES)));
+        for (uint32_t k = 1; k <= y->reach; k++) {
+            const uint8_t *above = rows[y->reach - k] + at, *below = rows[y->reach + k] + at;
+            const __m512 weight = _mm512_set1_ps(y->weights[k]);
+            for (uint32_t h = 0; h < 2; h++) {
+                const __m512i both =
+                    _mm512_add_epi32(dwords_at(above + h * LANES), dwords_at(below + h * LANES));
+                sums[h] = _mm512_add_ps(sums[h], _mm512_mul_ps(weight, _mm512_cvtepi32_ps(both)));
+            }
+        }
+        for (uint32_t h = 0; h < 2; h++)
+            _mm512_storeu_ps(out + at + h * LANES, sums[h]);
+    }
+}
+
+/* Bytes, rounded as `rounded` does. */
+INLINE __m128i rounded_lanes(__m512 v)
+{
+    const __m512 large = _mm512_set1_ps(0x1.8p23f);
+    return _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(_mm512_sub_ps(_mm512_add_ps(v, large), large)));
 }
 
 TARGET static void row_avx512(uint8_t *out, const float *in, const struct pstk__blur_weights *x,
                               uint32_t n, uint32_t channels)
 {
-    row_loop(out, in, x, n, channels);
+    if (n < COLUMNS)
+        row_loop(out, in, x, n, channels);
+    for (uint32_t i = 0; i < n && n >= COLUMNS; i += COLUMNS) {
+        const float *from = in + (i + COLUMNS <= n ? i : n - COLUMNS);
+        uint8_t *to = out + (from - in);
+        const __m512 middle = _mm512_set1_ps(x->weights[0]);
+        __m512 sums[2];
+        for (uint32_t h = 0; h < 2; h++)
+            sums[h] = _mm512_mul_ps(middle, _mm512_loadu_ps(from + h * LANES));
+        for (size_t k = 1; k <= x->reach; k++) {
+            const float *left = from - k * channels, *right = from + k * channels;
+            const __m512 weight = _mm512_set1_ps(x->weights[k]);
+            for (uint32_t h = 0; h < 2; h++) {
+                const __m512 both = _mm512_add_ps(_mm512_loadu_ps(left + h * LANES),
+                                                  _mm512_loadu_ps(right + h * LANES));
+                sums[h] = _mm512_add_ps(sums[h], _mm512_mul_ps(weight, both));
+            }
+        }
+        for (uint32_t h = 0; h < 2; h++)
+            _mm_storeu_si128((__m128i *)(void *)(to + h * LANES), rounded_lanes(sums[h]));
+    }
 }
 
 const struct pstk__blur_kernels pstk__blur_avx512 = {
