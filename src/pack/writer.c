@@ -22,6 +22,7 @@
 #include "pack/task_settings.h"
 #include "format/pstk/tally.h"
 #include "record/axes.h"
+#include "record/coordinates.h"
 #include "record/list.h"
 #include "record/value.h"
 
@@ -600,6 +601,7 @@ static int check_value(const struct pstk_writer *w, uint32_t i, const struct can
                           "damaged must be 0 or PSTK_DAMAGED_ACCEPT, and reserved 0");
     if (field->kind != PSTK_FIELD_IMAGE && field->kind != PSTK_FIELD_MASK) {
         const char *what = pstk__value_check(field, value->data, value->size, text);
+        what = what ? what : pstk__coordinates_check(field, value->data, value->size, text);
         if (what || !(pstk__field_traits(field->kind) & PSTK__TRAIT_IMAGES))
             return what ? fail_value(w, i, PSTK_EINVAL, err, what) : 0;
         what = pstk__list_check_images(field->kind, value->data, value->size, &view->width,

@@ -5,6 +5,7 @@ import io
 import os
 import unittest
 
+import forge
 import penstock
 import sets
 from penstock import (AugMix, Boxes, CenterCrop, ColorJitter, Field, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
@@ -256,14 +257,31 @@ class Followers(Boxed):
         y, x = np.nonzero(np.asarray(ops.exif_transpose(made)))
         return np.array([x.min(), y.min(), x.max() + 1, y.max() + 1], np.float32)
 
+    WRONG = (("xyxy", [1, 2, np.nan, 4], "box 1: right is nan; must be finite"),
+             ("xyxy", [1, np.inf, 3, 4], "box 1: top is inf; must be finite"),
+             ("xyxy", [5, 2, 3, 4], "box 1: right is 3; must be at least left, 5"),
+             ("xyxy", [1, 7, 3, 4], "box 1: bottom is 4; must be at least top, 7"),
+             ("xywh", [1, 7, -3, 4], "box 1: width is -3; must be at least 0"),
+             ("cxcywh", [1, -np.inf, 3, 4], "box 1: y is -inf; must be finite"))
+
+    def test_a_writer_refuses_wrong_boxes(self):
+        for form, box, words in self.WRONG:
+            kind = Boxes("float64" if form == "xyxy" else "float16", form=form)
+            with self.subTest(words), penstock.Writer(self.path(words), {"image": "image", "boxes": kind}) as writer:
+                writer.add(image=np.zeros((9, 9, 3), np.uint8), boxes=[[1, 2, 30, 40]])
+                found = self.assert_says(["field boxes: " + words], writer.add, image=np.zeros((9, 9, 3), np.uint8),
+                                         boxes=[[1, 1, 5, 5], box])
+                self.assertIsInstance(found, ValueError)
+                writer.add(image=np.zeros((9, 9, 3), np.uint8), boxes=[[1, 1, 1, 1], [-9, -9, 99, 99]])
+            self.assertEqual(len(penstock.Dataset(self.path(words))), 2)
+
     def test_wrong_boxes_are_errors_of_their_sample(self):
-        for form, box, words in (("xyxy", [1, 2, np.nan, 4], "box 1: right is nan; must be finite"),
-                                 ("xyxy", [1, np.inf, 3, 4], "box 1: top is inf; must be finite"),
-                                 ("xyxy", [5, 2, 3, 4], "box 1: right is 3; must be at least left, 5"),
-                                 ("xyxy", [1, 7, 3, 4], "box 1: bottom is 4; must be at least top, 7"),
-                                 ("xywh", [1, 7, -3, 4], "box 1: width is -3; must be at least 0")):
+        """In data sets of earlier writers."""
+        right = np.array([[1, 1, 5, 5], [1.25, 7.5, 300, 400], [0, 0, 1, 17]], np.float32)
+        for form, box, words in self.WRONG:
             name = words.replace(" ", "-")
-            self.pack([[[1, 1, 5, 5]], [[1, 1, 5, 5], box]], [(20, 20), (20, 20)], name, form=form)
+            self.pack([[[1, 1, 5, 5]], right], [(20, 20), (20, 20)], name, form=form)
+            forge.change(self.path(name), right.tobytes(), np.array([right[0], box, right[2]], np.float32).tobytes())
             with self.load([Resize((8, 8))], name, shuffle=False) as loader:
                 found = self.assert_says([words, "boxes"], list, loader)
                 self.assertEqual((type(found), found.sample_id), (penstock.CorruptRecordError, 1))

@@ -6,6 +6,7 @@ import math
 import os
 import unittest
 
+import forge
 import penstock
 import sets
 from penstock import (Boxes, CenterCrop, ColorJitter, Field, Keypoints, RandomAffine, RandomCrop, RandomFlip, RandomIoUCrop,
@@ -347,6 +348,37 @@ class WithBoxes(Pointed):
 
 
 class Refused(Pointed):
+    def test_a_writer_refuses_wrong_points(self):
+        rows = np.ones((2, N_POINTS, 3))
+        for point, words in (([np.nan, 1, 2], "point 3 of row 1: x is nan; must be finite, or its visibility 0"),
+                             ([1, -np.inf, 1], "point 3 of row 1: y is -inf; must be finite, or its visibility 0"),
+                             ([1, 1, np.nan], "point 3 of row 1: visibility is nan; must be 0 (absent) or more"),
+                             ([1, 1, -1], "point 3 of row 1: visibility is -1; must be 0 (absent) or more")):
+            with self.subTest(words), penstock.Writer(self.path(words), {"image": "image", "p": Keypoints(N_POINTS)}) as writer:
+                wrong = rows.copy()
+                wrong[1, 3] = point
+                self.assert_says("field p: " + words, writer.add, image=np.zeros((9, 9, 3), np.uint8), p=wrong)
+                wrong[1, 3] = np.nan, np.nan, 0
+                writer.add(image=np.zeros((9, 9, 3), np.uint8), p=wrong)
+            with penstock.Loader(self.path(words), batch_size=1, framework="numpy", outputs={
+                    "x": penstock.image("image", [Resize((8, 8))]), "p": penstock.keypoints("p", keep_outside=True)}) as loader:
+                self.assertEqual(next(iter(loader))["p"][0][1, 3].tolist(), [0, 0, 0])
+        with penstock.Writer(self.path(), {"image": "image", "p": Keypoints(1, visibility=False)}) as writer:
+            self.assert_says("point 0 of row 0: y is nan; must be finite", writer.add, image=np.zeros((9, 9, 3), np.uint8),
+                             p=[[[1, np.nan]]])
+            writer.add(image=np.zeros((9, 9, 3), np.uint8), p=[[[-1, 99]]])
+
+    def test_wrong_points_are_errors_of_their_sample(self):
+        """In data sets of earlier writers."""
+        right = np.arange(2.0, 2 + 3 * N_POINTS, dtype=np.float32).reshape(1, N_POINTS, 3)
+        self.pack([right * 0, right], [(20, 20), (20, 20)])
+        wrong = right.copy()
+        wrong[0, 2, 1] = np.inf
+        forge.change(self.path(), right.tobytes(), wrong.tobytes())
+        with self.load([Resize((8, 8))]) as loader:
+            found = self.assert_says("point 2 of row 0: y is inf; must be finite, or its visibility 0", list, loader)
+            self.assertEqual((type(found), found.sample_id), (penstock.CorruptRecordError, 1))
+
     def test_settings_are_checked(self):
         self.pack([np.ones((1, N_POINTS, 3))], [(20, 20)], boxes=[[[0, 0, 5, 5]]])
         self.pack([np.ones((1, N_POINTS, 3)) / 2], [(20, 20)], "unit", coordinates="unit")
