@@ -113,6 +113,10 @@ enum pstk_op_kind {
     /* the shorter side to a random length. The least, and the greatest, which is not reached */
     PSTK_OP_RANDOM_RESIZE = 103,
 
+    /* a function of the program, which changes pixels in place. Bytes of scratch, at most 2^32; 4
+     * whole numbers below 2^32, the random bits, which a list draws: there they are not used */
+    PSTK_OP_CALL = 140,
+
     /* the crop of SSD, which looks at the boxes that follow the image (pstk_output_boxes): at least
      * one has its centre in the crop, and overlaps it by a drawn IoU. Least and greatest scale of
      * width and of height, above 0 to 1; least and greatest width / height; trials for an IoU, 1 to
@@ -303,6 +307,31 @@ enum pstk_op_flag {
 
 #define PSTK_MAX_OP_PARAMS 12
 
+/* The shape of u8 pixels in rows without gaps. */
+struct pstk_shape {
+    /* pixels, 1 to 65535 */
+    uint32_t height;
+    /* pixels, 1 to 65535 */
+    uint32_t width;
+    /* 1 gray, 3 RGB, 4 RGBA */
+    uint32_t channels;
+    /* must be 0 */
+    uint32_t reserved;
+};
+
+/*
+ * The function of CALL: change pixels in place, u8 [height, width, channels], rows without gaps.
+ * random: 128 bits of the sample, as two numbers: the same for any number of threads. scratch: the
+ * bytes that the operation asks for, 64-byte aligned, with any content; NULL if it asks for none.
+ * user: the operation's. All pointers borrow, for the call. Touch only the pixels, the scratch and
+ * what `user` points to. Return 0. Any other result makes the sample bad, and is
+ * reported; a negative enum pstk_result is the error's code. The 64 bytes after the pixels and
+ * after the scratch are checked: a write there makes the sample bad, too. Thread: any worker;
+ * several call at once.
+ */
+typedef int (*pstk_pixels_fn)(void *user, uint8_t *pixels, const struct pstk_shape *shape,
+                              const uint64_t *random, void *scratch);
+
 /*
  * One operation, plain data. The functions below fill it; a program may fill it itself. Children
  * keep the size and the channels of the image.
@@ -330,6 +359,12 @@ struct pstk_op {
     uint32_t channels;
     /* of pixels that the image lacks, one value per channel; 0: black */
     uint8_t fill[4];
+
+    /* CALL: the function; others: NULL */
+    pstk_pixels_fn function;
+    /* CALL: the first argument of the function; others: NULL. It stays the program's, and must be
+     * valid until the loader is closed */
+    void *user;
 };
 
 #define PSTK_IMAGENET_MEAN ((const float[3]){0.485f, 0.456f, 0.406f})
@@ -466,6 +501,9 @@ PSTK_API struct pstk_op pstk_random_box_blur(double least, double most);
 PSTK_API struct pstk_op pstk_jpeg(uint32_t quality);
 /* The same at a random quality: torchvision.transforms.v2.JPEG((least, most)). */
 PSTK_API struct pstk_op pstk_random_jpeg(uint32_t least, uint32_t most);
+/* Call a function of the program, which changes pixels in place, with scratch_size bytes of
+ * scratch. Masks, boxes and keypoints that follow the image stay where they are. */
+PSTK_API struct pstk_op pstk_call(pstk_pixels_fn function, void *user, uint64_t scratch_size);
 /* torchvision.transforms.TrivialAugmentWide; its default has 31 bins. */
 PSTK_API struct pstk_op pstk_trivial_augment_wide(uint32_t bins, uint32_t filter);
 /* torchvision.transforms.RandAugment; its default has 2 operations of magnitude 9 of 31. */
@@ -513,18 +551,6 @@ PSTK_API struct pstk_op pstk_erase(uint32_t top, uint32_t left, uint32_t height,
                                    double value);
 
 /* ---- on pixels of the program ------------------------------------------------------------- */
-
-/* The shape of u8 pixels in rows without gaps. */
-struct pstk_shape {
-    /* pixels, 1 to 65535 */
-    uint32_t height;
-    /* pixels, 1 to 65535 */
-    uint32_t width;
-    /* 1 gray, 3 RGB, 4 RGBA */
-    uint32_t channels;
-    /* must be 0 */
-    uint32_t reserved;
-};
 
 /* The sample that random operations draw for. */
 struct pstk_draw {

@@ -115,13 +115,17 @@ static int apply(const struct pstk_op *op, const struct pstk__canvas_kernels *ke
     struct pstk__arena arena;
     if (pstk__arena_open(&arena, 2 * bounds.room + bounds.scratch) < 0)
         return FAIL(PSTK_ENOMEM, "op: out of memory");
+    struct pstk_error failure;
     struct pstk__canvas canvas = {
         .kernels = kernels,
+        .failure = &failure,
         .arena = &arena,
         .picture = {.width = before->width, .height = before->height, .channels = before->channels},
         .room = bounds.room};
     const int rc = change(&canvas, op, pixels, out);
     pstk__arena_close(&arena);
+    if (rc == PSTK_ECANCELED)
+        return pstk__fail_copy(err, &failure);
     return rc < 0 ? FAIL(rc, "op: out of memory") : 0;
 }
 

@@ -32,6 +32,7 @@ struct pstk__canvas {
     uint64_t room;                              /* bytes of the picture's memory */
     uint32_t has_table;                         /* 1: the table waits to be applied */
     struct pstk__colour_table table;
+    struct pstk_error *failure; /* borrowed; set where change returns ECANCELED */
     uint8_t *spare; /* as large as the picture's memory: where ops that do not work in place write
                      */
 };
@@ -40,7 +41,8 @@ struct pstk__canvas {
 int pstk__canvas_kernels_init(struct pstk__canvas_kernels *kernels, uint32_t variant);
 /* Change the picture by n fixed ops, which children of theirs follow, as they were drawn. 0,
  * ENOMEM: the arena has no room, EFBIG: an op would make a picture that is too large for the memory
- * that the bounds of its list foresee, or EINVAL: the picture lacks what an op needs. */
+ * that the bounds of its list foresee, EINVAL: the picture lacks what an op needs, or ECANCELED: a
+ * function of the program failed, see canvas->failure. */
 int pstk__canvas_run(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n);
 /* The same, except that tables of the last ops may still wait in the canvas. */
 int pstk__canvas_run_folded(struct pstk__canvas *canvas, const struct pstk_op *ops, uint32_t n);

@@ -72,6 +72,7 @@
     X(random_erasing)                                                                              \
     X(erase)                                                                                       \
     X(to_float)                                                                                    \
+    X(call)                                                                                        \
     X(random_iou_crop)                                                                             \
     X(iou_crop)                                                                                    \
     X(normalize)

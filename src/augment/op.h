@@ -45,6 +45,7 @@ enum pstk__op_member {
     PSTK__USES_FILTER = 2,
     PSTK__USES_CHANNELS = 4,
     PSTK__USES_FILL = 8,
+    PSTK__USES_FUNCTION = 16, /* and user */
 };
 
 /* What some ops make of an image: for any sample, or, while drawing, for one. */
@@ -108,8 +109,8 @@ struct pstk__op_entry {
     /* Check that the op can change an image of this view: 0, EFBIG: the picture would be too large,
      * or EINVAL: the image lacks the part that the op names. NULL: it can change any. */
     int (*fits)(const struct pstk_op *op, const struct pstk__view *view);
-    /* Other fixed ops except those that FINISH or erase: change the picture, which fits. 0 or
-     * ENOMEM. */
+    /* Other fixed ops except those that FINISH or erase: change the picture, which fits. 0, ENOMEM,
+     * or ECANCELED: a function of the program failed, canvas->failure says how. */
     int (*change)(const struct pstk_op *op, struct pstk__canvas *canvas);
     /* The most arena bytes of change, or of any change that the op draws. NULL: 0. */
     uint64_t (*scratch)(const struct pstk_op *op, const struct pstk__largest *in,

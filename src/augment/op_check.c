@@ -53,6 +53,8 @@ int pstk__op_check_members(const struct pstk_op *op, uint32_t uses, struct pstk_
                     PSTK_FILTER_RANDOM);
     if (!(uses & PSTK__USES_CHANNELS) && op->channels != 0)
         return FAIL("channels: value is %u; must be 0, because they do not apply", op->channels);
+    if (!(uses & PSTK__USES_FUNCTION) && (op->function || op->user))
+        return FAIL("function, user: values are set; must be NULL, because they do not apply");
     for (uint32_t c = 0; c < sizeof op->fill && !(uses & PSTK__USES_FILL); c++)
         if (op->fill[c] != 0)
             return FAIL("fill: value is %u; must be 0, because it does not apply", op->fill[c]);

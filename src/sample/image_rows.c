@@ -246,6 +246,7 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
                                   .arena = rows->arena,
                                   .picture = row->picture,
                                   .room = row->room,
+                                  .failure = &rows->failure,
                                   .spare = pstk__arena_get(rows->arena, row->room)};
     const struct pstk__finish finish = finish_of(row->output, 0, row->output->width);
     const int is_given = row->output->settings.kind == PSTK_OUTPUT_CALLBACK;
@@ -258,6 +259,7 @@ static int picture_finish(struct pstk__image_rows *rows, struct pstk__image_row 
         rc =
             is_given ? picture_give(rows, row, &canvas.picture) : picture_write(rows, row, &canvas);
     pstk__arena_reset(rows->arena, mark);
+    rows->failed = rc < 0 ? row->output : NULL;
     return rc;
 }
 

@@ -45,14 +45,16 @@ typedef int (*pstk__picture_fn)(void *user, const struct pstk__output *o,
                                 const struct pstk__picture *picture);
 
 struct pstk__image_rows {
-    const struct pstk__plan *plan; /* borrowed */
-    struct pstk__arena *arena;     /* borrowed */
-    pstk__picture_fn give;         /* set after begin, with its user */
-    void *user;                    /* borrowed */
-    struct pstk__box box;          /* being decoded */
-    uint32_t channels;             /* of the decoder's rows */
-    uint32_t n_taken;              /* rows of the box, so far */
-    uint32_t n;                    /* outputs that show a part of the image */
+    const struct pstk__plan *plan;     /* borrowed */
+    struct pstk__arena *arena;         /* borrowed */
+    pstk__picture_fn give;             /* set after begin, with its user */
+    void *user;                        /* borrowed */
+    const struct pstk__output *failed; /* whose picture could not be changed */
+    struct pstk_error failure; /* of a function between ops: why add or end returned ECANCELED */
+    struct pstk__box box;      /* being decoded */
+    uint32_t channels;         /* of the decoder's rows */
+    uint32_t n_taken;          /* rows of the box, so far */
+    uint32_t n;                /* outputs that show a part of the image */
     struct pstk__image_row rows[PSTK__MAX_OUTPUTS];
 };
 

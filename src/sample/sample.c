@@ -428,11 +428,26 @@ static int image_info(const struct work *work, int upright,
     return 0;
 }
 
+/* The function of an operation failed. */
+static int function_failed(const struct work *work, struct pstk_error *err)
+{
+    const struct pstk__image_rows *images = &work->s->images;
+    const struct pstk_error *failure = &images->failure;
+    pstk__record_fail(work->record, work->field, failure->code, PSTK_STAGE_DECODE, err,
+                      "output '%s': %.300s for sample %llu", images->failed->name, failure->message,
+                      (unsigned long long)work->key->sample_id);
+    if (err)
+        err->native = failure->native;
+    return failure->code;
+}
+
 /* Explain the result of image rows; 0 stays 0. A function's has its explanation. */
 static int pictures_failed(const struct work *work, int rc, struct pstk_error *err)
 {
     if (work->has_failed)
         return rc;
+    if (rc == PSTK_ECANCELED)
+        return function_failed(work, err);
     if (rc == PSTK_EFBIG)
         return pstk__record_fail(work->record, work->field, rc, PSTK_STAGE_DECODE, err,
                                  "an operation would make a picture that is too large, as of an "

@@ -65,6 +65,7 @@ TEST(operations_are_plain_data)
     CHECK(pstk_random_perspective(0.5, 0.4, 0).params[1] == 0.4);
     CHECK(pstk_random_gaussian_blur(5, 0.1, 2).params[3] == 2);
     CHECK(pstk_random_box_blur(0.1, 2).params[1] == 2);
+    CHECK(pstk_call(NULL, NULL, 9).params[0] == 9);
     CHECK(pstk_jpeg(75).params[0] == 75 && pstk_random_jpeg(5, 90).params[1] == 90);
     CHECK(pstk_gaussian_blur(5, 0.1).params[1] == 5 && pstk_box_blur(3).params[1] == 3);
     CHECK(pstk_trivial_augment_wide(31, 0).params[0] == 31);

@@ -30,7 +30,7 @@ GEOMETRY = [("hflip",), ("center_crop", (7, 9)), ("center_crop", 40), ("center_c
             ("resize", (13, 29)), ("resize", 20), ("resize", [55, 3]),
             *(("resize", (13, 29), name) for name in FILTERS), ("resize", 20, "bicubic", 33)]
 CORNERS = [[[0, 0], [46, 0], [46, 30], [0, 30]], [[3, 2], [40, 1], [44, 28], [1, 25]]]
-NOT_OF_TORCHVISION = ("mix", "solarize_add", "box_blur", "transform")
+NOT_OF_TORCHVISION = ("mix", "solarize_add", "box_blur", "transform", "call")
 ORDERS = [("permute_channels", order) for order in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))]
 SIZES = ((1, 1), (1, 5), (3, 1), (2, 2), (31, 47), (20, 259))
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}

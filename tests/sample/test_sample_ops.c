@@ -41,13 +41,28 @@ static struct pstk_op expanded(struct pstk_op rotation)
     return with_fill(rotation);
 }
 
+/* Add random bits to every byte: a pstk_pixels_fn. */
+static int add_noise(void *user, uint8_t *pixels, const struct pstk_shape *shape,
+                     const uint64_t *random, void *scratch)
+{
+    const uint32_t n = shape->height * shape->width * shape->channels;
+    uint64_t *sums = scratch;
+    (void)user;
+    memcpy(sums, random, 2 * sizeof *sums);
+    for (uint32_t i = 0; i < n; i++) {
+        sums[i % 2] = sums[i % 2] * 6364136223846793005u + 1;
+        pixels[i] = (uint8_t)(pixels[i] + (sums[i % 2] >> 60));
+    }
+    return 0;
+}
+
 /* One of the operations that gray and RGB take. Its children, if it has any, are fixed. */
 static struct pstk_op any_op(void)
 {
     static const struct pstk_op children[2] = {{.kind = PSTK_OP_INVERT},
                                                {.kind = PSTK_OP_SHARPNESS, .params = {1.7}}};
     const uint32_t h = 1 + below(40), w = 1 + below(40), sides[2] = {h, w};
-    switch (below(36)) {
+    switch (below(38)) {
     case 0:
         return pstk_random_resized_crop(h, w);
     case 1:
@@ -117,6 +132,10 @@ static struct pstk_op any_op(void)
         return pstk_adjust(PSTK_OP_CONTRAST, 0.5 + below(2));
     case 34:
         return pstk_random_photometric_distort(0.5);
+    case 35:
+        return pstk_random_jpeg(1 + below(50), 51 + below(50));
+    case 36:
+        return pstk_call(add_noise, NULL, 16);
     default:
         return pstk_adjust(PSTK_OP_POSTERIZE, below(9));
     }

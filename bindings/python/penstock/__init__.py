@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .outputs_follow import boxes, keypoints, mask, per_box
     from .mosaic import Mosaic, MosaicPart, MosaicRow, draw_mosaic
     from .ops_boxes import *  # noqa: F403
+    from .ops_call import *  # noqa: F403
     from .ops_colour import *  # noqa: F403
     from .ops_geometry import *  # noqa: F403
     from .ops_jpeg import *  # noqa: F403
@@ -70,6 +71,7 @@ _NAMES_OF = {
     "mix": ("CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"),
     "mosaic": ("Mosaic", "MosaicPart", "MosaicRow", "draw_mosaic"),
     "ops_boxes": ("RandomIoUCrop",),
+    "ops_call": ("Call",),
     "ops_colour": ("ColorJitter", "RandomAdjustSharpness", "RandomAutocontrast", "RandomChannelPermutation",
                    "RandomEqualize", "RandomGrayscale", "RandomInvert", "RandomPhotometricDistort", "RandomPosterize",
                    "RandomSolarize"),

@@ -205,6 +205,7 @@ OP_SCALE_JITTER = 100
 OP_RANDOM_ZOOM_OUT = 101
 OP_RANDOM_SHORTEST_SIZE = 102
 OP_RANDOM_RESIZE = 103
+OP_CALL = 140
 OP_RANDOM_IOU_CROP = 150
 OP_RESIZED_CROP = 32
 OP_FLIP_HORIZONTAL = 33
@@ -407,7 +408,7 @@ NAMES: dict[str, dict[str, int]] = {
                 "aug_mix": OP_AUG_MIX, "timm_aug_mix": OP_TIMM_AUG_MIX, "random_jpeg": OP_RANDOM_JPEG,
                 "scale_jitter": OP_SCALE_JITTER, "random_zoom_out": OP_RANDOM_ZOOM_OUT,
                 "random_shortest_size": OP_RANDOM_SHORTEST_SIZE, "random_resize": OP_RANDOM_RESIZE,
-                "random_iou_crop": OP_RANDOM_IOU_CROP, "resized_crop": OP_RESIZED_CROP,
+                "call": OP_CALL, "random_iou_crop": OP_RANDOM_IOU_CROP, "resized_crop": OP_RESIZED_CROP,
                 "flip_horizontal": OP_FLIP_HORIZONTAL, "flip_vertical": OP_FLIP_VERTICAL, "crop": OP_CROP,
                 "pad": OP_PAD, "rotate": OP_ROTATE, "affine": OP_AFFINE, "perspective": OP_PERSPECTIVE,
                 "resize_longest": OP_RESIZE_LONGEST, "pad_to_size": OP_PAD_TO_SIZE, "letterbox": OP_LETTERBOX,
@@ -829,6 +830,18 @@ class MosaicRow(Structure):
     ]
 
 
+class Shape(Structure):
+    _fields_ = [
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("channels", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
+PixelsFn = CFUNCTYPE(c_int, c_void_p, POINTER(c_uint8), POINTER(Shape), POINTER(c_uint64), c_void_p)
+
+
 class Op(Structure):
     pass
 
@@ -844,16 +857,9 @@ Op._fields_ = [
     ("filter", c_uint32),
     ("channels", c_uint32),
     ("fill", c_uint8 * 4),
+    ("function", PixelsFn),
+    ("user", c_void_p),
 ]
-
-
-class Shape(Structure):
-    _fields_ = [
-        ("height", c_uint32),
-        ("width", c_uint32),
-        ("channels", c_uint32),
-        ("reserved", c_uint32),
-    ]
 
 
 class Draw(Structure):
@@ -1283,6 +1289,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "pstk_random_box_blur": (Op, [c_double, c_double]),
     "pstk_jpeg": (Op, [c_uint32]),
     "pstk_random_jpeg": (Op, [c_uint32, c_uint32]),
+    "pstk_call": (Op, [PixelsFn, c_void_p, c_uint64]),
     "pstk_trivial_augment_wide": (Op, [c_uint32, c_uint32]),
     "pstk_rand_augment": (Op, [c_uint32, c_uint32, c_uint32, c_uint32]),
     "pstk_auto_augment": (Op, [c_uint32, c_uint32]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from ctypes import byref, sizeof
+from ctypes import byref, c_void_p, cast, sizeof
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -71,6 +71,13 @@ def _warped(op: _c.Op) -> tuple[str, tuple[int, ...]]:
     return _FILTER_NAMES[op.filter or _c.FILTER_NEAREST], tuple(op.fill)
 
 
+def _call(op: _c.Op) -> tuple[Any, ...]:
+    """Return the function, its random bits, the bytes of its scratch and its first argument."""
+    scratch, *words = _whole(5)(op)
+    function = cast(cast(op.function, c_void_p).value or 0, _c.PixelsFn)
+    return function, (words[0] | words[1] << 32, words[2] | words[3] << 32), scratch, op.user
+
+
 # By kind: the function, and its arguments after the image.
 _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_RESIZE: ("resize", lambda op: (_size(op), _filter(op))),
@@ -103,6 +110,7 @@ _FIXED: dict[int, tuple[str, Callable[[_c.Op], tuple[Any, ...]]]] = {
     _c.OP_GAUSSIAN_BLUR: ("gaussian_blur", lambda op: (_whole(2)(op), tuple(op.params[2:4]))),
     _c.OP_BOX_BLUR: ("box_blur", _numbers(1)),
     _c.OP_JPEG: ("jpeg", _whole(1)),
+    _c.OP_CALL: ("call", _call),
 }
 
 

@@ -16,6 +16,7 @@ from ._optional import needed
 from .arguments import Interpolation, number, whole
 from .hints import near_or_all
 from .ops import CenterCrop, Grayscale, RandomResizedCrop, Resize, Size
+from .ops_call import Call
 from .ops_geometry import CornerCrop
 from .ops_warp import Fill, fill_of, kernel_of, warp, warp_filter
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Array = numpy.ndarray[Any, numpy.dtype[numpy.uint8]]
 
 __all__ = ["adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
-           "adjust_sharpness", "affine", "autocontrast", "box_blur", "center_crop", "crop", "equalize", "five_crop",
+           "adjust_sharpness", "affine", "autocontrast", "box_blur", "call", "center_crop", "crop", "equalize", "five_crop",
            "gaussian_blur", "hflip", "invert", "jpeg", "mix", "pad", "permute_channels", "perspective", "posterize", "resize",
            "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "solarize_add", "ten_crop",
            "to_grayscale", "transform", "vflip"]
@@ -325,6 +326,18 @@ def autocontrast(img: Array, *, kernels: str = "auto") -> Array:
 def equalize(img: Array, *, kernels: str = "auto") -> Array:
     """Make the levels of each channel equally frequent."""
     return _adjust("equalize", img, _c.OP_EQUALIZE, (), kernels)
+
+
+def call(img: Array, function: Any, random: Sequence[int] = (0, 0), scratch: int = 0, user: Any = None, *,
+         kernels: str = "auto") -> Array:
+    """Return a copy of img that a compiled function changed, as penstock.Call. random: two numbers below 2^64, which the
+    function gets."""
+    op = Call(function, scratch, user).to_c()
+    if len(random) != 2:
+        raise ValueError(f"call.random: value is {random!r}; must be two whole numbers below 2^64")
+    words = [whole("call.random", value, 0, 2**64 - 1) for value in random]
+    op.params[1:5] = [word >> shift & 0xffffffff for word in words for shift in (0, 32)]
+    return _apply("call", img, op, kernels)
 
 
 _MIXES = _c.NAMES["chain_mode"]

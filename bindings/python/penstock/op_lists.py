@@ -14,7 +14,7 @@ __all__ = ["operations"]
 
 def _not_an_op(what: str, value: Any) -> TypeError:
     # Else the subclasses of Op are not all there.
-    from . import ops_boxes, ops_colour, ops_geometry, ops_jpeg, ops_policy, ops_random, ops_timm, ops_warp  # noqa: F401
+    from . import ops_boxes, ops_call, ops_colour, ops_geometry, ops_jpeg, ops_policy, ops_random, ops_timm, ops_warp  # noqa: F401
     if isinstance(value, type) and issubclass(value, Op):
         return TypeError(f"{what}: value is the class {value.__name__}; must be an operation (write "
                          f"{value.__name__}(...))")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call: a compiled function of yours, between operations."""
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _c
+from .arguments import whole
+from .elsewhere import OP_KEYWORDS
+from .hints import explains
+from .ops import Op
+
+__all__ = ["Call"]
+
+MOST_SCRATCH = 2**32  # bytes
+_FUNCTION: Any = type(_c.PixelsFn()).__mro__[1]  # what all ctypes functions are
+_N_ARGUMENTS = 5
+_MUST = ("must be a compiled function: a function of ctypes.CDLL, or what numba.cfunc makes (penstock.python calls "
+         "functions of Python)")
+
+
+def _has_python(function: Any) -> bool:
+    """Whether a ctypes function is a Python function: a callback that ctypes made."""
+    kept = getattr(function, "_objects", None)
+    return isinstance(kept, dict) and any(type(each).__name__ == "CThunkObject" for each in kept.values())
+
+
+def _address(function: Any) -> int:
+    """Return where a function begins."""
+    known = getattr(function, "ctypes", function)  # numba's has its types there
+    if isinstance(function, _FUNCTION):
+        if _has_python(function):
+            raise TypeError(f"Call.function: value is {function!r}, a function of Python; {_MUST}")
+        address = ctypes.cast(function, ctypes.c_void_p).value
+    else:
+        address = getattr(function, "address", None)
+    if isinstance(address, bool) or not isinstance(address, int):
+        raise TypeError(f"Call.function: value is {function!r}; {_MUST}")
+    if address <= 0:
+        raise ValueError(f"Call.function: value is {function!r}, whose address is {address}; {_MUST}")
+    arguments = getattr(known, "argtypes", None) if isinstance(known, _FUNCTION) else None
+    if arguments is not None and len(arguments) != _N_ARGUMENTS:
+        raise ValueError(f"Call.function: value takes {len(arguments)} arguments; must take {_N_ARGUMENTS}: user, pixels, "
+                         "shape, random, scratch (see pstk_pixels_fn in penstock/ops.h)")
+    return address
+
+
+def _user(value: Any) -> int:
+    """Return the first argument of the function: an address, or 0 for NULL."""
+    if value is None:
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64:
+        return value
+    if isinstance(value, (ctypes.Structure, ctypes.Union, ctypes.Array, ctypes._SimpleCData)):
+        return ctypes.addressof(value)
+    interface = getattr(value, "__array_interface__", None)
+    if isinstance(interface, dict):
+        return int(interface["data"][0])
+    raise TypeError(f"Call.user: value is {value!r}; must be None, an address, a ctypes structure, array or number, or a "
+                    "NumPy array")
+
+
+@explains(OP_KEYWORDS)
+@dataclass(frozen=True)
+class Call(Op):
+    """Call a compiled function of yours, which changes the pixels in place. No Python runs: worker threads call it, several
+    at once.
+
+    function: of ctypes.CDLL, or of numba.cfunc, or anything else with an `address`: pstk_pixels_fn of penstock/ops.h,
+    `int function(void *user, uint8_t *pixels, const struct pstk_shape *shape, const uint64_t *random, void *scratch)`.
+    It returns 0; any other result makes the sample bad. scratch: bytes that it gets. user: its first argument: an address,
+    or a ctypes object or a NumPy array, whose address it gets. A loader keeps a reference to function and user.
+    """
+
+    function: Any
+    scratch: int = 0
+    user: Any = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scratch", whole("Call.scratch", self.scratch, 0, MOST_SCRATCH))
+        _address(self.function)
+        _user(self.user)
+
+    def to_c(self) -> _c.Op:
+        function = ctypes.cast(_address(self.function), _c.PixelsFn)
+        op: _c.Op = _c.lib.pstk_call(function, _user(self.user) or None, self.scratch)
+        return op

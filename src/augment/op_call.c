@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op_call: a function of the program, between operations. */
+#include "augment/canvas.h"
+#include "augment/drawing.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+#define N_WORDS 4u               /* of random bits */
+#define FIRST_WORD 1u            /* of params */
+#define MAX_SCRATCH 4294967296.0 /* bytes */
+#define MAX_WORD 4294967295.0
+#define GUARD PSTK__PICTURE_PAD /* bytes after the pixels, and after the scratch */
+#define GUARD_BYTE 0xa5
+#define ALIGN(size) (((size) + 63) & ~(uint64_t)63) /* what the arena gives */
+
+#define FAIL(...) pstk__fail(err, PSTK_EINVAL, PSTK_STAGE_OPEN, __VA_ARGS__)
+
+struct pstk_op pstk_call(pstk_pixels_fn function, void *user, uint64_t scratch_size)
+{
+    return (struct pstk_op){
+        .kind = PSTK_OP_CALL, .params = {(double)scratch_size}, .function = function, .user = user};
+}
+
+static int is_whole(double value, double most)
+{
+    return value >= 0 && value <= most && value == (double)(uint64_t)value;
+}
+
+static int check(const struct pstk_op *op, struct pstk_error *err)
+{
+    if (!op->function)
+        return FAIL("function: value is NULL; must be a function");
+    if (!is_whole(op->params[0], MAX_SCRATCH))
+        return FAIL("scratch_size: value is %g; must be a whole number of at most %.0f bytes",
+                    op->params[0], MAX_SCRATCH);
+    for (uint32_t i = 0; i < N_WORDS; i++)
+        if (!is_whole(op->params[FIRST_WORD + i], MAX_WORD))
+            return FAIL("random[%u]: value is %g; must be a whole number of at most %.0f", i,
+                        op->params[FIRST_WORD + i], MAX_WORD);
+    const int rc = pstk__op_check_no_size(op, err);
+    return rc < 0 ? rc : pstk__op_check_unused(op, FIRST_WORD + N_WORDS, err);
+}
+
+/* A list's op becomes one whose random bits are set. */
+static void draw(const struct pstk_op *op, struct pstk__random *r, struct pstk__drawing *to)
+{
+    struct pstk_op drawn = *op;
+    for (uint32_t i = 0; i < N_WORDS; i++)
+        drawn.params[FIRST_WORD + i] = pstk__random_u32(r);
+    pstk__drawing_add(to, &drawn);
+}
+
+static uint64_t scratch_of(const struct pstk_op *op)
+{
+    return (uint64_t)op->params[0];
+}
+
+static uint64_t scratch(const struct pstk_op *op, const struct pstk__largest *in, uint32_t channels)
+{
+    (void)in;
+    (void)channels;
+    return scratch_of(op) > 0 ? ALIGN(scratch_of(op) + GUARD) : 0;
+}
+
+static uint64_t random_of(const struct pstk_op *op, uint32_t i)
+{
+    const double *words = &op->params[FIRST_WORD + 2 * i];
+    return (uint64_t)words[0] | (uint64_t)words[1] << 32;
+}
+
+/* ---- guards ---------------------------------------------------------------------------------- */
+
+static void guard_set(uint8_t *guard)
+{
+    memset(guard, GUARD_BYTE, GUARD);
+}
+
+static int guard_is_broken(const uint8_t *guard)
+{
+    int is_broken = 0;
+    for (uint32_t i = 0; i < GUARD; i++)
+        is_broken |= guard[i] != GUARD_BYTE;
+    return is_broken;
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+static int is_listed(int code)
+{
+    switch (code) {
+#define X(name, value, text) case name:
+        PSTK_ERRORS(X)
+#undef X
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int report(const struct pstk__canvas *canvas, int result, const char *broken)
+{
+    pstk_error_init(canvas->failure, sizeof *canvas->failure);
+    if (broken)
+        pstk__fail(canvas->failure, PSTK_EINVAL, PSTK_STAGE_DECODE,
+                   "the function of a call wrote past the end of its %s", broken);
+    else
+        pstk__fail(canvas->failure, is_listed(result) ? result : PSTK_EINVAL, PSTK_STAGE_DECODE,
+                   "the function of a call returned %d", result);
+    canvas->failure->native = result;
+    return PSTK_ECANCELED;
+}
+
+static int change(const struct pstk_op *op, struct pstk__canvas *canvas)
+{
+    const struct pstk__picture *picture = &canvas->picture;
+    const struct pstk_shape shape = {
+        .height = picture->height, .width = picture->width, .channels = picture->channels};
+    const uint64_t random[2] = {random_of(op, 0), random_of(op, 1)}, size = scratch_of(op);
+    uint8_t *memory = size > 0 ? pstk__arena_get(canvas->arena, size + GUARD) : NULL;
+    uint8_t *end = picture->pixels + pstk__picture_size(picture);
+    if (size > 0 && !memory)
+        return PSTK_ENOMEM;
+    guard_set(end);
+    if (memory)
+        guard_set(memory + size);
+    const int result = op->function(op->user, picture->pixels, &shape, random, memory);
+    const char *broken = guard_is_broken(end)                       ? "pixels"
+                         : memory && guard_is_broken(memory + size) ? "scratch"
+                                                                    : NULL;
+    return result != 0 || broken ? report(canvas, result, broken) : 0;
+}
+
+const struct pstk__op_entry pstk__op_call = {
+    .kind = PSTK_OP_CALL,
+    .effects = PSTK__PICTURES,
+    .uses = PSTK__USES_FUNCTION,
+    .name = "call",
+    .check = check,
+    .draw = draw,
+    .change = change,
+    .scratch = scratch,
+};
