@@ -22,6 +22,9 @@ enum pstk_mix_mode {
     PSTK_MIX_BATCH = 0,
     /* one for each row: timm's mode "elem" */
     PSTK_MIX_ELEM = 1,
+    /* one for each pair of rows, which are each other's partners: timm's mode "pair". The pairing
+     * is PSTK_MIX_FLIP; the middle row of an odd number has its own draw */
+    PSTK_MIX_PAIR = 2,
 };
 
 /* The partner of row i of n valid ones. */
@@ -73,7 +76,7 @@ struct pstk_mix {
     double mixup_alpha;
     /* the same of CutMix. default: 0 */
     double cutmix_alpha;
-    /* that a batch (ELEM: a row) is mixed at all, 0 to 1. default: 1 */
+    /* that a batch (ELEM: a row; PAIR: a pair) is mixed at all, 0 to 1. default: 1 */
     double probability;
     /* that CutMix is taken where both alphas are set, 0 to 1. default: 0.5 */
     double switch_probability;
@@ -82,7 +85,7 @@ struct pstk_mix {
     double smoothing;
     /* enum pstk_mix_mode. default: PSTK_MIX_BATCH */
     uint32_t mode;
-    /* enum pstk_mix_pairing. default: PSTK_MIX_ROLL */
+    /* enum pstk_mix_pairing; PSTK_MIX_FLIP where mode is PAIR. default: PSTK_MIX_ROLL */
     uint32_t pairing;
     /* enum pstk_mix_targets. default: PSTK_MIX_DENSE */
     uint32_t targets;

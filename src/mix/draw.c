@@ -77,16 +77,25 @@ static struct pstk_mixed_row draw_row(const struct pstk_mix *mix, const struct p
     if (is_mixup)
         return row;
     draw_box(&random, mix, key, &row);
-    if (mix->mode == PSTK_MIX_ELEM) /* timm keeps the lambdas of a batch in a tensor */
+    if (mix->mode != PSTK_MIX_BATCH) /* timm keeps the lambdas of a batch in a tensor */
         row.lam = as_single(row.lam);
     return row;
+}
+
+/* The row whose draw row i of n has. */
+static uint32_t drawn_with(uint32_t mode, uint32_t i, uint32_t n)
+{
+    if (mode == PSTK_MIX_BATCH)
+        return 0;
+    return mode == PSTK_MIX_PAIR && i > n - 1 - i ? n - 1 - i : i;
 }
 
 void pstk__mix_draw(const struct pstk_mix *mix, const struct pstk_mix_key *key,
                     struct pstk_mixed_row *rows)
 {
     for (uint32_t i = 0; i < key->n_rows; i++) {
-        rows[i] = i > 0 && mix->mode == PSTK_MIX_BATCH ? rows[0] : draw_row(mix, key, i);
+        const uint32_t drawn = drawn_with(mix->mode, i, key->n_rows);
+        rows[i] = drawn < i ? rows[drawn] : draw_row(mix, key, i);
         rows[i].partner = partner_of(mix->pairing, i, key->n_rows);
     }
 }

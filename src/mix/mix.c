@@ -88,9 +88,12 @@ int pstk__mix_check(const struct pstk_mix *mix, struct pstk_error *err)
     for (size_t i = 0; r == 0 && i < sizeof numbers / sizeof *numbers; i++)
         r = check_number(numbers[i].name, numbers[i].value, numbers[i].most, err);
     if (r == 0)
-        r = check_choice("mode", mix->mode, PSTK_MIX_ELEM, err);
+        r = check_choice("mode", mix->mode, PSTK_MIX_PAIR, err);
     if (r == 0)
         r = check_choice("pairing", mix->pairing, PSTK_MIX_FLIP, err);
+    if (r == 0 && mix->mode == PSTK_MIX_PAIR && mix->pairing != PSTK_MIX_FLIP)
+        r = pstk__fail_setting(err, "mix.pairing", mix->pairing,
+                               "PSTK_MIX_FLIP where mode is PSTK_MIX_PAIR: others form no pairs");
     if (r == 0)
         r = check_choice("targets", mix->targets, PSTK_MIX_PAIRS, err);
     if (r == 0)

@@ -138,6 +138,18 @@ TEST(rows_of_a_batch_share_a_draw_and_elements_have_their_own)
         CHECK(rows[i].lam == (double)(float)rows[i].lam);
         CHECK(i == 0 || rows[i].lam != rows[i - 1].lam);
     }
+    for (uint32_t n = 1; n <= 9; n++) {
+        const struct pstk_mix_key pairs = key_of(n, 1234);
+        mix.mode = PSTK_MIX_PAIR;
+        CHECK_EQ(pstk_mix_draw(&mix, &pairs, again, NULL), 0);
+        for (uint32_t i = 0; i < n; i++) {
+            CHECK(again[i].lam == rows[i < n - 1 - i ? i : n - 1 - i].lam);
+            CHECK(again[i].partner == n - 1 - i && again[again[i].partner].partner == i);
+        }
+    }
+    mix.pairing = PSTK_MIX_ROLL;
+    CHECK_EQ(pstk_mix_draw(&mix, &key, again, NULL), PSTK_EINVAL);
+    mix.mode = PSTK_MIX_ELEM;
     struct pstk_mix_key other = key;
     other.epoch = 1;
     pstk__mix_draw(&mix, &other, again);
@@ -350,7 +362,7 @@ TEST(images_are_mixed_as_a_naive_loop_mixes_them)
         }
         if (images.kernels > most_kernels)
             images.kernels = PSTK_KERNELS_C;
-        mix.mode = k / 7 % 2;
+        mix.mode = images.pairing == PSTK_MIX_FLIP ? k / 7 % 3 : k / 7 % 2;
         mix.probability = k % 11 ? 1 : 0.5;
         CHECK(images_are_right(images, mix, k));
     }
@@ -418,7 +430,8 @@ TEST(wrong_settings_are_refused_by_their_names)
     REFUSED(probability, 1.1, "mix.probability: value is 1.1; must be from 0 to 1");
     REFUSED(switch_probability, -1, "mix.switch_probability: value is -1; must be");
     REFUSED(smoothing, 1, "mix.smoothing: value is 1; must be from 0, and below 1");
-    REFUSED(mode, 2, "mix.mode: value is 2; must be from 0 to 1");
+    REFUSED(mode, 3, "mix.mode: value is 3; must be from 0 to 2");
+    REFUSED(mode, PSTK_MIX_PAIR, "mix.pairing: value is 0; must be PSTK_MIX_FLIP where mode is");
     REFUSED(pairing, 2, "mix.pairing: value is 2; must be");
     REFUSED(targets, 2, "mix.targets: value is 2; must be");
     REFUSED(reserved, 1, "mix.reserved: value is 1; must be");

@@ -14,6 +14,7 @@ HEIGHT, WIDTH = 24, 30
 # that draw_mix gives, by dtype and mode.
 TIMM = {("float32", "batch"): "c630592332f36805ebd6f0e4cea1fb3168bce739",
         ("float32", "elem"): "141cd6d09ffb32404bf81cea232b1cd6d2fff1da",
+        ("float32", "pair"): "f109cd3ebb34d78ef504df92ed4d1dd60b71cbe6",
         ("float16", "batch"): "20ae81734ee513036e6076445fa478a32d229717"}
 
 
@@ -102,10 +103,10 @@ class Mixing(Case):
 
     def test_rows_and_targets_are_as_drawn(self):
         for layout in ("nchw", "nhwc"):
-            for pairing in ("roll", "flip"):
-                mix = MixUpCutMix(num_classes=CLASSES, mode="elem", pairing=pairing, p=0.8)
+            for pairing, mode in (("roll", "elem"), ("flip", "elem"), ("flip", "pair")):
+                mix, kinds = MixUpCutMix(num_classes=CLASSES, mode=mode, pairing=pairing, p=0.8), set()
                 for before, after in zip(self.batches(layout=layout), self.batches(mix, layout=layout)):
-                    rows, kinds = self.rows(mix, before), set()
+                    rows = self.rows(mix, before)
                     x, y, n = before["x"], np.eye(CLASSES, dtype="f4")[before["y"]], before.n_valid
                     for i, row in enumerate(rows):
                         self.assertEqual(row.partner, (i - 1) % n if pairing == "roll" else n - 1 - i)
@@ -119,7 +120,9 @@ class Mixing(Case):
                         np.testing.assert_array_equal(after["x"][i], wanted)
                         np.testing.assert_array_equal(after["y"][i], y[i] * lam + y[row.partner] * rest)
                         kinds.add(row.kind)
-                    self.assertGreater(len(kinds), 1)
+                    if mode == "pair":
+                        self.assertEqual([row[2:] for row in rows], [row[2:] for row in rows[::-1]])
+                self.assertEqual(kinds, {"mixup", "cutmix", "none"})
 
     def test_pairs_keep_the_labels(self):
         mix = CutMix(num_classes=CLASSES, targets="pairs")
@@ -183,7 +186,9 @@ class Mixing(Case):
                 ("CutMix.alpha: value is nan; must be a number", CutMix, {"alpha": float("nan")}),
                 ("MixUpCutMix.switch_prob: value is 2; must be", MixUpCutMix, {"switch_prob": 2}),
                 ("MixUp.p: value is -1; must be", MixUp, {"p": -1}),
-                ("MixUp.mode: value is 'pair'; must be one of 'batch', 'elem'", MixUp, {"mode": "pair"}),
+                ("MixUp.mode: value is 'pairs'; must be one of 'batch', 'elem', 'pair'; did you mean 'pair'?", MixUp,
+                 {"mode": "pairs"}),
+                ("MixUp.pairing: value is 'roll'; must be 'flip' with mode='pair'", MixUp, {"mode": "pair"}),
                 ("MixUp.pairing: value is 'rol'; must be one of 'roll', 'flip'; did you", MixUp, {"pairing": "rol"}),
                 ("MixUp.targets: value is 3; must be one of 'dense', 'pairs'", MixUp, {"targets": 3}),
                 ("OneHot.label_smoothing: value is 1; must be below 1", OneHot, {"label_smoothing": 1}),

@@ -156,6 +156,7 @@ CUDA = 1
 # enum pstk_mix_mode
 MIX_BATCH = 0
 MIX_ELEM = 1
+MIX_PAIR = 2
 
 # enum pstk_mix_pairing
 MIX_ROLL = 0
@@ -387,7 +388,7 @@ NAMES: dict[str, dict[str, int]] = {
     "annotations_format": {"coco": ANNOTATIONS_COCO, "voc": ANNOTATIONS_VOC},
     "kernels": {"auto": KERNELS_AUTO, "c": KERNELS_C, "avx2": KERNELS_AVX2, "avx512": KERNELS_AVX512},
     "device_kind": {"host": HOST, "cuda": CUDA},
-    "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM},
+    "mix_mode": {"batch": MIX_BATCH, "elem": MIX_ELEM, "pair": MIX_PAIR},
     "mix_pairing": {"roll": MIX_ROLL, "flip": MIX_FLIP},
     "mix_targets": {"dense": MIX_DENSE, "pairs": MIX_PAIRS},
     "mix_kind": {"none": MIX_NONE, "mixup": MIX_MIXUP, "cutmix": MIX_CUTMIX},

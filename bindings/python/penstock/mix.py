@@ -11,7 +11,8 @@ num_classes: labels are from 0 to num_classes - 1; another one makes its sample 
 image, label: the names of the outputs; None: the only image output and the only scalar output.
 p: the probability that a batch is mixed at all.
 label_smoothing: from 0, below 1, as timm applies it.
-mode: "batch": one lambda and one box for all rows; "elem": each row has its own.
+mode: "batch": one lambda and one box for all rows; "elem": each row has its own; "pair": the two rows of a pair share
+theirs, which needs pairing="flip".
 pairing: "roll": row i is mixed with row i - 1, as torchvision does; "flip": with the i-th row from the end, as timm
 does.
 targets: "dense"; "pairs": the labels stay, and batches also have the labels of the partners, "y_partner", and the
@@ -32,7 +33,7 @@ from . import _c, errors
 from .arguments import number, probability, whole
 from .elsewhere import MIX_KEYWORDS
 from .errors import SettingsError
-from .hints import explains, near_or_all
+from .hints import explains, near
 from .outputs import Output
 
 __all__ = ["CutMix", "MixUp", "MixUpCutMix", "MixedRow", "OneHot", "draw_mix"]
@@ -151,8 +152,11 @@ class _Images(Mix):
         for name, value, known in (("mode", mode, MODES), ("pairing", pairing, PAIRINGS), ("targets", targets, TARGETS)):
             if not isinstance(value, str) or value not in known:
                 raise ValueError(f"{kind}.{name}: value is {value!r}; must be one of {', '.join(map(repr, known))}"
-                                 + near_or_all(value, known))
+                                 + near(value, known))
             words[name] = known[value]
+        if mode == "pair" and pairing != "flip":
+            raise ValueError(f"{kind}.pairing: value is {pairing!r}; must be 'flip' with mode='pair', because rows are "
+                             "each other's partners only then")
         if targets == "pairs" and label_smoothing:
             raise ValueError(f"{kind}.label_smoothing: value is {label_smoothing!r}; must be 0 with targets='pairs' "
                              "(give it to the loss)")
