@@ -448,6 +448,7 @@ static double measure_loader(const struct pstk_settings *s, const char *field, d
     settings.output_size = sizeof output;
     settings.report_crops = 0;
     settings.mix = NULL;
+    settings.mosaic = NULL;
     settings.on_bad_sample = NULL; /* only for the batches that the caller takes */
     settings.device = PSTK_HOST;
     settings.device_index = 0;

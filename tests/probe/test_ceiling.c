@@ -48,6 +48,25 @@ TEST(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies)
     CHECK_EQ(cuda_fake_close(), 0);
 }
 
+TEST(what_becomes_of_batches_is_no_part_of_the_ceilings)
+{
+    for (int has_mosaic = 0; has_mosaic < 2; has_mosaic++) {
+        struct pstk_settings s = base(PSTK_HOST);
+        struct pstk_ceilings c = {.size = sizeof c};
+        struct pstk_mosaic mosaic;
+        struct pstk_mix mix;
+        pstk_mosaic_init(&mosaic, sizeof mosaic);
+        pstk_mix_init(&mix, sizeof mix);
+        mosaic.image = "img";
+        mix.label = "cls";
+        mix.n_classes = 10;
+        s.mosaic = has_mosaic ? &mosaic : NULL;
+        s.mix = has_mosaic ? NULL : &mix;
+        CHECK_EQ(pstk_measure_ceilings(&s, SECONDS, &c, &err), 0);
+        CHECK(c.loader_samples_per_second > 0);
+    }
+}
+
 /* u8 images and their flips' bytes, 256-byte aligned, whatever is made of them on the device. */
 TEST(on_a_device_copies_of_what_a_batch_copies_are_one_more)
 {
@@ -118,6 +137,7 @@ int main(void)
 {
     const struct test_case cases[] = {
         CASE(a_loader_on_the_host_has_the_ceilings_of_its_parts_and_no_copies),
+        CASE(what_becomes_of_batches_is_no_part_of_the_ceilings),
         CASE(on_a_device_copies_of_what_a_batch_copies_are_one_more),
         CASE(a_ragged_output_is_copied_in_its_own_piece),
         CASE(copies_without_memory_for_them_are_not_measured_and_the_rest_is),
