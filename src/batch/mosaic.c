@@ -16,7 +16,7 @@ static void combine_pixels(const struct pstk__slot *slot, const struct pstk__pla
     const uint32_t channels = is_image ? o->channels : 1;
     const struct pstk__mosaic_pixels pixels = {.to = slot->tensors[i].data,
                                                .from = slot->written[i],
-                                               .row_size = slot->pool->row_size[i],
+                                               .row_size = pstk__output_rows(o)->row_size,
                                                .n = slot->batch.n_valid,
                                                .n_planes = has_planes ? channels : 1,
                                                .height = o->height,
@@ -46,24 +46,32 @@ static int64_t *end_of(const struct combined_boxes *combined, uint32_t output, u
 
 static uint8_t *place_of(const struct combined_boxes *combined, uint32_t output, uint32_t row)
 {
-    return (uint8_t *)combined->slot->tensors[output].data +
-           row * combined->slot->pool->row_size[output] + *end_of(combined, output, row);
+    const uint64_t row_size = pstk__output_rows(&combined->plan->outputs[output])->row_size;
+    return (uint8_t *)combined->slot->tensors[output].data + row * row_size +
+           *end_of(combined, output, row);
+}
+
+/* A row as a worker wrote it. */
+static const void *written_at(const struct combined_boxes *combined, uint32_t output, uint32_t row)
+{
+    return combined->slot->written[output] +
+           row * pstk__output_written_size(&combined->plan->outputs[output]);
 }
 
 /* Append a box to the row, with what goes with it: item `number` of the row `from`. */
 static void append_box(const struct combined_boxes *combined, uint32_t row,
                        const struct pstk__boxes *box, uint32_t from, uint64_t number)
 {
-    const struct pstk__slot *slot = combined->slot;
     const uint32_t i = combined->output;
+    const struct pstk__output *outputs = combined->plan->outputs;
     float *out = (float *)(void *)place_of(combined, i, row);
-    pstk__boxes_write(box, &combined->plan->outputs[i], out);
-    *end_of(combined, i, row) += (int64_t)slot->pool->item_size[i];
+    pstk__boxes_write(box, &outputs[i], out);
+    *end_of(combined, i, row) += (int64_t)outputs[i].item_size;
     for (uint32_t k = 0; k < combined->n_per_box; k++) {
         const uint32_t j = combined->per_box[k];
-        const uint64_t size = slot->pool->item_size[j];
-        memcpy(place_of(combined, j, row),
-               slot->written[j] + from * slot->pool->written_size[j] + number * size, size);
+        const uint64_t size = outputs[j].item_size;
+        const uint8_t *items = written_at(combined, j, from);
+        memcpy(place_of(combined, j, row), items + number * size, size);
         *end_of(combined, j, row) += (int64_t)size;
     }
 }
@@ -71,10 +79,8 @@ static void append_box(const struct combined_boxes *combined, uint32_t row,
 static void append_part(struct combined_boxes *combined, uint32_t row,
                         const struct pstk_mosaic_part *part)
 {
-    const struct pstk__slot *slot = combined->slot;
     const uint32_t i = combined->output;
-    const void *written = slot->written[i] + part->row * slot->pool->written_size[i];
-    const struct pstk__kept_boxes *kept = written;
+    const struct pstk__kept_boxes *kept = written_at(combined, i, part->row);
     for (uint64_t number = 0; number < kept->n; number++) {
         struct pstk__moved_box one = kept->boxes[number];
         struct pstk__boxes box = {.boxes = &one, .n = 1};

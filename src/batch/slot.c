@@ -375,7 +375,8 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
     const struct pstk__slots *slots = slot->pool;
     for (uint32_t i = 0; i < slots->n_outputs; i++)
         rows[i] = (struct pstk__row){
-            .data = slot->written[i] + row * slots->written_size[i],
+            .data = slot->written[i] +
+                    row * (slot->offsets[i] ? slots->written_size[i] : slots->row_size[i]),
             .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
             .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL,
             .label = slot->labels ? &slot->labels[row] : NULL};

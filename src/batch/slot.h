@@ -100,7 +100,7 @@ struct pstk__slots {
     uint32_t batch_size, n_outputs;
     struct pstk__layout layout;
     uint64_t row_size[PSTK__MAX_OUTPUTS];     /* bytes of a row in a host slot's tensor */
-    uint64_t written_size[PSTK__MAX_OUTPUTS]; /* bytes, as workers write them */
+    uint64_t written_size[PSTK__MAX_OUTPUTS]; /* ragged only: bytes, as workers write them */
     uint64_t budget[PSTK__MAX_OUTPUTS];       /* ragged only */
     uint64_t item_size[PSTK__MAX_OUTPUTS];    /* ragged only: bytes that offsets count as one */
     char (*names)[PSTK_MAX_NAME];             /* of the tensors, owned: batches outlive the plan */

@@ -10,7 +10,8 @@
 
 #define MOSAIC_SIZE_MAX 4096u
 #define MOSAIC_SIZE_MIN sizeof(struct pstk_mosaic) /* of the first version that has it */
-#define MOSAIC_DRAWS (UINT32_MAX - 1) /* the `data_set` of the draws; that of a mix is one more */
+#define MOSAIC_DRAWS                                                                               \
+    (UINT32_MAX - 2) /* the `data_set` of the draws: neither samples nor a mix have it */
 #define SIDE_MAX 65535u
 #define N_OTHERS 3u
 
