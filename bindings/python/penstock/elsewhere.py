@@ -43,6 +43,8 @@ ADVICE = {
     **dict.fromkeys(("Mixup", "FastCollateMixup", "RandomMixup", "RandomCutmix", "ImageMixup", "LabelMixup"),
                     "write penstock.Loader(..., mix=penstock.MixUpCutMix(0.8, 1.0, num_classes=1000)), or MixUp or "
                     "CutMix alone"),
+    # kornia, mmdetection
+    **dict.fromkeys(("RandomMosaic", "CachedMosaic"), "write penstock.Loader(..., mix=penstock.Mosaic())"),
     "Scale": "it is Resize",
     "InterpolationMode": "write interpolation='bicubic', or give torchvision's own",
     # PyTorch
