@@ -343,6 +343,23 @@ class Mosaics(Case):
         self.assert_says("the outputs 'x', 'v' are images", self.loader, Mosaic(),
                          outputs={"x": penstock.image("x", OPS), "v": penstock.image("x", OPS)})
 
+    @unittest.skipUnless(hasattr(penstock, "keypoints"), "missing: penstock.keypoints")
+    def test_what_follows_and_cannot_be_combined_is_refused_by_name(self):
+        with penstock.Writer(self.path("points"), {"x": "image", "points": penstock.Keypoints(3)}) as writer:
+            for _ in range(B):
+                writer.add(x=np.zeros((40, 40, 3), "u1"), points=np.ones((1, 3, 3)))
+        outputs = {"x": penstock.image("x", OPS), "v": penstock.image("x", OPS)}
+        for follows, says in (("x", "mix.image: output 'points' follows the image 'x', and a mosaic combines only"),
+                              ("v", None)):
+            def load(follows=follows):
+                return penstock.Loader(self.path("points"), batch_size=B, framework="numpy", mix=Mosaic("x"), outputs={
+                    **outputs, "points": penstock.keypoints("points", follows=follows)})
+            if says:
+                self.assert_says(says, load)
+            else:
+                with load() as loader:
+                    self.assertEqual(len(next(iter(loader))["points"].data), B)
+
     def test_it_says_what_it_is(self):
         self.assertEqual(repr(Mosaic(p=0.5)), "Mosaic(image=None, p=0.5, center=(0.25, 0.75))")
         self.assertEqual(Mosaic(center=[0.25, 0.75]), Mosaic())
