@@ -181,6 +181,17 @@ struct pstk_sample {
 typedef int (*pstk_decode_fn)(void *user, const struct pstk_sample *sample, void *row,
                               uint64_t row_size);
 
+/* Lists of operations that one output may have. */
+#define PSTK_MAX_VARIANTS 64u
+
+/* A list of operations. All pointers: copies. */
+struct pstk_op_list {
+    const struct pstk_op *ops;
+    uint32_t n_ops;
+    /* must be 0 */
+    uint32_t reserved;
+};
+
 /* One tensor of every batch. All pointers: copies. */
 struct pstk_output {
     /* of the tensor; NULL: the field's */
@@ -275,6 +286,20 @@ struct pstk_output {
     /* 1: the field's numbers and the result count pixels, as COCO's keypoints: (0, 0) is the centre
      * of the top left pixel. 0: its outer corner, as of all coordinates (enum pstk_coordinates) */
     uint32_t at_centers;
+    /* Images whose size differs from batch to batch, as of multi-scale training. */
+
+    /* n_variants lists, in place of ops, which must be NULL. Each fixes its own size; all give as
+     * many channels. The rows of a batch are made by one of them, and its tensor has that one's
+     * shape, without padding: pstk_batch.variant is its number. What follows the image takes its
+     * size. NULL: ops */
+    const struct pstk_op_list *variants;
+    /* at most PSTK_MAX_VARIANTS; 0: ops */
+    uint32_t n_variants;
+    /* Batches in a row that have the same variant. A loader draws it from the seed, the epoch and
+     * the batch's index / every, without the rank, so that all ranks have the same size in a step.
+     * It draws once for all outputs that have variants: these have equal n_variants and every. 0
+     * without variants */
+    uint32_t every;
 };
 
 /* Make an output. Members without an argument are 0, so the tensor has the field's name until the
@@ -537,7 +562,8 @@ struct pstk_tensor {
     uint32_t n_dims;
     /* enum pstk_output_kind */
     uint32_t kind;
-    /* shape[0]: batch_size; ragged: items (bytes) in use */
+    /* shape[0]: batch_size; ragged: items (bytes) in use. Of an output that has variants, and of
+     * masks that follow it, height and width differ from batch to batch */
     int64_t shape[10];
     /* elements */
     int64_t strides[10];
@@ -626,8 +652,8 @@ struct pstk_batch {
     uint32_t n_damaged_images;
     /* boxes that were dropped, as of struct pstk_output */
     uint32_t n_dropped_boxes;
-    /* 0 */
-    uint32_t reserved;
+    /* of outputs that have variants: the number of the list that made the batch; else 0 */
+    uint32_t variant;
 };
 
 /* ---- the loader ---------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ static void tensor_init(struct pstk__slots *pool, struct pstk__slot *slot, uint3
                               .kind = o->settings.kind};
     memcpy(t->shape, o->shape, sizeof t->shape);
     memcpy(t->strides, o->strides, sizeof t->strides);
+    slot->row_size[i] = pstk__output_rows(o)->row_size;
 }
 
 /* An array of the host layout; a slot of a device has only the arrays that describe the batch. */
@@ -154,7 +155,6 @@ static int slots_fill(struct pstk__slots *slots, const struct pstk__slots_config
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for %u slots", c->n_slots);
     for (uint32_t i = 0; i < slots->n_outputs; i++) {
         memcpy(slots->names[i], c->plan->outputs[i].name, sizeof *slots->names);
-        slots->row_size[i] = pstk__output_rows(&c->plan->outputs[i])->row_size;
         slots->written_size[i] = pstk__output_written_size(&c->plan->outputs[i]);
         slots->budget[i] = c->plan->outputs[i].budget;
         slots->item_size[i] = c->plan->outputs[i].item_size;
@@ -376,7 +376,7 @@ void pstk__slot_rows(struct pstk__slot *slot, uint32_t row, struct pstk__row *ro
     for (uint32_t i = 0; i < slots->n_outputs; i++)
         rows[i] = (struct pstk__row){
             .data = slot->written[i] +
-                    row * (slot->offsets[i] ? slots->written_size[i] : slots->row_size[i]),
+                    row * (slot->offsets[i] ? slots->written_size[i] : slot->row_size[i]),
             .flip = slot->flips[i] ? &slot->flips[i][row] : NULL,
             .crop = slot->crops ? &slot->crops[(uint64_t)i * slots->batch_size + row] : NULL,
             .label = slot->labels ? &slot->labels[row] : NULL};
@@ -413,7 +413,7 @@ static void pack_ragged(struct pstk__slot *slot, uint32_t i)
     for (uint32_t row = 0; row < slot->batch.n_rows; row++) {
         uint64_t size = row < slot->batch.n_valid ? (uint64_t)offsets[row + 1] : 0;
         if (row > 0 && size > 0)
-            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * slot->pool->row_size[i],
+            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * slot->row_size[i],
                     size);
         end += size;
         offsets[row + 1] = (int64_t)(end / item_size);
@@ -445,8 +445,8 @@ void pstk__slot_done(struct pstk__slot *slot)
         if (slot->offsets[i])
             pack_ragged(slot, i);
         else if (n_empty)
-            memset((uint8_t *)slot->tensors[i].data + n_valid * slots->row_size[i], 0,
-                   n_empty * slots->row_size[i]);
+            memset((uint8_t *)slot->tensors[i].data + n_valid * slot->row_size[i], 0,
+                   n_empty * slot->row_size[i]);
         if (slot->crops && n_empty)
             memset(&slot->crops[(uint64_t)i * slots->batch_size + n_valid], 0,
                    n_empty * sizeof *slot->crops);
@@ -480,6 +480,20 @@ struct pstk__slot *pstk__slot_load(struct pstk__slots *slots)
     return slot;
 }
 
+/* The shapes of another variant: those of ragged tensors are the same. */
+static void take_shapes(struct pstk__slot *slot, const struct pstk__slot *from)
+{
+    slot->batch.variant = from->batch.variant;
+    for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
+        struct pstk_tensor *t = &slot->tensors[i];
+        if (slot->offsets[i])
+            continue;
+        memcpy(t->shape, from->tensors[i].shape, sizeof t->shape);
+        memcpy(t->strides, from->tensors[i].strides, sizeof t->strides);
+        t->size = (uint64_t)t->shape[0] * (uint64_t)t->strides[0] * pstk_dtype_size(t->dtype);
+    }
+}
+
 void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
 {
     const struct pstk__layout *layout = &slot->pool->layout;
@@ -510,6 +524,8 @@ void pstk__slot_loaded(struct pstk__slot *slot, const struct pstk__slot *from)
             slot->tensors[i].size = from->tensors[i].size;
             slot->tensors[i].shape[0] = from->tensors[i].shape[0];
         }
+    if (to->variant != from->batch.variant)
+        take_shapes(slot, from);
     change_state(slot, PSTK__SLOT_LOADING, PSTK__SLOT_LOADED);
 }
 

@@ -68,8 +68,9 @@ struct pstk__slot {
                       */
     uint64_t memory_size;                          /* bytes */
     struct pstk_tensor tensors[PSTK__MAX_OUTPUTS]; /* host pool of a device: what workers write */
-    uint8_t *written[PSTK__MAX_OUTPUTS]; /* host: where workers write rows: the tensor's data, or,
-                                            of a mosaic's outputs, memory of their own */
+    uint8_t *written[PSTK__MAX_OUTPUTS];  /* host: where workers write rows: the tensor's data, or,
+                                             of a mosaic's outputs, memory of their own */
+    uint64_t row_size[PSTK__MAX_OUTPUTS]; /* host: bytes of a row in its tensor */
     int64_t *offsets[PSTK__MAX_OUTPUTS]; /* ragged: batch_size + 1, in memory; while filling,
                                             offsets[i + 1] is the size of row i */
     uint8_t *flips[PSTK__MAX_OUTPUTS];   /* deferred images: batch_size, in memory; else NULL */
@@ -99,7 +100,6 @@ struct pstk__slots {
     int32_t device_index;
     uint32_t batch_size, n_outputs;
     struct pstk__layout layout;
-    uint64_t row_size[PSTK__MAX_OUTPUTS];     /* bytes of a row in a host slot's tensor */
     uint64_t written_size[PSTK__MAX_OUTPUTS]; /* ragged only: bytes, as workers write them */
     uint64_t budget[PSTK__MAX_OUTPUTS];       /* ragged only */
     uint64_t item_size[PSTK__MAX_OUTPUTS];    /* ragged only: bytes that offsets count as one */
@@ -147,6 +147,9 @@ int pstk__slots_failed(struct pstk__slots *slots, struct pstk_error *err);
 
 /* FREE -> FILLING: a free slot of the lane, or NULL. Rows of ids are not set. */
 struct pstk__slot *pstk__slot_begin(struct pstk__slots *slots, uint32_t lane);
+/* FILLING, by the reader, once the batch has its place: draw its variant, and give the tensors the
+ * shapes that it has. */
+void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan);
 /* Record that a row failed; the lowest row's error stays. Any worker. */
 void pstk__slot_fail(struct pstk__slot *slot, uint32_t row, const struct pstk_error *err);
 /* Record that `other` was written to a row in place of its bad sample. The reports of the lowest

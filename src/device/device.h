@@ -43,6 +43,7 @@ struct pstk__load {
 struct pstk__load_end {
     uint32_t slot;    /* of the device: that of the load */
     uint32_t n_valid; /* rows */
+    uint32_t variant; /* of the batch */
     int wait;         /* 1: wait for the copies */
 };
 

@@ -2,6 +2,7 @@
 #include "loader/pipeline.h"
 
 #include "base/error.h"
+#include "sample/variants.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -19,10 +20,11 @@ void pstk__pipeline_finish(struct pstk__pipeline *pipeline, struct pstk__slot *s
         pstk__slot_drop(slot);
         return;
     }
-    if (pstk__plan_mixes(pipeline->plan))
-        pstk__slot_mix(slot, pipeline->plan, pipeline->settings.rank);
-    if (pstk__plan_has_mosaic(pipeline->plan))
-        pstk__slot_combine(slot, pipeline->plan, pipeline->settings.rank);
+    const struct pstk__plan *plan = pstk__plan_variant(pipeline->plan, slot->batch.variant);
+    if (pstk__plan_mixes(plan))
+        pstk__slot_mix(slot, plan, pipeline->settings.rank);
+    if (pstk__plan_has_mosaic(plan))
+        pstk__slot_combine(slot, plan, pipeline->settings.rank);
     pstk__slot_done(slot);
     pstk__window_put(&pipeline->window, slot);
 }

@@ -42,6 +42,7 @@ static int claim_slot(struct pstk__lane *l)
     if (!slot)
         return 0;
     pstk__window_claim(&pipeline->window, slot);
+    pstk__slot_shape(slot, pipeline->plan);
     /* Open keeps batches below 2^31 rows: no overflow. */
     uint32_t n_tasks =
         (slot->batch.n_valid + pipeline->rows_per_task - 1) / pipeline->rows_per_task;

@@ -27,8 +27,10 @@ static int finish(struct pstk__uploader *uploader, int wait, struct pstk_error *
 {
     struct pstk__slot *from = uploader->loads[uploader->n_finished % PSTK__LOADS].from;
     struct pstk__slot *to = uploader->loads[uploader->n_finished % PSTK__LOADS].to;
-    const struct pstk__load_end end = {
-        .slot = to->batch.slot, .n_valid = from->batch.n_valid, .wait = wait};
+    const struct pstk__load_end end = {.slot = to->batch.slot,
+                                       .n_valid = from->batch.n_valid,
+                                       .variant = from->batch.variant,
+                                       .wait = wait};
     const int r = uploader->device->ops->finish(uploader->device, &end, err);
     if (r <= 0)
         return r;

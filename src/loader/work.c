@@ -33,7 +33,8 @@ static int write_record(struct pstk__worker *worker, const struct pstk__task *ta
     struct pstk__slot *slot = task->slot;
     struct pstk__sample_key key = {.sample_id = sample_id,
                                    .epoch = slot->batch.epoch,
-                                   .position = row_position(worker->pipeline, slot, row)};
+                                   .position = row_position(worker->pipeline, slot, row),
+                                   .variant = slot->batch.variant};
     pstk__slot_rows(slot, row, rows);
     int r = pstk__sample_write(worker->sampler, record, shard, &key, rows, err);
     if (r == 0)

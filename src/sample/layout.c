@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample/layout.h"
 
+#include "sample/variants.h"
+
 #define ALIGN 256u /* DLPack's; more than a cache line, the widest vector, a kernel's load */
 
 /* a + b, or UINT64_MAX. */
@@ -42,7 +44,7 @@ static void lay_out_device(struct pstk__layout *layout, const struct pstk__plan 
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
         if (pstk__output_device_pass(o))
-            layout->final[i] = put(&end, b, pstk__output_final(o)->row_size);
+            layout->final[i] = put(&end, b, pstk__variants_final_size(plan, i));
         else if (pstk__output_is_ragged(o))
             layout->final[i] = put(&end, o->budget, 1);
         else
@@ -63,8 +65,16 @@ static void put_dense(struct pstk__layout *layout, const struct pstk__plan *plan
     for (uint32_t i = 0; i < plan->n_outputs; i++) {
         const struct pstk__output *o = &plan->outputs[i];
         if (!pstk__output_is_ragged(o) && !pstk__output_device_pass(o) == !deferred)
-            layout->rows[i] = put(end, b, pstk__output_rows(o)->row_size);
+            layout->rows[i] = put(end, b, pstk__variants_row_size(plan, i));
     }
+}
+
+/* The most bytes of a row that a mosaic is made of. */
+static uint64_t written_size(const struct pstk__plan *plan, uint32_t i)
+{
+    return pstk__output_is_ragged(&plan->outputs[i])
+               ? pstk__output_written_size(&plan->outputs[i])
+               : pstk__variants_row_size(plan, i);
 }
 
 /* The host's arrays, of b rows. */
@@ -100,9 +110,8 @@ static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *p
         if (pstk__output_is_ragged(&plan->outputs[i]))
             layout->rows[i] = put(&end, b, pstk__output_rows(&plan->outputs[i])->row_size);
     for (uint32_t i = 0; i < n; i++)
-        layout->written[i] = plan->outputs[i].is_combined
-                                 ? put(&end, b, pstk__output_written_size(&plan->outputs[i]))
-                                 : layout->rows[i];
+        layout->written[i] = plan->outputs[i].is_combined ? put(&end, b, written_size(plan, i))
+                                                          : layout->rows[i];
     layout->size = end;
 }
 

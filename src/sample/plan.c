@@ -5,6 +5,7 @@
 #include "base/codec.h"
 #include "base/error.h"
 #include "image/decoder.h"
+#include "sample/variants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,7 +214,7 @@ static uint64_t field_size(const struct pstk__plan *p, uint32_t i)
 
 /* Arena bytes of a worker: its decompressor, what is drawn and kept for all outputs, and the most
  * that one field takes: fields are worked on one after the other. */
-static uint64_t scratch_size(const struct pstk__plan *p)
+uint64_t pstk__plan_scratch(const struct pstk__plan *p)
 {
     uint64_t most = 0, kept = 0;
     for (uint32_t i = 0; i < p->n_outputs; i++) {
@@ -259,7 +260,9 @@ static int check_output(struct pstk__plan *p, const struct pstk_settings *s, uin
     struct pstk__output *o = &p->outputs[i];
     const uint8_t *from = (const uint8_t *)s->outputs + (size_t)i * s->output_size;
     const int known = element_copy(&o->settings, sizeof o->settings, from, s->output_size);
-    int rc = ops_copy(o, i, s->op_size, err);
+    int rc = pstk__variants_choose(p, i, err);
+    if (rc == 0)
+        rc = ops_copy(o, i, s->op_size, err);
     if (rc < 0)
         return rc;
     if (!known)
@@ -355,12 +358,13 @@ static int compile(struct pstk__plan *p, const struct pstk_settings *s, struct p
     for (uint32_t i = 0; i < p->n_outputs; i++)
         p->outputs[i].is_lone_copy = is_lone_copy(p, &p->outputs[i]);
     order_fields(p);
-    p->scratch_size = scratch_size(p);
+    p->scratch_size = pstk__plan_scratch(p);
     return 0;
 }
 
-int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
-                    const struct pstk__source *source, struct pstk_error *err)
+int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings *s,
+                            const struct pstk__source *source, uint32_t variant,
+                            struct pstk_error *err)
 {
     *out = NULL;
     int rc = check_settings(s, err);
@@ -376,17 +380,32 @@ int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
     p->head_only = 1;
     p->on_device = s->device != PSTK_HOST;
     p->seed = s->seed;
+    p->variant = variant;
     rc = pstk__mixing_open(p, s, err);
     if (rc == 0)
         rc = pstk__mosaic_open(p, s, err);
     if (rc == 0)
         rc = compile(p, s, err);
     if (rc < 0) {
+        pstk__variants_locate(p, err);
         pstk__plan_close(p);
         return rc;
     }
     *out = p;
     return 0;
+}
+
+int pstk__plan_open(struct pstk__plan **out, const struct pstk_settings *s,
+                    const struct pstk__source *source, struct pstk_error *err)
+{
+    int rc = pstk__plan_open_variant(out, s, source, 0, err);
+    if (rc == 0)
+        rc = pstk__variants_open(*out, s, err);
+    if (rc < 0) {
+        pstk__plan_close(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 /* ---- processes --------------------------------------------------------------------------------
@@ -421,6 +440,7 @@ int pstk__plan_start(struct pstk__plan *p, uint32_t n_auto, struct pstk_error *e
         rc = pstk__desks_open(&o->desks, &config, err);
         o->settings.processes = NULL;
     }
+    pstk__variants_share(p);
     return rc;
 }
 
@@ -442,6 +462,7 @@ void pstk__plan_close(struct pstk__plan *p)
 {
     if (!p)
         return;
+    pstk__variants_close(p);
     for (uint32_t i = 0; i < p->n_outputs; i++) {
         pstk__desks_close(p->outputs[i].desks);
         ops_free(p->outputs[i].ops, p->outputs[i].settings.n_ops);

@@ -149,10 +149,14 @@ struct pstk__plan {
     struct pstk__mosaic mosaic;
     struct pstk__canvas_kernels kernels;
     uint64_t max_pixels;
-    uint64_t scratch_size; /* arena bytes a worker needs */
+    uint64_t scratch_size; /* arena bytes a worker needs, for every variant */
     uint32_t head_only;    /* 1: no output needs more than the record head */
     uint32_t on_device;    /* 1: batches go to a device */
     uint64_t seed;
+    uint32_t variant;    /* the list that outputs with several have here: see variants.h */
+    uint32_t n_variants; /* lists of these outputs; 0: none has several */
+    uint32_t every;      /* batches in a row that have the same variant */
+    struct pstk__plan *others[PSTK_MAX_VARIANTS - 1]; /* of variant 0: those from 1 on, owned */
 };
 
 static inline int pstk__plan_mixes(const struct pstk__plan *p)
@@ -187,8 +191,15 @@ void pstk__plan_stop(struct pstk__plan *p);
 /* The number of processes: *n that outputs ask for, and of *n_auto outputs an automatic one. */
 void pstk__plan_processes(const struct pstk__plan *p, uint32_t *n, uint32_t *n_auto);
 
-/* ---- between plan.c, compile.c, mixing.c and mosaic.c ------------------------------------------
+/* ---- between plan.c, compile.c, mixing.c, mosaic.c and variants.c ------------------------------
  */
+
+/* Compile the plan of one variant alone. Returns owned. */
+int pstk__plan_open_variant(struct pstk__plan **out, const struct pstk_settings *s,
+                            const struct pstk__source *source, uint32_t variant,
+                            struct pstk_error *err);
+/* Arena bytes a worker needs for this variant. */
+uint64_t pstk__plan_scratch(const struct pstk__plan *p);
 
 /* 1: outputs of the kind follow an image output. They are checked, and compiled, after all others.
  */

@@ -16,6 +16,7 @@
 #include "sample/image_rows.h"
 #include "sample/mask_rows.h"
 #include "sample/points_row.h"
+#include "sample/variants.h"
 
 #include <penstock/format.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@
  */
 
 struct pstk__sampler {
-    const struct pstk__plan *plan;               /* borrowed */
+    const struct pstk__plan *first;              /* borrowed */
+    const struct pstk__plan *plan;               /* its variant, of the sample under way */
     struct pstk__arena arena;                    /* owned */
     struct pstk__image_state *state;             /* owned */
     struct pstk__decoder *decoder;               /* in the arena */
@@ -81,7 +83,7 @@ int pstk__sampler_open(struct pstk__sampler **out, const struct pstk__plan *plan
     struct pstk__sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler)
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for a worker");
-    sampler->plan = plan;
+    sampler->first = sampler->plan = plan;
     int rc = 0;
     void *memory = NULL;
     if (pstk__arena_open(&sampler->arena, plan->scratch_size) == 0)
@@ -742,6 +744,7 @@ int pstk__sample_write(struct pstk__sampler *sampler, const struct pstk__record 
                        uint32_t shard, const struct pstk__sample_key *key, struct pstk__row *rows,
                        struct pstk_error *err)
 {
+    sampler->plan = pstk__plan_variant(sampler->first, key->variant);
     struct work work = {
         .s = sampler, .record = record, .key = key, .rows = rows, .shard = shard, .err = err};
     const struct pstk__plan *plan = sampler->plan;

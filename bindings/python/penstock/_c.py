@@ -29,6 +29,7 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 ORDER_VERSION = 1
 ANSWER_TEXT = 600
+MAX_VARIANTS = 64
 MAX_REPORTS = 8
 
 # enum pstk_result
@@ -1003,6 +1004,14 @@ class Sample(Structure):
 DecodeFn = CFUNCTYPE(c_int, c_void_p, POINTER(Sample), c_void_p, c_uint64)
 
 
+class OpList(Structure):
+    _fields_ = [
+        ("ops", POINTER(Op)),
+        ("n_ops", c_uint32),
+        ("reserved", c_uint32),
+    ]
+
+
 class Output(Structure):
     _fields_ = [
         ("name", c_char_p),
@@ -1036,6 +1045,9 @@ class Output(Structure):
         ("flip_pairs", POINTER(c_uint32)),
         ("n_flip_pairs", c_uint32),
         ("at_centers", c_uint32),
+        ("variants", POINTER(OpList)),
+        ("n_variants", c_uint32),
+        ("every", c_uint32),
     ]
 
 
@@ -1161,7 +1173,7 @@ class Batch(Structure):
         ("n_palette_images", c_uint32),
         ("n_damaged_images", c_uint32),
         ("n_dropped_boxes", c_uint32),
-        ("reserved", c_uint32),
+        ("variant", c_uint32),
     ]
 
 

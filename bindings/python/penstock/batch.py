@@ -48,11 +48,12 @@ class BatchInfo:
     """Where a batch is from. It holds no slot, except on a device, where record_stream needs it.
 
     epoch, index: of the batch. position: of its first sample over all ranks; next_position: the cursor to
-    save once the batch is used. n_valid: rows that are samples.
+    save once the batch is used. n_valid: rows that are samples. variant: the number of the batch's size in the sizes of
+    its images; 0 where they have one size.
     """
 
     __slots__ = ("_crops", "_ids", "_images", "_n_rows", "_share", "_replacements", "epoch", "index", "n_valid",
-                 "next_position", "position")
+                 "next_position", "position", "variant")
 
     def __init__(self, share: tensors.Share, images: Mapping[str, ImageOutput], hold: bool) -> None:
         """images: the outputs that are images, by their names. hold: keep the share."""
@@ -62,6 +63,7 @@ class BatchInfo:
         self.next_position: int = batch.next_position
         self.index: int = batch.index
         self.n_valid: int = batch.n_valid
+        self.variant: int = batch.variant
         self._images, self._n_rows = images, batch.n_rows
         # Copies: the slot may go before this object.
         self._ids = string_at(batch.sample_ids, 8 * self.n_valid)
@@ -149,6 +151,7 @@ class _Form(Hints):
     next_position = property(lambda self: self._known.next_position, doc="The cursor just past the batch.")
     index = property(lambda self: self._known.index, doc="Number of the batch in its epoch.")
     n_valid = property(lambda self: self._known.n_valid, doc="Rows that are samples.")
+    variant = property(lambda self: self._known.variant, doc="Number of the batch's size in sizes of penstock.image.")
     sample_ids = property(lambda self: self._known.sample_ids, doc=BatchInfo.sample_ids.__doc__)
     replacements = property(lambda self: self._known.replacements, doc=BatchInfo.replacements.__doc__)
     crops = property(lambda self: self._known.crops, doc=BatchInfo.crops.__doc__)
@@ -450,7 +453,7 @@ def maker(form: Any, names: tuple[str, ...]) -> Maker:
 
 
 def layouts(batch: Any, outputs: Mapping[str, Any], device: tuple[int, int]) -> tuple[tensors.Layout, ...]:
-    """What all batches have in common, from one of them."""
+    """What all batches of one size have in common, from one of them."""
     found = []
     for index, (name, output) in enumerate(outputs.items()):
         given = batch.tensors[index]

@@ -314,7 +314,7 @@ class Loader(Hints):
         return lambda: nothing if current() == index else enter(index)
 
     def _open(self, settings: _c.Settings, timeout: float | None) -> None:
-        self._layouts: tuple[tensors.Layout, ...] = ()
+        self._layouts: dict[int, tuple[tensors.Layout, ...]] = {}  # by the size of the batch
         self._warned = False  # of images with a palette
         self._images = {name: batches.ImageOutput(i, output.layout == "nhwc")
                         for i, (name, output) in enumerate(self._outputs.items())
@@ -594,9 +594,11 @@ class Loader(Hints):
             del share  # an exception that is kept keeps this frame
             raise
         info = batches.BatchInfo(share, self._images, hold=self._has_views)
-        if not self._layouts:
-            self._layouts = batches.layouts(share.batch().contents, self._tensors, self._device)
-        found_in = tensors.find(share, self._layouts, info.n_valid)
+        layouts = self._layouts.get(info.variant)
+        if layouts is None:
+            layouts = batches.layouts(share.batch().contents, self._tensors, self._device)
+            self._layouts[info.variant] = layouts
+        found_in = tensors.find(share, layouts, info.n_valid)
         if self._has_views:
             self._leases.add(share.batch().contents.slot, share.pointer, tensors.ranges(found_in))
         return self._make([self._converted(tensor) for tensor in found_in], info), info

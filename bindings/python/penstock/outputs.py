@@ -22,6 +22,7 @@ from .hints import explained, near
 from .op_lists import operations
 from .ops import Normalize, Op, ToFloat
 from .packing.schema import LIST_KINDS
+from .sizes import Ops, lists_of
 
 __all__ = ["Output", "image", "ragged", "scalar", "tensor"]
 
@@ -64,6 +65,9 @@ class Output:
     bytes_per_batch: int = member(default=0)
     channels: int = member(default=0)
     list_kind: int = member(default=0)  # enum pstk_field_kind of a list field; else 0
+    variants: tuple[tuple[Op, ...], ...] = ()  # a list for each size, the first of which is ops; (): one size
+    sizes: tuple[Any, ...] = ()  # as they were given
+    every: int = 0
     following: tuple[tuple[str, Any, str], ...] = ()  # of those that follow: member of pstk_output, value, how it
     # was given
 
@@ -79,6 +83,9 @@ class Output:
                 parts.append(f"{name}={getattr(self, name)!r}")
         if self.channels not in (0, 3):
             parts.append(f"channels={self.channels}")
+        if self.sizes:
+            parts.append(f"sizes={list(self.sizes)!r}")
+            parts.append(f"every={self.every}")
         parts += [given for _, _, given in self.following]
         return f"{KINDS[self.kind]}({', '.join(parts)})"
 
@@ -88,10 +95,9 @@ class Output:
 
     def to_c(self, name: str) -> _c.Output:
         """Return the output as the library takes it, with its name."""
-        ops = (_c.Op * len(self.ops))(*(op.to_c() for op in self.ops))
         output = _c.Output(
             name=name.encode(), field=self.field.encode(), kind=self.kind, dtype=self.dtype,
-            layout=LAYOUTS[self.layout][0], n_ops=len(ops), random_group=self.random_group,
+            layout=LAYOUTS[self.layout][0], n_variants=len(self.variants), every=self.every, random_group=self.random_group,
             exif_orientation=int(self.exif_orientation), bytes_per_batch=self.bytes_per_batch,
             channels=self.channels)
         for name_of, value, _ in self.following:
@@ -99,8 +105,22 @@ class Output:
                 output.n_flip_pairs = len(value) // 2
                 value = cast((c_uint32 * len(value))(*value), POINTER(c_uint32))
             setattr(output, name_of, value.encode() if isinstance(value, str) else value)
-        output.ops = cast(ops, POINTER(_c.Op)) if len(ops) else None
+        if self.variants:
+            lists = (_c.OpList * len(self.variants))(*map(_c_list, self.variants))
+            output.variants = cast(lists, POINTER(_c.OpList))
+        else:
+            listed = _c_list(self.ops)
+            output.ops, output.n_ops = listed.ops, listed.n_ops
         return output
+
+    def of_one_size(self) -> Output:
+        """Return the same output with the first of its sizes for all batches."""
+        return replace(self, variants=(), sizes=(), every=0)
+
+
+def _c_list(ops: Sequence[Op]) -> _c.OpList:
+    made = (_c.Op * len(ops))(*(op.to_c() for op in ops))
+    return _c.OpList(ops=cast(made, POINTER(_c.Op)) if ops else None, n_ops=len(ops))
 
 
 def field_name(field: str, maker: str) -> str:
@@ -120,8 +140,9 @@ def whole(maker: str, name: str, value: Any, most: int) -> int:
 
 
 @explained("penstock.image", IMAGE_KEYWORDS)
-def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nhwc",
-          random_group: int = 0, exif_orientation: bool = False, channels: int = 3) -> Output:
+def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
+          random_group: int = 0, exif_orientation: bool = False, channels: int = 3,
+          sizes: Iterable[Any] | None = None, every: int | None = None) -> Output:
     """Decoded images of an image field: [B, H, W, C] of uint8, or of float16, bfloat16 or float32.
 
     uint8 has 0 to 255. Floats have 0 to 1, as ToTensor gives them, or the result of a Normalize at the end of
@@ -135,11 +156,24 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     and flip.
     exif_orientation: turn JPEGs upright first.
     channels: decode as Pillow's convert does: 3, RGB; 1, gray ("L"); 4, RGBA, with alpha 255 if a file has none.
+    sizes: multi-scale training: ints or (height, width), of which each batch has one; all its rows have it, and so
+    have the masks and boxes that follow. The one operation of ops that has a size gets that of the batch; or ops is
+    a function of the size that returns the list. `every` batches in a row have the same size, 1 unless given; then
+    one is drawn again, each with the same probability: by seed, epoch and number of the batch, so that all ranks
+    have the same size in a step. Outputs with sizes share the draw, and must have as many and the same `every`.
 
     Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks in a
     field of kind mask, and write penstock.mask.
     """
-    field, found = field_name(field, "image"), operations("image.ops", ops)
+    field, given, variants = field_name(field, "image"), (), ()  # type: str, tuple[Any, ...], tuple[Any, ...]
+    if sizes is not None:
+        given, variants = lists_of(ops, sizes)
+    elif every is not None:
+        raise SettingsError(f"image.every: value is {every!r}; must be None without sizes")
+    every = 1 if every is None else whole("image", "every", every, 2**32 - 1)
+    if every == 0:
+        raise SettingsError("image.every: value is 0; must be at least 1, batches in a row of the same size")
+    found = variants[0] if variants else operations("image.ops", ops)
     if not isinstance(layout, str) or layout not in LAYOUTS:
         raise SettingsError(f"image.layout: value is {layout!r}; must be one of {', '.join(LAYOUTS)}"
                             + near(str(layout).lower(), LAYOUTS))
@@ -148,10 +182,10 @@ def image(field: str, ops: Iterable[Op], *, dtype: Any = None, layout: str = "nh
     if isinstance(channels, bool) or channels not in (1, 3, 4):
         raise SettingsError(f"image.channels: value is {channels!r}; must be 1 (gray), 3 (RGB) or 4 (RGBA)")
     if dtype is None:
-        dtype = "float32" if any(isinstance(op, (Normalize, ToFloat)) for op in found) else "uint8"
+        dtype = "float32" if any(isinstance(op, (Normalize, ToFloat)) for op in sum(variants, found)) else "uint8"
     return Output(field, _c.OUTPUT_IMAGE, dtype_code(dtype, "image"), layout, found,
                   whole("image", "random_group", random_group, 2**32 - 1), bool(exif_orientation),
-                  channels=int(channels))
+                  channels=int(channels), variants=variants, sizes=given, every=every if variants else 0)
 
 
 @explained("penstock.scalar", {})
@@ -268,14 +302,19 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
         return "mix." + message.removeprefix("mosaic.")
     if message.startswith("mix."):
         return _C_DTYPE.sub(lambda found: _C_NAMES[found[1]], message)
-    match = re.match(r"outputs\[(\d+)\](?:\.ops\[(\d+)\](?: \([\w ]+\))?)?(?:\.(?=\w)|: ?| )", message)
+    match = re.match(r"outputs\[(\d+)\](?:\.variants\[(\d+)\])?(?:\.ops\[(\d+)\](?: \([\w ]+\))?)?(?:\.(?=\w)|: ?| )",
+                     message)
     if match is None:
         return message
     name, output = list(outputs.items())[int(match[1])]
     where, what = f"outputs[{name!r}]", message[match.end():]
+    ops = output.ops
     if match[2] is not None:
-        number = int(match[2])
-        where += f", operation {number + 1} ({type(output.ops[number]).__name__})"
+        ops = output.variants[int(match[2])]
+        where += f", size {output.sizes[int(match[2])]!r}"
+    if match[3] is not None:
+        number = int(match[3])
+        where += f", operation {number + 1} ({type(ops[number]).__name__})"
     what = what.removesuffix(f" (output '{name}')")
     return f"{where}: {_C_DTYPE.sub(lambda found: _C_NAMES[found[1]], what)}"
 

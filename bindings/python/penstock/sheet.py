@@ -189,7 +189,7 @@ def _of_rows(batch: Any, label: bool, names: Sequence[str]) -> Iterator[_Picture
 def _outputs(shown: Output, label: str | None) -> dict[str, Output]:
     """The same image as bytes that can be shown, and its label."""
     kept = tuple(op for op in shown.ops if not isinstance(op, operations.Normalize))
-    made = {"image": dataclasses.replace(shown, ops=kept, dtype=_c.U8, layout="nhwc")}
+    made = {"image": dataclasses.replace(shown.of_one_size(), ops=kept, dtype=_c.U8, layout="nhwc")}
     if label is not None:
         made["label"] = scalar(label)
     return made

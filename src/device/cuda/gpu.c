@@ -4,6 +4,7 @@
 #include "device/cuda/info.h"
 #include "device/cuda/table.h"
 #include "base/error.h"
+#include "sample/variants.h"
 
 #include <stdlib.h>
 
@@ -33,7 +34,9 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
 {
     const struct pstk__layout *layout = &d->layout;
     const uint64_t buffers = pstk__layout_device_memory(layout, d->n_slots);
-    const uint64_t size = buffers + pstk__cuda_finish_size(c->plan);
+    uint64_t size = buffers;
+    for (uint32_t v = 0; v < d->n_variants; v++)
+        size += pstk__cuda_finish_size(pstk__plan_variant(c->plan, v));
     void *memory = NULL;
     cudaError_t code = cudaMalloc(&memory, size);
     d->memory = memory;
@@ -52,7 +55,13 @@ static int open_memory(struct pstk__cuda *d, const struct pstk__device_config *c
     }
     if (code != cudaSuccess)
         return pstk__gpu_fail(d, code, "getting memory for the slots", err);
-    code = pstk__cuda_finish_init(&d->finish, c->plan, layout, d->memory + buffers, d->copies);
+    uint8_t *tables = d->memory + buffers;
+    for (uint32_t v = 0; v < d->n_variants && code == cudaSuccess; v++) {
+        const struct pstk__plan *plan = pstk__plan_variant(c->plan, v);
+        code = pstk__cuda_finish_init(&d->finish[v], plan, layout, tables, d->copies);
+        d->finish[v].module = &d->module;
+        tables += pstk__cuda_finish_size(plan);
+    }
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "copying tables", err);
 }
 
@@ -93,8 +102,8 @@ static int try_kernels(struct pstk__cuda *d, struct pstk_error *err)
 {
     uint8_t *arrival = pstk__gpu_arrival(d, 0);
     cudaError_t code = cudaMemsetAsync(arrival, 0, d->layout.arrival_size, d->kernels);
-    if (code == cudaSuccess)
-        code = pstk__cuda_finish_launch(&d->finish, arrival, d->memory, 0, d->kernels);
+    for (uint32_t v = 0; v < d->n_variants && code == cudaSuccess; v++)
+        code = pstk__cuda_finish_launch(&d->finish[v], arrival, d->memory, 0, d->kernels);
     if (code == cudaSuccess)
         code = cudaStreamSynchronize(d->kernels);
     return code == cudaSuccess ? 0 : pstk__gpu_fail(d, code, "trying the kernels", err);
@@ -115,8 +124,7 @@ static int cuda_build(struct pstk__cuda *d, const struct pstk__device_config *c,
     if (code != cudaSuccess)
         return pstk__cuda_fail(err, PSTK_STAGE_OPEN, c->index, code, "loading the kernels");
     r = open_memory(d, c, err);
-    d->finish.module = &d->module;
-    return r == 0 && d->finish.n_outputs > 0 ? try_kernels(d, err) : r;
+    return r == 0 && d->finish->n_outputs > 0 ? try_kernels(d, err) : r;
 }
 
 static void close_event(cudaEvent_t event)
@@ -187,6 +195,7 @@ static void cuda_close(struct pstk__device *device)
     }
     pstk__gpu_streams_close(d, 0);
     pthread_mutex_destroy(&d->lock);
+    free(d->finish);
     free(d->slots);
     free(d);
 }
@@ -197,7 +206,10 @@ static int cuda_open(struct pstk__device **out, const struct pstk__device_config
     *out = NULL;
     struct pstk__cuda *d = calloc(1, sizeof *d);
     struct pstk__cuda_slot *slots = calloc(c->n_slots, sizeof *slots);
-    if (!d || !slots || pthread_mutex_init(&d->lock, NULL) != 0) {
+    const uint32_t n_variants = c->plan->n_variants > 1 ? c->plan->n_variants : 1;
+    struct pstk__cuda_finish *finish = calloc(n_variants, sizeof *finish);
+    if (!d || !slots || !finish || pthread_mutex_init(&d->lock, NULL) != 0) {
+        free(finish);
         free(slots);
         free(d);
         return pstk__fail(err, PSTK_ENOMEM, PSTK_STAGE_OPEN, "no memory for the device");
@@ -208,11 +220,14 @@ static int cuda_open(struct pstk__device **out, const struct pstk__device_config
     d->timed = c->timed;
     d->layout = *c->layout;
     d->slots = slots;
+    d->finish = finish;
+    d->n_variants = n_variants;
     const int r = cuda_build(d, c, err);
     if (r < 0) {
         release_all(d);
         cudaGetLastError(); /* the thread is ours */
         pthread_mutex_destroy(&d->lock);
+        free(finish);
         free(slots);
         free(d);
         return r;

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images whose size differs from batch to batch: a list of operations for each size.
+
+    penstock.image("jpg", [RandomResizedCrop(224), Normalize()], sizes=[192, 224, 256], every=10)
+    penstock.image("jpg", lambda size: [Resize(size * 8 // 7), CenterCrop(size), Normalize()], sizes=[192, 224, 256])
+"""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Any, Union
+
+from . import _c
+from .errors import SettingsError
+from .op_lists import operations
+from .ops import Op
+
+__all__: list[str] = []
+
+Ops = Union[Iterable[Op], Callable[[Any], Iterable[Op]]]
+
+# Members of operations that are, or fix, a size of pixels.
+_SIZED = ("size", "target_size", "height")
+
+
+def _is_sized(op: Op) -> bool:
+    return any(getattr(op, name, None) is not None for name in _SIZED)
+
+
+def _resized(op: Op, size: Any) -> Op:
+    """Return the operation with another size. Its own check refuses values that are none."""
+    if hasattr(op, "size"):
+        return dataclasses.replace(op, size=size)  # type: ignore[type-var]
+    height, width = size if isinstance(size, (tuple, list)) and len(size) == 2 else (size, size)
+    return dataclasses.replace(op, height=height, width=width)  # type: ignore[type-var]
+
+
+def _function_of(ops: Any) -> Callable[[Any], Iterable[Op]]:
+    """Return what makes the list for a size of one list: its one operation that has a size gets that one."""
+    listed = operations("image.ops", ops)
+    sized = [i for i, op in enumerate(listed) if _is_sized(op)]
+    if len(sized) != 1 or hasattr(listed[sized[0]], "target_size"):
+        names = ", ".join(type(listed[i]).__name__ for i in sized) or "none"
+        raise SettingsError(
+            f"image.sizes: the operations that have a size are {names}; must be one, which gets those of sizes (give "
+            "ops as a function of the size: lambda size: [Resize(size * 8 // 7), CenterCrop(size)])")
+    at = sized[0]
+    return lambda size: [*listed[:at], _resized(listed[at], size), *listed[at + 1:]]
+
+
+def lists_of(ops: Ops, sizes: Any) -> tuple[tuple[Any, ...], tuple[tuple[Op, ...], ...]]:
+    """Return the sizes, and the list of operations of each. ops: a list, or a function of a size."""
+    if isinstance(sizes, (str, bytes, Mapping, Set)) or not isinstance(sizes, Iterable):
+        raise TypeError(f"image.sizes: value is {sizes!r}; must be a list of sizes, ints or (height, width)")
+    found = tuple(sizes)
+    if not 1 <= len(found) <= _c.MAX_VARIANTS:
+        raise SettingsError(f"image.sizes: value has {len(found)} sizes; must have from 1 to {_c.MAX_VARIANTS}")
+    make = ops if callable(ops) and not isinstance(ops, Op) else _function_of(ops)
+    return found, tuple(operations(f"image.ops({size!r})", make(size)) for size in found)

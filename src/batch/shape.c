@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shape: the tensors of a host slot, of a batch that has one of several sizes. */
+#include "batch/slot.h"
+#include "sample/variants.h"
+
+#include <string.h>
+
+/* Called by the reader of the slot's lane, before its first task is pushed: no other thread has the
+ * slot. */
+void pstk__slot_shape(struct pstk__slot *slot, const struct pstk__plan *plan)
+{
+    const uint32_t variant = pstk__variants_at(plan, slot->batch.epoch, slot->batch.index);
+    const struct pstk__plan *of = pstk__plan_variant(plan, variant);
+    if (slot->batch.variant == variant)
+        return;
+    slot->batch.variant = variant;
+    for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
+        const struct pstk__output *o = &of->outputs[i];
+        struct pstk_tensor *t = &slot->tensors[i];
+        if (slot->offsets[i])
+            continue;
+        memcpy(t->shape, o->shape, sizeof t->shape);
+        memcpy(t->strides, o->strides, sizeof t->strides);
+        slot->row_size[i] = pstk__output_rows(o)->row_size;
+        t->size = slot->pool->batch_size * slot->row_size[i];
+    }
+}

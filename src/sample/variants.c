@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sample/variants.h"
+
+#include "base/error.h"
+#include "base/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VARIANT_DRAWS (UINT32_MAX - 1) /* the `data_set` of these draws: no sample's have it */
+
+#define FAIL(i, code, fmt, ...)                                                                    \
+    pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]." fmt, i, ##__VA_ARGS__)
+
+uint32_t pstk__variants_at(const struct pstk__plan *p, uint64_t epoch, uint64_t index)
+{
+    if (p->n_variants <= 1)
+        return 0;
+    struct pstk__random random;
+    const struct pstk__random_key key = {.seed = p->seed,
+                                         .epoch = epoch,
+                                         .sample_id = index / p->every,
+                                         .data_set = VARIANT_DRAWS};
+    pstk__random_init(&random, &key);
+    return (uint32_t)pstk__random_below(&random, p->n_variants);
+}
+
+static uint32_t n_plans(const struct pstk__plan *p)
+{
+    return p->n_variants > 1 ? p->n_variants : 1;
+}
+
+uint64_t pstk__variants_row_size(const struct pstk__plan *p, uint32_t i)
+{
+    uint64_t most = 0;
+    for (uint32_t v = 0; v < n_plans(p); v++) {
+        const uint64_t size = pstk__output_rows(&pstk__plan_variant(p, v)->outputs[i])->row_size;
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+uint64_t pstk__variants_final_size(const struct pstk__plan *p, uint32_t i)
+{
+    uint64_t most = 0;
+    for (uint32_t v = 0; v < n_plans(p); v++) {
+        const uint64_t size = pstk__output_final(&pstk__plan_variant(p, v)->outputs[i])->row_size;
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+static int check_members(const struct pstk_output *output, uint32_t i, struct pstk_error *err)
+{
+    if (output->kind != PSTK_OUTPUT_IMAGE)
+        return FAIL(i, PSTK_EINVAL,
+                    "n_variants: value is %u; must be 0, because it applies to image outputs only",
+                    output->n_variants);
+    if (!output->variants)
+        return FAIL(i, PSTK_EINVAL, "variants: value is NULL; must be an array of %u (n_variants)",
+                    output->n_variants);
+    if (output->n_variants > PSTK_MAX_VARIANTS)
+        return FAIL(i, PSTK_EINVAL, "n_variants: value is %u; must be at most %u",
+                    output->n_variants, PSTK_MAX_VARIANTS);
+    if (output->n_ops != 0)
+        return FAIL(i, PSTK_EINVAL,
+                    "n_ops: value is %u; must be 0 for an output that has variants, which have "
+                    "their own operations",
+                    output->n_ops);
+    if (output->every == 0)
+        return FAIL(i, PSTK_EINVAL,
+                    "every: value is 0; must be at least 1, batches in a row of the same variant");
+    return 0;
+}
+
+/* One draw serves all outputs: they have as many variants, for as long. */
+static int check_equal(const struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    const struct pstk_output *output = &p->outputs[i].settings;
+    uint32_t k = 0;
+    while (p->outputs[k].settings.n_variants == 0)
+        k++;
+    if (output->n_variants != p->n_variants)
+        return FAIL(i, PSTK_EINVAL,
+                    "n_variants: value is %u; must be %u, as of outputs[%u], because a loader "
+                    "draws one number for all of them",
+                    output->n_variants, p->n_variants, k);
+    if (output->every != p->every)
+        return FAIL(i, PSTK_EINVAL,
+                    "every: value is %u; must be %u, as of outputs[%u], because a loader draws one "
+                    "number for all of them",
+                    output->every, p->every, k);
+    return 0;
+}
+
+int pstk__variants_choose(struct pstk__plan *p, uint32_t i, struct pstk_error *err)
+{
+    struct pstk_output *output = &p->outputs[i].settings;
+    if (output->n_variants == 0 && output->variants)
+        return FAIL(i, PSTK_EINVAL, "n_variants: value is 0; must be at least 1, or variants NULL");
+    if (output->n_variants == 0 && output->every != 0)
+        return FAIL(i, PSTK_EINVAL,
+                    "every: value is %u; must be 0, because it applies to outputs that have "
+                    "variants only",
+                    output->every);
+    if (output->n_variants == 0)
+        return 0;
+    int rc = check_members(output, i, err);
+    if (rc == 0 && p->n_variants == 0) {
+        p->n_variants = output->n_variants;
+        p->every = output->every;
+    }
+    if (rc == 0)
+        rc = check_equal(p, i, err);
+    if (rc < 0)
+        return rc;
+    const struct pstk_op_list *list = &output->variants[p->variant];
+    if (list->reserved != 0)
+        return FAIL(i, PSTK_EINVAL, "variants[%u].reserved: value is %u; must be 0", p->variant,
+                    list->reserved);
+    output->ops = list->ops;
+    output->n_ops = list->n_ops;
+    output->variants = NULL;
+    return 0;
+}
+
+void pstk__variants_locate(const struct pstk__plan *p, struct pstk_error *err)
+{
+    uint32_t i = 0;
+    int begin = 0;
+    if (!err || err->size < sizeof *err || p->n_variants == 0)
+        return;
+    struct pstk_error inner = *err;
+    if (sscanf(inner.message, "outputs[%u].%n", &i, &begin) == 1 && begin > 0 &&
+        i < p->n_outputs && p->outputs[i].settings.n_variants > 0 &&
+        (strncmp(inner.message + begin, "ops", 3) == 0 ||
+         strncmp(inner.message + begin, "n_ops", 5) == 0))
+        FAIL(i, inner.code, "variants[%u].%.600s", p->variant, inner.message + begin);
+    else if (p->variant > 0)
+        pstk__fail(err, inner.code, PSTK_STAGE_OPEN, "%.700s (of variant %u)", inner.message,
+                   p->variant);
+}
+
+/* Check that a batch of the variant has the form of those of variant 0. */
+static int check_alike(const struct pstk__plan *p, const struct pstk__plan *other,
+                       struct pstk_error *err)
+{
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        const struct pstk__output *o = &p->outputs[i], *of = &other->outputs[i];
+        if (o->settings.n_variants == 0)
+            continue;
+        if (of->channels != o->channels)
+            return FAIL(i, PSTK_EINVAL,
+                        "variants[%u].ops: the images have %u channels; must have %u, as those of "
+                        "variants[0] (output '%s')",
+                        other->variant, of->channels, o->channels, o->name);
+        if (!pstk__output_device_pass(of) != !pstk__output_device_pass(o))
+            return FAIL(i, PSTK_EINVAL,
+                        "variants[%u].ops: %s; must be as of variants[0], because the device "
+                        "finishes images that are not erased (output '%s')",
+                        other->variant,
+                        pstk__output_device_pass(o) ? "the last one erases" : "none erases",
+                        o->name);
+    }
+    return 0;
+}
+
+/* What a worker keeps of a sample, and its scratch, fit every variant. */
+static void widen(struct pstk__plan *p)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        uint32_t most_ops = 0;
+        for (uint32_t v = 0; v < p->n_variants; v++) {
+            const uint32_t n = pstk__plan_variant(p, v)->outputs[i].most_ops;
+            most_ops = n > most_ops ? n : most_ops;
+        }
+        p->outputs[i].most_ops = most_ops;
+        for (uint32_t v = 1; v < p->n_variants; v++)
+            p->others[v - 1]->outputs[i].most_ops = most_ops;
+    }
+    for (uint32_t v = 0; v < p->n_variants; v++) {
+        const uint64_t size = pstk__plan_scratch(pstk__plan_variant(p, v));
+        most = size > most ? size : most;
+    }
+    p->scratch_size = most;
+    for (uint32_t v = 1; v < p->n_variants; v++)
+        p->others[v - 1]->scratch_size = most;
+}
+
+int pstk__variants_open(struct pstk__plan *p, const struct pstk_settings *s, struct pstk_error *err)
+{
+    for (uint32_t v = 1; v < p->n_variants; v++) {
+        int rc = pstk__plan_open_variant(&p->others[v - 1], s, p->source, v, err);
+        if (rc == 0)
+            rc = check_alike(p, p->others[v - 1], err);
+        if (rc < 0)
+            return rc;
+    }
+    if (p->n_variants > 1)
+        widen(p);
+    return 0;
+}
+
+void pstk__variants_share(struct pstk__plan *p)
+{
+    for (uint32_t v = 1; v < p->n_variants; v++)
+        for (uint32_t i = 0; i < p->n_outputs; i++) {
+            p->others[v - 1]->outputs[i].desks = p->outputs[i].desks;
+            p->others[v - 1]->outputs[i].settings.processes = NULL;
+        }
+}
+
+void pstk__variants_close(struct pstk__plan *p)
+{
+    for (uint32_t v = 1; v < p->n_variants; v++) {
+        struct pstk__plan *other = p->others[v - 1];
+        for (uint32_t i = 0; other && i < p->n_outputs; i++)
+            other->outputs[i].desks = NULL; /* of p */
+        pstk__plan_close(other);
+    }
+}
