@@ -413,8 +413,7 @@ static void pack_ragged(struct pstk__slot *slot, uint32_t i)
     for (uint32_t row = 0; row < slot->batch.n_rows; row++) {
         uint64_t size = row < slot->batch.n_valid ? (uint64_t)offsets[row + 1] : 0;
         if (row > 0 && size > 0)
-            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * slot->row_size[i],
-                    size);
+            memmove((uint8_t *)t->data + end, (uint8_t *)t->data + row * slot->row_size[i], size);
         end += size;
         offsets[row + 1] = (int64_t)(end / item_size);
     }

@@ -71,11 +71,11 @@ struct pstk__slot {
     uint8_t *written[PSTK__MAX_OUTPUTS];  /* host: where workers write rows: the tensor's data, or,
                                              of a mosaic's outputs, memory of their own */
     uint64_t row_size[PSTK__MAX_OUTPUTS]; /* host: bytes of a row in its tensor */
-    int64_t *offsets[PSTK__MAX_OUTPUTS]; /* ragged: batch_size + 1, in memory; while filling,
-                                            offsets[i + 1] is the size of row i */
-    uint8_t *flips[PSTK__MAX_OUTPUTS];   /* deferred images: batch_size, in memory; else NULL */
-    uint64_t *sample_ids;                /* batch_size, in memory */
-    uint64_t *replacement_ids;           /* batch_size, in memory */
+    int64_t *offsets[PSTK__MAX_OUTPUTS];  /* ragged: batch_size + 1, in memory; while filling,
+                                             offsets[i + 1] is the size of row i */
+    uint8_t *flips[PSTK__MAX_OUTPUTS];    /* deferred images: batch_size, in memory; else NULL */
+    uint64_t *sample_ids;                 /* batch_size, in memory */
+    uint64_t *replacement_ids;            /* batch_size, in memory */
     struct pstk_crop *crops;      /* n_outputs * batch_size, in memory; NULL when not asked for */
     struct pstk_report *reports;  /* layout.max_reports, in memory; NULL when none is replaced */
     struct pstk_mixed_row *mixed; /* host: batch_size, in memory; NULL when nothing is mixed */

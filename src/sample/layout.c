@@ -72,9 +72,8 @@ static void put_dense(struct pstk__layout *layout, const struct pstk__plan *plan
 /* The most bytes of a row that a mosaic is made of. */
 static uint64_t written_size(const struct pstk__plan *plan, uint32_t i)
 {
-    return pstk__output_is_ragged(&plan->outputs[i])
-               ? pstk__output_written_size(&plan->outputs[i])
-               : pstk__variants_row_size(plan, i);
+    return pstk__output_is_ragged(&plan->outputs[i]) ? pstk__output_written_size(&plan->outputs[i])
+                                                     : pstk__variants_row_size(plan, i);
 }
 
 /* The host's arrays, of b rows. */
@@ -110,8 +109,8 @@ static void lay_out_host(struct pstk__layout *layout, const struct pstk__plan *p
         if (pstk__output_is_ragged(&plan->outputs[i]))
             layout->rows[i] = put(&end, b, pstk__output_rows(&plan->outputs[i])->row_size);
     for (uint32_t i = 0; i < n; i++)
-        layout->written[i] = plan->outputs[i].is_combined ? put(&end, b, written_size(plan, i))
-                                                          : layout->rows[i];
+        layout->written[i] =
+            plan->outputs[i].is_combined ? put(&end, b, written_size(plan, i)) : layout->rows[i];
     layout->size = end;
 }
 

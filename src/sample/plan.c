@@ -5,7 +5,6 @@
 #include "base/codec.h"
 #include "base/error.h"
 #include "image/decoder.h"
-#include "sample/variants.h"
 
 #include <stdio.h>
 #include <stdlib.h>

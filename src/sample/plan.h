@@ -236,5 +236,16 @@ void pstk__mosaic_find(struct pstk__plan *p, uint32_t i);
 /* n outputs are checked, and not compiled: find those that are combined, and make room for their
  * rows. EINVAL: the image is none, or an output follows it that cannot be combined. */
 int pstk__mosaic_combine(struct pstk__plan *p, uint32_t n, struct pstk_error *err);
+/* Output i has its settings: take its list of p->variant as its ops. EINVAL: members contradict
+ * each other, or those of an output before it. */
+int pstk__variants_choose(struct pstk__plan *p, uint32_t i, struct pstk_error *err);
+/* Add the variant to the error of a plan that could not be opened. */
+void pstk__variants_locate(const struct pstk__plan *p, struct pstk_error *err);
+/* Open the others of variant 0. EINVAL: their images have other channels, or end otherwise. */
+int pstk__variants_open(struct pstk__plan *p, const struct pstk_settings *s,
+                        struct pstk_error *err);
+/* Processes make rows for all of them. */
+void pstk__variants_share(struct pstk__plan *p);
+void pstk__variants_close(struct pstk__plan *p);
 
 #endif

@@ -18,10 +18,8 @@ uint32_t pstk__variants_at(const struct pstk__plan *p, uint64_t epoch, uint64_t 
     if (p->n_variants <= 1)
         return 0;
     struct pstk__random random;
-    const struct pstk__random_key key = {.seed = p->seed,
-                                         .epoch = epoch,
-                                         .sample_id = index / p->every,
-                                         .data_set = VARIANT_DRAWS};
+    const struct pstk__random_key key = {
+        .seed = p->seed, .epoch = epoch, .sample_id = index / p->every, .data_set = VARIANT_DRAWS};
     pstk__random_init(&random, &key);
     return (uint32_t)pstk__random_below(&random, p->n_variants);
 }
@@ -134,8 +132,8 @@ void pstk__variants_locate(const struct pstk__plan *p, struct pstk_error *err)
     if (!err || err->size < sizeof *err || p->n_variants == 0)
         return;
     struct pstk_error inner = *err;
-    if (sscanf(inner.message, "outputs[%u].%n", &i, &begin) == 1 && begin > 0 &&
-        i < p->n_outputs && p->outputs[i].settings.n_variants > 0 &&
+    if (sscanf(inner.message, "outputs[%u].%n", &i, &begin) == 1 && begin > 0 && i < p->n_outputs &&
+        p->outputs[i].settings.n_variants > 0 &&
         (strncmp(inner.message + begin, "ops", 3) == 0 ||
          strncmp(inner.message + begin, "n_ops", 5) == 0))
         FAIL(i, inner.code, "variants[%u].%.600s", p->variant, inner.message + begin);

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Set
-from typing import Any, Union
+from typing import Any, SupportsIndex, Union
 
 from . import _c
 from .errors import SettingsError
@@ -28,7 +28,10 @@ def _is_sized(op: Op) -> bool:
 
 
 def _resized(op: Op, size: Any) -> Op:
-    """Return the operation with another size. Its own check refuses values that are none."""
+    """Return the operation with another size, of one number if it is a square. Its own check refuses values that are
+    none."""
+    if isinstance(getattr(op, "size", None), tuple) and isinstance(size, SupportsIndex):
+        size = (size, size)
     if hasattr(op, "size"):
         return dataclasses.replace(op, size=size)  # type: ignore[type-var]
     height, width = size if isinstance(size, (tuple, list)) and len(size) == 2 else (size, size)

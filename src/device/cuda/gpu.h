@@ -59,9 +59,9 @@ struct pstk__cuda {
     struct pstk__cuda_module module;
     struct pstk__cuda_finish *finish; /* n_variants, owned */
     uint32_t n_variants;              /* of the plan, at least 1 */
-    uint8_t *memory;               /* slots, layout.device_size apart, then arrival buffers,
-                                      layout.arrival_size apart, then tables; owned */
-    cudaStream_t copies, kernels;  /* owned */
+    uint8_t *memory;                  /* slots, layout.device_size apart, then arrival buffers,
+                                         layout.arrival_size apart, then tables; owned */
+    cudaStream_t copies, kernels;     /* owned */
     cudaEvent_t probe;             /* recorded to learn which device a stream belongs to; owned */
     struct pstk__cuda_slot *slots; /* owned */
     struct pstk__cuda_load loads[PSTK__LOADS]; /* the uploader's */
