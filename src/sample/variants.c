@@ -131,12 +131,14 @@ void pstk__variants_locate(const struct pstk__plan *p, struct pstk_error *err)
     int begin = 0;
     if (!err || err->size < sizeof *err || p->n_variants == 0)
         return;
-    struct pstk_error inner = *err;
-    if (sscanf(inner.message, "outputs[%u].%n", &i, &begin) == 1 && begin > 0 && i < p->n_outputs &&
-        p->outputs[i].settings.n_variants > 0 &&
-        (strncmp(inner.message + begin, "ops", 3) == 0 ||
-         strncmp(inner.message + begin, "n_ops", 5) == 0))
-        FAIL(i, inner.code, "variants[%u].%.600s", p->variant, inner.message + begin);
+    const struct pstk_error inner = *err;
+    const int found = sscanf(inner.message, "outputs[%u].%n", &i, &begin) == 1 && begin > 0;
+    const char *member = inner.message + begin;
+    /* Once a list is chosen, its members are those of the output. */
+    const int is_chosen = found && i < p->n_outputs && p->outputs[i].settings.n_variants > 0 &&
+                          !p->outputs[i].settings.variants;
+    if (is_chosen && (strncmp(member, "ops", 3) == 0 || strncmp(member, "n_ops", 5) == 0))
+        FAIL(i, inner.code, "variants[%u].%.600s", p->variant, member);
     else if (p->variant > 0)
         pstk__fail(err, inner.code, PSTK_STAGE_OPEN, "%.700s (of variant %u)", inner.message,
                    p->variant);
