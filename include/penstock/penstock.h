@@ -182,7 +182,7 @@ typedef int (*pstk_decode_fn)(void *user, const struct pstk_sample *sample, void
                               uint64_t row_size);
 
 /* Lists of operations that one output may have. */
-#define PSTK_MAX_VARIANTS 64u
+#define PSTK_MAX_VARIANTS 64
 
 /* A list of operations. All pointers: copies. */
 struct pstk_op_list {

@@ -116,8 +116,11 @@ LOADER_KEYWORDS = {
     "filter": _PART % "(sample for sample in data if wanted(sample))",
     "weights": _PART % "(data[i] for i in range(len(data)) for _ in range(times[i]))",
 }
-IMAGE_KEYWORDS = dict.fromkeys(("transform", "transforms", "pipeline"),
-                               "write penstock.image(field, [op, op, ...])")
+IMAGE_KEYWORDS = {
+    **dict.fromkeys(("transform", "transforms", "pipeline"), "write penstock.image(field, [op, op, ...])"),
+    **dict.fromkeys(("multi_scale", "multiscale", "img_scale"), "sizes=[320, 352, ...] and every=10 draw a size for each "
+                    "10 batches"),
+}
 # Keywords of torchvision's operations that have one value here.
 OP_KEYWORDS = {
     "resample": "it is interpolation",

@@ -165,10 +165,9 @@ def image(field: str, ops: Ops, *, dtype: Any = None, layout: str = "nhwc",
     Not for masks: bilinear resizing mixes class ids, and a palette's numbers become its colours. Pack masks in a
     field of kind mask, and write penstock.mask.
     """
-    field, given, variants = field_name(field, "image"), (), ()  # type: str, tuple[Any, ...], tuple[Any, ...]
-    if sizes is not None:
-        given, variants = lists_of(ops, sizes)
-    elif every is not None:
+    field = field_name(field, "image")
+    given, variants = ((), ()) if sizes is None else lists_of(ops, sizes)
+    if sizes is None and every is not None:
         raise SettingsError(f"image.every: value is {every!r}; must be None without sizes")
     every = 1 if every is None else whole("image", "every", every, 2**32 - 1)
     if every == 0:
