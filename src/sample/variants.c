@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARIANT_DRAWS (UINT32_MAX - 1) /* the `data_set` of these draws: no sample's have it */
+#define VARIANT_DRAWS (UINT32_MAX - 3) /* the `data_set` of these draws: no sample's have it */
 
 #define FAIL(i, code, fmt, ...)                                                                    \
     pstk__fail(err, code, PSTK_STAGE_OPEN, "outputs[%u]." fmt, i, ##__VA_ARGS__)
