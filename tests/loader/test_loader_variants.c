@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A batch of several sizes is that of a loader with its size alone: for any number of threads and
+ * slots, ranks, seeks, and on a device, whose slots change their shapes with them. */
+#include "cuda_fake.h"
+#include "support/sample_set.h"
+#include "support/test.h"
+
+#define N_SAMPLES 103
+#define BATCH 8
+#define N_VARIANTS 3
+#define EVERY 2
+
+static char path[4200];
+
+struct setup {
+    struct pstk_op ops[N_VARIANTS][3];
+    struct pstk_op_list lists[N_VARIANTS];
+    struct pstk_output outputs[3];
+    struct pstk_settings settings;
+};
+
+static const uint32_t sides[N_VARIANTS][2] = {{12, 14}, {33, 7}, {5, 6}};
+
+static void setup_init(struct setup *setup, uint32_t dtype, uint32_t layout)
+{
+    for (uint32_t v = 0; v < N_VARIANTS; v++) {
+        setup->ops[v][0] = pstk_random_resized_crop(sides[v][0], sides[v][1]);
+        setup->ops[v][1] = pstk_random_flip(0.5);
+        setup->ops[v][2] = pstk_normalize(PSTK_IMAGENET_MEAN, PSTK_IMAGENET_STD);
+        setup->lists[v] =
+            (struct pstk_op_list){.ops = setup->ops[v], .n_ops = dtype == PSTK_U8 ? 2 : 3};
+    }
+    setup->outputs[0] = pstk_output_scalar("cls", PSTK_I64);
+    setup->outputs[1] = pstk_output_image("img", NULL, 0, dtype, layout);
+    setup->outputs[2] = pstk_output_ragged("boxes");
+    setup->outputs[1].variants = setup->lists;
+    setup->outputs[1].n_variants = N_VARIANTS;
+    setup->outputs[1].every = EVERY;
+    struct pstk_settings *s = &setup->settings;
+    pstk_settings_init(s, sizeof *s);
+    s->path = path;
+    s->outputs = setup->outputs;
+    s->n_outputs = 3;
+    s->batch_size = BATCH;
+    s->last_batch = PSTK_LAST_SHORT;
+    s->seed = 5;
+}
+
+/* The same settings with one list for all batches. */
+static void leave(struct setup *setup, uint32_t v)
+{
+    struct pstk_output *o = &setup->outputs[1];
+    o->variants = NULL;
+    o->n_variants = o->every = 0;
+    o->ops = setup->lists[v].ops;
+    o->n_ops = setup->lists[v].n_ops;
+}
+
+/* What a program sees of a batch. */
+struct copy {
+    uint8_t image[BATCH * 33 * 7 * 3 * 4];
+    uint8_t boxes[4096];
+    int64_t labels[BATCH], offsets[BATCH + 1];
+    int64_t shape[10], strides[10];
+    uint64_t size, position;
+    uint32_t n_valid, variant;
+};
+
+static int copy_tensor(const struct pstk_batch *b, uint32_t tensor, void *to, uint64_t room,
+                       cudaStream_t stream)
+{
+    const struct pstk_tensor *t = &b->tensors[tensor];
+    if (t->size > room)
+        return -1;
+    if (stream)
+        return pstk_batch_read(b, tensor, to, t->size, stream, NULL);
+    memcpy(to, t->data, t->size);
+    return 0;
+}
+
+static int copy_batch(struct copy *copy, const struct pstk_batch *b, cudaStream_t stream)
+{
+    const struct pstk_tensor *t = &b->tensors[1];
+    memset(copy, 0, sizeof *copy);
+    copy->n_valid = b->n_valid;
+    copy->position = b->position;
+    copy->variant = b->variant;
+    copy->size = t->size;
+    memcpy(copy->shape, t->shape, sizeof copy->shape);
+    memcpy(copy->strides, t->strides, sizeof copy->strides);
+    memcpy(copy->offsets, b->tensors[2].offsets, (b->n_rows + 1) * sizeof *copy->offsets);
+    return copy_tensor(b, 0, copy->labels, sizeof copy->labels, stream) |
+           copy_tensor(b, 1, copy->image, sizeof copy->image, stream) |
+           copy_tensor(b, 2, copy->boxes, sizeof copy->boxes, stream);
+}
+
+#define MOST_BATCHES 40
+
+/* Copy the batches of an epoch. Returns their number, or an error. */
+static int copy_epoch(const struct pstk_settings *s, struct copy *copies)
+{
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_error err;
+    cudaStream_t stream = NULL;
+    int n = 0, r;
+    pstk_error_init(&err, sizeof err);
+    if (s->device == PSTK_CUDA)
+        cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (pstk_open(&loader, s, &err) < 0) {
+        printf("# %s\n", err.message);
+        return -1;
+    }
+    while ((r = pstk_next(loader, &b, stream, -1, &err)) == 1 && n < MOST_BATCHES) {
+        if (copy_batch(&copies[n++], b, stream) < 0)
+            printf("# batch %d is too large\n", n);
+        pstk_release(&b, stream);
+    }
+    if (r < 0)
+        printf("# %s\n", err.message);
+    pstk_close(&loader);
+    if (stream)
+        cudaStreamDestroy(stream);
+    return r < 0 ? r : n;
+}
+
+static struct copy all[MOST_BATCHES], alone[MOST_BATCHES];
+
+/* 1: the loader's batches are those of loaders with one size; all sizes occur in `seen`. */
+static int is_right(const struct setup *setup, uint32_t *seen)
+{
+    const int n = copy_epoch(&setup->settings, all);
+    for (uint32_t v = 0; v < N_VARIANTS; v++) {
+        struct setup one = *setup;
+        for (uint32_t k = 0; k < N_VARIANTS; k++)
+            one.lists[k].ops = one.ops[k];
+        one.settings.outputs = one.outputs;
+        one.settings.device = PSTK_HOST;
+        leave(&one, v);
+        if (n <= 0 || copy_epoch(&one.settings, alone) != n)
+            return 0;
+        for (int i = 0; i < n; i++) {
+            alone[i].variant = v;
+            if (all[i].variant != v)
+                continue;
+            *seen |= 1u << v;
+            if (memcmp(&all[i], &alone[i], sizeof *all) != 0) {
+                printf("# batch %d of %d, variant %u differs\n", i, n, v);
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+TEST(batches_are_those_of_their_size_alone)
+{
+    static const uint32_t dtypes[] = {PSTK_U8, PSTK_F16, PSTK_F32};
+    uint32_t seen = 0;
+    for (uint32_t k = 0; k < 12; k++) {
+        struct setup setup;
+        setup_init(&setup, dtypes[k % 3], k / 3 % 2 ? PSTK_NHWC : PSTK_NCHW);
+        setup.settings.n_threads = 1 + k % 4;
+        setup.settings.n_slots = k % 2 ? 0 : 2;
+        setup.settings.reader = k % 3 == 0 ? PSTK_READER_THREADS : PSTK_READER_AUTO;
+        setup.settings.last_batch = (k % 3) == 0   ? PSTK_LAST_DROP
+                                    : (k % 3) == 1 ? PSTK_LAST_PAD
+                                                   : PSTK_LAST_SHORT;
+        setup.settings.epoch = k;
+        CHECK(is_right(&setup, &seen));
+    }
+    CHECK_EQ(seen, 7);
+}
+
+TEST(a_device_gives_them_their_shapes)
+{
+    uint32_t seen = 0;
+    for (uint32_t k = 0; k < 6; k++) {
+        struct setup setup;
+        setup_init(&setup, k % 3 ? PSTK_F16 : PSTK_U8, k % 2 ? PSTK_NHWC : PSTK_NCHW);
+        setup.settings.epoch = k;
+        cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
+        setup.settings.device = PSTK_CUDA;
+        const int right = is_right(&setup, &seen);
+        CHECK_EQ(cuda_fake_close(), 0);
+        CHECK(right);
+    }
+    CHECK_EQ(seen, 7);
+}
+
+TEST(ranks_have_the_same_sizes_from_any_position)
+{
+    static struct copy first[MOST_BATCHES];
+    for (uint32_t k = 0; k < 6; k++) {
+        int n = 0;
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            struct setup setup;
+            setup_init(&setup, PSTK_U8, PSTK_NHWC);
+            setup.settings.batch_size = 4;
+            setup.settings.world = 2;
+            setup.settings.rank = rank;
+            setup.settings.epoch = 9;
+            setup.settings.position = 2 * 4 * k;
+            n = copy_epoch(&setup.settings, all);
+            CHECK_EQ(n, 13 - (int)k);
+            for (int i = 0; i < n; i++) {
+                if (k == 0 && rank == 0)
+                    first[i] = all[i];
+                CHECK_EQ(all[i].variant, first[i + (int)k].variant);
+                if (rank == 0)
+                    CHECK(memcmp(&all[i], &first[i + (int)k], sizeof *all) == 0);
+            }
+        }
+    }
+}
+
+TEST(a_seek_gives_the_sizes_of_its_place)
+{
+    struct setup setup;
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    setup_init(&setup, PSTK_F16, PSTK_NCHW);
+    const int n = copy_epoch(&setup.settings, all);
+    CHECK_EQ(n, 13);
+    CHECK_EQ(pstk_open(&loader, &setup.settings, NULL), 0);
+    for (int k = 0; k < 40; k++) {
+        const int at = k * 7 % n;
+        CHECK_EQ(pstk_seek(loader, 0, (uint64_t)at * BATCH, NULL), 0);
+        CHECK_EQ(pstk_next(loader, &b, NULL, -1, NULL), 1);
+        CHECK_EQ(copy_batch(&alone[0], b, NULL), 0);
+        pstk_release(&b, NULL);
+        CHECK(memcmp(&alone[0], &all[at], sizeof *all) == 0);
+    }
+    pstk_close(&loader);
+}
+
+int main(void)
+{
+    const struct test_case cases[] = {
+        CASE(batches_are_those_of_their_size_alone),
+        CASE(a_device_gives_them_their_shapes),
+        CASE(ranks_have_the_same_sizes_from_any_position),
+        CASE(a_seek_gives_the_sizes_of_its_place),
+    };
+    sample_set_path(path, sizeof path);
+    sample_set_make(path, N_SAMPLES, 0, PSTK_CODEC_NONE);
+    const int r = RUN_CASES(cases);
+    sample_set_remove(path);
+    return r;
+}
