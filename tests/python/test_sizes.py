@@ -3,6 +3,7 @@
 import os
 import unittest
 
+import own_functions
 import penstock
 import sets
 from penstock import (Boxes, CenterCrop, ColorJitter, CutMix, Field, GaussianBlur, Grayscale, Letterbox, MixUpCutMix,
@@ -128,6 +129,14 @@ class EveryBatch(Sized):
         for mix in (CutMix(num_classes=10), MixUpCutMix(0.8, 1.0, num_classes=10, mode="elem", targets="pairs")):
             alone = [self.batches(outputs(size), 3, mix=mix) for size in SIZES]
             self.assert_is_of_single_sizes(self.batches(outputs(SIZES), 3, mix=mix), alone)
+
+    def test_has_rows_of_functions_that_do_not_change(self):
+        pixels = penstock.image("image", [RandomResizedCrop(6)])
+        functions = {"f": penstock.python(own_functions.same, pixels, shape=(6, 6, 3), dtype="uint8", processes=2),
+                     "g": penstock.python(own_functions.doubled, "y", shape=(), dtype="int32", processes=1)}
+        alone = [self.batches({**functions, "x": penstock.image("image", [RandomResizedCrop(size)])}) for size in SIZES]
+        sized = penstock.image("image", [RandomResizedCrop(8)], sizes=SIZES)
+        self.assert_is_of_single_sizes(self.batches({**functions, "x": sized}), alone)
 
     @unittest.skipUnless(FAKE, "PENSTOCK_FAKE_LIBRARY names no library")
     def test_on_a_device_is_that_of_the_host(self):
