@@ -37,6 +37,8 @@ struct pstk__load {
     const uint8_t *memory;       /* of the host slot; borrowed until finish */
     uint32_t slot;               /* of the device */
     const uint64_t *ragged_size; /* n_outputs: bytes in use of ragged outputs */
+    const uint64_t *dense_size;  /* the same of the others, of a batch of one of several sizes;
+                                    NULL: all that there are */
 };
 
 /* The other end of that way. */

@@ -46,11 +46,16 @@ static int finish(struct pstk__uploader *uploader, int wait, struct pstk_error *
 static int queue_load(struct pstk__uploader *uploader, struct pstk__slot *slot,
                       struct pstk_error *err)
 {
-    uint64_t ragged_size[PSTK__MAX_OUTPUTS];
-    for (uint32_t i = 0; i < slot->pool->n_outputs; i++)
+    uint64_t ragged_size[PSTK__MAX_OUTPUTS], dense_size[PSTK__MAX_OUTPUTS];
+    for (uint32_t i = 0; i < slot->pool->n_outputs; i++) {
         ragged_size[i] = slot->offsets[i] ? slot->tensors[i].size : 0;
+        dense_size[i] = slot->offsets[i] ? 0 : slot->tensors[i].size;
+    }
     const struct pstk__load load = {
-        .memory = slot->memory, .slot = uploader->slot->batch.slot, .ragged_size = ragged_size};
+        .memory = slot->memory,
+        .slot = uploader->slot->batch.slot,
+        .ragged_size = ragged_size,
+        .dense_size = uploader->pipeline->plan->n_variants > 1 ? dense_size : NULL};
     pstk__trace_begin(&uploader->pipeline->delivered->trace, "copy", slot->seq);
     const int r = uploader->device->ops->load(uploader->device, &load, err);
     pstk__trace_end(&uploader->pipeline->delivered->trace);

@@ -188,6 +188,54 @@ TEST(a_device_gives_them_their_shapes)
     CHECK_EQ(seen, 7);
 }
 
+/* What an epoch on a device was: also batches that were copied ahead. */
+struct traffic {
+    uint64_t images, bytes; /* delivered, as workers write them; copied */
+    uint64_t n;             /* batches copied */
+};
+
+static struct traffic traffic_of(struct setup *setup, uint32_t element_size)
+{
+    struct traffic traffic = {0};
+    struct pstk_loader *loader;
+    struct pstk_batch *b;
+    struct pstk_stats stats = {.size = sizeof stats};
+    setup->settings.device = PSTK_CUDA;
+    setup->settings.measure_device = 1;
+    setup->settings.last_batch = PSTK_LAST_DROP;
+    cuda_fake_open(&(struct cuda_fake_config){.max_delay_us = 100});
+    if (pstk_open(&loader, &setup->settings, NULL) < 0)
+        return traffic;
+    while (pstk_next(loader, &b, NULL, -1, NULL) == 1) {
+        traffic.images += b->tensors[1].size / element_size;
+        pstk_release(&b, NULL);
+    }
+    pstk_get_stats(loader, &stats);
+    pstk_close(&loader);
+    cuda_fake_close();
+    traffic.bytes = stats.copy_bytes;
+    traffic.n = stats.stage_uploader.n_items;
+    return traffic;
+}
+
+TEST(a_device_gets_only_the_bytes_that_a_size_needs)
+{
+    for (uint32_t k = 0; k < 2; k++) { /* mirrored, and finished there */
+        const uint32_t dtype = k ? PSTK_F16 : PSTK_U8;
+        struct setup setup;
+        setup_init(&setup, dtype, PSTK_NHWC);
+        const struct traffic sized = traffic_of(&setup, pstk_dtype_size(dtype));
+        leave(&setup, 1); /* the largest */
+        const struct traffic largest = traffic_of(&setup, pstk_dtype_size(dtype));
+        CHECK(largest.n >= 12 && sized.n >= 12);
+        CHECK(sized.bytes >= sized.images);
+        /* boxes and padding of a batch differ by less than 1024 bytes */
+        const uint64_t saved = largest.images - sized.images;
+        CHECK(saved > sized.n * 1024);
+        CHECK(sized.bytes + saved < sized.n * (largest.bytes / largest.n + 1024));
+    }
+}
+
 TEST(ranks_have_the_same_sizes_from_any_position)
 {
     static struct copy first[MOST_BATCHES];
@@ -239,6 +287,7 @@ int main(void)
     const struct test_case cases[] = {
         CASE(batches_are_those_of_their_size_alone),
         CASE(a_device_gives_them_their_shapes),
+        CASE(a_device_gets_only_the_bytes_that_a_size_needs),
         CASE(ranks_have_the_same_sizes_from_any_position),
         CASE(a_seek_gives_the_sizes_of_its_place),
     };

@@ -86,6 +86,44 @@ int pstk__gpu_ready(struct pstk__device *device, uint32_t slot, int wait, struct
     return 1;
 }
 
+/* All dense rows, and the offsets: two copies. */
+static cudaError_t copy_dense(struct pstk__cuda *d, struct pstk__cuda_load *l,
+                              const struct pstk__load *load, uint8_t *slot)
+{
+    const struct pstk__layout *layout = &d->layout;
+    const cudaError_t code =
+        copy(d, l, pstk__gpu_arrival(d, d->n_begun), load->memory, layout->arrival_size);
+    return code != cudaSuccess ? code
+                               : copy(d, l, slot, load->memory + layout->arrival_size,
+                                      layout->dense_size - layout->arrival_size);
+}
+
+/* The same of a batch whose rows are not as large as the slot: what is in use of each output. */
+static cudaError_t copy_sized(struct pstk__cuda *d, struct pstk__cuda_load *l,
+                              const struct pstk__load *load, uint8_t *slot)
+{
+    const struct pstk__layout *layout = &d->layout;
+    uint8_t *arrival = pstk__gpu_arrival(d, d->n_begun);
+    uint64_t flips = layout->arrival_size;
+    cudaError_t code = cudaSuccess;
+    for (uint32_t i = 0; i < d->n_outputs && code == cudaSuccess; i++) {
+        const uint64_t rows = layout->rows[i];
+        if (layout->flips[i] > 0 && layout->flips[i] < flips)
+            flips = layout->flips[i];
+        if (load->dense_size[i] > 0)
+            code = copy(d, l,
+                        rows < layout->arrival_size ? arrival + rows
+                                                    : slot + pstk__layout_mirrored(layout, rows),
+                        load->memory + rows, load->dense_size[i]);
+    }
+    if (code == cudaSuccess)
+        code = copy(d, l, arrival + flips, load->memory + flips, layout->arrival_size - flips);
+    return code != cudaSuccess
+               ? code
+               : copy(d, l, slot + pstk__layout_mirrored(layout, layout->about),
+                      load->memory + layout->about, layout->dense_size - layout->about);
+}
+
 static cudaError_t queue_copies(struct pstk__cuda *d, const struct pstk__load *load,
                                 struct pstk__cuda_load *l)
 {
@@ -94,10 +132,7 @@ static cudaError_t queue_copies(struct pstk__cuda *d, const struct pstk__load *l
     cudaError_t code = cudaEventRecord(l->begun, d->copies);
     l->size = 0;
     if (code == cudaSuccess)
-        code = copy(d, l, pstk__gpu_arrival(d, d->n_begun), load->memory, layout->arrival_size);
-    if (code == cudaSuccess)
-        code = copy(d, l, slot, load->memory + layout->arrival_size,
-                    layout->dense_size - layout->arrival_size);
+        code = (load->dense_size ? copy_sized : copy_dense)(d, l, load, slot);
     for (uint32_t i = 0; i < d->n_outputs && code == cudaSuccess; i++)
         code = copy(d, l, slot + layout->final[i], load->memory + layout->rows[i],
                     load->ragged_size[i]);
