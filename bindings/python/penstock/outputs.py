@@ -307,12 +307,11 @@ def in_python(message: str, outputs: Mapping[str, Output]) -> str:
         return message
     name, output = list(outputs.items())[int(match[1])]
     where, what = f"outputs[{name!r}]", message[match.end():]
-    ops = output.ops
     if match[2] is not None:
-        ops = output.variants[int(match[2])]
         where += f", size {output.sizes[int(match[2])]!r}"
     if match[3] is not None:
         number = int(match[3])
+        ops = output.ops if match[2] is None else output.variants[int(match[2])]
         where += f", operation {number + 1} ({type(ops[number]).__name__})"
     what = what.removesuffix(f" (output '{name}')")
     return f"{where}: {_C_DTYPE.sub(lambda found: _C_NAMES[found[1]], what)}"
